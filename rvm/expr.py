@@ -1,0 +1,229 @@
+"""Pure expressions and places: what an instruction reads, and what it may change.
+
+An expression is a tree of `Const`, `Place` and `Apply` (a function of the
+function table).  A `Place` is a register with a path of steps into it.  Nodes
+are immutable and carry their type; a node whose type is None is a *template*,
+as the tracer of `rvm.define` makes them, and is typed by `rvm.isa.typing`.
+Arithmetic operators build `Apply` nodes, so that opcode bodies and derivative
+rules are written as ordinary formulas; `==` compares structure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from rvm.types import Scalar, ValueType
+
+
+class Expr:
+    """Base of all expression nodes; gives them arithmetic."""
+
+    __slots__ = ()
+    type: ValueType | None
+
+    def __add__(self, other: Any) -> Apply:
+        return Apply("+", (self, lift(other)))
+
+    def __radd__(self, other: Any) -> Apply:
+        return Apply("+", (lift(other), self))
+
+    def __sub__(self, other: Any) -> Apply:
+        return Apply("-", (self, lift(other)))
+
+    def __rsub__(self, other: Any) -> Apply:
+        return Apply("-", (lift(other), self))
+
+    def __mul__(self, other: Any) -> Apply:
+        return Apply("*", (self, lift(other)))
+
+    def __rmul__(self, other: Any) -> Apply:
+        return Apply("*", (lift(other), self))
+
+    def __truediv__(self, other: Any) -> Apply:
+        return Apply("/", (self, lift(other)))
+
+    def __rtruediv__(self, other: Any) -> Apply:
+        return Apply("/", (lift(other), self))
+
+    def __pow__(self, other: Any) -> Apply:
+        return Apply("**", (self, lift(other)))
+
+    def __rpow__(self, other: Any) -> Apply:
+        return Apply("**", (lift(other), self))
+
+    def __and__(self, other: Any) -> Apply:
+        return Apply("&", (self, lift(other)))
+
+    def __or__(self, other: Any) -> Apply:
+        return Apply("|", (self, lift(other)))
+
+    def __lt__(self, other: Any) -> Apply:
+        return Apply("<", (self, lift(other)))
+
+    def __le__(self, other: Any) -> Apply:
+        return Apply("<=", (self, lift(other)))
+
+    def __gt__(self, other: Any) -> Apply:
+        return Apply(">", (self, lift(other)))
+
+    def __ge__(self, other: Any) -> Apply:
+        return Apply(">=", (self, lift(other)))
+
+    def __neg__(self) -> Apply:
+        return Apply("neg", (self,))
+
+    def __bool__(self) -> bool:
+        raise TypeError(
+            "an expression has no truth value while an opcode is being defined; "
+            "use `with when(condition):` or `select(condition, a, b)`"
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Const(Expr):
+    """A constant.  Equality tells 0.0 from -0.0 and holds for NaN: it is that of the bits."""
+
+    value: Any
+    type: Scalar | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Const)
+            and self.type == other.type
+            and type(self.value) is type(other.value)
+            and repr(self.value) == repr(other.value)
+        )
+
+    def __hash__(self) -> int:
+        return hash((repr(self.value), self.type))
+
+
+@dataclass(frozen=True, slots=True)
+class Formal(Expr):
+    """The n-th operand of an opcode or function that is being defined."""
+
+    index: int
+    type: ValueType | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Apply(Expr):
+    """A function of the function table, applied."""
+
+    fn: str
+    args: tuple[Expr, ...]
+    type: ValueType | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The half-open range `lo:hi` of one dimension; None is that end of it."""
+
+    lo: Expr | None = None
+    hi: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """A step to elements: one item a leading dimension; an `Expr` drops it, a `Span` keeps it."""
+
+    items: tuple[Expr | Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A step to the `re` or `im` part of a complex number or array."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Transposed:
+    """A step to the transposed view (all axes reversed)."""
+
+
+Step = Index | Part | Transposed
+
+
+@dataclass(frozen=True, slots=True)
+class Place(Expr):
+    """A register and a path into it: `x`, `x[i, j]`, `x[a:b]`, `z.re`, `A.T[i]`."""
+
+    reg: int
+    path: tuple[Step, ...] = ()
+    type: ValueType | None = None
+
+
+def lift(value: Any) -> Expr:
+    """`value` as an expression: a Python number becomes an untyped constant."""
+    return value if isinstance(value, Expr) else Const(value)
+
+
+def children(node: Expr) -> Iterator[Expr]:
+    """The expressions directly inside `node`, those in index steps of a place included."""
+    if isinstance(node, Apply):
+        yield from node.args
+    elif isinstance(node, Place):
+        for step in node.path:
+            if isinstance(step, Index):
+                for item in step.items:
+                    if isinstance(item, Span):
+                        if item.lo is not None:
+                            yield item.lo
+                        if item.hi is not None:
+                            yield item.hi
+                    else:
+                        yield item
+
+
+def walk(node: Expr) -> Iterator[Expr]:
+    """`node` and every expression inside it, parents first."""
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        yield top
+        stack.extend(children(top))
+
+
+def places(node: Expr) -> Iterator[Place]:
+    """Every place that evaluating `node` reads (those inside indices too)."""
+    for sub in walk(node):
+        if isinstance(sub, Place):
+            yield sub
+
+
+def index_places(place: Place) -> Iterator[Place]:
+    """Every place that finding `place` reads: those inside its indices."""
+    for child in children(place):
+        yield from places(child)
+
+
+def rebuild(node: Expr, f: Callable[[Expr], Expr]) -> Expr:
+    """`node` with `f` applied to its direct children."""
+    if isinstance(node, Apply):
+        return Apply(node.fn, tuple(f(a) for a in node.args), node.type)
+    if isinstance(node, Place) and node.path:
+        return Place(node.reg, tuple(_rebuild_step(s, f) for s in node.path), node.type)
+    return node
+
+
+def _rebuild_step(step: Step, f: Callable[[Expr], Expr]) -> Step:
+    if not isinstance(step, Index):
+        return step
+    items: list[Expr | Span] = []
+    for item in step.items:
+        if isinstance(item, Span):
+            lo = None if item.lo is None else f(item.lo)
+            items.append(Span(lo, None if item.hi is None else f(item.hi)))
+        else:
+            items.append(f(item))
+    return Index(tuple(items))
+
+
+def substitute(node: Expr, operands: tuple[Expr, ...]) -> Expr:
+    """A template with its formals replaced by operands; the result is untyped where it was."""
+    if isinstance(node, Formal):
+        return operands[node.index]
+    return rebuild(node, lambda child: substitute(child, operands))

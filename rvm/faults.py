@@ -1,0 +1,276 @@
+"""The errors: one base class, a stable code each, and one way of showing them.
+
+Every error says what, where, with which values, and what to try.  `exit_code`
+is what the command line ends with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A stretch of one source line with something to say about it; columns 1-based, end exclusive."""
+
+    line: int
+    column: int
+    end: int
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A place in a source text or in bytecode.  Line 0 means that no source is known."""
+
+    source: str = "<bytecode>"
+    line: int = 0
+    column: int = 0
+    end: int = 0
+    text: str | None = None
+    """The source line itself, if it is known."""
+    function: str = ""
+    pc: int = -1
+
+    def __str__(self) -> str:
+        place = f"{self.source}:{self.line}:{self.column}" if self.line else self.source
+        if self.function and not self.line:
+            place += f" in {self.function}"
+            if self.pc >= 0:
+                place += f", instruction {self.pc}"
+        return place
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One message: code, text, place, further labels on source lines, values, notes and help."""
+
+    code: str
+    message: str
+    where: Where = field(default_factory=Where)
+    labels: tuple[Label, ...] = ()
+    values: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    hint: str = ""
+    severity: str = "error"
+    lines: Mapping[int, str] = field(default_factory=dict)
+    """Texts of the lines that labels name beside `where`'s own."""
+
+    def short(self) -> str:
+        """One line: `file:line:column: error[code]: message`."""
+        return f"{self.where}: {self.severity}[{self.code}]: {self.message}"
+
+    def as_json(self) -> dict[str, Any]:
+        """A dict of plain values, for `--error-format=json`."""
+        w = self.where
+        return {
+            "code": self.code,
+            "severity": self.severity,
+            "message": self.message,
+            "source": w.source,
+            "line": w.line,
+            "column": w.column,
+            "end": w.end,
+            "function": w.function,
+            "instruction": w.pc,
+            "labels": [
+                {"line": b.line, "column": b.column, "end": b.end, "text": b.text}
+                for b in self.labels
+            ],
+            "values": {k: _plain(v) for k, v in self.values.items()},
+            "notes": list(self.notes),
+            "help": self.hint,
+        }
+
+    def human(self) -> str:
+        """Several lines: the message, the source with carets, values, notes and help."""
+        out = [f"{self.severity}[{self.code}]: {self.message}"]
+        labels = list(self.labels)
+        if self.where.line and not any(b.line == self.where.line for b in labels):
+            labels.append(Label(self.where.line, self.where.column, self.where.end))
+        texts = dict(self.lines)
+        if self.where.text is not None:
+            texts[self.where.line] = self.where.text
+        numbers = sorted({b.line for b in labels if b.line in texts})
+        width = len(str(numbers[-1])) if numbers else 1
+        out.append(f"{' ' * width}--> {self.where}")
+        if numbers:
+            out.append(f"{' ' * width} |")
+        previous = 0
+        for number in numbers:
+            if previous and number > previous + 1:
+                out.append("...")
+            previous = number
+            text = texts[number].expandtabs(4)
+            out.append(f"{number:>{width}} | {text.rstrip()}")
+            row = [_expanded(texts[number], b) for b in labels if b.line == number]
+            out.extend(f"{' ' * width} | {mark}" for mark in _marks(row))
+        if self.values:
+            shown = ", ".join(f"{k} = {_short(v)}" for k, v in self.values.items())
+            out.append(f"{' ' * width} = values: {shown}")
+        out.extend(f"{' ' * width} = note: {note}" for note in self.notes)
+        if self.hint:
+            first, *rest = self.hint.splitlines()
+            out.append(f"{' ' * width} = help: {first}")
+            out.extend(f"{' ' * width}         {line}" for line in rest)
+        return "\n".join(out)
+
+
+def _expanded(text: str, label: Label) -> Label:
+    """The label's columns after tabs became spaces."""
+    start = len(text[: label.column - 1].expandtabs(4)) + 1
+    end = len(text[: max(label.end, label.column + 1) - 1].expandtabs(4)) + 1
+    return Label(label.line, start, max(end, start + 1), label.text)
+
+
+def _marks(labels: Sequence[Label]) -> list[str]:
+    """Caret lines under one source line: all carets, then hanging texts from right to left.
+
+    The rightmost text follows its caret on the caret line; the others hang below theirs.
+    """
+    ordered = sorted(labels, key=lambda b: b.column)
+    line = [" "] * max(b.end - 1 for b in ordered)
+    for k, b in enumerate(ordered):
+        for c in range(b.column - 1, b.end - 1):
+            line[c] = "^" if k == 0 else "-"
+    rows = ["".join(line) + (f" {ordered[-1].text}" if ordered[-1].text else "")]
+    for b in reversed(ordered[:-1]):
+        if b.text:
+            rows.append(" " * (b.column - 1) + b.text)
+    return rows
+
+
+def _short(value: Any) -> str:
+    text = repr(value.item()) if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else repr(value)
+    return text if len(text) <= 120 else text[:117] + "..."
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (bool, int, str)) or value is None:
+        return value
+    if isinstance(value, float):
+        return value if value == value and abs(value) != float("inf") else repr(value)
+    return _short(value)
+
+
+class RvmError(Exception):
+    """Base of all errors of the machine and its tools."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        where: Where | None = None,
+        values: Mapping[str, Any] | None = None,
+        notes: Sequence[str] = (),
+        hint: str = "",
+        time: int | None = None,
+        direction: int = 1,
+    ) -> None:
+        self.code = code
+        self.message = message
+        self.where = where or Where()
+        self.values: dict[str, Any] = dict(values or {})
+        self.notes = tuple(notes)
+        self.hint = hint
+        self.time = time
+        """The machine's time at the failing instruction, if there was a run."""
+        self.direction = direction
+        super().__init__(message)
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """What there is to show: one message, or all of an assembly's."""
+        notes = self.notes
+        if self.time is not None:
+            way = "forwards" if self.direction > 0 else "backwards"
+            at = f" in `{self.where.function}`" if self.where.function else ""
+            notes = (f"at time {self.time}, running {way}{at}", *notes)
+        return (
+            Diagnostic(
+                self.code,
+                self.message,
+                self.where,
+                values=self.values,
+                notes=notes,
+                hint=self.hint,
+            ),
+        )
+
+    def __str__(self) -> str:
+        return "\n\n".join(d.human() for d in self.diagnostics)
+
+
+class AssemblyError(RvmError):
+    """A source text with errors: `diagnostics` has all of them, warnings included."""
+
+    def __init__(self, found: Sequence[Diagnostic]) -> None:
+        first = next(d for d in found if d.severity == "error")
+        super().__init__(
+            first.code,
+            first.message,
+            where=first.where,
+            values=first.values,
+            notes=first.notes,
+            hint=first.hint,
+        )
+        self._found = tuple(found)
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        return self._found
+
+
+class BytecodeError(RvmError):
+    """A file that is no sound bytecode file."""
+
+
+class VerifyError(RvmError):
+    """Bytecode that the verifier refuses before any run."""
+
+
+class InputError(RvmError):
+    """Arguments that a function cannot take."""
+
+
+class UsageError(RvmError):
+    """A wrong use of the interface: an unknown name, engine or option."""
+
+    exit_code = 2
+
+
+class MachineError(RvmError):
+    """A fault while running that is no matter of reversibility: a bad index, a division by zero."""
+
+    exit_code = 3
+
+
+class LimitError(MachineError):
+    """A limit on steps or memory ended the run; nothing is lost."""
+
+
+class InvertibilityError(RvmError):
+    """A reversibility check failed: both values or conditions are in `values`."""
+
+    exit_code = 4
+
+
+class Interrupted(RvmError, KeyboardInterrupt):
+    """Ctrl-C stopped the run at an instruction boundary."""
+
+    exit_code = 130
+
+
+class DefinitionError(RvmError):
+    """An opcode or function that cannot be right, refused when it is defined."""
+
+
+class InternalError(RvmError):
+    """A bug of this project."""
+
+    exit_code = 70

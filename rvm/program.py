@@ -1,0 +1,190 @@
+"""The program: immutable functions of fixed-width instructions, as every tool sees them.
+
+An instruction is an opcode and operands; operands are pure expressions and
+places.  Records do not exist here: a parameter of a record type is a layout
+over several registers, an array of records one array for each field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from rvm.expr import Expr
+from rvm.types import Array, RegisterType, Scalar, Stack
+
+if TYPE_CHECKING:
+    from rvm.calling import FunctionHandle
+
+
+class Span(NamedTuple):
+    """Where an instruction stands in its source: 1-based line and columns, `end` exclusive."""
+
+    source: int = -1
+    line: int = 0
+    column: int = 0
+    end: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Instr:
+    """One instruction.
+
+    `aux` is the partner's index for `br` and `cf`, the direction bits for effects, else -1;
+    `symbol` is the callee's name for `call`/`uncall`, the text or name for effects, else "".
+    """
+
+    op: str
+    args: tuple[Expr, ...] = ()
+    aux: int = -1
+    symbol: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A named cell of a frame.
+
+    `dims` holds an array's lengths: for a parameter an expression over other parameters'
+    lengths that the caller must meet, or None where any length will do; for a local the
+    expressions that `alloc` and `free` evaluate.
+    """
+
+    name: str
+    type: RegisterType
+    dims: tuple[Expr | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The layout of a record parameter: its type's name, and each field's layout."""
+
+    name: str
+    fields: tuple[tuple[str, Layout], ...]
+
+    def slots(self) -> Iterator[int]:
+        """The registers of all leaves, in order."""
+        for _, layout in self.fields:
+            yield from slots_of(layout)
+
+
+Layout = int | Record
+"""A register's index, or the layouts of a record's fields."""
+
+
+def slots_of(layout: Layout) -> Iterator[int]:
+    """The registers that a layout covers, in order."""
+    if isinstance(layout, int):
+        yield layout
+    else:
+        yield from layout.slots()
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A parameter; all are passed by reference."""
+
+    name: str
+    layout: Layout
+
+
+class Dim(NamedTuple):
+    """A dimension variable of a function: the length of axis `axis` of register `reg`."""
+
+    name: str
+    reg: int
+    axis: int
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function: parameters (their registers first), local registers, code and its source spans."""
+
+    name: str
+    params: tuple[Param, ...]
+    registers: tuple[Register, ...]
+    code: tuple[Instr, ...]
+    spans: tuple[Span, ...] = ()
+    dims: tuple[Dim, ...] = ()
+
+    @property
+    def param_slots(self) -> tuple[int, ...]:
+        """The registers that a caller fills, in order: 0, 1, …, n-1."""
+        return tuple(s for p in self.params for s in slots_of(p.layout))
+
+    @property
+    def n_args(self) -> int:
+        return len(self.param_slots)
+
+    def span(self, pc: int) -> Span:
+        return self.spans[pc] if 0 <= pc < len(self.spans) else Span()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A source text that a program was assembled from, kept for messages."""
+
+    name: str
+    text: str
+
+    def line(self, number: int) -> str | None:
+        lines = self.text.splitlines()
+        return lines[number - 1] if 0 < number <= len(lines) else None
+
+
+@dataclass(frozen=True)
+class Program:
+    """A set of functions, one of which is the entry.
+
+    `program["f"]` and `program.f` are callables; see `rvm.calling.FunctionHandle`.
+    """
+
+    functions: tuple[Function, ...]
+    entry: str
+    sources: tuple[Source, ...] = ()
+    _index: dict[str, int] = field(init=False, repr=False, compare=False)
+    cache: dict[object, object] = field(
+        default_factory=dict, init=False, repr=False, compare=False, hash=False
+    )
+    """What tools derive from the program (inverse, analyses, generated code), computed once."""
+
+    handle: ClassVar[Callable[[Program, str], FunctionHandle]]
+    """Makes the callable of a function; set by `rvm.calling`, which stands above this module."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_index", {f.name: i for i, f in enumerate(self.functions)})
+
+    def function(self, name: str) -> Function:
+        """The function called `name`; KeyError if there is none."""
+        return self.functions[self._index[name]]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._index
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._index)
+
+    def __getitem__(self, name: str) -> FunctionHandle:
+        return Program.handle(self, name)
+
+    def __getattr__(self, name: str) -> FunctionHandle:
+        if name.startswith("_") or name not in self._index:
+            raise AttributeError(f"the program has no function `{name}`")
+        return Program.handle(self, name)
+
+    def with_entry(self, name: str) -> Program:
+        """The same program, started elsewhere."""
+        return replace(self, entry=name)
+
+
+def type_text(function: Function, reg: int) -> str:
+    """A register's type as the assembly language writes it: `f64[n, 3]`."""
+    register = function.registers[reg]
+    match register.type:
+        case Scalar() as t:
+            return str(t)
+        case Stack(elem):
+            return f"stack[{elem}]"
+        case Array(elem, rank):
+            names = {(d.reg, d.axis): d.name for d in function.dims}
+            return f"{elem}[{', '.join(names.get((reg, k), ':') for k in range(rank))}]"

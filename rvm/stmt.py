@@ -1,0 +1,154 @@
+"""Statement kinds: the few things that engines know.
+
+Every opcode of the ISA table is a short sequence of these.  Engines, the
+inverse, the verifier's alias rules and the adjoint are written per kind, never
+per opcode.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rvm.expr import Expr, Place
+
+UNDO = {"+": "-", "-": "+", "^": "^", "*": "/", "/": "*"}
+"""The update operator that undoes each update operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """`dst op= value`; `dst` does not overlap anything that `value` reads."""
+
+    dst: Place
+    op: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """The contents of two places of one type change places; the same place twice is the identity."""
+
+    a: Place
+    b: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """All `values` are computed, then stored in `dsts`: a bijection, `inverse` being its inverse."""
+
+    dsts: tuple[Place, ...]
+    values: tuple[Expr, ...]
+    inverse: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """`body` happens if `cond` holds; nothing in `body` changes what `cond` reads."""
+
+    cond: Expr
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alloc:
+    """A register comes into being with a known value (for an array: everywhere)."""
+
+    reg: Place
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Free:
+    """A register that holds a known value is checked and dropped."""
+
+    reg: Place
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """The value of `src` moves to `stack`; `src` is left zero."""
+
+    src: Place
+    stack: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Pop:
+    """The top of `stack` moves to `dst`, which must be zero."""
+
+    dst: Place
+    stack: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """If `cond`, go behind the partner's landing, whose condition must then hold too."""
+
+    cond: Expr
+    partner: int
+
+
+@dataclass(frozen=True, slots=True)
+class Land:
+    """Fallen into: `cond` must not hold."""
+
+    cond: Expr
+    partner: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Run a function, or undo it, on places (by reference) and values (checked on return)."""
+
+    callee: str
+    args: tuple[Expr, ...]
+    undo: bool
+
+
+FORWARD, BACKWARD = 1, 2
+"""Bits of an effect's `when`: the directions in which it happens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """Something irreversible outside the machine: print, assert or a callback.  Changes no place."""
+
+    kind: str
+    text: str
+    args: tuple[Expr, ...]
+    when: int
+
+
+Stmt = (
+    Update | Exchange | Map | When | Alloc | Free | Push | Pop | Branch | Land | Call | Effect
+)
+
+
+def invert(stmt: Stmt) -> Stmt:
+    """The statement that undoes `stmt` (a jump's partner index is the caller's to remap)."""
+    match stmt:
+        case Update(dst, op, value):
+            return Update(dst, UNDO[op], value)
+        case Exchange():
+            return stmt
+        case Map(dsts, values, inverse):
+            return Map(dsts, inverse, values)
+        case When(cond, body):
+            return When(cond, tuple(invert(s) for s in reversed(body)))
+        case Alloc(reg, value):
+            return Free(reg, value)
+        case Free(reg, value):
+            return Alloc(reg, value)
+        case Push(src, stack):
+            return Pop(src, stack)
+        case Pop(dst, stack):
+            return Push(dst, stack)
+        case Branch(cond, partner):
+            return Land(cond, partner)
+        case Land(cond, partner):
+            return Branch(cond, partner)
+        case Call(callee, args, undo):
+            return Call(callee, args, not undo)
+        case Effect(kind, text, args, when):
+            return Effect(kind, text, args, (when >> 1) | ((when & 1) << 1))
