@@ -206,8 +206,8 @@ class RvmError(Exception):
         return "\n\n".join(d.human() for d in self.diagnostics)
 
 
-class AssemblyError(RvmError):
-    """A source text with errors: `diagnostics` has all of them, warnings included."""
+class CollectedError(RvmError):
+    """Several errors found together: `diagnostics` has all of them, warnings included."""
 
     def __init__(self, found: Sequence[Diagnostic]) -> None:
         first = next(d for d in found if d.severity == "error")
@@ -226,11 +226,15 @@ class AssemblyError(RvmError):
         return self._found
 
 
+class AssemblyError(CollectedError):
+    """A source text with errors."""
+
+
 class BytecodeError(RvmError):
     """A file that is no sound bytecode file."""
 
 
-class VerifyError(RvmError):
+class VerifyError(CollectedError):
     """Bytecode that the verifier refuses before any run."""
 
 
