@@ -1,0 +1,242 @@
+"""Arithmetic and what comes near it: sums, products, powers, roots, rounding, extremes.
+
+Choices at the edges: the derivative of `abs` and of `relu` at 0 is 0; `min` and `max` of equal
+arguments pass the derivative to the first; that of `sqrt` at 0 is inf; that of `x ** y` by x is 0
+where y is 0, and by y it is 0 where x <= 0 (there is none, or its limit is 0); that of `hypot`
+at the origin is 0.  `sign`, `floor` and `//` are constant in between and carry none; nor does
+any function of integers.
+"""
+
+from __future__ import annotations
+
+from rvm.expr import Expr
+from rvm.isa.functions.formulas import (
+    Partials,
+    const,
+    elem,
+    enter,
+    equal,
+    fn,
+    is_complex,
+    safe_divisor,
+    select,
+)
+from rvm.isa.rules import arithmetic, elementwise, modulus, power
+from rvm.numbers.code import Code
+
+REAL = (-4.0, 4.0)
+POSITIVE = (0.125, 4.0)
+
+
+def _one(x: Expr) -> Expr:
+    return const(1, x)
+
+
+def _power(x: Expr, y: Expr) -> Partials:
+    # x ** select(y == 0, 1, y - 1): the factor y makes it 0 where y is 0, without 0 * inf.
+    less = select(equal(y, 0), 1, y - const(1, y), y)
+    t, base = elem(y), elem(x)
+    if t is not None and t.is_integer:
+        if base is None or base.is_integer:
+            return (None, None)
+        return (fn(str(base), y) * x**less, None)
+    if is_complex(x) or is_complex(y):
+        by_y = x**y * fn("log", safe_divisor(x))
+        return (y * x**less, select(equal(x, 0), 0, by_y, x if is_complex(x) else y))
+    return (y * x**less, x**y * fn("log", select(x > const(0, x), x, 1, x)))
+
+
+def _hypot(x: Expr, y: Expr) -> Partials:
+    h = safe_divisor(fn("hypot", x, y))
+    return (x / h, y / h)
+
+
+def _chosen(op: str, a: Expr, b: Expr) -> Partials:
+    first = fn(op, a, b)
+    return (select(first, 1, 0, a), select(first, 0, 1, a))
+
+
+enter(
+    "identity",
+    1,
+    elementwise("any"),
+    "x itself",
+    cost="MOVES",
+    partials=lambda x: (_one(x),),
+    code={"*": Code("{0}", "{0}")},
+    domain=(REAL,),
+    mp="mpf",
+)
+enter(
+    "neg",
+    1,
+    elementwise("value"),
+    "-x; of a log64 the reciprocal, whose logarithm is the negative",
+    cost="ADDS",
+    symbol="-",
+    partials=lambda x: (const(-1, x),),
+    domain=(REAL,),
+    mp=lambda x: -x,
+)
+enter(
+    "+",
+    2,
+    arithmetic("value"),
+    "x + y",
+    cost="ADDS",
+    symbol="+",
+    partials=lambda x, y: (_one(x), _one(y)),
+    domain=(REAL, REAL),
+    mp=lambda x, y: x + y,
+)
+enter(
+    "-",
+    2,
+    arithmetic("value"),
+    "x - y",
+    cost="ADDS",
+    symbol="-",
+    partials=lambda x, y: (_one(x), const(-1, y)),
+    domain=(REAL, REAL),
+    mp=lambda x, y: x - y,
+)
+enter(
+    "*",
+    2,
+    arithmetic("value"),
+    "x * y",
+    cost="MULTS",
+    symbol="*",
+    partials=lambda x, y: (y, x),
+    domain=(REAL, REAL),
+    mp=lambda x, y: x * y,
+)
+enter(
+    "/",
+    2,
+    arithmetic("analytic"),
+    "x / y",
+    cost="MULTS",
+    symbol="/",
+    partials=lambda x, y: (const(1, y) / y, -(x / y) / y),
+    domain=(REAL, POSITIVE),
+    mp=lambda x, y: x / y,
+)
+enter(
+    "//",
+    2,
+    elementwise("scale"),
+    "the quotient, rounded to minus infinity",
+    cost="MULTS",
+    symbol="//",
+    domain=(REAL, POSITIVE),
+    mp=lambda x, y: (x / y).__floor__(),
+)
+enter(
+    "%",
+    2,
+    elementwise("scale"),
+    "x - x // y * y, of the sign of y",
+    cost="MULTS",
+    symbol="%",
+    partials=lambda x, y: (_one(x), -fn("//", x, y)),
+    domain=(REAL, POSITIVE),
+    mp=lambda x, y: x - (x / y).__floor__() * y,
+)
+enter(
+    "**",
+    2,
+    power,
+    "x to the power y",
+    symbol="**",
+    partials=_power,
+    domain=(POSITIVE, REAL),
+    mp="power",
+)
+enter(
+    "abs",
+    1,
+    modulus("value"),
+    "the absolute value or modulus",
+    cost="ADDS",
+    partials=lambda x: (fn("sign", x),),
+    vjp=lambda g, z: (g * (z / safe_divisor(fn("abs", z))),),
+    domain=(REAL,),
+    mp="fabs",
+)
+enter(
+    "sign",
+    1,
+    elementwise("scale"),
+    "-1, 0 or 1",
+    cost="ADDS",
+    domain=(REAL,),
+    mp="sign",
+)
+enter(
+    "sqrt",
+    1,
+    elementwise("analytic"),
+    "the square root",
+    partials=lambda x: (const(0.5, x) / fn("sqrt", x),),
+    domain=(POSITIVE,),
+    mp="sqrt",
+)
+enter(
+    "square",
+    1,
+    elementwise("value"),
+    "x * x",
+    cost="MULTS",
+    partials=lambda x: (const(2, x) * x,),
+    domain=(REAL,),
+    mp=lambda x: x * x,
+)
+enter(
+    "hypot",
+    2,
+    elementwise("real"),
+    "the length of (x, y), without overflow in between",
+    partials=_hypot,
+    domain=(REAL, REAL),
+    mp="hypot",
+)
+enter(
+    "min",
+    2,
+    elementwise("ordered"),
+    "the lesser of two, the first of equals; NaN if one is NaN",
+    cost="ADDS",
+    partials=lambda a, b: _chosen("<=", a, b),
+    domain=(REAL, REAL),
+    mp=min,
+)
+enter(
+    "max",
+    2,
+    elementwise("ordered"),
+    "the greater of two, the first of equals; NaN if one is NaN",
+    cost="ADDS",
+    partials=lambda a, b: _chosen(">=", a, b),
+    domain=(REAL, REAL),
+    mp=max,
+)
+enter(
+    "relu",
+    1,
+    elementwise("scale"),
+    "x where it is positive, else 0",
+    cost="ADDS",
+    partials=lambda x: (select(x > const(0, x), 1, 0, x),),
+    domain=(REAL,),
+    mp=lambda x: max(x, 0),
+)
+enter(
+    "floor",
+    1,
+    elementwise("real"),
+    "the greatest whole number that is not greater",
+    cost="ADDS",
+    domain=(REAL,),
+    mp="floor",
+)

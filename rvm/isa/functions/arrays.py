@@ -1,0 +1,327 @@
+"""Sums, products, extremes and scans of arrays, and the products of linear algebra.
+
+Integers wrap; every product of fixed-point numbers is rounded before it is summed; f32 stays in
+f32.  The sum of no elements is 0, their product 1; an extreme of none is an error (R015).  `amin`
+and `amax` are NaN if an element is.  `@`, `dot` and `outer` do not conjugate; their derivatives
+do: what flows to A from A @ x with the adjoint g is the outer product of g and conj(x).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rvm.expr import Expr
+from rvm.isa.functions.formulas import Partials, conj, enter, fn, rank
+from rvm.isa.rules import PRODUCTS, outer, product, reduction, same_shape, scan
+from rvm.numbers.code import Code
+from rvm.numbers.fixedpoint import fixed_mul, fixed_mul_array
+from rvm.numbers.support import name, outside_domain, unequal_lengths
+from rvm.types import SCALARS
+
+NUMBERS = [t for t in SCALARS.values() if not (t.is_bool or t.is_log)]
+LINEAR = [t for t in NUMBERS if not t.is_fixed]
+
+
+def both(template: str) -> Code:
+    """A function of arrays: one template for scalar and for array results."""
+    return Code(template, template)
+
+
+@name
+def product_of(f: Any, a: Any, b: Any) -> Any:
+    """A product of arrays by `f`; R008 where their lengths do not match."""
+    if a.shape[-1] != b.shape[max(b.ndim - 2, 0)]:
+        raise unequal_lengths(a.shape, b.shape)
+    return f(a, b)
+
+
+@name
+def fixed_product(a: Any, b: Any, frac: int) -> Any:
+    """The matrix product of raw fixed-point arrays: rounded products, summed with wrap-around."""
+    if a.shape[-1] != b.shape[max(b.ndim - 2, 0)]:
+        raise unequal_lengths(a.shape, b.shape)
+    left = a if a.ndim == 2 else a[None, :]
+    right = b if b.ndim == 2 else b[:, None]
+    out = np.zeros((left.shape[0], right.shape[1]), np.int64)
+    for k in range(left.shape[1]):
+        out += fixed_mul_array(left[:, k : k + 1], right[k : k + 1, :], frac)
+    shape = (a.shape[0],) if a.ndim == 2 else ()
+    shape += (b.shape[1],) if b.ndim == 2 else ()
+    return out.reshape(shape)
+
+
+@name
+def fixed_prod(x: Any, frac: int) -> int:
+    """The product of raw fixed-point numbers, rounded after each, in C order."""
+    result = fixed_mul(1, 1 << frac, 0)
+    for v in x.flat:
+        result = fixed_mul(result, int(v), frac)
+    return result
+
+
+@name
+def log_sum(x: Any) -> float:
+    """The logarithm of the sum of numbers held as logarithms."""
+    return float(np.logaddexp.reduce(x, axis=None, initial=-np.inf))
+
+
+@name
+def extreme(f: Any, x: Any) -> Any:
+    """The least or greatest element."""
+    if not x.size:
+        raise outside_domain("an array without elements has no extreme one")
+    return f(x).item()
+
+
+@name
+def one_at(f: Any, x: Any, one: Any) -> NDArray[Any]:
+    """An array like x, `one` at the first element in C order that `f` (argmin, argmax) finds."""
+    out = np.zeros_like(x)
+    if x.size:
+        out.flat[f(x)] = one
+    return out
+
+
+@name
+def prod_others(x: Any, *directions: Any) -> NDArray[Any]:
+    """For each element the product of all others; with directions, its derivative along them.
+
+    Products of what stands left and right, so that zeros need no division.  For k directions the
+    numbers are polynomials in k units whose squares are 0, as lists of 2**k coefficients.
+    """
+    n, size = x.size, 1 << len(directions)
+    coefficients = np.zeros((size, n), x.dtype)
+    coefficients[0] = x.ravel()
+    for k, d in enumerate(directions):
+        coefficients[1 << k] = np.broadcast_to(d, x.shape).ravel()
+
+    def times(p: Any, q: Any) -> Any:
+        out = np.zeros(size, x.dtype)
+        for i in range(size):
+            for j in range(size):
+                if not i & j:
+                    out[i | j] += p[i] * q[j]
+        return out
+
+    unit = np.zeros(size, x.dtype)
+    unit[0] = 1
+    left, right = [unit], [unit]
+    for i in range(n - 1):
+        left.append(times(left[-1], coefficients[:, i]))
+        right.append(times(right[-1], coefficients[:, n - 1 - i]))
+    found = [times(p, q)[-1] for p, q in zip(left, reversed(right), strict=True)][:n]
+    return np.array(found, x.dtype).reshape(x.shape)
+
+
+def _transposed(a: Expr) -> Expr:
+    return fn("transpose", conj(a))
+
+
+def _product_vjp(g: Expr, a: Expr, b: Expr) -> Partials:
+    match rank(a), rank(b):
+        case 1, 1:
+            return (g * conj(b), g * conj(a))
+        case 2, 1:
+            return (fn("outer", g, conj(b)), fn("@", _transposed(a), g))
+        case 1, 2:
+            return (fn("@", conj(b), g), fn("outer", conj(a), g))
+        case _:
+            return (fn("@", g, _transposed(b)), fn("@", _transposed(a), g))
+
+
+def _products() -> dict[str, Code]:
+    return {t.name: both("product_of(np.matmul, {0}, {1})") for t in LINEAR}
+
+
+def _dots() -> dict[str, Code]:
+    return {t.name: both("product_of(np.dot, {0}, {1}).item()") for t in LINEAR}
+
+
+enter(
+    "sum",
+    1,
+    reduction("value"),
+    "the sum of all elements",
+    cost="ADDS",
+    vjp=lambda g, x: (fn("spread_like", g, x),),
+    code={
+        **{t.name: both(f"np.sum({{0}}, dtype=dtype_{t.name}).item()") for t in NUMBERS},
+        "log64": both("log_sum({0})"),
+    },
+)
+enter(
+    "prod",
+    1,
+    reduction("value"),
+    "the product of all elements",
+    cost="MULTS",
+    vjp=lambda g, x: (g * conj(fn("prod_others", x)),),
+    code={
+        **{t.name: both(f"np.prod({{0}}, dtype=dtype_{t.name}).item()") for t in LINEAR},
+        "log64": both("np.sum({0}).item()"),
+    },
+)
+enter(
+    "amin",
+    1,
+    reduction("ordered"),
+    "the least element",
+    cost="ADDS",
+    vjp=lambda g, x: (g * fn("first_min", x),),
+    code={"*": both("extreme(np.min, {0})")},
+)
+enter(
+    "amax",
+    1,
+    reduction("ordered"),
+    "the greatest element",
+    cost="ADDS",
+    vjp=lambda g, x: (g * fn("first_max", x),),
+    code={"*": both("extreme(np.max, {0})")},
+)
+for _f, _text in (("min", "least"), ("max", "greatest")):
+    enter(
+        f"first_{_f}",
+        1,
+        same_shape("scale"),
+        f"1 at the first {_text} element, else 0",
+        cost="ADDS",
+        code={"*": both(f"one_at(np.arg{_f}, {{0}}, 1)")},
+    )
+enter(
+    "prod_others",
+    1,
+    same_shape("inexact"),
+    "for each element the product of all others",
+    cost="MULTS",
+    vjp=lambda g, x: (fn("prod_others_1", *map(conj, (x, conj(g)))),),
+    code={"*": both("prod_others({0})")},
+)
+enter(
+    "prod_others_1",
+    2,
+    same_shape("inexact"),
+    "the derivative of `prod_others(x)` along d",
+    cost="MULTS",
+    vjp=lambda g, x, d: (
+        fn("prod_others_2", conj(x), conj(d), g),
+        fn("prod_others_1", conj(x), g),
+    ),
+    code={"*": both("prod_others({0}, {1})")},
+)
+enter(
+    "prod_others_2",
+    3,
+    same_shape("inexact"),
+    "the derivative of `prod_others_1(x, d)` along e, with d fixed; by x it is not differentiated again",
+    cost="MULTS",
+    vjp=lambda g, x, d, e: (
+        None,
+        fn("prod_others_2", conj(x), g, conj(e)),
+        fn("prod_others_2", conj(x), conj(d), g),
+    ),
+    code={"*": both("prod_others({0}, {1}, {2})")},
+)
+enter(
+    "dot",
+    2,
+    product((1, 1)),
+    "the sum of products of two vectors, none conjugated",
+    cost="MULTS",
+    vjp=_product_vjp,
+    code=_dots(),
+)
+enter(
+    "matvec",
+    2,
+    product((2, 1)),
+    "the product of a matrix and a vector",
+    cost="MULTS",
+    vjp=_product_vjp,
+    code=_products(),
+)
+enter(
+    "matmul",
+    2,
+    product((2, 2)),
+    "the product of two matrices",
+    cost="MULTS",
+    vjp=_product_vjp,
+    code=_products(),
+)
+enter(
+    "@",
+    2,
+    product(*PRODUCTS),
+    "the product of vectors and matrices, by their dimensions",
+    cost="MULTS",
+    symbol="@",
+    vjp=_product_vjp,
+    code={t.name: both("matrix_product({0}, {1})") for t in LINEAR},
+)
+enter(
+    "outer",
+    2,
+    outer,
+    "the matrix of all products of two vectors",
+    cost="MULTS",
+    vjp=lambda g, a, b: (fn("@", g, conj(b)), fn("@", conj(a), g)),
+    code={t.name: both("np.multiply.outer({0}, {1})") for t in LINEAR},
+)
+enter(
+    "scan_left",
+    1,
+    scan("number"),
+    "running sums from the left: y[i] = x[0] + … + x[i]",
+    cost="ADDS",
+    vjp=lambda g, x: (fn("scan_right", g),),
+    code={t.name: both(f"np.cumsum({{0}}, dtype=dtype_{t.name})") for t in NUMBERS},
+)
+enter(
+    "scan_right",
+    1,
+    scan("number"),
+    "running sums from the right: y[i] = x[i] + … + x[n-1]",
+    cost="ADDS",
+    vjp=lambda g, x: (fn("scan_left", g),),
+    code={
+        t.name: both(f"np.cumsum({{0}}[::-1], dtype=dtype_{t.name})[::-1]") for t in NUMBERS
+    },
+)
+
+
+@name
+def matrix_product(a: Any, b: Any) -> Any:
+    """`a @ b`, a scalar where both are vectors."""
+    if a.ndim == b.ndim == 1:
+        return product_of(np.dot, a, b).item()
+    return product_of(np.matmul, a, b)
+
+
+def fixed_code(f: str, frac: int) -> Code | None:
+    """The code of a function of this module on fixed-point numbers with `frac` fraction bits."""
+    match f:
+        case "prod":
+            return both(f"fixed_prod({{0}}, {frac})")
+        case "dot":
+            return both(f"fixed_product({{0}}, {{1}}, {frac}).item()")
+        case "matvec" | "matmul":
+            return both(f"fixed_product({{0}}, {{1}}, {frac})")
+        case "@":
+            return both(f"fixed_at({{0}}, {{1}}, {frac})")
+        case "outer":
+            return both(f"fixed_mul_array({{0}}[:, None], {{1}}[None, :], {frac})")
+        case "first_min" | "first_max":
+            return both(f"one_at(np.arg{f[6:]}, {{0}}, {1 << frac})")
+        case _:
+            return None
+
+
+@name
+def fixed_at(a: Any, b: Any, frac: int) -> Any:
+    """`a @ b` of raw fixed-point arrays, a scalar where both are vectors."""
+    out = fixed_product(a, b, frac)
+    return out if out.ndim else out.item()

@@ -1,0 +1,15 @@
+"""Functions of the bits of integers (and of bools, where they have a meaning)."""
+
+from __future__ import annotations
+
+from rvm.isa.functions.formulas import enter
+from rvm.isa.rules import elementwise, shift
+
+enter("&", 2, elementwise("bits"), "the bits set in both", cost="ADDS", symbol="&")
+enter("|", 2, elementwise("bits"), "the bits set in one of them", cost="ADDS", symbol="|")
+enter("^", 2, elementwise("bits"), "the bits set in just one of them", cost="ADDS", symbol="^")
+enter("~", 1, elementwise("bits"), "every bit flipped", cost="ADDS", symbol="~")
+enter("<<", 2, shift, "x shifted left by k bits", cost="ADDS", symbol="<<")
+enter(">>", 2, shift, "x shifted right by k bits, keeping its sign", cost="ADDS", symbol=">>")
+enter("rotl", 2, shift, "the bits of x rotated left by k", cost="ADDS")
+enter("rotr", 2, shift, "the bits of x rotated right by k", cost="ADDS")

@@ -1,0 +1,56 @@
+"""Comparisons to bool, logic, and the choice between two values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rvm.isa.functions.formulas import const, enter, select
+from rvm.isa.rules import choice, elementwise
+from rvm.numbers.code import Code
+from rvm.numbers.support import name
+from rvm.types import BOOL, SCALARS
+
+
+@name
+def where(c: Any, a: Any, b: Any, dtype: np.dtype[Any]) -> Any:
+    """`np.where` with a result of the storage type also where both values are scalars."""
+    return np.where(c, a, b).astype(dtype, copy=False)
+
+
+for _s, _text in (("<", "less than"), ("<=", "at most"), (">", "greater than"), (">=", "at least")):
+    enter(
+        _s, 2, elementwise("ordered", BOOL), f"whether x is {_text} y", cost="ADDS", symbol=_s
+    )
+enter("==", 2, elementwise("any", BOOL), "whether x equals y", cost="ADDS", symbol="==")
+enter("!=", 2, elementwise("any", BOOL), "whether x differs from y", cost="ADDS", symbol="!=")
+enter(
+    "and",
+    2,
+    elementwise("bool"),
+    "whether both hold; y is evaluated only where x holds (of scalars)",
+    cost="ADDS",
+    symbol="and",
+)
+enter(
+    "or",
+    2,
+    elementwise("bool"),
+    "whether one of them holds; y is evaluated only where x does not (of scalars)",
+    cost="ADDS",
+    symbol="or",
+)
+enter("not", 1, elementwise("bool"), "whether x does not hold", cost="ADDS", symbol="not")
+# All three arguments are evaluated, so that a fault in one is the same on every engine.
+enter(
+    "select",
+    3,
+    choice,
+    "a where c holds, else b; both are evaluated",
+    cost="MOVES",
+    partials=lambda c, a, b: (None, select(c, const(1, a), 0, a), select(c, const(0, b), 1, b)),
+    code={
+        t: Code("(({2}, {1})[{0}])", f"where({{0}}, {{1}}, {{2}}, dtype_{t})") for t in SCALARS
+    },
+)

@@ -1,0 +1,96 @@
+"""What derivative rules are written with: functions by name, and constants of an operand's type.
+
+The arguments of a rule are typed expressions; what it gives is a template, for
+`rvm.isa.typing.typed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rvm.expr import Apply, Const, Expr
+from rvm.isa.rows import FunctionRow, add_function
+from rvm.isa.rules import Rule
+from rvm.numbers import system
+from rvm.numbers.code import Code
+from rvm.types import Scalar, elem_of, rank_of
+
+Partials = tuple[Expr | None, ...]
+
+
+def enter(
+    name: str,
+    arity: int,
+    rule: Rule,
+    doc: str,
+    *,
+    cost: str = "NLOPS",
+    symbol: str = "",
+    partials: Callable[..., Partials] | None = None,
+    vjp: Callable[..., Partials] | None = None,
+    code: Mapping[str, Code] | None = None,
+    domain: tuple[tuple[float, float], ...] = (),
+    mp: str | Callable[..., Any] = "",
+) -> FunctionRow:
+    """Enter a row in the function table."""
+    return add_function(
+        FunctionRow(
+            name, arity, rule, doc, cost, symbol, partials, vjp, code or {}, domain, mp
+        )
+    )
+
+
+def fn(name: str, *args: Any) -> Apply:
+    """The function `name` applied to expressions and numbers."""
+    return Apply(name, tuple(a if isinstance(a, Expr) else Const(a) for a in args))
+
+
+def elem(x: Expr) -> Scalar | None:
+    """The element type of a typed expression, None of a template."""
+    return None if x.type is None else elem_of(x.type)
+
+
+def rank(x: Expr) -> int:
+    """The number of dimensions of an expression; 0 where it is not typed."""
+    return 0 if x.type is None else rank_of(x.type)
+
+
+def const(value: Any, like: Expr) -> Expr:
+    """A number in the type of `like`, where that is known.
+
+    `select(c, const(1, x), const(0, x))` then needs no neighbour to have a type.
+    """
+    t = elem(like)
+    return Const(value) if t is None else Const(system(t).literal(value), t)
+
+
+def select(cond: Expr, a: Any, b: Any, like: Expr) -> Apply:
+    """`select(cond, a, b)`, numbers taken in the type of `like`."""
+    return fn(
+        "select",
+        cond,
+        a if isinstance(a, Expr) else const(a, like),
+        b if isinstance(b, Expr) else const(b, like),
+    )
+
+
+def equal(a: Expr, b: Any) -> Apply:
+    """The comparison a == b (Python's `==` on expressions compares their structure)."""
+    return fn("==", a, b if isinstance(b, Expr) else const(b, a))
+
+
+def is_complex(x: Expr) -> bool:
+    """Whether a typed expression is complex."""
+    t = elem(x)
+    return t is not None and t.is_complex
+
+
+def conj(x: Expr) -> Expr:
+    """The complex conjugate; a real expression itself."""
+    return fn("conj", x) if is_complex(x) else x
+
+
+def safe_divisor(x: Expr) -> Expr:
+    """`x`, and 1 where it is 0: what is divided by it has no NaN, nor have its derivatives."""
+    return select(equal(x, 0), 1, x, x)

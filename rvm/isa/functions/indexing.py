@@ -1,0 +1,164 @@
+"""Lengths, elements by index, shapes, and the end of a counting loop.
+
+An index outside of its array is an error (R003): negative ones do not count from the end.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rvm.isa.functions.arrays import NUMBERS, both
+from rvm.isa.functions.formulas import enter, fn
+from rvm.isa.rules import gather, length, like, of, scatter, transposition
+from rvm.numbers.code import Code
+from rvm.numbers.support import index_fault, name, outside_domain, unequal_lengths
+from rvm.types import I64
+
+LOW, HIGH = -(1 << 63), (1 << 63) - 1
+
+
+@name
+def dim_of(x: Any, k: int) -> int:
+    """The length of an axis."""
+    if not 0 <= k < x.ndim:
+        raise index_fault(k, x.ndim, "the array has no such axis")
+    length_: int = x.shape[k]
+    return length_
+
+
+def _check(idx: Any, n: int) -> None:
+    bad = (idx < 0) | (idx >= n)
+    if np.any(bad):
+        raise index_fault(int(idx[bad].flat[0]), n, "the index is out of bounds")
+
+
+@name
+def gather_array(x: Any, idx: Any) -> NDArray[Any]:
+    """The elements of x at the indices."""
+    _check(idx, len(x))
+    return np.asarray(x[idx])
+
+
+@name
+def scatter_array(v: Any, idx: Any, n: int) -> NDArray[Any]:
+    """A vector of length n with each v added at its index."""
+    if len(v) != len(idx):
+        raise unequal_lengths(v.shape, idx.shape)
+    if n < 0:
+        raise outside_domain("a negative length", length=n)
+    _check(idx, n)
+    out = np.zeros(n, v.dtype)
+    np.add.at(out, idx, v)
+    return out
+
+
+@name
+def sum_like(g: Any, x: Any) -> Any:
+    """`g` summed over the axes along which an array like x would have been broadcast to it."""
+    shape = np.shape(x)
+    if np.ndim(g) < len(shape):
+        return np.broadcast_to(g, shape)
+    lead = np.ndim(g) - len(shape)
+    axes = tuple(range(lead)) + tuple(
+        lead + k for k, m in enumerate(shape) if m == 1 and g.shape[lead + k] != 1
+    )
+    if not axes:
+        return g
+    out = np.sum(g, axis=axes, dtype=g.dtype).reshape(shape)
+    return out if shape else out.item()
+
+
+@name
+def spread_like(g: Any, x: Any) -> NDArray[Any]:
+    """`g` broadcast to the shape of x."""
+    return np.array(np.broadcast_to(g, np.shape(x)))
+
+
+enter(
+    "len",
+    1,
+    length,
+    "the length of an array's first axis",
+    cost="MOVES",
+    code={"*": both("len({0})")},
+)
+enter(
+    "dim",
+    2,
+    length,
+    "the length of an array's axis k, from 0",
+    cost="MOVES",
+    code={"*": both("dim_of({0}, {1})")},
+)
+
+
+def _for_end(a: int, b: int, s: int) -> int:
+    if s == 0:
+        raise outside_domain("a loop of step 0 has no end", start=a, stop=b, step=s)
+    end = a + max(0, (b - a) // s + 1) * s
+    return (end - LOW) % (1 << 64) + LOW
+
+
+enter(
+    "for_end",
+    3,
+    of(I64, I64, I64, result=I64),
+    "the first value that `for i = a to b step s` does not visit (downto: s < 0)",
+    cost="ADDS",
+    code={
+        "i64": Code(
+            f"({{t2}} if {LOW} <= ({{t2}} := ({{t0}} := {{0}}) + max(0, ({{1}} - {{t0}}) // "
+            f"({{t1}} := {{2}}) + 1) * {{t1}}) <= {HIGH} else wrap_i64({{t2}}))",
+            "",
+            _for_end,
+        )
+    },
+)
+enter(
+    "gather",
+    2,
+    gather,
+    "the elements of x at the indices",
+    cost="MOVES",
+    vjp=lambda g, x, idx: (fn("scatter", g, idx, fn("len", x)), None),
+    code={"*": both("gather_array({0}, {1})")},
+)
+enter(
+    "scatter",
+    3,
+    scatter,
+    "a vector of length n with each value added at its index",
+    cost="ADDS",
+    vjp=lambda g, v, idx, n: (fn("gather", g, idx), None, None),
+    code={t.name: both("scatter_array({0}, {1}, {2})") for t in NUMBERS},
+)
+enter(
+    "transpose",
+    1,
+    transposition,
+    "the matrix with rows and columns exchanged",
+    cost="MOVES",
+    vjp=lambda g, a: (fn("transpose", g),),
+    code={"*": both("{0}.T")},
+)
+enter(
+    "sum_like",
+    2,
+    like("number"),
+    "g summed over the axes along which x would have been broadcast to it",
+    cost="ADDS",
+    vjp=lambda g, y, x: (fn("spread_like", g, y), None),
+    code={t.name: both("sum_like({0}, {1})") for t in NUMBERS},
+)
+enter(
+    "spread_like",
+    2,
+    like("any"),
+    "g broadcast to the shape of x",
+    cost="MOVES",
+    vjp=lambda g, y, x: (fn("sum_like", g, y), None),
+    code={"*": both("spread_like({0}, {1})")},
+)

@@ -1,0 +1,173 @@
+"""Exponentials, logarithms, trigonometric and hyperbolic functions.
+
+Their scalar code is the C library's by Python's `math` and `cmath`; that of fixed goes through f64.
+"""
+
+from __future__ import annotations
+
+import math
+
+from rvm.expr import Expr
+from rvm.isa.functions.formulas import Partials, const, enter, fn
+from rvm.isa.rules import elementwise, logarithm, of
+from rvm.numbers.code import Code
+from rvm.types import F64, LOG64
+
+REAL = (-3.0, 3.0)
+POSITIVE = (0.0625, 8.0)
+UNIT = (-0.96875, 0.96875)
+
+
+def _leg(x: Expr) -> Expr:
+    """sqrt(1 - x^2), without cancellation near 1 and -1."""
+    return fn("sqrt", (const(1, x) - x) * (const(1, x) + x))
+
+
+def _atan2(y: Expr, x: Expr) -> Partials:
+    h = fn("hypot", y, x)
+    return (x / h / h, -(y / h) / h)
+
+
+enter(
+    "exp",
+    1,
+    elementwise("field"),
+    "e to the power x",
+    partials=lambda x: (fn("exp", x),),
+    domain=(REAL,),
+    mp="exp",
+)
+enter(
+    "log",
+    1,
+    logarithm,
+    "the natural logarithm; of a log64 the f64 that it holds",
+    partials=lambda x: (const(1, x) / x,),
+    domain=(POSITIVE,),
+    mp="log",
+)
+enter(
+    "log2",
+    1,
+    elementwise("real"),
+    "the logarithm to the base 2",
+    partials=lambda x: (const(1 / math.log(2), x) / x,),
+    domain=(POSITIVE,),
+    mp=lambda x: x.context.log(x, 2),
+)
+enter(
+    "expm1",
+    1,
+    elementwise("real"),
+    "e**x - 1, exact to the last digits near 0",
+    partials=lambda x: (fn("exp", x),),
+    domain=(REAL,),
+    mp="expm1",
+)
+enter(
+    "log1p",
+    1,
+    elementwise("real"),
+    "log(1 + x), exact to the last digits near 0",
+    partials=lambda x: (const(1, x) / (const(1, x) + x),),
+    domain=((-0.9375, 8.0),),
+    mp="log1p",
+)
+enter(
+    "sin",
+    1,
+    elementwise("field"),
+    "the sine of x radians",
+    partials=lambda x: (fn("cos", x),),
+    domain=(REAL,),
+    mp="sin",
+)
+enter(
+    "cos",
+    1,
+    elementwise("field"),
+    "the cosine of x radians",
+    partials=lambda x: (-fn("sin", x),),
+    domain=(REAL,),
+    mp="cos",
+)
+enter(
+    "tan",
+    1,
+    elementwise("field"),
+    "the tangent of x radians",
+    partials=lambda x: (const(1, x) + fn("square", fn("tan", x)),),
+    domain=((-1.5, 1.5),),
+    mp="tan",
+)
+enter(
+    "asin",
+    1,
+    elementwise("field"),
+    "the arc sine, in [-pi/2, pi/2]",
+    partials=lambda x: (const(1, x) / _leg(x),),
+    domain=(UNIT,),
+    mp="asin",
+)
+enter(
+    "acos",
+    1,
+    elementwise("field"),
+    "the arc cosine, in [0, pi]",
+    partials=lambda x: (const(-1, x) / _leg(x),),
+    domain=(UNIT,),
+    mp="acos",
+)
+enter(
+    "atan",
+    1,
+    elementwise("field"),
+    "the arc tangent, in [-pi/2, pi/2]",
+    partials=lambda x: (const(1, x) / (const(1, x) + fn("square", x)),),
+    domain=((-8.0, 8.0),),
+    mp="atan",
+)
+enter(
+    "atan2",
+    2,
+    elementwise("real"),
+    "the angle of the point (x, y), given as atan2(y, x)",
+    partials=_atan2,
+    domain=(REAL, POSITIVE),
+    mp="atan2",
+)
+enter(
+    "sinh",
+    1,
+    elementwise("field"),
+    "the hyperbolic sine",
+    partials=lambda x: (fn("cosh", x),),
+    domain=(REAL,),
+    mp="sinh",
+)
+enter(
+    "cosh",
+    1,
+    elementwise("field"),
+    "the hyperbolic cosine",
+    partials=lambda x: (fn("sinh", x),),
+    domain=(REAL,),
+    mp="cosh",
+)
+enter(
+    "tanh",
+    1,
+    elementwise("field"),
+    "the hyperbolic tangent",
+    partials=lambda x: (fn("square", const(1, x) / fn("cosh", x)),),
+    domain=(REAL,),
+    mp="tanh",
+)
+enter(
+    "exp_log64",
+    1,
+    of(F64, result=LOG64),
+    "e to the power x as a log64, which holds x itself",
+    cost="MOVES",
+    code={"f64": Code("{0}", "{0}")},
+)

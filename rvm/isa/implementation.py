@@ -1,0 +1,115 @@
+"""From a function and its argument types to code: the one door that engines use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from rvm.faults import DefinitionError
+from rvm.isa.functions.arrays import fixed_code
+from rvm.isa.functions.conversions import conversion_row
+from rvm.isa.rows import FUNCTIONS, FunctionRow
+from rvm.numbers import NAMES, system
+from rvm.numbers.code import Code, compiled
+from rvm.numbers.conversions import conversion
+from rvm.numbers.fixedpoint import power_code, through_float
+from rvm.numbers.floats import single
+from rvm.types import SCALARS, Scalar, fixed
+
+_FIXED = re.compile(r"fixed\((0|[1-9][0-9]?)\)")
+
+
+@cache
+def conversion_target(fn: str) -> Scalar | None:
+    """The type that a conversion is named for: `f32`, `fixed(30)`; None for other names."""
+    if fn in SCALARS:
+        return SCALARS[fn]
+    found = _FIXED.fullmatch(fn)
+    return fixed(int(found[1])) if found and int(found[1]) <= 62 else None
+
+
+def find_function(fn: str) -> FunctionRow | None:
+    """The row of a function, also of a conversion to `fixed(n)`, which is no row of its own."""
+    row = FUNCTIONS.get(fn)
+    if row is None and conversion_target(fn) is not None:
+        row = conversion_row(fn)
+    return row
+
+
+def deciding(elems: tuple[Scalar, ...]) -> Scalar:
+    """The type whose arithmetic a function uses: a complex one, else the first that is no bool."""
+    for t in elems:
+        if t.is_complex:
+            return t
+    return next((t for t in elems if not t.is_bool), elems[0])
+
+
+@cache
+def implementation(fn: str, elems: tuple[Scalar, ...]) -> Code:
+    """The code of a function on arguments of the element types `elems`.
+
+    DefinitionError D010 where it has none, as a user's function may on types that it does not name.
+    """
+    target = conversion_target(fn)
+    if target is not None:
+        return conversion(target, elems[0])
+    row = FUNCTIONS.get(fn)
+    t = deciding(elems)
+    if t.is_fixed:
+        special = fixed_code(fn, t.frac)
+        if special is not None:
+            return special
+    if fn == "abs2" and not t.is_complex:
+        fn, row = "square", None
+    if row is not None:
+        own = row.code.get(t.name) or row.code.get("*")
+        if own is not None:
+            return own
+        base = row.code.get("f64")
+        if base is not None and t.name == "f32":
+            return single(fn, base)
+        if base is not None and t.is_fixed:
+            return through_float(base, t.frac, len(elems))
+    if fn == "**" and t.is_fixed and elems[1].is_integer:
+        return power_code(t.frac)
+    code = system(t).codes.get(fn)
+    if code is None:
+        types = ", ".join(map(str, elems))
+        raise DefinitionError(
+            "D010",
+            f"`{fn}` has no code for ({types})",
+            hint="give the function a `code` for this type, or convert the argument",
+        )
+    return code
+
+
+@cache
+def value(fn: str, elems: tuple[Scalar, ...]) -> Callable[..., Any]:
+    """The total function on raw scalars (of a function of arrays: on arrays)."""
+    code = implementation(fn, elems)
+    return code.value or compiled(code.python, len(elems), NAMES)
+
+
+@cache
+def array_value(fn: str, elems: tuple[Scalar, ...]) -> Callable[..., Any]:
+    """The function on arrays and raw scalars mixed, to be called under `np.errstate(all="ignore")`.
+
+    Lengths that do not broadcast are a ValueError.
+    """
+    return compiled(implementation(fn, elems).numpy, len(elems), NAMES)
+
+
+def register_callable(name: str, f: Callable[..., Any]) -> str:
+    """Enter a user's Python function among the names of generated code; its name there.
+
+    A row's template then calls it: `Code(register_callable("gamma", math.gamma) + "({0})")`.
+    """
+    stem = "user_" + re.sub(r"\W", "_", name)
+    unique, k = stem, 1
+    while NAMES.get(unique, f) is not f:
+        k += 1
+        unique = f"{stem}_{k}"
+    NAMES[unique] = f
+    return unique

@@ -1,0 +1,336 @@
+"""Typing rules: from the types of a function's arguments to that of its result.
+
+A rule takes what is known of the arguments (a literal has no type of its own
+and adapts to its neighbours, or to what is wanted) and says which element type
+each argument must have and what comes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from rvm.expr import Expr
+from rvm.types import BOOL, C128, F64, I64, Scalar, ValueType, with_rank
+
+
+class Arg(NamedTuple):
+    """What is known of an argument: element type (None: a literal), rank, the literal's value."""
+
+    elem: Scalar | None
+    rank: int = 0
+    value: Any = None
+
+
+class Typing(NamedTuple):
+    """The element types that the arguments take, and the result's type."""
+
+    elems: tuple[Scalar, ...]
+    result: ValueType
+
+
+class TypeFault(Exception):
+    """Something that has no type; `node` is the expression at fault, `operand` its number."""
+
+    def __init__(
+        self,
+        message: str,
+        node: Expr | None = None,
+        *,
+        hint: str = "",
+        code: str = "A040",
+        operand: int = -1,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.node = node
+        self.hint = hint
+        self.code = code
+        self.operand = operand
+
+
+Rule = Callable[[Sequence[Arg], Scalar | None], Typing]
+
+CLASSES: dict[str, Callable[[Scalar], bool]] = {
+    "any": lambda t: True,
+    "bool": lambda t: t.is_bool,
+    "int": lambda t: t.is_integer,
+    "i64": lambda t: t.name == "i64",
+    "bits": lambda t: t.is_integer or t.is_bool,
+    "real": lambda t: t.is_float or t.is_fixed,
+    "float": lambda t: t.is_float,
+    "f64": lambda t: t.name == "f64",
+    "field": lambda t: t.is_float or t.is_fixed or t.is_complex,
+    "inexact": lambda t: t.is_float or t.is_complex,
+    "number": lambda t: not (t.is_bool or t.is_log),
+    "value": lambda t: not t.is_bool,
+    "ordered": lambda t: not t.is_complex and not t.is_bool,
+    "scale": lambda t: t.is_integer or t.is_float or t.is_fixed,
+    "log": lambda t: t.is_log,
+    "complex": lambda t: t.is_complex,
+    "multiplies": lambda t: not (t.is_bool or t.is_integer or t.is_fixed),
+    "analytic": lambda t: t.is_float or t.is_fixed or t.is_complex or t.is_log,
+}
+"""Named classes of element types, as rules and opcodes use them."""
+
+
+def default_type(value: Any) -> Scalar:
+    """The type of a literal that nothing else decides."""
+    if isinstance(value, bool):
+        return BOOL
+    if isinstance(value, int):
+        return I64
+    return C128 if isinstance(value, complex) else F64
+
+
+def widest_default(args: Sequence[Arg]) -> Scalar:
+    """The type of several literals that nothing else decides."""
+    order = (BOOL, I64, F64, C128)
+    return max((default_type(a.value) for a in args), key=order.index)
+
+
+def unify(args: Sequence[Arg], want: Scalar | None) -> Scalar:
+    """The one element type of all `args`; TypeFault if they differ."""
+    known = [a.elem for a in args if a.elem is not None]
+    if not known:
+        return want or widest_default(args)
+    if any(t != known[0] for t in known):
+        other = next(t for t in known if t != known[0])
+        raise TypeFault(
+            f"the operands have the types {known[0]} and {other}",
+            hint=f"convert one of them: `{other.name}(…)` or `{known[0].name}(…)`",
+        )
+    return known[0]
+
+
+def demand(t: Scalar, cls: str) -> Scalar:
+    """`t` if it is of the class; TypeFault if not."""
+    if not CLASSES[cls](t):
+        raise TypeFault(f"does not take a value of type {t}")
+    return t
+
+
+def elementwise(cls: str, result: Scalar | None = None) -> Rule:
+    """All arguments of one type of `cls`, broadcast; the result has it too unless one is named."""
+
+    def rule(args: Sequence[Arg], want: Scalar | None) -> Typing:
+        t = demand(_suited(args, want if result is None else None, cls), cls)
+        rank = max(a.rank for a in args)
+        return Typing((t,) * len(args), with_rank(result or t, rank))
+
+    return rule
+
+
+def arithmetic(cls: str) -> Rule:
+    """As `elementwise`, but f64 and c128 mix, and give c128."""
+
+    def rule(args: Sequence[Arg], want: Scalar | None) -> Typing:
+        if {a.elem for a in args} == {F64, C128}:
+            rank = max(a.rank for a in args)
+            return Typing(tuple(a.elem or C128 for a in args), with_rank(C128, rank))
+        return elementwise(cls)(args, want)
+
+    return rule
+
+
+def _suited(args: Sequence[Arg], want: Scalar | None, cls: str) -> Scalar:
+    """The one type of all arguments; literals alone become floats where `cls` needs it: sqrt(2)."""
+    t = unify(args, want)
+    if CLASSES[cls](t) or any(a.elem is not None for a in args):
+        return t
+    real = max(F64, widest_default(args), key=(BOOL, I64, F64, C128).index)
+    return real if CLASSES[cls](real) else t
+
+
+def modulus(cls: str) -> Rule:
+    """One argument; a complex one gives a real result."""
+
+    def rule(args: Sequence[Arg], want: Scalar | None) -> Typing:
+        t = demand(args[0].elem or _suited(args, want, cls), cls)
+        return Typing((t,), with_rank(F64 if t.is_complex else t, args[0].rank))
+
+    return rule
+
+
+def power(args: Sequence[Arg], want: Scalar | None) -> Typing:
+    """`x ** y`: one type for both.
+
+    A float, fixed or complex base takes an i64 exponent too (and an integer literal is one), a
+    complex base an f64 one; a log64 base takes an f64 exponent.
+    """
+    base, exponent = args
+    t = base.elem
+    rank = max(base.rank, exponent.rank)
+    if t is not None and t.is_log:
+        if exponent.elem is not None:
+            demand(exponent.elem, "f64")
+        return Typing((t, F64), with_rank(t, rank))
+    if t is not None and CLASSES["field"](t):
+        literal = exponent.elem is None and default_type(exponent.value) == I64
+        if literal or exponent.elem == I64:
+            return Typing((t, I64), with_rank(t, rank))
+    return arithmetic("number")(args, want)
+
+
+def logarithm(args: Sequence[Arg], want: Scalar | None) -> Typing:
+    """`log x`: of the type of x; that of a log64 is an f64."""
+    t = args[0].elem
+    if t is not None and t.is_log:
+        return Typing((t,), with_rank(F64, args[0].rank))
+    return elementwise("field")(args, want)
+
+
+def shift(args: Sequence[Arg], want: Scalar | None) -> Typing:
+    """An integer and a bit count of type i64 (or of the integer's own type)."""
+    t = demand(args[0].elem or want or default_type(args[0].value), "int")
+    k = args[1].elem or I64
+    if k not in (t, I64):
+        raise TypeFault(f"the bit count has the type {k}, not i64")
+    return Typing((t, k), with_rank(t, max(a.rank for a in args)))
+
+
+def choice(args: Sequence[Arg], want: Scalar | None) -> Typing:
+    """`select(c, a, b)`: a bool, then two of one type."""
+    if args[0].elem is not None:
+        demand(args[0].elem, "bool")
+    t = unify(args[1:], want)
+    return Typing((BOOL, t, t), with_rank(t, max(a.rank for a in args)))
+
+
+def conversion(target: Scalar) -> Rule:
+    """Any number to `target`; a literal adapts to it directly."""
+
+    def rule(args: Sequence[Arg], want: Scalar | None) -> Typing:
+        source = args[0].elem or default_type(args[0].value)
+        if source.is_complex and not target.is_complex:
+            raise TypeFault(
+                f"a complex value does not convert to {target}", hint="take its `.re` or `abs(…)`"
+            )
+        return Typing((source,), with_rank(target, args[0].rank))
+
+    return rule
+
+
+def of(*elems: Scalar, result: Scalar) -> Rule:
+    """Exactly these element types, broadcast."""
+
+    def rule(args: Sequence[Arg], want: Scalar | None) -> Typing:
+        for a, t in zip(args, elems, strict=True):
+            if a.elem is not None and a.elem != t:
+                raise TypeFault(
+                    f"an operand has the type {a.elem}, not {t}", hint=f"convert: `{t.name}(…)`"
+                )
+        return Typing(tuple(elems), with_rank(result, max(a.rank for a in args)))
+
+    return rule
+
+
+def ranks(message: str) -> TypeFault:
+    """The fault for arguments of the wrong number of dimensions."""
+    return TypeFault(message, code="A042")
+
+
+def reduction(cls: str) -> Rule:
+    """An array to a scalar of its type."""
+
+    def rule(args: Sequence[Arg], want: Scalar | None) -> Typing:
+        if not args[0].rank:
+            raise ranks("takes an array, not a scalar")
+        t = demand(unify(args, want), cls)
+        return Typing((t,), t)
+
+    return rule
+
+
+def same_shape(cls: str) -> Rule:
+    """Arrays of one type and shape, to another."""
+
+    def rule(args: Sequence[Arg], want: Scalar | None) -> Typing:
+        if not args[0].rank or any(a.rank > args[0].rank for a in args):
+            raise ranks("takes an array, not a scalar")
+        t = demand(unify(args, want), cls)
+        return Typing((t,) * len(args), with_rank(t, args[0].rank))
+
+    return rule
+
+
+def like(cls: str) -> Rule:
+    """A number or array, and one of any type whose number of dimensions the result has."""
+
+    def rule(args: Sequence[Arg], want: Scalar | None) -> Typing:
+        t = demand(args[0].elem or want or default_type(args[0].value), cls)
+        return Typing((t, args[1].elem or t), with_rank(t, args[1].rank))
+
+    return rule
+
+
+def scan(cls: str) -> Rule:
+    """A vector to a vector of the same length and type."""
+
+    def rule(args: Sequence[Arg], want: Scalar | None) -> Typing:
+        if args[0].rank != 1:
+            raise ranks("takes a vector")
+        t = demand(unify(args, want), cls)
+        return Typing((t,), with_rank(t, 1))
+
+    return rule
+
+
+PRODUCTS = {(1, 1): 0, (2, 1): 1, (1, 2): 1, (2, 2): 2}
+"""Ranks of the operands of `@`, and the rank of the product."""
+
+
+def product(*allowed: tuple[int, int]) -> Rule:
+    """A product of arrays of the given ranks, as `@` contracts them."""
+
+    def rule(args: Sequence[Arg], want: Scalar | None) -> Typing:
+        pair = (args[0].rank, args[1].rank)
+        if pair not in allowed:
+            raise ranks(f"does not multiply arrays of {pair[0]} and {pair[1]} dimensions")
+        t = demand(unify(args, want), "number")
+        return Typing((t, t), with_rank(t, PRODUCTS[pair]))
+
+    return rule
+
+
+def outer(args: Sequence[Arg], want: Scalar | None) -> Typing:
+    """Two vectors to a matrix."""
+    if (args[0].rank, args[1].rank) != (1, 1):
+        raise ranks("takes two vectors")
+    t = demand(unify(args, want), "number")
+    return Typing((t, t), with_rank(t, 2))
+
+
+def gather(args: Sequence[Arg], want: Scalar | None) -> Typing:
+    """A vector and a vector of i64 indices to a vector as long as the latter."""
+    if (args[0].rank, args[1].rank) != (1, 1):
+        raise ranks("takes a vector and a vector of indices")
+    if args[1].elem != I64:
+        raise TypeFault(f"the indices have the type {args[1].elem}, not i64")
+    t = unify(args[:1], want)
+    return Typing((t, I64), with_rank(t, 1))
+
+
+def scatter(args: Sequence[Arg], want: Scalar | None) -> Typing:
+    """Values, their i64 indices, and the length of the vector that they are summed into."""
+    if (args[0].rank, args[1].rank, args[2].rank) != (1, 1, 0):
+        raise ranks("takes a vector, a vector of indices and a length")
+    if args[1].elem != I64:
+        raise TypeFault(f"the indices have the type {args[1].elem}, not i64")
+    t = demand(unify(args[:1], want), "number")
+    return Typing((t, I64, I64), with_rank(t, 1))
+
+
+def length(args: Sequence[Arg], want: Scalar | None) -> Typing:
+    """`len(x)`, `dim(x, k)`: an array, and an axis."""
+    if not args[0].rank or args[0].elem is None:
+        raise ranks("takes an array, not a scalar")
+    return Typing((args[0].elem, I64)[: len(args)], I64)
+
+
+def transposition(args: Sequence[Arg], want: Scalar | None) -> Typing:
+    """An array with its axes reversed."""
+    if args[0].rank != 2:
+        raise ranks("takes a matrix")
+    t = unify(args, want)
+    return Typing((t,), with_rank(t, 2))

@@ -1,0 +1,108 @@
+"""What a number system is: its literals, its values in Python, its equality, its code."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rvm.numbers.code import Code
+from rvm.types import Scalar
+
+
+class NumberSystem(ABC):
+    """The arithmetic of one scalar type.
+
+    A *raw* value is what registers and constants hold: a Python bool, int, float or complex, or
+    an array of the storage `dtype`.  `codes` are the functions that are this system's own.
+    """
+
+    exact: ClassVar[bool] = False
+    """Whether an update and its inverse restore every bit."""
+
+    def __init__(self, t: Scalar, dtype: Any, zero: Any, codes: Mapping[str, Code]) -> None:
+        self.type = t
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        self.zero = zero
+        """What a register of this type holds before anything is put into it."""
+        self.codes = codes
+
+    def __repr__(self) -> str:
+        return f"<numbers {self.type}>"
+
+    @abstractmethod
+    def literal(self, value: Any) -> Any:
+        """A literal of the assembly language as a raw value; ValueError if it does not fit.
+
+        Literals are bool, int, float, complex, `decimal.Decimal`, `fractions.Fraction`, `Fixed`
+        or `LogNumber`.
+        """
+
+    def from_python(self, value: Any) -> Any:
+        """An argument given in Python as a raw value; TypeError or ValueError if it is none."""
+        return self.literal(plain(value))
+
+    def to_python(self, raw: Any) -> Any:
+        """A raw value as the Python API gives it back."""
+        return raw
+
+    def text(self, raw: Any) -> str:
+        """A literal of the assembly language that is read back to the same bits."""
+        return str(raw)
+
+    def same(self, a: Any, b: Any) -> bool:
+        """Whether two raw values or arrays have the same bits (all NaNs count as one)."""
+        if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+            return bool(np.shape(a) == np.shape(b) and np.all(np.equal(a, b)))
+        return bool(a == b)
+
+    def close(self, value: Any, expected: Any, tolerance: float) -> bool:
+        """Whether a value passes a check against the expected one, all elements of an array.
+
+        Exact types: if they are equal.  Others: |value - expected| <= tolerance max(1, |expected|);
+        an infinity is close to itself, a NaN to nothing.
+        """
+        return bool(np.all(np.equal(value, expected)))
+
+
+class InexactSystem(NumberSystem):
+    """A system whose updates round: checks have a tolerance, and zero has a sign."""
+
+    def same(self, a: Any, b: Any) -> bool:
+        x, y = np.asarray(a, self.dtype), np.asarray(b, self.dtype)
+        return bool(x.shape == y.shape and np.all(_same_bits(x, y)))
+
+    def close(self, value: Any, expected: Any, tolerance: float) -> bool:
+        if not isinstance(value, np.ndarray) and not isinstance(expected, np.ndarray):
+            if value == expected:
+                return True
+            size = abs(expected)
+            return bool(size != _INF and abs(value - expected) <= tolerance * max(1.0, size))
+        with np.errstate(all="ignore"):
+            size = np.abs(expected)
+            near = np.abs(np.subtract(value, expected)) <= tolerance * np.maximum(1.0, size)
+            return bool(np.all(np.equal(value, expected) | (near & np.isfinite(size))))
+
+
+_INF = float("inf")
+
+
+def _same_bits(x: NDArray[Any], y: NDArray[Any]) -> Any:
+    if np.iscomplexobj(x):
+        return _same_bits(x.real, y.real) & _same_bits(x.imag, y.imag)
+    return ((x == y) & (np.signbit(x) == np.signbit(y))) | ((x != x) & (y != y))
+
+
+def plain(value: Any) -> Any:
+    """A NumPy scalar or array of no dimensions as the Python number it holds; others as is."""
+    if isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0:
+        return value.item()
+    return value
+
+
+def refuse(value: Any, what: str) -> TypeError:
+    """The error for a value that is no number of the kind that is wanted."""
+    return TypeError(f"expected {what}, not {value!r} of type {type(value).__name__}")

@@ -1,0 +1,57 @@
+"""How one function is computed on one number type: templates for generated source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+_SLOT = re.compile(r"\{(t?)(\d+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """How a function is computed on one number type.
+
+    `python` is an inline template for generated source: `{0}`, `{1}` … are the arguments,
+    `{t0}`, `{t1}` … fresh names for `:=`.  Every template is closed (a call or in parentheses) and
+    uses each argument once; arguments must be closed as well.  It may raise ArithmeticError,
+    ValueError or TypeError where the function's stated behaviour is a value or an error of ours:
+    engines then have the instruction executed with `value`, which is total (or raises RvmError).
+    `numpy` is a template on arrays and scalars mixed; "" where there is none.  It is total under
+    `numpy.errstate(all="ignore")`, or raises an RvmError.
+    `value` is None where the compiled `python` template is total already.
+    """
+
+    python: str
+    numpy: str = ""
+    value: Callable[..., Any] | None = None
+
+
+def fill(template: str, *args: str, fresh: str = "_t") -> str:
+    """A template with its arguments in place; `fresh` begins the names of its temporaries."""
+    return _SLOT.sub(lambda m: fresh + m[2] if m[1] else args[int(m[2])], template)
+
+
+def compose(outer: str, inner: str) -> str:
+    """The template `outer` of one argument, applied to what the template `inner` gives.
+
+    The temporaries of the two are kept apart.
+    """
+    used = {int(m[2]) for m in _SLOT.finditer(inner) if m[1]}
+    start = max(used, default=-1) + 1
+    return _SLOT.sub(lambda m: f"{{t{int(m[2]) + start}}}" if m[1] else inner, outer)
+
+
+def compiled(template: str, arity: int, names: dict[str, Any]) -> Callable[..., Any]:
+    """A template as a function of its arguments, over a namespace."""
+    args = [f"a{k}" for k in range(arity)]
+    source = f"lambda {', '.join(args)}: {fill(template, *args)}"
+    result: Callable[..., Any] = eval(source, {"__builtins__": _BUILTINS, **names})
+    return result
+
+
+_BUILTINS = {
+    f.__name__: f for f in (abs, bool, complex, divmod, float, int, len, max, min, pow, round)
+}

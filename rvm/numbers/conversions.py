@@ -1,0 +1,206 @@
+"""Conversions between number types.
+
+Integers to integers wrap; a float or fixed-point number to an integer drops its fraction (rounds to zero), an integer or float
+to a fixed-point number rounds to nearest, ties to even: what does not fit, NaN and infinities among it, is
+an error (R009).  To bool: whether the number is not zero.  To a float: the nearest.  To log64: the
+logarithm of the nearest f64, -inf for 0 and NaN for what is negative; from log64: by `exp`, in f64.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rvm.numbers.code import Code, compiled, compose
+from rvm.numbers.fixedpoint import HIGH, LOW, fixed_round
+from rvm.numbers.floats import FLOAT_CODES, ROUND32, f32
+from rvm.numbers.integers import IntegerSystem
+from rvm.numbers.logs import exp_total, log_total
+from rvm.numbers.support import NAMES, name, out_of_range
+from rvm.types import F64, I64, Scalar
+
+SAME = Code("{0}", "{0}")
+
+
+@name
+def no_fit(x: Any, to: str) -> Any:
+    """Raises R009."""
+    raise out_of_range(x, to)
+
+
+@name
+def cast(x: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """An array in another storage type, as C converts numbers that fit; integers wrap."""
+    return np.asarray(x).astype(dtype)
+
+
+@name
+def float_to_int_array(x: Any, low: int, high: int, to: str, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Floats without their fractions as integers; R009 where they do not fit."""
+    whole = np.trunc(np.asarray(x, np.float64))
+    bad = ~((whole >= float(low)) & (whole < float(high + 1)))
+    if np.any(bad):
+        raise out_of_range(float(np.asarray(x)[bad].flat[0]), to)
+    return whole.astype(dtype)
+
+
+@name
+def checked_array(x: Any, low: int, high: int, to: str, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Integers that must lie in the range of another type; R009 where one does not."""
+    bad = (x < max(low, np.iinfo(x.dtype).min)) | (x > min(high, np.iinfo(x.dtype).max))
+    if np.any(bad):
+        raise out_of_range(int(x[bad].flat[0]), to)
+    return np.asarray(x.astype(dtype))
+
+
+@name
+def trunc_shift(x: Any, frac: int) -> NDArray[Any]:
+    """Raw fixed-point numbers without their fractions, rounded to zero, as integers."""
+    whole = x >> frac
+    rest = x & np.int64((1 << frac) - 1)
+    return np.asarray(whole + ((x < 0) & (rest != 0)))
+
+
+@name
+def round_shift(x: Any, k: int) -> Any:
+    """An integer, or an array of them, divided by 2**k > 1, rounded to nearest, ties to even."""
+    q, rest, half = x >> k, x & (1 << k) - 1, 1 << k - 1
+    return q + ((rest > half) | ((rest == half) & (q & 1 == 1)))
+
+
+@name
+def f32_of_int(n: int) -> float:
+    """The f32 nearest to an integer.
+
+    A large one is first cut to 53 bits with a sticky last bit, so that it is not rounded twice.
+    """
+    if -(1 << 53) <= n <= 1 << 53:
+        return f32(float(n))
+    size = abs(n)
+    cut = size >> 11 | (size & 2047 != 0)
+    return math.copysign(f32(cut * 2048.0), n)
+
+
+@cache
+def conversion(target: Scalar, source: Scalar) -> Code:
+    """The code that takes a raw value of `source` to one of `target`."""
+    if target == source:
+        return SAME
+    if target.is_bool:
+        zero = "-inf" if source.is_log else "0"
+        return Code(f"({{0}} != {zero})", f"({{0}} != {zero})")
+    if source.is_log and target != F64:
+        return _then(conversion(F64, source), conversion(target, F64))
+    if target.is_log and source != F64:
+        return _then(conversion(F64, source), conversion(target, F64))
+    if target.is_complex:
+        real = conversion(F64, source)
+        return Code(
+            f"complex({real.python})", compose("cast({0}, dtype_c128)", real.numpy), None
+        )
+    if target.is_integer:
+        return _to_integer(target, source)
+    if target.is_fixed:
+        return _to_fixed(target, source)
+    return _to_float(target, source)
+
+
+def _then(first: Code, second: Code) -> Code:
+    """Two conversions, one after the other."""
+    f, g = _total(first), _total(second)
+    return Code(
+        compose(second.python, first.python),
+        compose(second.numpy, first.numpy),
+        lambda x: g(f(x)),
+    )
+
+
+def _total(code: Code) -> Any:
+    return code.value or compiled(code.python, 1, NAMES)
+
+
+def _to_float(target: Scalar, source: Scalar) -> Code:
+    t = target.name
+    if target.is_log:
+        log = FLOAT_CODES["log"]
+        return Code(log.python, log.numpy, log_total)
+    if source.is_log:
+        exp = FLOAT_CODES["exp"]
+        return Code(exp.python, exp.numpy, exp_total)
+    if source.is_float:
+        if t == "f64":
+            return Code("{0}", "cast({0}, dtype_f64)")
+        return Code(ROUND32, "cast({0}, dtype_f32)", f32)
+    unit = f" * {2.0**-source.frac!r}" if source.is_fixed else ""
+    array = f"(cast({{0}}, dtype_{t}){unit})"
+    if t == "f64":
+        return Code(f"({{0}}{unit})" if unit else "float({0})", array)
+    return Code(f"(f32_of_int({{0}}){unit})", array)
+
+
+def _to_integer(target: Scalar, source: Scalar) -> Code:
+    t = target.name
+    to = IntegerSystem(target)
+    low, high = to.low, to.high
+    limits = f"{low}, {high}, {t!r}, dtype_{t}"
+
+    def fits(body: str) -> str:
+        return f"({{t9}} if {low} <= ({{t9}} := {body}) <= {high} else no_fit({{t9}}, {t!r}))"
+
+    def of_float(x: float) -> int:
+        if not low <= x // 1 <= high and not low <= -(-x // 1) <= high:
+            raise out_of_range(x, t)
+        return int(x)
+
+    if source.is_bool:
+        return Code("int({0})", f"cast({{0}}, dtype_{t})")
+    if source.is_float:
+        array = f"float_to_int_array({{0}}, {limits})"
+        return Code(fits("int({0})"), array, of_float)
+    if source.is_fixed:
+        frac = source.frac
+        if frac == 0:
+            body, array = "{0}", "{0}"
+        else:
+            body = f"({{t0}} >> {frac} if ({{t0}} := {{0}}) >= 0 else -(-{{t0}} >> {frac}))"
+            array = f"trunc_shift({{0}}, {frac})"
+        if target == I64:
+            return Code(body, array)
+        return Code(fits(body), f"checked_array({array}, {limits})")
+    array = f"cast({{0}}, dtype_{t})"
+    inner = IntegerSystem(source)
+    if low <= inner.low and inner.high <= high:
+        return Code("{0}", array)
+    return Code(f"wrap_{t}({{0}})", array)
+
+
+def _to_fixed(target: Scalar, source: Scalar) -> Code:
+    frac, t = target.frac, str(target)
+    shift = frac - source.frac
+
+    def fits(body: str) -> str:
+        return f"({{t9}} if {LOW} <= ({{t9}} := {body}) <= {HIGH} else no_fit({{t9}}, {t!r}))"
+
+    if source.is_float:
+        return Code(
+            f"fixed_round({{0}}, {frac})",
+            f"fixed_round_array({{0}}, {frac})",
+            lambda x: fixed_round(x, frac),
+        )
+    if source.is_bool:
+        return Code(
+            fits(f"int({{0}}) << {frac}"), f"(cast({{0}}, dtype_i64) << {frac})"
+        )
+    if shift < 0:
+        return Code(f"round_shift({{0}}, {-shift})", f"round_shift({{0}}, {-shift})")
+    if shift == 0 and source.name != "u64":
+        return Code("{0}", "cast({0}, dtype_i64)")
+    low, high = LOW >> shift, HIGH >> shift
+    return Code(
+        fits(f"{{0}} << {shift}"),
+        f"(checked_array({{0}}, {low}, {high}, {t!r}, dtype_i64) << {shift})",
+    )

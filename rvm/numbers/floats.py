@@ -1,0 +1,272 @@
+"""IEEE 754 floats, and complex numbers made of two.
+
+`f64` and `f32` follow IEEE 754 everywhere: 1/0 is an infinity, log 0 is -inf, the square root of -1
+is NaN, an overflow is an infinity; nothing raises an exception.  An `f32` scalar is a Python float that is
+rounded already; its arithmetic is that of f64, rounded once more, which for `+ - * /` and
+sqrt is the correctly rounded f32 result.  `min` and `max` give NaN if an argument is NaN, and
+the first of two equal arguments; `sign` of a zero is 0.  `x // y` and `x % y` round to minus
+infinity, as Python's; by zero they are what IEEE 754 and NumPy say (an infinity or NaN, and NaN).
+`x ** n` with an i64 exponent converts the exponent to f64.
+
+`c128` is a pair of f64.  Its functions are those of C99 by Python's `cmath`, with NumPy's result
+where `cmath` would raise an exception; so is its division (by zero: infinities and NaN).
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Complex, Real
+from typing import Any
+
+import numpy as np
+
+from rvm.numbers.base import InexactSystem, plain, refuse
+from rvm.numbers.code import Code, compose
+from rvm.numbers.integers import comparisons
+from rvm.numbers.support import NAMES, name, total
+from rvm.types import Scalar
+
+_pack = struct.Struct("=f").pack
+_unpack = struct.Struct("=f").unpack
+NAMES["pack32"], NAMES["unpack32"] = _pack, _unpack
+ROUND32 = "unpack32(pack32({0}))[0]"
+"""Rounds an f64 to f32; OverflowError where the result is an infinity."""
+
+
+@name
+def f32(x: float) -> float:
+    """An f64 rounded to the nearest f32, an infinity where it is beyond the largest."""
+    try:
+        result: float = _unpack(_pack(x))[0]
+    except OverflowError:
+        return math.copysign(math.inf, x)
+    return result
+
+
+@name
+def least(a: Any, b: Any) -> Any:
+    """The lesser of two on arrays; NaN if either is, the first of equals."""
+    return np.where((a <= b) | (a != a), a, b)
+
+
+@name
+def greatest(a: Any, b: Any) -> Any:
+    """The greater of two on arrays; NaN if either is, the first of equals."""
+    return np.where((a >= b) | (a != a), a, b)
+
+
+class FloatSystem(InexactSystem):
+    """f64, and f32 with results rounded."""
+
+    def __init__(self, t: Scalar) -> None:
+        self.single = t.name == "f32"
+        codes = single_codes(FLOAT_CODES) if self.single else FLOAT_CODES
+        super().__init__(t, np.float32 if self.single else np.float64, 0.0, codes)
+
+    def literal(self, value: Any) -> float:
+        if isinstance(value, bool):
+            raise ValueError(f"{str(value).lower()} is a bool, not an {self.type}")
+        if not isinstance(value, (Real, Decimal)):
+            raise ValueError(f"{value} is no {self.type}")
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf if value > 0 else -math.inf
+        if math.isinf(number) and not (isinstance(value, (float, Decimal)) and _infinite(value)):
+            raise ValueError(f"{value} is beyond the largest {self.type}")
+        if not self.single:
+            return number
+        rounded = f32(number)
+        if math.isinf(rounded) and not math.isinf(number):
+            raise ValueError(f"{value} is beyond the largest f32")
+        return rounded
+
+    def from_python(self, value: Any) -> float:
+        value = plain(value)
+        if isinstance(value, bool) or not isinstance(value, (Real, Decimal)):
+            raise refuse(value, "a real number")
+        number = float(value)
+        return f32(number) if self.single else number
+
+    def text(self, raw: Any) -> str:
+        if self.single:
+            short = str(np.float32(raw))
+            if f32(float(short)) == raw:
+                return repr(float(short))
+        return repr(float(raw))
+
+
+def _infinite(value: float | Decimal) -> bool:
+    return value.is_infinite() if isinstance(value, Decimal) else math.isinf(value)
+
+
+class ComplexSystem(InexactSystem):
+    """c128: two f64."""
+
+    def __init__(self, t: Scalar) -> None:
+        super().__init__(t, np.complex128, 0j, COMPLEX_CODES)
+
+    def literal(self, value: Any) -> complex:
+        if isinstance(value, bool):
+            raise ValueError(f"{str(value).lower()} is a bool, not a {self.type}")
+        if not isinstance(value, (Complex, Decimal)):
+            raise ValueError(f"{value} is no {self.type}")
+        return complex(value)
+
+    def from_python(self, value: Any) -> complex:
+        value = plain(value)
+        if isinstance(value, bool) or not isinstance(value, (Complex, Decimal)):
+            raise refuse(value, "a complex number")
+        return complex(value)
+
+    def text(self, raw: Any) -> str:
+        im = repr(raw.imag)
+        return f"{raw.real!r}{'' if im.startswith('-') else '+'}{im}j"
+
+
+def _float_power(x: float, y: float) -> float:
+    try:
+        return math.pow(x, y)
+    except OverflowError:
+        odd = math.fmod(y, 2.0) in (1.0, -1.0)
+        return -math.inf if x < 0 and odd else math.inf
+    except ValueError:
+        if x == 0.0:
+            odd = math.fmod(y, 2.0) in (1.0, -1.0)
+            return math.copysign(math.inf, x) if odd else math.inf
+        return math.nan
+
+
+def _float_codes() -> dict[str, Code]:
+    def by_numpy(f: Callable[..., Any], g: Callable[..., Any]) -> Callable[..., Any]:
+        return total(f, g, float)
+
+    codes = comparisons()
+    for s in "+-*":
+        codes[s] = Code(f"({{0}} {s} {{1}})", f"({{0}} {s} {{1}})")
+    codes |= {
+        "/": Code("({0} / {1})", "np.divide({0}, {1})", by_numpy(lambda a, b: a / b, np.divide)),
+        "//": Code(
+            "({0} // {1})",
+            "np.floor_divide({0}, {1})",
+            by_numpy(lambda a, b: a // b, np.floor_divide),
+        ),
+        "%": Code("({0} % {1})", "np.remainder({0}, {1})", by_numpy(lambda a, b: a % b, np.remainder)),
+        "**": Code("fpow({0}, {1})", "np.power({0}, {1})", _float_power),
+        "neg": Code("(-{0})", "(-{0})"),
+        "abs": Code("abs({0})", "np.abs({0})"),
+        "sign": Code(
+            "(1.0 if ({t0} := {0}) > 0.0 else -1.0 if {t0} < 0.0 else 0.0 if {t0} == 0.0 else {t0})",
+            "np.sign({0})",
+        ),
+        "square": Code("(({t0} := {0}) * {t0})", "np.square({0})"),
+        "min": Code(
+            "({t0} if ({t0} := {0}) <= ({t1} := {1}) or {t0} != {t0} else {t1})",
+            "least({0}, {1})",
+        ),
+        "max": Code(
+            "({t0} if ({t0} := {0}) >= ({t1} := {1}) or {t0} != {t0} else {t1})",
+            "greatest({0}, {1})",
+        ),
+        "relu": Code("(0.0 if ({t0} := {0}) <= 0.0 else {t0})", "relu({0})"),
+        "floor": Code(
+            "({t1} if ({t1} := ({t0} := {0}) // 1.0) == {t1} else {t0})", "np.floor({0})"
+        ),
+        "hypot": Code("hypot({0}, {1})", "np.hypot({0}, {1})"),
+        "atan2": Code("atan2({0}, {1})", "np.arctan2({0}, {1})"),
+    }
+    for f, array in LIBM.items():
+        codes[f] = Code(
+            f"{f}({{0}})", f"np.{array}({{0}})", by_numpy(getattr(math, f), getattr(np, array))
+        )
+    return codes
+
+
+@name
+def relu(x: Any) -> Any:
+    """x where it is positive or NaN, else 0, on arrays."""
+    return np.where(x <= 0, x.dtype.type(0), x)
+
+
+LIBM = {
+    **{f: f for f in "exp log log2 expm1 log1p sqrt sin cos tan sinh cosh tanh".split()},
+    "asin": "arcsin",
+    "acos": "arccos",
+    "atan": "arctan",
+}
+"""Functions of one real argument: the name in `math`, and that in NumPy."""
+COMPLEX_LIBM = [f for f in LIBM if f not in ("log2", "expm1", "log1p")]
+SINGLE_EXACT = {*comparisons(), "neg", "abs", "sign", "min", "max", "relu", "floor"}
+"""Functions whose f64 result on f32 arguments is an f32 already."""
+SINGLE_NATIVE = {*SINGLE_EXACT, "+", "-", "*", "/", "sqrt", "square"}
+"""Functions that NumPy computes in f32 to the same bits."""
+
+
+def single(f: str, code: Code) -> Code:
+    """The f32 version of an f64 function: its result, rounded."""
+    if f in SINGLE_EXACT:
+        return code
+    inner = code.value
+
+    def value(*args: Any) -> float:
+        assert inner is not None
+        return f32(inner(*args))
+
+    array = code.numpy if f in SINGLE_NATIVE else _through_double(code.numpy)
+    direct = compiled_total(code) if inner is None else value
+    return Code(compose(ROUND32, code.python), array, direct)
+
+
+def compiled_total(code: Code) -> Callable[..., float]:
+    """A total f64 template as a function whose result is rounded to f32."""
+    from rvm.numbers.code import compiled
+
+    arity = 2 if "{1}" in code.python else 1
+    f = compiled(code.python, arity, NAMES)
+    return lambda *args: f32(f(*args))
+
+
+def _through_double(template: str) -> str:
+    for k in range(3):
+        template = template.replace(f"{{{k}}}", f"np.asarray({{{k}}}, dtype_f64)")
+    return f"{template}.astype(dtype_f32)"
+
+
+def single_codes(codes: dict[str, Code]) -> dict[str, Code]:
+    """The f32 versions of all f64 functions."""
+    return {f: single(f, code) for f, code in codes.items()}
+
+
+def _complex_codes() -> dict[str, Code]:
+    import cmath
+
+    codes = {s: code for s, code in comparisons().items() if s in ("==", "!=")}
+    for s in "+-*":
+        codes[s] = Code(f"({{0}} {s} {{1}})", f"({{0}} {s} {{1}})")
+    codes |= {
+        "/": Code(
+            "({0} / {1})", "np.divide({0}, {1})", total(lambda a, b: a / b, np.divide, complex)
+        ),
+        "**": Code(
+            "({0} ** {1})", "np.power({0}, {1})", total(lambda a, b: a**b, np.power, complex)
+        ),
+        "neg": Code("(-{0})", "(-{0})"),
+        "square": Code("(({t0} := {0}) * {t0})", "np.square({0})"),
+        "abs": Code("hypot(({t0} := {0}).real, {t0}.imag)", "np.abs({0})"),
+    }
+    for f in COMPLEX_LIBM:
+        array = LIBM[f]
+        codes[f] = Code(
+            f"c{f}({{0}})",
+            f"np.{array}({{0}})",
+            total(getattr(cmath, f), getattr(np, array), complex),
+        )
+    return codes
+
+
+FLOAT_CODES = _float_codes()
+COMPLEX_CODES = _complex_codes()

@@ -1,0 +1,147 @@
+"""log64: a number that is not negative, held as its natural logarithm.
+
+Products, quotients, powers, `sqrt` and `square` are sums and multiples of logarithms and neither overflow
+nor underflow; `x + y` and `x - y` go through `log1p` and `expm1` without leaving the logarithms.
+Zero is the logarithm -inf.  A negative difference is NaN, as is the quotient 0/0; `neg` is the
+reciprocal, whose logarithm is the negative.  x ** 0 and 1 ** y are 1 for all x and y.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rvm.numbers.base import InexactSystem, plain, refuse
+from rvm.numbers.code import Code
+from rvm.numbers.integers import comparisons
+from rvm.numbers.support import name, total
+from rvm.types import Scalar
+
+LN2 = math.log(2.0)
+
+
+class LogNumber:
+    """A log64 as Python sees it: the number exp(log).  `float()` gives it where it fits."""
+
+    __slots__ = ("log",)
+
+    def __init__(self, log: float) -> None:
+        self.log = log
+
+    def __repr__(self) -> str:
+        return f"LogNumber(log={self.log!r})"
+
+    def __float__(self) -> float:
+        return exp_total(self.log)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LogNumber) and self.log == other.log
+
+    def __hash__(self) -> int:
+        return hash(("log64", self.log))
+
+
+exp_total = total(math.exp, np.exp, float)
+log_total = total(math.log, np.log, float)
+
+
+class LogSystem(InexactSystem):
+    """Numbers held as logarithms; checks compare the logarithms."""
+
+    def __init__(self, t: Scalar) -> None:
+        super().__init__(t, np.float64, 0.0, _log_codes())
+
+    def literal(self, value: Any) -> float:
+        if isinstance(value, LogNumber):
+            return value.log
+        if isinstance(value, bool) or not isinstance(value, (Real, Decimal)):
+            raise ValueError(f"{value} is no {self.type}")
+        if value < 0:
+            raise ValueError(f"{value} is negative, and a log64 holds no negative number")
+        if isinstance(value, int) and value:
+            return math.log(value)
+        return float(log_total(float(value)))
+
+    def from_python(self, value: Any) -> float:
+        value = plain(value)
+        if isinstance(value, bool) or not isinstance(value, (Real, Decimal, LogNumber)):
+            raise refuse(value, "a real number that is not negative, or a LogNumber")
+        return self.literal(value)
+
+    def to_python(self, raw: Any) -> Any:
+        return raw if isinstance(raw, np.ndarray) else LogNumber(float(raw))
+
+    def text(self, raw: Any) -> str:
+        return f"log:{float(raw)!r}"
+
+
+@name
+def log_add(a: float, b: float) -> float:
+    """The logarithm of exp(a) + exp(b)."""
+    if a == b:
+        return a + LN2
+    d = a - b
+    if d > 0:
+        return a + math.log1p(math.exp(-d))
+    return b + math.log1p(math.exp(d)) if d <= 0 else d
+
+
+@name
+def log_sub(a: float, b: float) -> float:
+    """The logarithm of exp(a) - exp(b); NaN where that is negative."""
+    d = b - a
+    if b == -math.inf:
+        return a
+    if d == 0:
+        return -math.inf
+    if not d < 0:
+        return math.nan
+    return a + (math.log(-math.expm1(d)) if d > -LN2 else math.log1p(-math.exp(d)))
+
+
+@name
+def log_sub_array(a: Any, b: Any) -> NDArray[Any]:
+    """`log_sub` on arrays."""
+    d = np.subtract(b, a)
+    gap = np.where(d > -LN2, np.log(-np.expm1(d)), np.log1p(-np.exp(d)))
+    found = np.where(d == 0, -np.inf, np.where(d < 0, a + gap, np.nan))
+    return np.where(np.equal(b, -np.inf), a, found)
+
+
+@name
+def log_power_array(a: Any, y: Any) -> NDArray[Any]:
+    """The logarithm of exp(a) ** y on arrays."""
+    return np.where(np.equal(a, 0) | np.equal(y, 0), 0.0, np.multiply(a, y))
+
+
+def _log_codes() -> dict[str, Code]:
+    codes = comparisons()
+    codes |= {
+        "*": Code("({0} + {1})", "({0} + {1})"),
+        "/": Code("({0} - {1})", "({0} - {1})"),
+        "+": Code("log_add({0}, {1})", "np.logaddexp({0}, {1})"),
+        "-": Code("log_sub({0}, {1})", "log_sub_array({0}, {1})"),
+        "**": Code(
+            "({t0} * {t1} if ({t0} := {0}) and ({t1} := {1}) else 0.0)",
+            "log_power_array({0}, {1})",
+        ),
+        "neg": Code("(-{0})", "(-{0})"),
+        "abs": Code("{0}", "{0}"),
+        "sqrt": Code("({0} * 0.5)", "({0} * 0.5)"),
+        "square": Code("({0} * 2.0)", "({0} * 2.0)"),
+        "min": Code(
+            "({t0} if ({t0} := {0}) <= ({t1} := {1}) or {t0} != {t0} else {t1})",
+            "least({0}, {1})",
+        ),
+        "max": Code(
+            "({t0} if ({t0} := {0}) >= ({t1} := {1}) or {t0} != {t0} else {t1})",
+            "greatest({0}, {1})",
+        ),
+        "log": Code("{0}", "{0}"),
+    }
+    return codes

@@ -1,0 +1,113 @@
+"""The names that code templates use, and the faults that numbers raise.
+
+`NAMES` is the namespace of generated source: the C library's functions under
+Python's `math` and `cmath`, NumPy as `np`, and the helpers that the number
+systems enter with `@name`.
+"""
+
+from __future__ import annotations
+
+import cmath
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from rvm.faults import MachineError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+NAMES: dict[str, Any] = {
+    "np": np,
+    "inf": math.inf,
+    "nan": math.nan,
+    **{
+        f: getattr(math, f)
+        for f in (
+            "sin cos tan asin acos atan atan2 sinh cosh tanh exp log log2 expm1 log1p sqrt hypot"
+        ).split()
+    },
+    "fpow": math.pow,
+    "fmod": math.fmod,
+    "copysign": math.copysign,
+    **{
+        "c" + f: getattr(cmath, f)
+        for f in "sin cos tan asin acos atan sinh cosh tanh exp log sqrt".split()
+    },
+    **{
+        f"dtype_{t}": np.dtype(storage)
+        for t, storage in (
+            ("bool", np.bool_),
+            ("i32", np.int32),
+            ("i64", np.int64),
+            ("u8", np.uint8),
+            ("u32", np.uint32),
+            ("u64", np.uint64),
+            ("f32", np.float32),
+            ("f64", np.float64),
+            ("c128", np.complex128),
+            ("fixed", np.int64),
+            ("log64", np.float64),
+        )
+    },
+}
+"""What code templates may name."""
+
+
+class NumberFault(MachineError, ArithmeticError):
+    """A value that an exact type does not have: a division by zero, a number out of range.
+
+    Also an ArithmeticError, so that generated code hands it to the reference engine.
+    """
+
+
+def name(f: F) -> F:
+    """Enter a helper in `NAMES` under its own name."""
+    if f.__name__ in NAMES:
+        raise ValueError(f"the name {f.__name__} is taken")
+    NAMES[f.__name__] = f
+    return f
+
+
+def division_by_zero(a: Any) -> NumberFault:
+    """R005: an exact number divided by zero."""
+    return NumberFault("R005", "division by zero", values={"dividend": a, "divisor": 0})
+
+
+def out_of_range(x: Any, to: str) -> NumberFault:
+    """R009: a value that the type `to` does not hold."""
+    return NumberFault(
+        "R009",
+        f"the value does not fit {to}",
+        values={"value": x},
+        hint="the type has no infinity and no NaN, and a limited range",
+    )
+
+
+def outside_domain(message: str, **values: Any) -> NumberFault:
+    """R015: an argument outside the domain of an exact function."""
+    return NumberFault("R015", message, values=values)
+
+
+def unequal_lengths(a: Any, b: Any) -> NumberFault:
+    """R008: arrays whose lengths do not go together."""
+    return NumberFault("R008", f"lengths do not match: {a} and {b}", values={"one": a, "other": b})
+
+
+def index_fault(index: int, length: int, message: str) -> NumberFault:
+    """R003: an index that is negative or not below the length."""
+    return NumberFault("R003", message, values={"index": index, "length": length})
+
+
+def total(f: Callable[..., Any], numpy_f: Callable[..., Any], kind: type) -> Callable[..., Any]:
+    """`f` of the C library, with the IEEE 754 result where Python would raise an exception."""
+
+    def value(*args: Any) -> Any:
+        try:
+            return f(*args)
+        except (ArithmeticError, ValueError, TypeError):
+            with np.errstate(all="ignore"):
+                return kind(numpy_f(*(np.asarray(a, kind)[()] for a in args)))
+
+    return value
