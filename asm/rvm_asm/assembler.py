@@ -1,0 +1,100 @@
+"""From texts to a program: read, declare, lower, verify."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from rvm.program import Function, Program
+from rvm_asm.blocks import Blocks
+from rvm_asm.check import report_findings
+from rvm_asm.messages import did_you_mean
+from rvm_asm.program import Declarations
+from rvm_asm.scope import plain
+
+
+def build(declarations: Declarations) -> Program:
+    """The verified program of all declarations; AssemblyError with everything that is wrong."""
+    report = declarations.report
+    emitters: dict[str, Blocks] = {}
+    for name, func in declarations.functions.items():
+        emitter = Blocks(declarations, func)
+        if emitter.sign():
+            emitters[name] = emitter
+            declarations.signatures[name] = tuple(
+                (p.name, emitter.scope.names[p.name]) for p in func.params
+            )
+    functions: list[Function] = []
+    for name, emitter in emitters.items():
+        emitter.statements(emitter.func.body)
+        emitter.pair_jumps(0, 0)
+        made = emitter.function(plain(name))
+        if emitter.broken:
+            # The rest of the program is still checked against this one's parameters.
+            made = replace(
+                made, code=(), spans=(), registers=made.registers[: emitter.n_args]
+            )
+        functions.append(made)
+    for constant in declarations.constants.definitions:
+        declarations.constants.literal(constant)
+    entry = _entry(declarations)
+    program = Program(tuple(functions), plain(entry), declarations.sources.sources())
+    if functions and len(functions) == len(declarations.functions):
+        by_name = {plain(n): e for n, e in emitters.items()}
+        report_findings(program, by_name, report)
+    report.raise_if_failed()
+    return program
+
+
+def _entry(declarations: Declarations) -> str:
+    """The entry: the one named, else `main`, else the first function."""
+    names = list(declarations.functions)
+    word = declarations.entry
+    if word is not None:
+        if word.text not in names:
+            declarations.report.error(
+                "A045",
+                f"there is no function `{word.text}`",
+                word.start,
+                word.end,
+                hint=did_you_mean(word.text, names),
+            )
+        return word.text
+    if not names:
+        if not declarations.report.failed:
+            declarations.report.error(
+                "A010", "the text has no function", 0, 1, hint="`func main(x: f64)`"
+            )
+        return "main"
+    return "main" if "main" in names else names[0]
+
+
+def assemble(
+    text: str,
+    name: str = "<text>",
+    *,
+    include_path: tuple[Path, ...] = (),
+    expand: bool = False,
+    path: Path | None = None,
+) -> Program:
+    """The program of a source text.
+
+    `name` is what messages call the text, `path` where it comes from: its includes are looked
+    for beside it, then in the folders of `include_path`.  With `expand`, nested expressions
+    become temporaries, one function an instruction.  AssemblyError holds all that is wrong.
+    """
+    declarations = Declarations(tuple(include_path))
+    declarations.read(name, text, path)
+    program = build(declarations)
+    if expand:
+        from rvm_asm.expand import expand as expanded
+
+        program = expanded(program)
+    return program
+
+
+def load(path: str | Path, *, include_path: tuple[Path, ...] = (), expand: bool = False) -> Program:
+    """The program in a file; OSError if it can't be read."""
+    path = Path(path)
+    text = path.read_text(encoding="utf-8")
+    return assemble(text, str(path), include_path=include_path, expand=expand, path=path)

@@ -1,0 +1,326 @@
+"""Lowering structured statements to branches and come-froms.
+
+Each form is written once, forwards; `undo` inverts what a routine became.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rvm.expr import Apply, Const, Expr, Place
+from rvm.isa import TypeFault, apply, invert_instr, typed
+from rvm.program import Instr
+from rvm.types import BOOL, I64, Scalar
+from rvm_asm.emitter import Emitter
+from rvm_asm.messages import did_you_mean
+from rvm_asm.nodes import (
+    Alloc,
+    Effect,
+    Empty,
+    Extern,
+    For,
+    From,
+    If,
+    Invoke,
+    Jump,
+    Node,
+    Op,
+    Ref,
+    Routine,
+    Stat,
+    Undo,
+    While,
+)
+from rvm_asm.scope import Block, Slot
+from rvm_asm.values import Rejected
+
+TRUE = Const(True, BOOL)
+OPPOSITE = {"==": "!=", "!=": "=="}
+OPPOSITE_INTEGER = {"<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+
+
+class Blocks(Emitter):
+    """Lowers statements of all kinds."""
+
+    def statements(self, body: list[Stat]) -> None:
+        """Lower a block; a statement that is wrong is reported and left out."""
+        for stat in body:
+            if stat.labels:
+                self._labels(stat)
+            self._at = stat
+            try:
+                kind = type(stat)
+                if kind is Op:
+                    self.op(stat)  # type: ignore[arg-type]
+                elif kind is Alloc:
+                    self.alloc(stat)  # type: ignore[arg-type]
+                elif kind is Invoke:
+                    self.call(stat)  # type: ignore[arg-type]
+                elif kind is Jump:
+                    self.jump(stat)  # type: ignore[arg-type]
+                else:
+                    self._structured(stat)
+            except Rejected:
+                self.broken = True
+
+    def _labels(self, stat: Stat) -> None:
+        for word in stat.labels:
+            first = self.scope.labels.get(word.text)
+            if first is not None:
+                self.broken = True
+                self.report.error(
+                    "A006",
+                    f"the label `{word.text}` stands twice",
+                    word.start,
+                    word.end,
+                    also=((first[1].start, first[1].end, "first here"),),
+                )
+                continue
+            self.scope.labels[word.text] = (len(self.code), word)
+
+    def _structured(self, stat: Stat) -> None:
+        match stat:
+            case If():
+                self._arm(stat, 0)
+            case While():
+                self._while(stat)
+            case For():
+                self._for(stat)
+            case From():
+                self._from(stat)
+            case Routine():
+                self._routine(stat)
+            case Undo():
+                self._undo(stat)
+            case Extern():
+                self._extern(stat)
+            case Effect():
+                self.complain(
+                    "A061",
+                    f"`{stat.name}` stands outside of an `extern` block",
+                    stat,
+                    f"write `extern forward`, `{stat.name} …`, `end`",
+                )
+            case _:
+                assert isinstance(stat, Empty)
+
+    # Pairs of jumps.
+
+    def _jump(self, op: str, cond: tuple[Expr, Expr], stat: Stat) -> int:
+        return self.put(Instr(op, cond[:1]), stat, cond[1:])
+
+    def _pair(self, a: int, b: int) -> None:
+        self.code[a] = replace(self.code[a], aux=b)
+        self.code[b] = replace(self.code[b], aux=a)
+
+    def _cond(self, node: Node, stat: Stat) -> tuple[Expr, Expr]:
+        """A condition; one that is wrong is reported and taken as true, to read on."""
+        try:
+            return self.condition(node, stat)
+        except Rejected:
+            self.broken = True
+            return TRUE, TRUE
+
+    def _not(self, node: Node, stat: Stat) -> tuple[Expr, Expr]:
+        cond, template = self._cond(node, stat)
+        return negated(cond), template
+
+    # The forms.
+
+    def _arm(self, stat: If, k: int) -> None:
+        arm = stat.arms[k]
+        at = Empty(arm.start, arm.end)
+        post = arm.post if arm.post is not None else arm.cond
+        last = k + 1 == len(stat.arms)
+        skip = self._jump("br", self._not(arm.cond, at), at)
+        self.statements(arm.body)
+        if last and stat.orelse is None:
+            self._pair(skip, self._jump("cf", self._not(post, at), at))
+            return
+        done = self._jump("br", (TRUE, TRUE), at)
+        self._pair(skip, self._jump("cf", (TRUE, TRUE), at))
+        if last:
+            self.statements(stat.orelse or [])
+        else:
+            self._arm(stat, k + 1)
+        self._pair(done, self._jump("cf", self._cond(post, at), at))
+
+    def _while(self, stat: While) -> None:
+        skip = self._jump("br", self._not(stat.cond, stat), stat)
+        top = self._jump("cf", self._cond(stat.post, stat), stat)
+        self.statements(stat.body)
+        self._pair(self._jump("br", self._cond(stat.cond, stat), stat), top)
+        self._pair(skip, self._jump("cf", self._not(stat.post, stat), stat))
+
+    def _from(self, stat: From) -> None:
+        top = self._jump("cf", self._not(stat.entry, stat), stat)
+        self.statements(stat.body)
+        if not stat.again:
+            self._pair(self._jump("br", self._not(stat.until, stat), stat), top)
+            return
+        leave = self._jump("br", self._cond(stat.until, stat), stat)
+        self.statements(stat.again)
+        self._pair(self._jump("br", (TRUE, TRUE), stat), top)
+        self._pair(leave, self._jump("cf", (TRUE, TRUE), stat))
+
+    def _for(self, stat: For) -> None:
+        """Bounds are evaluated once; the frees at the end find out if they have changed."""
+        name = stat.var.text
+        self._free_variable(stat, name)
+        first = self._integer(stat.first)
+        last = self._integer(stat.last)
+        step = self._integer(stat.step) if stat.step is not None else Const(1, I64)
+        lo = self._held(stat, f"{name}.lo", first)
+        by = self._held(stat, f"{name}.step", step)
+        stop = apply("for_end", lo, last, negative(by) if stat.down else by)
+        end = self._local(stat, f"{name}.end", stop)
+        var = self._local(stat, name, lo)
+        self.scope.names[name] = Slot(var.reg, I64)
+
+        def jump(op: str, sign: str, a: Expr, b: Expr) -> int:
+            return self._jump(op, (apply(sign, a, b),) * 2, stat)
+
+        skip = jump("br", "==", lo, end)
+        top = jump("cf", "!=", var, lo)
+        self.loops[var.reg] = name
+        self.statements(stat.body)
+        del self.loops[var.reg]
+        self.put(Instr("sub" if stat.down else "add", (var, by)), stat)
+        self._pair(jump("br", "!=", var, end), top)
+        self._pair(skip, jump("cf", "==", lo, end))
+        self.put(Instr("free", (var, end)), stat)
+        self.put(Instr("free", (end, stop)), stat)
+        for held, value in ((by, step), (lo, first)):
+            if held is not value:
+                self.put(Instr("free", (held, value)), stat)
+
+    def _free_variable(self, stat: For, name: str) -> None:
+        known = self.scope.names.get(name)
+        if known is None:
+            return
+        if isinstance(known, Slot) and known.reg in self.loops:
+            self.report.error(
+                "A058",
+                f"`{name}` counts a loop around this one",
+                stat.var.start,
+                stat.var.end,
+                hint="give the inner loop another variable",
+            )
+            raise Rejected
+        if not isinstance(known, Slot) or known.reg < self.n_args:
+            self.report.error(
+                "A006",
+                f"`{name}` is a parameter already",
+                stat.var.start,
+                stat.var.end,
+                hint="the variable of a `for` is an ancilla of its own",
+            )
+            raise Rejected
+
+    def _integer(self, node: Node) -> Expr:
+        """A bound of a `for`, typed."""
+        template = self.operand(node)
+        try:
+            done = typed(template, I64)
+        except TypeFault as fault:
+            self.fault(fault, node)
+        if done.type != I64:
+            self.reject("A040", f"a loop counts in i64, not in {done.type}", node)
+        return done
+
+    def _held(self, stat: For, name: str, value: Expr) -> Expr:
+        """A bound: itself if it is a constant, else an ancilla that holds it."""
+        return value if isinstance(value, Const) else self._local(stat, name, value)
+
+    def _local(self, stat: For, name: str, value: Expr) -> Place:
+        slot = self.registers.local(name, I64, self.scope.owner)
+        place = Place(slot.reg, (), I64)
+        self.made.append((place, Ref(name, (), stat.var.start, stat.var.end)))
+        self.put(Instr("alloc", (place, value)), stat)
+        return place
+
+    # Routines and effects.
+
+    def _routine(self, stat: Routine) -> None:
+        name = stat.name
+        known = self.scope.routines.get(name.text)
+        if known is not None:
+            self.report.error(
+                "A006",
+                f"the routine `{name.text}` is declared twice",
+                name.start,
+                name.end,
+                also=((known.word.start, known.word.end, "first here"),),
+            )
+        block = Block(name, len(self.code))
+        self.scope.routines[name.text] = block
+        pending = len(self.pending)
+        self.statements(stat.body)
+        self.pair_jumps(pending, block.start, f"the routine `{name.text}`")
+        block.stop = len(self.code)
+
+    def _undo(self, stat: Undo) -> None:
+        name = stat.name
+        block = self.scope.routines.get(name.text)
+        if block is None or block.stop < 0:
+            if name.text not in self.excused:
+                inside = block is not None
+                self.report.error(
+                    "A057",
+                    f"`undo {name.text}` stands inside of that routine"
+                    if inside
+                    else f"there is no routine `{name.text}` above",
+                    name.start,
+                    name.end,
+                    hint="" if inside else did_you_mean(name.text, self.scope.routines),
+                )
+            raise Rejected
+        base = len(self.code)
+        for k in range(block.stop - 1, block.start - 1, -1):
+            undo = invert_instr(self.code[k])
+            if undo.op in ("br", "cf"):
+                undo = replace(undo, aux=base + block.stop - 1 - undo.aux)
+            self.put(undo, stat, self.templates[k])
+
+    def _extern(self, stat: Extern) -> None:
+        for inner in stat.body:
+            if isinstance(inner, Effect):
+                try:
+                    self.effect(inner, stat.when)
+                except Rejected:
+                    self.broken = True
+            elif not isinstance(inner, Empty):
+                self.report.error(
+                    "A061",
+                    "an `extern` block holds `print`, `assert` and `callback` only",
+                    inner.start,
+                    inner.end,
+                    hint="it changes no place: what it reads, compute before it",
+                )
+                self.broken = True
+
+
+def negated(cond: Expr) -> Expr:
+    """The opposite of a typed condition, without a `not` where a comparison has an opposite.
+
+    Of floats only `==` and `!=` have one: a NaN is neither below nor above.
+    """
+    if isinstance(cond, Const):
+        return Const(not cond.value, BOOL)
+    if isinstance(cond, Apply):
+        if cond.fn == "not":
+            return cond.args[0]
+        fn = OPPOSITE.get(cond.fn)
+        t = cond.args[0].type
+        if fn is None and isinstance(t, Scalar) and (t.is_integer or t.is_fixed):
+            fn = OPPOSITE_INTEGER.get(cond.fn)
+        if fn is not None and isinstance(t, Scalar):
+            return apply(fn, *cond.args)
+    return apply("not", cond)
+
+
+def negative(step: Expr) -> Expr:
+    """Minus a typed integer."""
+    if isinstance(step, Const):
+        return Const(-step.value, I64)
+    return apply("neg", step)

@@ -1,0 +1,113 @@
+"""What the verifier finds, shown at the operands of the source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rvm.expr import Apply, Expr, Place, children
+from rvm.program import Program
+from rvm.verify import findings
+from rvm.verify.finding import Finding
+from rvm_asm.emitter import Emitter
+from rvm_asm.messages import Reporter
+from rvm_asm.nodes import Node
+
+UNITS = {"add": "-1", "sub": "1"}
+"""The factor y for which `x += x*y` (or `-=`) leaves nothing of x."""
+
+
+def report_findings(
+    program: Program, emitters: Mapping[str, Emitter], report: Reporter
+) -> None:
+    """Add a message for every finding in `program`; `emitters` made its functions."""
+    for finding in findings(program):
+        emitter = emitters.get(finding.function)
+        if emitter is None:
+            first = next(iter(emitters.values()))
+            report.error(
+                finding.code,
+                finding.message,
+                first.func.start,
+                first.func.end,
+                notes=finding.notes,
+                hint=finding.hint,
+            )
+        else:
+            _report(finding, emitter, report)
+
+
+def _report(finding: Finding, emitter: Emitter, report: Reporter) -> None:
+    labels: list[tuple[int, int, str]] = []
+    if finding.pc < 0:
+        start, end = emitter.func.start, emitter.func.end
+    else:
+        origins = _origins(emitter, finding.pc)
+        span = emitter.spans[finding.pc]
+        file = report.sources.files[span.source]
+        start = file.starts[span.line - 1] + span.column - 1
+        end = start + span.end - span.column
+        for node, text in finding.labels:
+            at = origins.get(id(node))
+            if at is not None:
+                labels.append((at.start, at.end, text))
+    label = ""
+    if labels:
+        start, end, label = labels.pop(0)
+    report.error(
+        finding.code,
+        finding.message,
+        start,
+        end,
+        label=label,
+        also=labels,
+        notes=(*finding.notes, *_reason(finding, emitter, report)),
+        hint=finding.hint,
+    )
+
+
+def _origins(emitter: Emitter, pc: int) -> dict[int, Node]:
+    """The syntax of every node of an instruction, by identity of the node."""
+    made = {id(e): n for e, n in emitter.made}
+    out: dict[int, Node] = {}
+    templates = emitter.templates[pc]
+    for k, arg in enumerate(emitter.code[pc].args):
+        _match(arg, templates[k] if k < len(templates) else arg, made, out)
+    return out
+
+
+def _match(node: Expr, template: Expr, made: Mapping[int, Node], out: dict[int, Node]) -> None:
+    """Walk a typed operand beside its template, which has its shape (a negated one has not)."""
+    stack = [(node, template)]
+    while stack:
+        n, t = stack.pop()
+        at = made.get(id(n)) or made.get(id(t))
+        if at is not None:
+            out[id(n)] = at
+        inner, beside = list(children(n)), list(children(t))
+        if isinstance(n, Apply) and not (
+            isinstance(t, Apply) and t.fn == n.fn and len(beside) == len(inner)
+        ) or len(inner) != len(beside):
+            beside = inner
+        stack.extend(zip(inner, beside, strict=True))
+
+
+def _reason(finding: Finding, emitter: Emitter, report: Reporter) -> Sequence[str]:
+    """For `add x, x * y`: the value of y for which nothing of x is left."""
+    if finding.code != "A013" or finding.pc < 0:
+        return ()
+    instr = emitter.code[finding.pc]
+    if instr.op not in UNITS or len(instr.args) != 2:
+        return ()
+    dst, value = instr.args
+    if not (isinstance(dst, Place) and isinstance(value, Apply) and value.fn == "*"):
+        return ()
+    other = [a for a in value.args if a != dst]
+    origins = _origins(emitter, finding.pc)
+    at, factor = origins.get(id(dst)), origins.get(id(other[0])) if len(other) == 1 else None
+    if at is None or factor is None:
+        return ()
+    x = report.sources.text(at.start, at.end)
+    y = report.sources.text(factor.start, factor.end)
+    sign = "+" if instr.op == "add" else "-"
+    a, b = (x, y) if value.args[0] == dst else (y, x)
+    return (f"`{x} {sign}= {a}*{b}` cannot be undone when {y} = {UNITS[instr.op]}",)

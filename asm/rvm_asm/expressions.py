@@ -1,0 +1,423 @@
+"""Parsing expressions and types: a Pratt parser over the token lists."""
+
+from __future__ import annotations
+
+import ast
+import math
+from typing import Any, NoReturn
+
+from rvm_asm.lexer import END, NAME, NEWLINE, NUMBER, STRING, Tokens
+from rvm_asm.messages import Reporter
+from rvm_asm.nodes import (
+    Call,
+    Declared,
+    Field,
+    Lit,
+    Node,
+    Operator,
+    Range,
+    Ref,
+    Sub,
+    TypeRef,
+    Word,
+)
+
+MAX_DEPTH = 100
+"""How deeply expressions, and blocks, may nest."""
+
+BINARY = {
+    "or": 1,
+    "and": 2,
+    "<": 4,
+    "<=": 4,
+    ">": 4,
+    ">=": 4,
+    "==": 4,
+    "!=": 4,
+    "|": 5,
+    "^": 6,
+    "&": 7,
+    "<<": 8,
+    ">>": 8,
+    "+": 9,
+    "-": 9,
+    "*": 10,
+    "/": 10,
+    "//": 10,
+    "%": 10,
+    "@": 10,
+    "**": 12,
+}
+"""Binding powers of the binary operators: those of Python."""
+NOT, COMPARE, UNARY, POWER = 3, 4, 11, 12
+PREFIX = {"-": "neg", "~": "~"}
+WORDS = {"true": True, "false": False, "inf": math.inf, "nan": math.nan}
+RESERVED = frozenset({"and", "or", "not", *WORDS})
+"""Words that name nothing."""
+
+
+class Bad(Exception):
+    """A syntax error, already reported; the statement that it is in is given up."""
+
+
+class ExpressionParser:
+    """A cursor over tokens that reads expressions, places and types."""
+
+    def __init__(self, tokens: Tokens, report: Reporter) -> None:
+        self.kinds, self.texts, self.starts = tokens
+        self.report = report
+        self.i = 0
+        self.depth = 0
+
+    # The cursor.
+
+    def end_of(self, i: int) -> int:
+        """Where token `i` ends."""
+        return self.starts[i] + len(self.texts[i])
+
+    def last_end(self) -> int:
+        """Where the token before the cursor ends."""
+        return self.end_of(self.i - 1)
+
+    def fail(self, expected: str, hint: str = "") -> NoReturn:
+        """Report that something else was expected here, and give up."""
+        i = self.i
+        kind = self.kinds[i]
+        found = {NEWLINE: "the end of the line", END: "the end of the file"}.get(
+            kind, f"`{self.texts[i]}`"
+        )
+        start = self.starts[i]
+        end = start + (1 if kind in (NEWLINE, END) else len(self.texts[i]))
+        self.report.error("A002", f"expected {expected}, found {found}", start, end, hint=hint)
+        raise Bad
+
+    def expect(self, kind: str, hint: str = "") -> None:
+        if self.kinds[self.i] != kind:
+            self.fail(f"`{kind}`", hint)
+        self.i += 1
+
+    def accept(self, kind: str) -> bool:
+        if self.kinds[self.i] == kind:
+            self.i += 1
+            return True
+        return False
+
+    def at_word(self, word: str) -> bool:
+        return self.texts[self.i] == word and self.kinds[self.i] == NAME
+
+    def accept_word(self, word: str) -> bool:
+        if self.at_word(word):
+            self.i += 1
+            return True
+        return False
+
+    def word(self, what: str) -> Word:
+        """A name that is not reserved."""
+        i = self.i
+        if self.kinds[i] != NAME:
+            self.fail(what)
+        text, start = self.texts[i], self.starts[i]
+        if text in RESERVED:
+            self.report.error(
+                "A062", f"`{text}` is a reserved word", start, start + len(text)
+            )
+            raise Bad
+        self.i += 1
+        return Word(text, start, start + len(text))
+
+    def dotted(self, what: str) -> Word:
+        """A name with dots, as the registers of a record's leaves have it."""
+        word = self.word(what)
+        while self.kinds[self.i] == ".":
+            self.i += 1
+            more = self.word("a name")
+            word = Word(f"{word.text}.{more.text}", word.start, more.end)
+        return word
+
+    # Expressions.
+
+    def operand(self) -> Node:
+        """One operand: the common case, a bare name, without the detour."""
+        i = self.i
+        kinds = self.kinds
+        if kinds[i] == NAME:
+            after = kinds[i + 1]
+            if (after == "," or after == NEWLINE) and self.texts[i] not in RESERVED:
+                self.i = i + 1
+                start = self.starts[i]
+                return Ref(self.texts[i], (), start, start + len(self.texts[i]))
+        return self.expression()
+
+    def expression(self, power: int = 0) -> Node:
+        """An expression whose operators bind tighter than `power`."""
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            i = self.i
+            self.report.error(
+                "A046",
+                f"the expression nests deeper than {MAX_DEPTH} levels",
+                self.starts[i],
+                self.end_of(i),
+                hint="compute a part of it into an ancilla",
+            )
+            self.depth = 0
+            raise Bad
+        left = self._prefix()
+        kinds, texts = self.kinds, self.texts
+        while True:
+            sign = texts[self.i]
+            binding = BINARY.get(sign)
+            if binding is None or binding <= power or kinds[self.i] == STRING:
+                break
+            self.i += 1
+            # `**` is right associative and takes a sign on its right.
+            right = self.expression(POWER - 1 if binding == POWER else binding)
+            left = _joined(sign, left, right)
+            if binding == COMPARE and BINARY.get(texts[self.i]) == COMPARE:
+                self.report.error(
+                    "A002",
+                    "comparisons do not chain",
+                    self.starts[self.i],
+                    self.end_of(self.i),
+                    hint="write `a < b and b < c`",
+                )
+                raise Bad
+        self.depth -= 1
+        return left
+
+    def _prefix(self) -> Node:
+        i = self.i
+        kind, text, start = self.kinds[i], self.texts[i], self.starts[i]
+        if kind == NAME and text not in RESERVED:
+            return self._named()
+        self.i = i + 1
+        if kind == NUMBER:
+            return self._typed_literal(_number(text), start)
+        if kind == "(":
+            return self._parenthesis(start)
+        if kind in PREFIX or kind == "+":
+            return self._signed(kind, start)
+        if kind == NAME and text in WORDS:
+            return self._typed_literal(WORDS[text], start)
+        if kind == NAME and text == "not":
+            arg = self.expression(NOT - 1)
+            return Operator("not", [arg], start, arg.end)
+        self.i = i
+        return self.fail("an expression")
+
+    def _signed(self, sign: str, start: int) -> Node:
+        arg = self.expression(UNARY)
+        if sign == "+":
+            return arg
+        if (
+            sign == "-"
+            and isinstance(arg, Lit)
+            and not isinstance(arg.value, bool)
+            and self.texts[self.i - 1] != ")"
+        ):
+            return Lit(_negated(arg.value), start, arg.end, arg.type)
+        return Operator(PREFIX[sign], [arg], start, arg.end)
+
+    def _parenthesis(self, start: int) -> Node:
+        inner = self.expression()
+        if self.accept(","):
+            # `(re, im)'c128`: a complex literal by its parts.
+            second = self.expression()
+            self.expect(")")
+            if not (_is_real(inner) and _is_real(second) and self.kinds[self.i] == "'"):
+                self.report.error(
+                    "A002",
+                    "there are no tuples",
+                    start,
+                    self.last_end(),
+                    hint="a complex literal by its parts is `(1.0, -0.0)'c128`",
+                )
+                raise Bad
+            value = complex(inner.value, second.value)  # type: ignore[union-attr]
+            return self._typed_literal(value, start)
+        self.expect(")")
+        return inner
+
+    def _typed_literal(self, value: Any, start: int) -> Lit:
+        if self.kinds[self.i] == "'":
+            self.i += 1
+            written = self.type_ref()
+            return Lit(value, start, self.last_end(), written)
+        return Lit(value, start, self.last_end())
+
+    def _named(self) -> Node:
+        i = self.i
+        name, start = self.texts[i], self.starts[i]
+        kinds = self.kinds
+        self.i = i + 1
+        if kinds[i + 1] == "(":
+            self.i = i + 2
+            args = self.arguments(")")
+            call = Call(name, args, start, self.last_end())
+            if kinds[self.i] in (".", "["):
+                self.report.error(
+                    "A002",
+                    f"the value of `{name}` is not a place and has no parts",
+                    self.starts[self.i],
+                    self.end_of(self.i),
+                    hint="put it into an ancilla first",
+                )
+                raise Bad
+            return call
+        if kinds[i + 1] != "[" and kinds[i + 1] != ".":
+            return Ref(name, (), start, start + len(name))
+        steps: list[Field | Sub] = []
+        while True:
+            i = self.i
+            if kinds[i] == ".":
+                self.i = i + 1
+                field = self.word("the name of a field")
+                steps.append(Field(field.text, field.start, field.end))
+            elif kinds[i] == "[":
+                self.i = i + 1
+                items = self._items()
+                steps.append(Sub(items, self.starts[i], self.last_end()))
+            else:
+                return Ref(name, tuple(steps), start, self.last_end())
+
+    def _items(self) -> list[Node | Range]:
+        items: list[Node | Range] = []
+        while True:
+            lo = None if self.kinds[self.i] == ":" else self.expression()
+            if self.accept(":"):
+                hi = None if self.kinds[self.i] in (",", "]") else self.expression()
+                items.append(Range(lo, hi))
+            else:
+                assert lo is not None
+                items.append(lo)
+            if self.accept("]"):
+                return items
+            if not self.accept(","):
+                self.fail("`,` or `]`")
+
+    def arguments(self, close: str) -> list[Node]:
+        """Expressions up to the closing sign."""
+        args: list[Node] = []
+        if self.accept(close):
+            return args
+        while True:
+            args.append(self.expression())
+            if self.accept(close):
+                return args
+            if not self.accept(","):
+                self.fail(f"`,` or `{close}`")
+
+    # Types.
+
+    def type_ref(self) -> TypeRef:
+        """A type: `f64`, `fixed(30)`, `f64[n, 3]`, `stack[f64]`, `Body[n]`, `Body{m: f64}`."""
+        name = self.word("a type")
+        frac: int | None = None
+        fields: list[Declared] | None = None
+        dims: list[Node | None] | None = None
+        if name.text == "fixed" and self.accept("("):
+            if self.kinds[self.i] != NUMBER or not self.texts[self.i].isdigit():
+                self.fail("the number of fraction bits")
+            frac = int(self.texts[self.i][:9])
+            self.i += 1
+            self.expect(")")
+        elif self.accept("{"):
+            self.depth += 1
+            if self.depth > MAX_DEPTH:
+                self.depth = 0
+                self.fail("a less deeply nested type")
+            fields = self.declared_list("}")
+            self.depth -= 1
+        if self.kinds[self.i] == "[" and name.text == "stack":
+            self.i += 1
+            inner = self.type_ref()
+            self.expect("]")
+            return TypeRef(
+                "stack", None, [Declared("", inner, inner.start, inner.end)], None,
+                name.start, self.last_end(),
+            )
+        if self.accept("["):
+            dims = []
+            while True:
+                dims.append(None if self.accept(":") else self.expression())
+                if self.accept("]"):
+                    break
+                if not self.accept(","):
+                    self.fail("`,` or `]`")
+        return TypeRef(name.text, frac, fields, dims, name.start, self.last_end())
+
+    def declared_list(self, close: str) -> list[Declared]:
+        """`name: type, …` up to the closing sign."""
+        out: list[Declared] = []
+        if self.accept(close):
+            return out
+        while True:
+            name = self.word("a name")
+            self.expect(":", f"write its type: `{name.text}: f64`")
+            written = self.type_ref()
+            out.append(Declared(name.text, written, name.start, name.end))
+            if self.accept(close):
+                return out
+            if not self.accept(","):
+                self.fail(f"`,` or `{close}`")
+
+    def string(self) -> str:
+        """The value of a string literal."""
+        i = self.i
+        if self.kinds[i] != STRING:
+            self.fail("a string")
+        self.i += 1
+        try:
+            value = ast.literal_eval(self.texts[i])
+        except (SyntaxError, ValueError):
+            self.report.error(
+                "A001", "the string has a wrong escape", self.starts[i], self.end_of(i)
+            )
+            raise Bad from None
+        return str(value)
+
+
+def _number(text: str) -> Any:
+    plain = text.replace("_", "")
+    if plain[-1] == "j":
+        return complex(0.0, float(plain[:-1]))
+    if plain.isdigit():
+        # Longer integers fit no type; the limit keeps int() fast.
+        return int(plain) if len(plain) <= 400 else float("inf")
+    if plain[1:2] in ("x", "X", "b", "B", "o", "O"):
+        return int(plain[:400], 0) if len(plain) > 2 else 0
+    return float(plain)
+
+
+def _negated(value: Any) -> Any:
+    if isinstance(value, complex):
+        return complex(-value.real, -value.imag) if value.real else complex(0.0, -value.imag)
+    return -value
+
+
+def _is_real(node: Node) -> bool:
+    return (
+        isinstance(node, Lit)
+        and node.type is None
+        and isinstance(node.value, int | float)
+        and not isinstance(node.value, bool)
+    )
+
+
+def _joined(sign: str, left: Node, right: Node) -> Node:
+    """A binary operation; `2 - 2.3j` of bare literals is one complex literal."""
+    if (
+        sign in ("+", "-")
+        and _is_real(left)
+        and isinstance(right, Lit)
+        and right.type is None
+        and isinstance(right.value, complex)
+        and right.value.real == 0.0
+    ):
+        try:
+            real = float(left.value)  # type: ignore[union-attr]
+        except OverflowError:
+            real = math.inf
+        imag = right.value.imag if sign == "+" else -right.value.imag
+        return Lit(complex(real, imag), left.start, right.end)
+    return Operator(sign, [left, right], left.start, right.end)

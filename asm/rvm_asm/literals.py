@@ -1,0 +1,76 @@
+"""Typed literals, `3'u8` or `-0.5'log64`: every constant of a program, exactly.
+
+The value of a typed literal is *raw*: of a `fixed` the integer that is held
+(`1'fixed(30)` is 2**-30), of a `log64` the logarithm, of others the number.
+A plain literal takes the type that its use needs, and a value of that type.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import Any
+
+from rvm.expr import Const
+from rvm.numbers import system
+from rvm.types import Scalar
+
+
+def raw_constant(value: Any, t: Scalar) -> Any:
+    """The raw value that a typed literal names; ValueError if there is no such value."""
+    if t.is_fixed:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ValueError(f"a typed literal of {t} is its raw integer, not {value}")
+        if not -(1 << 63) <= value < 1 << 63:
+            raise ValueError(f"{value} does not fit the 64 bits of {t}")
+        return value
+    if t.is_log:
+        if isinstance(value, (bool, complex)):
+            raise ValueError(f"a typed literal of {t} is its logarithm, not {value}")
+        return float(value)
+    return system(t).literal(value)
+
+
+def plain_literal(value: Any) -> str | None:
+    """A number as a literal without a type; None where only a typed one has it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, complex):
+        return _complex_literal(value)
+    return str(value) if isinstance(value, Decimal) else repr(value)
+
+
+def _complex_literal(value: complex) -> str | None:
+    re, im = value.real, value.imag
+    if math.isnan(re) or math.isnan(im) or math.isinf(re) or math.isinf(im):
+        return None
+    if re == 0.0 and math.copysign(1.0, re) > 0 and math.copysign(1.0, im) > 0:
+        return f"{im!r}j"
+    sign = "-" if math.copysign(1.0, im) < 0 else "+"
+    return f"({re!r} {sign} {abs(im)!r}j)"
+
+
+def typed_literal(const: Const) -> str:
+    """A constant as a typed literal."""
+    t, value = const.type, const.value
+    if isinstance(value, complex):
+        return f"({value.real!r}, {value.imag!r})'{t}"
+    if isinstance(value, bool):
+        return f"{'true' if value else 'false'}'{t}"
+    return f"{value!r}'{t}"
+
+
+def template_value(const: Const) -> Any:
+    """What a plain literal would have to hold to become this constant where its type is wanted.
+
+    Whether it does is for the caller to try: not every constant has such a literal.
+    """
+    t = const.type
+    assert t is not None
+    if t.is_fixed:
+        exact = Decimal(const.value).scaleb(0) / (Decimal(2) ** t.frac)
+        number = const.value / (1 << t.frac)
+        return number if Decimal(number) == exact else exact
+    if t.is_log:
+        return 1 if const.value == 0 else None
+    return const.value

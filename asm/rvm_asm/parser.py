@@ -1,0 +1,169 @@
+"""Parsing a file: declarations, each up to the next."""
+
+from __future__ import annotations
+
+from rvm_asm.expressions import Bad
+from rvm_asm.lexer import END, NAME, NEWLINE, lex
+from rvm_asm.messages import Reporter, did_you_mean
+from rvm_asm.nodes import (
+    Constant,
+    Declaration,
+    Declared,
+    Entry,
+    Func,
+    Include,
+    Macro,
+    Pure,
+    RecordDef,
+    Word,
+)
+from rvm_asm.source import SourceFile
+from rvm_asm.statements import CLOSERS, TOP, StatementParser
+
+
+class Parser(StatementParser):
+    """Reads the declarations of one file."""
+
+    def declarations(self) -> list[Declaration]:
+        """All of the file's declarations that can be read."""
+        out: list[Declaration] = []
+        outside = False
+        while self.kinds[self.i] != END:
+            if self.kinds[self.i] == NEWLINE:
+                self.i += 1
+                continue
+            first = self.i
+            if self.texts[first] not in TOP:
+                if not outside:
+                    self._outside()
+                outside = True
+                self.skip_line()
+                continue
+            outside = False
+            try:
+                out.append(self._declaration())
+                if self.kinds[self.i] != END and self.texts[self.i] not in TOP:
+                    self.end_line()
+            except Bad:
+                self.excuse(first)
+                self.skip_line()
+                self.blocks = 0
+                if self.texts[first] in ("func", "macro", "record"):
+                    # The head is lost; the body is still read, for its own errors.
+                    self.statements(frozenset({"end"} if self.texts[first] != "func" else ()))
+                    self.accept_word("end")
+        return out
+
+    def _outside(self) -> None:
+        i = self.i
+        text = self.texts[i]
+        hint = ""
+        if self.kinds[i] == NAME:
+            hint = did_you_mean(text, TOP) if text not in CLOSERS else ""
+        self.report.error(
+            "A010",
+            f"`{text}` stands outside of any function",
+            self.starts[i],
+            self.end_of(i),
+            hint=hint or "begin one with `func name(x: f64)`",
+        )
+
+    def _declaration(self) -> Declaration:
+        i = self.i
+        self.i = i + 1
+        start = self.starts[i]
+        match self.texts[i]:
+            case "func":
+                return self._func(start)
+            case "const":
+                return self._const()
+            case "record":
+                return self._record(start)
+            case "macro":
+                return self._macro(start)
+            case "pure":
+                return self._pure()
+            case "include":
+                path = self.string()
+                return Include(path, start, self.last_end())
+            case _:
+                return Entry(self.word("the name of a function"))
+
+    def _func(self, start: int) -> Func:
+        name = self.word("the function's name")
+        self.expect("(", "a function without parameters is `func name()`")
+        params = self.declared_list(")")
+        end = self.last_end()
+        self.end_line()
+        body = self.statements(frozenset())
+        return Func(name, params, body, start, end)
+
+    def _const(self) -> Constant:
+        name = self.word("the constant's name")
+        self.expect("=")
+        value = self.expression()
+        return Constant(name, value)
+
+    def _record(self, start: int) -> RecordDef:
+        name = self.word("the record's name")
+        self.end_line()
+        fields: list[Declared] = []
+        while True:
+            if self.kinds[self.i] == NEWLINE:
+                self.i += 1
+                continue
+            if self.accept_word("end"):
+                return RecordDef(name, fields)
+            if self.kinds[self.i] == END or (
+                self.texts[self.i] in TOP and self.kinds[self.i + 1] != ":"
+            ):
+                self.report.error(
+                    "A007",
+                    f"the record `{name.text}` is not closed",
+                    start,
+                    name.end,
+                    hint="close it with `end`",
+                )
+                return RecordDef(name, fields)
+            first = self.i
+            try:
+                field = self.word("a field's name")
+                self.expect(":", f"write its type: `{field.text}: f64`")
+                fields.append(Declared(field.text, self.type_ref(), field.start, field.end))
+                self.accept(",")
+                self.end_line()
+            except Bad:
+                self.excuse(first)
+                self.skip_line()
+
+    def _formals(self, close: str) -> list[Word]:
+        formals: list[Word] = []
+        if self.kinds[self.i] == close:
+            return formals
+        while True:
+            formals.append(self.word("a parameter's name"))
+            if not self.accept(","):
+                return formals
+
+    def _macro(self, start: int) -> Macro:
+        name = self.word("the macro's name")
+        formals = self._formals(NEWLINE)
+        self.end_line()
+        body = self.block(frozenset({"end"}), Word("macro", start, start + 5))
+        self.accept_word("end")
+        return Macro(name, formals, body)
+
+    def _pure(self) -> Pure:
+        name = self.word("the function's name")
+        self.expect("(")
+        formals = self._formals(")")
+        self.expect(")")
+        self.expect("=")
+        value = self.expression()
+        return Pure(name, formals, value)
+
+
+def parse_file(file: SourceFile, report: Reporter) -> tuple[list[Declaration], set[str]]:
+    """The declarations of a file, and the names on lines that could not be read."""
+    parser = Parser(lex(file, report), report)
+    return parser.declarations(), parser.excused

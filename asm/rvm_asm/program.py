@@ -1,0 +1,235 @@
+"""The declarations of a program: all files' functions, constants, records and macros by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NoReturn
+
+from rvm.expr import Apply, Const, Expr, Place
+from rvm.isa import OPCODES, TypeFault, typed
+from rvm.program import Dim, Param
+from rvm.types import I64
+from rvm_asm.constants import Constants
+from rvm_asm.messages import Reporter
+from rvm_asm.nodes import (
+    Constant,
+    Declaration,
+    Declared,
+    Entry,
+    Func,
+    Include,
+    Lit,
+    Macro,
+    Node,
+    Pure,
+    RecordDef,
+    Ref,
+    Word,
+)
+from rvm_asm.parser import parse_file
+from rvm_asm.registers import Registers, TypeProblem, layout
+from rvm_asm.scope import Binding, Group, Length, Slot, plain
+from rvm_asm.source import SourceMap
+
+Signature = tuple[tuple[str, Binding], ...]
+"""A function's parameters: names and what they stand for."""
+
+
+class Declarations:
+    """Everything that is declared, and where the texts come from."""
+
+    def __init__(self, include_path: tuple[Path, ...] = ()) -> None:
+        self.sources = SourceMap()
+        self.report = Reporter(self.sources)
+        self.include_path = include_path
+        self.constants = Constants(self.report)
+        self.functions: dict[str, Func] = {}
+        self.records: dict[str, RecordDef] = {}
+        self.macros: dict[str, Macro] = {}
+        self.pures: dict[str, Pure] = {}
+        self.excused: dict[str, set[str]] = {}
+        """For each function's name the names on unreadable lines of its file."""
+        self.entry: Word | None = None
+        self.signatures: dict[str, Signature] = {}
+        self._words: dict[str, Word] = {}
+        self._included: set[Path] = set()
+
+    def read(self, name: str, text: str, path: Path | None = None) -> None:
+        """Parse a text and all that it includes, and enter what they declare."""
+        if path is not None:
+            self._included.add(path.resolve())
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        file = self.sources.add(name, text)
+        declarations, excused = parse_file(file, self.report)
+        for d in declarations:
+            if isinstance(d, Include):
+                self._include(d, path)
+            elif isinstance(d, Entry):
+                self._entry(d.name)
+            else:
+                self._enter(d, excused)
+
+    def _include(self, node: Include, path: Path | None) -> None:
+        folders = [*([path.parent] if path is not None else []), *self.include_path]
+        for folder in folders:
+            try:
+                target = folder / node.path
+                if target.resolve() in self._included:
+                    return
+                text = target.read_text(encoding="utf-8")
+            except (OSError, ValueError):
+                continue
+            self.read(str(target), text, target)
+            return
+        looked = ", ".join(str(f) for f in folders) or "nowhere: a text alone has no folder"
+        self.report.error(
+            "A012",
+            f"the file {node.path!r} can't be read",
+            node.start,
+            node.end,
+            notes=(f"looked in {looked}",),
+            hint="paths are relative to the including file, then to the include path",
+        )
+
+    def _entry(self, word: Word) -> None:
+        if self.entry is not None:
+            self.report.error(
+                "A006",
+                "the entry is named twice",
+                word.start,
+                word.end,
+                also=((self.entry.start, self.entry.end, "first here"),),
+            )
+        self.entry = word
+
+    def _enter(self, d: Declaration, excused: set[str]) -> None:
+        assert not isinstance(d, (Include, Entry))
+        word = d.name
+        first = self._words.get(word.text)
+        if first is not None:
+            self.report.error(
+                "A006",
+                f"`{plain(word.text)}` is declared twice",
+                word.start,
+                word.end,
+                also=((first.start, first.end, "first here"),),
+            )
+            return
+        self._words[word.text] = word
+        match d:
+            case Func():
+                self.functions[word.text] = d
+                self.excused[word.text] = excused
+            case Constant():
+                self.constants.definitions[word.text] = d
+            case RecordDef():
+                self._distinct(d.fields, "field")
+                self.records[word.text] = d
+            case Macro():
+                if word.text in OPCODES:
+                    self.report.error(
+                        "A006", f"`{word.text}` is an instruction", word.start, word.end,
+                        hint="give the macro another name",
+                    )
+                self._distinct(d.formals, "parameter")
+                self.macros[word.text] = d
+            case Pure():
+                self._distinct(d.formals, "parameter")
+                self.pures[word.text] = d
+
+    def _distinct(self, words: list[Declared] | list[Word], what: str) -> None:
+        seen: set[str] = set()
+        for w in words:
+            text = w.text if isinstance(w, Word) else w.name
+            if text in seen:
+                self.report.error(
+                    "A006", f"two {what}s are called `{plain(text)}`", w.start, w.end
+                )
+            seen.add(text)
+
+
+class Signing:
+    """Builds the parameters of one function: their registers, layouts and dimension variables."""
+
+    def __init__(self, program: Declarations, registers: Registers, func: Func) -> None:
+        self.program = program
+        self.report = program.report
+        self.registers = registers
+        self.func = func
+        self.names: dict[str, Binding] = {}
+        self.params: list[Param] = []
+        self._parameters = {p.name for p in func.params}
+
+    def build(self) -> bool:
+        """Enter all parameters; False if some mean nothing (which is reported)."""
+        fine = True
+        self.program._distinct(self.func.params, "parameter")
+        for p in self.func.params:
+            assert p.type is not None
+            try:
+                binding = self.registers.declare(p.name, p.type, self._dimension)
+            except (TypeProblem, TypeFault):
+                fine = False
+                continue
+            self.names[p.name] = binding
+            self.params.append(Param(plain(p.name), layout(binding)))
+        return fine
+
+    def _dimension(self, node: Node | None, slot: Slot, axis: int) -> Expr | None:
+        """A parameter's length: a new name is bound to it, anything else must equal it."""
+        if node is None:
+            return None
+        if isinstance(node, Ref) and not node.steps and node.name not in self.program.constants:
+            bound = self.names.get(node.name)
+            if isinstance(bound, Length):
+                return bound.expr()
+            if node.name in self._parameters:
+                self._problem(
+                    node,
+                    f"the length `{node.name}` has the name of a parameter",
+                    "call it otherwise: a length is no register",
+                )
+            self.names[node.name] = Length(slot, axis)
+            self.registers.dims.append(Dim(plain(node.name), slot.reg, axis))
+            return None
+        try:
+            template = self._template(node)
+            done = typed(template, I64)
+        except TypeFault as fault:
+            self._problem(node, fault.message, fault.hint)
+        if done.type != I64:
+            self._problem(node, f"a length is an i64, not a {done.type}", "")
+        return done
+
+    def _template(self, node: Node) -> Expr:
+        if isinstance(node, Lit):
+            return Const(node.value)
+        if isinstance(node, Ref):
+            bound = self.names.get(node.name)
+            if isinstance(bound, Length) and not node.steps:
+                return bound.expr()
+            if node.name in self.program.constants and not node.steps:
+                literal = self.program.constants.literal(node.name)
+                if literal is not None:
+                    return Const(literal.value)
+            if isinstance(bound, (Slot, Group)):
+                self._problem(
+                    node, "the length of a parameter does not depend on a value",
+                    "name the length, and `assert` what it must be",
+                )
+            self._problem(node, f"no length `{node.name}` is bound before this", "")
+        assert not isinstance(node, (Lit, Ref))
+        if node.name in ("len", "dim") and node.args and isinstance(node.args[0], Ref):
+            found = self.names.get(node.args[0].name)
+            if isinstance(found, Slot) and not node.args[0].steps:
+                rest = [self._template(a) for a in node.args[1:]]
+                return Apply(node.name, (Place(found.reg, (), found.value_type), *rest))
+        from rvm_asm.values import operator_name
+
+        name = operator_name(node.name, len(node.args))
+        return Apply(name, tuple(self._template(a) for a in node.args))
+
+    def _problem(self, node: Node, message: str, hint: str) -> NoReturn:
+        self.report.error("A063", message, node.start, node.end, hint=hint)
+        raise TypeProblem
+

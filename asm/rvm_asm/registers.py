@@ -1,0 +1,139 @@
+"""The registers of one function: how declared types become registers, records included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn
+
+from rvm.expr import Expr
+from rvm.program import Dim, Layout, Record, Register
+from rvm.types import SCALARS, RegisterType, Scalar, Stack, fixed, with_rank
+from rvm_asm.messages import Reporter, did_you_mean
+from rvm_asm.nodes import Node, RecordDef, TypeRef
+from rvm_asm.scope import Binding, Group, Slot, plain
+
+MAX_LEAVES = 1 << 12
+"""Registers that one declaration may make: nested records multiply."""
+DimOf = Callable[[Node | None, Slot, int], Expr | None]
+"""What a dimension of a register is: called with its node, the register and the axis."""
+
+
+class TypeProblem(Exception):
+    """A declared type that means nothing; already reported."""
+
+
+class Registers:
+    """The growing list of a function's registers."""
+
+    def __init__(self, records: dict[str, RecordDef], report: Reporter) -> None:
+        self.records = records
+        self.report = report
+        self.list: list[Register] = []
+        self.dims: list[Dim] = []
+        self._shared: dict[tuple[str, str], list[int]] = {}
+
+    def declare(
+        self, key: str, written: TypeRef, dim: DimOf, owner: str | None = None
+    ) -> Binding:
+        """Registers for `key` of the written type.
+
+        With an `owner`, a register that the same owner (the function itself, or an expansion of
+        the same macro at the same depth) declared before is shared if type and lengths agree.
+        """
+        return self._build(plain(key), written, (), dim, owner, 0)
+
+    def _build(
+        self,
+        name: str,
+        written: TypeRef,
+        lead: tuple[Node | None, ...],
+        dim: DimOf,
+        owner: str | None,
+        depth: int,
+    ) -> Slot | Group:
+        dims = (*lead, *(written.dims or ()))
+        fields = written.fields
+        if fields is None and written.name in self.records:
+            fields = self.records[written.name].fields
+        if fields is not None and written.name != "stack":
+            if depth > 32 or len(self.list) > MAX_LEAVES:
+                self.problem("A011", f"the record `{written.name}` contains itself", written)
+            made: dict[str, Slot | Group] = {}
+            for f in fields:
+                assert f.type is not None
+                leaf = f"{name}.{plain(f.name)}"
+                made[f.name] = self._build(leaf, f.type, dims, dim, owner, depth + 1)
+            if not made:
+                self.problem("A011", f"the record `{written.name}` has no fields", written)
+            return Group(written.name, made, len(dims))
+        return self._leaf(name, self.register_type(written, len(dims)), dims, dim, owner)
+
+    def _leaf(
+        self,
+        name: str,
+        t: RegisterType,
+        dims: tuple[Node | None, ...],
+        dim: DimOf,
+        owner: str | None,
+    ) -> Slot:
+        slot = Slot(len(self.list), t)
+        if not dims:
+            register = Register(name, t)
+        else:
+            self.list.append(Register(name, t))  # so that a length may name it
+            lengths = tuple(dim(d, slot, k) for k, d in enumerate(dims))
+            self.list.pop()
+            register = Register(name, t, lengths)
+        return self._enter(register, owner)
+
+    def local(self, name: str, t: RegisterType, owner: str) -> Slot:
+        """A scalar register of the assembler's own, shared as `declare` does."""
+        return self._enter(Register(name, t), owner)
+
+    def _enter(self, register: Register, owner: str | None) -> Slot:
+        slot = Slot(len(self.list), register.type)
+        if owner is not None:
+            same = self._shared.setdefault((owner, register.name), [])
+            for reg in same:
+                if self.list[reg] == register:
+                    return Slot(reg, register.type)
+            same.append(slot.reg)
+        self.list.append(register)
+        return slot
+
+    def register_type(self, written: TypeRef, rank: int) -> RegisterType:
+        """The type of a leaf with `rank` dimensions."""
+        name = written.name
+        if name == "stack" and written.fields:
+            inner = written.fields[0].type
+            assert inner is not None
+            elem = self.register_type(inner, len(inner.dims or ()))
+            if not isinstance(elem, Scalar) or rank:
+                self.problem("A011", "a stack holds scalars, and is no array", written)
+            return Stack(elem)
+        scalar = SCALARS.get(name)
+        if scalar is None:
+            known = [*SCALARS, "stack", *self.records]
+            if name == "stack":
+                self.problem("A011", "a stack names its elements", written, "`stack[f64]`")
+            self.problem(
+                "A011", f"there is no type `{name}`", written, did_you_mean(name, known)
+            )
+        if written.frac is not None:
+            if written.frac > 62:
+                self.problem("A011", "a `fixed` has 0 to 62 fraction bits", written)
+            scalar = fixed(written.frac)
+        return with_rank(scalar, rank)
+
+    def problem(self, code: str, message: str, written: TypeRef, hint: str = "") -> NoReturn:
+        """Report a type that means nothing, and give the declaration up."""
+        self.report.error(code, message, written.start, written.end, hint=hint)
+        raise TypeProblem
+
+
+def layout(binding: Binding) -> Layout:
+    """A parameter's layout over its registers."""
+    if isinstance(binding, Slot):
+        return binding.reg
+    assert isinstance(binding, Group)
+    return Record(binding.record, tuple((plain(n), layout(f)) for n, f in binding.fields.items()))

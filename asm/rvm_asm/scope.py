@@ -1,0 +1,110 @@
+"""What names stand for, and where they are looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rvm.expr import Apply, Const, Place
+from rvm.types import I64, RegisterType, Stack
+from rvm_asm.nodes import Node, Word
+
+
+class Slot:
+    """A name of a register."""
+
+    __slots__ = ("reg", "type", "value_type")
+
+    def __init__(self, reg: int, type: RegisterType) -> None:
+        self.reg = reg
+        self.type = type
+        self.value_type = None if isinstance(type, Stack) else type
+
+
+class Group:
+    """A name of a record: its fields, and over how many leading dimensions it is an array."""
+
+    __slots__ = ("fields", "rank", "record")
+
+    def __init__(self, record: str, fields: dict[str, Slot | Group], rank: int) -> None:
+        self.record = record
+        self.fields = fields
+        self.rank = rank
+
+    def leaves(self) -> Iterator[Slot]:
+        """The registers of all leaves, in order."""
+        for f in self.fields.values():
+            if isinstance(f, Slot):
+                yield f
+            else:
+                yield from f.leaves()
+
+
+class Length:
+    """A dimension variable: the length of an axis of a parameter."""
+
+    __slots__ = ("axis", "slot")
+
+    def __init__(self, slot: Slot, axis: int) -> None:
+        self.slot = slot
+        self.axis = axis
+
+    def expr(self) -> Apply:
+        """`dim(register, axis)`, typed."""
+        place = Place(self.slot.reg, (), self.slot.value_type)
+        return Apply("dim", (place, Const(self.axis, I64)), I64)
+
+
+class Alias:
+    """A formal of a macro or pure function: the operand it stands for, in the scope of its use."""
+
+    __slots__ = ("node", "scope")
+
+    def __init__(self, node: Node, scope: Scope) -> None:
+        self.node = node
+        self.scope = scope
+
+
+Binding = Slot | Group | Length | Alias
+
+
+class Block:
+    """A routine: the instructions `start` to `stop` of the code."""
+
+    __slots__ = ("start", "stop", "word")
+
+    def __init__(self, word: Word, start: int) -> None:
+        self.word = word
+        self.start = start
+        self.stop = -1
+
+
+class Scope:
+    """Names, labels and routines of a function's body or of one expansion of a macro.
+
+    An expansion sees its own names and the program's constants, never the names around its use:
+    that is what makes macros hygienic.
+    """
+
+    __slots__ = ("labels", "names", "owner", "routines")
+
+    def __init__(self, owner: str = "") -> None:
+        self.owner = owner
+        self.names: dict[str, Binding] = {}
+        self.labels: dict[str, tuple[int, Word]] = {}
+        self.routines: dict[str, Block] = {}
+
+
+def plain(name: str) -> str:
+    """A register's name from how the text writes it: without quotes and number.
+
+    `t#1` is another register called `t`; backquotes hold names that are no words.
+    """
+    return ".".join(_plain(part) for part in name.split(".")) if name[0] != "`" else _plain(name)
+
+
+def _plain(name: str) -> str:
+    if name[0] == "`":
+        return name[1 : name.rindex("`")]
+    return name.partition("#")[0]
+
+

@@ -1,0 +1,74 @@
+"""Source texts and positions in them.
+
+A position is one integer over all files of an assembly: each file has a base
+that its offsets are added to, so that a syntax node needs no file of its own.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from rvm.faults import Where
+from rvm.program import Source, Span
+
+
+class SourceFile:
+    """One text, its base in the common numbering, and where its lines start."""
+
+    __slots__ = ("base", "index", "lines", "name", "starts", "text")
+
+    def __init__(self, name: str, text: str, base: int, index: int) -> None:
+        self.name = name
+        self.text = text
+        self.base = base
+        self.index = index
+        self.lines = text.split("\n")
+        self.starts = [base]
+        position = base
+        for line in self.lines:
+            position += len(line) + 1
+            self.starts.append(position)
+
+
+class SourceMap:
+    """All files of one assembly; turns positions into file, line and column."""
+
+    def __init__(self) -> None:
+        self.files: list[SourceFile] = []
+        self._bases: list[int] = []
+        self._next = 0
+
+    def add(self, name: str, text: str) -> SourceFile:
+        """Enter a text (line ends as `\\n`)."""
+        file = SourceFile(name, text, self._next, len(self.files))
+        self.files.append(file)
+        self._bases.append(file.base)
+        self._next += len(text) + 2
+        return file
+
+    def file(self, position: int) -> SourceFile:
+        """The file that holds a position."""
+        return self.files[max(0, bisect_right(self._bases, position) - 1)]
+
+    def span(self, start: int, end: int) -> Span:
+        """A stretch as file index, line and columns; cut at the end of its first line."""
+        file = self.file(start)
+        line = min(bisect_right(file.starts, start), len(file.lines))
+        first = file.starts[line - 1]
+        stop = min(end, first + len(file.lines[line - 1]))
+        return Span(file.index, line, start - first + 1, max(stop - first + 1, start - first + 2))
+
+    def where(self, start: int, end: int) -> Where:
+        """A stretch as messages show it."""
+        at = self.span(start, end)
+        file = self.files[at.source]
+        return Where(file.name, at.line, at.column, at.end, file.lines[at.line - 1])
+
+    def text(self, start: int, end: int) -> str:
+        """What stands between two positions of one file."""
+        file = self.file(start)
+        return file.text[start - file.base : end - file.base]
+
+    def sources(self) -> tuple[Source, ...]:
+        """The texts as a program keeps them."""
+        return tuple(Source(f.name, f.text) for f in self.files)

@@ -1,0 +1,402 @@
+"""Parsing statements and blocks.
+
+A line that cannot be read is reported and left out; the head of a block that
+cannot be read still opens its block, so that one slip gives one message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rvm.stmt import BACKWARD, FORWARD
+from rvm_asm.expressions import MAX_DEPTH, RESERVED, Bad, ExpressionParser
+from rvm_asm.lexer import END, NAME, NEWLINE, STRING
+from rvm_asm.nodes import (
+    Alloc,
+    Arm,
+    Declared,
+    Effect,
+    Empty,
+    Extern,
+    For,
+    From,
+    If,
+    Invoke,
+    Jump,
+    Lit,
+    Node,
+    Op,
+    Routine,
+    Stat,
+    Undo,
+    While,
+    Word,
+)
+
+TOP = frozenset({"func", "const", "record", "macro", "pure", "include", "entry"})
+"""Words that begin a declaration, and so end a function."""
+CLOSERS = frozenset({"end", "else", "elseif", "until", "loop"})
+DIRECTIONS = {"forward": FORWARD, "backward": BACKWARD, "both": FORWARD | BACKWARD}
+
+
+class StatementParser(ExpressionParser):
+    """Reads statements up to a word that closes their block."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)  # type: ignore[arg-type]
+        self.excused: set[str] = set()
+        """Names on lines that could not be read: whatever they declare is unknown."""
+        self.blocks = 0
+        self._special: dict[str, Callable[[int], Stat]] = {
+            "alloc": self._alloc,
+            "free": self._alloc,
+            "local": self._alloc,
+            "br": self._jump,
+            "cf": self._jump,
+            "call": self._call,
+            "uncall": self._call,
+            "undo": self._undo,
+            "if": self._if,
+            "while": self._while,
+            "from": self._from,
+            "for": self._for,
+            "routine": self._routine,
+            "extern": self._extern,
+            "print": self._effect,
+            "assert": self._effect,
+            "callback": self._effect,
+        }
+
+    def skip_line(self) -> None:
+        """Give up the rest of a line; its names are excused."""
+        kinds = self.kinds
+        while kinds[self.i] != NEWLINE:
+            self.i += 1
+        self.depth = 0
+
+    def excuse(self, first: int) -> None:
+        """Remember the names from token `first` to the end of the line."""
+        i = first
+        while self.kinds[i] != NEWLINE:
+            if self.kinds[i] == NAME:
+                self.excused.add(self.texts[i])
+            i += 1
+
+    def end_line(self) -> None:
+        """Demand the end of the line."""
+        if self.kinds[self.i] != NEWLINE:
+            self.fail("the end of the line")
+
+    def end_head(self) -> None:
+        """The end of a block's head; what stands there too much is reported and left out."""
+        try:
+            self.end_line()
+        except Bad:
+            self.skip_line()
+
+    def block(self, closers: frozenset[str], opener: Word) -> list[Stat]:
+        """Statements up to, not including, one of `closers`; reports a block left open."""
+        self.blocks += 1
+        if self.blocks > MAX_DEPTH:
+            self.report.error(
+                "A046",
+                f"blocks nest deeper than {MAX_DEPTH} levels",
+                opener.start,
+                opener.end,
+            )
+            self.blocks = 0
+            raise Bad
+        body = self.statements(closers)
+        self.blocks -= 1
+        if self.kinds[self.i] == END or self.texts[self.i] in TOP:
+            self.report.error(
+                "A007",
+                f"the block `{opener.text}` is not closed",
+                opener.start,
+                opener.end,
+                hint="close it with `until …`" if opener.text == "from" else "close it with `end`",
+            )
+        return body
+
+    def statements(self, closers: frozenset[str]) -> list[Stat]:
+        """Statements up to a closer, a declaration or the end of the file."""
+        kinds, texts = self.kinds, self.texts
+        out: list[Stat] = []
+        labels: list[Word] = []
+        while True:
+            i = self.i
+            kind = kinds[i]
+            if kind == NEWLINE:
+                self.i = i + 1
+                continue
+            if kind == NAME and kinds[i + 1] == ":":
+                labels.append(Word(texts[i], self.starts[i], self.end_of(i)))
+                self.i = i + 2
+                continue
+            if kind == END:
+                break
+            if kind == NAME:
+                text = texts[i]
+                if text in closers or text in TOP:
+                    break
+                if text in CLOSERS:
+                    self._stray(text)
+                    continue
+            try:
+                stat = self.statement()
+                self.end_line()
+            except Bad:
+                self.excuse(i)
+                self.skip_line()
+                continue
+            if labels:
+                stat.labels = tuple(labels)
+                labels = []
+            out.append(stat)
+        if labels:
+            empty = Empty(labels[-1].start, labels[-1].end)
+            empty.labels = tuple(labels)
+            out.append(empty)
+        return out
+
+    def _stray(self, text: str) -> None:
+        hint = ""
+        if text == "end" and not self.blocks:
+            hint = "a function needs no `end`: it ends where the next declaration begins"
+        self.report.error(
+            "A008",
+            f"`{text}` closes no block that is open here",
+            self.starts[self.i],
+            self.end_of(self.i),
+            hint=hint,
+        )
+        self.skip_line()
+
+    def statement(self) -> Stat:
+        """One statement (its newline not included)."""
+        i = self.i
+        if self.kinds[i] != NAME:
+            self.fail("an instruction")
+        name, start = self.texts[i], self.starts[i]
+        self.i = i + 1
+        special = self._special.get(name)
+        if special is not None:
+            return special(start)
+        if name in RESERVED:
+            self.i = i
+            self.fail("an instruction")
+        stop = start + len(name)
+        args: list[Node] = []
+        if self.kinds[i + 1] != NEWLINE:
+            args.append(self.operand())
+            while self.kinds[self.i] == ",":
+                self.i += 1
+                args.append(self.operand())
+        return Op(name, args, start, stop, self.last_end())
+
+    # Instructions with a form of their own.
+
+    def _alloc(self, start: int) -> Stat:
+        op = self.texts[self.i - 1]
+        name = self.dotted("the name of a register")
+        written = self.type_ref() if self.accept(":") else None
+        value = self.expression() if self.accept("=") else None
+        if op == "local" and value is not None:
+            self.report.error(
+                "A002", "`local` takes no value", value.start, value.end,
+                hint="the value belongs to `alloc`",
+            )
+        declared = Declared(name.text, written, name.start, name.end)
+        return Alloc(op, declared, value, start, self.last_end())
+
+    def _jump(self, start: int) -> Stat:
+        op = self.texts[self.i - 1]
+        cond = self.expression()
+        partner = None
+        if self.accept(",") and not (self.accept("…") or self.accept("...")):
+            partner = self.word("a label")
+        return Jump(op, cond, partner, start, self.last_end())
+
+    def _call(self, start: int) -> Stat:
+        op = self.texts[self.i - 1]
+        callee = self.word("the name of a function")
+        self.expect("(")
+        args = self.arguments(")")
+        return Invoke(op, callee, args, start, self.last_end())
+
+    def _undo(self, start: int) -> Stat:
+        name = self.word("the name of a routine")
+        return Undo(name, start, name.end)
+
+    def _effect(self, start: int) -> Stat:
+        op = self.texts[self.i - 1]
+        text = ""
+        args: list[Node] = []
+        if op == "callback":
+            text = self.dotted("the name of a callback").text
+        elif op == "print" and self.kinds[self.i] == STRING:
+            text = self.string()
+        elif self.kinds[self.i] != NEWLINE:
+            args.append(self.expression())
+            if op == "assert":
+                text = self.string() if self.accept(",") else ""
+                return Effect(op, text, args, start, self.last_end())
+        while self.accept(","):
+            args.append(self.expression())
+        return Effect(op, text, args, start, self.last_end())
+
+    # Blocks.
+
+    def _head(self, start: int, word: str) -> Word:
+        return Word(word, start, start + len(word))
+
+    def _conditions(self, start: int, fallback: Node) -> tuple[Node, Node | None]:
+        """`p` or `p, q`; a head that cannot be read gives the fallback."""
+        first = self.i
+        try:
+            cond = self.expression()
+            post = self.expression() if self.accept(",") else None
+            self.end_line()
+        except Bad:
+            self.excuse(first)
+            self.skip_line()
+            return fallback, fallback
+        return cond, post
+
+    def close(self) -> Node | None:
+        """The `end` of a block, and the postcondition that may follow it."""
+        if not self.accept_word("end"):
+            return None
+        return None if self.kinds[self.i] == NEWLINE else self.expression()
+
+    def _if(self, start: int) -> Stat:
+        arms: list[Arm] = []
+        orelse = None
+        word, at = "if", start
+        closers = frozenset({"elseif", "else", "end"})
+        while True:
+            fallback = Lit(True, at, at + len(word))
+            cond, post = self._conditions(at, fallback)
+            stop = self.last_end()
+            body = self.block(closers, self._head(at, word))
+            arms.append(Arm(cond, post, body, at, stop))
+            at, word = self.starts[self.i], self.texts[self.i]
+            self.i += word in closers
+            if word != "elseif":
+                break
+        if word == "else":
+            self.end_head()
+            orelse = self.block(frozenset({"end"}), self._head(at, "else"))
+        else:
+            self.i -= word in closers
+        end = self.starts[self.i]
+        post = self.close()
+        if post is not None:
+            if len(arms) > 1 or arms[0].post is not None:
+                self.report.error(
+                    "A009",
+                    "the postcondition is named twice"
+                    if len(arms) == 1
+                    else "an `end` of several arms takes no postcondition",
+                    end,
+                    post.end,
+                    hint="name each arm's after a comma: `elseif p, q`",
+                )
+            arms[0].post = post
+        return If(arms, orelse, start, arms[0].end)
+
+    def _while(self, start: int) -> Stat:
+        cond, post = self._conditions(start, Lit(False, start, start + 5))
+        stop = self.last_end()
+        body = self.block(frozenset({"end"}), self._head(start, "while"))
+        end = self.starts[self.i]
+        named = self.close()
+        if named is not None and post is not None:
+            self.report.error("A009", "the postcondition is named twice", end, named.end)
+        post = post or named
+        if post is None:
+            self.report.error(
+                "A059",
+                "this `while` has no postcondition",
+                start,
+                stop,
+                notes=("running back, it decides whether there was one more round",),
+                hint="name what holds after every round and not before the first: `while p, q`",
+            )
+            post = cond
+        return While(cond, post, body, start, stop)
+
+    def _from(self, start: int) -> Stat:
+        entry, extra = self._conditions(start, Lit(True, start, start + 4))
+        if extra is not None and extra is not entry:
+            self.report.error("A002", "`from` takes one condition", extra.start, extra.end)
+        stop = self.last_end()
+        head = self._head(start, "from")
+        body = self.block(frozenset({"until", "loop"}), head)
+        again: list[Stat] = []
+        if self.accept_word("loop"):
+            self.end_head()
+            again = self.block(frozenset({"until"}), head)
+        until: Node = entry
+        if self.accept_word("until"):
+            until = self.expression()
+        return From(entry, body, again, until, start, stop)
+
+    def _for(self, start: int) -> Stat:
+        first = self.i
+        parts: tuple[Word, Node, Node, Node | None, bool] | None = None
+        try:
+            parts = self._for_head()
+        except Bad:
+            self.excuse(first)
+            self.skip_line()
+        stop = self.last_end()
+        body = self.block(frozenset({"end"}), self._head(start, "for"))
+        end = self.starts[self.i]
+        post = self.close()
+        if post is not None:
+            self.report.error("A009", "the end of a `for` takes no condition", end, post.end)
+        if parts is None:
+            return Empty(start, stop)
+        var, lo, hi, step, down = parts
+        return For(var, lo, hi, step, down, body, start, stop)
+
+    def _for_head(self) -> tuple[Word, Node, Node, Node | None, bool]:
+        var = self.word("the loop's variable")
+        self.expect("=")
+        lo = self.expression()
+        down = self.accept_word("downto")
+        if not down and not self.accept_word("to"):
+            self.fail("`to` or `downto`")
+        hi = self.expression()
+        step = self.expression() if self.accept_word("step") else None
+        self.end_line()
+        return var, lo, hi, step, down
+
+    def _routine(self, start: int) -> Stat:
+        try:
+            name = self.word("the name of a routine")
+        except Bad:
+            name = Word("", start, start + 7)
+            self.skip_line()
+        self.end_head()
+        body = self.block(frozenset({"end"}), self._head(start, "routine"))
+        self.accept_word("end")
+        return Routine(name, body, start, name.end)
+
+    def _extern(self, start: int) -> Stat:
+        when = DIRECTIONS.get(self.texts[self.i], 0)
+        try:
+            if not when:
+                self.fail(
+                    "`forward`, `backward` or `both`",
+                    "name the direction in which the block happens",
+                )
+            self.i += 1
+        except Bad:
+            self.skip_line()
+        stop = self.last_end()
+        self.end_head()
+        body = self.block(frozenset({"end"}), self._head(start, "extern"))
+        self.accept_word("end")
+        return Extern(when, body, start, stop)

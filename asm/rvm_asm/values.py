@@ -1,0 +1,345 @@
+"""From expression nodes to the machine's expressions: names, literals, functions.
+
+What comes out is a template: places are typed, literals and functions are not
+yet; the ISA's typing gives them types when their instruction is checked.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NoReturn
+
+from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span, Step, Transposed
+from rvm.isa import FUNCTIONS, OPCODES, TypeFault, place
+from rvm.isa.typing import MAX_NODES
+from rvm.types import Scalar, elem_of
+from rvm_asm.expressions import MAX_DEPTH
+from rvm_asm.literals import raw_constant
+from rvm_asm.messages import did_you_mean
+from rvm_asm.nodes import Field, Lit, Node, Operator, Range, Ref, Sub
+from rvm_asm.program import Declarations
+from rvm_asm.registers import Registers, TypeProblem
+from rvm_asm.scope import Alias, Binding, Group, Length, Scope, Slot
+
+
+class Rejected(Exception):
+    """An operand or statement that is wrong; reported already."""
+
+
+@cache
+def operator_name(sign: str, arity: int) -> str:
+    """The function of the table that an operator's sign stands for."""
+    if sign in FUNCTIONS and FUNCTIONS[sign].arity == arity:
+        return sign
+    for row in FUNCTIONS.values():
+        if row.symbol == sign and row.arity == arity:
+            return row.name
+    return sign
+
+
+class Values:
+    """Lowers the expressions of one function."""
+
+    def __init__(self, program: Declarations, excused: set[str]) -> None:
+        self.program = program
+        self.report = program.report
+        self.excused = excused
+        self.registers = Registers(program.records, program.report)
+        self.scope = Scope()
+        self.made: list[tuple[Expr, Node]] = []
+        """Every node made, with what it was made from: for messages, and to keep ids unique."""
+        self._depth = 0
+        self._count = 0
+        self._pure: list[str] = []
+
+    def reject(
+        self, code: str, message: str, node: Node | Field | Sub, hint: str = ""
+    ) -> NoReturn:
+        self.report.error(code, message, node.start, node.end, hint=hint)
+        raise Rejected
+
+    # Expressions.
+
+    def operand(self, node: Node) -> Expr:
+        """A whole operand as a template."""
+        self._count = 0
+        self._depth = 0
+        return self.value(node)
+
+    def value(self, node: Node) -> Expr:
+        """A node as a template."""
+        kind = type(node)
+        if kind is Ref:
+            out = self._ref(node)  # type: ignore[arg-type]
+        elif kind is Lit:
+            out = self._literal(node)  # type: ignore[arg-type]
+        else:
+            out = self._apply(node)
+        self.made.append((out, node))
+        self._count += 1
+        if self._count > MAX_NODES:
+            self.reject(
+                "A046",
+                f"the expression has more than {MAX_NODES} nodes",
+                node,
+                "compute a part of it into an ancilla",
+            )
+        return out
+
+    def _literal(self, node: Lit) -> Const:
+        if node.type is None:
+            return Const(node.value)
+        try:
+            t = self.registers.register_type(node.type, len(node.type.dims or ()))
+        except TypeProblem:
+            raise Rejected from None
+        if not isinstance(t, Scalar):
+            self.reject("A041", f"a literal is a scalar, not a {t}", node)
+        try:
+            return Const(raw_constant(node.value, t), t)
+        except (ValueError, TypeError, OverflowError) as error:
+            self.reject("A041", str(error), node)
+
+    def _apply(self, node: Node) -> Expr:
+        assert not isinstance(node, (Ref, Lit))
+        name = node.name
+        if isinstance(node, Operator):
+            fn = operator_name(name, len(node.args))
+        else:
+            pure = self.program.pures.get(name)
+            if pure is not None:
+                return self._inline(node)
+            fn = name
+            if fn not in FUNCTIONS:
+                self._unknown_function(node)
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            self.reject(
+                "A046",
+                f"the expression nests deeper than {MAX_DEPTH} levels",
+                node,
+                "compute a part of it into an ancilla",
+            )
+        args = tuple([self.value(a) for a in node.args])
+        self._depth -= 1
+        return Apply(fn, args)
+
+    def _unknown_function(self, node: Node) -> NoReturn:
+        assert not isinstance(node, (Ref, Lit))
+        name = node.name
+        start = node.start
+        hint = did_you_mean(name, [*FUNCTIONS, *self.program.pures])
+        if name in self.program.functions:
+            hint = f"`{name}` is a reversible function: `call {name}(…)`"
+        elif name in OPCODES:
+            hint = f"`{name}` is an instruction, with a line of its own"
+        self.report.error(
+            "A004", f"there is no function `{name}`", start, start + len(name), hint=hint
+        )
+        raise Rejected
+
+    def _inline(self, node: Node) -> Expr:
+        assert not isinstance(node, (Ref, Lit))
+        pure = self.program.pures[node.name]
+        if len(node.args) != len(pure.formals):
+            self.reject(
+                "A044",
+                f"`{node.name}` takes {len(pure.formals)} arguments, not {len(node.args)}",
+                node,
+            )
+        if node.name in self._pure:
+            self.reject("A051", f"the pure function `{node.name}` uses itself", node)
+        inner = Scope(f"{node.name}()")
+        for formal, arg in zip(pure.formals, node.args, strict=True):
+            inner.names[formal.text] = Alias(arg, self.scope)
+        outer, self.scope = self.scope, inner
+        self._pure.append(node.name)
+        self._depth += 1
+        self.report.context.append((node.name, node.start, node.end))
+        try:
+            if self._depth > MAX_DEPTH:
+                self.reject("A046", f"expressions nest deeper than {MAX_DEPTH} levels", node)
+            return self.value(pure.value)
+        finally:
+            self.report.context.pop()
+            self._depth -= 1
+            self._pure.pop()
+            self.scope = outer
+
+    # Names and places.
+
+    def _ref(self, node: Ref) -> Expr:
+        binding = self.scope.names.get(node.name)
+        if type(binding) is Slot and not node.steps:
+            return Place(binding.reg, (), binding.value_type)
+        found, path = self.resolve(node)
+        if isinstance(found, Slot):
+            return self._place(found, path, node)
+        if isinstance(found, Group):
+            self.reject(
+                "A056",
+                f"`{node.name}` is a record, which is no value",
+                node,
+                f"name a field: {', '.join(f'`.{f}`' for f in found.fields)}",
+            )
+        if isinstance(found, Length):
+            return found.expr()
+        if isinstance(found, Alias):
+            return self._in_scope(found)
+        return self.value(found)
+
+    def _in_scope(self, alias: Alias) -> Expr:
+        outer, self.scope = self.scope, alias.scope
+        context, self.report.context = self.report.context, self.report.context[:-1]
+        pure, self._pure = self._pure, self._pure[:-1]
+        try:
+            return self.value(alias.node)
+        finally:
+            self.scope, self.report.context, self._pure = outer, context, pure
+
+    def _place(self, slot: Slot, path: tuple[Step, ...], node: Ref) -> Expr:
+        if not path:
+            return Place(slot.reg, (), slot.value_type)
+        try:
+            return place(slot.reg, slot.type, path)
+        except TypeFault as fault:
+            self.fault(fault, node)
+
+    def resolve(self, node: Ref) -> tuple[Binding | Lit, tuple[Step, ...]]:
+        """What a name with its steps means: a register with a path, a record, a length, a value."""
+        binding, steps = self._lookup(node)
+        path: list[Step] = []
+        if isinstance(binding, Alias) and steps:
+            target = binding.node
+            if not isinstance(target, Ref):
+                self.reject(
+                    "A052",
+                    f"`{node.name}` stands for an expression here, which has no parts",
+                    node,
+                )
+            outer, self.scope = self.scope, binding.scope
+            try:
+                inner, inner_path = self.resolve(target)
+            finally:
+                self.scope = outer
+            path = list(inner_path)
+            if isinstance(inner, Alias):
+                self.reject("A052", f"`{node.name}` stands for an expression here", node)
+        elif isinstance(binding, Alias) and isinstance(binding.node, Ref):
+            outer, self.scope = self.scope, binding.scope
+            try:
+                return self.resolve(binding.node)
+            finally:
+                self.scope = outer
+        else:
+            inner = binding
+        crossed = False
+        for step in steps:
+            if isinstance(step, Sub):
+                self._index(inner, step, path, crossed, node)
+                crossed = False
+            elif isinstance(inner, Group):
+                field = inner.fields.get(step.name)
+                if field is None:
+                    self.reject(
+                        "A055",
+                        f"the record `{inner.record}` has no field `{step.name}`",
+                        step,
+                        did_you_mean(step.name, inner.fields),
+                    )
+                inner = field
+                crossed = True
+            elif isinstance(inner, Slot) and step.name in ("re", "im", "T"):
+                path.append(Transposed() if step.name == "T" else Part(step.name))
+            else:
+                self.reject("A055", f"`{node.name}` has no field `{step.name}`", step)
+        return inner, tuple(path)
+
+    def _index(
+        self, target: Binding | Lit, step: Sub, path: list[Step], crossed: bool, node: Ref
+    ) -> None:
+        if isinstance(target, (Length, Lit, Alias)):
+            self.reject("A042", f"`{node.name}` is a number and has no elements", step)
+        if isinstance(target, Group):
+            taken = sum(len(s.items) for s in path if isinstance(s, Index))
+            if taken + len(step.items) > target.rank:
+                self.reject(
+                    "A042",
+                    f"{taken + len(step.items)} indices for {target.rank} dimensions",
+                    step,
+                )
+        items = tuple([self._item(i) for i in step.items])
+        last = path[-1] if path else None
+        if crossed and isinstance(last, Index) and not any(isinstance(i, Span) for i in last.items):
+            path[-1] = Index((*last.items, *items))
+        else:
+            path.append(Index(items))
+
+    def _item(self, item: Node | Range) -> Expr | Span:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            self._depth = 0
+            node = item if not isinstance(item, Range) else item.lo or item.hi
+            assert node is not None
+            self.reject("A046", f"indices nest deeper than {MAX_DEPTH} levels", node)
+        if isinstance(item, Range):
+            lo = None if item.lo is None else self.value(item.lo)
+            out: Expr | Span = Span(lo, None if item.hi is None else self.value(item.hi))
+        else:
+            out = self.value(item)
+        self._depth -= 1
+        return out
+
+    def _lookup(self, node: Ref) -> tuple[Binding | Lit, tuple[Field | Sub, ...]]:
+        name = node.name
+        binding = self.scope.names.get(name)
+        if binding is not None:
+            return binding, node.steps
+        for k, step in enumerate(node.steps, 1):
+            # A register's own name may have dots: that of a record's leaf.
+            if not isinstance(step, Field):
+                break
+            name = f"{name}.{step.name}"
+            binding = self.scope.names.get(name)
+            if binding is not None:
+                return binding, node.steps[k:]
+        if node.name in self.program.constants:
+            literal = self.program.constants.literal(node.name)
+            if literal is None:
+                raise Rejected
+            return literal, node.steps
+        if node.name in self.excused:
+            raise Rejected
+        hint = did_you_mean(
+            node.name, [*self.scope.names, *self.program.constants.definitions]
+        )
+        if self.scope.owner:
+            hint = hint or "a macro sees its parameters, its own ancillas and constants only"
+        self.report.error(
+            "A005",
+            f"nothing here is called `{node.name}`",
+            node.start,
+            node.start + len(node.name),
+            hint=hint or f"make an ancilla: `alloc {node.name}: f64`",
+        )
+        raise Rejected
+
+    # Faults of typing.
+
+    def origin(self, node: Expr | None, start: int = 0) -> Node | None:
+        """The syntax that an expression was made from."""
+        for k in range(len(self.made) - 1, start - 1, -1):
+            if self.made[k][0] is node:
+                return self.made[k][1]
+        return None
+
+    def fault(self, fault: TypeFault, node: Node) -> NoReturn:
+        """Report a fault of typing at the syntax of its node, or else at `node`."""
+        at = self.origin(fault.node) or node
+        self.report.error(fault.code, fault.message, at.start, at.end, hint=fault.hint)
+        raise Rejected
+
+
+def element(t: object) -> Scalar | None:
+    """The element type of a value, None where there is none."""
+    return elem_of(t) if t is not None else None  # type: ignore[arg-type]
