@@ -1,0 +1,45 @@
+"""Constants as sixteen bytes, bit for bit: NaN, its payload and the sign of zero included."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from rvm.types import Scalar
+
+WIDTH = 16
+_DOUBLE = struct.Struct("<d")
+_PAIR = struct.Struct("<dd")
+
+
+def pack(value: Any, t: Scalar) -> bytes:
+    """A raw value of type `t`; struct.error, TypeError or OverflowError if it is none."""
+    if t.is_complex:
+        return _PAIR.pack(value.real, value.imag)
+    if t.is_bool:
+        raw = struct.pack("<?", value)
+    elif t.is_integer or t.is_fixed:
+        raw = value.to_bytes(8, "little", signed=_signed(t))
+    else:
+        raw = _DOUBLE.pack(value)
+    return bytes(raw).ljust(WIDTH, b"\0")
+
+
+def unpack(raw: bytes, t: Scalar) -> Any:
+    """The raw value that `pack` wrote; ValueError if the unused bytes are not zero."""
+    if t.is_complex:
+        return complex(*_PAIR.unpack(raw))
+    used = 1 if t.is_bool else 8
+    if any(raw[used:]):
+        raise ValueError("bytes behind the value")
+    if t.is_bool:
+        if raw[0] > 1:
+            raise ValueError("a bool that is neither 0 nor 1")
+        return bool(raw[0])
+    if t.is_integer or t.is_fixed:
+        return int.from_bytes(raw[:8], "little", signed=_signed(t))
+    return _DOUBLE.unpack(raw[:8])[0]
+
+
+def _signed(t: Scalar) -> bool:
+    return not t.name.startswith("u")

@@ -1,0 +1,173 @@
+"""I, U and D codes: inputs, wrong uses of the interface, definitions that cannot be right."""
+
+from __future__ import annotations
+
+from rvm.codes.explanation import Explanation, explain
+
+INTERFACE: dict[str, Explanation] = {
+    "I001": explain(
+        "a parameter has no value",
+        """
+        All parameters are given by name, those that the function only adds to as well:
+
+            prog.norm(y=0.0, x=np.ones(3))
+
+        On the command line: `rvm run norm.rasm y=0 x=[1,1,1]`.
+        """,
+    ),
+    "I002": explain(
+        "a value for a parameter that is not there",
+        """
+        The name is neither a parameter of the function nor an option (`engine=`, `tolerance=`, …).
+        """,
+    ),
+    "I003": explain(
+        "a value of the wrong type",
+        """
+        A number must be a value of the parameter's type, and an array must have its dtype: nothing
+        is converted silently, as results go back into the caller's own memory.
+
+            x = np.array([1, 2, 3])             # int64
+            prog.norm(y=0.0, x=x)               # x: f64[n] wants float64
+            prog.norm(y=0.0, x=x.astype(np.float64))
+
+        A record is given as a dict, or an object with its fields.
+        """,
+    ),
+    "I004": explain(
+        "an array of the wrong shape",
+        """
+        An array parameter `A: f64[m, n]` takes two dimensions, and wherever `n` stands in the
+        signature the length must be the same.
+        """,
+    ),
+    "I005": explain(
+        "an array that is not contiguous in C order",
+        """
+        The machine works in the caller's own memory.  A view with gaps or in Fortran order is
+        refused: copy it with `np.ascontiguousarray(x)`, and copy the result back if you need it.
+        """,
+    ),
+    "I006": explain(
+        "a read-only array that the function changes",
+        """
+        The array's `writeable` flag is off.  Pass a copy: `x.copy()`.
+        """,
+    ),
+    "I007": explain(
+        "two arguments share memory, and one is changed",
+        """
+            prog.axpy(y=a, x=a)                 # y += 2 x could not be undone
+            prog.axpy(y=a[:-1], x=a[1:])        # nor this
+
+        Pass a copy of one of them.  Arrays that are only read may overlap.
+        """,
+    ),
+    "I009": explain(
+        "an option that cannot be so",
+        """
+        `on_error` is "back" or "stop"; `tolerance`, `max_steps` and `max_memory` are not negative.
+        """,
+    ),
+    "U001": explain(
+        "a function that the program does not have",
+        """
+        The entry is `main` unless another is named: `rvm run FILE -f NAME`, `prog["name"]`.
+        `list(prog)` gives the names.
+        """,
+    ),
+    "U002": explain(
+        "an engine that is not there",
+        """
+        Engines are named `reference` (slow, and the law), `python`, or `auto`; the message lists
+        what is installed.
+        """,
+    ),
+    "U003": explain(
+        "a callback that was not given",
+        """
+        The program calls a Python function in an `extern` block.  Pass it:
+
+            prog.main(x=1, callbacks={"show": print})
+        """,
+    ),
+    "U004": explain(
+        "an option that is not there",
+        """
+        `f.with_options(…)` takes the options that the message lists; parameters are given in the
+        call itself.
+        """,
+    ),
+    "U005": explain(
+        "arguments that do not fit the function",
+        """
+        Too many arguments by position, or one that is given both by position and by name.
+        """,
+    ),
+    "U006": explain(
+        "a file that nothing here reads",
+        """
+        A file is read by its suffix: `.rasm` is assembled, `.rbc` is loaded.  Others come in by
+        packages that register themselves in the entry-point group `rvm.frontends`.
+        """,
+    ),
+    "D001": explain(
+        "an opcode that returns the wrong number of values",
+        """
+        An opcode that returns formulas returns one for each `Mut` operand, in order.
+
+            @rvm.opcode(inverse="unshear")
+            def shear(a: Mut, b: Mut, t: Use):
+                return a + t * b, b
+        """,
+    ),
+    "D002": explain(
+        "an opcode that changes nothing",
+        """
+        `d = d + a` makes a new name and changes no operand.  Write `d += a`.
+        """,
+    ),
+    "D003": explain(
+        "an operand that is neither Mut nor Use",
+        """
+        Every operand says whether it is changed:
+
+            def add(y: Mut, v: Use) -> None: …
+            def rol(y: Mut, k: Annotated[Use, "i64"]): …
+        """,
+    ),
+    "D004": explain(
+        "an opcode that writes what it may only read",
+        """
+        An operand marked `Use` may be an expression; only `Mut` operands are changed.
+        """,
+    ),
+    "D005": explain(
+        "an opcode that reads what it updates",
+        """
+        `d += d * a` cannot be undone when a = -1, and a condition that its own block changes cannot
+        be asked again.  See A013 for the same in programs.
+        """,
+    ),
+    "D006": explain(
+        "an opcode whose inverse does not undo it",
+        """
+        What an opcode does is run on random numbers there and back when it is defined.  Name the
+        opcode that undoes it, `@rvm.opcode(inverse="…")`; without a name it must undo itself.
+        """,
+    ),
+    "D007": explain(
+        "a function that cannot be entered in the table",
+        """
+        A function of the table has a name of its own that a program can write, at least one
+        argument and a known cost class (MOVES, ADDS, MULTS, NLOPS).
+        """,
+    ),
+    "D010": explain(
+        "a function without code for this type",
+        """
+        The function's typing rule admits a type for which it has no implementation.  Give it one
+        (`code={"f64": …}`), or narrow the rule.
+        """,
+    ),
+}

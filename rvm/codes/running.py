@@ -1,0 +1,183 @@
+"""R001 to R016, R099: what only a run can find out."""
+
+from __future__ import annotations
+
+from rvm.codes.explanation import Explanation, explain
+
+RUNNING: dict[str, Explanation] = {
+    "R001": explain(
+        "an ancilla is freed that does not hold its value",
+        """
+        `free x = v` drops x only if it holds v: what is known can be made again, the rest would be
+        erased.
+
+            alloc t: i64
+            add   t, x
+            free  t                 ; wrong unless x was 0
+            free  t = x             ; right
+
+        Floats are compared within a tolerance (`--tolerance`, 1e-8 of the value by default); NaN is
+        never equal to anything.  A stack must be empty.  Going backwards, an `alloc` is a `free`.
+        """,
+    ),
+    "R002": explain(
+        "a branch and its come-from disagree",
+        """
+        Who lands at a come-from by the branch must find its condition true; who falls into it from
+        above must find it false.  Otherwise a run backwards would not know where it came from.
+
+            if x > 0                ; end: x > 0 again, unless another postcondition is named
+                neg x               ; now it is not
+            end
+
+        Name a condition that holds after the first side and not after the second:
+
+            if x > 0
+                neg x
+            end x < 0
+
+        In `while p, q`, q is false on entry and true after each iteration.
+        """,
+    ),
+    "R003": explain(
+        "an index or slice out of bounds",
+        """
+        Indices run from 0 to length - 1; negative ones do not count from the end.  A slice `a:b`
+        needs 0 <= a <= b <= length.
+
+            for i = 0 to n          ; runs n + 1 times
+                add s, x[i]         ; x[n] is not there
+            end
+        """,
+    ),
+    "R004": explain(
+        "places overlap that must not",
+        """
+        The text could not tell, the run can: here they are the same cell, or slices that share one.
+
+            add  y[i], y[j]         ; fails when i = j: it could not be undone
+            rot  x[i], x[j], t      ; the same
+            call f(a[i:j], a[k:l])  ; if f changes one of them and the slices overlap
+
+        Guard it (`if i != j`), or go by an ancilla.
+        """,
+    ),
+    "R005": explain(
+        "an exact number is divided by zero",
+        """
+        Integers and fixed-point numbers have no infinity.  `//`, `%`, `/` and negative powers of
+        them need a divisor that is not 0.  (A float gives inf or NaN, as IEEE 754 says.)
+
+            add q, a // b           ; put `if b != 0` around it
+        """,
+    ),
+    "R006": explain(
+        "a stack is empty, or a place is not",
+        """
+        `pop x, s` moves the top of the stack into x, which must be zero: what it held would be
+        lost.  `push x, s` leaves zero in x.  There must be something to pop.
+
+            push x, s
+            add  x, 1
+            pop  x, s               ; x is 1
+        """,
+    ),
+    "R007": explain(
+        "multiplying or dividing by this cannot be undone",
+        """
+        `mul y, v` is undone by `div y, v`, which needs a v that is finite and not 0.  A product
+        can be accumulated instead, which is always undone:
+
+            add t, x * v
+        """,
+    ),
+    "R008": explain(
+        "lengths do not match",
+        """
+            func f(y: f64[n], x: f64[n])
+                add  y, x           ; fine: both have the length n
+                swap y, x[1:n]      ; n and n - 1
+
+        Lengths are known when a function is entered: an argument whose length is not what its
+        parameter says is refused there.  A length is never negative.
+        """,
+    ),
+    "R009": explain(
+        "a value that its type does not hold",
+        """
+        A float, an infinity or a NaN is converted to an integer or a fixed-point number that has no
+        such value.  Nothing is clipped silently.
+
+            add n, i64(x)           ; x = 1e300
+
+        Ask first (`if abs(x) < 1e18`), or clip with `min` and `max`.
+        """,
+    ),
+    "R010": explain(
+        "the limit on steps is reached",
+        """
+        The run was given `--max-steps` (`max_steps=` in Python) and would take more.  Nothing is
+        lost: the machine stands in front of the next instruction and can go on or back.  A loop
+        that never ends is the usual reason.
+        """,
+    ),
+    "R011": explain(
+        "the limit on memory is reached",
+        """
+        The run was given `--max-memory` (`max_memory=`, bytes of live registers, arrays and stacks)
+        or the computer has no more.  The machine stands in front of the instruction that asked.
+        """,
+    ),
+    "R012": explain(
+        "what was passed or kept as a value has changed",
+        """
+        An argument that is an expression, the bounds of a `for`, and the lengths of a local array
+        are computed again when the call, the loop or the ancilla ends, and must be what they were.
+
+            for i = 0 to n - 1
+                inc n               ; the loop could not be run back
+            end
+
+            call f(n + 1)           ; f must leave its parameter as it found it
+        """,
+    ),
+    "R013": explain(
+        "an assertion does not hold",
+        """
+        An `assert` of an `extern` block failed, in a direction that the block names.  The machine
+        stands at it, to be looked at.
+        """,
+    ),
+    "R014": explain(
+        "a Python function raised an exception",
+        """
+        A callback of an `extern` block, or a function that was added with `@rvm.function`, raised.
+        The exception is the cause of this one; the machine stands at the instruction.
+        """,
+    ),
+    "R015": explain(
+        "an argument outside the domain of an exact function",
+        """
+        Integers and fixed-point numbers have no NaN to stand for "no value": a shift by a negative
+        number of bits, the square root or the logarithm of a negative fixed-point number and the
+        like end the run.
+
+            add y, x << k           ; k = -1: write x >> -k
+        """,
+    ),
+    "R016": explain(
+        "interrupted",
+        """
+        Ctrl-C stopped the run between two instructions, in either direction.  Nothing is lost: the
+        machine can go on, or back.
+        """,
+    ),
+    "R099": explain(
+        "running back after an error failed",
+        """
+        A library call is a transaction: on any error the machine runs back to where it began, and
+        this time it could not.  The data is as it was left by the first error, which is named
+        as the cause.  This is a fault of the machine.
+        """,
+    ),
+}

@@ -1,0 +1,179 @@
+"""Which places overlap: the static half of the machine's alias rules.
+
+`overlap` answers for two places of one frame at one moment.  "never" is a
+proof, and the run needs no check; "always" is an error before any run; "maybe"
+is for the run to check.  Different registers of a frame never overlap as far
+as writes go: a call is refused in which an argument that the callee changes
+overlaps another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from rvm.expr import Apply, Expr, Index, Part, Place, Span, children
+from rvm.verify.affine import ZERO, Affine, affine, combine, difference
+
+Verdict = Literal["never", "always", "maybe"]
+
+LENGTHS = frozenset({"len", "dim"})
+"""Functions that look at the shape of their first argument, not at its value."""
+
+
+def reads(node: Expr) -> Iterator[Place]:
+    """Every place whose value `node` depends on.
+
+    The places inside indices count; an array of which only a length is asked does not.
+    """
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        if isinstance(top, Apply) and top.fn in LENGTHS and top.args:
+            first = top.args[0]
+            stack.extend(children(first) if isinstance(first, Place) else (first,))
+            stack.extend(top.args[1:])
+            continue
+        if isinstance(top, Place):
+            yield top
+        stack.extend(children(top))
+
+
+def index_reads(place: Place) -> Iterator[Place]:
+    """Every place whose value decides which cells `place` is."""
+    for child in children(place):
+        yield from reads(child)
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """What a place takes of one axis of its register: an index, or `lo` to `hi` (None: the end)."""
+
+    lo: Affine = ZERO
+    hi: Affine | None = None
+    point: bool = False
+
+
+_WHOLE = _Axis()
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    part: str
+    axes: tuple[_Axis, ...]
+    """The axes that some step restricts; those behind them are taken whole."""
+
+
+def overlap(a: Place, b: Place) -> Verdict:
+    """Whether two places of one frame share a cell.
+
+    Two whole arrays of one register are said to, though an empty array has no cells.
+    """
+    if a.reg != b.reg:
+        return "never"
+    if not a.path and not b.path:
+        return "always"
+    one, two = _view(a), _view(b)
+    if one.part and two.part and one.part != two.part:
+        return "never"
+    verdict: Verdict = "always"
+    for k in range(max(len(one.axes), len(two.axes))):
+        p = one.axes[k] if k < len(one.axes) else _WHOLE
+        q = two.axes[k] if k < len(two.axes) else _WHOLE
+        found = _meet(p, q)
+        if found == "never":
+            return "never"
+        if found == "maybe":
+            verdict = "maybe"
+    return verdict
+
+
+def _view(place: Place) -> _View:
+    """What the path leaves of each axis of the register, `.T` undone."""
+    part = ""
+    order = list(range(_base_rank(place)))
+    axes = [_WHOLE] * len(order)
+    for step in place.path:
+        if isinstance(step, Part):
+            part = step.name
+        elif isinstance(step, Index):
+            kept: list[int] = []
+            for k, item in enumerate(step.items):
+                if k >= len(order):
+                    break
+                axis = order[k]
+                axes[axis] = _restrict(axes[axis], item)
+                if isinstance(item, Span):
+                    kept.append(axis)
+            order = kept + order[len(step.items) :]
+        else:
+            order.reverse()
+    return _View(part, tuple(axes))
+
+
+def _base_rank(place: Place) -> int:
+    """The dimensions of the register: those left in the place's type and those indexed away."""
+    rank = getattr(place.type, "rank", 0)
+    for step in place.path:
+        if isinstance(step, Index):
+            rank += sum(not isinstance(item, Span) for item in step.items)
+    return int(rank)
+
+
+def _restrict(axis: _Axis, item: Expr | Span) -> _Axis:
+    if not isinstance(item, Span):
+        return _Axis(combine(axis.lo, affine(item)), None, True)
+    lo = axis.lo if item.lo is None else combine(axis.lo, affine(item.lo))
+    hi = axis.hi if item.hi is None else combine(axis.lo, affine(item.hi))
+    return _Axis(lo, hi)
+
+
+def _meet(p: _Axis, q: _Axis) -> Verdict:
+    """Whether two restrictions of one axis have an index in common."""
+    if p.point and q.point:
+        d = difference(p.lo, q.lo)
+        if d is None:
+            return "maybe"
+        return "never" if d[0] else "always"
+    if p.point or q.point:
+        point, span = (p, q) if p.point else (q, p)
+        return _inside(point.lo, span)
+    if p == q:
+        return "always"
+    if _not_above(p.hi, q.lo) or _not_above(q.hi, p.lo):
+        return "never"
+    if (_in_span(p.lo, q) and _nonempty(p)) or (_in_span(q.lo, p) and _nonempty(q)):
+        return "always"
+    return "maybe"
+
+
+def _inside(index: Affine, span: _Axis) -> Verdict:
+    above = True if span.lo.is_zero else _sign(span.lo, index)
+    below = True if span.hi is None else _sign(index, span.hi, strict=True)
+    if above is False or below is False:
+        return "never"
+    return "always" if above and below else "maybe"
+
+
+def _in_span(index: Affine, span: _Axis) -> bool:
+    return _inside(index, span) == "always"
+
+
+def _nonempty(span: _Axis) -> bool:
+    """Whether a span provably has an index; one that runs to the end does if it is the whole."""
+    if span.hi is None:
+        return span.lo.is_zero
+    return _sign(span.lo, span.hi, strict=True) is True
+
+
+def _not_above(a: Affine | None, b: Affine) -> bool:
+    return a is not None and _sign(a, b) is True
+
+
+def _sign(a: Affine, b: Affine, strict: bool = False) -> bool | None:
+    """Whether `a <= b` (or `a < b`), if that is known."""
+    d = difference(a, b)
+    if d is None or not d[1]:
+        return None
+    return d[0] > 0 if strict else d[0] >= 0

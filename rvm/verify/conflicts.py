@@ -1,0 +1,106 @@
+"""The alias rules, written once: what an instruction writes must not be what it also reads.
+
+`conflicts` lists the pairs of places of one instruction that the rules keep
+apart and that are not provably apart.  The verifier refuses those that always
+overlap; an engine checks at run time those that may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from rvm.expr import Place
+from rvm.isa import OPCODES
+from rvm.program import Instr
+from rvm.stmt import Exchange, Stmt, When
+from rvm.verify.alias import Verdict, index_reads, overlap, reads
+
+CALLS = ("call", "uncall")
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Two places of one instruction that must not overlap, and whether they do.
+
+    `code` is A013 (`written` is also read by the value `operand`), A014 (two arguments of a
+    call), A015 (finding a place needs what is written) or A016 (two places that are both written).
+    """
+
+    code: str
+    written: Place
+    other: Place
+    verdict: Verdict
+    operand: int
+    """The number of the operand that holds `other`."""
+    same_allowed: bool = False
+    """Whether the very same place is no conflict: it would be exchanged with itself."""
+
+
+def written_operands(instr: Instr, inout: Collection[int] = ()) -> tuple[int, ...]:
+    """The operands that are places and are changed; `inout` are those of a callee."""
+    if instr.op in CALLS:
+        return tuple(k for k, a in enumerate(instr.args) if k in inout and isinstance(a, Place))
+    row = OPCODES.get(instr.op)
+    if row is None:
+        return ()
+    return tuple(
+        k
+        for k, (o, a) in enumerate(zip(row.operands, instr.args, strict=False))
+        if o.mode in ("mut", "stack") and isinstance(a, Place)
+    )
+
+
+def conflicts(instr: Instr, inout: Collection[int] = ()) -> tuple[Conflict, ...]:
+    """The pairs of places that must not overlap and are not proved apart.
+
+    `inout` holds the numbers of the arguments that a callee changes (see `inout_slots`).
+    Operands must be typed.  A whole place exchanged with its very self is no conflict.
+    """
+    written = written_operands(instr, inout)
+    if not written:
+        return ()
+    return tuple(
+        c for c in _pairs(instr, written, instr.op in CALLS) if c.verdict != "never"
+    )
+
+
+def _pairs(instr: Instr, written: Sequence[int], call: bool) -> Iterator[Conflict]:
+    changed = set(written)
+    targets = {k: a for k, a in enumerate(instr.args) if k in changed and isinstance(a, Place)}
+    wanted = {a.reg for a in targets.values()}
+    places: dict[int, list[tuple[int, Place]]] = {reg: [] for reg in wanted}
+    read: dict[int, list[tuple[str, int, Place]]] = {reg: [] for reg in wanted}
+    for j, arg in enumerate(instr.args):
+        if isinstance(arg, Place) and (call or j in changed):
+            if arg.reg in wanted:
+                places[arg.reg].append((j, arg))
+            code, sources = "A015", index_reads(arg)
+        else:
+            code, sources = "A014" if call else "A013", reads(arg)
+        for p in sources:
+            if p.reg in wanted:
+                read[p.reg].append((code, j, p))
+    for k, dst in targets.items():
+        for j, other in places[dst.reg]:
+            if j == k or (j in changed and j < k):
+                continue
+            itself = not call and exchanges(instr.op)
+            if itself and dst == other:
+                continue
+            code = "A014" if call else "A016"
+            yield Conflict(code, dst, other, overlap(dst, other), j, itself)
+        for code, j, p in read[dst.reg]:
+            yield Conflict(code, dst, p, overlap(dst, p), j)
+
+
+def exchanges(op: str) -> bool:
+    """Whether an opcode does nothing but exchange, so that a place may meet itself."""
+
+    def only(stmt: Stmt) -> bool:
+        return isinstance(stmt, Exchange) or (
+            isinstance(stmt, When) and all(only(s) for s in stmt.body)
+        )
+
+    row = OPCODES[op]
+    return row.is_data and all(only(s) for s in row.body)

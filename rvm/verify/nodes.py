@@ -1,0 +1,229 @@
+"""Expression nodes checked one by one: every type is computed anew and compared with the node's.
+
+Nothing here recurses: an expression may be as deep as its maker liked until it
+has been measured, and a graph with shared parts is measured without being
+unfolded.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from functools import lru_cache
+
+from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span, Transposed, children
+from rvm.isa import FUNCTIONS, TypeFault, place_type
+from rvm.isa.rules import Arg
+from rvm.isa.typing import MAX_NODES
+from rvm.program import Register
+from rvm.types import INTEGERS, SCALARS, Array, Scalar, Stack, ValueType, elem_of, rank_of
+from rvm.verify.alias import LENGTHS
+
+MAX_DEPTH = 100
+"""The deepest expression that one instruction may hold; engines may recurse on what passed."""
+MAX_RANK = 32
+"""The most dimensions that an array may have; NumPy's limit."""
+
+SIGNED_FIXED = 63
+"""Value bits of the raw integer of a fixed-point number."""
+
+
+class Malformed(TypeFault):
+    """A node that no assembler makes: its type is not that of what it holds."""
+
+    def __init__(self, message: str, node: Expr | None = None) -> None:
+        super().__init__(message, node, code="B020")
+
+
+@lru_cache(maxsize=4096)
+def is_type(t: object) -> bool:
+    """Whether `t` is a type that registers may have."""
+    if isinstance(t, Array):
+        return is_type(t.elem) and isinstance(t.rank, int) and 1 <= t.rank <= MAX_RANK
+    if isinstance(t, Stack):
+        return is_type(t.elem)
+    if not isinstance(t, Scalar) or t.name not in SCALARS:
+        return False
+    return 0 <= t.frac <= 62 if t.is_fixed else t.frac == 0
+
+
+@lru_cache(maxsize=4096)
+def result_type(fn: str, types: tuple[ValueType, ...]) -> ValueType:
+    """The type of `fn` applied to values of these types; TypeFault where it does not take them."""
+    row = FUNCTIONS.get(fn)
+    if row is None:
+        raise TypeFault(f"there is no function `{fn}`", code="A004")
+    if len(types) != row.arity:
+        raise TypeFault(
+            f"`{fn}` takes {row.arity} argument{'s' * (row.arity != 1)}, not {len(types)}",
+            code="A044",
+        )
+    typing = row.rule([Arg(elem_of(t), rank_of(t)) for t in types], None)
+    for k, (t, elem) in enumerate(zip(types, typing.elems, strict=True), 1):
+        if elem_of(t) != elem:
+            raise TypeFault(f"argument {k} of `{fn}` has the type {t}, not {elem}")
+    if rank_of(typing.result) > MAX_RANK:
+        raise TypeFault(f"`{fn}` gives an array of too many dimensions", code="A042")
+    return typing.result
+
+
+def constant_fits(value: object, t: Scalar) -> bool:
+    """Whether `value` is a raw value of type `t`, as `Const` holds it."""
+    kind = type(value)
+    if t.is_bool:
+        return kind is bool
+    if t.is_complex:
+        return kind is complex
+    if t.is_integer or t.is_fixed:
+        if not isinstance(value, int) or kind is not int:
+            return False
+        if t.is_fixed:
+            return -(1 << SIGNED_FIXED) <= value < 1 << SIGNED_FIXED
+        bits = INTEGERS[t.name]
+        signed = t.name.startswith("i")
+        low = -(1 << (bits - 1)) if signed else 0
+        return low <= value < low + (1 << bits)
+    if not isinstance(value, float) or kind is not float:
+        return False
+    if t.name == "f32" and value == value:
+        try:
+            return bool(struct.unpack("<f", struct.pack("<f", value))[0] == value)
+        except OverflowError:
+            return False
+    return True
+
+
+class Nodes:
+    """The checks of all expressions of one function; nodes met before are not checked again."""
+
+    def __init__(self, registers: Sequence[Register]) -> None:
+        self.registers = registers
+        self._types = [r.type for r in registers]
+        self._measured: dict[int, tuple[int, int]] = {}
+        self._registers: dict[int, tuple[int, ...]] = {}
+
+    def check(self, root: Expr, stack: bool = False) -> tuple[int, ...]:
+        """The registers that `root` names, after all of its nodes are found sound.
+
+        With `stack`, a whole stack will do for the root.  TypeFault (its `node` set) says what
+        is wrong.  The caller keeps `root` alive as long as this object is in use.
+        """
+        key = id(root)
+        done = self._registers.get(key)
+        if done is None:
+            done = self._registers[key] = self._check(root)
+        if root.type is None and not stack:
+            raise TypeFault("a stack has no value of its own", root)
+        return done
+
+    def _check(self, root: Expr) -> tuple[int, ...]:
+        measured = self._measured
+        if type(root) is Place and not root.path:
+            self._measured[id(root)] = (1, 1)
+            self._place(root, root=True)
+            return (root.reg,)
+        seen: set[int] = set()
+        named: dict[int, None] = {}
+        todo = [root]
+        while todo:
+            node = todo[-1]
+            key = id(node)
+            if key in seen:
+                todo.pop()
+                continue
+            inner = list(children(node))
+            waiting = [c for c in inner if id(c) not in seen]
+            if waiting:
+                todo.extend(waiting)
+                continue
+            todo.pop()
+            seen.add(key)
+            if isinstance(node, Place):
+                named[node.reg] = None
+            if key not in measured:
+                self._node(node, root=node is root)
+                measured[key] = self._measure(node, inner)
+        size, depth = measured[id(root)]
+        if size > MAX_NODES or depth > MAX_DEPTH:
+            what = f"more than {MAX_NODES} nodes" if size > MAX_NODES else f"{depth} levels"
+            raise TypeFault(
+                f"the expression is too large: it has {what}",
+                root,
+                code="A046",
+                hint="compute a part of it into an ancilla first",
+            )
+        return tuple(named)
+
+    def _measure(self, node: Expr, inner: list[Expr]) -> tuple[int, int]:
+        """Nodes of the tree (path steps count as one each) and its depth; both saturate."""
+        size = 1 + (len(node.path) if isinstance(node, Place) else 0)
+        depth = 0
+        for child in inner:
+            s, d = self._measured[id(child)]
+            size += s
+            depth = max(depth, d)
+        return min(size, MAX_NODES + 1), depth + 1
+
+    def _node(self, node: Expr, root: bool) -> None:
+        try:
+            match node:
+                case Apply():
+                    self._apply(node)
+                case Place():
+                    self._place(node, root)
+                case Const():
+                    if not (isinstance(node.type, Scalar) and is_type(node.type)):
+                        raise Malformed("a constant without a type")
+                    if not constant_fits(node.value, node.type):
+                        raise Malformed(f"a constant of type {node.type} that is none")
+                case _:
+                    raise Malformed(f"a {type(node).__name__} has no place in a program")
+        except TypeFault as fault:
+            fault.node = node if fault.node is None else fault.node
+            raise
+
+    def _apply(self, node: Apply) -> None:
+        types = tuple(a.type for a in node.args if a.type is not None)
+        if len(types) != len(node.args):
+            raise TypeFault("a stack has no value of its own")
+        t = result_type(node.fn, types)
+        if node.fn in LENGTHS and len(node.args) == 2 and isinstance(node.args[1], Const):
+            axis = node.args[1].value
+            if not 0 <= axis < rank_of(types[0]):
+                raise TypeFault(f"axis {axis} of a {types[0]}", code="A042")
+        if node.type is not t and node.type != t:
+            raise Malformed(f"`{node.fn}` gives {t}, but its node says {node.type}")
+
+    def _place(self, node: Place, root: bool) -> None:
+        if not 0 <= node.reg < len(self._types):
+            raise Malformed(f"there is no register {node.reg}", node)
+        base = self._types[node.reg]
+        if isinstance(base, Stack) and not node.path and node.type is None:
+            if root:
+                return
+            raise TypeFault("a stack has no value of its own", node)
+        t: object = base
+        if node.path:
+            for step in node.path:
+                self._step(step)
+            t = place_type(base, node.path)
+        if node.type is not t and node.type != t:
+            raise Malformed(f"the place has the type {t}, but its node says {node.type}", node)
+
+    @staticmethod
+    def _step(step: object) -> None:
+        match step:
+            case Index(items) if items:
+                for item in items:
+                    ends = (item.lo, item.hi) if isinstance(item, Span) else (item,)
+                    for end in ends:
+                        if end is not None and not (
+                            isinstance(end.type, Scalar) and end.type.is_integer
+                        ):
+                            raise TypeFault(
+                                f"an index is an integer, not a value of type {end.type}", end
+                            )
+            case Part("re" | "im") | Transposed():
+                pass
+            case _:
+                raise Malformed("a step that leads nowhere")

@@ -1,0 +1,59 @@
+"""Expressions as short text for messages; the disassembler prints them in full."""
+
+from __future__ import annotations
+
+from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span
+from rvm.isa import FUNCTIONS
+from rvm.program import Function
+
+MAX_TEXT = 60
+
+
+def show(node: Expr, function: Function) -> str:
+    """`node` as the assembly language would write it, cut short if it is long.
+
+    The node has passed the verifier's check of depth.
+    """
+    text = _show(node, function)
+    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
+
+
+def _show(node: Expr | Span | None, function: Function) -> str:
+    match node:
+        case None:
+            return ""
+        case Span(lo, hi):
+            return f"{_show(lo, function)}:{_show(hi, function)}"
+        case Const(value):
+            return str(value).lower() if isinstance(value, bool) else str(value)
+        case Place(reg, path):
+            return _place(reg, path, function)
+        case Apply("dim", (Place(reg, ()), Const(int(axis)))):
+            names = [d.name for d in function.dims if (d.reg, d.axis) == (reg, axis)]
+            return names[0] if names else f"dim({_place(reg, (), function)}, {axis})"
+        case Apply(fn, args):
+            row = FUNCTIONS.get(fn)
+            symbol = row.symbol if row else ""
+            if symbol and len(args) == 2:
+                return f" {symbol} ".join(_operand(a, function) for a in args)
+            if symbol and len(args) == 1:
+                return f"{symbol}{_operand(args[0], function)}"
+            return f"{fn}({', '.join(_show(a, function) for a in args)})"
+        case _:
+            return "?"
+
+
+def _operand(node: Expr, function: Function) -> str:
+    text = _show(node, function)
+    row = FUNCTIONS.get(node.fn) if isinstance(node, Apply) else None
+    return f"({text})" if row and row.symbol and " " in text else text
+
+
+def _place(reg: int, path: tuple[object, ...], function: Function) -> str:
+    out = function.registers[reg].name if 0 <= reg < len(function.registers) else f"r{reg}"
+    for step in path:
+        if isinstance(step, Index):
+            out += f"[{', '.join(_show(i, function) for i in step.items)}]"
+        else:
+            out += f".{step.name}" if isinstance(step, Part) else ".T"
+    return out
