@@ -11,7 +11,7 @@ rules are written as ordinary formulas; `==` compares structure.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rvm.types import Scalar, ValueType
@@ -115,6 +115,8 @@ class Apply(Expr):
     fn: str
     args: tuple[Expr, ...]
     type: ValueType | None = None
+    memo: Any = field(default=None, init=False, repr=False, compare=False)
+    """What the reference engine found this node to call."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,18 +51,18 @@ class When:
 
 @dataclass(frozen=True, slots=True)
 class Alloc:
-    """A register comes into being with a known value (for an array: everywhere)."""
+    """A register comes into being with a known value (an array: everywhere; a stack: None)."""
 
     reg: Place
-    value: Expr
+    value: Expr | None
 
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """A register that holds a known value is checked and dropped."""
+    """A register that holds a known value is checked and dropped; a stack must be empty."""
 
     reg: Place
-    value: Expr
+    value: Expr | None
 
 
 @dataclass(frozen=True, slots=True)

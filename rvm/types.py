@@ -7,6 +7,7 @@ is the business of its number system in `rvm.numbers`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar, cast
 
 SIGNED = {"i32": 32, "i64": 64}
 UNSIGNED = {"u8": 8, "u32": 32, "u64": 64}
@@ -16,12 +17,32 @@ DEFAULT_FRAC = 43
 """Fraction bits of `fixed` where none are named: Q20.43, sign included in the 20."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scalar:
+class _Interned:
+    """Equal values are one object, so that comparing and hashing them costs nothing."""
+
+    __slots__ = ()
+    _known: ClassVar[dict[tuple[Any, ...], Any]] = {}
+
+    @classmethod
+    def _one(cls, *key: Any) -> Any:
+        found = _Interned._known.get((cls, *key))
+        if found is None:
+            found = _Interned._known[(cls, *key)] = object.__new__(cls)
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scalar(_Interned):
     """A type of one number.  `frac` is the number of fraction bits of a `fixed`, else 0."""
 
     name: str
     frac: int = 0
+
+    def __new__(cls, name: str, frac: int = 0) -> Scalar:
+        return cast(Scalar, cls._one(name, frac))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Scalar, (self.name, self.frac)
 
     @property
     def is_bool(self) -> bool:
@@ -66,12 +87,18 @@ class Scalar:
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
-class Array:
+@dataclass(frozen=True, slots=True, eq=False)
+class Array(_Interned):
     """An array of `rank` dimensions; the lengths belong to the register, not to the type."""
 
     elem: Scalar
     rank: int
+
+    def __new__(cls, elem: Scalar, rank: int) -> Array:
+        return cast(Array, cls._one(elem, rank))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Array, (self.elem, self.rank)
 
     def __str__(self) -> str:
         return f"{self.elem}[{', '.join(':' * self.rank)}]"

@@ -64,7 +64,7 @@ def _typed_apply(node: Apply, want: Scalar | None) -> Expr:
     except TypeFault as fault:
         if fault.message.startswith(("does not", "takes")):
             fault.message = f"`{row.symbol or row.name}` {fault.message}"
-        fault.node = fault.node or node
+        fault.node = node if fault.node is None else fault.node
         raise
     done = tuple(typed(p, t) for p, t in zip(parts, typing.elems, strict=True))
     if row.formula is not None:

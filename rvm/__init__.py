@@ -1,0 +1,111 @@
+"""rvm: a reversible virtual machine.
+
+    prog = rvm.load("norm.rasm")        # or rvm.assemble(text)
+    out = prog.norm(r=0.0, y=0.0, x=np.array([1.0, 2.0, 3.0]))
+    back = (~prog.norm)(**out)
+
+Names are imported when they are first used, so that `import rvm` is quick.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rvm.calling import FunctionHandle
+    from rvm.define import Mut, Use, exchange, opcode, when
+    from rvm.faults import (
+        AssemblyError,
+        BytecodeError,
+        DefinitionError,
+        InputError,
+        InternalError,
+        Interrupted,
+        InvertibilityError,
+        LimitError,
+        MachineError,
+        RvmError,
+        UsageError,
+        VerifyError,
+    )
+    from rvm.frontends import assemble, load
+    from rvm.machine import Machine
+    from rvm.numbers import Fixed, LogNumber
+    from rvm.program import Program
+    from rvm.state import Options
+    from rvm.transform import invert
+    from rvm.user import function
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "calling": ("FunctionHandle",),
+    "define": ("Mut", "Use", "exchange", "opcode", "when"),
+    "faults": (
+        "AssemblyError",
+        "BytecodeError",
+        "DefinitionError",
+        "InputError",
+        "InternalError",
+        "Interrupted",
+        "InvertibilityError",
+        "LimitError",
+        "MachineError",
+        "RvmError",
+        "UsageError",
+        "VerifyError",
+    ),
+    "frontends": ("assemble", "load"),
+    "machine": ("Machine",),
+    "numbers": ("Fixed", "LogNumber"),
+    "program": ("Program",),
+    "state": ("Options",),
+    "transform": ("invert",),
+    "user": ("function",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "AssemblyError",
+    "BytecodeError",
+    "DefinitionError",
+    "Fixed",
+    "FunctionHandle",
+    "InputError",
+    "InternalError",
+    "Interrupted",
+    "InvertibilityError",
+    "LimitError",
+    "LogNumber",
+    "Machine",
+    "MachineError",
+    "Mut",
+    "Options",
+    "Program",
+    "RvmError",
+    "UsageError",
+    "Use",
+    "VerifyError",
+    "assemble",
+    "exchange",
+    "function",
+    "invert",
+    "load",
+    "opcode",
+    "when",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'rvm' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"rvm.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,288 @@
+"""Arguments in, results out: between a caller's Python values and a function's registers.
+
+Arrays are the caller's own buffers, never copies.  Scalars come back as Python
+numbers.  A record is any mapping, object with attributes, or structured array.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from rvm.expr import Apply, Const, Expr, Place
+from rvm.faults import InputError
+from rvm.numbers import system
+from rvm.program import Function, Layout, Record, Register, type_text
+from rvm.types import Array, Scalar, Stack, elem_of
+
+
+class Result(Mapping[str, Any]):
+    """The parameters of a finished call, by name: `out.y`, `out["y"]`, `f(**out)`."""
+
+    __slots__ = ("_values",)
+    _values: dict[str, Any]
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        object.__setattr__(self, "_values", values)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self._values[name]
+        except KeyError:
+            raise AttributeError(f"the result has no `{name}`") from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError("a result does not change")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._values]
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{k}={v!r}" for k, v in self._values.items())
+        return f"Result({inside})"
+
+
+def bind(
+    function: Function, inputs: Mapping[str, Any], inout: frozenset[int]
+) -> list[Any]:
+    """The registers of a new frame, filled from the caller's values.
+
+    InputError I001 (missing), I002 (unknown), I003 (type), I004 (shape), I005 (layout),
+    I006 (read-only), I007 (two arguments share memory).
+    """
+    names = [p.name for p in function.params]
+    for name in inputs:
+        if name not in names:
+            close = difflib.get_close_matches(name, names, 1)
+            raise InputError(
+                "I002",
+                f"`{function.name}` has no parameter `{name}`",
+                hint=f"did you mean `{close[0]}`?" if close else f"it takes: {', '.join(names)}",
+            )
+    regs: list[Any] = [None] * len(function.registers)
+    for param in function.params:
+        if param.name not in inputs:
+            if isinstance(param.layout, int) and isinstance(
+                function.registers[param.layout].type, Stack
+            ):
+                regs[param.layout] = []
+                continue
+            raise InputError(
+                "I001",
+                f"`{function.name}` needs a value for `{param.name}`",
+                hint=f"it takes: {', '.join(names)}",
+            )
+        _fill(function, param.name, param.layout, inputs[param.name], regs, inout)
+    check_lengths(function, regs)
+    _apart(function, regs, inout)
+    return regs
+
+
+def _fill(
+    function: Function,
+    name: str,
+    layout: Layout,
+    value: Any,
+    regs: list[Any],
+    inout: frozenset[int],
+) -> None:
+    if isinstance(layout, Record):
+        for field, inner in layout.fields:
+            part = _field(value, field, f"{name}.{field}", layout)
+            _fill(function, f"{name}.{field}", inner, part, regs, inout)
+        return
+    register = function.registers[layout]
+    regs[layout] = _value(function, layout, register, name, value, layout in inout)
+
+
+def _field(value: Any, field: str, name: str, layout: Record) -> Any:
+    try:
+        if isinstance(value, (Mapping, np.ndarray, np.void)):
+            return value[field]
+        return getattr(value, field)
+    except (KeyError, AttributeError, IndexError, ValueError, TypeError):
+        fields = ", ".join(f for f, _ in layout.fields)
+        raise InputError(
+            "I003",
+            f"`{name}` is missing: a `{layout.name}` has the fields {fields}",
+            values={"given": value},
+            hint="pass a mapping, an object with these attributes, or a structured array",
+        ) from None
+
+
+def _value(
+    function: Function, slot: int, register: Register, name: str, value: Any, changed: bool
+) -> Any:
+    t = register.type
+    if isinstance(t, Array):
+        return _array(function, slot, t, name, value, changed)
+    sys = system(elem_of(t))
+    try:
+        if isinstance(t, Stack):
+            if not isinstance(value, list):
+                raise TypeError(f"a stack is a list, not {type(value).__name__}")
+            value[:] = [sys.from_python(v) for v in value]
+            return value
+        return sys.from_python(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(
+            "I003", f"`{name}` is a {t}: {error}", values={name: value}
+        ) from None
+
+
+def _array(
+    function: Function, slot: int, t: Array, name: str, value: Any, changed: bool
+) -> Any:
+    dtype = system(t.elem).dtype
+    wanted = type_text(function, slot)
+    if not isinstance(value, np.ndarray):
+        raise InputError(
+            "I003",
+            f"`{name}` is a {wanted}: it takes a NumPy array, not {type(value).__name__}",
+            hint=f"np.array(…, dtype=np.{dtype.name})",
+        )
+    if value.dtype != dtype:
+        raise InputError(
+            "I003",
+            f"`{name}` is a {wanted}: its dtype must be {dtype.name}, not {value.dtype}",
+            hint=f"convert it yourself, for example {name}.astype(np.{dtype.name}): "
+            "nothing is copied silently",
+        )
+    if value.ndim != t.rank:
+        raise InputError(
+            "I004",
+            f"`{name}` is a {wanted}: it must have {t.rank} dimensions, not {value.ndim}",
+            values={"shape": list(value.shape)},
+        )
+    if not value.flags.c_contiguous and value.base is None:
+        raise InputError("I005", f"`{name}` is not in C order", hint="np.ascontiguousarray(…)")
+    if not value.flags.c_contiguous and not _is_field(value):
+        raise InputError(
+            "I005",
+            f"`{name}` is a view that is not contiguous in C order",
+            values={"strides": list(value.strides), "shape": list(value.shape)},
+            hint=f"pass a contiguous copy, np.ascontiguousarray({name}), "
+            "and copy the result back if you need it there",
+        )
+    if changed and not value.flags.writeable:
+        raise InputError(
+            "I006", f"`{function.name}` changes `{name}`, and the array is read-only"
+        )
+    return value
+
+
+def _is_field(value: np.ndarray[Any, Any]) -> bool:
+    """Whether an array is a field of a structured array."""
+    base = value.base
+    while isinstance(base, np.ndarray):
+        if base.dtype.names:
+            return True
+        base = base.base
+    return False
+
+
+def check_lengths(function: Function, regs: list[Any]) -> None:
+    """InputError I004 unless all lengths agree with the parameters' types."""
+    for slot in range(function.n_args):
+        register = function.registers[slot]
+        for axis, dim in enumerate(register.dims):
+            if dim is None:
+                continue
+            want = _known_length(dim, regs)
+            if regs[slot].shape[axis] != want:
+                raise InputError(
+                    "I004",
+                    f"`{register.name}` is a {type_text(function, slot)}: its length on axis "
+                    f"{axis} must be {want}, not {regs[slot].shape[axis]}",
+                    values={"shape": list(regs[slot].shape)},
+                )
+
+
+def _known_length(dim: Expr, regs: list[Any]) -> int:
+    match dim:
+        case Const(v):
+            return int(v)
+        case Apply("dim", (Place(reg), Const(axis))):
+            return int(regs[reg].shape[axis])
+        case _:
+            from rvm.engines.evaluate import evaluate
+
+            return int(evaluate(dim, regs))
+
+
+def _apart(function: Function, regs: list[Any], inout: frozenset[int]) -> None:
+    arrays = [k for k in range(function.n_args) if isinstance(regs[k], (np.ndarray, list))]
+    for i, j in combinations(arrays, 2):
+        if i not in inout and j not in inout:
+            continue
+        a, b = regs[i], regs[j]
+        shared = a is b or (
+            isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.shares_memory(a, b)
+        )
+        if shared:
+            one, two = function.registers[i].name, function.registers[j].name
+            changed = one if i in inout else two
+            raise InputError(
+                "I007",
+                f"`{one}` and `{two}` share memory, and `{function.name}` changes `{changed}`",
+                hint="pass a copy of one of them",
+            )
+
+
+def result(function: Function, regs: list[Any]) -> Result:
+    """The parameters' values as the caller sees them."""
+    return Result({p.name: outside(function, p.layout, regs) for p in function.params})
+
+
+def outside(function: Function, layout: Layout, regs: list[Any]) -> Any:
+    """A register's value (a record's values) as Python has it; arrays are not copied."""
+    if isinstance(layout, Record):
+        return Result({f: outside(function, inner, regs) for f, inner in layout.fields})
+    t, raw = function.registers[layout].type, regs[layout]
+    if raw is None or isinstance(t, Array):
+        return raw
+    sys = system(elem_of(t))
+    if isinstance(t, Stack):
+        return [sys.to_python(v) for v in raw]
+    return sys.to_python(raw)
+
+
+def snapshot(function: Function, regs: list[Any]) -> list[Any]:
+    """Copies of everything that a run could change in a caller's hands."""
+    return [_copied(regs[k]) for k in range(function.n_args)]
+
+
+def _copied(v: Any) -> Any:
+    return v.copy() if isinstance(v, np.ndarray) else list(v) if isinstance(v, list) else v
+
+
+def restore(saved: list[Any], regs: list[Any]) -> None:
+    """Put the contents of a snapshot back into the caller's own buffers."""
+    for k, v in enumerate(saved):
+        if isinstance(v, np.ndarray):
+            regs[k][...] = v
+        elif isinstance(v, list):
+            regs[k][:] = v
+        else:
+            regs[k] = v
+
+
+def scalar_type(function: Function, slot: int) -> Scalar:
+    """The element type of a register."""
+    return elem_of(function.registers[slot].type)
+
+
+__all__ = ["Result", "bind", "check_lengths", "outside", "restore", "result", "snapshot"]

@@ -1,0 +1,146 @@
+"""Functions of a program as Python callables: `f(…)`, `~f`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from rvm.binding import Result, restore, snapshot
+from rvm.faults import InternalError, RvmError, UsageError
+from rvm.image import image_of
+from rvm.machine import OPTION_NAMES, Machine
+from rvm.program import Function, Program, type_text
+from rvm.state import Options
+
+
+class FunctionHandle:
+    """A function of a program, callable; `~f` is its inverse, itself such a function.
+
+    A call takes every parameter by name, or in order, and gives all of them back by name.  Arrays
+    are updated in place.  A call is a transaction: on any error, Ctrl-C included, the
+    caller's data is as it was, bit for bit (unless `on_error="stop"`).
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        name: str,
+        *,
+        undo: bool = False,
+        options: Options | None = None,
+    ) -> None:
+        if name not in program:
+            raise UsageError(
+                "U001",
+                f"the program has no function `{name}`",
+                hint=f"it has: {', '.join(program)}",
+            )
+        self.program = program
+        self.name = name
+        self.undo = undo
+        self._options = options or Options()
+
+    @property
+    def function(self) -> Function:
+        """The function's code and registers."""
+        return self.program.function(self.name)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The parameters' names in order."""
+        return tuple(p.name for p in self.function.params)
+
+    def __invert__(self) -> FunctionHandle:
+        return FunctionHandle(
+            self.program, self.name, undo=not self.undo, options=self._options
+        )
+
+    def with_options(self, **options: Any) -> FunctionHandle:
+        """The same function with other options, whatever its parameters are called."""
+        for name in options:
+            if name not in OPTION_NAMES:
+                raise UsageError(
+                    "U004",
+                    f"there is no option `{name}`",
+                    hint=f"options: {', '.join(OPTION_NAMES)}",
+                )
+        return FunctionHandle(
+            self.program, self.name, undo=self.undo, options=replace(self._options, **options)
+        )
+
+    def machine(self, /, *args: Any, **inputs: Any) -> Machine:
+        """A machine on these inputs, stopped before the first instruction."""
+        options, values = self._split(args, inputs)
+        return Machine.start(self.program, self.name, values, options, undo=self.undo)
+
+    def __call__(self, /, *args: Any, **inputs: Any) -> Result:
+        options, values = self._split(args, inputs)
+        machine = Machine.start(self.program, self.name, values, options, undo=self.undo)
+        frame = machine.state.frames[0]
+        image = image_of(self.program)
+        by_copy = options.on_error == "back" and not image.is_exact(self.name)
+        saved = snapshot(frame.code.function, frame.regs) if by_copy else None
+        try:
+            machine.run()
+        except RvmError as error:
+            if options.on_error == "stop":
+                error.values.setdefault("machine", machine)
+                raise
+            self._undo(machine, saved, error)
+            raise
+        return machine.result
+
+    def _undo(self, machine: Machine, saved: list[Any] | None, error: RvmError) -> None:
+        """Leave the caller's data as it was: from the copy, or by running back."""
+        if saved is not None:
+            restore(saved, machine.state.frames[0].regs)
+            return
+        machine.options = replace(machine.options, max_steps=None, max_memory=None)
+        machine.state.options = machine.options
+        try:
+            machine.run_back()
+        except RvmError as second:
+            raise InternalError(
+                "R099",
+                f"running back after an error failed: {second.message}",
+                where=second.where,
+                hint="this is a fault of the machine; please report it",
+            ) from error
+
+    def _split(
+        self, args: tuple[Any, ...], inputs: Mapping[str, Any]
+    ) -> tuple[Options, dict[str, Any]]:
+        names = self.parameters
+        if len(args) > len(names):
+            raise UsageError(
+                "U005", f"`{self.name}` takes {len(names)} arguments, not {len(args)}"
+            )
+        values = dict(zip(names, args, strict=False))
+        given: dict[str, Any] = {}
+        for name, value in inputs.items():
+            if name in values:
+                raise UsageError("U005", f"`{self.name}` got `{name}` twice")
+            if name in OPTION_NAMES and name not in names:
+                given[name] = value
+            else:
+                values[name] = value
+        return replace(self._options, **given) if given else self._options, values
+
+    def __repr__(self) -> str:
+        f = self.function
+        inside = ", ".join(
+            f"{p.name}: "
+            + (
+                type_text(f, p.layout)
+                if isinstance(p.layout, int)
+                else p.layout.name
+            )
+            for p in f.params
+        )
+        return f"<function {'~' * self.undo}{self.name}({inside})>"
+
+
+Program.handle = FunctionHandle
+
+__all__ = ["FunctionHandle"]

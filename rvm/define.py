@@ -1,0 +1,320 @@
+"""The tracer: an opcode is one small decorated Python function, read once.
+
+The function runs a single time, on formal operands that record what is done to
+them.  What comes out are statement templates; the inverse is found or proved,
+not trusted:
+
+    @opcode(inverse="sub")
+    def add(y: Mut, v: Use) -> None:
+        "y += v"
+        y += v
+
+A body updates `Mut` operands in place (`+= -= ^= *= /=`), exchanges them
+(`exchange(a, b)`), guards statements (`with when(c):`), or returns the new
+values of all its `Mut` operands, in order, as formulas in their old values.
+"""
+
+from __future__ import annotations
+
+import inspect
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any, cast, get_args, get_origin, get_type_hints
+
+from rvm.expr import Apply, Const, Expr, Formal, Place, lift, substitute, walk
+from rvm.faults import DefinitionError
+from rvm.isa.implementation import value as function_value
+from rvm.isa.rows import OPCODES, Operand, OpRow, add_opcode, angle_type
+from rvm.isa.rules import CLASSES
+from rvm.isa.typing import typed
+from rvm.stmt import Exchange, Map, Stmt, Update, When, invert
+from rvm.types import BOOL, C128, F64, I64, LOG64, U64, Scalar, ValueType, elem_of
+
+__all__ = ["Mut", "Use", "exchange", "opcode", "when"]
+
+PROOF_SAMPLES = 4
+PROOF_TOLERANCE = 1e-9
+
+
+class Use(Formal):
+    """An operand that an opcode reads; `Annotated[Use, "bool"]` narrows its type."""
+
+    __slots__ = ()
+
+
+class Mut(Formal):
+    """An operand that an opcode changes; augmented assignment on it is recorded."""
+
+    __slots__ = ()
+
+    def _update(self, op: str, value: Any) -> Mut:
+        _emit(Update(cast(Place, self), op, lift(value)))
+        return self
+
+    def __iadd__(self, value: Any) -> Mut:  # type: ignore[misc]
+        return self._update("+", value)
+
+    def __isub__(self, value: Any) -> Mut:  # type: ignore[misc]
+        return self._update("-", value)
+
+    def __ixor__(self, value: Any) -> Mut:
+        return self._update("^", value)
+
+    def __imul__(self, value: Any) -> Mut:  # type: ignore[misc]
+        return self._update("*", value)
+
+    def __itruediv__(self, value: Any) -> Mut:  # type: ignore[misc]
+        return self._update("/", value)
+
+
+_bodies: list[list[Stmt]] = []
+"""The statement lists being recorded, innermost last."""
+
+
+def _emit(stmt: Stmt) -> None:
+    if not _bodies:
+        raise RuntimeError("a Mut operand may be changed only while its opcode is being defined")
+    _bodies[-1].append(stmt)
+
+
+def exchange(a: Mut, b: Mut) -> None:
+    """Exchange the contents of two operands."""
+    _emit(Exchange(cast(Place, a), cast(Place, b)))
+
+
+@contextmanager
+def when(cond: Expr) -> Iterator[None]:
+    """Statements inside happen only where `cond` holds."""
+    _bodies.append([])
+    try:
+        yield
+    finally:
+        body = _bodies.pop()
+    _emit(When(cond, tuple(body)))
+
+
+def opcode(
+    *,
+    inverse: str = "",
+    types: str = "number",
+    cost: str = "ADDS",
+    name: str = "",
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Enter a function as an opcode.
+
+    `inverse` names the opcode that undoes it; without it the opcode must undo itself, which is
+    proved here.  `types` is the class of `rvm.isa.rules.CLASSES` that its operands are of.
+    DefinitionError (D001 … D006) refuses a body that can't be right.
+    """
+
+    def enter(body: Callable[..., Any]) -> Callable[..., Any]:
+        add_opcode(_row(body, name or body.__name__.rstrip("_"), inverse, types, cost))
+        return body
+
+    return enter
+
+
+def _row(
+    body: Callable[..., Any], name: str, inverse: str, types: str, cost: str
+) -> OpRow:
+    operands = _operands(body, name)
+    formals: list[Expr] = [
+        Mut(k) if o.mode == "mut" else Use(k) for k, o in enumerate(operands)
+    ]
+    _bodies.append([])
+    try:
+        result = body(*formals)
+    finally:
+        recorded = _bodies.pop()
+    muts = tuple(f for f in formals if isinstance(f, Mut))
+    if result is not None:
+        values = tuple(map(lift, result if isinstance(result, tuple) else (result,)))
+        if len(values) != len(muts):
+            raise DefinitionError(
+                "D001",
+                f"`{name}` returns {len(values)} values for {len(muts)} Mut operands",
+                hint="return the new value of every Mut operand, in order",
+            )
+        recorded.append(Map(cast("tuple[Place, ...]", muts), values, ()))
+    if not recorded:
+        raise DefinitionError(
+            "D002",
+            f"`{name}` changes nothing",
+            hint="a value computed by `d = d + a` is never absorbed: write `d += a`, "
+            "or return the new values of the Mut operands",
+        )
+    for stmt in recorded:
+        _check(name, stmt, operands)
+    row = OpRow(
+        name=name,
+        operands=operands,
+        types=types,
+        body=tuple(recorded),
+        inverse=inverse or name,
+        doc=inspect.getdoc(body) or "",
+        cost=cost,
+    )
+    partner = row if row.inverse == name else OPCODES.get(row.inverse)
+    if partner is not None:
+        prove_inverse(row, partner)
+    return row
+
+
+def _operands(body: Callable[..., Any], name: str) -> tuple[Operand, ...]:
+    out = []
+    notes = get_type_hints(body, include_extras=True)
+    for p in inspect.signature(body).parameters:
+        note = notes.get(p)
+        base, *kinds = get_args(note) if get_origin(note) is Annotated else (note,)
+        kind = kinds[0] if kinds else "T"
+        if base not in (Mut, Use) or (kind not in ("T", "angle") and kind not in CLASSES):
+            raise DefinitionError(
+                "D003",
+                f"operand `{p}` of `{name}` is annotated neither Mut nor Use",
+                hint='annotate it: `y: Mut`, `v: Use`, `c: Annotated[Use, "bool"]`',
+            )
+        out.append(Operand(p, "mut" if base is Mut else "use", kind))
+    return tuple(out)
+
+
+def _formals(node: Expr) -> set[int]:
+    return {n.index for n in walk(node) if isinstance(n, Formal)}
+
+
+def _index(place: Place) -> int:
+    return cast(Formal, place).index
+
+
+def _check(name: str, stmt: Stmt, operands: tuple[Operand, ...]) -> None:
+    """Refuse a body that writes what it may not, or reads what it is updating."""
+
+    def writable(place: Place) -> int:
+        k = _index(place)
+        if operands[k].mode != "mut":
+            raise DefinitionError("D004", f"`{name}` writes its Use operand `{operands[k].name}`")
+        return k
+
+    match stmt:
+        case Update(dst, _, value):
+            if writable(dst) in _formals(value):
+                raise DefinitionError(
+                    "D005",
+                    f"`{name}` updates `{operands[_index(dst)].name}` by a value that reads it",
+                    hint="such an update has no inverse; accumulate into another operand",
+                )
+        case Exchange(a, b):
+            writable(a), writable(b)
+        case When(cond, body):
+            for inner in body:
+                _check(name, inner, operands)
+            changed = {_index(d) for inner in body for d in changed_by(inner)}
+            if _formals(cond) & changed:
+                raise DefinitionError(
+                    "D005", f"`{name}` changes what the condition of its `when` reads"
+                )
+        case _:
+            pass
+
+
+def changed_by(stmt: Stmt) -> tuple[Place, ...]:
+    """The places that a data statement changes."""
+    match stmt:
+        case Update(dst, _, _):
+            return (dst,)
+        case Exchange(a, b):
+            return (a, b)
+        case Map(dsts, _, _):
+            return dsts
+        case When(_, body):
+            return tuple(d for s in body for d in changed_by(s))
+        case _:
+            return ()
+
+
+def prove_inverse(row: OpRow, partner: OpRow) -> None:
+    """DefinitionError D006 unless `partner` undoes `row` and `row` undoes `partner`.
+
+    Bodies that are each other's inverse by structure need no numbers; maps are run on random
+    real operands, there and back.
+    """
+    if len(row.operands) != len(partner.operands):
+        raise DefinitionError("D006", f"`{partner.name}` takes other operands than `{row.name}`")
+    if tuple(invert(s) for s in reversed(row.body)) == partner.body and not _maps(row.body):
+        return
+    rng = random.Random(row.name)
+    types = _sample_types(row)
+    operands = tuple(Place(k, (), t) for k, t in enumerate(types))
+    for _ in range(PROOF_SAMPLES):
+        start = [_draw(rng, t) for t in types]
+        for one, two in ((row, partner), (partner, row)):
+            state = list(start)
+            for stmt in (*one.body, *two.body):
+                _run(stmt, operands, state)
+            if any(abs(a - b) > PROOF_TOLERANCE for a, b in zip(state, start, strict=True)):
+                raise DefinitionError(
+                    "D006",
+                    f"`{two.name}` does not undo `{one.name}`",
+                    values={o.name: v for o, v in zip(row.operands, start, strict=True)},
+                    hint="name the opcode that does: @opcode(inverse=…)",
+                )
+
+
+def _sample_types(row: OpRow) -> list[Scalar]:
+    """A type for each operand, T being the first of a few that the opcode takes."""
+    t = next(t for t in (F64, C128, U64, BOOL, LOG64) if CLASSES[row.types](t))
+    named = {"T": t, "angle": angle_type(t), "bool": BOOL, "int": I64, "i64": I64}
+    return [named.get(o.kind, F64) for o in row.operands]
+
+
+def _draw(rng: random.Random, t: Scalar) -> Any:
+    if t.is_bool:
+        return rng.random() < 0.5
+    if t.is_integer:
+        return rng.randrange(1, 60)
+    if t.is_complex:
+        return complex(rng.uniform(0.25, 2.0), rng.uniform(-2.0, 2.0))
+    return rng.uniform(0.25, 2.0)
+
+
+def _maps(body: tuple[Stmt, ...]) -> bool:
+    return any(isinstance(s, Map) or (isinstance(s, When) and _maps(s.body)) for s in body)
+
+
+def _run(stmt: Stmt, operands: tuple[Place, ...], state: list[Any]) -> None:
+    """Execute a template on plain numbers, for the proof."""
+
+    def evaluate(node: Expr, want: ValueType | None) -> Any:
+        return _value(typed(substitute(node, operands), elem_of(want or F64)), state)
+
+    match stmt:
+        case Update(dst, op, value):
+            k = _index(dst)
+            v, t = evaluate(value, operands[k].type), elem_of(operands[k].type or F64)
+            state[k] = function_value(op, (t, t))(state[k], v)
+        case Exchange(a, b):
+            i, j = _index(a), _index(b)
+            state[i], state[j] = state[j], state[i]
+        case Map(dsts, values, _):
+            new = [
+                evaluate(v, operands[_index(d)].type) for d, v in zip(dsts, values, strict=True)
+            ]
+            for d, v in zip(dsts, new, strict=True):
+                state[_index(d)] = v
+        case When(cond, body):
+            if evaluate(cond, BOOL):
+                for inner in body:
+                    _run(inner, operands, state)
+
+
+def _value(node: Expr, state: list[Any]) -> Any:
+    match node:
+        case Place(reg):
+            return state[reg]
+        case Const(v):
+            return v
+        case Apply(fn, args):
+            elems = tuple(elem_of(a.type or F64) for a in args)
+            return function_value(fn, elems)(*(_value(a, state) for a in args))
+        case _:
+            raise TypeError(f"no template: {node!r}")

@@ -1,0 +1,1 @@
+"""Printers from statements to the source languages of engines."""

@@ -1,0 +1,123 @@
+"""Arrays and stacks coming and going, with their account; shared by engines.
+
+Scalars live in their frame and are counted with it.  Every function here either
+does all of its work or raises before it changed anything.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rvm.faults import InvertibilityError, LimitError, MachineError
+from rvm.numbers.base import NumberSystem
+from rvm.state import SCALAR_BYTES, State
+
+FRAME_BYTES = 512
+"""What a frame counts against the memory limit."""
+
+
+def room(state: State, n: int) -> None:
+    """LimitError R011 unless `n` more bytes are allowed."""
+    limit = state.options.max_memory
+    if limit is not None and state.account.live_bytes + n > limit:
+        raise LimitError(
+            "R011",
+            "the memory limit is reached",
+            values={"live bytes": state.account.live_bytes, "asked for": n, "limit": limit},
+            hint="raise it with max_memory= or --max-memory",
+        )
+
+
+def fits(place: Any, value: Any) -> None:
+    """MachineError R008 unless `value` broadcasts into the shape of `place`."""
+    have, want = np.shape(value), np.shape(place)
+    if have == want or not have:
+        return
+    try:
+        ok = np.broadcast_shapes(have, want) == want
+    except ValueError:
+        ok = False
+    if not ok:
+        raise MachineError(
+            "R008",
+            f"a value of shape {list(have)} does not fit a place of shape {list(want)}",
+            values={"value shape": list(have), "place shape": list(want)},
+        )
+
+
+def make_array(state: State, sys: NumberSystem, shape: tuple[int, ...], value: Any) -> Any:
+    """A new array that holds `value` everywhere (or as broadcast)."""
+    if any(n < 0 for n in shape):
+        raise MachineError(
+            "R008", "an array cannot have a negative length", values={"lengths": list(shape)}
+        )
+    size = int(sys.dtype.itemsize)
+    for n in shape:
+        size *= n
+    room(state, size)
+    try:
+        array = np.empty(shape, sys.dtype)
+    except (MemoryError, ValueError):
+        raise LimitError(
+            "R011", "the host has no memory for this array", values={"lengths": list(shape)}
+        ) from None
+    fits(array, value)
+    array[...] = value
+    state.account.grow(array.nbytes)
+    return array
+
+
+def drop_array(
+    state: State,
+    sys: NumberSystem,
+    array: Any,
+    shape: tuple[int, ...],
+    expected: Any,
+    name: str = "",
+) -> None:
+    """Check that an array has this shape and these values, and give up its memory."""
+    if shape != array.shape:
+        raise InvertibilityError(
+            "R012",
+            f"the lengths of `{name}` have changed since it was made",
+            values={"lengths": list(array.shape), "would now be": list(shape)},
+        )
+    fits(array, expected)
+    expected = np.broadcast_to(np.asarray(expected, sys.dtype), array.shape)
+    residue(state, sys, array, expected, name)
+    state.account.live_bytes -= array.nbytes
+
+
+def residue(state: State, sys: NumberSystem, held: Any, expected: Any, name: str = "") -> None:
+    """R001 unless `held` passes for `expected`; an accepted difference is logged or counted."""
+    strict = state.residue is not None
+    if sys.same(held, expected) if strict else np.array_equal(held, expected):
+        return
+    if not sys.close(held, expected, state.options.tolerance):
+        raise InvertibilityError(
+            "R001",
+            f"`{name}` is freed with another value than it must hold",
+            values={name: held, "expected": expected},
+            notes=() if sys.exact else (f"the tolerance is {state.options.tolerance:g}",),
+            hint="uncompute it before the free, by undoing what made its value",
+        )
+    if state.residue is not None:
+        kept = held.copy() if isinstance(held, np.ndarray) else held
+        state.residue.keep(state.tick, state.direction, [kept])
+    else:
+        state.account.erased_bits += sys.type.bits * int(np.sum(np.not_equal(held, expected)))
+
+
+def push(state: State, stack: list[Any], value: Any) -> None:
+    """Put a value on a stack."""
+    room(state, SCALAR_BYTES)
+    stack.append(value)
+    state.account.grow(SCALAR_BYTES)
+
+
+def pop(state: State, stack: list[Any]) -> Any:
+    """Take a value from a stack that is not empty."""
+    state.account.live_bytes -= SCALAR_BYTES
+    return stack.pop()

@@ -1,0 +1,42 @@
+"""What an engine is: something that takes a state forwards, whichever way that is."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from rvm.faults import UsageError
+from rvm.state import State
+
+
+class Engine(Protocol):
+    """Executes ticks of a state.
+
+    `advance` executes at most `ticks` ticks in the state's direction and may stop short of them
+    (at a block's end); it returns how many it did, 0 only at the end of the program or when a
+    single tick is more than it can do.  On an error the state is left at the failing
+    instruction, as before it.  `exact` engines never stop short.
+    """
+
+    name: str
+    exact: bool
+
+    def advance(self, state: State, ticks: int) -> int:
+        """Execute up to `ticks` ticks; the number executed."""
+
+
+NAMES = ("auto", "reference", "python")
+
+
+def engine(name: str) -> Engine:
+    """The engine called `name`; UsageError U002 if there is none."""
+    if name == "reference":
+        from rvm.engines.reference import Reference
+
+        return Reference()
+    if name in ("python", "auto"):
+        from rvm.engines.python import Python
+
+        return Python()
+    raise UsageError(
+        "U002", f"there is no engine `{name}`", hint=f"engines: {', '.join(NAMES)}"
+    )

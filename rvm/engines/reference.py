@@ -1,0 +1,413 @@
+"""The reference engine: a tree walk that is the law for the others.
+
+One tick at a time: an instruction, the entry into a call, or the return from
+one.  It knows statement kinds, not opcodes, and only one direction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from rvm.engines.effects import perform
+from rvm.engines.evaluate import evaluate, plain
+from rvm.engines.heap import FRAME_BYTES, drop_array, fits, make_array, pop, push, residue, room
+from rvm.engines.memory import check_clashes, find, lengths, store
+from rvm.expr import Expr, Place
+from rvm.faults import InvertibilityError, LimitError, MachineError, RvmError
+from rvm.define import changed_by
+from rvm.isa import array_value, value
+from rvm.numbers import system
+from rvm.state import Frame, State, where
+from rvm.stmt import (
+    FORWARD,
+    Alloc,
+    Branch,
+    Call,
+    Effect,
+    Exchange,
+    Free,
+    Land,
+    Map,
+    Pop,
+    Push,
+    Stmt,
+    Update,
+    When,
+    invert,
+)
+from rvm.types import Array, Scalar, Stack, elem_of, rank_of
+
+class Reference:
+    """The tree walk."""
+
+    name = "reference"
+    exact = True
+
+    def advance(self, state: State, ticks: int) -> int:
+        """Execute up to `ticks` ticks; fewer only at the end."""
+        done = 0
+        with np.errstate(all="ignore"):
+            while done < ticks and not state.at_end:
+                step(state)
+                done += 1
+        return done
+
+
+def step(state: State) -> None:
+    """Execute one tick.  On an error the state is as before it."""
+    frame = state.frames[-1]
+    try:
+        if frame.pc == len(frame.code.instrs):
+            _leave(state)
+        else:
+            stmts, clashes = frame.code.ready(frame.pc)
+            if clashes:
+                check_clashes(clashes, frame.regs)
+            _HANDLERS.get(type(stmts[0]), _data)(state, frame, stmts)
+    except RvmError as error:
+        _locate(error, state)
+        raise
+    except MemoryError:
+        error = LimitError("R011", "the host has no memory for this instruction")
+        _locate(error, state)
+        raise error from None
+    state.time += state.direction
+
+
+def _locate(error: RvmError, state: State) -> None:
+    """Say where and when an error happened, unless it is known."""
+    frame = state.top
+    if frame.pc == len(frame.code) and len(state.frames) > 1:
+        frame = state.frames[-2]
+    if error.time is None:
+        error.where = state.where(frame)
+        error.time = state.time
+        error.direction = state.direction
+
+
+# ---------------------------------------------------------------- control
+
+
+def _branch(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
+    """A taken branch is checked at its landing in the same tick."""
+    branch = cast(Branch, stmts[0])
+    if not evaluate(branch.cond, frame.regs):
+        frame.pc += 1
+        return
+    landing = cast(Land, frame.code.stmts(branch.partner)[0])
+    if not evaluate(landing.cond, frame.regs):
+        raise InvertibilityError(
+            "R002",
+            "the branch is taken, but the come-from that it lands on does not expect it",
+            values={"branch condition": True, "come-from condition": False},
+            notes=(f"the come-from stands at {where(frame.code, branch.partner)}",),
+            hint="both conditions must hold when the jump is made, "
+            "or running back would not make it",
+        )
+    frame.pc = branch.partner + 1
+
+
+def _land(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
+    _fall_in(cast(Land, stmts[0]).cond, frame.regs)
+    frame.pc += 1
+
+
+def _fall_in(cond: Expr, regs: Sequence[Any]) -> None:
+    if evaluate(cond, regs):
+        raise InvertibilityError(
+            "R002",
+            "fallen into a come-from whose condition holds",
+            values={"come-from condition": True},
+            hint="its condition must hold only when its branch jumps to it, "
+            "or running back would jump",
+        )
+
+
+# ---------------------------------------------------------------- data statements
+
+
+def _data(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
+    if state.residue is None:
+        for stmt in stmts:
+            run_data(stmt, frame.regs)
+    else:
+        _strictly(state, frame.regs, stmts)
+    frame.pc += 1
+
+
+def run_data(stmt: Stmt, regs: Any) -> None:
+    """Execute an Update, Exchange, Map or When."""
+    match stmt:
+        case Update(dst, op, v):
+            new = _updated(dst, op, v, regs)
+            if dst.path or isinstance(dst.type, Array):
+                store(dst, regs, new)
+            else:
+                regs[dst.reg] = new
+        case Exchange(a, b):
+            x, y = _copy(find(a, regs).read()), _copy(find(b, regs).read())
+            _same_lengths(x, y)
+            store(a, regs, y)
+            store(b, regs, x)
+        case Map(dsts, values, _):
+            old = [find(d, regs).read() for d in dsts]
+            new = [_copy(evaluate(v, regs)) for v in values]
+            for x, y in zip(old, new, strict=True):
+                fits(x, y)
+            for d, y in zip(dsts, new, strict=True):
+                store(d, regs, y)
+        case When(cond, body):
+            if evaluate(cond, regs):
+                for inner in body:
+                    run_data(inner, regs)
+        case _:
+            raise TypeError(f"no data statement: {stmt!r}")
+
+
+def _updated(dst: Place, op: str, v: Expr, regs: Any) -> Any:
+    old = find(dst, regs).read() if dst.path else regs[dst.reg]
+    new = evaluate(v, regs)
+    t = elem_of(cast("Scalar | Array", dst.type))
+    if op in "*/" and not t.is_log:
+        _check_factor(new)
+    if rank_of(cast("Scalar | Array", dst.type)):
+        fits(old, new)
+        return plain_array(array_value(op, (t, t))(old, new))
+    return value(op, (t, t))(old, new)
+
+
+def plain_array(result: Any) -> Any:
+    """An array result as it is; a 0-d one as a number."""
+    return result if isinstance(result, np.ndarray) and result.ndim else plain(result)
+
+
+def _check_factor(factor: Any) -> None:
+    if np.all(np.isfinite(factor)) and np.all(np.not_equal(factor, 0)):
+        return
+    raise InvertibilityError(
+        "R007",
+        "multiplying or dividing by this loses the value",
+        values={"factor": factor},
+        hint="the factor must be finite and not zero",
+    )
+
+
+def _same_lengths(x: Any, y: Any) -> None:
+    if np.shape(x) != np.shape(y):
+        raise MachineError(
+            "R008",
+            "only places of one shape can be exchanged",
+            values={"first shape": list(np.shape(x)), "second shape": list(np.shape(y))},
+        )
+
+
+def _copy(v: Any) -> Any:
+    return v.copy() if isinstance(v, np.ndarray) else v
+
+
+# ---------------------------------------------------------------- strict mode
+
+
+def _strictly(state: State, regs: Any, stmts: tuple[Stmt, ...]) -> None:
+    """Execute data statements so that undoing them restores every bit, by the log if need be."""
+    log = state.residue
+    assert log is not None
+    written = tuple(dict.fromkeys(p for s in stmts for p in changed_by(s)))
+    if all(elem_of(cast("Scalar | Array", p.type)).is_exact for p in written):
+        for stmt in stmts:
+            run_data(stmt, regs)
+        return
+    known = log.take(state.tick, state.direction)
+    if known is not None:
+        for p, v in zip(written, known, strict=True):
+            store(p, regs, v)
+        return
+    old = [_copy(find(p, regs).read()) for p in written]
+    try:
+        for stmt in stmts:
+            run_data(stmt, regs)
+        new = [_copy(find(p, regs).read()) for p in written]
+        restored = _undone_to(stmts, regs, written, old)
+    except RvmError:
+        for p, v in zip(written, old, strict=True):
+            store(p, regs, v)
+        raise
+    for p, v in zip(written, new, strict=True):
+        store(p, regs, v)
+    if not restored:
+        log.keep(state.tick, state.direction, old)
+
+
+def _undone_to(
+    stmts: tuple[Stmt, ...], regs: Any, written: tuple[Place, ...], old: list[Any]
+) -> bool:
+    """Whether the statements' inverse leads back to `old`, bit for bit."""
+    try:
+        for stmt in reversed(stmts):
+            run_data(invert(stmt), regs)
+    except RvmError:
+        return False
+    return all(
+        system(elem_of(cast("Scalar | Array", p.type))).same(find(p, regs).read(), v)
+        for p, v in zip(written, old, strict=True)
+    )
+
+
+# ---------------------------------------------------------------- memory
+
+
+def _alloc(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
+    reg, v = cast(Alloc, stmts[0]).reg, cast(Alloc, stmts[0]).value
+    register = frame.code.function.registers[reg.reg]
+    if isinstance(register.type, Stack):
+        frame.regs[reg.reg] = []
+        frame.pc += 1
+        return
+    assert v is not None
+    known = state.residue.take(state.tick, state.direction) if state.residue else None
+    made = evaluate(v, frame.regs) if known is None else known[0]
+    if isinstance(register.type, Array):
+        shape = lengths(register.dims, frame.regs)
+        made = make_array(state, system(register.type.elem), shape, made)
+    frame.regs[reg.reg] = made
+    frame.pc += 1
+
+
+def _free(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
+    reg, v = cast(Free, stmts[0]).reg, cast(Free, stmts[0]).value
+    register = frame.code.function.registers[reg.reg]
+    held = frame.regs[reg.reg]
+    if isinstance(register.type, Stack):
+        if held:
+            raise InvertibilityError(
+                "R001",
+                f"the stack `{register.name}` is freed while it holds {len(held)} values",
+                values={register.name: held[-4:]},
+            )
+    else:
+        assert v is not None
+        expected = evaluate(v, frame.regs)
+        sys = system(elem_of(register.type))
+        if isinstance(register.type, Array):
+            shape = lengths(register.dims, frame.regs)
+            drop_array(state, sys, held, shape, expected, register.name)
+        else:
+            residue(state, sys, held, expected, register.name)
+    frame.regs[reg.reg] = None
+    frame.pc += 1
+
+
+def _other(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
+    regs = frame.regs
+    match stmts[0]:
+        case Push(src, stack):
+            push(state, regs[stack.reg], find(src, regs).read())
+            store(src, regs, system(elem_of(cast(Scalar, src.type))).zero)
+        case Pop(dst, stack):
+            _pop(state, dst, stack, regs)
+        case Effect(_, _, args, when) as effect:
+            if when & FORWARD:
+                perform(effect, [evaluate(a, regs) for a in args], state.options)
+    frame.pc += 1
+
+
+def _pop(state: State, dst: Place, stack: Place, regs: Any) -> None:
+    held = find(dst, regs).read()
+    sys = system(elem_of(cast(Scalar, dst.type)))
+    if held != sys.zero:
+        raise InvertibilityError(
+            "R006",
+            "a value is popped into a place that is not zero",
+            values={"place": held},
+            hint="what is there now would be lost",
+        )
+    if not regs[stack.reg]:
+        raise InvertibilityError("R006", "the stack is empty")
+    store(dst, regs, pop(state, regs[stack.reg]))
+
+
+# ---------------------------------------------------------------- calls
+
+
+def _enter(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
+    call = cast(Call, stmts[0])
+    callee = frame.code.image.code(call.callee, call.undo)
+    function = callee.function
+    regs: list[Any] = [evaluate(a, frame.regs) for a in call.args]
+    known = state.residue.take(state.tick, state.direction) if state.residue else None
+    if known is not None:
+        for k, v in known:
+            regs[k] = v
+    regs.extend([None] * (len(function.registers) - len(regs)))
+    for k in range(len(call.args)):
+        for axis, dim in enumerate(function.registers[k].dims):
+            if dim is None:
+                continue
+            want, have = evaluate(dim, regs), regs[k].shape[axis]
+            if want != have:
+                raise MachineError(
+                    "R008",
+                    f"`{function.registers[k].name}` of `{function.name}` has the length "
+                    f"{have} on axis {axis}, not {want}",
+                    values={"length": have, "expected": want},
+                )
+    room(state, FRAME_BYTES)
+    state.account.grow(FRAME_BYTES)
+    state.frames.append(Frame(callee, regs))
+
+
+def _leave(state: State) -> None:
+    """Return from the innermost function: scalars go back to the caller's places."""
+    inner = state.top
+    outer = state.frames[-2]
+    call = cast(Call, outer.code.stmts(outer.pc)[0])
+    changed = inner.code.image.inout[call.callee]
+    residues: list[Any] = []
+    lost = 0
+    for k in sorted(changed):
+        arg, v = call.args[k], inner.regs[k]
+        if isinstance(arg, Place):
+            continue
+        t = elem_of(cast("Scalar | Array", arg.type))
+        expected = evaluate(arg, outer.regs)
+        strict = state.residue is not None
+        if system(t).same(v, expected) if strict else np.array_equal(v, expected):
+            continue
+        if not system(t).close(v, expected, state.options.tolerance):
+            name = inner.code.function.registers[k].name
+            raise InvertibilityError(
+                "R012",
+                f"`{inner.code.name}` returns with another value in `{name}`, "
+                "which was passed an expression",
+                values={name: v, "expression": expected},
+                hint="pass a variable, or let the function restore the value",
+            )
+        residues.append((k, v))
+        lost += t.bits
+    if residues and state.residue is not None:
+        state.residue.keep(state.tick, state.direction, residues)
+    elif residues:
+        state.account.erased_bits += lost
+    for k in changed:
+        arg = call.args[k]
+        if isinstance(arg, Place) and isinstance(arg.type, Scalar):
+            store(arg, outer.regs, inner.regs[k])
+    state.frames.pop()
+    state.account.live_bytes -= FRAME_BYTES
+    outer.pc += 1
+
+
+_HANDLERS: dict[type, Callable[[State, Frame, tuple[Stmt, ...]], None]] = {
+    Alloc: _alloc,
+    Branch: _branch,
+    Call: _enter,
+    Effect: _other,
+    Free: _free,
+    Land: _land,
+    Pop: _other,
+    Push: _other,
+}
+"""What executes an instruction that is no sequence of data statements."""

@@ -1,0 +1,65 @@
+"""Names that generated Python source uses beside those of the number systems."""
+
+from __future__ import annotations
+
+import cmath
+import math
+from typing import Any, NoReturn
+
+import numpy as np
+
+from rvm.engines.evaluate import plain
+from rvm.engines.heap import drop_array, fits, make_array, pop, push, residue
+
+
+class Trouble(Exception):
+    """An instruction that the reference engine must execute: usually, to say what is wrong."""
+
+
+def trouble() -> NoReturn:
+    """Give the instruction up, before it has changed anything."""
+    raise Trouble
+
+
+def exchange(a: Any, b: Any) -> None:
+    """Exchange the contents of two array views of one shape; the same view is left alone."""
+    if a.shape != b.shape:
+        raise Trouble
+    saved = a.copy()
+    a[...] = b
+    b[...] = saved
+
+
+def store_all(views: tuple[Any, ...], values: tuple[Any, ...]) -> None:
+    """Store values, all of them computed, into views."""
+    for view, value in zip(views, values, strict=True):
+        fits(view, value)
+    kept = [v.copy() if isinstance(v, np.ndarray) else v for v in values]
+    for view, value in zip(views, kept, strict=True):
+        view[...] = value
+
+
+def factor(value: Any) -> Any:
+    """A factor that can be divided out again; Trouble if it is not finite or zero."""
+    if not (np.all(np.isfinite(value)) and np.all(np.not_equal(value, 0))):
+        raise Trouble
+    return value
+
+
+SUPPORT: dict[str, object] = {
+    "cisfinite": cmath.isfinite,
+    "drop_array": drop_array,
+    "exchange": exchange,
+    "factor": factor,
+    "fits": fits,
+    "inf": math.inf,
+    "isfinite": math.isfinite,
+    "make_array": make_array,
+    "np": np,
+    "plain": plain,
+    "pop": pop,
+    "push": push,
+    "residue": residue,
+    "store_all": store_all,
+    "trouble": trouble,
+}

@@ -1,0 +1,71 @@
+"""Reading programs: bytecode files here, source texts through registered front ends.
+
+A front end is a function from a path to a Program, registered by file suffix in
+the entry-point group `rvm.frontends`; the module it lives in has
+`assemble(text, name)` if it reads texts.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+
+from rvm.faults import UsageError
+from rvm.program import Program
+
+GROUP = "rvm.frontends"
+
+
+def _front_end(suffix: str) -> EntryPoint:
+    found = entry_points(group=GROUP)
+    for point in found:
+        if point.name == suffix:
+            return point
+    known = ", ".join(sorted({f".{p.name}" for p in found} | {".rbc"}))
+    raise UsageError(
+        "U006", f"nothing here reads `.{suffix}` files", hint=f"known suffixes: {known}"
+    )
+
+
+def load(path: str | Path) -> Program:
+    """The verified program in a file; `-` is standard input.
+
+    The suffix says what it is: `.rbc` is bytecode, others belong to front ends.  OSError if it
+    can't be read; AssemblyError, BytecodeError or VerifyError if it is unsound.
+    """
+    from rvm.calling import FunctionHandle  # noqa: F401 - makes program["f"] work
+
+    if str(path) == "-":
+        return loads(sys.stdin.buffer.read(), "<stdin>")
+    path = Path(path)
+    if path.suffix == ".rbc":
+        return loads(path.read_bytes(), str(path))
+    front: Callable[[Path], Program] = _front_end(path.suffix.lstrip(".")).load()
+    return front(path)
+
+
+def loads(data: bytes, name: str) -> Program:
+    """The verified program in bytes: bytecode if they begin as such, else an assembly text."""
+    from rvm.codec import MAGIC, decode
+    from rvm.verify import verify
+
+    if not data.startswith(MAGIC):
+        try:
+            return assemble(data.decode("utf-8"), name)
+        except UnicodeDecodeError:
+            raise UsageError("U006", f"{name} is neither bytecode nor a UTF-8 text") from None
+    program = decode(data)
+    verify(program)
+    return program
+
+
+def assemble(text: str, name: str = "<text>") -> Program:
+    """Assemble a text; AssemblyError with all of its errors if it has any."""
+    from rvm.calling import FunctionHandle  # noqa: F401 - makes program["f"] work
+
+    point = _front_end("rasm")
+    program: Program = import_module(point.module).assemble(text, name)
+    return program

@@ -1,0 +1,128 @@
+"""A program made ready to run: each function in both directions, lowered once.
+
+Engines only ever run forwards; `Code` with `undo` set is the inverse of a
+function, so running that forwards is running the function backwards.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from rvm.expr import Place
+from rvm.isa import lower
+from rvm.program import Function, Instr, Program, Span
+from rvm.stmt import Stmt
+from rvm.transform import invert_function
+from rvm.types import elem_of
+from rvm.verify import inout_slots
+from rvm.verify.conflicts import conflicts, exchanges
+
+
+class Code:
+    """A function in one direction: instructions, their statements, what must not overlap."""
+
+    def __init__(self, image: Image, function: Function, undo: bool) -> None:
+        self.image = image
+        self.function = function
+        self.undo = undo
+        self.instrs: tuple[Instr, ...] = (
+            invert_function(function) if undo else function
+        ).code
+        self._ready: list[Ready | None] = [None] * len(self.instrs)
+
+    @property
+    def name(self) -> str:
+        return self.function.name
+
+    def __len__(self) -> int:
+        return len(self.instrs)
+
+    def __repr__(self) -> str:
+        return f"<Code {'~' * self.undo}{self.name}, {len(self)} instructions>"
+
+    def ready(self, pc: int) -> Ready:
+        """The instruction at `pc`: its statements, and what the run must find apart."""
+        found = self._ready[pc]
+        if found is None:
+            found = self._ready[pc] = (lower(self.instrs[pc]), self._find_clashes(pc))
+        return found
+
+    def stmts(self, pc: int) -> tuple[Stmt, ...]:
+        """The statements of the instruction at `pc`."""
+        return self.ready(pc)[0]
+
+    def clashes(self, pc: int) -> tuple[Clash, ...]:
+        """Pairs of places of the instruction at `pc` that only a run can tell apart."""
+        return self.ready(pc)[1]
+
+    def span(self, pc: int) -> Span:
+        """The source span of the instruction at `pc` of this direction."""
+        return self.function.span(len(self.instrs) - 1 - pc if self.undo else pc)
+
+    def forward_pc(self, pc: int) -> int:
+        """The instruction's index in the function as it was written."""
+        return len(self.instrs) - 1 - pc if self.undo else pc
+
+    def _find_clashes(self, pc: int) -> tuple[Clash, ...]:
+        instr = self.instrs[pc]
+        inout = self.image.inout.get(instr.symbol, frozenset())
+        same_ok = exchanges(instr.op)
+        return tuple(
+            (c.written, c.other, same_ok)
+            for c in conflicts(instr, inout)
+            if c.verdict == "maybe"
+        )
+
+
+Clash = tuple[Place, Place, bool]
+"""Two places that must not overlap; True where being the very same place is allowed."""
+Ready = tuple[tuple[Stmt, ...], tuple[Clash, ...]]
+"""An instruction's statements and its clashes."""
+
+
+class Image:
+    """All code of a program, prepared on demand; one per program, see `image_of`."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._codes: dict[tuple[str, bool], Code] = {}
+
+    def code(self, name: str, undo: bool) -> Code:
+        """The code of a function in one direction."""
+        found = self._codes.get((name, undo))
+        if found is None:
+            found = Code(self, self.program.function(name), undo)
+            self._codes[name, undo] = found
+        return found
+
+    @cached_property
+    def inout(self) -> dict[str, frozenset[int]]:
+        """For each function the parameter registers that it (or a callee) may change."""
+        return inout_slots(self.program)
+
+    def is_exact(self, name: str) -> bool:
+        """Whether running `name` back restores every bit: no inexact number is ever changed."""
+        return all(
+            elem_of(r.type).is_exact
+            for f in self.reachable(name)
+            for r in self.program.function(f).registers
+        )
+
+    def reachable(self, name: str) -> tuple[str, ...]:
+        """`name` and every function that it may call."""
+        seen = {name: None}
+        todo = [name]
+        while todo:
+            for instr in self.program.function(todo.pop()).code:
+                if instr.op in ("call", "uncall") and instr.symbol not in seen:
+                    seen[instr.symbol] = None
+                    todo.append(instr.symbol)
+        return tuple(seen)
+
+
+def image_of(program: Program) -> Image:
+    """The image of a program, made at first use."""
+    found = program.cache.get(Image)
+    if not isinstance(found, Image):
+        found = program.cache[Image] = Image(program)
+    return found

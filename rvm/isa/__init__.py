@@ -1,0 +1,38 @@
+"""THE TABLE: every opcode and every function, each written once.
+
+`OPCODES` and `FUNCTIONS` are filled on import; `rvm.opcode` and `rvm.function`
+add a user's own rows.
+"""
+
+from rvm.isa import functions as _functions  # fills FUNCTIONS
+from rvm.isa import machine_ops as _machine_ops  # fills OPCODES
+from rvm.isa import data as _data  # proves its rows by FUNCTIONS, so it comes last  # isort: skip
+from rvm.isa.implementation import array_value, implementation, value
+from rvm.isa.lower import check_operands, invert_instr, lower, zero_literal
+from rvm.isa.machine_ops import VARIADIC
+from rvm.isa.rows import FUNCTIONS, OPCODES, Code, FunctionRow, OpRow
+from rvm.isa.rules import TypeFault
+from rvm.isa.typing import apply, place, place_type, typed
+
+__all__ = [
+    "FUNCTIONS",
+    "OPCODES",
+    "VARIADIC",
+    "Code",
+    "FunctionRow",
+    "OpRow",
+    "TypeFault",
+    "apply",
+    "array_value",
+    "check_operands",
+    "implementation",
+    "invert_instr",
+    "lower",
+    "place",
+    "place_type",
+    "typed",
+    "value",
+    "zero_literal",
+]
+
+del _data, _functions, _machine_ops

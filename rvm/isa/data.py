@@ -1,0 +1,124 @@
+"""Data opcodes: accumulate, exchange, rotate, negate.  Each is written once, here."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from rvm.define import Mut, Use, exchange, opcode, when
+from rvm.expr import Apply
+
+
+def _f(name: str, *args: Any) -> Apply:
+    return Apply(name, args)
+
+
+@opcode(inverse="sub")
+def add(y: Mut, v: Use) -> None:
+    """y += v"""
+    y += v
+
+
+@opcode(inverse="add")
+def sub(y: Mut, v: Use) -> None:
+    """y -= v"""
+    y -= v
+
+
+@opcode(types="bits")
+def xor(y: Mut, v: Use) -> None:
+    """y ^= v, bit by bit"""
+    y ^= v
+
+
+@opcode(inverse="div", types="multiplies", cost="MULTS")
+def mul(y: Mut, v: Use) -> None:
+    """y *= v; v must be finite and not zero"""
+    y *= v
+
+
+@opcode(inverse="mul", types="multiplies", cost="MULTS")
+def div(y: Mut, v: Use) -> None:
+    """y /= v; v must be finite and not zero"""
+    y /= v
+
+
+@opcode(types="any", cost="MOVES")
+def swap(a: Mut, b: Mut) -> None:
+    """Exchange a and b: two places of one type and shape, whole arrays too."""
+    exchange(a, b)
+
+
+@opcode(types="any", cost="MOVES")
+def exch(x: Mut, m: Mut) -> None:
+    """Exchange a register with memory: `swap` under the name that PISA gives it."""
+    exchange(x, m)
+
+
+@opcode(inverse="irot", types="inexact", cost="MULTS")
+def rot(a: Mut, b: Mut, t: Annotated[Use, "angle"]) -> Any:
+    """Rotate (a, b) by the angle t, in radians: a Givens rotation."""
+    c, s = _f("cos", t), _f("sin", t)
+    return a * c - b * s, a * s + b * c
+
+
+@opcode(inverse="rot", types="inexact", cost="MULTS")
+def irot(a: Mut, b: Mut, t: Annotated[Use, "angle"]) -> Any:
+    """Rotate (a, b) by the angle -t."""
+    c, s = _f("cos", t), _f("sin", t)
+    return a * c + b * s, b * c - a * s
+
+
+@opcode(types="value")
+def neg(y: Mut) -> Any:
+    """y = -y (for log64: the reciprocal, whose logarithm is the negative)"""
+    return -y
+
+
+@opcode(types="complex", cost="MOVES")
+def conj(y: Mut) -> Any:
+    """y becomes its complex conjugate."""
+    return _f("conj", y)
+
+
+@opcode(inverse="dec")
+def inc(y: Mut) -> None:
+    """y += 1"""
+    y += 1
+
+
+@opcode(inverse="inc")
+def dec(y: Mut) -> None:
+    """y -= 1"""
+    y -= 1
+
+
+@opcode(types="bits")
+def not_(y: Mut) -> Any:
+    """Every bit of y flips."""
+    return _f("~", y)
+
+
+@opcode(inverse="ror", types="int")
+def rol(y: Mut, k: Annotated[Use, "i64"]) -> Any:
+    """Rotate the bits of y left by k."""
+    return _f("rotl", y, k)
+
+
+@opcode(inverse="rol", types="int")
+def ror(y: Mut, k: Annotated[Use, "i64"]) -> Any:
+    """Rotate the bits of y right by k."""
+    return _f("rotr", y, k)
+
+
+@opcode(types="inexact", cost="MULTS")
+def hadamard(a: Mut, b: Mut) -> Any:
+    """(a, b) becomes ((a + b)/sqrt 2, (a - b)/sqrt 2)."""
+    h = 0.5**0.5
+    return (a + b) * h, (a - b) * h
+
+
+@opcode(types="any", cost="MOVES")
+def cswap(c: Annotated[Use, "bool"], a: Mut, b: Mut) -> None:
+    """Exchange a and b if c: the Fredkin gate."""
+    with when(c):
+        exchange(a, b)

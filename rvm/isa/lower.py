@@ -1,0 +1,255 @@
+"""From instructions to statements, and from an instruction to the one that undoes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import cast
+
+from rvm.expr import Const, Expr, Formal, Place, substitute
+from rvm.isa.machine_ops import VARIADIC
+from rvm.isa.rows import OPCODES, OpRow, angle_type
+from rvm.isa.rules import CLASSES, TypeFault
+from rvm.isa.typing import typed
+from rvm.program import Instr, Register
+from rvm.stmt import Exchange, Map, Stmt, Update, When
+from rvm.types import BOOL, I64, Array, Scalar, Stack, elem_of, rank_of
+
+
+def lower(instr: Instr) -> tuple[Stmt, ...]:
+    """The typed statements of an instruction whose operands are typed."""
+    row = OPCODES[instr.op]
+    if row.build is not None:
+        return (row.build(instr),)
+    return tuple(_instantiate(s, instr.args) for s in linked_body(row.name))
+
+
+def invert_instr(instr: Instr) -> Instr:
+    """The instruction that undoes `instr`; a jump's `aux` is left for the caller to remap."""
+    row = OPCODES[instr.op]
+    aux = instr.aux
+    if row.name in ("print", "assert", "callback"):
+        aux = (aux >> 1) | ((aux & 1) << 1)
+    return Instr(row.inverse, instr.args, aux, instr.symbol)
+
+
+@cache
+def linked_body(name: str) -> tuple[Stmt, ...]:
+    """An opcode's statement templates, each Map with the values that undo it."""
+    row = OPCODES[name]
+    partner = OPCODES[row.inverse]
+    return tuple(
+        _link(s, t) for s, t in zip(row.body, reversed(partner.body), strict=True)
+    )
+
+
+def _link(stmt: Stmt, undo: Stmt) -> Stmt:
+    match stmt, undo:
+        case Map(dsts, values, _), Map(_, inverse, _):
+            return Map(dsts, values, inverse)
+        case When(cond, body), When(_, back):
+            return When(
+                cond, tuple(_link(s, t) for s, t in zip(body, reversed(back), strict=True))
+            )
+        case _:
+            return stmt
+
+
+def _instantiate(stmt: Stmt, args: tuple[Expr, ...]) -> Stmt:
+    def value(template: Expr, dst: Place) -> Expr:
+        if isinstance(template, Formal):
+            return args[template.index]
+        return typed(substitute(template, args), elem_of(cast("Scalar | Array", dst.type)))
+
+    def place(template: Expr) -> Place:
+        return cast(Place, args[cast(Formal, template).index])
+
+    match stmt:
+        case Update(dst, op, v):
+            d = place(dst)
+            return Update(d, op, value(v, d))
+        case Exchange(a, b):
+            return Exchange(place(a), place(b))
+        case Map(dsts, values, inverse):
+            ds = tuple(map(place, dsts))
+            return Map(
+                ds,
+                tuple(value(v, d) for v, d in zip(values, ds, strict=True)),
+                tuple(value(v, d) for v, d in zip(inverse, ds, strict=True)),
+            )
+        case When(cond, body):
+            return When(
+                typed(substitute(cond, args), BOOL), tuple(_instantiate(s, args) for s in body)
+            )
+        case _:
+            raise TypeError(f"no data statement: {stmt!r}")
+
+
+def check_operands(
+    op: str, args: Sequence[Expr], registers: Sequence[Register]
+) -> tuple[Expr, ...]:
+    """The operands of an instruction, typed; TypeFault says which one is wrong and why."""
+    row = OPCODES.get(op)
+    if row is None:
+        raise TypeFault(f"there is no opcode `{op}`", code="A003")
+    if op in VARIADIC:
+        want = BOOL if op == "assert" else None
+        done = tuple(typed(a, want) for a in args)
+        if op == "assert":
+            _expect(done[0].type == BOOL if done else False, "assert takes a condition", 0, args)
+        return done
+    if len(args) != len(row.operands) and not (
+        op in ("alloc", "free") and len(args) == 1
+    ):
+        raise TypeFault(
+            f"`{op}` takes {len(row.operands)} operand{'s' * (len(row.operands) != 1)}, "
+            f"not {len(args)}",
+            code="A044",
+        )
+    return _data(row, args) if row.is_data else _machine(row, args, registers)
+
+
+def _expect(
+    holds: bool, message: str, k: int, args: Sequence[Expr], code: str = "A040", hint: str = ""
+) -> None:
+    if not holds:
+        node = args[k] if k < len(args) else None
+        raise TypeFault(message, node, code=code, operand=k, hint=hint)
+
+
+def _data(row: OpRow, args: Sequence[Expr]) -> tuple[Expr, ...]:
+    first = next(k for k, o in enumerate(row.operands) if o.mode == "mut")
+    main = args[first]
+    for k, o in enumerate(row.operands):
+        if o.mode == "mut":
+            _expect(
+                isinstance(args[k], Place),
+                f"operand `{o.name}` of `{row.name}` must be a place, as it is changed",
+                k,
+                args,
+                hint="put the value into an ancilla first",
+            )
+    assert main.type is not None
+    t = elem_of(main.type)
+    _expect(
+        CLASSES[row.types](t),
+        f"`{row.name}` does not take a value of type {t}",
+        first,
+        args,
+        "A043",
+        _instead(row.name, t),
+    )
+    rank = rank_of(main.type)
+    done = []
+    for k, (arg, o) in enumerate(zip(args, row.operands, strict=True)):
+        want = {"T": t, "angle": angle_type(t), "bool": BOOL, "i64": I64}.get(o.kind)
+        try:
+            node = typed(arg, want)
+        except TypeFault as fault:
+            fault.operand = k
+            fault.node = arg if fault.node is None else fault.node
+            raise
+        assert node.type is not None
+        elem = elem_of(node.type)
+        if want is not None and elem != want:
+            _expect(
+                False,
+                f"operand `{o.name}` of `{row.name}` has the type {elem}, not {want}",
+                k,
+                args,
+                hint=f"convert it: `{want.name}(…)`" if o.mode == "use" else "",
+            )
+        if o.mode == "mut":
+            _expect(
+                rank_of(node.type) == rank,
+                f"the places have {rank} and {rank_of(node.type)} dimensions",
+                k,
+                args,
+                "A042",
+            )
+        else:
+            _expect(
+                rank_of(node.type) <= rank,
+                f"a value of {rank_of(node.type)} dimensions does not go into "
+                f"a place of {rank}",
+                k,
+                args,
+                "A042",
+                "reduce it first, for example with `sum(…)`",
+            )
+            _expect(
+                o.kind in ("T", "angle") or not rank_of(node.type),
+                f"operand `{o.name}` of `{row.name}` must be a scalar",
+                k,
+                args,
+                "A042",
+            )
+        done.append(node)
+    return tuple(done)
+
+
+def _instead(op: str, t: Scalar) -> str:
+    if op in ("add", "sub") and t.is_log:
+        return "a log64 accumulates by `mul` and `div`"
+    if op in ("add", "sub") and t.is_bool:
+        return "a bool accumulates by `xor`"
+    if op in ("mul", "div") and (t.is_integer or t.is_fixed):
+        return f"{t} does not divide exactly; accumulate a product: `add t, x * y`"
+    return ""
+
+
+def _machine(
+    row: OpRow, args: Sequence[Expr], registers: Sequence[Register]
+) -> tuple[Expr, ...]:
+    if row.name in ("br", "cf"):
+        cond = typed(args[0], BOOL)
+        _expect(
+            cond.type == BOOL,
+            f"the condition has the type {cond.type}, not bool",
+            0,
+            args,
+            hint="compare it: `… != 0`",
+        )
+        return (cond,)
+    target = args[0]
+    _expect(isinstance(target, Place), f"`{row.name}` takes a place first", 0, args)
+    assert isinstance(target, Place)
+    if row.name in ("alloc", "free"):
+        _expect(not target.path, f"`{row.name}` takes a whole register", 0, args)
+        t = registers[target.reg].type
+        if isinstance(t, Stack):
+            _expect(len(args) == 1, "a stack begins and ends empty", 1, args)
+            return (target,)
+        value = typed(args[1] if len(args) > 1 else Const(zero_literal(elem_of(t))), elem_of(t))
+        assert value.type is not None
+        _expect(
+            elem_of(value.type) == elem_of(t),
+            f"the value has the type {value.type}, not {elem_of(t)}",
+            1,
+            args,
+        )
+        _expect(
+            rank_of(value.type) <= rank_of(t),
+            f"a value of {rank_of(value.type)} dimensions does not fit a {t}",
+            1,
+            args,
+            "A042",
+        )
+        return (target, value)
+    stack = args[1]
+    ok = isinstance(stack, Place) and isinstance(registers[stack.reg].type, Stack)
+    _expect(ok, f"`{row.name}` takes a stack second", 1, args)
+    assert isinstance(stack, Place)
+    _expect(not stack.path, "a stack has no parts", 1, args)
+    elem = elem_of(registers[stack.reg].type)
+    _expect(
+        target.type == elem, f"a value of type {target.type} does not go on a {elem} stack", 0, args
+    )
+    return (target, stack)
+
+
+def zero_literal(t: Scalar) -> object:
+    """The value that an ancilla of type `t` starts with where none is named: 0 (log64: 1)."""
+    if t.is_bool:
+        return False
+    return 1 if t.is_log else 0

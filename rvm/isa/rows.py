@@ -1,0 +1,115 @@
+"""The rows of the ISA table and the table itself: what one opcode or function is.
+
+A row is data.  Everything else (inverse, adjoint, code for each engine, the
+reference page, the tests) is derived from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rvm.expr import Expr
+from rvm.numbers.code import Code
+from rvm.stmt import Stmt
+from rvm.types import F64, Scalar
+
+if TYPE_CHECKING:
+    from rvm.isa.rules import Rule
+    from rvm.program import Instr
+
+COSTS = ("MOVES", "ADDS", "MULTS", "NLOPS")
+"""Cost classes: moves, additions, multiplications and divisions, nonlinear operations."""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionRow:
+    """A pure function: its typing rule, derivatives and cost.
+
+    `partials(*args)` gives the derivative by each argument as expressions (None: carries none);
+    of an elementwise function of real or complex arguments these are all there is to know.
+    `vjp(g, *args)` gives for array functions, and for functions of complex arguments that are not
+    holomorphic, what each argument's adjoint gains when the result's adjoint is `g`.
+    `domain` holds for each argument the interval in which tests draw; `mp` the name of the function
+    in mpmath (or a callable) that tests compare with.
+    """
+
+    name: str
+    arity: int
+    rule: Rule
+    doc: str
+    cost: str = "NLOPS"
+    symbol: str = ""
+    """The infix or prefix sign in the assembly language, if the function has one."""
+    partials: Callable[..., tuple[Expr | None, ...]] | None = None
+    vjp: Callable[..., tuple[Expr | None, ...]] | None = None
+    code: Mapping[str, Code] = field(default_factory=dict)
+    """Code by type name, for functions that are not a number system's own."""
+    domain: tuple[tuple[float, float], ...] = ()
+    mp: str | Callable[..., Any] = ""
+    formula: Expr | None = None
+    """What the function stands for, over formals; typing puts it in the function's place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A formal operand of an opcode.
+
+    `mode`: "mut" is changed, "use" is read, "reg" is a whole register that comes or goes,
+    "stack" a stack.  `kind`: "T" has the opcode's type, else the name of a class in
+    `rvm.isa.rules.CLASSES` ("bool", "int", …) or "angle" (the real type that belongs to T).
+    """
+
+    name: str
+    mode: str
+    kind: str = "T"
+
+
+@dataclass(frozen=True, slots=True)
+class OpRow:
+    """An opcode: operands, meaning as statements over formals, and the opcode that undoes it."""
+
+    name: str
+    operands: tuple[Operand, ...]
+    types: str
+    """The class of types that T ranges over."""
+    body: tuple[Stmt, ...]
+    inverse: str
+    doc: str
+    cost: str = "ADDS"
+    """The class that executing it counts in, beside what its expressions count."""
+    build: Callable[[Instr], Stmt] | None = None
+    """Makes the statement of an opcode that is no sequence of data statements."""
+
+    @property
+    def is_data(self) -> bool:
+        """Whether the opcode's meaning is its `body`, over operands of one type T."""
+        return self.build is None
+
+
+FUNCTIONS: dict[str, FunctionRow] = {}
+"""The function table by name."""
+OPCODES: dict[str, OpRow] = {}
+"""The opcodes by mnemonic."""
+
+
+def add_function(row: FunctionRow) -> FunctionRow:
+    """Enter a row in the function table; ValueError if the name is taken."""
+    if row.name in FUNCTIONS:
+        raise ValueError(f"the function table has a `{row.name}` already")
+    FUNCTIONS[row.name] = row
+    return row
+
+
+def add_opcode(row: OpRow) -> OpRow:
+    """Enter a row among the opcodes; ValueError if the mnemonic is taken."""
+    if row.name in OPCODES:
+        raise ValueError(f"there is an opcode `{row.name}` already")
+    OPCODES[row.name] = row
+    return row
+
+
+def angle_type(t: Scalar) -> Scalar:
+    """The real type that belongs to `t`: the type of an angle, a modulus, a part."""
+    return F64 if t.is_complex else t

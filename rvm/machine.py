@@ -1,0 +1,259 @@
+"""The machine: a program under way, which steps, runs, turns round and seeks."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+from rvm.binding import Result, bind, outside, result
+from rvm.engines import Engine, engine
+from rvm.faults import Interrupted, LimitError, UsageError, Where
+from rvm.image import image_of
+from rvm.numbers import system
+from rvm.program import Program
+from rvm.state import Frame, Options, State
+from rvm.types import Array, Stack, elem_of
+
+FIRST_CHUNK = 2_000
+CHUNK_SECONDS = 0.05
+"""Engines are let run for about this long between two looks at Ctrl-C and progress."""
+
+OPTION_NAMES = tuple(f for f in Options.__dataclass_fields__)
+NO_LIMIT = 1 << 62
+
+
+class Machine:
+    """A function of a program on its inputs, stopped before its first instruction.
+
+    Keywords that are no parameter of the function are options (see `rvm.state.Options`).
+    A failed check leaves the machine at the failing instruction.
+    """
+
+    def __init__(
+        self, program: Program, function: str | None = None, /, **inputs: Any
+    ) -> None:
+        name = function or program.entry
+        if name not in program:
+            raise UsageError(
+                "U001",
+                f"the program has no function `{name}`",
+                hint=f"it has: {', '.join(program)}",
+            )
+        options, values = split_options(program, name, inputs)
+        self._start(program, name, False, options, values)
+
+    @classmethod
+    def start(
+        cls,
+        program: Program,
+        function: str,
+        inputs: Mapping[str, Any],
+        options: Options | None = None,
+        *,
+        undo: bool = False,
+    ) -> Machine:
+        """A machine with inputs and options told apart; `undo` begins at the function's end."""
+        made = cls.__new__(cls)
+        made._start(program, function, undo, options or Options(), inputs)
+        return made
+
+    def _start(
+        self,
+        program: Program,
+        name: str,
+        undo: bool,
+        options: Options,
+        inputs: Mapping[str, Any],
+    ) -> None:
+        image = image_of(program)
+        code = image.code(name, undo)
+        self.program = program
+        self.options = options
+        self._engine: Engine = engine(options.engine)
+        regs = bind(code.function, inputs, image.inout[name])
+        self.state = State(Frame(code, regs), options)
+        self.on_progress: Callable[[Machine], object] | None = None
+        """Called every twentieth of a second or so while the machine runs."""
+
+    # ------------------------------------------------------------ looking
+
+    @property
+    def time(self) -> int:
+        """Executed ticks since the start; a step back takes one away."""
+        return self.state.time
+
+    @property
+    def direction(self) -> int:
+        """1 if the machine last went forwards, -1 if backwards."""
+        return self.state.direction
+
+    @property
+    def engine(self) -> str:
+        """The name of the engine that runs it."""
+        return self._engine.name
+
+    @property
+    def finished(self) -> bool:
+        """Whether the function has been executed to its end (as seen going forwards)."""
+        top = self.state.top
+        end = len(top.code) if self.direction > 0 else 0
+        return len(self.state.frames) == 1 and top.pc == end
+
+    @property
+    def where(self) -> Where:
+        """The source place of the instruction to come in the present direction."""
+        return self.state.where()
+
+    @property
+    def erased_bits(self) -> int:
+        """Bits lost so far: residues of freed ancillas that were within the tolerance."""
+        return self.state.account.erased_bits
+
+    @property
+    def residue_bytes(self) -> int:
+        """The size of strict mode's log; 0 outside it."""
+        return self.state.residue.bytes if self.state.residue else 0
+
+    @property
+    def result(self) -> Result:
+        """The parameters of the outermost function as they are now."""
+        frame = self.state.frames[0]
+        return result(frame.code.function, frame.regs)
+
+    def registers(self) -> dict[str, Any]:
+        """The innermost frame's parameters and live locals, by name."""
+        frame = self.state.top
+        function = frame.code.function
+        out = {p.name: outside(function, p.layout, frame.regs) for p in function.params}
+        for k in range(function.n_args, len(function.registers)):
+            if frame.regs[k] is not None:
+                out[function.registers[k].name] = outside(function, k, frame.regs)
+        return out
+
+    def __getitem__(self, name: str) -> Any:
+        values = self.registers()
+        if name not in values:
+            raise KeyError(f"no live `{name}` in `{self.state.top.code.name}`")
+        return values[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        """Change a scalar or an array's contents; going back from here leads elsewhere."""
+        frame = self.state.top
+        for k, register in enumerate(frame.code.function.registers):
+            if register.name == name and frame.regs[k] is not None:
+                sys = system(elem_of(register.type))
+                if isinstance(register.type, Array):
+                    frame.regs[k][...] = value
+                elif isinstance(register.type, Stack):
+                    frame.regs[k][:] = [sys.from_python(v) for v in value]
+                else:
+                    frame.regs[k] = sys.from_python(value)
+                return
+        raise KeyError(f"no live `{name}` in `{frame.code.name}`")
+
+    # ------------------------------------------------------------ going
+
+    def step(self, n: int = 1) -> int:
+        """Execute `n` ticks, backwards if negative; fewer at either end.  The ticks executed."""
+        self._face(1 if n >= 0 else -1)
+        return self._advance(abs(n))
+
+    def run(self) -> Machine:
+        """Run forwards to the end."""
+        self._face(1)
+        self._advance(None)
+        return self
+
+    def run_back(self) -> Machine:
+        """Run backwards to the beginning."""
+        self._face(-1)
+        self._advance(None)
+        return self
+
+    def seek(self, time: int) -> int:
+        """Go to a time, in whichever direction it lies; stops at either end.  The time reached."""
+        if time != self.time:
+            self.step(time - self.time)
+        return self.time
+
+    def _face(self, direction: int) -> None:
+        if self.state.direction != direction:
+            self.state.turn()
+
+    def _advance(self, ticks: int | None) -> int:
+        """Let the engine run, a chunk at a time, and look up between chunks."""
+        from rvm.engines.reference import Reference
+
+        state, budget = self.state, NO_LIMIT if ticks is None else ticks
+        limit = NO_LIMIT if self.options.max_steps is None else self.options.max_steps
+        done, chunk, slow = 0, FIRST_CHUNK, Reference()
+        with _interruptible() as stop:
+            while done < budget and not state.at_end:
+                # The limit is on the distance from the start, so running back is always allowed.
+                room = limit - state.time * state.direction
+                if room <= 0:
+                    raise self._limit(limit)
+                ask = min(chunk, budget - done, room)
+                began = perf_counter()
+                did = self._engine.advance(state, ask)
+                if not did:
+                    # An engine that works by blocks has come to the last ticks before a stop.
+                    did = slow.advance(state, min(ask, 64))
+                done += did
+                spent = perf_counter() - began
+                if spent < CHUNK_SECONDS / 2 and did == ask:
+                    chunk *= 2
+                elif spent > CHUNK_SECONDS * 2:
+                    chunk = max(FIRST_CHUNK, chunk // 2)
+                if self.on_progress is not None:
+                    self.on_progress(self)
+                if stop.is_set():
+                    raise Interrupted(
+                        "R015", "interrupted", where=state.where(), time=state.time,
+                        direction=state.direction,
+                        hint="the machine stands between two instructions; it can go on or back",
+                    )
+        return done
+
+    def _limit(self, limit: int) -> LimitError:
+        return LimitError(
+            "R010",
+            f"the limit of {limit} steps is reached",
+            where=self.state.where(),
+            time=self.time,
+            direction=self.direction,
+            hint="raise it with max_steps= or --max-steps; the machine can still run back",
+        )
+
+
+@contextmanager
+def _interruptible() -> Iterator[threading.Event]:
+    """Within it, Ctrl-C sets an event instead of breaking into an instruction."""
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler:
+        # Somebody else handles Ctrl-C; leave it to them.
+        yield stop
+        return
+    signal.signal(signal.SIGINT, lambda *_: stop.set())
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def split_options(
+    program: Program, function: str, keywords: Mapping[str, Any]
+) -> tuple[Options, dict[str, Any]]:
+    """Tell options from inputs: a keyword that is a parameter's name is an input."""
+    names = {p.name for p in program.function(function).params}
+    given = {k: v for k, v in keywords.items() if k in OPTION_NAMES and k not in names}
+    return replace(Options(), **given), {k: v for k, v in keywords.items() if k not in given}

@@ -1,0 +1,188 @@
+"""The state of a machine: memory, frames, position, direction and time.  Plain data.
+
+There is no history in it.  Turning round exchanges each frame's code for its
+inverse and counts positions from the other end; going on is then going back.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TextIO
+
+import numpy as np
+
+from rvm.faults import InputError, Where
+from rvm.image import Code
+
+DEFAULT_TOLERANCE = 1e-8
+SCALAR_BYTES = 8
+
+
+@dataclass(slots=True)
+class Options:
+    """How to run.  `None` means no limit.
+
+    `tolerance`: how far a freed ancilla may be from its value; 0 demands equality.
+    `strict`: keep every rounding residue, so that floats too run back bit for bit.
+    `checks`: reserved for engines that can leave out run-time checks.
+    `on_error`: "back" makes a library call a transaction; "stop" keeps the failing state.
+    """
+
+    engine: str = "auto"
+    tolerance: float = DEFAULT_TOLERANCE
+    strict: bool = False
+    checks: bool = True
+    on_error: str = "back"
+    max_steps: int | None = None
+    max_memory: int | None = None
+    output: Callable[[str], Any] | TextIO | None = None
+    callbacks: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.on_error not in ("back", "stop"):
+            raise InputError("I009", f'on_error is "back" or "stop", not {self.on_error!r}')
+        if not self.tolerance >= 0:
+            raise InputError("I009", f"the tolerance is {self.tolerance}; it must be 0 or more")
+        for name in ("max_steps", "max_memory"):
+            limit = getattr(self, name)
+            if limit is not None and limit < 0:
+                raise InputError("I009", f"{name} is {limit}; it must be 0 or more")
+
+    def write(self, line: str) -> None:
+        """Put out a line of an extern `print`."""
+        if callable(self.output):
+            self.output(line)
+        else:
+            print(line, file=self.output or sys.stdout)
+
+
+@dataclass(slots=True)
+class Account:
+    """What a run has cost in memory and in lost bits; rewinds with the machine where it can."""
+
+    live_bytes: int = 0
+    peak_bytes: int = 0
+    erased_bits: int = 0
+
+    def grow(self, n: int) -> None:
+        self.live_bytes += n
+        self.peak_bytes = max(self.peak_bytes, self.live_bytes)
+
+
+class Residue:
+    """The side log of strict mode: what rounding would lose, by the tick that lost it.
+
+    Entries are taken out by the same tick undone.  A log never holds ticks of both directions:
+    to come to the start again, all that was logged on the way out is taken out first.
+    """
+
+    __slots__ = ("entries",)
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[int, int, list[Any]]] = []
+
+    def keep(self, tick: int, direction: int, values: list[Any]) -> None:
+        """Log the values that undoing `tick` would not find again."""
+        self.entries.append((tick, direction, values))
+
+    def take(self, tick: int, direction: int) -> list[Any] | None:
+        """The values logged when `tick` was done in the other direction, removed; else None."""
+        if self.entries and self.entries[-1][:2] == (tick, -direction):
+            return self.entries.pop()[2]
+        return None
+
+    @property
+    def bytes(self) -> int:
+        """The size of the logged values."""
+        return sum(byte_size(v) for _, _, values in self.entries for v in values)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+
+def byte_size(value: Any) -> int:
+    """The bytes that a register's value stands for."""
+    if isinstance(value, np.ndarray):
+        return int(value.nbytes)
+    if isinstance(value, list):
+        return SCALAR_BYTES * len(value)
+    return 0 if value is None else SCALAR_BYTES * (2 if isinstance(value, complex) else 1)
+
+
+class Frame:
+    """A function under way.
+
+    `pc` is, for the innermost frame, the index of the instruction to come (the code's length at
+    its end); for the others the index of the call under way.  `regs` holds raw values: numbers,
+    NumPy arrays, lists for stacks, None for what is not live.
+    """
+
+    __slots__ = ("code", "pc", "regs")
+
+    def __init__(self, code: Code, regs: list[Any], pc: int = 0) -> None:
+        self.code = code
+        self.regs = regs
+        self.pc = pc
+
+    def __repr__(self) -> str:
+        return f"<Frame {self.code!r} at {self.pc}>"
+
+
+class State:
+    """Everything that a machine is at one moment."""
+
+    __slots__ = ("account", "direction", "frames", "options", "residue", "time")
+
+    def __init__(self, frame: Frame, options: Options) -> None:
+        self.frames = [frame]
+        self.options = options
+        self.time = 0
+        self.direction = 1
+        self.account = Account()
+        self.residue: Residue | None = Residue() if options.strict else None
+        self.account.grow(sum(map(byte_size, frame.regs)))
+
+    @property
+    def top(self) -> Frame:
+        return self.frames[-1]
+
+    @property
+    def at_end(self) -> bool:
+        """Whether there is no further instruction in the present direction."""
+        return len(self.frames) == 1 and self.top.pc == len(self.top.code)
+
+    @property
+    def tick(self) -> int:
+        """The number of the tick to come: that between times t and t + 1 is number t."""
+        return self.time if self.direction > 0 else self.time - 1
+
+    def turn(self) -> None:
+        """Reverse the direction; nothing else changes."""
+        self.direction = -self.direction
+        for frame in self.frames:
+            code = frame.code
+            last = len(code) - (1 if frame is not self.frames[-1] else 0)
+            frame.code = code.image.code(code.name, not code.undo)
+            frame.pc = last - frame.pc
+
+    def where(self, frame: Frame | None = None) -> Where:
+        """The source place of a frame's instruction (by default the innermost's)."""
+        frame = frame or self.top
+        code = frame.code
+        pc = min(frame.pc, len(code) - 1) if len(code) else 0
+        return where(code, pc)
+
+
+def where(code: Code, pc: int) -> Where:
+    """The source place of an instruction."""
+    span = code.span(pc) if len(code) else code.function.span(0)
+    sources = code.image.program.sources
+    at = code.forward_pc(pc) if len(code) else 0
+    if not 0 <= span.source < len(sources):
+        return Where(function=code.name, pc=at)
+    source = sources[span.source]
+    return Where(
+        source.name, span.line, span.column, span.end, source.line(span.line), code.name, at
+    )

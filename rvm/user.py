@@ -1,0 +1,118 @@
+"""A user's own pure functions: `@rvm.function`.
+
+    @rvm.function(partials=lambda x: (1 / (1 + abs_(x)) ** 2,))
+    def softsign(x):
+        "x / (1 + |x|)"
+        return x / (1 + abs(x))
+
+The body runs once, on formal arguments.  If it gives a formula over the
+function table, the function is that formula from then on: every engine and
+every number type evaluates it, and its derivatives need no telling.  Otherwise
+the function is kept as what it is, a Python callable on real numbers.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rvm.expr import Apply, Expr, Formal, lift
+from rvm.faults import DefinitionError, MachineError, RvmError
+from rvm.isa import FUNCTIONS
+from rvm.isa.implementation import register_callable
+from rvm.isa.rows import COSTS, FunctionRow, add_function
+from rvm.isa.rules import elementwise
+from rvm.numbers import Code
+
+__all__ = ["apply", "function"]
+
+
+def apply(name: str, *args: Any) -> Expr:
+    """A function of the table on expressions, for bodies and partials: `apply("sin", x)`."""
+    if name not in FUNCTIONS:
+        raise DefinitionError("D003", f"there is no function `{name}`")
+    return Apply(name, tuple(map(lift, args)))
+
+
+def function(
+    *,
+    name: str = "",
+    partials: Callable[..., tuple[Any, ...]] | None = None,
+    cost: str = "NLOPS",
+    domain: tuple[tuple[float, float], ...] = (),
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Enter a function in the function table, for the programs that name it.
+
+    `partials(*args)` gives the derivatives as a tuple of formulas (None: carries none); a Python
+    callable without them has no gradient.  `domain` holds an interval for each argument, for
+    tests.  The callable must be pure: the machine calls it again to undo what it did.
+    DefinitionError D003, D007 if it can't be entered.
+    """
+    if cost not in COSTS:
+        raise DefinitionError("D007", f"there is no cost class {cost!r}", hint=", ".join(COSTS))
+
+    def enter(body: Callable[..., Any]) -> Callable[..., Any]:
+        title = name or body.__name__
+        arity = len(inspect.signature(body).parameters)
+        if title in FUNCTIONS:
+            raise DefinitionError("D007", f"the function table has a `{title}` already")
+        if not title.isidentifier():
+            raise DefinitionError("D007", f"`{title}` is no name that a program can use")
+        if not arity:
+            raise DefinitionError("D007", f"`{title}` has no arguments: that is a constant")
+        formula = _formula(body, arity)
+        row = FunctionRow(
+            title,
+            arity,
+            elementwise("field" if formula is not None else "real"),
+            inspect.getdoc(body) or "",
+            cost=cost,
+            partials=None if partials is None else _lifted(partials),
+            code={} if formula is not None else {"f64": _code(title, body, arity)},
+            domain=domain,
+            formula=formula,
+        )
+        add_function(row)
+        return body
+
+    return enter
+
+
+def _formula(body: Callable[..., Any], arity: int) -> Expr | None:
+    """What the body computes, if it is a formula."""
+    try:
+        found = body(*(Formal(k) for k in range(arity)))
+    except (TypeError, AttributeError, ValueError):
+        return None
+    return found if isinstance(found, Expr) else None
+
+
+def _lifted(partials: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Expr | None, ...]]:
+    def rule(*args: Expr) -> tuple[Expr | None, ...]:
+        return tuple(None if p is None else lift(p) for p in partials(*args))
+
+    return rule
+
+
+def _code(title: str, body: Callable[..., Any], arity: int) -> Code:
+    def value(*args: float) -> float:
+        try:
+            return float(body(*args))
+        except RvmError:
+            raise
+        except Exception as error:
+            raise MachineError(
+                "R014",
+                f"the function `{title}` raised {type(error).__name__}: {error}",
+                values={f"argument {k}": a for k, a in enumerate(args, 1)},
+            ) from error
+
+    many = np.vectorize(value, otypes=[np.float64])
+    slots = ", ".join(f"{{{k}}}" for k in range(arity))
+    return Code(
+        f"{register_callable(title, value)}({slots})",
+        f"{register_callable(title + '_array', many)}({slots})",
+    )
