@@ -94,7 +94,7 @@ class Diagnostic:
         if self.where.text is not None:
             texts[self.where.line] = self.where.text
         numbers = sorted({b.line for b in labels if b.line in texts})
-        width = len(str(numbers[-1])) if numbers else 1
+        width = len(str(numbers[-1])) + 1 if numbers else 1
         out.append(f"{' ' * width}--> {self.where}")
         if numbers:
             out.append(f"{' ' * width} |")

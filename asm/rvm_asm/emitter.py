@@ -43,6 +43,8 @@ class Emitter(Values):
         """Registers of the variables of the loops around, which their bodies do not change."""
         self._source = program.sources
         self._expansions = 0
+        self._sound: set[tuple[object, ...]] = set()
+        """Opcodes with the types of places that they take."""
         self._at: Stat = Stat(func.start, func.end)
 
     def sign(self) -> bool:
@@ -97,11 +99,17 @@ class Emitter(Values):
         if name in ("swap", "exch") and self._records(stat):
             return
         templates = tuple([self.operand(a) for a in args])
-        try:
-            done = check_operands(name, templates, self.registers.list)
-        except TypeFault as fault:
-            self._type_fault(fault, stat, args)
-        if self.loops and row is not None:
+        # What places of such types may do has been asked before, most of the time.
+        shape = (name, *[t.type if type(t) is Place else None for t in templates])
+        if shape in self._sound and None not in shape:
+            done = templates
+        else:
+            try:
+                done = check_operands(name, templates, self.registers.list)
+            except TypeFault as fault:
+                self._type_fault(fault, stat, args)
+            self._sound.add(shape)
+        if self.loops:
             for o, arg in zip(row.operands, done, strict=False):
                 if o.mode == "mut" and isinstance(arg, Place) and arg.reg in self.loops:
                     self._loop_variable(arg, args, done)
