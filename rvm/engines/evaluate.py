@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,8 @@ from rvm.engines.memory import find
 from rvm.expr import Apply, Const, Expr, Place
 from rvm.isa import array_value, value
 from rvm.types import elem_of, rank_of
+
+Call = Callable[[tuple[Expr, ...], Sequence[Any]], Any]
 
 
 def evaluate(node: Expr, regs: Sequence[Any]) -> Any:
@@ -21,27 +23,29 @@ def evaluate(node: Expr, regs: Sequence[Any]) -> Any:
         return find(node, regs).read() if node.path else regs[node.reg]
     if not isinstance(node, Apply):
         raise TypeError(f"a template cannot be evaluated: {node!r}")
-    f = node.memo
-    if f is None:
-        f = _resolve(node)
-        object.__setattr__(node, "memo", f)
-    if f in LAZY:
-        # The right side is evaluated only if the left does not decide.
-        left = evaluate(node.args[0], regs)
-        return left if left is (f == "or") else evaluate(node.args[1], regs)
-    return f(*[evaluate(a, regs) for a in node.args])
+    call = node.memo
+    if call is None:
+        call = _resolve(node)
+        object.__setattr__(node, "memo", call)
+    return call(node.args, regs)
 
 
-LAZY = ("and", "or")
-
-
-def _resolve(node: Apply) -> Any:
-    """What computes a function on arguments of these types: a callable, or a name in LAZY."""
+def _resolve(node: Apply) -> Call:
+    """What computes a node: the function on arguments of these types, and how it takes them."""
     elems = tuple(elem_of(_type(a)) for a in node.args)
     if any(rank_of(_type(a)) for a in node.args):
         many = array_value(node.fn, elems)
-        return lambda *args: plain(many(*args))
-    return node.fn if node.fn in LAZY else value(node.fn, elems)
+        return lambda args, regs: plain(many(*[evaluate(a, regs) for a in args]))
+    if node.fn == "and":
+        return lambda args, regs: evaluate(args[0], regs) and evaluate(args[1], regs)
+    if node.fn == "or":
+        return lambda args, regs: evaluate(args[0], regs) or evaluate(args[1], regs)
+    f = value(node.fn, elems)
+    if len(elems) == 1:
+        return lambda args, regs: f(evaluate(args[0], regs))
+    if len(elems) == 2:
+        return lambda args, regs: f(evaluate(args[0], regs), evaluate(args[1], regs))
+    return lambda args, regs: f(*[evaluate(a, regs) for a in args])
 
 
 def _type(node: Expr) -> Any:

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from rvm.engines.effects import perform
-from rvm.engines.evaluate import evaluate, plain
+from rvm.engines.evaluate import evaluate
 from rvm.engines.heap import FRAME_BYTES, drop_array, fits, make_array, pop, push, residue, room
 from rvm.engines.memory import check_clashes, find, lengths, store
 from rvm.expr import Expr, Place
@@ -40,6 +40,10 @@ from rvm.stmt import (
 )
 from rvm.types import Array, Scalar, Stack, elem_of, rank_of
 
+FACTORS = ("*", "/")
+"""Updates by a factor, which must be such that it can be divided out again."""
+
+
 class Reference:
     """The tree walk."""
 
@@ -49,24 +53,38 @@ class Reference:
     def advance(self, state: State, ticks: int) -> int:
         """Execute up to `ticks` ticks; fewer only at the end."""
         done = 0
+        frames = state.frames
         with np.errstate(all="ignore"):
-            while done < ticks and not state.at_end:
+            while done < ticks:
+                frame = frames[-1]
+                if frame.pc == len(frame.code.instrs) and len(frames) == 1:
+                    break
                 step(state)
                 done += 1
         return done
 
 
 def step(state: State) -> None:
-    """Execute one tick.  On an error the state is as before it."""
+    """Execute one tick; there must be one.  On an error the state is as before it."""
     frame = state.frames[-1]
+    pc, code = frame.pc, frame.code
     try:
-        if frame.pc == len(frame.code.instrs):
+        if pc == len(code.instrs):
             _leave(state)
         else:
-            stmts, clashes = frame.code.ready(frame.pc)
+            stmts, clashes = code.ready(pc)
             if clashes:
                 check_clashes(clashes, frame.regs)
-            _HANDLERS.get(type(stmts[0]), _data)(state, frame, stmts)
+            handler = _HANDLERS.get(type(stmts[0]))
+            if handler is not None:
+                handler(state, frame, stmts)
+            elif state.residue is None:
+                for stmt in stmts:
+                    run_data(stmt, frame.regs)
+                frame.pc = pc + 1
+            else:
+                _strictly(state, frame.regs, stmts)
+                frame.pc = pc + 1
     except RvmError as error:
         _locate(error, state)
         raise
@@ -129,24 +147,14 @@ def _fall_in(cond: Expr, regs: Sequence[Any]) -> None:
 # ---------------------------------------------------------------- data statements
 
 
-def _data(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
-    if state.residue is None:
-        for stmt in stmts:
-            run_data(stmt, frame.regs)
-    else:
-        _strictly(state, frame.regs, stmts)
-    frame.pc += 1
-
-
 def run_data(stmt: Stmt, regs: Any) -> None:
     """Execute an Update, Exchange, Map or When."""
     match stmt:
         case Update(dst, op, v):
-            new = _updated(dst, op, v, regs)
-            if dst.path or isinstance(dst.type, Array):
-                store(dst, regs, new)
+            if dst.path or not isinstance(dst.type, Scalar):
+                store(dst, regs, _updated(find(dst, regs).read(), dst, op, v, regs))
             else:
-                regs[dst.reg] = new
+                regs[dst.reg] = _updated(regs[dst.reg], dst, op, v, regs)
         case Exchange(a, b):
             x, y = _copy(find(a, regs).read()), _copy(find(b, regs).read())
             _same_lengths(x, y)
@@ -167,21 +175,19 @@ def run_data(stmt: Stmt, regs: Any) -> None:
             raise TypeError(f"no data statement: {stmt!r}")
 
 
-def _updated(dst: Place, op: str, v: Expr, regs: Any) -> Any:
-    old = find(dst, regs).read() if dst.path else regs[dst.reg]
+def _updated(old: Any, dst: Place, op: str, v: Expr, regs: Any) -> Any:
+    """What an update makes of the old value."""
     new = evaluate(v, regs)
-    t = elem_of(cast("Scalar | Array", dst.type))
-    if op in "*/" and not t.is_log:
+    t = dst.type
+    if isinstance(t, Scalar):
+        if op in FACTORS and not t.is_log:
+            _check_factor(new)
+        return value(op, (t, t))(old, new)
+    assert t is not None
+    if op in FACTORS and not t.elem.is_log:
         _check_factor(new)
-    if rank_of(cast("Scalar | Array", dst.type)):
-        fits(old, new)
-        return plain_array(array_value(op, (t, t))(old, new))
-    return value(op, (t, t))(old, new)
-
-
-def plain_array(result: Any) -> Any:
-    """An array result as it is; a 0-d one as a number."""
-    return result if isinstance(result, np.ndarray) and result.ndim else plain(result)
+    fits(old, new)
+    return array_value(op, (t.elem, t.elem))(old, new)
 
 
 def _check_factor(factor: Any) -> None:

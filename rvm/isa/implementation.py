@@ -9,33 +9,14 @@ from typing import Any
 
 from rvm.faults import DefinitionError
 from rvm.isa.functions.arrays import fixed_code
-from rvm.isa.functions.conversions import conversion_row
+from rvm.isa.functions.conversions import conversion_target
 from rvm.isa.rows import FUNCTIONS, FunctionRow
 from rvm.numbers import NAMES, system
 from rvm.numbers.code import Code, compiled
 from rvm.numbers.conversions import conversion
 from rvm.numbers.fixedpoint import power_code, through_float
 from rvm.numbers.floats import single
-from rvm.types import SCALARS, Scalar, fixed
-
-_FIXED = re.compile(r"fixed\((0|[1-9][0-9]?)\)")
-
-
-@cache
-def conversion_target(fn: str) -> Scalar | None:
-    """The type that a conversion is named for: `f32`, `fixed(30)`; None for other names."""
-    if fn in SCALARS:
-        return SCALARS[fn]
-    found = _FIXED.fullmatch(fn)
-    return fixed(int(found[1])) if found and int(found[1]) <= 62 else None
-
-
-def find_function(fn: str) -> FunctionRow | None:
-    """The row of a function, also of a conversion to `fixed(n)`, which is no row of its own."""
-    row = FUNCTIONS.get(fn)
-    if row is None and conversion_target(fn) is not None:
-        row = conversion_row(fn)
-    return row
+from rvm.types import Scalar
 
 
 def deciding(elems: tuple[Scalar, ...]) -> Scalar:
@@ -55,7 +36,7 @@ def implementation(fn: str, elems: tuple[Scalar, ...]) -> Code:
     target = conversion_target(fn)
     if target is not None:
         return conversion(target, elems[0])
-    row = FUNCTIONS.get(fn)
+    row: FunctionRow | None = FUNCTIONS.get(fn)
     t = deciding(elems)
     if t.is_fixed:
         special = fixed_code(fn, t.frac)

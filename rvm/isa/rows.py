@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rvm.expr import Expr
-from rvm.numbers.code import Code
+from rvm.numbers.code import Code as Code
 from rvm.stmt import Stmt
 from rvm.types import F64, Scalar
 
@@ -88,7 +88,34 @@ class OpRow:
         return self.build is None
 
 
-FUNCTIONS: dict[str, FunctionRow] = {}
+class FunctionTable(dict[str, FunctionRow]):
+    """The function table by name.
+
+    Rows of a family without end, as the conversions `fixed(n)` are, are made by `on_demand` when
+    they are looked up; they are not among the table's items.
+    """
+
+    on_demand: Callable[[str], FunctionRow | None] = staticmethod(lambda name: None)
+
+    def __missing__(self, name: str) -> FunctionRow:
+        row = self.on_demand(name)
+        if row is None:
+            raise KeyError(name)
+        return row
+
+    def get(self, name: str, default: Any = None) -> Any:
+        row = super().get(name)
+        if row is None:
+            row = self.on_demand(name)
+        return default if row is None else row
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or (
+            isinstance(name, str) and self.on_demand(name) is not None
+        )
+
+
+FUNCTIONS = FunctionTable()
 """The function table by name."""
 OPCODES: dict[str, OpRow] = {}
 """The opcodes by mnemonic."""

@@ -51,6 +51,9 @@ class TypeFault(Exception):
 
 Rule = Callable[[Sequence[Arg], Scalar | None], Typing]
 
+FIXED_RESULT: set[Rule] = set()
+"""The rules whose result has one type, whatever is wanted: comparisons, conversions."""
+
 CLASSES: dict[str, Callable[[Scalar], bool]] = {
     "any": lambda t: True,
     "bool": lambda t: t.is_bool,
@@ -118,6 +121,8 @@ def elementwise(cls: str, result: Scalar | None = None) -> Rule:
         rank = max(a.rank for a in args)
         return Typing((t,) * len(args), with_rank(result or t, rank))
 
+    if result is not None:
+        FIXED_RESULT.add(rule)
     return rule
 
 
@@ -198,16 +203,22 @@ def choice(args: Sequence[Arg], want: Scalar | None) -> Typing:
 
 
 def conversion(target: Scalar) -> Rule:
-    """Any number to `target`; a literal adapts to it directly."""
+    """Any number to `target`; a literal is one of `target` already, but for one with a fraction."""
 
     def rule(args: Sequence[Arg], want: Scalar | None) -> Typing:
-        source = args[0].elem or default_type(args[0].value)
+        source = args[0].elem
+        if source is None:
+            source = default_type(args[0].value)
+            cut = target.is_integer and source != I64
+            if not (cut or target.is_bool or source in (BOOL, C128)):
+                source = target
         if source.is_complex and not target.is_complex:
             raise TypeFault(
                 f"a complex value does not convert to {target}", hint="take its `.re` or `abs(…)`"
             )
         return Typing((source,), with_rank(target, args[0].rank))
 
+    FIXED_RESULT.add(rule)
     return rule
 
 
@@ -222,6 +233,7 @@ def of(*elems: Scalar, result: Scalar) -> Rule:
                 )
         return Typing(tuple(elems), with_rank(result, max(a.rank for a in args)))
 
+    FIXED_RESULT.add(rule)
     return rule
 
 
@@ -325,7 +337,14 @@ def length(args: Sequence[Arg], want: Scalar | None) -> Typing:
     """`len(x)`, `dim(x, k)`: an array, and an axis."""
     if not args[0].rank or args[0].elem is None:
         raise ranks("takes an array, not a scalar")
+    axis = args[-1].value
+    known = len(args) == 2 and args[1].elem is None and isinstance(axis, int)
+    if known and not 0 <= axis < args[0].rank:
+        raise ranks(f"takes an axis from 0 to {args[0].rank - 1}, not {axis}")
     return Typing((args[0].elem, I64)[: len(args)], I64)
+
+
+FIXED_RESULT.add(length)
 
 
 def transposition(args: Sequence[Arg], want: Scalar | None) -> Typing:

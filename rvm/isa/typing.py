@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span, Step, Transposed, substitute
-from rvm.isa.rows import FUNCTIONS
-from rvm.isa.rules import Arg, TypeFault, default_type
+from rvm.expr import (
+    Apply,
+    Const,
+    Expr,
+    Index,
+    Part,
+    Place,
+    Span,
+    Step,
+    Transposed,
+    substitute,
+    walk,
+)
+from rvm.isa.rows import FUNCTIONS, FunctionRow
+from rvm.isa.rules import FIXED_RESULT, Arg, TypeFault, choice, default_type, widest_default
 from rvm.numbers import system
 from rvm.types import F64, I64, Array, Scalar, Stack, ValueType, elem_of, rank_of, with_rank
 
@@ -53,38 +65,64 @@ def _typed_apply(node: Apply, want: Scalar | None) -> Expr:
             node,
             code="A044",
         )
-    first = [_half(a) for a in node.args]
+    first = [a if _adapts(a) else typed(a) for a in node.args]
     # An argument made of literals alone takes the type of its neighbours.
-    known = next((elem_of(a.type) for a in first if a.type is not None), None)
-    parts = [
-        a if a.type is not None or isinstance(a, Const) else typed(a, known or want) for a in first
-    ]
+    hint = want
+    if any(isinstance(a, Apply) and a.type is None for a in first):
+        hint = _neighbour(first, row, want)
+    parts = [a if a.type is not None or isinstance(a, Const) else typed(a, hint) for a in first]
     try:
         typing = row.rule([_arg(p) for p in parts], want)
+        done = tuple(_as(p, t) for p, t in zip(parts, typing.elems, strict=True))
     except TypeFault as fault:
         if fault.message.startswith(("does not", "takes")):
             fault.message = f"`{row.symbol or row.name}` {fault.message}"
-        fault.node = node if fault.node is None else fault.node
+        if fault.node is None:
+            fault.node = node
         raise
-    done = tuple(typed(p, t) for p, t in zip(parts, typing.elems, strict=True))
     if row.formula is not None:
         return typed(substitute(row.formula, done), want)
     return Apply(node.fn, done, typing.result)
 
 
-def _half(node: Expr) -> Expr:
-    """`node` typed if something inside it decides; else left to its neighbours."""
-    if node.type is not None or isinstance(node, Const):
-        return node
-    if isinstance(node, Apply) and all(_is_literal(a) for a in node.args):
-        return node
-    return typed(node)
+def _neighbour(first: Sequence[Expr], row: FunctionRow, want: Scalar | None) -> Scalar | None:
+    """The type for arguments that are expressions of literals."""
+    values = first[1:] if row.rule is choice else first
+    for a in values:
+        if a.type is not None:
+            return elem_of(a.type)
+    if want is not None and row.rule not in FIXED_RESULT:
+        return want
+    leaves = [n for a in values for n in walk(a) if isinstance(n, Const) and n.type is None]
+    found = widest_default([Arg(None, 0, n.value) for n in leaves])
+    if found == I64 and all(_adapts(a) for a in values):
+        try:
+            row.rule([Arg(I64, 0)] * row.arity, None)
+        except TypeFault:
+            return F64
+    return found
 
 
-def _is_literal(node: Expr) -> bool:
+def _as(node: Expr, t: Scalar) -> Expr:
+    """An argument in the type that the rule gives it."""
+    done = typed(node, t)
+    if done.type is None or elem_of(done.type) != t:
+        raise TypeFault(f"the operands have the types {done.type} and {t}", node)
+    return done
+
+
+def _adapts(node: Expr) -> bool:
+    """Whether an argument takes the type of its neighbours: literals, and formulas of them."""
+    if node.type is not None:
+        return False
     if isinstance(node, Const):
-        return node.type is None
-    return isinstance(node, Apply) and node.type is None and all(_is_literal(a) for a in node.args)
+        return True
+    if not isinstance(node, Apply):
+        return False
+    row: FunctionRow | None = FUNCTIONS.get(node.fn)
+    if row is None or row.rule in FIXED_RESULT or len(node.args) != row.arity:
+        return False
+    return all(_adapts(a) for a in (node.args[1:] if row.rule is choice else node.args))
 
 
 def _arg(node: Expr) -> Arg:

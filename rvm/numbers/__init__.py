@@ -1,7 +1,7 @@
 """Number systems: what each scalar type can compute, and what it can undo.
 
-`system(t)` gives the arithmetic of a scalar type; engines and the function table ask it, and know no number
-type by name.
+`system(t)` gives the arithmetic of a scalar type; engines and the function table ask it, and know
+no number type by name.
 """
 
 from __future__ import annotations

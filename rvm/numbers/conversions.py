@@ -1,9 +1,10 @@
 """Conversions between number types.
 
-Integers to integers wrap; a float or fixed-point number to an integer drops its fraction (rounds to zero), an integer or float
-to a fixed-point number rounds to nearest, ties to even: what does not fit, NaN and infinities among it, is
-an error (R009).  To bool: whether the number is not zero.  To a float: the nearest.  To log64: the
-logarithm of the nearest f64, -inf for 0 and NaN for what is negative; from log64: by `exp`, in f64.
+Integers to integers wrap; a float or fixed-point number to an integer drops its fraction (rounds to
+zero), an integer or float to a fixed-point number rounds to nearest, ties to even: what does not
+fit, NaN and infinities among it, is an error (R009). To bool: whether the number is not zero. To a
+float: the nearest. To log64: the logarithm of the nearest f64, -inf for 0 and NaN for what is
+negative; from log64: by `exp`, in f64.
 """
 
 from __future__ import annotations
@@ -99,9 +100,7 @@ def conversion(target: Scalar, source: Scalar) -> Code:
         return _then(conversion(F64, source), conversion(target, F64))
     if target.is_complex:
         real = conversion(F64, source)
-        return Code(
-            f"complex({real.python})", compose("cast({0}, dtype_c128)", real.numpy), None
-        )
+        return Code(f"complex({real.python})", compose("cast({0}, dtype_c128)", real.numpy), None)
     if target.is_integer:
         return _to_integer(target, source)
     if target.is_fixed:
@@ -192,9 +191,7 @@ def _to_fixed(target: Scalar, source: Scalar) -> Code:
             lambda x: fixed_round(x, frac),
         )
     if source.is_bool:
-        return Code(
-            fits(f"int({{0}}) << {frac}"), f"(cast({{0}}, dtype_i64) << {frac})"
-        )
+        return Code(fits(f"int({{0}}) << {frac}"), f"(cast({{0}}, dtype_i64) << {frac})")
     if shift < 0:
         return Code(f"round_shift({{0}}, {-shift})", f"round_shift({{0}}, {-shift})")
     if shift == 0 and source.name != "u64":

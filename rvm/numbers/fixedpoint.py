@@ -1,18 +1,17 @@
 """Fixed-point numbers: 64-bit integers in units of 2**-frac.
 
 `+`, `-`, `*` and `//` wrap around as two's complement integers do, so that `+` and `-` undo each
-other on every value.  Products and quotients are exact before they are rounded once, to nearest, ties to
-even; a division by zero is an error (R005).  `x ** n` with an i64 exponent is by squaring, every product
-rounded.  All other functions are computed in f64 and rounded to nearest; there, and in
+other on every value. Products and quotients are exact before they are rounded once, to nearest,
+ties to even; a division by zero is an error (R005). `x ** n` with an i64 exponent is by squaring,
+every product rounded. All other functions are computed in f64 and rounded to nearest; there, and in
 conversions, a result that does not fit (NaN and infinities among them) is an error (R009).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from decimal import Context, Decimal
 from fractions import Fraction
-from numbers import Rational, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -29,26 +28,21 @@ LOW, HIGH = -(1 << 63), (1 << 63) - 1
 _wrap = wrapper(64, True)
 
 
-class Fixed(Rational):
+class Fixed(Fraction):
     """A fixed-point number as Python sees it: exactly raw / 2**frac.
 
     It compares and computes as the fraction that it is; `raw` and `frac` are its bits.
     """
 
-    __slots__ = ("_value", "frac", "raw")
+    __slots__ = ("frac", "raw")
+    raw: int
+    frac: int
 
-    def __init__(self, raw: int, frac: int = DEFAULT_FRAC) -> None:
+    def __new__(cls, raw: int, frac: int = DEFAULT_FRAC) -> Fixed:
+        self = super().__new__(cls, raw, 1 << frac)
         self.raw = raw
         self.frac = frac
-        self._value = Fraction(raw, 1 << frac)
-
-    @property
-    def numerator(self) -> int:
-        return self._value.numerator
-
-    @property
-    def denominator(self) -> int:
-        return self._value.denominator
+        return self
 
     def __repr__(self) -> str:
         return f"Fixed({self.raw}, {self.frac})"
@@ -56,35 +50,14 @@ class Fixed(Rational):
     def __str__(self) -> str:
         return decimal_text(self.raw, self.frac)
 
-    def __hash__(self) -> int:
-        return hash(self._value)
-
-    def __float__(self) -> float:
-        return float(self._value)
-
-    def __bool__(self) -> bool:
-        return self.raw != 0
-
     def __reduce__(self) -> tuple[Any, ...]:
         return Fixed, (self.raw, self.frac)
 
+    def __copy__(self) -> Fixed:
+        return self
 
-def _fraction_method(f: str) -> Callable[..., Any]:
-    method = getattr(Fraction, f)
-
-    def call(self: Fixed, *args: Any) -> Any:
-        return method(self._value, *(a._value if isinstance(a, Fixed) else a for a in args))
-
-    call.__name__ = f
-    return call
-
-
-for _f in (
-    "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow "
-    "neg pos abs trunc floor ceil round eq lt le gt ge"
-).split():
-    setattr(Fixed, f"__{_f}__", _fraction_method(f"__{_f}__"))
-Fixed.__abstractmethods__ = frozenset()
+    def __deepcopy__(self, memo: Any) -> Fixed:
+        return self
 
 
 def nearest(value: Fraction, frac: int) -> int:
@@ -196,7 +169,7 @@ def fixed_mul_array(a: Any, b: Any, frac: int) -> NDArray[Any]:
     a, b = np.broadcast_arrays(np.asarray(a, np.int64), np.asarray(b, np.int64))
     low = a * b
     if frac == 0:
-        return low
+        return np.asarray(low)
     ua, ub, s = a.astype(np.uint64), b.astype(np.uint64), np.uint64(32)
     a0, a1, b0, b1 = ua & _U32, ua >> s, ub & _U32, ub >> s
     mid = a1 * b0 + (a0 * b0 >> s)
@@ -209,7 +182,7 @@ def fixed_mul_array(a: Any, b: Any, frac: int) -> NDArray[Any]:
     rest = ulow & np.uint64((1 << frac) - 1)
     half = np.uint64(1 << frac - 1)
     up = (rest > half) | ((rest == half) & (quotient & np.uint64(1) == 1))
-    return (quotient + up.astype(np.uint64)).astype(np.int64)
+    return np.asarray((quotient + up.astype(np.uint64)).astype(np.int64))
 
 
 @name
@@ -230,7 +203,7 @@ def fixed_div_array(a: Any, b: Any, frac: int) -> NDArray[Any]:
     over = d - r
     up = (r > over) | ((r == over) & (q & one == 1))
     q = (q + up.astype(np.uint64)).astype(np.int64)
-    return np.where((a < 0) != (b < 0), -q, q)
+    return np.asarray(np.where((a < 0) != (b < 0), -q, q))
 
 
 @name
@@ -257,7 +230,7 @@ def fixed_round_array(x: Any, frac: int) -> NDArray[Any]:
     bad = ~((scaled >= -9.223372036854775808e18) & (scaled < 9.223372036854775808e18))
     if np.any(bad):
         raise out_of_range(float(np.asarray(x)[bad].flat[0]), f"fixed({frac})")
-    return np.rint(scaled).astype(np.int64)
+    return np.asarray(np.rint(scaled).astype(np.int64))
 
 
 def through_float(code: Code, frac: int, arity: int) -> Code:
@@ -338,5 +311,3 @@ def _modulo(a: int, b: int) -> int:
 def power_code(frac: int) -> Code:
     """`x ** n` for a fixed-point base and an integer exponent."""
     return Code(f"fixed_power({{0}}, {{1}}, {frac})", f"fixed_power_array({{0}}, {{1}}, {frac})")
-
-

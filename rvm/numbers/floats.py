@@ -1,31 +1,31 @@
 """IEEE 754 floats, and complex numbers made of two.
 
 `f64` and `f32` follow IEEE 754 everywhere: 1/0 is an infinity, log 0 is -inf, the square root of -1
-is NaN, an overflow is an infinity; nothing raises an exception.  An `f32` scalar is a Python float that is
-rounded already; its arithmetic is that of f64, rounded once more, which for `+ - * /` and
-sqrt is the correctly rounded f32 result.  `min` and `max` give NaN if an argument is NaN, and
-the first of two equal arguments; `sign` of a zero is 0.  `x // y` and `x % y` round to minus
-infinity, as Python's; by zero they are what IEEE 754 and NumPy say (an infinity or NaN, and NaN).
-`x ** n` with an i64 exponent converts the exponent to f64.
+is NaN, an overflow is an infinity; nothing raises an exception. An `f32` scalar is a Python float
+that is rounded already; its arithmetic is that of f64, rounded once more, which for `+ - * /` and
+sqrt is the correctly rounded f32 result. `min` and `max` give NaN if an argument is NaN, and the
+first of two equal arguments; `sign` of a zero is 0. `x // y` and `x % y` round to minus infinity,
+as Python's; by zero they are what IEEE 754 and NumPy say (an infinity or NaN, and NaN). `x ** n`
+with an i64 exponent converts the exponent to f64.
 
-`c128` is a pair of f64.  Its functions are those of C99 by Python's `cmath`, with NumPy's result
+`c128` is a pair of f64. Its functions are those of C99 by Python's `cmath`, with NumPy's result
 where `cmath` would raise an exception; so is its division (by zero: infinities and NaN).
 """
 
 from __future__ import annotations
 
+import cmath
 import math
 import struct
 from collections.abc import Callable
 from decimal import Decimal
-from fractions import Fraction
 from numbers import Complex, Real
 from typing import Any
 
 import numpy as np
 
 from rvm.numbers.base import InexactSystem, plain, refuse
-from rvm.numbers.code import Code, compose
+from rvm.numbers.code import Code, compiled, compose
 from rvm.numbers.integers import comparisons
 from rvm.numbers.support import NAMES, name, total
 from rvm.types import Scalar
@@ -75,7 +75,7 @@ class FloatSystem(InexactSystem):
         try:
             number = float(value)
         except OverflowError:
-            number = math.inf if value > 0 else -math.inf
+            number = math.inf
         if math.isinf(number) and not (isinstance(value, (float, Decimal)) and _infinite(value)):
             raise ValueError(f"{value} is beyond the largest {self.type}")
         if not self.single:
@@ -155,12 +155,15 @@ def _float_codes() -> dict[str, Code]:
             "np.floor_divide({0}, {1})",
             by_numpy(lambda a, b: a // b, np.floor_divide),
         ),
-        "%": Code("({0} % {1})", "np.remainder({0}, {1})", by_numpy(lambda a, b: a % b, np.remainder)),
+        "%": Code(
+            "({0} % {1})", "np.remainder({0}, {1})", by_numpy(lambda a, b: a % b, np.remainder)
+        ),
         "**": Code("fpow({0}, {1})", "np.power({0}, {1})", _float_power),
         "neg": Code("(-{0})", "(-{0})"),
         "abs": Code("abs({0})", "np.abs({0})"),
         "sign": Code(
-            "(1.0 if ({t0} := {0}) > 0.0 else -1.0 if {t0} < 0.0 else 0.0 if {t0} == 0.0 else {t0})",
+            "(1.0 if ({t0} := {0}) > 0.0 else -1.0 if {t0} < 0.0 else 0.0 if {t0} == 0.0 else"
+            " {t0})",
             "np.sign({0})",
         ),
         "square": Code("(({t0} := {0}) * {t0})", "np.square({0})"),
@@ -193,7 +196,23 @@ def relu(x: Any) -> Any:
 
 
 LIBM = {
-    **{f: f for f in "exp log log2 expm1 log1p sqrt sin cos tan sinh cosh tanh".split()},
+    **{
+        f: f
+        for f in [
+            "exp",
+            "log",
+            "log2",
+            "expm1",
+            "log1p",
+            "sqrt",
+            "sin",
+            "cos",
+            "tan",
+            "sinh",
+            "cosh",
+            "tanh",
+        ]
+    },
     "asin": "arcsin",
     "acos": "arccos",
     "atan": "arctan",
@@ -223,8 +242,6 @@ def single(f: str, code: Code) -> Code:
 
 def compiled_total(code: Code) -> Callable[..., float]:
     """A total f64 template as a function whose result is rounded to f32."""
-    from rvm.numbers.code import compiled
-
     arity = 2 if "{1}" in code.python else 1
     f = compiled(code.python, arity, NAMES)
     return lambda *args: f32(f(*args))
@@ -242,8 +259,6 @@ def single_codes(codes: dict[str, Code]) -> dict[str, Code]:
 
 
 def _complex_codes() -> dict[str, Code]:
-    import cmath
-
     codes = {s: code for s, code in comparisons().items() if s in ("==", "!=")}
     for s in "+-*":
         codes[s] = Code(f"({{0}} {s} {{1}})", f"({{0}} {s} {{1}})")

@@ -1,11 +1,11 @@
 """Integers and bool.
 
-`i32 i64 u8 u32 u64` are two's complement and wrap silently, so that `+` and `-`
-undo each other on every value.  `//` and `%` round to minus infinity, as
-Python's; by zero they are an error (R005), and the least value divided by -1
-wraps to itself.  `**` wraps too; to a negative power only 1 and -1 have a value
-(0: R005, others: R015).  A shift by the width or more leaves 0 (or -1 for a negative number shifted
-right), by a negative count it is an error (R015); a rotation takes its count modulo the width.
+`i32 i64 u8 u32 u64` are two's complement and wrap silently, so that `+` and `-` undo each other on
+every value. `//` and `%` round to minus infinity, as Python's; by zero they are an error (R005),
+and the least value divided by -1 wraps to itself. `**` wraps too; to a negative power only 1 and -1
+have a value (0: R005, others: R015). A shift by the width or more leaves 0 (or -1 for a negative
+number shifted right), by a negative count it is an error (R015); a rotation takes its count modulo
+the width.
 
 A bool is one bit: `^` accumulates, `~` is not.
 """
@@ -201,9 +201,7 @@ def _integer_codes(t: str, bits: int, low: int, high: int, dtype: np.dtype[Any])
         "|": Code("({0} | {1})", "({0} | {1})"),
         "^": Code("({0} ^ {1})", "({0} ^ {1})"),
         "~": Code("(~{0})" if signed else f"({{0}} ^ {mask})", "(~{0})"),
-        "<<": Code(
-            f"shl_{t}({{0}}, {{1}})", f"int_shl({{0}}, {{1}}, dtype_{t})"
-        ),
+        "<<": Code(f"shl_{t}({{0}}, {{1}})", f"int_shl({{0}}, {{1}}, dtype_{t})"),
         ">>": Code("({0} >> {1})", f"int_shr({{0}}, {{1}}, dtype_{t})", shr),
         "rotl": Code(wrapped(left), f"int_rotate({{0}}, {{1}}, dtype_{t}, 1)"),
         "rotr": Code(wrapped(right), f"int_rotate({{0}}, {{1}}, dtype_{t}, -1)"),

@@ -1,9 +1,9 @@
 """log64: a number that is not negative, held as its natural logarithm.
 
-Products, quotients, powers, `sqrt` and `square` are sums and multiples of logarithms and neither overflow
-nor underflow; `x + y` and `x - y` go through `log1p` and `expm1` without leaving the logarithms.
-Zero is the logarithm -inf.  A negative difference is NaN, as is the quotient 0/0; `neg` is the
-reciprocal, whose logarithm is the negative.  x ** 0 and 1 ** y are 1 for all x and y.
+Products, quotients, powers, `sqrt` and `square` are sums and multiples of logarithms and neither
+overflow nor underflow; `x + y` and `x - y` go through `log1p` and `expm1` without leaving the
+logarithms. Zero is the logarithm -inf. A negative difference is NaN, as is the quotient 0/0; `neg`
+is the reciprocal, whose logarithm is the negative. x ** 0 and 1 ** y are 1 for all x and y.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class LogNumber:
         return f"LogNumber(log={self.log!r})"
 
     def __float__(self) -> float:
-        return exp_total(self.log)
+        return float(exp_total(self.log))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LogNumber) and self.log == other.log
@@ -77,7 +77,7 @@ class LogSystem(InexactSystem):
         return raw if isinstance(raw, np.ndarray) else LogNumber(float(raw))
 
     def text(self, raw: Any) -> str:
-        return f"log:{float(raw)!r}"
+        return f"{float(raw)!r}'{self.type}"
 
 
 @name

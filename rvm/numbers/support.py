@@ -1,8 +1,7 @@
 """The names that code templates use, and the faults that numbers raise.
 
-`NAMES` is the namespace of generated source: the C library's functions under
-Python's `math` and `cmath`, NumPy as `np`, and the helpers that the number
-systems enter with `@name`.
+`NAMES` is the namespace of generated source: the C library's functions under Python's `math` and
+`cmath`, NumPy as `np`, and the helpers that the number systems enter with `@name`.
 """
 
 from __future__ import annotations
@@ -18,23 +17,31 @@ from rvm.faults import MachineError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+ELEMENTARY = (
+    "exp",
+    "log",
+    "sqrt",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "sinh",
+    "cosh",
+    "tanh",
+)
+"""Functions that Python's `math` and `cmath` both have."""
+
 NAMES: dict[str, Any] = {
     "np": np,
     "inf": math.inf,
     "nan": math.nan,
-    **{
-        f: getattr(math, f)
-        for f in (
-            "sin cos tan asin acos atan atan2 sinh cosh tanh exp log log2 expm1 log1p sqrt hypot"
-        ).split()
-    },
+    **{f: getattr(math, f) for f in (*ELEMENTARY, "log2", "expm1", "log1p", "atan2", "hypot")},
+    **{f"c{f}": getattr(cmath, f) for f in ELEMENTARY},
     "fpow": math.pow,
     "fmod": math.fmod,
     "copysign": math.copysign,
-    **{
-        "c" + f: getattr(cmath, f)
-        for f in "sin cos tan asin acos atan sinh cosh tanh exp log sqrt".split()
-    },
     **{
         f"dtype_{t}": np.dtype(storage)
         for t, storage in (

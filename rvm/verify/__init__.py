@@ -52,7 +52,7 @@ def findings(program: Program) -> list[Finding]:
     if broken:
         return broken
     inout = inout_slots(program)
-    functions = {f.name: f for f in program.functions}
+    functions = {f.name: (f, f.n_args) for f in program.functions}
     out: list[Finding] = []
     for f in program.functions:
         room = MAX_FINDINGS - len(out)

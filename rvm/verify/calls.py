@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rvm.expr import Expr, Place
 from rvm.isa import TypeFault
-from rvm.program import Function, Instr, Program
-from rvm.types import Stack, elem_of, rank_of
+from rvm.program import Function, Instr, Program, Register
+from rvm.types import RegisterType, Stack, elem_of, rank_of
 from rvm.verify.conflicts import CALLS, written_operands
 
 
@@ -46,9 +46,13 @@ def inout_slots(program: Program) -> dict[str, frozenset[int]]:
     return out
 
 
-def argument_faults(instr: Instr, callee: Function) -> Iterator[TypeFault]:
-    """What does not fit between the arguments of a call and the callee's parameters."""
-    want = callee.n_args
+def argument_faults(
+    instr: Instr, callee: Function, want: int, registers: Sequence[Register]
+) -> Iterator[TypeFault]:
+    """What does not fit between the arguments of a call and the callee's `want` parameters.
+
+    `registers` are the caller's.
+    """
     if len(instr.args) != want:
         yield TypeFault(
             f"`{callee.name}` takes {want} argument{'s' * (want != 1)}, not {len(instr.args)}",
@@ -57,28 +61,34 @@ def argument_faults(instr: Instr, callee: Function) -> Iterator[TypeFault]:
         )
         return
     for k, arg in enumerate(instr.args):
-        fault = _argument_fault(arg, callee, k)
+        t = arg.type
+        if t is None and isinstance(arg, Place):
+            have: RegisterType = registers[arg.reg].type
+        else:
+            assert t is not None
+            have = t
+        fault = _argument_fault(arg, have, callee, k)
         if fault is not None:
             fault.operand = k
             yield fault
 
 
-def _argument_fault(arg: Expr, callee: Function, k: int) -> TypeFault | None:
+def _argument_fault(
+    arg: Expr, have: RegisterType, callee: Function, k: int
+) -> TypeFault | None:
     register = callee.registers[k]
     t = register.type
-    if arg.type is t or (arg.type == t and not isinstance(t, Stack)):
+    if have is t or have == t:
         return None
     what = f"parameter `{register.name}` of `{callee.name}`"
-    if isinstance(t, Stack):
-        return TypeFault(f"{what} is a {t}, not a {arg.type}", arg)
-    if arg.type is None:
-        return TypeFault(f"{what} is a {t}, not a stack", arg)
-    if elem_of(arg.type) != elem_of(t):
+    if isinstance(t, Stack) or isinstance(have, Stack):
+        return TypeFault(f"{what} is a {t}, not a {have}", arg)
+    if elem_of(have) != elem_of(t):
         return TypeFault(
-            f"{what} has the type {elem_of(t)}, not {elem_of(arg.type)}",
+            f"{what} has the type {elem_of(t)}, not {elem_of(have)}",
             arg,
             hint="" if isinstance(arg, Place) else f"convert it: `{elem_of(t)}(…)`",
         )
     return TypeFault(
-        f"{what} has {rank_of(t)} dimensions, not {rank_of(arg.type)}", arg, code="A042"
+        f"{what} has {rank_of(t)} dimensions, not {rank_of(have)}", arg, code="A042"
     )

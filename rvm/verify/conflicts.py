@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from rvm.expr import Place
 from rvm.isa import OPCODES
@@ -41,14 +42,19 @@ def written_operands(instr: Instr, inout: Collection[int] = ()) -> tuple[int, ..
     """The operands that are places and are changed; `inout` are those of a callee."""
     if instr.op in CALLS:
         return tuple(k for k, a in enumerate(instr.args) if k in inout and isinstance(a, Place))
-    row = OPCODES.get(instr.op)
-    if row is None:
+    if instr.op not in OPCODES:
         return ()
+    args = instr.args
     return tuple(
-        k
-        for k, (o, a) in enumerate(zip(row.operands, instr.args, strict=False))
-        if o.mode in ("mut", "stack") and isinstance(a, Place)
+        [k for k in _changed(instr.op) if k < len(args) and isinstance(args[k], Place)]
     )
+
+
+@cache
+def _changed(op: str) -> tuple[int, ...]:
+    """The numbers of the operands that an opcode changes."""
+    modes = [o.mode for o in OPCODES[op].operands]
+    return tuple(k for k, mode in enumerate(modes) if mode in ("mut", "stack"))
 
 
 def conflicts(instr: Instr, inout: Collection[int] = ()) -> tuple[Conflict, ...]:
@@ -94,6 +100,7 @@ def _pairs(instr: Instr, written: Sequence[int], call: bool) -> Iterator[Conflic
             yield Conflict(code, dst, p, overlap(dst, p), j)
 
 
+@cache
 def exchanges(op: str) -> bool:
     """Whether an opcode does nothing but exchange, so that a place may meet itself."""
 

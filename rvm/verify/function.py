@@ -14,7 +14,7 @@ from rvm.verify.nodes import Nodes
 def function_findings(
     function: Function,
     nodes: Nodes,
-    functions: Mapping[str, Function],
+    functions: Mapping[str, tuple[Function, int]],
     inout: Mapping[str, Collection[int]],
     limit: int,
 ) -> list[Finding]:
@@ -95,7 +95,7 @@ class _Lives:
     def _memory(self, pc: int, live: set[int]) -> None:
         instr = self.function.code[pc]
         reg = _target(instr.args)
-        if reg is None or reg in self.told or reg < self.function.n_args:
+        if reg is None or reg in self.told or reg < self.checker.n_args:
             return
         name = self._name(reg)
         if instr.op == "alloc" and reg in live:
@@ -117,7 +117,7 @@ class _Lives:
             )
 
     def _end(self, live: set[int]) -> None:
-        left = sorted(r for r in live if r >= self.function.n_args and r not in self.told)
+        left = sorted(r for r in live if r >= self.checker.n_args and r not in self.told)
         if not left:
             return
         self.told.update(left)

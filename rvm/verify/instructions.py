@@ -32,13 +32,19 @@ class Checker:
 
     function: Function
     nodes: Nodes
-    functions: Mapping[str, Function]
+    functions: Mapping[str, tuple[Function, int]]
+    """Every function of the program, with the number of registers that its callers fill."""
     inout: Mapping[str, Collection[int]]
     limit: int
     """Findings beyond this many are not kept."""
     found: list[Finding] = field(default_factory=list)
     _sound: set[object] = field(default_factory=set)
     """Shapes of data instructions that `check_operands` has passed."""
+
+    @property
+    def n_args(self) -> int:
+        """How many registers of the function its callers fill."""
+        return self.functions[self.function.name][1]
 
     def check(self, pc: int, instr: Instr) -> tuple[int, ...] | None:
         """The registers that the instruction names; None if it is unsound by itself."""
@@ -119,11 +125,11 @@ class Checker:
             )
 
     def _call(self, pc: int, instr: Instr) -> None:
-        callee = self.functions.get(instr.symbol)
-        if callee is None:
+        found = self.functions.get(instr.symbol)
+        if found is None:
             self.report(pc, "A045", f"there is no function `{instr.symbol}`")
             return
-        for fault in argument_faults(instr, callee):
+        for fault in argument_faults(instr, *found, self.function.registers):
             self._fault(pc, instr, fault, fault.operand)
 
     def _places(self, pc: int, instr: Instr, named: tuple[int, ...]) -> None:
@@ -184,7 +190,7 @@ class Checker:
         place = instr.args[0]
         assert isinstance(place, Place)
         name = self.function.registers[place.reg].name
-        if place.reg < self.function.n_args:
+        if place.reg < self.n_args:
             self.report(
                 pc,
                 "A034" if instr.op == "free" else "A031",

@@ -58,6 +58,8 @@ def result_type(fn: str, types: tuple[ValueType, ...]) -> ValueType:
             f"`{fn}` takes {row.arity} argument{'s' * (row.arity != 1)}, not {len(types)}",
             code="A044",
         )
+    if row.formula is not None:
+        raise TypeFault(f"`{fn}` is a formula, which its use is replaced by", code="B020")
     typing = row.rule([Arg(elem_of(t), rank_of(t)) for t in types], None)
     for k, (t, elem) in enumerate(zip(types, typing.elems, strict=True), 1):
         if elem_of(t) != elem:
@@ -131,10 +133,17 @@ class Nodes:
             if key in seen:
                 todo.pop()
                 continue
-            inner = list(children(node))
-            waiting = [c for c in inner if id(c) not in seen]
+            inner = node.args if type(node) is Apply else tuple(children(node))
+            waiting = False
+            for c in inner:
+                if id(c) in seen:
+                    continue
+                if type(c) is Const or (type(c) is Place and not c.path):
+                    self._leaf(c, seen, named)
+                else:
+                    waiting = True
+                    todo.append(c)
             if waiting:
-                todo.extend(waiting)
                 continue
             todo.pop()
             seen.add(key)
@@ -154,7 +163,17 @@ class Nodes:
             )
         return tuple(named)
 
-    def _measure(self, node: Expr, inner: list[Expr]) -> tuple[int, int]:
+    def _leaf(self, node: Expr, seen: set[int], named: dict[int, None]) -> None:
+        """A node without parts, below the root: most nodes are."""
+        key = id(node)
+        if key not in self._measured:
+            self._node(node, root=False)
+            self._measured[key] = (1, 1)
+        seen.add(key)
+        if isinstance(node, Place):
+            named[node.reg] = None
+
+    def _measure(self, node: Expr, inner: Sequence[Expr]) -> tuple[int, int]:
         """Nodes of the tree (path steps count as one each) and its depth; both saturate."""
         size = 1 + (len(node.path) if isinstance(node, Place) else 0)
         depth = 0

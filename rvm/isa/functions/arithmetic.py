@@ -2,9 +2,9 @@
 
 Choices at the edges: the derivative of `abs` and of `relu` at 0 is 0; `min` and `max` of equal
 arguments pass the derivative to the first; that of `sqrt` at 0 is inf; that of `x ** y` by x is 0
-where y is 0, and by y it is 0 where x <= 0 (there is none, or its limit is 0); that of `hypot`
-at the origin is 0.  `sign`, `floor` and `//` are constant in between and carry none; nor does
-any function of integers.
+where y is 0, and by y it is 0 where x <= 0 (there is none, or its limit is 0); that of `hypot` at
+the origin is 0. `sign`, `floor` and `//` are constant in between and carry none; nor does any
+function of integers.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ def _power(x: Expr, y: Expr) -> Partials:
             return (None, None)
         return (fn(str(base), y) * x**less, None)
     if is_complex(x) or is_complex(y):
+        x = x if is_complex(x) else fn("c128", x)
         by_y = x**y * fn("log", safe_divisor(x))
-        return (y * x**less, select(equal(x, 0), 0, by_y, x if is_complex(x) else y))
+        return (y * x**less, select(fn("==", x, 0j), fn("c128", 0.0), by_y, y))
     return (y * x**less, x**y * fn("log", select(x > const(0, x), x, 1, x)))
 
 

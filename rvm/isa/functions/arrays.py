@@ -1,9 +1,9 @@
 """Sums, products, extremes and scans of arrays, and the products of linear algebra.
 
 Integers wrap; every product of fixed-point numbers is rounded before it is summed; f32 stays in
-f32.  The sum of no elements is 0, their product 1; an extreme of none is an error (R015).  `amin`
-and `amax` are NaN if an element is.  `@`, `dot` and `outer` do not conjugate; their derivatives
-do: what flows to A from A @ x with the adjoint g is the outer product of g and conj(x).
+f32. The sum of no elements is 0, their product 1; an extreme of none is an error (R015). `amin` and
+`amax` are NaN if an element is. `@`, `dot` and `outer` do not conjugate; their derivatives do: what
+flows to A from A @ x with the adjoint g is the outer product of g and conj(x).
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def extreme(f: Any, x: Any) -> Any:
 @name
 def one_at(f: Any, x: Any, one: Any) -> NDArray[Any]:
     """An array like x, `one` at the first element in C order that `f` (argmin, argmax) finds."""
-    out = np.zeros_like(x)
+    out: NDArray[Any] = np.zeros_like(x)
     if x.size:
         out.flat[f(x)] = one
     return out
@@ -113,7 +113,8 @@ def prod_others(x: Any, *directions: Any) -> NDArray[Any]:
         left.append(times(left[-1], coefficients[:, i]))
         right.append(times(right[-1], coefficients[:, n - 1 - i]))
     found = [times(p, q)[-1] for p, q in zip(left, reversed(right), strict=True)][:n]
-    return np.array(found, x.dtype).reshape(x.shape)
+    out: NDArray[Any] = np.array(found, x.dtype).reshape(x.shape)
+    return out
 
 
 def _transposed(a: Expr) -> Expr:
@@ -216,7 +217,7 @@ enter(
     "prod_others_2",
     3,
     same_shape("inexact"),
-    "the derivative of `prod_others_1(x, d)` along e, with d fixed; by x it is not differentiated again",
+    "the derivative of `prod_others_1(x, d)` along e; differentiated by d and e only",
     cost="MULTS",
     vjp=lambda g, x, d, e: (
         None,
@@ -287,9 +288,7 @@ enter(
     "running sums from the right: y[i] = x[i] + … + x[n-1]",
     cost="ADDS",
     vjp=lambda g, x: (fn("scan_left", g),),
-    code={
-        t.name: both(f"np.cumsum({{0}}[::-1], dtype=dtype_{t.name})[::-1]") for t in NUMBERS
-    },
+    code={t.name: both(f"np.cumsum({{0}}[::-1], dtype=dtype_{t.name})[::-1]") for t in NUMBERS},
 )
 
 

@@ -20,9 +20,7 @@ def where(c: Any, a: Any, b: Any, dtype: np.dtype[Any]) -> Any:
 
 
 for _s, _text in (("<", "less than"), ("<=", "at most"), (">", "greater than"), (">=", "at least")):
-    enter(
-        _s, 2, elementwise("ordered", BOOL), f"whether x is {_text} y", cost="ADDS", symbol=_s
-    )
+    enter(_s, 2, elementwise("ordered", BOOL), f"whether x is {_text} y", cost="ADDS", symbol=_s)
 enter("==", 2, elementwise("any", BOOL), "whether x equals y", cost="ADDS", symbol="==")
 enter("!=", 2, elementwise("any", BOOL), "whether x differs from y", cost="ADDS", symbol="!=")
 enter(
@@ -50,7 +48,5 @@ enter(
     "a where c holds, else b; both are evaluated",
     cost="MOVES",
     partials=lambda c, a, b: (None, select(c, const(1, a), 0, a), select(c, const(0, b), 1, b)),
-    code={
-        t: Code("(({2}, {1})[{0}])", f"where({{0}}, {{1}}, {{2}}, dtype_{t})") for t in SCALARS
-    },
+    code={t: Code("(({2}, {1})[{0}])", f"where({{0}}, {{1}}, {{2}}, dtype_{t})") for t in SCALARS},
 )

@@ -1,7 +1,7 @@
 """Complex numbers and their parts.
 
-A complex adjoint is dL/dRe + i dL/dIm: what flows to `z` from `abs2(z)` with the adjoint g is
-2 g z.  What flows from the modulus at 0 is 0, from the angle at 0 NaN.
+A complex adjoint is dL/dRe + i dL/dIm: what flows to `z` from `abs2(z)` with the adjoint g is 2 g
+z. What flows from the modulus at 0 is 0, from the angle at 0 NaN.
 """
 
 from __future__ import annotations
@@ -88,9 +88,7 @@ enter(
     partials=lambda x: (const(2, x) * x,),
     vjp=lambda g, z: (const(2.0, g) * g * z,),
     code={
-        "c128": Code(
-            "(({t0} := {0}).real * {t0}.real + {t0}.imag * {t0}.imag)", "abs2_array({0})"
-        )
+        "c128": Code("(({t0} := {0}).real * {t0}.real + {t0}.imag * {t0}.imag)", "abs2_array({0})")
     },
     domain=(REAL,),
     mp=lambda x: abs(x) ** 2,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 from rvm.expr import Expr
 from rvm.isa.functions.formulas import Partials, const, elem
-from rvm.isa.rows import FunctionRow, add_function
+from rvm.isa.rows import FunctionRow, FunctionTable, add_function
 from rvm.isa.rules import conversion
-from rvm.types import DEFAULT_FRAC, SCALARS, Scalar, fixed
+from rvm.types import SCALARS, Scalar, fixed
+
+_FIXED = re.compile(r"fixed\((0|[1-9][0-9]?)\)")
 
 
 def _partials(x: Expr) -> Partials:
@@ -29,10 +32,20 @@ def _row(name: str, target: Scalar) -> FunctionRow:
 
 
 @cache
-def conversion_row(name: str) -> FunctionRow:
-    """The row of the conversion `fixed(n)`, 0 <= n <= 62."""
-    return _row(name, fixed(int(name[len("fixed(") : -1])))
+def conversion_target(name: str) -> Scalar | None:
+    """The type that a conversion is named for: `f32`, `fixed(30)`; None for other names."""
+    if name in SCALARS:
+        return SCALARS[name]
+    found = _FIXED.fullmatch(name)
+    return fixed(int(found[1])) if found and int(found[1]) <= 62 else None
+
+
+@cache
+def _on_demand(name: str) -> FunctionRow | None:
+    target = conversion_target(name)
+    return None if target is None or name in SCALARS else _row(name, target)
 
 
 for _name, _target in SCALARS.items():
-    add_function(_row(_name, _target if _name != "fixed" else fixed(DEFAULT_FRAC)))
+    add_function(_row(_name, _target))
+FunctionTable.on_demand = staticmethod(_on_demand)

@@ -35,9 +35,7 @@ def enter(
 ) -> FunctionRow:
     """Enter a row in the function table."""
     return add_function(
-        FunctionRow(
-            name, arity, rule, doc, cost, symbol, partials, vjp, code or {}, domain, mp
-        )
+        FunctionRow(name, arity, rule, doc, cost, symbol, partials, vjp, code or {}, domain, mp)
     )
 
 

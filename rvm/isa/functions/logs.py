@@ -1,9 +1,9 @@
 """Derivatives of functions of log64, in the field of logarithms.
 
-A log64 register holds s = log x.  `LOG_PARTIALS` gives, for each elementwise function with a
-log64 argument or result, the derivative of the raw result by each raw argument, as f64
-expressions: of a log64 its logarithm is meant, of an f64 the number itself.  The derivative by
-the value instead of its logarithm is dL/dx = dL/ds / x, with x = f64(s).
+A log64 register holds s = log x. `LOG_PARTIALS` gives, for each function with a log64 argument or
+result, the derivative of the raw result by each raw argument, as f64 expressions: of a log64 its
+logarithm is meant, of an f64 the number itself. The derivative by the value instead of its
+logarithm is dL/dx = dL/ds / x, with x = f64(s).
 """
 
 from __future__ import annotations
@@ -56,5 +56,9 @@ LOG_PARTIALS: Mapping[str, Callable[..., Partials]] = {
     "c128": lambda x: (_f64(x),),
     "log64": lambda x: (ONE if _is_log(x) else ONE / _f64(x),),
     "exp_log64": lambda s: (ONE,),
+    "prod": lambda x: (fn("spread_like", ONE, x),),
+    "sum": lambda x: (_f64(x / fn("sum", x)),),
+    "amin": lambda x: (fn("first_min", fn("log", x)),),
+    "amax": lambda x: (fn("first_max", fn("log", x)),),
 }
 """The derivatives of raw results by raw arguments where a log64 is among them."""

@@ -1,0 +1,119 @@
+"""What adjoints gain: the one door to the derivatives of the function table.
+
+For a result with the adjoint g, `gains` gives what the adjoint of each argument gains.  It is
+derived from the rows' `partials` and `vjp`: conjugated for complex numbers (an adjoint is
+dL/dRe + i dL/dIm), the real part of it for a real argument, summed where an argument was
+broadcast, through f64 for fixed-point numbers, and in the field of logarithms for log64.
+"""
+
+from __future__ import annotations
+
+from rvm.expr import Const, Expr
+from rvm.faults import DefinitionError
+from rvm.isa.functions.conversions import conversion_target
+from rvm.isa.functions.formulas import Partials, conj, elem, rank
+from rvm.isa.functions.logs import LOG_PARTIALS
+from rvm.isa.rows import FUNCTIONS
+from rvm.isa.typing import apply, typed
+from rvm.types import F64, Scalar, elem_of
+
+
+def adjoint_type(t: Scalar) -> Scalar | None:
+    """The type of the adjoint of a number of type `t`; None where it carries none.
+
+    That of a `fixed` is an f64, and so is that of a log64: the derivative by its logarithm.
+    """
+    if t.is_bool or t.is_integer:
+        return None
+    return F64 if t.is_fixed or t.is_log else t
+
+
+def gains(name: str, args: tuple[Expr, ...], g: Expr) -> Partials:
+    """What the adjoint of each typed argument of `name` gains, typed; None: it carries none.
+
+    `g` is the typed adjoint of the result.  A gain is of the argument's adjoint type, and has its
+    dimensions, or those of `g` where that is broadcast to it.  DefinitionError D011 where
+    the function has no derivative although its arguments carry adjoints.
+    """
+    result = apply(name, *args)
+    if result.type is None or adjoint_type(elem_of(result.type)) is None:
+        return (None,) * len(args)
+    wanted = [adjoint_type(_elem(a)) for a in args]
+    if not any(wanted):
+        return (None,) * len(args)
+    raw = _raw_gains(name, args, g, _elem(result))
+    return tuple(
+        None if r is None or t is None else _fitted(typed(r, t), t, a, len(args))
+        for r, t, a in zip(raw, wanted, args, strict=True)
+    )
+
+
+def _elem(x: Expr) -> Scalar:
+    t = elem(x)
+    assert t is not None, "derivatives are taken of typed expressions"
+    return t
+
+
+def _raw_gains(name: str, args: tuple[Expr, ...], g: Expr, result: Scalar) -> Partials:
+    row = FUNCTIONS[name]
+    if result.is_log or any(_elem(a).is_log for a in args):
+        rule = LOG_PARTIALS.get(name)
+        if rule is not None:
+            return _products(g, rule(*map(_plain, args)))
+    elif conversion_target(name) is not None:
+        return (g,)
+    plain = tuple(map(_plain, args))
+    holomorphic = row.partials is not None and not (
+        row.vjp is not None and any(_elem(a).is_complex for a in args)
+    )
+    if holomorphic and row.partials is not None:
+        return _products(g, row.partials(*plain))
+    if row.vjp is not None:
+        return row.vjp(g, *plain)
+    if name in CONSTANT:
+        return (None,) * len(args)
+    raise DefinitionError(
+        "D011",
+        f"`{name}` has no derivative",
+        hint="give the function `partials`, or keep its arguments out of the loss",
+    )
+
+
+CONSTANT = ("sign", "floor", "//", "first_min", "first_max")
+"""Functions of real numbers that are constant in between their steps."""
+
+
+def _plain(x: Expr) -> Expr:
+    """A fixed-point argument as the f64 that its derivatives are computed in."""
+    return apply("f64", x) if _elem(x).is_fixed else x
+
+
+def _products(g: Expr, partials: Partials) -> Partials:
+    out: list[Expr | None] = []
+    for p in partials:
+        if p is None:
+            out.append(None)
+            continue
+        p = typed(p, _elem(g))
+        out.append(g if _is_one(p) else g * conj(p))
+    return tuple(out)
+
+
+def _is_one(p: Expr) -> bool:
+    return isinstance(p, Const) and p.value == 1
+
+
+def _fitted(gain: Expr, t: Scalar, arg: Expr, arguments: int) -> Expr:
+    """A gain in the type `t` and in the shape of its argument."""
+    if _elem(gain).is_complex and not t.is_complex:
+        gain = apply("real", gain)
+    if _elem(gain) != t:
+        gain = apply(str(t), gain)
+    if rank(gain) and not rank(arg):
+        return apply("sum", gain)
+    if rank(gain) > rank(arg) or (rank(gain) and arguments > 1):
+        return apply("sum_like", gain, arg)
+    return gain
+
+
+__all__ = ["CONSTANT", "adjoint_type", "gains"]
