@@ -60,7 +60,8 @@ class Diagnostic:
 
     def short(self) -> str:
         """One line: `file:line:column: error[code]: message`."""
-        return f"{self.where}: {self.severity}[{self.code}]: {self.message}"
+        place = f"{self.where}: " if self.where != Where() else ""
+        return f"{place}{self.severity}[{self.code}]: {self.message}"
 
     def as_json(self) -> dict[str, Any]:
         """A dict of plain values, for `--error-format=json`."""
@@ -95,7 +96,8 @@ class Diagnostic:
             texts[self.where.line] = self.where.text
         numbers = sorted({b.line for b in labels if b.line in texts})
         width = len(str(numbers[-1])) + 1 if numbers else 1
-        out.append(f"{' ' * width}--> {self.where}")
+        if self.where != Where():
+            out.append(f"{' ' * width}--> {self.where}")
         if numbers:
             out.append(f"{' ' * width} |")
         previous = 0

@@ -214,7 +214,7 @@ class Machine:
                     self.on_progress(self)
                 if stop.is_set():
                     raise Interrupted(
-                        "R015", "interrupted", where=state.where(), time=state.time,
+                        "R016", "interrupted", where=state.where(), time=state.time,
                         direction=state.direction,
                         hint="the machine stands between two instructions; it can go on or back",
                     )
