@@ -1,0 +1,109 @@
+"""The command line `rvm`: a group that imports a command when it is used.
+
+Errors end here.  Results go to standard output, messages to standard error, and the exit code
+says what happened: 0 fine, 1 an error in the program or its input, 2 wrong usage, 3 a fault of
+the machine, 4 a reversibility check failed, 70 a bug of ours, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
+
+import rich_click as click
+
+import rvm
+
+COMMANDS = ("asm", "dis", "check", "run", "explain", "bench", "completion")
+"""The commands, each in the module of its name in `rvm_tools.commands`, in the order of the help."""
+
+BUG_EXIT = 70
+INTERRUPTED_EXIT = 130
+
+
+class Root(click.RichGroup):
+    """The group of all commands."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"rvm_tools.commands.{cmd_name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            near = get_close_matches(name, COMMANDS, 1)
+            hint = f" Did you mean `{near[0]}`?" if near else f" There are: {', '.join(COMMANDS)}."
+            raise click.UsageError(f"There is no command `{name}`.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, and turn what goes wrong into a message and an exit code."""
+        try:
+            value = super().invoke(ctx)
+            sys.stdout.flush()
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except BrokenPipeError:
+            _drop_output()
+            ctx.exit(0)
+        except KeyboardInterrupt as error:
+            if not isinstance(error, rvm.RvmError):
+                click.echo("interrupted", err=True)
+                ctx.exit(INTERRUPTED_EXIT)
+            ctx.exit(_reported(error))
+        except rvm.RvmError as error:
+            ctx.exit(_reported(error))
+        except Exception as error:
+            ctx.exit(_bug(error))
+        return value
+
+
+def _reported(error: rvm.RvmError) -> int:
+    from rvm_tools.messages import show_error
+
+    show_error(error)
+    return error.exit_code
+
+
+def _bug(error: Exception) -> int:
+    """Say that this is our fault, with the traceback if it is asked for."""
+    click.echo(f"internal error: {type(error).__name__}: {error}", err=True)
+    if os.environ.get("RVM_TRACEBACK"):
+        from traceback import print_exception
+
+        print_exception(error)
+    else:
+        click.echo(
+            "This is a bug of rvm, please report it; RVM_TRACEBACK=1 shows where it happened.",
+            err=True,
+        )
+    return BUG_EXIT
+
+
+def _drop_output() -> None:
+    """Who read our output has gone: what is still buffered goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@click.group(cls=Root, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(rvm.__version__, "-V", "--version", prog_name="rvm")
+def cli() -> None:
+    """rvm, a reversible virtual machine: programs that run forwards and backwards.
+
+    FILE is a `.rasm` text or `.rbc` bytecode; `-` is standard input.
+    """
+
+
+def main() -> None:
+    """The entry point of `rvm`."""
+    cli(prog_name="rvm")

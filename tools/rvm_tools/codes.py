@@ -1,0 +1,118 @@
+"""The diagnostics of the command line itself, and the registry of all: machine, assembler, tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rvm.codes import EXPLANATIONS as MACHINE
+from rvm.codes import Explanation
+from rvm.codes.explanation import explain
+
+TOOLS: dict[str, Explanation] = {
+    "C001": explain(
+        "the run did not come back to where it started",
+        """
+        A function was run to its end and back, and a parameter is further from its first value than
+        the tolerance allows.  Every instruction was undone, so what is missing was lost to rounding:
+
+            add y, x            ; y = 0.1, x = 1e16: the sum has no room for 0.1
+            sub y, x            ; y = 0.0
+
+        With `--strict` what rounding loses is kept, and floats come back bit for bit.  Fixed-point
+        numbers and integers lose nothing in the first place.
+        """,
+    ),
+    "C002": explain(
+        "a `;! run` line is not met",
+        """
+        A line such as
+
+            ;! run norm(y=0, x=[3, 4]) -> y=25
+
+        says what a function must give.  The run gave something else; both values are shown.  Exact
+        types are compared exactly, floats within 1e-9 of the value.
+        """,
+    ),
+    "C003": explain(
+        "an error that was expected did not come",
+        """
+        A `;! fails CODE` line says that the file must be refused with that code, or that a
+        run must end with it.  It was not.
+        """,
+    ),
+    "C004": explain(
+        "the inverse of the inverse is another program",
+        """
+        Inverting every function twice must give the same instructions, and bytecode must survive
+        being written and read.  A failure here is a fault of rvm or of an opcode that was added
+        to it, and no error in the program.
+        """,
+    ),
+    "I010": explain(
+        "a value that can't be read",
+        """
+        A value on the command line, or in a `;! run` line, is one of
+
+            3   -7   0xff   1_000        integers
+            1.5   1e-3   inf   nan       reals (for fixed, rounded to the nearest from the text)
+            2+1j                         complex numbers
+            true   false
+            [1, 2, 3]   [[1, 2], [3, 4]] arrays, and stacks with the top last
+            {pos: 1.5, vel: 0}           records
+            zeros(5)   ones(2, 3)   range(10)
+            7.0'log64   3'fixed          a log64 by its logarithm, a fixed by its raw integer
+            @data.npy   @all.npz:x       the contents of a file
+
+        Most shells want quotes around brackets and braces.
+        """,
+    ),
+    "I011": explain(
+        "values can't be read from a file",
+        """
+        `.npy` and `.npz` files hold arrays as the machine stores them (a fixed as its raw integer,
+        a log64 as its logarithm); `.csv` and `.json` files hold numbers.  `@file.npz:name` takes
+        one of several; without a name, the one that is called like the parameter, or the only
+        one.  A bare `@file.npz` or `@file.json` gives several parameters by name.
+        """,
+    ),
+    "U010": explain(
+        "an argument that is no NAME=VALUE",
+        """
+        Parameters are given by name, each once; a record's fields may be given one by one.
+
+            rvm run norm.rasm y=0 x=[1,2,3]
+            rvm run orbit.rasm p.pos=1 p.vel=0
+            rvm run norm.rasm @inputs.npz y=0
+        """,
+    ),
+    "U011": explain(
+        "a file that can't be read",
+        """
+        The program's file is not there, may not be read, or is no text where a text is wanted.  The
+        suffix says what it holds: `.rasm` assembly, `.rbc` bytecode; `-` is standard input.
+        """,
+    ),
+    "U012": explain(
+        "a file that can't be written",
+        """
+        Results go to `.npz` files.  Bytecode goes to the file named by `-o`, or to standard output
+        where that is no terminal:
+
+            rvm asm norm.rasm -o norm.rbc
+            rvm asm norm.rasm | rvm run - y=0 x=[1,2,3]
+        """,
+    ),
+    "U013": explain(
+        "no such workload, engine, code or shell",
+        """
+        What is asked for is not among those that there are; the message lists them.
+        """,
+    ),
+}
+
+
+def explanations() -> Mapping[str, Explanation]:
+    """Every diagnostic's explanation by its code."""
+    from rvm_asm.codes import EXPLANATIONS as ASSEMBLER
+
+    return dict(sorted({**MACHINE, **ASSEMBLER, **TOOLS}.items()))

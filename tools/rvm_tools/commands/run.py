@@ -1,0 +1,49 @@
+"""`rvm run`: a function on given values, forwards, backwards, or there and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rich_click as click
+
+from rvm_tools.options import (
+    engine_option,
+    file_argument,
+    function_option,
+    run_options,
+    values_argument,
+)
+
+
+@click.command("run")
+@file_argument
+@values_argument
+@function_option
+@click.option("--back", is_flag=True, help="Run the function backwards: the values are its results.")
+@click.option(
+    "--round-trip",
+    is_flag=True,
+    help="Run to the end and back again, and say whether every bit is as it was.",
+)
+@engine_option
+@run_options
+@click.option(
+    "--on-error",
+    type=click.Choice(["back", "stop"]),
+    default="back",
+    help="back (the default): an error shows no values; stop: those at the failing instruction.",
+)
+@click.option("--out", type=click.Path(), metavar="FILE.npz", help="Write the results as arrays.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def command(**given: Any) -> None:
+    """Run a function and print its parameters.
+
+    A VALUE is a number (3, 1.5, 2+1j, true), [a, list], {field: value}, zeros(5), ones(2,3),
+    range(10), or @path to a .npy, .npz, .csv or .json file (@file.npz:name picks one of it).
+    A bare @file.npz or @file.json gives all parameters by name.
+
+    rvm run norm.rasm y=0 r=0 x=[1,2,3] --round-trip
+    """
+    from rvm_tools.running import Request, run
+
+    run(Request(**given))

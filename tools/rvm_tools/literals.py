@@ -1,0 +1,225 @@
+"""Reading values as people write them: `3`, `2+1j`, `[1, 2.5]`, `{pos: 1}`, `@data.csv`.
+
+What is read has no type yet: numbers are int, Decimal, float (for inf and nan) or complex; lists
+and records Python lists and dicts; `Typed`, `Made` and `File` what is said of them below.
+`rvm_tools.values` gives it the type of a parameter.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, NoReturn
+
+from rvm.faults import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A number with a type, as the assembly language writes it: `7.0'log64`, `3'fixed(30)`."""
+
+    value: Any
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """An array that is described: zeros(2, 3), ones(5), range(10)."""
+
+    kind: str
+    sizes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """`@path` or `@path:name`: a value that a file holds."""
+
+    spec: str
+
+
+MAKERS = ("zeros", "ones", "range")
+
+_NUMBER = re.compile(
+    r"""[+-]?(?:
+        (?P<int>0[xX][0-9a-fA-F_]+|0[bB][01_]+|0[oO][0-7_]+)
+      | (?P<real>(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9]+)?|inf|nan)
+    )(?P<j>j?)(?![\w.])""",
+    re.X,
+)
+_TYPE = re.compile(r"'(\w+(?:\(\d+\))?)")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_PATH = re.compile(r"[^\s,\])}]+")
+_SPACE = re.compile(r"\s*")
+
+
+class Reader:
+    """A position in a text, and what can be read from there."""
+
+    def __init__(self, text: str, position: int = 0) -> None:
+        self.text = text
+        self.at = position
+        self.space()
+
+    def space(self) -> None:
+        match = _SPACE.match(self.text, self.at)
+        assert match is not None
+        self.at = match.end()
+
+    def accept(self, sign: str) -> bool:
+        """Whether `sign` comes next; it is then read, with the space behind it."""
+        if not self.text.startswith(sign, self.at):
+            return False
+        self.at += len(sign)
+        self.space()
+        return True
+
+    def expect(self, sign: str) -> None:
+        if not self.accept(sign):
+            self.fail(f"`{sign}` is expected")
+
+    def word(self) -> str | None:
+        """The name that comes next, if one does."""
+        found = _WORD.match(self.text, self.at)
+        if found is None:
+            return None
+        self.at = found.end()
+        self.space()
+        return found[0]
+
+    @property
+    def done(self) -> bool:
+        return self.at >= len(self.text)
+
+    def fail(self, message: str) -> NoReturn:
+        """InputError I010 with the text and a mark under the position."""
+        raise InputError(
+            "I010",
+            message,
+            notes=(self.text, " " * self.at + "^"),
+            hint="a value is a number, true, false, [a, list], {field: value}, "
+            "zeros(5), ones(2, 3), range(10) or @file",
+        )
+
+    def value(self) -> Any:
+        """The value that comes next."""
+        if self.accept("["):
+            return self._items()
+        if self.accept("{"):
+            return self._fields()
+        if self.accept("@"):
+            found = _PATH.match(self.text, self.at)
+            if found is None:
+                self.fail("a path is expected after `@`")
+            self.at = found.end()
+            self.space()
+            return File(found[0])
+        number = self._number()
+        if number is not None:
+            return number
+        start = self.at
+        word = self.word()
+        if word in ("true", "false", "True", "False"):
+            return word in ("true", "True")
+        if word in MAKERS:
+            self.expect("(")
+            return self._made(word)
+        self.at = start
+        self.fail("this is no value" if not self.done else "a value is missing")
+
+    def _items(self) -> list[Any]:
+        out: list[Any] = []
+        while not self.accept("]"):
+            if out:
+                self.expect(",")
+                if self.accept("]"):
+                    break
+            out.append(self.value())
+        return out
+
+    def _fields(self) -> dict[str, Any]:
+        out: dict[str, Any] = {}
+        while not self.accept("}"):
+            if out:
+                self.expect(",")
+            quote = next((q for q in "\"'" if self.text.startswith(q, self.at)), "")
+            self.at += len(quote)
+            name = self.word()
+            if name is None:
+                self.fail("a field's name is expected")
+            if quote:
+                self.expect(quote)
+            if not self.accept(":"):
+                self.expect("=")
+            if name in out:
+                self.fail(f"the field `{name}` is given twice")
+            out[name] = self.value()
+        return out
+
+    def _made(self, kind: str) -> Made:
+        sizes: list[int] = []
+        while not self.accept(")"):
+            if sizes:
+                self.expect(",")
+            size = self._number()
+            if not isinstance(size, int) or size < 0:
+                self.fail(f"`{kind}` takes lengths")
+            sizes.append(size)
+        if not sizes or (kind == "range" and len(sizes) > 1):
+            self.fail(f"`{kind}` takes {'one length' if kind == 'range' else 'lengths'}")
+        return Made(kind, tuple(sizes))
+
+    def _number(self) -> Any:
+        found = _NUMBER.match(self.text, self.at)
+        if found is None:
+            if self.accept("("):
+                return self._pair()
+            return None
+        self.at = found.end()
+        value = _number(found)
+        if isinstance(value, (int, Decimal, float)):
+            rest = _NUMBER.match(self.text, self.at)
+            if rest is not None and rest["j"] and rest[0][0] in "+-":
+                self.at = rest.end()
+                # Not a sum: that would lose the sign of a zero real part.
+                value = complex(float(value), _number(rest).imag)
+        return self._suffixed(value)
+
+    def _pair(self) -> Any:
+        """`(re, im)`, or a number in brackets."""
+        value = self._number()
+        if self.accept(","):
+            value = complex(float(value), float(self._number()))
+        self.expect(")")
+        return self._suffixed(value)
+
+    def _suffixed(self, value: Any) -> Any:
+        suffix = _TYPE.match(self.text, self.at)
+        if suffix is not None:
+            self.at = suffix.end()
+            value = Typed(value, suffix[1])
+        self.space()
+        return value
+
+
+def _number(found: re.Match[str]) -> Any:
+    text = found[0].replace("_", "")
+    if found["j"]:
+        return complex(0.0, float(text[:-1]))
+    if found["int"]:
+        return int(text, 0)
+    if found["real"] in ("inf", "nan"):
+        return float(text)
+    digits = text.lstrip("+-")
+    return int(text) if digits.isdigit() else Decimal(text)
+
+
+def read_literal(text: str) -> Any:
+    """The value that `text` is; InputError I010 if it is none."""
+    if text.startswith("@"):
+        return File(text[1:])
+    reader = Reader(text)
+    value = reader.value()
+    if not reader.done:
+        reader.fail("something follows the value")
+    return value

@@ -1,0 +1,76 @@
+"""Messages to people: errors on standard error, in one of three formats."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable
+
+import rich_click as click
+
+from rvm.faults import Diagnostic, RvmError
+
+FORMATS = ("human", "short", "json")
+
+_HEAD = re.compile(r"^(error|warning|note)(\[\w+\])?(.*)$", re.S)
+_COLOURS = {"error": "red", "warning": "yellow", "note": "blue"}
+
+
+def show_error(error: RvmError, style: str = "human") -> None:
+    """Put an error's messages out to standard error."""
+    found = error.diagnostics
+    if style == "json":
+        click.echo(json.dumps(errors_as_json(error), ensure_ascii=False), err=True)
+    elif style == "short":
+        for d in found:
+            click.echo(d.short(), err=True)
+    else:
+        click.echo(human(found), err=True)
+
+
+def errors_as_json(error: RvmError) -> dict[str, object]:
+    """An error as an object: its messages, and when it happened if there was a run."""
+    out: dict[str, object] = {"errors": [d.as_json() for d in error.diagnostics]}
+    if error.time is not None:
+        out["time"] = error.time
+        out["direction"] = direction_name(error.direction)
+    return out
+
+
+def human(found: Iterable[Diagnostic]) -> str:
+    """The messages in full, coloured (click drops colours where no terminal reads them)."""
+    return "\n\n".join(_coloured(d) for d in found)
+
+
+def _coloured(d: Diagnostic) -> str:
+    text = d.human()
+    if os.environ.get("NO_COLOR"):
+        return text
+    first, *rest = text.split("\n")
+    head = _HEAD.match(first)
+    if head is None:
+        return text
+    colour = _COLOURS[head[1]]
+    first = click.style(head[1] + (head[2] or ""), fg=colour, bold=True) + click.style(
+        head[3], bold=True
+    )
+    return "\n".join([first, *(_coloured_line(line, colour) for line in rest)])
+
+
+def _coloured_line(line: str, colour: str) -> str:
+    """A caret line in the message's colour; `= note:` and the like in cyan."""
+    _, bar, after = line.partition(" | ")
+    if bar and after.strip() and not line.split("|")[0].strip() and after.lstrip()[0] in "^-":
+        return line[: len(line) - len(after)] + click.style(after, fg=colour, bold=True)
+    return re.sub(r"^( *= )(\w+:)", lambda m: m[1] + click.style(m[2], fg="cyan"), line)
+
+
+def direction_name(direction: int) -> str:
+    """The word for a direction."""
+    return "forwards" if direction > 0 else "backwards"
+
+
+def note(text: str) -> None:
+    """A line to standard error."""
+    click.echo(text, err=True)

@@ -1,0 +1,74 @@
+"""Programs as the command line names them: a file or standard input, and a function in it."""
+
+from __future__ import annotations
+
+import sys
+from difflib import get_close_matches
+from pathlib import Path
+
+from rvm.faults import UsageError
+from rvm.program import Function, Program
+
+SUFFIXES = (".rasm", ".rbc")
+
+
+def load_program(file: str) -> Program:
+    """The program in a file, or on standard input if that is `-`."""
+    from rvm import load
+
+    try:
+        return load(file)
+    except (OSError, UnicodeDecodeError) as error:
+        raise unreadable(file, error) from None
+
+
+def read_bytes(file: str) -> bytes:
+    """A file's bytes, or those of standard input."""
+    try:
+        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise unreadable(file, error) from None
+
+
+def read_text(file: str) -> str:
+    """A source text."""
+    try:
+        return read_bytes(file).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise unreadable(file, error) from None
+
+
+def unreadable(file: str, error: OSError | UnicodeDecodeError) -> UsageError:
+    """The error for a file that can't be read, with a file of nearly that name as a hint."""
+    if isinstance(error, UnicodeDecodeError):
+        return UsageError("U011", f"can't read {file}: it is no UTF-8 text")
+    reason = (error.strerror or str(error)).lower()
+    hint = ""
+    if isinstance(error, FileNotFoundError):
+        path = Path(file)
+        try:
+            names = [p.name for p in path.parent.iterdir() if p.suffix in SUFFIXES]
+        except OSError:
+            names = []
+        near = get_close_matches(path.name, names, 1)
+        hint = f"did you mean `{path.parent / near[0]}`?" if near else ""
+    return UsageError("U011", f"can't read {file}: {reason}", hint=hint)
+
+
+def pick_function(program: Program, name: str | None) -> Function:
+    """The function to run: the one named, else the entry.  UsageError U001 if there is none."""
+    name = name or program.entry
+    if name in program:
+        return program.function(name)
+    names = list(program)
+    near = get_close_matches(name, names, 1)
+    raise UsageError(
+        "U001",
+        f"the program has no function `{name}`",
+        hint=f"did you mean `{near[0]}`?" if near else f"it has: {', '.join(names)}",
+    )
+
+
+def base_of(file: str) -> Path:
+    """The folder that paths in a file's own directives are relative to."""
+    return Path() if file == "-" else Path(file).parent

@@ -1,0 +1,135 @@
+"""Showing values: as aligned lines for people, as JSON, as arrays for an `.npz` file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from rvm.numbers import system
+from rvm.program import Function, Layout, Record, type_text
+from rvm.types import Array, Scalar, Stack, elem_of
+
+EDGE = 4
+"""Elements shown at each end of a long row."""
+LONG = 40
+"""Arrays with more elements than this are abbreviated."""
+
+
+def leaves(function: Function, layout: Layout, name: str) -> Iterator[tuple[str, int]]:
+    """The registers of a parameter with their names, fields as `p.vel`."""
+    if isinstance(layout, Record):
+        for field, inner in layout.fields:
+            yield from leaves(function, inner, f"{name}.{field}")
+    else:
+        yield name, layout
+
+
+def parameters(function: Function) -> list[tuple[str, int]]:
+    """All parameters' registers with their names."""
+    return [leaf for p in function.params for leaf in leaves(function, p.layout, p.name)]
+
+
+def number_text(t: Scalar, raw: Any) -> str:
+    """A number as a literal that is read back to the same bits."""
+    if t.is_log:
+        return f"{float(raw)!r}'log64"
+    if t.is_complex:
+        raw = complex(raw)
+    return system(t).text(raw.item() if isinstance(raw, np.generic) else raw)
+
+
+def lines(
+    function: Function, regs: Sequence[Any], slots: Sequence[tuple[str, int]], width: int = 100
+) -> list[str]:
+    """A line (or more, for a matrix) for each register: name, type, value, in columns."""
+    rows = [(name, _type(function, slot, regs[slot]), slot) for name, slot in slots]
+    if not rows:
+        return ["  (no parameters)"]
+    names = max(len(name) for name, _, _ in rows)
+    types = max(len(t) for _, t, _ in rows)
+    out: list[str] = []
+    for name, t, slot in rows:
+        head = f"  {name:<{names}}  {t:<{types}}  "
+        text = value_text(function, slot, regs[slot], max(width - len(head), 30))
+        first, *rest = text.split("\n")
+        out.append(head + first)
+        out.extend(" " * len(head) + line for line in rest)
+    return out
+
+
+def _type(function: Function, slot: int, raw: Any) -> str:
+    """The type with the lengths that an array has."""
+    t = function.registers[slot].type
+    if isinstance(t, Array) and isinstance(raw, np.ndarray):
+        return f"{t.elem}[{', '.join(map(str, raw.shape))}]"
+    return type_text(function, slot)
+
+
+def value_text(function: Function, slot: int, raw: Any, width: int = 80) -> str:
+    """A register's value; long arrays and stacks are abbreviated."""
+    t = function.registers[slot].type
+    elem = elem_of(t)
+    if raw is None:
+        return "-"
+    if isinstance(t, Array):
+        if not raw.size:
+            return "[]"
+        return np.array2string(
+            raw,
+            threshold=LONG,
+            edgeitems=EDGE if raw.ndim == 1 else 3,
+            separator=", ",
+            max_line_width=width,
+            formatter={"all": lambda v: number_text(elem, v)},
+        )
+    if isinstance(t, Stack):
+        texts = [number_text(elem, v) for v in raw]
+        if len(texts) > LONG:
+            texts = [*texts[:EDGE], "...", *texts[-EDGE:]]
+        return f"[{', '.join(texts)}]"
+    return number_text(elem, raw)
+
+
+# ---------------------------------------------------------------- JSON and arrays
+
+
+def as_json(function: Function, regs: Sequence[Any]) -> dict[str, Any]:
+    """The parameters by name as JSON values; what JSON has no number for is a string literal."""
+    return {p.name: _layout_json(function, p.layout, regs) for p in function.params}
+
+
+def _layout_json(function: Function, layout: Layout, regs: Sequence[Any]) -> Any:
+    if isinstance(layout, Record):
+        return {f: _layout_json(function, inner, regs) for f, inner in layout.fields}
+    t, raw = function.registers[layout].type, regs[layout]
+    elem = elem_of(t)
+    if isinstance(t, Array):
+        return None if raw is None else _nested(elem, raw.tolist())
+    if isinstance(t, Stack):
+        return None if raw is None else [number_json(elem, v) for v in raw]
+    return None if raw is None else number_json(elem, raw)
+
+
+def _nested(t: Scalar, value: Any) -> Any:
+    return [_nested(t, v) for v in value] if isinstance(value, list) else number_json(t, value)
+
+
+def number_json(t: Scalar, raw: Any) -> Any:
+    """A number of JSON where that keeps every bit, else a literal in a string."""
+    if t.is_bool or t.is_integer:
+        return raw
+    if t.is_float and math.isfinite(raw):
+        return float(number_text(t, raw))
+    return number_text(t, raw)
+
+
+def arrays(function: Function, regs: Sequence[Any]) -> dict[str, Any]:
+    """The parameters as arrays of their storage, fields under dotted names, for `numpy.savez`."""
+    return {
+        name: np.asarray(regs[slot], system(elem_of(function.registers[slot].type)).dtype)
+        for name, slot in parameters(function)
+        if regs[slot] is not None
+    }

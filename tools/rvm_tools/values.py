@@ -1,0 +1,279 @@
+"""From what people write to a parameter's value: literals and files given their types.
+
+A conversion that would change a number is refused; the command line owns its arrays, so that
+numbers of another type which are the same (`3` for an f64, an int32 file for an i64) do convert.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rvm.faults import InputError, UsageError
+from rvm.numbers import system
+from rvm.numbers.base import NumberSystem
+from rvm.program import Function, Layout, Record, type_text
+from rvm.types import Array, Scalar, Stack, elem_of
+from rvm_tools.files import Grid, Stored, read_all, read_value
+from rvm_tools.literals import File, Made, Typed, read_literal
+
+
+def assignments(words: Sequence[str], base: Path) -> dict[str, Any]:
+    """The values that arguments `NAME=VALUE`, `NAME.FIELD=VALUE` and `@file` give, untyped."""
+    out: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if word.startswith("@"):
+            for key, value in read_all(File(word[1:]), base).items():
+                _enter(out, key, value)
+            continue
+        if not equals or not all(p.isidentifier() for p in name.split(".")):
+            raise UsageError(
+                "U010",
+                f"`{word}` is no NAME=VALUE",
+                hint="for example x=3, x=[1,2,3], x=@data.npy, or @inputs.npz for all",
+            )
+        _enter(out, name, read_literal(text.strip()))
+    return out
+
+
+def _enter(into: dict[str, Any], name: str, value: Any) -> None:
+    """Set a value; a dotted name is a field of a record."""
+    head, dot, rest = name.partition(".")
+    if dot:
+        inner = into.setdefault(head, {})
+        if isinstance(inner, dict):
+            _enter(inner, rest, value)
+            return
+    elif head not in into:
+        into[head] = value
+        return
+    raise UsageError("U010", f"`{name}` is given twice")
+
+
+def inputs_for(
+    function: Function, given: Mapping[str, Any], base: Path, example: str = ""
+) -> dict[str, Any]:
+    """The arguments of a call: each parameter's value in its type.
+
+    InputError I001 names everything that is missing, I002 what is no parameter, I003 and I004 what
+    has another type or shape.
+    """
+    names = [p.name for p in function.params]
+    for name in given:
+        if name not in names:
+            near = get_close_matches(name, names, 1)
+            raise InputError(
+                "I002",
+                f"`{function.name}` has no parameter `{name}`",
+                hint=f"did you mean `{near[0]}`?" if near else f"it takes {signature(function)}",
+            )
+    missing = [
+        p.name
+        for p in function.params
+        if p.name not in given and not _is_stack(function, p.layout)
+    ]
+    if missing:
+        what = "a value" if len(missing) == 1 else "values"
+        hint = f"it takes {signature(function)}"
+        if example:
+            hint += f"\nthe file's own example: {example}"
+        raise InputError(
+            "I001",
+            f"`{function.name}` needs {what} for {', '.join(f'`{m}`' for m in missing)}",
+            hint=hint,
+        )
+    return {
+        p.name: value_for(function, p.layout, p.name, given[p.name], base)
+        for p in function.params
+        if p.name in given
+    }
+
+
+def _is_stack(function: Function, layout: Layout) -> bool:
+    return isinstance(layout, int) and isinstance(function.registers[layout].type, Stack)
+
+
+def signature(function: Function) -> str:
+    """The parameters with their types, as the source has them."""
+    parts = []
+    for p in function.params:
+        text = type_text(function, p.layout) if isinstance(p.layout, int) else p.layout.name
+        parts.append(f"{p.name}: {text}")
+    return ", ".join(parts) or "nothing"
+
+
+def value_for(function: Function, layout: Layout, name: str, value: Any, base: Path) -> Any:
+    """One parameter's value (or a field's) in its type."""
+    if isinstance(value, File):
+        value = read_value(value, base, name)
+    if isinstance(layout, Record):
+        fields = _fields(layout, name, value)
+        return {
+            field: value_for(function, inner, f"{name}.{field}", fields[field], base)
+            for field, inner in layout.fields
+        }
+    t = function.registers[layout].type
+    wanted = type_text(function, layout)
+    if isinstance(t, Array):
+        array = _array(t, wanted, name, value)
+        if array.ndim != t.rank:
+            raise InputError(
+                "I004",
+                f"`{name}` is a {wanted}: it has {t.rank} dimensions, not {array.ndim}",
+                values={"shape": list(array.shape)},
+            )
+        return array
+    sys = system(elem_of(t))
+    if isinstance(t, Stack):
+        if not isinstance(value, list):
+            value = list(_array(Array(t.elem, 1), wanted, name, value))
+            return [sys.to_python(plain(v)) for v in value]
+        return [sys.to_python(_raw(sys, v, name, wanted)) for v in value]
+    return sys.to_python(_raw(sys, value, name, wanted))
+
+
+def _fields(layout: Record, name: str, value: Any) -> Mapping[str, Any]:
+    """A record's fields; a list of records becomes a record of lists."""
+    names = [f for f, _ in layout.fields]
+    if isinstance(value, list) and value and all(isinstance(v, dict) for v in value):
+        if any(set(v) != set(value[0]) for v in value):
+            raise InputError("I003", f"the records of `{name}` differ in their fields")
+        value = {f: [v[f] for v in value] for f in value[0]}
+    if not isinstance(value, dict) or set(value) != set(names):
+        known = set(value) if isinstance(value, dict) else set()
+        wrong = [f for f in known if f not in names] or [f for f in names if f not in known]
+        raise InputError(
+            "I003",
+            f"`{name}` is a `{layout.name}` with the fields {', '.join(names)}",
+            values={"unknown" if known - set(names) else "missing": ", ".join(sorted(wrong))},
+            hint=f"for example {name}={{{', '.join(f'{f}: …' for f in names)}}}",
+        )
+    return value
+
+
+def plain(value: Any) -> Any:
+    """A NumPy number as the Python number it is."""
+    return value.item() if isinstance(value, (np.generic, np.ndarray)) else value
+
+
+def _wrong(name: str, wanted: str, message: object, value: Any = None) -> InputError:
+    values = {} if value is None else {"given": value}
+    return InputError("I003", f"`{name}` is a {wanted}: {message}", values=values)
+
+
+def _raw(sys: NumberSystem, value: Any, name: str, wanted: str) -> Any:
+    """A scalar as its register holds it."""
+    if isinstance(value, (Grid, Stored)):
+        if value.array.size != 1:
+            raise _wrong(name, wanted, f"the file holds {value.array.size} numbers")
+        return plain(_converted(sys, value, name, wanted).reshape(()))
+    if isinstance(value, (list, dict, Made)):
+        kind = "a record" if isinstance(value, dict) else "an array"
+        raise _wrong(name, wanted, f"{kind} is given for a number")
+    try:
+        if isinstance(value, Typed):
+            return _typed(sys, value)
+        return sys.literal(value)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise _wrong(name, wanted, error) from None
+
+
+def _typed(sys: NumberSystem, given: Typed) -> Any:
+    """The raw value of a typed literal."""
+    t, value = sys.type, given.value
+    named = Scalar("fixed", 43) if given.type == "fixed" else None
+    if given.type != str(t) and not (named == t):
+        raise ValueError(f"a {given.type} is given")
+    if t.is_fixed:
+        if not isinstance(value, int):
+            raise ValueError("a literal of this type is its raw integer")
+        return plain(np.int64(value))
+    return float(value) if t.is_log else sys.literal(value)
+
+
+def _array(t: Array, wanted: str, name: str, value: Any) -> NDArray[Any]:
+    sys = system(t.elem)
+    if isinstance(value, Made):
+        value = Grid(_make(value))
+    if isinstance(value, (Grid, Stored)):
+        array = _converted(sys, value, name, wanted)
+        if isinstance(value, Grid) and array.ndim == 1 and t.rank == 2:
+            # A table of one row or one column: which it was is not known.
+            array = array.reshape(-1, 1) if array.size else array.reshape(0, 0)
+        return array
+    if not isinstance(value, list):
+        raise _wrong(name, wanted, "it takes a list, for example [1, 2, 3]", value)
+    shape = _shape(value, name, wanted)
+    flat = list(_leaves(value))
+    raws = [_raw(sys, v, name, wanted) for v in flat]
+    if not raws and len(shape) < t.rank:
+        shape = (0,) * t.rank
+    return np.array(raws, sys.dtype).reshape(shape)
+
+
+def _make(made: Made) -> NDArray[Any]:
+    if made.kind == "range":
+        return np.arange(made.sizes[0], dtype=np.int64)
+    try:
+        return np.full(made.sizes, 0 if made.kind == "zeros" else 1, np.int64)
+    except (MemoryError, ValueError) as error:
+        raise InputError("I004", f"an array of these lengths can't be made: {error}") from None
+
+
+def _shape(value: Any, name: str, wanted: str) -> tuple[int, ...]:
+    """The lengths of nested lists; I004 where they differ."""
+    if not isinstance(value, list):
+        return ()
+    inner = {_shape(v, name, wanted) for v in value}
+    if len(inner) > 1:
+        raise InputError("I004", f"`{name}` is a {wanted}: the rows of the list differ in length")
+    return (len(value), *(next(iter(inner)) if inner else ()))
+
+
+def _leaves(value: Any) -> Any:
+    if isinstance(value, list):
+        for v in value:
+            yield from _leaves(v)
+    else:
+        yield value
+
+
+def _converted(
+    sys: NumberSystem, value: Grid | Stored, name: str, wanted: str
+) -> NDArray[Any]:
+    """An array in the storage of a type, if no number changes by that."""
+    array = value.array
+    if array.dtype.kind not in "biufc":
+        raise _wrong(name, wanted, f"the file holds {array.dtype}, no numbers")
+    t = sys.type
+    if isinstance(value, Grid) and (t.is_fixed or t.is_log):
+        exact = [Decimal(v) if isinstance(v, float) else v for v in array.ravel().tolist()]
+        raws = [_raw(sys, v, name, wanted) for v in exact]
+        return np.array(raws, sys.dtype).reshape(array.shape)
+    if array.dtype == sys.dtype:
+        return np.ascontiguousarray(array).reshape(array.shape)
+    if array.dtype.kind == "c" and sys.dtype.kind != "c":
+        raise _wrong(name, wanted, "the file holds complex numbers")
+    with np.errstate(all="ignore"):
+        made = array.astype(sys.dtype)
+    # An f32 is what is nearest to a number in a text; a file of numbers must hold f32s already.
+    loose = isinstance(value, Grid) and sys.dtype.kind == "f"
+    if not loose and not _equal(array, made):
+        raise _wrong(name, wanted, f"its dtype is {array.dtype}, and not every number fits")
+    return made
+
+
+def _equal(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    """Whether `b`, converted from `a`, holds the very same numbers (NaN is NaN)."""
+    if a.dtype.kind == "c":
+        return b.dtype.kind == "c" and bool(np.all((a == b) | ((a != a) & (b != b))))
+    with np.errstate(all="ignore"):
+        back = b.real.astype(a.dtype)
+    return bool(np.all(((back == a) & ((a < 0) == (b.real < 0))) | ((a != a) & (b != b))))
