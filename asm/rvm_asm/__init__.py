@@ -8,5 +8,6 @@ one as strict code that assembles to the same program; `directives` reads the
 from __future__ import annotations
 
 from rvm_asm.assembler import assemble, load
+from rvm_asm.disassemble import disassemble
 
-__all__ = ["assemble", "load"]
+__all__ = ["assemble", "disassemble", "load"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from rvm.program import Function, Program
+from rvm.program import Function, Program, Span
+from rvm.verify import verify
 from rvm_asm.blocks import Blocks
 from rvm_asm.check import report_findings
 from rvm_asm.messages import did_you_mean
@@ -34,16 +35,29 @@ def build(declarations: Declarations) -> Program:
             made = replace(
                 made, code=(), spans=(), registers=made.registers[: emitter.n_args]
             )
+        if declarations.positions is not None:
+            made = replace(made, spans=_spans(made, declarations.positions[0]))
         functions.append(made)
     for constant in declarations.constants.definitions:
         declarations.constants.literal(constant)
     entry = _entry(declarations)
-    program = Program(tuple(functions), plain(entry), declarations.sources.sources())
+    sources = declarations.sources.sources()
+    if declarations.positions is not None:
+        sources = declarations.positions[1]
+    program = Program(tuple(functions), plain(entry), sources)
     if functions and len(functions) == len(declarations.functions):
         by_name = {plain(n): e for n, e in emitters.items()}
         report_findings(program, by_name, report)
     report.raise_if_failed()
+    program.cache[verify] = True  # it has just been verified
     return program
+
+
+def _spans(function: Function, marks: dict[int, Span]) -> tuple[Span, ...]:
+    """Where the instructions stand by the position comments; none if none has one."""
+    if not any(s.line in marks for s in function.spans):
+        return ()
+    return tuple(marks.get(s.line, Span()) for s in function.spans)
 
 
 def _entry(declarations: Declarations) -> str:

@@ -9,10 +9,15 @@ import cmath
 import math
 import operator
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 from rvm_asm.messages import Reporter, did_you_mean
 from rvm_asm.nodes import Constant, Lit, Node, Ref
+
+def _number(value: Any) -> Any:
+    return float(value) if isinstance(value, Decimal) else value
+
 
 BUILT_IN = {"pi": math.pi, "tau": math.tau}
 MAX_BITS = 4096
@@ -144,13 +149,13 @@ class Constants:
         if typed is not None:
             self._refuse(node, "a typed literal is not computed with in constants")
         try:
-            value = function(*(a.value for a in args))
+            value = function(*(_number(a.value) for a in args))
         except (ArithmeticError, ValueError, TypeError) as error:
             self._refuse(node, f"this has no value: {error}")
             raise
         if isinstance(value, int) and value.bit_length() > MAX_BITS:
             self._refuse(node, "the number is too large")
-        return Lit(value, node.start, node.end)
+        return Lit(value if value == value else math.nan, node.start, node.end)
 
     def _refuse(self, node: Node, message: str, hint: str = "") -> None:
         self.report.error("A054", message, node.start, node.end, hint=hint)

@@ -104,6 +104,7 @@ class Emitter(Values):
         if shape in self._sound and None not in shape:
             done = templates
         else:
+            self._no_stacks(templates, args, name)
             try:
                 done = check_operands(name, templates, self.registers.list)
             except TypeFault as fault:
@@ -114,6 +115,18 @@ class Emitter(Values):
                 if o.mode == "mut" and isinstance(arg, Place) and arg.reg in self.loops:
                     self._loop_variable(arg, args, done)
         self.put(Instr(name, done), stat, templates)
+
+    def _no_stacks(self, templates: tuple[Expr, ...], args: list[Node], name: str) -> None:
+        """Refuse a stack where a value or a place of one is wanted."""
+        for k, (template, arg) in enumerate(zip(templates, args, strict=True)):
+            stack = isinstance(template, Place) and template.type is None
+            if stack and not (name in ("push", "pop") and k == 1):
+                self.reject(
+                    "A040",
+                    "a stack has no value of its own",
+                    arg,
+                    "`push x, s` moves x to it, `pop x, s` takes the top",
+                )
 
     def _loop_variable(self, arg: Place, args: list[Node], done: tuple[Expr, ...]) -> NoReturn:
         node = next(a for a, d in zip(args, done, strict=True) if d is arg)
@@ -257,8 +270,9 @@ class Emitter(Values):
             self.complain(
                 "A006", f"`{d.name}` is a parameter already", d, "call the ancilla otherwise"
             )
-        # A `local` is always a register of its own.
-        owner = None if stat.name == "local" else self.scope.owner
+        # A `local`, and a numbered name, is always a register of its own.
+        own = stat.name == "local" or "#" in d.name
+        owner = None if own else self.scope.owner
         try:
             binding = self.registers.declare(d.name, d.type, self._length, owner)
         except TypeProblem:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+from decimal import Decimal
 from typing import Any, NoReturn
 
 from rvm_asm.lexer import END, NAME, NEWLINE, NUMBER, STRING, Tokens
@@ -192,7 +193,7 @@ class ExpressionParser:
             return self._named()
         self.i = i + 1
         if kind == NUMBER:
-            return self._typed_literal(_number(text), start)
+            return self._typed_literal(number(text), start)
         if kind == "(":
             return self._parenthesis(start)
         if kind in PREFIX or kind == "+":
@@ -206,6 +207,7 @@ class ExpressionParser:
         return self.fail("an expression")
 
     def _signed(self, sign: str, start: int) -> Node:
+        first = self.i
         arg = self.expression(UNARY)
         if sign == "+":
             return arg
@@ -213,7 +215,7 @@ class ExpressionParser:
             sign == "-"
             and isinstance(arg, Lit)
             and not isinstance(arg.value, bool)
-            and self.texts[self.i - 1] != ")"
+            and self.texts[first] != "("
         ):
             return Lit(_negated(arg.value), start, arg.end, arg.type)
         return Operator(PREFIX[sign], [arg], start, arg.end)
@@ -377,7 +379,12 @@ class ExpressionParser:
         return str(value)
 
 
-def _number(text: str) -> Any:
+EXACT_DIGITS = 17
+"""Decimal literals with more digits are kept as decimals: a `fixed` may hold them all."""
+
+
+def number(text: str) -> Any:
+    """The value of a numeric literal."""
     plain = text.replace("_", "")
     if plain[-1] == "j":
         return complex(0.0, float(plain[:-1]))
@@ -386,20 +393,24 @@ def _number(text: str) -> Any:
         return int(plain) if len(plain) <= 400 else float("inf")
     if plain[1:2] in ("x", "X", "b", "B", "o", "O"):
         return int(plain[:400], 0) if len(plain) > 2 else 0
+    if len(plain) > EXACT_DIGITS and "." in plain:
+        return Decimal(plain)
     return float(plain)
 
 
 def _negated(value: Any) -> Any:
     if isinstance(value, complex):
         return complex(-value.real, -value.imag) if value.real else complex(0.0, -value.imag)
-    return -value
+    if isinstance(value, Decimal):
+        return value.copy_negate()
+    return -value if value == value else value  # there is one NaN
 
 
 def _is_real(node: Node) -> bool:
     return (
         isinstance(node, Lit)
         and node.type is None
-        and isinstance(node.value, int | float)
+        and isinstance(node.value, int | float | Decimal)
         and not isinstance(node.value, bool)
     )
 

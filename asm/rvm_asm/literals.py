@@ -8,7 +8,6 @@ A plain literal takes the type that its use needs, and a value of that type.
 from __future__ import annotations
 
 import math
-from decimal import Decimal
 from typing import Any
 
 from rvm.expr import Const
@@ -37,7 +36,7 @@ def plain_literal(value: Any) -> str | None:
         return "true" if value else "false"
     if isinstance(value, complex):
         return _complex_literal(value)
-    return str(value) if isinstance(value, Decimal) else repr(value)
+    return repr(value)
 
 
 def _complex_literal(value: complex) -> str | None:
@@ -58,19 +57,3 @@ def typed_literal(const: Const) -> str:
     if isinstance(value, bool):
         return f"{'true' if value else 'false'}'{t}"
     return f"{value!r}'{t}"
-
-
-def template_value(const: Const) -> Any:
-    """What a plain literal would have to hold to become this constant where its type is wanted.
-
-    Whether it does is for the caller to try: not every constant has such a literal.
-    """
-    t = const.type
-    assert t is not None
-    if t.is_fixed:
-        exact = Decimal(const.value).scaleb(0) / (Decimal(2) ** t.frac)
-        number = const.value / (1 << t.frac)
-        return number if Decimal(number) == exact else exact
-    if t.is_log:
-        return 1 if const.value == 0 else None
-    return const.value

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from rvm.expr import Apply, Const, Expr, Place
 from rvm.isa import OPCODES, TypeFault, typed
-from rvm.program import Dim, Param
+from rvm.program import Dim, Param, Source, Span
 from rvm.types import I64
 from rvm_asm.constants import Constants
 from rvm_asm.messages import Reporter
@@ -27,6 +27,7 @@ from rvm_asm.nodes import (
     Word,
 )
 from rvm_asm.parser import parse_file
+from rvm_asm.positions import read_positions
 from rvm_asm.registers import Registers, TypeProblem, layout
 from rvm_asm.scope import Binding, Group, Length, Slot, plain
 from rvm_asm.source import SourceMap
@@ -50,6 +51,8 @@ class Declarations:
         self.excused: dict[str, set[str]] = {}
         """For each function's name the names on unreadable lines of its file."""
         self.entry: Word | None = None
+        self.positions: tuple[dict[int, Span], tuple[Source, ...]] | None = None
+        """What the position comments of the first file say, if it holds any."""
         self.signatures: dict[str, Signature] = {}
         self._words: dict[str, Word] = {}
         self._included: set[Path] = set()
@@ -60,6 +63,8 @@ class Declarations:
             self._included.add(path.resolve())
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         file = self.sources.add(name, text)
+        if file.index == 0:
+            self.positions = read_positions(text)
         declarations, excused = parse_file(file, self.report)
         for d in declarations:
             if isinstance(d, Include):

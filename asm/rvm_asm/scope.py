@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from rvm.expr import Apply, Const, Place
@@ -94,17 +95,21 @@ class Scope:
         self.routines: dict[str, Block] = {}
 
 
+_PART = re.compile(r"`([^`]*)`(?:#\d+)?|([^.`#]+)(?:#\d+)?")
+_ESCAPE = re.compile(r"\\U([0-9a-fA-F]{8})")
+
+
 def plain(name: str) -> str:
     """A register's name from how the text writes it: without quotes and number.
 
     `t#1` is another register called `t`; backquotes hold names that are no words.
     """
-    return ".".join(_plain(part) for part in name.split(".")) if name[0] != "`" else _plain(name)
+    if name.isidentifier():
+        return name
+    return ".".join([_plain(m) for m in _PART.finditer(name)])
 
 
-def _plain(name: str) -> str:
-    if name[0] == "`":
-        return name[1 : name.rindex("`")]
-    return name.partition("#")[0]
-
-
+def _plain(part: re.Match[str]) -> str:
+    if part[1] is None:
+        return part[2]
+    return _ESCAPE.sub(lambda m: chr(min(int(m[1], 16), 0x10FFFF)), part[1])

@@ -182,7 +182,7 @@ class StatementParser(ExpressionParser):
         special = self._special.get(name)
         if special is not None:
             return special(start)
-        if name in RESERVED:
+        if name in RESERVED and name != "not":
             self.i = i
             self.fail("an instruction")
         stop = start + len(name)

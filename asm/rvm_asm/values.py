@@ -12,14 +12,14 @@ from typing import NoReturn
 from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span, Step, Transposed
 from rvm.isa import FUNCTIONS, OPCODES, TypeFault, place
 from rvm.isa.typing import MAX_NODES
-from rvm.types import Scalar, elem_of
+from rvm.types import Scalar
 from rvm_asm.expressions import MAX_DEPTH
 from rvm_asm.literals import raw_constant
 from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Field, Lit, Node, Operator, Range, Ref, Sub
 from rvm_asm.program import Declarations
 from rvm_asm.registers import Registers, TypeProblem
-from rvm_asm.scope import Alias, Binding, Group, Length, Scope, Slot
+from rvm_asm.scope import Alias, Binding, Group, Length, Scope, Slot, plain
 
 
 class Rejected(Exception):
@@ -111,7 +111,9 @@ class Values:
                 return self._inline(node)
             fn = name
             if fn not in FUNCTIONS:
-                self._unknown_function(node)
+                fn = plain(name)
+                if fn not in FUNCTIONS:
+                    self._unknown_function(node)
         self._depth += 1
         if self._depth > MAX_DEPTH:
             self.reject(
@@ -291,18 +293,22 @@ class Values:
         return out
 
     def _lookup(self, node: Ref) -> tuple[Binding | Lit, tuple[Field | Sub, ...]]:
-        name = node.name
-        binding = self.scope.names.get(name)
+        names = self.scope.names
+        steps = node.steps
+        if steps and type(steps[0]) is Field:
+            # A register's own name may have dots: that of a record's leaf, or of a loop's bound.
+            name, found = node.name, None
+            for k, step in enumerate(steps, 1):
+                if not isinstance(step, Field):
+                    break
+                name = f"{name}.{step.name}"
+                if name in names:
+                    found = names[name], steps[k:]
+            if found is not None:
+                return found
+        binding = names.get(node.name)
         if binding is not None:
-            return binding, node.steps
-        for k, step in enumerate(node.steps, 1):
-            # A register's own name may have dots: that of a record's leaf.
-            if not isinstance(step, Field):
-                break
-            name = f"{name}.{step.name}"
-            binding = self.scope.names.get(name)
-            if binding is not None:
-                return binding, node.steps[k:]
+            return binding, steps
         if node.name in self.program.constants:
             literal = self.program.constants.literal(node.name)
             if literal is None:
@@ -335,11 +341,7 @@ class Values:
 
     def fault(self, fault: TypeFault, node: Node) -> NoReturn:
         """Report a fault of typing at the syntax of its node, or else at `node`."""
-        at = self.origin(fault.node) or node
+        at = self.origin(fault.node) if fault.node is not None else None
+        at = node if at is None else at
         self.report.error(fault.code, fault.message, at.start, at.end, hint=fault.hint)
         raise Rejected
-
-
-def element(t: object) -> Scalar | None:
-    """The element type of a value, None where there is none."""
-    return elem_of(t) if t is not None else None  # type: ignore[arg-type]

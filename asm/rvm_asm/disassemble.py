@@ -1,0 +1,258 @@
+"""The disassembler: a program as strict code that assembles to the same program.
+
+One instruction a line, jumps with labels, registers with types.  Nested
+expressions, which one instruction may hold, are printed as such.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from rvm.expr import Apply, Const, Expr, Place, places, walk
+from rvm.isa import TypeFault, check_operands, typed, zero_literal
+from rvm.isa.typing import literal
+from rvm.program import Function, Instr, Layout, Program
+from rvm.stmt import BACKWARD, FORWARD
+from rvm.types import BOOL, I64, Scalar, Stack, elem_of
+from rvm_asm.positions import mark, source_lines
+from rvm_asm.printing import Names, Printer, dotted, only_places, quoted, template
+
+DIRECTIONS = {FORWARD: "forward", BACKWARD: "backward", FORWARD | BACKWARD: "both"}
+EFFECTS = ("print", "assert", "callback")
+MARK_COLUMN = 56
+
+
+def disassemble(program: Program, *, positions: bool = True) -> str:
+    """A program as strict code.
+
+    With `positions`, `;@` comments keep the source texts and where each instruction stands in
+    them; without them the text assembles to the same functions, positioned in itself.
+    """
+    lines: list[str] = []
+    names = [f.name for f in program.functions]
+    default = "main" if "main" in names else names[0] if names else ""
+    if program.entry != default and program.entry in names:
+        lines += [f"entry {quoted(program.entry)}", ""]
+    signatures = {f.name: f for f in program.functions}
+    for function in program.functions:
+        lines += _Body(function, signatures, positions).lines()
+        lines.append("")
+    if positions:
+        lines += source_lines(program.sources)
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+class _Body:
+    """The lines of one function."""
+
+    def __init__(
+        self, function: Function, functions: dict[str, Function], positions: bool
+    ) -> None:
+        self.function = function
+        self.functions = functions
+        self.positions = positions
+        self.names = Names(function)
+        self.printer = Printer(function, self.names)
+        self.labels = self._labels()
+        self.declared = set(range(function.n_args))
+        self.out: list[str] = []
+
+    def _labels(self) -> dict[int, str]:
+        jumps = [k for k, i in enumerate(self.function.code) if i.op in ("br", "cf")]
+        return {k: f"L{n}" for n, k in enumerate(jumps, 1)}
+
+    def lines(self) -> list[str]:
+        f = self.function
+        params = ", ".join(
+            f"{quoted(p.name)}: {self._layout_type(p.layout)}" for p in f.params
+        )
+        self.out.append(f"func {quoted(f.name)}({params})")
+        if not self._declared_by_allocs():
+            for reg in range(f.n_args, len(f.registers)):
+                self.out.append(
+                    f"        local {self.names.registers[reg]}: {self._type(reg)}"
+                )
+                self.declared.add(reg)
+        open_block = 0
+        for pc, instr in enumerate(f.code):
+            if instr.op in EFFECTS and instr.aux != open_block:
+                self._close(open_block)
+                self.out.append(f"        extern {DIRECTIONS[instr.aux]}")
+                open_block = instr.aux
+            elif instr.op not in EFFECTS and open_block:
+                self._close(open_block)
+                open_block = 0
+            label = f"{self.labels[pc]}:" if pc in self.labels else ""
+            indent = "            " if open_block else f"{label:<8}"
+            self._line(f"{indent}{self._instr(instr)}", pc)
+        self._close(open_block)
+        return self.out
+
+    def _close(self, block: int) -> None:
+        if block:
+            self.out.append("        end")
+
+    def _line(self, text: str, pc: int) -> None:
+        if self.positions and self.function.spans:
+            text = f"{text:<{MARK_COLUMN}} {mark(self.function.span(pc))}"
+        self.out.append(text)
+
+    def _layout_type(self, layout: Layout) -> str:
+        if isinstance(layout, int):
+            return self._type(layout)
+        fields = ", ".join(f"{quoted(n)}: {self._layout_type(inner)}" for n, inner in layout.fields)
+        return f"{quoted(layout.name)}{{{fields}}}"
+
+    def _type(self, reg: int) -> str:
+        dims = self.function.registers[reg].dims
+        self.printer.bare = all(d is None or self._reads_back(d, I64) for d in dims)
+        text = self.printer.register_type(reg)
+        self.printer.bare = True
+        return text
+
+    def _declared_by_allocs(self) -> bool:
+        """Whether every local is met first in an `alloc` of it, in the registers' order."""
+        seen = set(range(self.function.n_args))
+        registers = self.function.registers
+        for instr in self.function.code:
+            new: set[int] = set()
+            target = instr.args[0] if instr.op == "alloc" else None
+            reg = target.reg if isinstance(target, Place) else -1
+            rest = list(instr.args[1:] if reg >= 0 else instr.args)
+            if reg >= 0 and reg not in seen:
+                rest += [d for d in registers[reg].dims if d is not None]
+                new.add(reg)
+            if any(p.reg not in seen for arg in rest for p in places(arg)):
+                return False
+            if new and reg != len(seen):
+                return False
+            seen |= new
+        return len(seen) == len(registers)
+
+    # Instructions.
+
+    def _instr(self, instr: Instr) -> str:
+        op = instr.op
+        if op in ("alloc", "free"):
+            return self._memory(instr)
+        args = self._operands(instr)
+        if op in ("br", "cf"):
+            return f"{op:<5} {args[0]}, {self.labels[instr.aux]}"
+        if op in ("call", "uncall"):
+            return f"{op} {quoted(instr.symbol)}({', '.join(args)})"
+        if op in EFFECTS:
+            return self._effect(instr, args)
+        return f"{op:<5} {', '.join(args)}" if args else op
+
+    def _memory(self, instr: Instr) -> str:
+        place = instr.args[0]
+        assert isinstance(place, Place)
+        reg = place.reg
+        text = f"{instr.op:<5} {self.names.registers[reg]}"
+        if reg not in self.declared:
+            text += f": {self._type(reg)}"
+            self.declared.add(reg)
+        t = self.function.registers[reg].type
+        if isinstance(t, Stack):
+            return text
+        elem = elem_of(t)
+        value = instr.args[1]
+        if value == literal(zero_literal(elem), elem):
+            return text
+        return f"{text} = {self._operand(value, elem)}"
+
+    def _effect(self, instr: Instr, args: Sequence[str]) -> str:
+        text = json.dumps(instr.symbol, ensure_ascii=False)
+        if instr.op == "callback":
+            parts = [dotted(instr.symbol), *args]
+        elif instr.op == "print":
+            parts = [*([text] if instr.symbol else []), *args]
+        else:
+            parts = [*args, *([text] if instr.symbol else [])]
+        return f"{instr.op} {', '.join(parts)}".rstrip()
+
+    # Operands.
+
+    def _operands(self, instr: Instr) -> list[str]:
+        args = instr.args
+        if all(only_places(a) for a in args):
+            return [self.printer.place(a) for a in args if isinstance(a, Place)]
+        if instr.op in ("call", "uncall"):
+            callee = self.functions.get(instr.symbol)
+            wants = [elem_of(r.type) for r in callee.registers[: callee.n_args]] if callee else []
+            return [
+                self._operand(a, wants[k] if k < len(wants) else None)
+                for k, a in enumerate(args)
+            ]
+        if instr.op in EFFECTS:
+            want = BOOL if instr.op == "assert" else None
+            return [self._operand(a, want) for a in args]
+        bare = self._bare_operands(instr)
+        return [self._text(a, b) for a, b in zip(args, bare, strict=True)]
+
+    def _bare_operands(self, instr: Instr) -> list[bool]:
+        """For each operand whether it is read back the same without types on its constants."""
+        args = instr.args
+        templates = [template(a) for a in args]
+        found = [t if t is not None else a for t, a in zip(templates, args, strict=True)]
+        try:
+            done = check_operands(instr.op, found, self.function.registers)
+        except TypeFault:
+            done = ()
+        if len(done) != len(args):
+            return [False] * len(args)
+        return [
+            t is not None and d == a and self._indices_read_back(a)
+            for t, d, a in zip(templates, done, args, strict=True)
+        ]
+
+    def _operand(self, node: Expr, want: Scalar | None) -> str:
+        return self._text(node, self._reads_back(node, want))
+
+    def _text(self, node: Expr, bare: bool) -> str:
+        self.printer.bare = bare
+        text = self.printer.expr(node)
+        self.printer.bare = True
+        return text
+
+    def _reads_back(self, node: Expr, want: Scalar | None) -> bool:
+        if only_places(node):
+            return True
+        bare = template(node)
+        if bare is None:
+            return False
+        try:
+            return typed(bare, want) == node and self._indices_read_back(node)
+        except TypeFault:
+            return False
+
+    def _indices_read_back(self, node: Expr) -> bool:
+        """Whether the indices inside an operand are what they become without types."""
+        for sub in walk(node):
+            if isinstance(sub, Place) and sub.path:
+                for step in sub.path:
+                    for item in getattr(step, "items", ()):
+                        for end in _ends(item):
+                            if not self._reads_back(end, I64):
+                                return False
+        return True
+
+
+def _ends(item: object) -> Sequence[Expr]:
+    if isinstance(item, (Const, Place, Apply)):
+        return (item,)
+    ends = (getattr(item, "lo", None), getattr(item, "hi", None))
+    return tuple(e for e in ends if e is not None)
+
+
+def is_strict(program: Program) -> bool:
+    """Whether no instruction holds a function of a function's value."""
+    return not any(
+        isinstance(arg, Apply) and any(isinstance(a, Apply) for a in arg.args)
+        for f in program.functions
+        for instr in f.code
+        for arg in instr.args
+    )
+
+

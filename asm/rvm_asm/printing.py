@@ -1,0 +1,212 @@
+"""Printing names, types and expressions so that they are read back exactly."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span
+from rvm.isa import FUNCTIONS
+from rvm.numbers import system
+from rvm.program import Function, slots_of
+from rvm.types import Array, Scalar, Stack
+from rvm_asm.expressions import BINARY, COMPARE, NOT, POWER, RESERVED, UNARY, number
+from rvm_asm.literals import plain_literal, typed_literal
+from rvm_asm.values import operator_name
+
+ATOM = 20
+_WORD = re.compile(r"[^\W\d]\w*\Z")
+_PARTS = frozenset({"re", "im", "T"})
+PREFIXES = {"neg": "-", "~": "~"}
+
+
+def is_word(name: str) -> bool:
+    """Whether a name can stand without quotes."""
+    return bool(_WORD.match(name)) and name not in RESERVED
+
+
+def quoted(name: str) -> str:
+    """A name as the text writes it: in backquotes if it is no word."""
+    return name if is_word(name) else _quote(name)
+
+
+def dotted(name: str) -> str:
+    """The name of a register: words with dots stay as they are."""
+    parts = name.split(".")
+    if all(is_word(p) for p in parts) and not _PARTS.intersection(parts[1:]):
+        return name
+    return _quote(name)
+
+
+def _quote(name: str) -> str:
+    return "`" + "".join(_escape(c) for c in name) + "`"
+
+
+def _escape(c: str) -> str:
+    if c in "`\\" or not c.isprintable():
+        return f"\\U{ord(c):08x}"
+    return c
+
+
+class Names:
+    """Distinct names for the registers of a function, in the order of the registers."""
+
+    def __init__(self, function: Function) -> None:
+        self.dims: dict[tuple[int, int], str] = {}
+        self._used: set[str] = {quoted(p.name) for p in function.params}
+        self.registers: list[str] = []
+        params = {s for p in function.params for s in slots_of(p.layout)}
+        for k, register in enumerate(function.registers):
+            # The names of parameters are settled by the parameter list.
+            name = dotted(register.name)
+            self.registers.append(name if k in params else "")
+            self._used.add(name)
+        for d in function.dims:
+            self.dims.setdefault((d.reg, d.axis), self._fresh(quoted(d.name)))
+        self._used = self._used - {
+            dotted(r.name) for k, r in enumerate(function.registers) if k not in params
+        } | {r for r in self.registers if r} | set(self.dims.values())
+        for k, register in enumerate(function.registers):
+            if k not in params:
+                self.registers[k] = self._fresh(dotted(register.name))
+
+    def _fresh(self, name: str) -> str:
+        out, k = name, 0
+        while out in self._used:
+            k += 1
+            out = f"{name}#{k}"
+        self._used.add(out)
+        return out
+
+
+class Printer:
+    """Prints the expressions of one function."""
+
+    def __init__(self, function: Function, names: Names) -> None:
+        self.function = function
+        self.names = names
+        self.bare = True
+        """Whether constants are printed without their types."""
+
+    def expr(self, node: Expr, power: int = 0) -> str:
+        """An expression, in parentheses if it binds no tighter than `power` demands."""
+        text, binding = self._expr(node)
+        return text if binding >= power else f"({text})"
+
+    def _expr(self, node: Expr) -> tuple[str, int]:
+        if isinstance(node, Place):
+            return self.place(node), ATOM
+        if isinstance(node, Const):
+            text = self.const(node)
+            return text, UNARY if text[0] == "-" else ATOM
+        assert isinstance(node, Apply)
+        row = FUNCTIONS.get(node.fn)
+        args = node.args
+        if node.fn == "dim" and len(args) == 2:
+            name = self._length(args)
+            if name:
+                return name, ATOM
+        symbol = row.symbol if row is not None else ""
+        if symbol and len(args) == 2 and operator_name(symbol, 2) == node.fn:
+            return self._binary(symbol, args)
+        if node.fn == "not" and len(args) == 1:
+            return f"not {self.expr(args[0], NOT)}", NOT
+        if node.fn in PREFIXES and len(args) == 1:
+            inner, binding = self._expr(args[0])
+            if not isinstance(args[0], Const) or node.fn == "~":
+                inner = inner if binding >= UNARY else f"({inner})"
+                return f"{PREFIXES[node.fn]}{inner}", UNARY
+        inside = ", ".join([self.expr(a) for a in args])
+        return f"{quoted(node.fn)}({inside})", ATOM
+
+    def _binary(self, sign: str, args: tuple[Expr, ...]) -> tuple[str, int]:
+        binding = BINARY[sign]
+        left, right = binding, binding + 1
+        if binding == POWER:
+            left, right = POWER + 1, UNARY
+        elif binding == COMPARE:
+            left = right
+        return f"{self.expr(args[0], left)} {sign} {self.expr(args[1], right)}", binding
+
+    def _length(self, args: Sequence[Expr]) -> str:
+        array, axis = args
+        if isinstance(array, Place) and not array.path and isinstance(axis, Const):
+            return self.names.dims.get((array.reg, axis.value), "")
+        return ""
+
+    def const(self, node: Const) -> str:
+        """A constant as a literal."""
+        if self.bare:
+            text = literal_text(node)
+            if text is not None:
+                return text
+        return typed_literal(node)
+
+    def place(self, node: Place) -> str:
+        """A place."""
+        out = self.names.registers[node.reg]
+        for step in node.path:
+            if isinstance(step, Index):
+                out += f"[{', '.join([self._item(i) for i in step.items])}]"
+            else:
+                out += f".{step.name}" if isinstance(step, Part) else ".T"
+        return out
+
+    def _item(self, item: Expr | Span) -> str:
+        if not isinstance(item, Span):
+            return self.expr(item)
+        lo = "" if item.lo is None else self.expr(item.lo)
+        return f"{lo}:{'' if item.hi is None else self.expr(item.hi)}"
+
+    def register_type(self, reg: int) -> str:
+        """The declared type of a register, with its lengths."""
+        register = self.function.registers[reg]
+        match register.type:
+            case Scalar() as t:
+                return str(t)
+            case Stack(elem):
+                return f"stack[{elem}]"
+            case Array(elem):
+                dims = [
+                    self.names.dims.get((reg, k), ":") if d is None else self.expr(d)
+                    for k, d in enumerate(register.dims)
+                ]
+                return f"{elem}[{', '.join(dims)}]"
+
+
+def literal_text(node: Const) -> str | None:
+    """A constant as a literal without a type, None where there is none for it."""
+    t = node.type
+    assert t is not None
+    if t.is_fixed:
+        return system(t).text(node.value)
+    if t.is_log:
+        return "1" if node.value == 0.0 else None
+    return plain_literal(node.value)
+
+
+def template(node: Expr, cache: Mapping[int, Expr] | None = None) -> Expr | None:
+    """A typed expression as its text without types would be read; None if it has no such text."""
+    if isinstance(node, Const):
+        text = literal_text(node)
+        if text is None:
+            return None
+        return Const(node.value if isinstance(node.value, (bool, complex)) else _value(text))
+    if isinstance(node, Apply) and not (node.fn == "dim" and isinstance(node.args[0], Place)):
+        args = [template(a) for a in node.args]
+        if any(a is None for a in args):
+            return None
+        return Apply(node.fn, tuple(a for a in args if a is not None))
+    return node
+
+
+def _value(text: str) -> object:
+    negative = text.startswith("-")
+    word = text.lstrip("-")
+    value = float(word) if word in ("inf", "nan") else number(word)
+    return -value if negative else value
+
+
+def only_places(node: Expr) -> bool:
+    """Whether an operand is a place whose indices need no types to be read back."""
+    return isinstance(node, Place) and not node.path
