@@ -29,6 +29,8 @@ class Code:
             invert_function(function) if undo else function
         ).code
         self._ready: list[Ready | None] = [None] * len(self.instrs)
+        self.compiled: dict[object, object] = {}
+        """What engines made of it."""
 
     @property
     def name(self) -> str:

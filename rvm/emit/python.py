@@ -261,8 +261,7 @@ class Printer:
             if elem_of(self.function.registers[place.reg].type).is_complex:
                 base = f"{name}[{keys}]"
                 return f"{base}.{_part(place)}" if _parted(place) else base
-            self.elements.add(place.reg)
-            return f"{name}_m[{keys}]"
+            return self._element_name(place.reg, name) + f"[{keys}]"
         if isinstance(self.function.registers[place.reg].type, Scalar):
             return f"{name}.{_part(place)}"
         if isinstance(_type(place), Array):
@@ -377,11 +376,16 @@ class Printer:
         keys = ", ".join(self._nonnegative(i) for i in items)
         if elem_of(base_type).is_complex:
             part = f".{_part(place)}" if _parted(place) else ""
-            if len(items) == 1:
-                return f"{name}.item({keys}){part}"
-            return f"{name}[{keys}].item(){part}"
-        self.elements.add(place.reg)
-        return f"{name}_m[{keys}]"
+            return item_of(name, keys, len(items)) + part
+        return self._read_element(place, name, keys, len(items))
+
+    def _element_name(self, reg: int, name: str) -> str:
+        """What elements of an array are stored to: a memoryview, which gives Python numbers."""
+        self.elements.add(reg)
+        return f"{name}_m"
+
+    def _read_element(self, place: Place, name: str, keys: str, n: int) -> str:
+        return f"{self._element_name(place.reg, name)}[{keys}]"
 
     def _share(self, values: Sequence[Expr]) -> None:
         """Compute what occurs several times in `values` once, in a line before.
@@ -431,6 +435,11 @@ class Printer:
     def _temp(self) -> str:
         self._temps += 1
         return f"_{self._temps}"
+
+
+def item_of(name: str, keys: str, n: int) -> str:
+    """An element of an array as a Python number."""
+    return f"{name}.item({keys})" if n == 1 else f"{name}[{keys}].item()"
 
 
 def _bare(text: str) -> str:

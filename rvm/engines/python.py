@@ -12,20 +12,22 @@ from __future__ import annotations
 import itertools
 import linecache
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from rvm.emit.calls import CallPrinter
 from rvm.emit.python import Printer, Unprintable
 from rvm.engines.blocks import If, Loop, Shape
+from rvm.engines.heap import FRAME_BYTES
 from rvm.engines.reference import step
-from rvm.engines.support import SUPPORT
+from rvm.engines.support import SUPPORT, Trouble
 from rvm.expr import Const
 from rvm.image import Code
 from rvm.isa import VARIADIC
 from rvm.numbers.support import NAMES
-from rvm.state import State
-from rvm.stmt import Branch, Land
+from rvm.state import Frame, State
+from rvm.stmt import Branch, Call, Land
 from rvm.types import Array, elem_of
 
 SPENT, STOPPED = 0, 1
@@ -45,31 +47,73 @@ class Python:
 
     def advance(self, state: State, ticks: int) -> int:
         """Execute up to `ticks` ticks; may stop some short of them, at a block's end."""
-        n = ticks
+        n, frames, strict = ticks, state.frames, state.options.strict
         with np.errstate(all="ignore"):
             while n > 0:
-                frame = state.top
-                pc = frame.pc
-                if pc == len(frame.code):
-                    if len(state.frames) == 1:
+                frame = frames[-1]
+                code, pc = frame.code, frame.pc
+                compiled = compiled_of(code, strict)
+                if pc in compiled.entries:
+                    left, pc, how = compiled.run(frame.regs, pc, n, state)
+                    frame.pc = pc
+                    state.time += (n - left) * state.direction
+                    n = left
+                    if how == SPENT or n == 0:
                         break
+                if pc == len(code.instrs):
+                    if len(frames) == 1:
+                        break
+                    self._return(state, strict)
+                elif pc in compiled.calls:
+                    self._call(state, frame, compiled.calls[pc])
+                else:
                     step(state)
-                    n -= 1
-                    continue
-                compiled = compiled_of(frame.code, state.options.strict)
-                if pc not in compiled.entries:
-                    step(state)
-                    n -= 1
-                    continue
-                left, frame.pc, how = compiled.run(frame.regs, pc, n, state)
-                state.time += (n - left) * state.direction
-                n = left
-                if how == SPENT:
-                    break
-                if n > 0 and frame.pc < len(frame.code):
-                    step(state)
-                    n -= 1
+                n -= 1
         return ticks - n
+
+    def _call(self, state: State, frame: Frame, site: CallSite) -> None:
+        """Enter a call."""
+        account, limit = state.account, state.options.max_memory
+        live = account.live_bytes + FRAME_BYTES
+        try:
+            if limit is not None and live > limit:
+                raise Trouble
+            inner = site.enter(frame.regs)
+        except Exception:
+            step(state)
+            return
+        account.live_bytes = live
+        if live > account.peak_bytes:
+            account.peak_bytes = live
+        state.frames.append(Frame(site.callee, inner))
+        state.time += state.direction
+
+    def _return(self, state: State, strict: bool) -> None:
+        """Return from a call."""
+        frames = state.frames
+        outer = frames[-2]
+        site = compiled_of(outer.code, strict).calls.get(outer.pc)
+        try:
+            if site is None:
+                raise Trouble
+            site.leave(outer.regs, frames[-1].regs)
+        except Exception:
+            step(state)
+            return
+        frames.pop()
+        outer.pc += 1
+        state.account.live_bytes -= FRAME_BYTES
+        state.time += state.direction
+
+
+class CallSite(NamedTuple):
+    """A call in generated form."""
+
+    callee: Code
+    enter: Callable[[list[Any]], list[Any]]
+    """The caller's registers to the callee's."""
+    leave: Callable[[list[Any], list[Any]], None]
+    """(the caller's registers, the callee's): scalars go back to where they came from."""
 
 
 class Compiled:
@@ -88,15 +132,37 @@ class Compiled:
         names["LINES"] = self.source.lines_of
         exec(compile(text, self.filename, "exec"), names)
         self.run: Runner = names["run"]  # type: ignore[assignment]
+        self.calls = {
+            pc: site
+            for pc in sorted(self.source.apart)
+            if (site := _call_site(code, pc, strict)) is not None
+        }
+
+
+def _call_site(code: Code, pc: int, strict: bool) -> CallSite | None:
+    """The call at `pc` in generated form; None if it is none, or one for the reference engine."""
+    call = code.stmts(pc)[0]
+    if not isinstance(call, Call) or code.clashes(pc):
+        return None
+    image = code.image
+    callee = image.code(call.callee, call.undo)
+    printer = CallPrinter(code.function, {**NAMES, **SUPPORT})
+    try:
+        text = printer.print(call, callee.function, image.inout[call.callee], strict)
+    except Unprintable:
+        return None
+    filename = f"<rvm call {call.callee} in {code.name} #{next(_serial)}>"
+    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
+    names = {**NAMES, **SUPPORT, **printer.constants}
+    exec(compile(text, filename, "exec"), names)
+    return CallSite(callee, names["enter"], names["leave"])  # type: ignore[arg-type]
 
 
 def compiled_of(code: Code, strict: bool = False) -> Compiled:
     """The compiled source of a code, made at first use."""
-    cache = code.image.program.cache
-    key = ("python", code.name, code.undo, strict)
-    found = cache.get(key)
+    found = code.compiled.get(strict)
     if not isinstance(found, Compiled):
-        found = cache[key] = Compiled(code, strict)
+        found = code.compiled[strict] = Compiled(code, strict)
     return found
 
 

@@ -270,6 +270,8 @@ def like(cls: str) -> Rule:
     """A number or array, and one of any type whose number of dimensions the result has."""
 
     def rule(args: Sequence[Arg], want: Scalar | None) -> Typing:
+        if not args[1].rank:
+            raise ranks("takes an array, not a scalar")
         t = demand(args[0].elem or want or default_type(args[0].value), cls)
         return Typing((t, args[1].elem or t), with_rank(t, args[1].rank))
 

@@ -131,7 +131,7 @@ enter(
     cost="MULTS",
     symbol="//",
     domain=(REAL, POSITIVE),
-    mp=lambda x, y: (x / y).__floor__(),
+    mp=lambda x, y: x.context.floor(x / y),
 )
 enter(
     "%",
@@ -142,7 +142,7 @@ enter(
     symbol="%",
     partials=lambda x, y: (_one(x), -fn("//", x, y)),
     domain=(REAL, POSITIVE),
-    mp=lambda x, y: x - (x / y).__floor__() * y,
+    mp=lambda x, y: x - x.context.floor(x / y) * y,
 )
 enter(
     "**",

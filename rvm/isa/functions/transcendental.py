@@ -96,7 +96,7 @@ enter(
     1,
     elementwise("field"),
     "the tangent of x radians",
-    partials=lambda x: (const(1, x) + fn("square", fn("tan", x)),),
+    partials=lambda x: (fn("square", const(1, x) / fn("cos", x)),),
     domain=((-1.5, 1.5),),
     mp="tan",
 )
