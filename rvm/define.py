@@ -52,19 +52,19 @@ class Mut(Formal):
         _emit(Update(cast(Place, self), op, lift(value)))
         return self
 
-    def __iadd__(self, value: Any) -> Mut:  # type: ignore[misc]
+    def __iadd__(self, value: Any) -> Any:
         return self._update("+", value)
 
-    def __isub__(self, value: Any) -> Mut:  # type: ignore[misc]
+    def __isub__(self, value: Any) -> Any:
         return self._update("-", value)
 
-    def __ixor__(self, value: Any) -> Mut:
+    def __ixor__(self, value: Any) -> Any:
         return self._update("^", value)
 
-    def __imul__(self, value: Any) -> Mut:  # type: ignore[misc]
+    def __imul__(self, value: Any) -> Any:
         return self._update("*", value)
 
-    def __itruediv__(self, value: Any) -> Mut:  # type: ignore[misc]
+    def __itruediv__(self, value: Any) -> Any:
         return self._update("/", value)
 
 
@@ -115,13 +115,9 @@ def opcode(
     return enter
 
 
-def _row(
-    body: Callable[..., Any], name: str, inverse: str, types: str, cost: str
-) -> OpRow:
+def _row(body: Callable[..., Any], name: str, inverse: str, types: str, cost: str) -> OpRow:
     operands = _operands(body, name)
-    formals: list[Expr] = [
-        Mut(k) if o.mode == "mut" else Use(k) for k, o in enumerate(operands)
-    ]
+    formals: list[Expr] = [Mut(k) if o.mode == "mut" else Use(k) for k, o in enumerate(operands)]
     _bodies.append([])
     try:
         result = body(*formals)
@@ -296,9 +292,7 @@ def _run(stmt: Stmt, operands: tuple[Place, ...], state: list[Any]) -> None:
             i, j = _index(a), _index(b)
             state[i], state[j] = state[j], state[i]
         case Map(dsts, values, _):
-            new = [
-                evaluate(v, operands[_index(d)].type) for d, v in zip(dsts, values, strict=True)
-            ]
+            new = [evaluate(v, operands[_index(d)].type) for d, v in zip(dsts, values, strict=True)]
             for d, v in zip(dsts, new, strict=True):
                 state[_index(d)] = v
         case When(cond, body):

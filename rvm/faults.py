@@ -145,7 +145,11 @@ def _marks(labels: Sequence[Label]) -> list[str]:
 
 
 def _short(value: Any) -> str:
-    text = repr(value.item()) if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else repr(value)
+    text = (
+        repr(value.item())
+        if hasattr(value, "item") and getattr(value, "ndim", 1) == 0
+        else repr(value)
+    )
     return text if len(text) <= 120 else text[:117] + "..."
 
 

@@ -25,9 +25,7 @@ class Code:
         self.image = image
         self.function = function
         self.undo = undo
-        self.instrs: tuple[Instr, ...] = (
-            invert_function(function) if undo else function
-        ).code
+        self.instrs: tuple[Instr, ...] = (invert_function(function) if undo else function).code
         self._ready: list[Ready | None] = [None] * len(self.instrs)
         self.compiled: dict[object, object] = {}
         """What engines made of it."""
@@ -70,9 +68,7 @@ class Code:
         inout = self.image.inout.get(instr.symbol, frozenset())
         same_ok = exchanges(instr.op)
         return tuple(
-            (c.written, c.other, same_ok)
-            for c in conflicts(instr, inout)
-            if c.verdict == "maybe"
+            (c.written, c.other, same_ok) for c in conflicts(instr, inout) if c.verdict == "maybe"
         )
 
 

@@ -120,9 +120,7 @@ class Effect:
     when: int
 
 
-Stmt = (
-    Update | Exchange | Map | When | Alloc | Free | Push | Pop | Branch | Land | Call | Effect
-)
+Stmt = Update | Exchange | Map | When | Alloc | Free | Push | Pop | Branch | Land | Call | Effect
 
 
 def invert(stmt: Stmt) -> Stmt:

@@ -14,7 +14,7 @@ from rvm.emit.python import Printer, Unprintable, item_of
 from rvm.expr import Apply, Const, Expr, Place
 from rvm.program import Function
 from rvm.stmt import Call
-from rvm.types import Array, Scalar, Stack, elem_of
+from rvm.types import Array, Scalar, elem_of
 
 
 class CallPrinter(Printer):
@@ -33,9 +33,7 @@ class CallPrinter(Printer):
     def print(self, call: Call, callee: Function, changed: Collection[int], strict: bool) -> str:
         """The source of both functions; Unprintable if the call is not for this printer."""
         self._lines, self._temps, self._bound = [], 0, {}
-        values = [
-            self.regs[a.reg] if self._is_stack(a) else self.value(a) for a in call.args
-        ]
+        values = [self.value(a) for a in call.args]
         if strict and any(
             k in changed and not isinstance(a, Place) and not elem_of(_known(a)).is_exact
             for k, a in enumerate(call.args)
@@ -70,11 +68,6 @@ class CallPrinter(Printer):
                 checks.append(f"if inner[{k}] != {self.value(arg)}: trouble()")
         lines = [*checks, *stores] or ["pass"]
         return ["def leave(regs, inner):", *("    " + line for line in lines)]
-
-    def _is_stack(self, node: Expr) -> bool:
-        return isinstance(node, Place) and isinstance(
-            self.function.registers[node.reg].type, Stack
-        )
 
 
 def _known(node: Expr) -> Scalar | Array:

@@ -428,8 +428,10 @@ class Printer:
 
     def _fill(self, template: str, *args: str) -> str:
         """A template with its arguments and fresh temporaries put in."""
-        return fill(template, *args, fresh=self._temp() + "_") if "{t" in template else fill(
-            template, *args
+        return (
+            fill(template, *args, fresh=self._temp() + "_")
+            if "{t" in template
+            else fill(template, *args)
         )
 
     def _temp(self) -> str:

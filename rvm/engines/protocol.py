@@ -37,6 +37,4 @@ def engine(name: str) -> Engine:
         from rvm.engines.python import Python
 
         return Python()
-    raise UsageError(
-        "U002", f"there is no engine `{name}`", hint=f"engines: {', '.join(NAMES)}"
-    )
+    raise UsageError("U002", f"there is no engine `{name}`", hint=f"engines: {', '.join(NAMES)}")

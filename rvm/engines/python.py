@@ -126,12 +126,15 @@ class Compiled:
         self.filename = f"<rvm {'~' * code.undo}{code.name}{kind} #{next(_serial)}>"
         text = self.source.text()
         linecache.cache[self.filename] = (
-            len(text), None, text.splitlines(keepends=True), self.filename
+            len(text),
+            None,
+            text.splitlines(keepends=True),
+            self.filename,
         )
         names = {**NAMES, **SUPPORT, **self.source.printer.constants}
         names["LINES"] = self.source.lines_of
         exec(compile(text, self.filename, "exec"), names)
-        self.run: Runner = names["run"]  # type: ignore[assignment]
+        self.run: Runner = names["run"]
         self.calls = {
             pc: site
             for pc in sorted(self.source.apart)
@@ -155,7 +158,7 @@ def _call_site(code: Code, pc: int, strict: bool) -> CallSite | None:
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
     names = {**NAMES, **SUPPORT, **printer.constants}
     exec(compile(text, filename, "exec"), names)
-    return CallSite(callee, names["enter"], names["leave"])  # type: ignore[arg-type]
+    return CallSite(callee, names["enter"], names["leave"])
 
 
 def compiled_of(code: Code, strict: bool = False) -> Compiled:
@@ -334,7 +337,7 @@ class Source:
         """The check of the come-from's condition when its branch is taken."""
         landing = self.code.stmts(stmt.partner)[0]
         assert isinstance(landing, Land)
-        if landing.cond == stmt.cond or landing.cond == Const(True, landing.cond.type):  # type: ignore[arg-type]
+        if landing.cond == stmt.cond or landing.cond == Const(True, landing.cond.type):
             return
         self._line(depth, f"if not {self.printer.condition(landing.cond)}: trouble()", pc)
 

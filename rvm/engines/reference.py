@@ -11,13 +11,13 @@ from typing import Any, cast
 
 import numpy as np
 
+from rvm.define import changed_by
 from rvm.engines.effects import perform
 from rvm.engines.evaluate import evaluate
 from rvm.engines.heap import FRAME_BYTES, drop_array, fits, make_array, pop, push, residue, room
 from rvm.engines.memory import check_clashes, find, lengths, store
 from rvm.expr import Expr, Place
 from rvm.faults import InvertibilityError, LimitError, MachineError, RvmError
-from rvm.define import changed_by
 from rvm.isa import array_value, value
 from rvm.numbers import system
 from rvm.state import Frame, State, where
@@ -38,7 +38,7 @@ from rvm.stmt import (
     When,
     invert,
 )
-from rvm.types import Array, Scalar, Stack, elem_of, rank_of
+from rvm.types import Array, Scalar, Stack, elem_of
 
 FACTORS = ("*", "/")
 """Updates by a factor, which must be such that it can be divided out again."""
@@ -89,9 +89,9 @@ def step(state: State) -> None:
         _locate(error, state)
         raise
     except MemoryError:
-        error = LimitError("R011", "the host has no memory for this instruction")
-        _locate(error, state)
-        raise error from None
+        limit = LimitError("R011", "the host has no memory for this instruction")
+        _locate(limit, state)
+        raise limit from None
     state.time += state.direction
 
 

@@ -68,10 +68,20 @@ class Writer:
 
     def statement(self, depth: int) -> None:
         simple: list[Callable[[int], None]] = [
-            self.update, self.update, self.update, self.swap, self.element, self.flip, self.array
+            self.update,
+            self.update,
+            self.update,
+            self.swap,
+            self.element,
+            self.flip,
+            self.array,
         ]
         nested: list[Callable[[int], None]] = [
-            self.branch, self.loop, self.ancilla, self.call, self.repeat
+            self.branch,
+            self.loop,
+            self.ancilla,
+            self.call,
+            self.repeat,
         ]
         pick = self.rng.choice(simple if depth > 3 or self.rng.random() < 0.6 else nested)
         pick(depth)
@@ -94,13 +104,34 @@ class Writer:
         a, b = self.atom(t, avoid), self.atom(t, avoid)
         if t in ("f64", "fixed"):
             form = self.rng.choice(
-                ["{a}", "{a} + {b}", "{a} * 0.5", "{a} - {b}", "sin({a})", "min({a}, {b})", "abs({a})",
-                 "sqrt(abs({a}))", "select({a} < {b}, {b}, 0.25)", "tanh({a}) * cos({b})"]
+                [
+                    "{a}",
+                    "{a} + {b}",
+                    "{a} * 0.5",
+                    "{a} - {b}",
+                    "sin({a})",
+                    "min({a}, {b})",
+                    "abs({a})",
+                    "sqrt(abs({a}))",
+                    "select({a} < {b}, {b}, 0.25)",
+                    "tanh({a}) * cos({b})",
+                ]
             )
         else:
             form = self.rng.choice(
-                ["{a}", "{a} + {b}", "{a} * {b}", "{a} - {b}", "{a} & {b}", "{a} | 3", "{a} % 7",
-                 "{a} // 3", "max({a}, {b})", "({a} ^ {b}) >> 1", "select({a} <= {b}, {a}, 2)"]
+                [
+                    "{a}",
+                    "{a} + {b}",
+                    "{a} * {b}",
+                    "{a} - {b}",
+                    "{a} & {b}",
+                    "{a} | 3",
+                    "{a} % 7",
+                    "{a} // 3",
+                    "max({a}, {b})",
+                    "({a} ^ {b}) >> 1",
+                    "select({a} <= {b}, {a}, 2)",
+                ]
             )
         return form.format(a=a, b=b)
 
@@ -139,7 +170,13 @@ class Writer:
         if a in self.locked:
             return
         form = self.rng.choice(
-            ["neg {a}", "add {a}, {v}", "swap {a}[0], {a}[3]", "add {a}[0:2], {a}[2:4]", "sub {a}[1], sum({a}[2:4])"]
+            [
+                "neg {a}",
+                "add {a}, {v}",
+                "swap {a}[0], {a}[3]",
+                "add {a}[0:2], {a}[2:4]",
+                "sub {a}[1], sum({a}[2:4])",
+            ]
         )
         self.line(depth, form.format(a=a, v=self.atom(t, "")))
 
