@@ -13,7 +13,10 @@ from typing import Any, ClassVar
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A stretch of one source line with something to say about it; columns 1-based, end exclusive."""
+    """A stretch of a source line with something to say about it.
+
+    Columns count from 1, `end` is exclusive.
+    """
 
     line: int
     column: int

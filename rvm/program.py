@@ -98,7 +98,7 @@ class Dim(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function: parameters (their registers first), local registers, code and its source spans."""
+    """A function: parameters, registers (the parameters' first), code and its source spans."""
 
     name: str
     params: tuple[Param, ...]

@@ -26,7 +26,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """The contents of two places of one type change places; the same place twice is the identity."""
+    """Two places of one type exchange contents; with the same place twice it is the identity."""
 
     a: Place
     b: Place
@@ -34,7 +34,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """All `values` are computed, then stored in `dsts`: a bijection, `inverse` being its inverse."""
+    """All `values` are computed, then stored in `dsts`; `inverse` are the values that undo it."""
 
     dsts: tuple[Place, ...]
     values: tuple[Expr, ...]
@@ -112,7 +112,7 @@ FORWARD, BACKWARD = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Something irreversible outside the machine: print, assert or a callback.  Changes no place."""
+    """Something irreversible outside the machine: print, assert, callback.  Changes no place."""
 
     kind: str
     text: str

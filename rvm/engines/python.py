@@ -28,7 +28,7 @@ from rvm.isa import VARIADIC
 from rvm.numbers.support import NAMES
 from rvm.state import Frame, State
 from rvm.stmt import Branch, Call, Land
-from rvm.types import Array, elem_of
+from rvm.types import BOOL, Array, elem_of
 
 SPENT, STOPPED = 0, 1
 """How generated code ends: its ticks are spent, or an instruction is not for it."""
@@ -337,7 +337,7 @@ class Source:
         """The check of the come-from's condition when its branch is taken."""
         landing = self.code.stmts(stmt.partner)[0]
         assert isinstance(landing, Land)
-        if landing.cond == stmt.cond or landing.cond == Const(True, landing.cond.type):
+        if landing.cond == stmt.cond or landing.cond == Const(True, BOOL):
             return
         self._line(depth, f"if not {self.printer.condition(landing.cond)}: trouble()", pc)
 

@@ -12,6 +12,38 @@ from collections.abc import Callable
 SCALARS = {"i64": "p", "u8": "u", "f64": "x", "fixed": "q", "i32": "m"}
 """The scalar types that variables have, and what their names begin with."""
 LENGTH = 4
+REAL_FORMS = (
+    "{a}",
+    "{a} + {b}",
+    "{a} * 0.5",
+    "{a} - {b}",
+    "sin({a})",
+    "min({a}, {b})",
+    "abs({a})",
+    "sqrt(abs({a}))",
+    "select({a} < {b}, {b}, 0.25)",
+    "tanh({a}) * cos({b})",
+)
+INTEGER_FORMS = (
+    "{a}",
+    "{a} + {b}",
+    "{a} * {b}",
+    "{a} - {b}",
+    "{a} & {b}",
+    "{a} | 3",
+    "{a} % 7",
+    "{a} // 3",
+    "max({a}, {b})",
+    "({a} ^ {b}) >> 1",
+    "select({a} <= {b}, {a}, 2)",
+)
+ARRAY_FORMS = (
+    "neg {a}",
+    "add {a}, {v}",
+    "swap {a}[0], {a}[3]",
+    "add {a}[0:2], {a}[2:4]",
+    "sub {a}[1], sum({a}[2:4])",
+)
 HEADER = [
     "func mix(p: i64, q: i64)",
     "    add p, q * 3",
@@ -103,36 +135,9 @@ class Writer:
     def expression(self, t: str, avoid: str) -> str:
         a, b = self.atom(t, avoid), self.atom(t, avoid)
         if t in ("f64", "fixed"):
-            form = self.rng.choice(
-                [
-                    "{a}",
-                    "{a} + {b}",
-                    "{a} * 0.5",
-                    "{a} - {b}",
-                    "sin({a})",
-                    "min({a}, {b})",
-                    "abs({a})",
-                    "sqrt(abs({a}))",
-                    "select({a} < {b}, {b}, 0.25)",
-                    "tanh({a}) * cos({b})",
-                ]
-            )
+            form = self.rng.choice(REAL_FORMS)
         else:
-            form = self.rng.choice(
-                [
-                    "{a}",
-                    "{a} + {b}",
-                    "{a} * {b}",
-                    "{a} - {b}",
-                    "{a} & {b}",
-                    "{a} | 3",
-                    "{a} % 7",
-                    "{a} // 3",
-                    "max({a}, {b})",
-                    "({a} ^ {b}) >> 1",
-                    "select({a} <= {b}, {a}, 2)",
-                ]
-            )
+            form = self.rng.choice(INTEGER_FORMS)
         return form.format(a=a, b=b)
 
     def update(self, depth: int) -> None:
@@ -169,13 +174,7 @@ class Writer:
         a = self.arrays[t]
         if a in self.locked:
             return
-        form = self.rng.choice(
-            [
-                "neg {a}",
-                "add {a}, {v}",
-                "swap {a}[0], {a}[3]",
-                "add {a}[0:2], {a}[2:4]",
-                "sub {a}[1], sum({a}[2:4])",
+        form = self.rng.choice(ARRAY_FORMS)",
             ]
         )
         self.line(depth, form.format(a=a, v=self.atom(t, "")))
@@ -234,7 +233,7 @@ class Writer:
         self.fresh += 1
         t = self.rng.choice(("i64", "f64", "fixed"))
         x = f"t{self.fresh}"
-        source = self.rng.choice([n for n in self.names[t]])
+        source = self.rng.choice(list(self.names[t]))
         other = self.atom(t, "")
         self.line(depth, f"alloc {x}: {t} = {source}")
         self.line(depth, f"add {x}, {other}")
