@@ -159,7 +159,7 @@ enter(
     reduction("value"),
     "the product of all elements",
     cost="MULTS",
-    vjp=lambda g, x: (g * conj(fn("prod_others", x)),),
+    vjp=lambda g, x: (g * fn("prod_others", conj(x)),),
     code={
         **{t.name: both(f"np.prod({{0}}, dtype=dtype_{t.name}).item()") for t in LINEAR},
         "log64": both("np.sum({0}).item()"),
@@ -198,7 +198,7 @@ enter(
     same_shape("inexact"),
     "for each element the product of all others",
     cost="MULTS",
-    vjp=lambda g, x: (fn("prod_others_1", *map(conj, (x, conj(g)))),),
+    vjp=lambda g, x: (fn("prod_others_1", conj(x), g),),
     code={"*": both("prod_others({0})")},
 )
 enter(
