@@ -1,1 +1,296 @@
-"""x"""
+"""The assembler's own diagnostics: what `rvm explain` says about texts, names and macros.
+
+Codes that bytecode can earn as well (A013 to A046) are in `rvm.codes`.
+"""
+
+from __future__ import annotations
+
+from rvm.codes.explanation import Explanation, explain
+
+EXPLANATIONS: dict[str, Explanation] = {
+    "A001": explain(
+        "a character or literal that means nothing",
+        """
+        The text holds a sign that the language does not have, a number that is none (`12abc`), or
+        a string or quoted name that does not end in its line.
+
+            add x, 3$           ; no sign `$`
+            br !done, out       ; write `not done`
+            print "hello        ; close it with `"`
+
+        Comments start with `;`.  Numbers look like 12, 1_000, 0xff, 0b101, 1.5, 2e-3, 2.5j.
+        """,
+    ),
+    "A002": explain(
+        "something else was expected",
+        """
+        A line breaks off, or goes on where it should end.  The caret is at the first word that does not
+        fit; what could stand there is in the message.
+
+            add x,              ; an expression is missing
+            add x, (y + 1       ; the parenthesis is not closed
+            if 0 < x < 1        ; comparisons do not chain: `0 < x and x < 1`
+
+        One line holds one instruction; `\\` at its end continues it in the next.
+        """,
+    ),
+    "A003": explain(
+        "an instruction that is not there",
+        """
+        The first word of a line is no opcode, no statement and no macro.
+
+            mov x, y            ; nothing overwrites here: `add x, y` into a zero x, or `swap`
+
+        `docs/isa.md` lists the opcodes.  A function of the program is run by `call f(…)`.
+        """,
+    ),
+    "A004": explain(
+        "a function that is not there",
+        """
+        Inside an expression stand functions of the function table and `pure` functions.
+
+            add y, sinus(x)     ; did you mean `sin`?
+            add y, norm(x)      ; a `func` changes places: `call norm(y, x)`
+
+        `docs/isa.md` lists the functions; `pure name(a, b) = …` declares one.
+        """,
+    ),
+    "A005": explain(
+        "a name that nothing has",
+        """
+        A register must be a parameter or be made by `alloc`, above its first use.  A macro sees its
+        parameters, what it allocates itself, and constants: never the names around its use.
+
+            func f(x: f64)
+                add x, y        ; what is y?
+
+            macro bump a
+                add a, x        ; hand x over as a parameter
+            end
+        """,
+    ),
+    "A006": explain(
+        "a name is declared twice",
+        """
+        Functions, constants, records, macros and pure functions of a program share one space of
+        names, included files too.  The parameters of a function, the labels in it and its routines
+        are distinct among themselves, and no ancilla is called like a parameter or a length.
+        """,
+    ),
+    "A007": explain(
+        "a block is not closed",
+        """
+            if x > 0
+                inc y
+                                ; `end` is missing
+
+        `if`, `while`, `for`, `routine`, `extern`, `record` and `macro` end with `end`, `from` with
+        `until …`.  A function has no `end`: the next declaration ends it.
+        """,
+    ),
+    "A008": explain(
+        "an `end` without a block",
+        """
+        `end`, `else`, `elseif`, `until` or `loop` stands where no block of that kind is open.  Often a
+        block was closed too early, or a function was given an `end`, which it does not have.
+        """,
+    ),
+    "A009": explain(
+        "a postcondition in the wrong place",
+        """
+        A condition may have its postcondition behind a comma, or at the `end`, but not both:
+
+            if x > 0, y > 0         if x > 0
+                …                       …
+            end                     end y > 0
+
+        A chain with `elseif` names each one behind its comma.  A `for` has none: its bounds are its
+        conditions.
+        """,
+    ),
+    "A010": explain(
+        "an instruction outside of any function",
+        """
+        Instructions stand in functions; a file begins with a declaration: `func`, `const`, `record`,
+        `macro`, `pure`, `include` or `entry`.
+
+            func main(x: f64)
+                add x, 1
+        """,
+    ),
+    "A011": explain(
+        "a type that is not there",
+        """
+        The types are bool, i32, i64, u8, u32, u64, f32, f64, c128, fixed, fixed(30), log64, arrays of
+        these (`f64[n, 3]`), stacks (`stack[f64]`) and the program's records.  A record has at least one
+        field and does not contain itself; a stack holds scalars.
+        """,
+    ),
+    "A012": explain(
+        "a file to include can't be read",
+        """
+            include "vectors.rasm"
+
+        The path is looked for beside the including file, then in the folders of the include path.  A
+        file is read once, however often it is included.
+        """,
+    ),
+    "A050": explain(
+        "too few or too many operands of a macro",
+        """
+            macro twice x, y
+                add x, y
+                add x, y
+            end
+            …
+                twice a         ; what is y?
+        """,
+    ),
+    "A051": explain(
+        "a macro or pure function that uses itself",
+        """
+        Macros and pure functions are replaced by what they stand for when the program is assembled;
+        one that uses itself, directly or by way of others, would never end.  A `func` may call itself.
+        """,
+    ),
+    "A052": explain(
+        "a place is needed",
+        """
+        A parameter of a macro or pure function stands for an expression here, but is used as a place:
+        it is indexed, a field of it is named, or it is allocated.
+
+            pure first(a) = a[0]
+            …
+                add y, first(x + 1)     ; (x + 1)[0] is no place
+        """,
+    ),
+    "A054": explain(
+        "a constant without a value",
+        """
+        A constant is evaluated by the assembler: from literals, other constants, operators and the
+        common functions (sqrt, exp, log, sin, cos, min, max, …).  It names no register and not itself.
+
+            const N = 100
+            const H = pi / N            ; fine
+            const BAD = N * x           ; x has its value at run time only
+        """,
+    ),
+    "A055": explain(
+        "a field that is not there",
+        """
+            record Body
+                pos: f64[3]
+                m: f64
+            end
+            …
+                add e, p.mass           ; the field is called m
+
+        Complex numbers have `.re` and `.im`, arrays `.T`; other values have no fields.
+        """,
+    ),
+    "A056": explain(
+        "a record is no value",
+        """
+        A record is passed to functions, allocated, freed and swapped as a whole.  Everything else
+        happens to its fields:
+
+            add p, q                    ; no
+            add p.x, q.x                ; yes
+        """,
+    ),
+    "A057": explain(
+        "a routine that is not there",
+        """
+        `undo r` undoes what `routine r … end` did, further down in the same function (or the same macro).
+
+            routine r
+                …
+            end
+            add y, t
+            undo r
+        """,
+    ),
+    "A058": explain(
+        "the variable of a loop is changed",
+        """
+        A `for` counts by itself, in both directions, so its body only reads the variable; an inner loop
+        needs another one.  (Bounds that the body changes are found by the run: see R001.)
+
+            for i = 0 to n - 1
+                inc i                   ; use `while` to count otherwise
+            end
+        """,
+    ),
+    "A059": explain(
+        "a `while` without a postcondition",
+        """
+        Forwards, the first condition says whether to go round once more.  Backwards, the second one
+        does: it must be false before the first round and true after each.
+
+            while fib(x) < 100 , n != 0
+                …
+                inc n
+            end
+
+        If nothing in the state tells the first round from the others, add a counter.
+        """,
+    ),
+    "A060": explain(
+        "a label that is not there",
+        """
+        A label stands before a `br` or `cf` of the same function: `out: cf n == 0, start`.  Labels in a
+        macro or routine are its own.
+        """,
+    ),
+    "A061": explain(
+        "what stands in an `extern` block",
+        """
+        `print`, `assert` and `callback` happen in a block that names its direction, and nothing else
+        stands there: such a block changes no place.
+
+            extern forward
+                print "energy", e
+                assert e >= 0, "negative energy"
+                callback progress, i
+            end
+        """,
+    ),
+    "A062": explain(
+        "a reserved word",
+        """
+        `and`, `or`, `not`, `true`, `false`, `inf` and `nan` name nothing.  All other words may be names;
+        in backquotes, anything may.
+        """,
+    ),
+    "A063": explain(
+        "a length that can't be",
+        """
+        A parameter's length is a new name, which it binds, or an expression over lengths bound before
+        it.  It does not depend on the value of a parameter, and is not called like one.
+
+            func f(x: f64[n], y: f64[n, 2*n])       ; fine
+            func g(k: i64, x: f64[k])               ; k is a register
+
+        The lengths of an ancilla are any integers that are known where it is made and where it
+        is freed, none left out.
+        """,
+    ),
+    "A064": explain(
+        "a jump out of a routine or macro",
+        """
+        A routine is undone as a whole, and a macro is a piece of code by itself: a branch and its
+        come-from stand both inside of it or both outside.
+        """,
+    ),
+    "A065": explain(
+        "a register without a type",
+        """
+        The first `alloc` of a name says what it is; later ones may leave it out.
+
+            alloc t: f64
+            …
+            free  t
+            alloc t                     ; the same register again
+        """,
+    ),
+}
