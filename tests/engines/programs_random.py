@@ -174,9 +174,7 @@ class Writer:
         a = self.arrays[t]
         if a in self.locked:
             return
-        form = self.rng.choice(ARRAY_FORMS)",
-            ]
-        )
+        form = self.rng.choice(ARRAY_FORMS)
         self.line(depth, form.format(a=a, v=self.atom(t, "")))
 
     def condition(self) -> tuple[str, set[str]]:
