@@ -59,7 +59,10 @@ _WHOLE = _Axis()
 
 
 @dataclass(frozen=True, slots=True)
-class _View:
+class View:
+    """What a place takes of its register; made once for a place that is compared with many."""
+
+    reg: int
     part: str
     axes: tuple[_Axis, ...]
     """The axes that some step restricts; those behind them are taken whole."""
@@ -74,7 +77,13 @@ def overlap(a: Place, b: Place) -> Verdict:
         return "never"
     if not a.path and not b.path:
         return "always"
-    one, two = _view(a), _view(b)
+    return views_overlap(view(a), view(b))
+
+
+def views_overlap(one: View, two: View) -> Verdict:
+    """`overlap` of the places that the views were made of."""
+    if one.reg != two.reg:
+        return "never"
     if one.part and two.part and one.part != two.part:
         return "never"
     verdict: Verdict = "always"
@@ -89,7 +98,7 @@ def overlap(a: Place, b: Place) -> Verdict:
     return verdict
 
 
-def _view(place: Place) -> _View:
+def view(place: Place) -> View:
     """What the path leaves of each axis of the register, `.T` undone."""
     part = ""
     order = list(range(_base_rank(place)))
@@ -109,7 +118,7 @@ def _view(place: Place) -> _View:
             order = kept + order[len(step.items) :]
         else:
             order.reverse()
-    return _View(part, tuple(axes))
+    return View(place.reg, part, tuple(axes))
 
 
 def _base_rank(place: Place) -> int:
@@ -132,6 +141,8 @@ def _restrict(axis: _Axis, item: Expr | Span) -> _Axis:
 def _meet(p: _Axis, q: _Axis) -> Verdict:
     """Whether two restrictions of one axis have an index in common."""
     if p.point and q.point:
+        if not p.lo.atoms and not q.lo.atoms:
+            return "never" if p.lo.constant != q.lo.constant else "always"
         d = difference(p.lo, q.lo)
         if d is None:
             return "maybe"

@@ -15,7 +15,7 @@ from rvm.expr import Place
 from rvm.isa import OPCODES
 from rvm.program import Instr
 from rvm.stmt import Exchange, Stmt, When
-from rvm.verify.alias import Verdict, index_reads, overlap, reads
+from rvm.verify.alias import Verdict, View, index_reads, reads, view, views_overlap
 
 CALLS = ("call", "uncall")
 
@@ -87,6 +87,14 @@ def _pairs(instr: Instr, written: Sequence[int], call: bool) -> Iterator[Conflic
         for p in sources:
             if p.reg in wanted:
                 read[p.reg].append((code, j, p))
+    views: dict[int, View] = {}
+
+    def overlap(a: Place, b: Place) -> Verdict:
+        for p in (a, b):
+            if id(p) not in views:
+                views[id(p)] = view(p)
+        return views_overlap(views[id(a)], views[id(b)])
+
     for k, dst in targets.items():
         for j, other in places[dst.reg]:
             if j == k or (j in changed and j < k):

@@ -53,7 +53,7 @@ def successors(code: Sequence[Instr], position: int) -> tuple[int, ...]:
     """The positions that can follow `position`, of which n, the end, has none."""
     if position >= len(code):
         return ()
-    out = (position + 1,) if falls(code, position) else ()
+    out: tuple[int, ...] = (position + 1,) if falls(code, position) else ()
     if code[position].op == "br" and paired(code, position) and jumps(code, position):
         out += (code[position].aux + 1,)
     return out
@@ -64,7 +64,7 @@ def predecessors(code: Sequence[Instr], position: int) -> tuple[int, ...]:
     if position <= 0:
         return ()
     last = position - 1
-    out = (last,) if falls(code, last) else ()
+    out: tuple[int, ...] = (last,) if falls(code, last) else ()
     if code[last].op == "cf" and paired(code, last) and jumps(code, last):
         out += (code[last].aux,)
     return out

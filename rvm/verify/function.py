@@ -42,12 +42,15 @@ class _Lives:
         self.needed = needed
         self.told: set[int] = set()
         """Registers of which something was said: what follows from it is not said again."""
+        self.left: list[int] = []
+        """What is live at the end."""
         self._made: dict[int, int] | None = None
 
     def check(self) -> None:
         conflicts = liveness(self.function, self._visit).conflicts
         for conflict in conflicts:
             self._disagree(conflict)
+        self._end()
 
     def _name(self, reg: int) -> str:
         return self.function.registers[reg].name
@@ -57,7 +60,7 @@ class _Lives:
         if position and code[position - 1].op == "cf":
             self._uses(position - 1, live)
         if position == len(code):
-            self._end(live)
+            self.left = sorted(live)
             return
         instr = code[position]
         if instr.op == "cf":
@@ -116,12 +119,10 @@ class _Lives:
                 labels=((instr.args[0], "freed here"),),
             )
 
-    def _end(self, live: set[int]) -> None:
-        left = sorted(r for r in live if r >= self.checker.n_args and r not in self.told)
-        if not left:
-            return
-        self.told.update(left)
-        for reg in left:
+    def _end(self) -> None:
+        for reg in self.left:
+            if reg < self.checker.n_args or reg in self.told:
+                continue
             pc = self._allocs()[reg]
             name = self._name(reg)
             self.checker.report(

@@ -66,7 +66,8 @@ def result_type(fn: str, types: tuple[ValueType, ...]) -> ValueType:
             raise TypeFault(f"argument {k} of `{fn}` has the type {t}, not {elem}")
     if rank_of(typing.result) > MAX_RANK:
         raise TypeFault(f"`{fn}` gives an array of too many dimensions", code="A042")
-    return typing.result
+    result: ValueType = typing.result
+    return result
 
 
 def constant_fits(value: object, t: Scalar) -> bool:

@@ -27,7 +27,8 @@ class Maker:
     def local(self, name: str, t: RegisterType = I64, *dims: Any) -> Place:
         lengths = tuple(typed(d if isinstance(d, Expr) else Const(d), I64) for d in dims)
         self.registers.append(Register(name, t, lengths))
-        return self[name]
+        k = len(self.registers) - 1
+        return Place(k) if isinstance(t, Stack) else place(k, t)
 
     def __getitem__(self, name: str) -> Place:
         return self.at(name)

@@ -7,6 +7,7 @@ around them (ancillas, pairs of jumps) is sound by construction.
 from __future__ import annotations
 
 import random
+from functools import cache
 from typing import Any
 
 from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span, Step, Transposed
@@ -165,8 +166,9 @@ class RandomFunction:
 
     def data(self) -> None:
         """One data instruction, if a few tries find one."""
-        for _ in range(30):
-            op = self.rng.choice(DATA)
+        op = ""
+        for attempt in range(32):
+            op = op if attempt % 8 else self.rng.choice(DATA)
             args = self._operands(op)
             if any(a.type is None for a in args):
                 continue
@@ -300,6 +302,7 @@ class RandomFunction:
         )
 
 
+@cache
 def random_program(seed: int, size: int = 4) -> Program:
     """A sound program, always the same for a seed."""
     rng = random.Random(seed)
