@@ -1,0 +1,189 @@
+"""What `rvm asm` and `rvm dis` do."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import rich_click as click
+
+from rvm.codec import MAGIC, decode, encode
+from rvm.faults import AssemblyError, InternalError, RvmError, UsageError
+from rvm.frontends import loads
+from rvm.program import Function, Layout, Program, Record, type_text
+from rvm.verify import verify as verify_program
+from rvm_tools.messages import show_error
+from rvm_tools.programs import load_program, read_bytes, read_text
+
+
+def assemble_file(
+    file: str,
+    output: str | None,
+    emit: str,
+    verify: bool,
+    folders: Sequence[str],
+    error_format: str,
+) -> None:
+    """Assemble, and write what is asked for."""
+    if emit == "bin" and output is None and sys.stdout.isatty():
+        raise UsageError(
+            "U012",
+            "bytecode is not written to a terminal",
+            hint="name a file with -o, or ask for --emit=listing",
+        )
+    try:
+        program = assembled(file, folders, expand=emit == "strict")
+    except RvmError as error:
+        if not isinstance(error, AssemblyError) and error_format == "human":
+            raise
+        show_error(error, error_format)
+        click.get_current_context().exit(error.exit_code)
+    if verify:
+        check_round_trip(program)
+    if emit == "bin":
+        _write(output, encode(program))
+    elif emit == "strict":
+        from rvm_asm import disassemble
+
+        _write(output, disassemble(program, positions=False).encode())
+    elif emit == "listing":
+        _write(output, listing(program).encode())
+    else:
+        _write(output, (json.dumps(as_json(program), ensure_ascii=False) + "\n").encode())
+
+
+def assembled(file: str, folders: Sequence[str], *, expand: bool = False) -> Program:
+    """The program of a source text."""
+    from rvm_asm import assemble
+
+    if file.endswith(".rbc"):
+        raise UsageError("U011", f"{file} is bytecode already", hint="`rvm dis` shows what it holds")
+    name, path = ("<stdin>", None) if file == "-" else (file, Path(file))
+    include = tuple(Path(f) for f in folders)
+    return assemble(read_text(file), name, include_path=include, expand=expand, path=path)
+
+
+def check_round_trip(program: Program) -> None:
+    """InternalError unless the program's bytes, and its disassembly, make the same bytes again."""
+    from rvm_asm import assemble, disassemble
+
+    data = encode(program)
+    again = decode(data)
+    verify_program(again)
+    if encode(again) != data:
+        raise InternalError("C004", "the bytecode reads back as another program")
+    if encode(assemble(disassemble(again))) != data:
+        raise InternalError("C004", "the disassembly assembles to other bytes")
+
+
+def disassemble_file(file: str, output: str | None, *, positions: bool) -> None:
+    """Write a program as strict code."""
+    from rvm_asm import disassemble
+
+    if file == "-" or file.endswith(".rbc"):
+        program = load_program(file)
+    else:
+        # A file of another name may hold bytecode all the same.
+        data = read_bytes(file)
+        program = loads(data, file) if data.startswith(MAGIC) else load_program(file)
+    _write(output, disassemble(program, positions=positions).encode())
+
+
+def _write(output: str | None, data: bytes) -> None:
+    if output is None:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
+    try:
+        Path(output).write_bytes(data)
+    except OSError as error:
+        raise UsageError("U012", f"can't write {output}: {(error.strerror or '').lower()}") from None
+
+
+# ---------------------------------------------------------------- listing and JSON
+
+
+def instruction_texts(program: Program) -> list[list[str]]:
+    """For each function its instructions as strict code, labels included."""
+    from rvm_asm import disassemble
+
+    out: list[list[str]] = []
+    for line in disassemble(program, positions=False).splitlines():
+        first = line.split(None, 1)[0] if line.strip() else ""
+        if line.startswith("func "):
+            out.append([])
+        elif line.startswith(" ") and first not in ("local", "extern", "end"):
+            out[-1].append(line.strip())
+        elif first.endswith(":"):
+            out[-1].append(line.rstrip())
+    return out
+
+
+def listing(program: Program) -> str:
+    """Each source line that has code, with its instructions under it."""
+    out: list[str] = []
+    for function, texts in zip(program.functions, instruction_texts(program), strict=True):
+        out.append(f"func {function.name}({_params(function)})")
+        shown: tuple[int, int] | None = None
+        for pc, text in enumerate(texts):
+            span = function.span(pc)
+            if 0 <= span.source < len(program.sources) and (span.source, span.line) != shown:
+                shown = (span.source, span.line)
+                line = program.sources[span.source].line(span.line) or ""
+                out.append(f"{span.line:>6} | {line.rstrip()}")
+            label, colon, rest = text.partition(":")
+            is_label = bool(colon) and label.isalnum()
+            out.append(f"{pc:>14}  {label + colon if is_label else '':<6}{(rest if is_label else text).strip()}")
+        out.append("")
+    return "\n".join(out).rstrip("\n") + "\n"
+
+
+def _params(function: Function) -> str:
+    return ", ".join(f"{p.name}: {_layout_text(function, p.layout)}" for p in function.params)
+
+
+def _layout_text(function: Function, layout: Layout) -> str:
+    return type_text(function, layout) if isinstance(layout, int) else layout.name
+
+
+def as_json(program: Program) -> dict[str, Any]:
+    """A program as plain values: functions with parameters, registers and instructions."""
+    return {
+        "entry": program.entry,
+        "sources": [s.name for s in program.sources],
+        "functions": [
+            _function_json(f, texts)
+            for f, texts in zip(program.functions, instruction_texts(program), strict=True)
+        ],
+    }
+
+
+def _function_json(function: Function, texts: Sequence[str]) -> dict[str, Any]:
+    return {
+        "name": function.name,
+        "params": [{"name": p.name, "type": _layout_json(function, p.layout)} for p in function.params],
+        "registers": [
+            {"name": r.name, "type": type_text(function, k)}
+            for k, r in enumerate(function.registers)
+        ],
+        "code": [
+            {
+                "op": instr.op,
+                "text": text,
+                **({"partner": instr.aux} if instr.op in ("br", "cf") else {}),
+                **({"symbol": instr.symbol} if instr.symbol else {}),
+                "line": function.span(pc).line,
+                "column": function.span(pc).column,
+            }
+            for pc, (instr, text) in enumerate(zip(function.code, texts, strict=True))
+        ],
+    }
+
+
+def _layout_json(function: Function, layout: Layout) -> Any:
+    if isinstance(layout, Record):
+        return {f: _layout_json(function, inner) for f, inner in layout.fields}
+    return type_text(function, layout)

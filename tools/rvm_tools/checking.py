@@ -1,0 +1,354 @@
+"""What `rvm check` does."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import rich_click as click
+
+from rvm.engines import NAMES
+from rvm.faults import AssemblyError, InternalError, InvertibilityError, RvmError, Where
+from rvm.program import Function, Program
+from rvm_tools.directives import Directive, directives
+from rvm_tools.generate import inputs as generated
+from rvm_tools.messages import show_error
+from rvm_tools.programs import base_of, load_program, pick_function, read_text
+from rvm_tools.trial import Trial, attempt, differences, was_limited
+from rvm_tools.values import assignments, inputs_for
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The command's options and arguments."""
+
+    file: str
+    values: Sequence[str] = ()
+    function: str | None = None
+    engines: Sequence[str] = ()
+    strict: bool = False
+    tolerance: float = 1e-8
+    runs: int = 4
+    seed: int = 0
+    max_steps: int = 200_000
+    as_json: bool = False
+
+    @property
+    def every_engine(self) -> tuple[str, ...]:
+        return tuple(self.engines) or tuple(n for n in NAMES if n != "auto")
+
+
+@dataclass(slots=True)
+class Row:
+    """A line of the report: a check, its verdict, what there is to say, and what went wrong."""
+
+    what: str
+    verdict: str = "ok"
+    say: str = ""
+    errors: list[RvmError] = field(default_factory=list)
+    engines: list[set[str]] = field(default_factory=list)
+    """For each error the engines that gave it; none where no engine was at work."""
+    lost_bits: dict[str, int] = field(default_factory=dict)
+    steps: int = 0
+    erased_bits: int = 0
+    residue_bytes: int = 0
+
+    def fail(self, error: RvmError, engine: str | None = None) -> None:
+        """Enter an error, once if several engines give the same."""
+        self.verdict = "FAIL"
+        by = {engine} if engine else set()
+        for known, engines in zip(self.errors, self.engines, strict=True):
+            if _text(known) == _text(error):
+                engines |= by
+                return
+        self.errors.append(error)
+        self.engines.append(by)
+
+    def name_engines(self, every: Sequence[str]) -> None:
+        """Say in each error which engine gave it, where not all did."""
+        for error, engines in zip(self.errors, self.engines, strict=True):
+            if engines and engines != set(every):
+                error.notes = (f"on the {', '.join(sorted(engines))} engine", *error.notes)
+
+    def take(self, trial: Trial) -> None:
+        """Count a trial in."""
+        self.steps = max(self.steps, trial.steps)
+        self.erased_bits = max(self.erased_bits, trial.erased_bits)
+        self.residue_bytes = max(self.residue_bytes, trial.residue_bytes)
+        for d in trial.lost:
+            self.lost_bits[d.name] = max(self.lost_bits.get(d.name, 0), d.bits)
+        if trial.failed is not None:
+            self.fail(trial.failed, trial.engine)
+        for d in trial.lost:
+            if not d.within:
+                self.fail(
+                    InvertibilityError(
+                        "C001",
+                        f"`{d.name}` did not come back to what it was",
+                        values={"bits off": d.bits, "numbers": f"{d.numbers} of {d.of}"},
+                        hint="floats come back exactly with --strict, or as fixed-point numbers",
+                    ),
+                    trial.engine,
+                )
+
+    def summary(self, strict: bool) -> str:
+        """What the trials came to."""
+        parts = [f"{self.steps:,} step{'s' * (self.steps != 1)}"]
+        lost = ", ".join(f"{k} {n}" for k, n in self.lost_bits.items())
+        parts.append(f"lost bits: {lost}" if lost else "every bit comes back")
+        if self.erased_bits:
+            parts.append(f"{self.erased_bits:,} bits erased")
+        if strict:
+            parts.append(f"{self.residue_bytes:,} bytes in the residue log")
+        return ", ".join(parts)
+
+
+def _text(error: RvmError) -> str:
+    return "\n".join(d.human() for d in error.diagnostics)
+
+
+def check(request: Request) -> None:
+    """Check, print the report, and end with the exit code of the worst that was found."""
+    rows = list(_rows(request))
+    for row in rows:
+        row.name_engines(request.every_engine)
+    errors = [e for row in rows for e in row.errors]
+    if request.as_json:
+        click.echo(json.dumps(_as_json(request, rows), ensure_ascii=False))
+    else:
+        width = max(len(row.what) for row in rows)
+        for row in rows:
+            click.echo(f"{row.verdict:<4}  {row.what:<{width}}  {row.say}".rstrip())
+        for error in errors:
+            show_error(error)
+    if errors:
+        codes = {e.exit_code for e in errors}
+        click.get_current_context().exit(next(c for c in (70, 4, 3, 2, 1) if c in codes))
+
+
+def _rows(request: Request) -> Iterator[Row]:
+    is_text = request.file != "-" and not request.file.endswith(".rbc")
+    source = read_text(request.file) if is_text else None
+    found = directives(source, request.file) if source is not None else []
+    refused = tuple(c for d in found if not d.is_run for c in d.codes)
+    if refused:
+        yield _refusal(request.file, refused)
+        return
+    program = load_program(request.file)
+    if request.file == "-" and program.sources:
+        found = directives(program.sources[0].text, "<stdin>")
+    yield _static(program)
+    if request.values:
+        function = pick_function(program, request.function)
+        values = inputs_for(function, assignments(request.values, Path()), Path())
+        yield _given(request, program, function, "given values", [values])
+        return
+    if request.function is not None:
+        names = [pick_function(program, request.function).name]
+    else:
+        names = list(program)
+    for directive in found:
+        if directive.is_run and (request.function is None or directive.function in names):
+            yield _directive(request, program, directive)
+    told = {d.function for d in found}
+    for name in names:
+        if name not in told and request.runs:
+            yield _generated(request, program, program.function(name))
+
+
+# ---------------------------------------------------------------- the kinds of check
+
+
+def _refusal(file: str, codes: Sequence[str]) -> Row:
+    """The file must be refused with these codes."""
+    row = Row(f"fails {', '.join(codes)}")
+    try:
+        load_program(file)
+        seen: set[str] = set()
+    except AssemblyError as error:
+        seen = {d.code for d in error.diagnostics}
+    except RvmError as error:
+        seen = {error.code}
+    missing = [c for c in codes if c not in seen]
+    row.say = f"refused with {', '.join(sorted(seen))}" if seen else "not refused"
+    if missing:
+        row.fail(
+            RvmError(
+                "C003",
+                f"the file was to be refused with {', '.join(missing)}",
+                values={"found": ", ".join(sorted(seen)) or "no errors"},
+            )
+        )
+    return row
+
+
+def _static(program: Program) -> Row:
+    """What holds of the bytecode itself; verified it is already."""
+    from rvm.codec import decode, encode
+    from rvm.transform import invert
+
+    count = sum(len(f.code) for f in program.functions)
+    row = Row("bytecode", say=f"{_number(len(program.functions), 'function')}, "
+              f"{_number(count, 'instruction')}, verified")
+    twice = invert(invert(program))
+    data = encode(program)
+    for f, g in zip(program.functions, twice.functions, strict=True):
+        if f.code != g.code:
+            row.fail(InternalError("C004", f"`{f.name}` is not its inverse's inverse"))
+    if encode(decode(data)) != data:
+        row.fail(InternalError("C004", "the bytecode is another one after writing and reading"))
+    row.say += f", {len(data):,} bytes"
+    return row
+
+
+def _number(n: int, what: str) -> str:
+    return f"{n:,} {what}{'s' * (n != 1)}"
+
+
+def _directive(request: Request, program: Program, directive: Directive) -> Row:
+    """A `;! run` line on every engine, there and back."""
+    text = directive.text if len(directive.text) <= 60 else directive.text[:57] + "..."
+    row = Row(f"line {directive.line}: {text}")
+    where = Where(request.file, directive.line, 1, 1, f";! {directive.text}")
+    try:
+        function = pick_function(program, directive.function)
+        base = base_of(request.file)
+        values = inputs_for(function, directive.inputs, base)
+        for name in directive.expected:
+            if name not in {p.name for p in function.params}:
+                inputs_for(function, {name: 0}, base)
+        expected = _expected(function, directive.expected, base)
+    except RvmError as error:
+        error.where = where
+        row.fail(error)
+        return row
+    for engine in request.every_engine:
+        trial = _trial(request, program, function, values, engine)
+        row.take(trial)
+        ended = trial.ended_by
+        if directive.codes:
+            if ended is None or ended.code not in directive.codes:
+                row.fail(_no_error(directive, ended, where), engine)
+        elif ended is not None:
+            row.fail(ended, engine)
+        else:
+            wrong = differences(function, trial.regs, expected, directive.within)
+            if wrong:
+                row.fail(_unmet(wrong, where), engine)
+    row.say = row.summary(request.strict)
+    return row
+
+
+def _expected(function: Function, given: Mapping[str, Any], base: Path) -> dict[str, Any]:
+    from rvm_tools.values import value_for
+
+    return {
+        p.name: value_for(function, p.layout, p.name, given[p.name], base)
+        for p in function.params
+        if p.name in given
+    }
+
+
+def _no_error(directive: Directive, ended: RvmError | None, where: Where) -> RvmError:
+    message = f"the run was to fail with {', '.join(directive.codes)}"
+    return ended or RvmError("C003", message, where=where)
+
+
+def _unmet(wrong: Mapping[str, tuple[Any, Any]], where: Where) -> RvmError:
+    values: dict[str, Any] = {}
+    for name, (have, want) in wrong.items():
+        values[name] = have
+        values[f"{name} expected"] = want
+    return RvmError("C002", "the run gives something else", where=where, values=values)
+
+
+def _given(
+    request: Request,
+    program: Program,
+    function: Function,
+    what: str,
+    inputs: Sequence[Mapping[str, Any]],
+) -> Row:
+    """Runs on inputs for which nothing is expected but that they come back."""
+    row = Row(f"{function.name}: {what}")
+    for values in inputs:
+        for engine in request.every_engine:
+            trial = _trial(request, program, function, values, engine)
+            row.take(trial)
+            if trial.ended_by is not None and not was_limited(trial):
+                row.fail(trial.ended_by, engine)
+    row.say = row.summary(request.strict)
+    return row
+
+
+def _generated(request: Request, program: Program, function: Function) -> Row:
+    """Runs on random inputs; an error turns them round, and is no failure of the program."""
+    row = Row(f"{function.name}: generated inputs")
+    rng = random.Random(f"{request.seed} {function.name}")
+    ends: dict[str, int] = {}
+    limited = 0
+    for k in range(request.runs):
+        values = generated(function, rng, easy=k % 2 == 0)
+        for number, engine in enumerate(request.every_engine):
+            try:
+                trial = _trial(request, program, function, values, engine)
+            except RvmError as error:
+                # Two lengths that the types bind to each other in a way that was not guessed.
+                ends[error.code] = ends.get(error.code, 0) + (number == 0)
+                continue
+            row.take(trial)
+            if number:
+                continue
+            if was_limited(trial):
+                limited += 1
+            elif trial.ended_by is not None:
+                code = trial.ended_by.code
+                ends[code] = ends.get(code, 0) + 1
+    row.say = f"{_number(request.runs, 'run')}, {row.summary(request.strict)}"
+    if limited:
+        row.say += f"; {limited} turned round after {request.max_steps:,} steps"
+    if ends:
+        row.say += "; ended early by " + ", ".join(f"{c} ({n})" for c, n in sorted(ends.items()))
+    if row.verdict == "ok" and sum(ends.values()) == request.runs:
+        row.verdict = "?"
+    return row
+
+
+def _trial(
+    request: Request, program: Program, function: Function, values: Mapping[str, Any], engine: str
+) -> Trial:
+    return attempt(
+        program,
+        function,
+        deepcopy(dict(values)),
+        engine=engine,
+        strict=request.strict,
+        tolerance=request.tolerance,
+        max_steps=request.max_steps,
+    )
+
+
+def _as_json(request: Request, rows: Sequence[Row]) -> dict[str, Any]:
+    return {
+        "file": request.file,
+        "ok": not any(row.errors for row in rows),
+        "engines": list(request.every_engine),
+        "checks": [
+            {
+                "what": row.what,
+                "verdict": row.verdict.lower(),
+                "say": row.say,
+                "steps": row.steps,
+                "lost_bits": row.lost_bits,
+                "erased_bits": row.erased_bits,
+                "residue_bytes": row.residue_bytes,
+                "errors": [d.as_json() for e in row.errors for d in e.diagnostics],
+            }
+            for row in rows
+        ],
+    }
