@@ -61,8 +61,18 @@ def _report(finding: Finding, emitter: Emitter, report: Reporter) -> None:
         label=label,
         also=labels,
         notes=(*finding.notes, *_reason(finding, emitter, report)),
-        hint=finding.hint,
+        hint=_hint(finding, emitter, report),
     )
+
+
+def _hint(finding: Finding, emitter: Emitter, report: Reporter) -> str:
+    """The finding's help, with the value as the source writes it."""
+    head, sign, _ = finding.hint.partition("add t, ")
+    if finding.code != "A013" or finding.pc < 0 or not sign:
+        return finding.hint
+    value = emitter.code[finding.pc].args[-1]
+    at = _origins(emitter, finding.pc).get(id(value))
+    return finding.hint if at is None else f"{head}{sign}{report.sources.text(at.start, at.end)}"
 
 
 def _origins(emitter: Emitter, pc: int) -> dict[int, Node]:
