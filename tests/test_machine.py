@@ -1,0 +1,346 @@
+"""The machine: stepping, seeking, limits, Ctrl-C, transactions, options."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rvm
+
+ENGINES = ("reference", "python")
+each_engine = pytest.mark.parametrize("engine", ENGINES)
+
+SUM = """
+func main(s: i64, n: i64)
+    for i = 1 to n
+        add s, i
+    end
+"""
+DRIFT = """
+func main(y: f64, n: i64)
+    for i = 1 to n
+        add y, sin(0.7)
+    end
+"""
+
+
+def state(m: rvm.Machine) -> tuple[Any, ...]:
+    return (m.time, [(f.code.name, f.pc, list(f.regs)) for f in m.state.frames])
+
+
+@each_engine
+def test_a_step_forwards_and_one_back_is_where_it_was(engine: str) -> None:
+    m = rvm.Machine(rvm.assemble(SUM), engine=engine, s=5, n=4)
+    seen = [m.registers()]
+    while m.step():
+        seen.append(m.registers())
+    assert m["s"] == 15
+    assert m.finished
+    for before in reversed(seen[:-1]):
+        assert m.step(-1) == 1
+        assert m.registers() == before
+    assert m.step(-1) == 0
+    assert m.time == 0
+
+
+@each_engine
+def test_seek_is_exact_in_both_directions(engine: str) -> None:
+    m = rvm.Machine(rvm.assemble(SUM), engine=engine, s=0, n=20_000)
+    reference = rvm.Machine(rvm.assemble(SUM), engine="reference", s=0, n=20_000)
+    for t in (40_000, 12_345, 12_346, 59_999, 3, 0):
+        assert m.seek(t) == t
+        reference.seek(t)
+        assert m.registers() == reference.registers()
+    assert m.seek(10**9) == m.time < 10**9, "seeking past the end stops there"
+    assert m.finished
+
+
+@each_engine
+def test_a_step_limit_loses_nothing(engine: str) -> None:
+    f = rvm.assemble(SUM).main.with_options(engine=engine)
+    with pytest.raises(rvm.LimitError) as caught:
+        f(s=0, n=1000, max_steps=500)
+    assert caught.value.code == "R010"
+    assert caught.value.time == 500
+    m = rvm.Machine(rvm.assemble(SUM), engine=engine, s=3, n=1000, max_steps=500)
+    with pytest.raises(rvm.LimitError):
+        m.run()
+    assert m.time == 500
+    assert m.run_back().result == {"s": 3, "n": 1000}
+
+
+@each_engine
+def test_a_memory_limit_holds_for_arrays_and_for_recursion(engine: str) -> None:
+    program = rvm.assemble(
+        """
+func down(n: i64)
+    if n > 0
+        alloc k: i64 = n - 1
+        call down(k)
+        free k = n - 1
+    end
+
+func wide(n: i64)
+    alloc a: f64[n]
+    free a
+"""
+    )
+    for name, n in (("down", 10_000), ("wide", 1_000_000)):
+        with pytest.raises(rvm.LimitError) as caught:
+            program[name](n=n, engine=engine, max_memory=100_000)
+        assert caught.value.code == "R011"
+        assert program[name](n=10, engine=engine, max_memory=100_000) == {"n": 10}
+    with pytest.raises(rvm.LimitError):
+        program.wide(n=2**60, engine=engine)
+
+
+@each_engine
+def test_recursion_is_as_deep_as_memory(engine: str) -> None:
+    program = rvm.assemble(
+        """
+func down(p: i64, n: i64)
+    if n > 0
+        alloc k: i64 = n - 1
+        inc p
+        call down(p, k)
+        free k = n - 1
+    end
+"""
+    )
+    limit = sys.getrecursionlimit()
+    depth = 100_000
+    out = program.down(p=0, n=depth, engine=engine)
+    assert out.p == depth
+    assert (~program.down)(**out, engine=engine).p == 0
+    assert sys.getrecursionlimit() == limit < depth
+
+
+@each_engine
+@pytest.mark.parametrize("back", [False, True])
+def test_control_c_stops_at_an_instruction_boundary(engine: str, back: bool) -> None:
+    m = rvm.Machine(rvm.assemble(SUM), engine=engine, s=0, n=3_000_000)
+    if back:
+        m = rvm.assemble(SUM)["main"].with_options(engine=engine).machine(s=0, n=200_000)
+        m.run()
+        end = m.time
+
+    def press() -> None:
+        time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=press)
+    thread.start()
+    try:
+        with pytest.raises(rvm.Interrupted) as caught:
+            while True:
+                if back:
+                    m.run_back()
+                    m.run()
+                else:
+                    m.run()
+    finally:
+        thread.join()
+    assert caught.value.exit_code == 130
+    t = m.time
+    fresh = rvm.Machine(m.program, engine="python", s=0, n=200_000 if back else 3_000_000)
+    fresh.seek(t)
+    assert m.registers() == fresh.registers()
+    if back:
+        assert 0 <= t <= end
+    m.run_back()
+    assert m["s"] == 0
+
+
+@each_engine
+def test_a_call_that_fails_leaves_the_callers_data_alone(engine: str) -> None:
+    program = rvm.assemble(
+        """
+func f(a: f64[n], k: i64)
+    add a, 0.1
+    mul a, 3.0
+    add a[0], sqrt(a[1])
+    add a[k], 1.0
+"""
+    )
+    a = np.array([0.1, 0.2, 0.3])
+    saved = a.tobytes()
+    with pytest.raises(rvm.MachineError) as caught:
+        program.f(a=a, k=7, engine=engine)
+    assert a.tobytes() == saved
+    assert caught.value.code == "R003"
+    assert caught.value.values["index"] == 7
+    assert caught.value.where.line == 6
+    with pytest.raises(rvm.MachineError) as caught:
+        program.f(a=a, k=7, engine=engine, on_error="stop")
+    machine = caught.value.values["machine"]
+    assert machine.time == 3
+    assert a.tobytes() != saved, "the failing state is kept"
+
+
+@each_engine
+def test_exact_programs_undo_themselves_without_a_copy(engine: str) -> None:
+    program = rvm.assemble(
+        """
+func f(a: i64[n], k: i64)
+    for i = 0 to len(a) - 1
+        add a[i], i * 7
+    end
+    add a[k], 1
+"""
+    )
+    a = np.arange(5)
+    with pytest.raises(rvm.MachineError):
+        program.f(a=a, k=-1, engine=engine)
+    assert a.tolist() == [0, 1, 2, 3, 4]
+
+
+@each_engine
+def test_strict_mode_restores_floats_and_reports_its_log(engine: str) -> None:
+    program = rvm.assemble(DRIFT)
+    m = rvm.Machine(program, engine=engine, strict=True, y=0.1, n=2000)
+    m.run()
+    assert m.residue_bytes > 0
+    m.run_back()
+    assert m["y"] == 0.1
+    assert m.residue_bytes == 0
+    tolerant = rvm.Machine(program, engine=engine, y=0.1, n=2000)
+    tolerant.run().run_back()
+    assert tolerant["y"] != 0.1
+    assert tolerant["y"] == pytest.approx(0.1, abs=1e-11)
+
+
+@each_engine
+def test_uncall_inside_a_run_that_is_itself_backwards(engine: str) -> None:
+    program = rvm.assemble(
+        """
+func inner(x: i64, y: i64)
+    add x, y * y
+    xor y, x
+
+func outer(x: i64, y: i64)
+    add y, 3
+    uncall inner(x, y)
+    swap x, y
+"""
+    )
+    x, y = 10, 4
+    # by hand: y = 7; undo inner: y ^= x, x -= y*y; exchange
+    y += 3
+    y ^= x
+    x -= y * y
+    x, y = y, x
+    out = program.outer(x=10, y=4, engine=engine)
+    assert (out.x, out.y) == (x, y)
+    assert (~program.outer)(**out, engine=engine) == {"x": 10, "y": 4}
+    assert (~~program.outer)(x=10, y=4, engine=engine) == out
+
+
+def test_options_and_parameters_are_told_apart() -> None:
+    program = rvm.assemble("func f(strict: i64, x: i64)\n    add x, strict\n")
+    assert program.f(strict=2, x=1).x == 3
+    assert program.f.with_options(strict=True)(strict=2, x=1).x == 3
+    with pytest.raises(rvm.UsageError):
+        program.f.with_options(strength=1)
+    with pytest.raises(rvm.InputError) as caught:
+        program.f(strict=2, y=1)
+    assert "no parameter `y`" in caught.value.message
+
+
+def test_results_are_mappings_with_names() -> None:
+    program = rvm.assemble("func f(x: i64, a: f64[n])\n    add a, 1.0\n    inc x\n")
+    a = np.zeros(2)
+    out = program.f(1, a)
+    assert out.x == out["x"] == 2
+    assert out.a is a, "arrays are the caller's own"
+    assert dict(out) == {"x": 2, "a": a}
+    assert repr(program.f) == "<function f(x: i64, a: f64[n])>"
+    assert list(program) == ["f"]
+    with pytest.raises(AttributeError):
+        _ = program.g
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [
+        ([1.0, 2.0], "I003"),
+        (np.zeros(2, np.float32), "I003"),
+        (np.zeros((2, 2)), "I004"),
+        (np.zeros(4)[::2], "I005"),
+        (np.zeros(3), "I004"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(value: Any, code: str) -> None:
+    program = rvm.assemble("func f(a: f64[n], b: f64[n])\n    add a, b\n")
+    with pytest.raises(rvm.InputError) as caught:
+        program.f(a=value, b=np.zeros(2))
+    assert caught.value.code == code
+
+
+def test_arguments_that_share_memory_are_refused_if_one_changes() -> None:
+    program = rvm.assemble("func f(a: f64[n], b: f64[m])\n    add a[0], b[0]\n")
+    a = np.zeros(4)
+    with pytest.raises(rvm.InputError) as caught:
+        program.f(a=a, b=a)
+    assert caught.value.code == "I007"
+    with pytest.raises(rvm.InputError):
+        program.f(a=a, b=a[1:])
+    assert program.f(a=a[:2], b=a[2:]).a.tolist() == [0.0, 0.0]
+    reads = rvm.assemble("func g(y: f64, a: f64[n], b: f64[m])\n    add y, a[0] + b[0]\n")
+    assert reads.g(y=0.0, a=a, b=a).y == 0.0
+
+
+def test_a_read_only_array_is_fine_unless_it_changes() -> None:
+    a = np.ones(2)
+    a.setflags(write=False)
+    assert rvm.assemble("func g(y: f64, a: f64[n])\n    add y, sum(a)\n").g(y=0.0, a=a).y == 2.0
+    with pytest.raises(rvm.InputError) as caught:
+        rvm.assemble("func f(a: f64[n])\n    add a, 1.0\n").f(a=a)
+    assert caught.value.code == "I006"
+
+
+@each_engine
+def test_effects_happen_in_the_direction_that_they_name(engine: str) -> None:
+    program = rvm.assemble(
+        """
+func main(x: i64)
+    extern forward
+        print "up {}", x
+    end
+    inc x
+    extern backward
+        print "down {}", x
+    end
+    extern both
+        callback seen, x
+    end
+"""
+    )
+    lines: list[str] = []
+    values: list[int] = []
+    m = rvm.Machine(
+        program, engine=engine, x=1, output=lines.append, callbacks={"seen": values.append}
+    )
+    m.run()
+    assert (lines, values) == (["up 1"], [2])
+    m.run_back()
+    assert (lines, values) == (["up 1", "down 2"], [2, 2])
+
+
+def test_generated_source_is_in_tracebacks() -> None:
+    import linecache
+
+    from rvm.engines.python import compiled_of
+    from rvm.image import image_of
+
+    program = rvm.assemble(SUM)
+    compiled = compiled_of(image_of(program).code("main", False))
+    lines = linecache.getlines(compiled.filename)
+    assert any("s + i" in line for line in lines)
+    assert compiled.run.__code__.co_filename == compiled.filename
