@@ -35,9 +35,7 @@ def build(declarations: Declarations) -> Program:
         made = emitter.function(plain(name))
         if emitter.broken:
             # The rest of the program is still checked against this one's parameters.
-            made = replace(
-                made, code=(), spans=(), registers=made.registers[: emitter.n_args]
-            )
+            made = replace(made, code=(), spans=(), registers=made.registers[: emitter.n_args])
         if declarations.positions is not None:
             made = replace(made, spans=_spans(made, declarations.positions[0]))
         functions.append(made)

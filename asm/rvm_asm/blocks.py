@@ -11,9 +11,11 @@ from rvm.expr import Apply, Const, Expr, Place
 from rvm.isa import TypeFault, apply, invert_instr, typed
 from rvm.program import Instr
 from rvm.types import BOOL, I64, Scalar
-from rvm_asm.emitter import Emitter
+from rvm_asm.calls import Calls
 from rvm_asm.messages import did_you_mean
-from rvm_asm.nodes import (
+from rvm_asm.nodes import Node, Ref
+from rvm_asm.scope import Block, Slot
+from rvm_asm.stats import (
     Alloc,
     Effect,
     Empty,
@@ -23,15 +25,12 @@ from rvm_asm.nodes import (
     If,
     Invoke,
     Jump,
-    Node,
     Op,
-    Ref,
     Routine,
     Stat,
     Undo,
     While,
 )
-from rvm_asm.scope import Block, Slot
 from rvm_asm.values import Rejected
 
 TRUE = Const(True, BOOL)
@@ -39,7 +38,7 @@ OPPOSITE = {"==": "!=", "!=": "=="}
 OPPOSITE_INTEGER = {"<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
-class Blocks(Emitter):
+class Blocks(Calls):
     """Lowers statements of all kinds."""
 
     def statements(self, body: list[Stat]) -> None:

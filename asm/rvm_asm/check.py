@@ -16,9 +16,7 @@ UNITS = {"add": "-1", "sub": "1"}
 """The factor y for which `x += x*y` (or `-=`) leaves nothing of x."""
 
 
-def report_findings(
-    program: Program, emitters: Mapping[str, Emitter], report: Reporter
-) -> None:
+def report_findings(program: Program, emitters: Mapping[str, Emitter], report: Reporter) -> None:
     """Add a message for every finding in `program`; `emitters` made its functions."""
     for finding in findings(program):
         emitter = emitters.get(finding.function)
@@ -94,8 +92,9 @@ def _match(node: Expr, template: Expr, made: Mapping[int, Node], out: dict[int, 
         if at is not None:
             out[id(n)] = at
         inner, beside = list(children(n)), list(children(t))
-        if isinstance(n, Apply) and not (
-            isinstance(t, Apply) and t.fn == n.fn and len(beside) == len(inner)
+        if (
+            isinstance(n, Apply)
+            and not (isinstance(t, Apply) and t.fn == n.fn and len(beside) == len(inner))
         ) or len(inner) != len(beside):
             beside = inner
         stack.extend(zip(inner, beside, strict=True))

@@ -11,8 +11,8 @@ EXPLANATIONS: dict[str, Explanation] = {
     "A001": explain(
         "a character or literal that means nothing",
         """
-        The text holds a sign that the language does not have, a number that is none (`12abc`), or
-        a string or quoted name that does not end in its line.
+        The text holds a sign that the language does not have, a number that is none (`12abc`), or a
+        string or quoted name that does not end in its line.
 
             add x, 3$           ; no sign `$`
             br !done, out       ; write `not done`
@@ -24,8 +24,8 @@ EXPLANATIONS: dict[str, Explanation] = {
     "A002": explain(
         "something else was expected",
         """
-        A line breaks off, or goes on where it should end.  The caret is at the first word that does not
-        fit; what could stand there is in the message.
+        A line breaks off, or goes on where it should end.  The caret is at the first word that does
+        not fit; what could stand there is in the message.
 
             add x,              ; an expression is missing
             add x, (y + 1       ; the parenthesis is not closed
@@ -91,8 +91,9 @@ EXPLANATIONS: dict[str, Explanation] = {
     "A008": explain(
         "an `end` without a block",
         """
-        `end`, `else`, `elseif`, `until` or `loop` stands where no block of that kind is open.  Often a
-        block was closed too early, or a function was given an `end`, which it does not have.
+        `end`, `else`, `elseif`, `until` or `loop` stands where no block of that kind is open.
+        Often a block was closed too early, or a function was given an `end`, which it does not
+        have.
         """,
     ),
     "A009": explain(
@@ -111,8 +112,8 @@ EXPLANATIONS: dict[str, Explanation] = {
     "A010": explain(
         "an instruction outside of any function",
         """
-        Instructions stand in functions; a file begins with a declaration: `func`, `const`, `record`,
-        `macro`, `pure`, `include` or `entry`.
+        Instructions stand in functions; a file begins with a declaration: `func`, `const`,
+        `record`, `macro`, `pure`, `include` or `entry`.
 
             func main(x: f64)
                 add x, 1
@@ -121,9 +122,9 @@ EXPLANATIONS: dict[str, Explanation] = {
     "A011": explain(
         "a type that is not there",
         """
-        The types are bool, i32, i64, u8, u32, u64, f32, f64, c128, fixed, fixed(30), log64, arrays of
-        these (`f64[n, 3]`), stacks (`stack[f64]`) and the program's records.  A record has at least one
-        field and does not contain itself; a stack holds scalars.
+        The types are bool, i32, i64, u8, u32, u64, f32, f64, c128, fixed, fixed(30), log64, arrays
+        of these (`f64[n, 3]`), stacks (`stack[f64]`) and the program's records.  A record has at
+        least one field and does not contain itself; a stack holds scalars.
         """,
     ),
     "A012": explain(
@@ -131,8 +132,8 @@ EXPLANATIONS: dict[str, Explanation] = {
         """
             include "vectors.rasm"
 
-        The path is looked for beside the including file, then in the folders of the include path.  A
-        file is read once, however often it is included.
+        The path is looked for beside the including file, then in the folders of the include path.
+        A file is read once, however often it is included.
         """,
     ),
     "A050": explain(
@@ -150,14 +151,15 @@ EXPLANATIONS: dict[str, Explanation] = {
         "a macro or pure function that uses itself",
         """
         Macros and pure functions are replaced by what they stand for when the program is assembled;
-        one that uses itself, directly or by way of others, would never end.  A `func` may call itself.
+        one that uses itself, directly or by way of others, would never end.  A `func` may call
+        itself.
         """,
     ),
     "A052": explain(
         "a place is needed",
         """
-        A parameter of a macro or pure function stands for an expression here, but is used as a place:
-        it is indexed, a field of it is named, or it is allocated.
+        A parameter of a macro or pure function stands for an expression here, but is used as a
+        place: it is indexed, a field of it is named, or it is allocated.
 
             pure first(a) = a[0]
             …
@@ -168,7 +170,8 @@ EXPLANATIONS: dict[str, Explanation] = {
         "a constant without a value",
         """
         A constant is evaluated by the assembler: from literals, other constants, operators and the
-        common functions (sqrt, exp, log, sin, cos, min, max, …).  It names no register and not itself.
+        common functions (sqrt, exp, log, sin, cos, min, max, …).  It names no register and not
+        itself.
 
             const N = 100
             const H = pi / N            ; fine
@@ -201,7 +204,8 @@ EXPLANATIONS: dict[str, Explanation] = {
     "A057": explain(
         "a routine that is not there",
         """
-        `undo r` undoes what `routine r … end` did, further down in the same function (or the same macro).
+        `undo r` undoes what `routine r … end` did, further down in the same function (or the same
+        macro).
 
             routine r
                 …
@@ -213,8 +217,8 @@ EXPLANATIONS: dict[str, Explanation] = {
     "A058": explain(
         "the variable of a loop is changed",
         """
-        A `for` counts by itself, in both directions, so its body only reads the variable; an inner loop
-        needs another one.  (Bounds that the body changes are found by the run: see R001.)
+        A `for` counts by itself, in both directions, so its body only reads the variable; an inner
+        loop needs another one.  (Bounds that the body changes are found by the run: see R001.)
 
             for i = 0 to n - 1
                 inc i                   ; use `while` to count otherwise
@@ -238,15 +242,15 @@ EXPLANATIONS: dict[str, Explanation] = {
     "A060": explain(
         "a label that is not there",
         """
-        A label stands before a `br` or `cf` of the same function: `out: cf n == 0, start`.  Labels in a
-        macro or routine are its own.
+        A label stands before a `br` or `cf` of the same function: `out: cf n == 0, start`.  Labels
+        in a macro or routine are its own.
         """,
     ),
     "A061": explain(
         "what stands in an `extern` block",
         """
-        `print`, `assert` and `callback` happen in a block that names its direction, and nothing else
-        stands there: such a block changes no place.
+        `print`, `assert` and `callback` happen in a block that names its direction, and nothing
+        else stands there: such a block changes no place.
 
             extern forward
                 print "energy", e
@@ -258,21 +262,21 @@ EXPLANATIONS: dict[str, Explanation] = {
     "A062": explain(
         "a reserved word",
         """
-        `and`, `or`, `not`, `true`, `false`, `inf` and `nan` name nothing.  All other words may be names;
-        in backquotes, anything may.
+        `and`, `or`, `not`, `true`, `false`, `inf` and `nan` name nothing.  All other words may be
+        names; in backquotes, anything may.
         """,
     ),
     "A063": explain(
         "a length that can't be",
         """
-        A parameter's length is a new name, which it binds, or an expression over lengths bound before
-        it.  It does not depend on the value of a parameter, and is not called like one.
+        A parameter's length is a new name, which it binds, or an expression over lengths bound
+        before it.  It does not depend on the value of a parameter, and is not called like one.
 
             func f(x: f64[n], y: f64[n, 2*n])       ; fine
             func g(k: i64, x: f64[k])               ; k is a register
 
-        The lengths of an ancilla are any integers that are known where it is made and where it
-        is freed, none left out.
+        The lengths of an ancilla are any integers that are known where it is made and where it is
+        freed, none left out.
         """,
     ),
     "A064": explain(

@@ -13,7 +13,9 @@ from decimal import Decimal
 from typing import Any
 
 from rvm_asm.messages import Reporter, did_you_mean
-from rvm_asm.nodes import Constant, Lit, Node, Ref
+from rvm_asm.nodes import Lit, Node, Ref
+from rvm_asm.stats import Constant
+
 
 def _number(value: Any) -> Any:
     return float(value) if isinstance(value, Decimal) else value

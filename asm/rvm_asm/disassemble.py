@@ -46,9 +46,7 @@ def disassemble(program: Program, *, positions: bool = True) -> str:
 class _Body:
     """The lines of one function."""
 
-    def __init__(
-        self, function: Function, functions: dict[str, Function], positions: bool
-    ) -> None:
+    def __init__(self, function: Function, functions: dict[str, Function], positions: bool) -> None:
         self.function = function
         self.functions = functions
         self.positions = positions
@@ -64,15 +62,11 @@ class _Body:
 
     def lines(self) -> list[str]:
         f = self.function
-        params = ", ".join(
-            f"{quoted(p.name)}: {self._layout_type(p.layout)}" for p in f.params
-        )
+        params = ", ".join(f"{quoted(p.name)}: {self._layout_type(p.layout)}" for p in f.params)
         self.out.append(f"func {quoted(f.name)}({params})")
         if not self._declared_by_allocs():
             for reg in range(f.n_args, len(f.registers)):
-                self.out.append(
-                    f"        local {self.names.registers[reg]}: {self._type(reg)}"
-                )
+                self.out.append(f"        local {self.names.registers[reg]}: {self._type(reg)}")
                 self.declared.add(reg)
         open_block = 0
         for pc, instr in enumerate(f.code):
@@ -182,8 +176,7 @@ class _Body:
             callee = self.functions.get(instr.symbol)
             wants = [elem_of(r.type) for r in callee.registers[: callee.n_args]] if callee else []
             return [
-                self._operand(a, wants[k] if k < len(wants) else None)
-                for k, a in enumerate(args)
+                self._operand(a, wants[k] if k < len(wants) else None) for k, a in enumerate(args)
             ]
         if instr.op in EFFECTS:
             want = BOOL if instr.op == "assert" else None
@@ -254,5 +247,3 @@ def is_strict(program: Program) -> bool:
         for instr in f.code
         for arg in instr.args
     )
-
-

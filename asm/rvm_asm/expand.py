@@ -73,9 +73,7 @@ class _Expander:
         """The jumps whose condition, or whose partner's, is nested."""
         code = self.source.code
         nested = {
-            pc
-            for pc, i in enumerate(code)
-            if i.op in ("br", "cf") and self._steps(i.args[0])
+            pc for pc, i in enumerate(code) if i.op in ("br", "cf") and self._steps(i.args[0])
         }
         return nested | {code[pc].aux for pc in nested}
 

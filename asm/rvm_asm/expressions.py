@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import math
 from decimal import Decimal
-from typing import Any, NoReturn
+from typing import Any
 
-from rvm_asm.lexer import END, NAME, NEWLINE, NUMBER, STRING, Tokens
+from rvm_asm.cursor import RESERVED, Bad, Cursor
+from rvm_asm.lexer import NAME, NEWLINE, NUMBER, STRING, Tokens
+from rvm_asm.literals import WORDS, number
 from rvm_asm.messages import Reporter
 from rvm_asm.nodes import (
     Call,
@@ -20,7 +21,6 @@ from rvm_asm.nodes import (
     Ref,
     Sub,
     TypeRef,
-    Word,
 )
 
 MAX_DEPTH = 100
@@ -52,88 +52,14 @@ BINARY = {
 """Binding powers of the binary operators: those of Python."""
 NOT, COMPARE, UNARY, POWER = 3, 4, 11, 12
 PREFIX = {"-": "neg", "~": "~"}
-WORDS = {"true": True, "false": False, "inf": math.inf, "nan": math.nan}
-RESERVED = frozenset({"and", "or", "not", *WORDS})
-"""Words that name nothing."""
 
 
-class Bad(Exception):
-    """A syntax error, already reported; the statement that it is in is given up."""
-
-
-class ExpressionParser:
+class ExpressionParser(Cursor):
     """A cursor over tokens that reads expressions, places and types."""
 
     def __init__(self, tokens: Tokens, report: Reporter) -> None:
-        self.kinds, self.texts, self.starts = tokens
-        self.report = report
-        self.i = 0
+        super().__init__(tokens, report)
         self.depth = 0
-
-    # The cursor.
-
-    def end_of(self, i: int) -> int:
-        """Where token `i` ends."""
-        return self.starts[i] + len(self.texts[i])
-
-    def last_end(self) -> int:
-        """Where the token before the cursor ends."""
-        return self.end_of(self.i - 1)
-
-    def fail(self, expected: str, hint: str = "") -> NoReturn:
-        """Report that something else was expected here, and give up."""
-        i = self.i
-        kind = self.kinds[i]
-        found = {NEWLINE: "the end of the line", END: "the end of the file"}.get(
-            kind, f"`{self.texts[i]}`"
-        )
-        start = self.starts[i]
-        end = start + (1 if kind in (NEWLINE, END) else len(self.texts[i]))
-        self.report.error("A002", f"expected {expected}, found {found}", start, end, hint=hint)
-        raise Bad
-
-    def expect(self, kind: str, hint: str = "") -> None:
-        if self.kinds[self.i] != kind:
-            self.fail(f"`{kind}`", hint)
-        self.i += 1
-
-    def accept(self, kind: str) -> bool:
-        if self.kinds[self.i] == kind:
-            self.i += 1
-            return True
-        return False
-
-    def at_word(self, word: str) -> bool:
-        return self.texts[self.i] == word and self.kinds[self.i] == NAME
-
-    def accept_word(self, word: str) -> bool:
-        if self.at_word(word):
-            self.i += 1
-            return True
-        return False
-
-    def word(self, what: str) -> Word:
-        """A name that is not reserved."""
-        i = self.i
-        if self.kinds[i] != NAME:
-            self.fail(what)
-        text, start = self.texts[i], self.starts[i]
-        if text in RESERVED:
-            self.report.error(
-                "A062", f"`{text}` is a reserved word", start, start + len(text)
-            )
-            raise Bad
-        self.i += 1
-        return Word(text, start, start + len(text))
-
-    def dotted(self, what: str) -> Word:
-        """A name with dots, as the registers of a record's leaves have it."""
-        word = self.word(what)
-        while self.kinds[self.i] == ".":
-            self.i += 1
-            more = self.word("a name")
-            word = Word(f"{word.text}.{more.text}", word.start, more.end)
-        return word
 
     # Expressions.
 
@@ -335,8 +261,12 @@ class ExpressionParser:
             inner = self.type_ref()
             self.expect("]")
             return TypeRef(
-                "stack", None, [Declared("", inner, inner.start, inner.end)], None,
-                name.start, self.last_end(),
+                "stack",
+                None,
+                [Declared("", inner, inner.start, inner.end)],
+                None,
+                name.start,
+                self.last_end(),
             )
         if self.accept("["):
             dims = []
@@ -362,40 +292,6 @@ class ExpressionParser:
                 return out
             if not self.accept(","):
                 self.fail(f"`,` or `{close}`")
-
-    def string(self) -> str:
-        """The value of a string literal."""
-        i = self.i
-        if self.kinds[i] != STRING:
-            self.fail("a string")
-        self.i += 1
-        try:
-            value = ast.literal_eval(self.texts[i])
-        except (SyntaxError, ValueError):
-            self.report.error(
-                "A001", "the string has a wrong escape", self.starts[i], self.end_of(i)
-            )
-            raise Bad from None
-        return str(value)
-
-
-EXACT_DIGITS = 17
-"""Decimal literals with more digits are kept as decimals: a `fixed` may hold them all."""
-
-
-def number(text: str) -> Any:
-    """The value of a numeric literal."""
-    plain = text.replace("_", "")
-    if plain[-1] == "j":
-        return complex(0.0, float(plain[:-1]))
-    if plain.isdigit():
-        # Longer integers fit no type; the limit keeps int() fast.
-        return int(plain) if len(plain) <= 400 else float("inf")
-    if plain[1:2] in ("x", "X", "b", "B", "o", "O"):
-        return int(plain[:400], 0) if len(plain) > 2 else 0
-    if len(plain) > EXACT_DIGITS and "." in plain:
-        return Decimal(plain)
-    return float(plain)
 
 
 def _negated(value: Any) -> Any:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from rvm.program import Instr
 from rvm_asm.messages import Reporter, did_you_mean
-from rvm_asm.nodes import Stat, Word
+from rvm_asm.nodes import Word
 from rvm_asm.scope import Scope
+from rvm_asm.stats import Stat
 
 
 class Pending:

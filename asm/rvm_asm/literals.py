@@ -8,11 +8,32 @@ A plain literal takes the type that its use needs, and a value of that type.
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import Any
 
 from rvm.expr import Const
 from rvm.numbers import system
 from rvm.types import Scalar
+
+WORDS = {"true": True, "false": False, "inf": math.inf, "nan": math.nan}
+"""Literals that are words."""
+EXACT_DIGITS = 17
+"""Decimal literals with more digits are kept as decimals: a `fixed` may hold them all."""
+
+
+def number(text: str) -> Any:
+    """The value of a numeric literal."""
+    plain = text.replace("_", "")
+    if plain[-1] == "j":
+        return complex(0.0, float(plain[:-1]))
+    if plain.isdigit():
+        # Longer integers fit no type; the limit keeps int() fast.
+        return int(plain) if len(plain) <= 400 else float("inf")
+    if plain[1:2] in ("x", "X", "b", "B", "o", "O"):
+        return int(plain[:400], 0) if len(plain) > 2 else 0
+    if len(plain) > EXACT_DIGITS and "." in plain:
+        return Decimal(plain)
+    return float(plain)
 
 
 def raw_constant(value: Any, t: Scalar) -> Any:

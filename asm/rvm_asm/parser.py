@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from rvm_asm.expressions import Bad
+from rvm_asm.cursor import Bad
 from rvm_asm.lexer import END, NAME, NEWLINE, lex
 from rvm_asm.messages import Reporter, did_you_mean
-from rvm_asm.nodes import (
-    Constant,
-    Declaration,
-    Declared,
-    Entry,
-    Func,
-    Include,
-    Macro,
-    Pure,
-    RecordDef,
-    Word,
-)
+from rvm_asm.nodes import Declared, Word
 from rvm_asm.source import SourceFile
 from rvm_asm.statements import CLOSERS, TOP, StatementParser
+from rvm_asm.stats import Constant, Declaration, Entry, Func, Include, Macro, Pure, RecordDef
 
 
 class Parser(StatementParser):

@@ -10,8 +10,9 @@ from rvm.isa import FUNCTIONS
 from rvm.numbers import system
 from rvm.program import Function, slots_of
 from rvm.types import Array, Scalar, Stack
-from rvm_asm.expressions import BINARY, COMPARE, NOT, POWER, RESERVED, UNARY, number
-from rvm_asm.literals import plain_literal, typed_literal
+from rvm_asm.cursor import RESERVED
+from rvm_asm.expressions import BINARY, COMPARE, NOT, POWER, UNARY
+from rvm_asm.literals import number, plain_literal, typed_literal
 from rvm_asm.values import operator_name
 
 ATOM = 20
@@ -63,9 +64,12 @@ class Names:
             self._used.add(name)
         for d in function.dims:
             self.dims.setdefault((d.reg, d.axis), self._fresh(quoted(d.name)))
-        self._used = self._used - {
-            dotted(r.name) for k, r in enumerate(function.registers) if k not in params
-        } | {r for r in self.registers if r} | set(self.dims.values())
+        self._used = (
+            self._used
+            - {dotted(r.name) for k, r in enumerate(function.registers) if k not in params}
+            | {r for r in self.registers if r}
+            | set(self.dims.values())
+        )
         for k, register in enumerate(function.registers):
             if k not in params:
                 self.registers[k] = self._fresh(dotted(register.name))

@@ -11,26 +11,13 @@ from rvm.program import Dim, Param, Source, Span
 from rvm.types import I64
 from rvm_asm.constants import Constants
 from rvm_asm.messages import Reporter
-from rvm_asm.nodes import (
-    Constant,
-    Declaration,
-    Declared,
-    Entry,
-    Func,
-    Include,
-    Lit,
-    Macro,
-    Node,
-    Pure,
-    RecordDef,
-    Ref,
-    Word,
-)
+from rvm_asm.nodes import Declared, Lit, Node, Ref, Word
 from rvm_asm.parser import parse_file
 from rvm_asm.positions import read_positions
 from rvm_asm.registers import Registers, TypeProblem, layout
 from rvm_asm.scope import Binding, Group, Length, Slot, plain
 from rvm_asm.source import SourceMap
+from rvm_asm.stats import Constant, Declaration, Entry, Func, Include, Macro, Pure, RecordDef
 
 Signature = tuple[tuple[str, Binding], ...]
 """A function's parameters: names and what they stand for."""
@@ -133,7 +120,10 @@ class Declarations:
             case Macro():
                 if word.text in OPCODES:
                     self.report.error(
-                        "A006", f"`{word.text}` is an instruction", word.start, word.end,
+                        "A006",
+                        f"`{word.text}` is an instruction",
+                        word.start,
+                        word.end,
                         hint="give the macro another name",
                     )
                 self._distinct(d.formals, "parameter")
@@ -147,9 +137,7 @@ class Declarations:
         for w in words:
             text = w.text if isinstance(w, Word) else w.name
             if text in seen:
-                self.report.error(
-                    "A006", f"two {what}s are called `{plain(text)}`", w.start, w.end
-                )
+                self.report.error("A006", f"two {what}s are called `{plain(text)}`", w.start, w.end)
             seen.add(text)
 
 
@@ -219,7 +207,8 @@ class Signing:
                     return Const(literal.value)
             if isinstance(bound, (Slot, Group)):
                 self._problem(
-                    node, "the length of a parameter does not depend on a value",
+                    node,
+                    "the length of a parameter does not depend on a value",
                     "name the length, and `assert` what it must be",
                 )
             self._problem(node, f"no length `{node.name}` is bound before this", "")
@@ -237,4 +226,3 @@ class Signing:
     def _problem(self, node: Node, message: str, hint: str) -> NoReturn:
         self.report.error("A063", message, node.start, node.end, hint=hint)
         raise TypeProblem
-

@@ -9,8 +9,9 @@ from rvm.expr import Expr
 from rvm.program import Dim, Layout, Record, Register
 from rvm.types import SCALARS, RegisterType, Scalar, Stack, fixed, with_rank
 from rvm_asm.messages import Reporter, did_you_mean
-from rvm_asm.nodes import Node, RecordDef, TypeRef
+from rvm_asm.nodes import Node, TypeRef
 from rvm_asm.scope import Binding, Group, Slot, plain
+from rvm_asm.stats import RecordDef
 
 MAX_LEAVES = 1 << 12
 """Registers that one declaration may make: nested records multiply."""
@@ -32,9 +33,7 @@ class Registers:
         self.dims: list[Dim] = []
         self._shared: dict[tuple[str, str], list[int]] = {}
 
-    def declare(
-        self, key: str, written: TypeRef, dim: DimOf, owner: str | None = None
-    ) -> Binding:
+    def declare(self, key: str, written: TypeRef, dim: DimOf, owner: str | None = None) -> Binding:
         """Registers for `key` of the written type.
 
         With an `owner`, a register that the same owner (the function itself, or an expansion of
@@ -116,9 +115,7 @@ class Registers:
             known = [*SCALARS, "stack", *self.records]
             if name == "stack":
                 self.problem("A011", "a stack names its elements", written, "`stack[f64]`")
-            self.problem(
-                "A011", f"there is no type `{name}`", written, did_you_mean(name, known)
-            )
+            self.problem("A011", f"there is no type `{name}`", written, did_you_mean(name, known))
         if written.frac is not None:
             if written.frac > 62:
                 self.problem("A011", "a `fixed` has 0 to 62 fraction bits", written)

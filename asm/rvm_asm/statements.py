@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rvm.stmt import BACKWARD, FORWARD
-from rvm_asm.expressions import MAX_DEPTH, RESERVED, Bad, ExpressionParser
+from rvm_asm.cursor import RESERVED, Bad
+from rvm_asm.expressions import MAX_DEPTH, ExpressionParser
 from rvm_asm.lexer import END, NAME, NEWLINE, STRING
-from rvm_asm.nodes import (
+from rvm_asm.nodes import Declared, Lit, Node, Word
+from rvm_asm.stats import (
     Alloc,
     Arm,
-    Declared,
     Effect,
     Empty,
     Extern,
@@ -23,14 +24,11 @@ from rvm_asm.nodes import (
     If,
     Invoke,
     Jump,
-    Lit,
-    Node,
     Op,
     Routine,
     Stat,
     Undo,
     While,
-    Word,
 )
 
 TOP = frozenset({"func", "const", "record", "macro", "pure", "include", "entry"})
@@ -203,7 +201,10 @@ class StatementParser(ExpressionParser):
         value = self.expression() if self.accept("=") else None
         if op == "local" and value is not None:
             self.report.error(
-                "A002", "`local` takes no value", value.start, value.end,
+                "A002",
+                "`local` takes no value",
+                value.start,
+                value.end,
                 hint="the value belongs to `alloc`",
             )
         declared = Declared(name.text, written, name.start, name.end)

@@ -52,9 +52,7 @@ class Values:
         self._count = 0
         self._pure: list[str] = []
 
-    def reject(
-        self, code: str, message: str, node: Node | Field | Sub, hint: str = ""
-    ) -> NoReturn:
+    def reject(self, code: str, message: str, node: Node | Field | Sub, hint: str = "") -> NoReturn:
         self.report.error(code, message, node.start, node.end, hint=hint)
         raise Rejected
 
@@ -316,9 +314,7 @@ class Values:
             return literal, node.steps
         if node.name in self.excused:
             raise Rejected
-        hint = did_you_mean(
-            node.name, [*self.scope.names, *self.program.constants.definitions]
-        )
+        hint = did_you_mean(node.name, [*self.scope.names, *self.program.constants.definitions])
         if self.scope.owner:
             hint = hint or "a macro sees its parameters, its own ancillas and constants only"
         self.report.error(
@@ -329,6 +325,25 @@ class Values:
             hint=hint or f"make an ancilla: `alloc {node.name}: f64`",
         )
         raise Rejected
+
+    def leaves(self, node: Node) -> list[Expr] | None:
+        """The places of all leaves if `node` names a record, else None."""
+        if not isinstance(node, Ref):
+            return None
+        binding = self.scope.names.get(node.name)
+        if type(binding) is Slot or binding is None:
+            return None
+        found, path = self.resolve(node)
+        if isinstance(found, Alias):
+            return None
+        if not isinstance(found, Group):
+            return None
+        out = []
+        for leaf in found.leaves():
+            place = self._place(leaf, path, node)
+            self.made.append((place, node))
+            out.append(place)
+        return out
 
     # Faults of typing.
 

@@ -1,0 +1,98 @@
+"""Lowering calls, and effects outside of the machine."""
+
+from __future__ import annotations
+
+from rvm.expr import Expr, Place
+from rvm.isa import TypeFault, check_operands, typed
+from rvm.program import Instr
+from rvm.types import BOOL, elem_of
+from rvm_asm.memory import Memory
+from rvm_asm.messages import did_you_mean
+from rvm_asm.scope import Binding, Group, Slot
+from rvm_asm.stats import Effect, Invoke
+from rvm_asm.values import Rejected
+
+
+class Calls(Memory):
+    """Lowers `call`, `uncall` and what stands in `extern` blocks."""
+
+    def call(self, stat: Invoke) -> None:
+        """`call` and `uncall`: records become their leaves, literals take the parameters' types."""
+        name = stat.callee.text
+        signature = self.program.signatures.get(name)
+        if signature is None:
+            if name in self.program.functions or name in self.excused:
+                raise Rejected
+            hint = did_you_mean(name, self.program.functions)
+            if name in self.program.macros:
+                hint = f"`{name}` is a macro: write `{name} …` without `call`"
+            self.report.error(
+                "A045",
+                f"there is no function `{name}`",
+                stat.callee.start,
+                stat.callee.end,
+                hint=hint,
+            )
+            raise Rejected
+        flat = self._flat_call(stat, signature)
+        templates: list[Expr] = []
+        done: list[Expr] = []
+        for arg, (leaves, slots) in zip(stat.args, flat, strict=True):
+            if leaves is not None:
+                templates += leaves
+                done += leaves
+                continue
+            template = self.operand(arg)
+            templates.append(template)
+            slot = slots[0]
+            if isinstance(template, Place):
+                done.append(template)
+                continue
+            try:
+                done.append(typed(template, elem_of(slot.type)))
+            except TypeFault as fault:
+                self.fault(fault, arg)
+        self.put(Instr(stat.name, tuple(done), -1, name), stat, tuple(templates))
+
+    def _flat_call(
+        self, stat: Invoke, signature: tuple[tuple[str, Binding], ...]
+    ) -> list[tuple[list[Expr] | None, list[Slot]]]:
+        """For each argument its leaves, if it is a record, and the parameter's registers."""
+        name = stat.callee.text
+        expected = ", ".join(p for p, _ in signature) or "none"
+        params = [b for _, b in signature]
+        leaves = [self.leaves(a) for a in stat.args]
+        if len(params) != len(stat.args):
+            # The leaves of a record may be given one by one, as disassembled code does.
+            params = [s for b in params for s in (b.leaves() if isinstance(b, Group) else (b,))]
+        if len(params) != len(stat.args):
+            self.complain(
+                "A044",
+                f"`{name}` takes {len(signature)} argument{'s' * (len(signature) != 1)}, "
+                f"not {len(stat.args)}",
+                stat,
+                f"its parameters are {expected}",
+            )
+        out: list[tuple[list[Expr] | None, list[Slot]]] = []
+        for b, found, arg in zip(params, leaves, stat.args, strict=True):
+            slots = list(b.leaves()) if isinstance(b, Group) else [b]
+            if (found is not None) != isinstance(b, Group) or (
+                found is not None and len(found) != len(slots)
+            ):
+                what = f"a record `{b.record}`" if isinstance(b, Group) else "no record"
+                self.reject("A040", f"`{name}` takes {what} here", arg)
+            out.append((found, slots))  # type: ignore[arg-type]
+        return out
+
+    def effect(self, stat: Effect, when: int) -> None:
+        """An instruction of an `extern` block."""
+        if stat.name == "assert" and len(stat.args) != 1:
+            self.complain("A044", "`assert` takes one condition", stat)
+        templates = tuple([self.operand(a) for a in stat.args])
+        want = BOOL if stat.name == "assert" else None
+        try:
+            done = tuple([typed(t, want) for t in templates])
+            done = check_operands(stat.name, done, self.registers.list)
+        except TypeFault as fault:
+            self._type_fault(fault, stat, stat.args)
+        self.put(Instr(stat.name, done, when, stat.text), stat, templates)

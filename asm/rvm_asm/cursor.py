@@ -1,0 +1,103 @@
+"""A cursor over tokens: what the parsers of expressions and statements share."""
+
+from __future__ import annotations
+
+import ast
+from typing import NoReturn
+
+from rvm_asm.lexer import END, NAME, NEWLINE, STRING, Tokens
+from rvm_asm.literals import WORDS
+from rvm_asm.messages import Reporter
+from rvm_asm.nodes import Word
+
+RESERVED = frozenset({"and", "or", "not", *WORDS})
+"""Words that name nothing."""
+
+
+class Bad(Exception):
+    """A syntax error, already reported; the statement that it is in is given up."""
+
+
+class Cursor:
+    """A position in the tokens of a file, and the steps that parsers take from there."""
+
+    def __init__(self, tokens: Tokens, report: Reporter) -> None:
+        self.kinds, self.texts, self.starts = tokens
+        self.report = report
+        self.i = 0
+
+    def end_of(self, i: int) -> int:
+        """Where token `i` ends."""
+        return self.starts[i] + len(self.texts[i])
+
+    def last_end(self) -> int:
+        """Where the token before the cursor ends."""
+        return self.end_of(self.i - 1)
+
+    def fail(self, expected: str, hint: str = "") -> NoReturn:
+        """Report that something else was expected here, and give up."""
+        i = self.i
+        kind = self.kinds[i]
+        found = {NEWLINE: "the end of the line", END: "the end of the file"}.get(
+            kind, f"`{self.texts[i]}`"
+        )
+        start = self.starts[i]
+        end = start + (1 if kind in (NEWLINE, END) else len(self.texts[i]))
+        self.report.error("A002", f"expected {expected}, found {found}", start, end, hint=hint)
+        raise Bad
+
+    def expect(self, kind: str, hint: str = "") -> None:
+        if self.kinds[self.i] != kind:
+            self.fail(f"`{kind}`", hint)
+        self.i += 1
+
+    def accept(self, kind: str) -> bool:
+        if self.kinds[self.i] == kind:
+            self.i += 1
+            return True
+        return False
+
+    def at_word(self, word: str) -> bool:
+        return self.texts[self.i] == word and self.kinds[self.i] == NAME
+
+    def accept_word(self, word: str) -> bool:
+        if self.at_word(word):
+            self.i += 1
+            return True
+        return False
+
+    def word(self, what: str) -> Word:
+        """A name that is not reserved."""
+        i = self.i
+        if self.kinds[i] != NAME:
+            self.fail(what)
+        text, start = self.texts[i], self.starts[i]
+        if text in RESERVED:
+            self.report.error("A062", f"`{text}` is a reserved word", start, start + len(text))
+            raise Bad
+        self.i += 1
+        return Word(text, start, start + len(text))
+
+    def dotted(self, what: str) -> Word:
+        """A name with dots, as the registers of a record's leaves have it."""
+        word = self.word(what)
+        while self.kinds[self.i] == ".":
+            self.i += 1
+            more = self.word("a name")
+            word = Word(f"{word.text}.{more.text}", word.start, more.end)
+        return word
+
+    def string(self) -> str:
+        """The value of a string literal."""
+        i = self.i
+        if self.kinds[i] != STRING:
+            self.fail("a string")
+        self.i += 1
+        try:
+            value = ast.literal_eval(self.texts[i])
+        except (SyntaxError, ValueError):
+            self.report.error(
+                "A001", "the string has a wrong escape", self.starts[i], self.end_of(i)
+            )
+            raise Bad from None
+        return str(value)

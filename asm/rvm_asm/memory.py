@@ -1,0 +1,141 @@
+"""Lowering `alloc`, `free` and `local`: registers come and go."""
+
+from __future__ import annotations
+
+from rvm.expr import Expr, Place
+from rvm.isa import TypeFault, check_operands, typed
+from rvm.program import Instr
+from rvm.types import I64
+from rvm_asm.emitter import Emitter
+from rvm_asm.messages import did_you_mean
+from rvm_asm.nodes import Declared, Node, Ref
+from rvm_asm.registers import TypeProblem
+from rvm_asm.scope import Alias, Binding, Group, Slot
+from rvm_asm.stats import Alloc
+from rvm_asm.values import Rejected
+
+
+class Memory(Emitter):
+    """Lowers statements that make and drop registers."""
+
+    def alloc(self, stat: Alloc) -> None:
+        """`alloc`, `free` and `local`, of a register or of all leaves of a record."""
+        binding = self._declared(stat)
+        if isinstance(binding, Alias):
+            if not isinstance(binding.node, Ref):
+                self.complain("A052", f"`{stat.name}` takes a register", stat)
+            outer, self.scope = self.scope, binding.scope
+            try:
+                found, path = self.resolve(binding.node)
+            finally:
+                self.scope = outer
+            if path or not isinstance(found, (Slot, Group)):
+                self.complain("A052", f"`{stat.name}` takes a whole register", stat)
+            binding = found
+        if stat.name == "local":
+            return
+        if isinstance(binding, Slot):
+            self._alloc_leaf(stat, binding)
+        elif isinstance(binding, Group):
+            if stat.value is not None:
+                self.complain(
+                    "A056",
+                    "a record is made and freed with zeros",
+                    stat,
+                    "add the values to its fields",
+                )
+            leaves = list(binding.leaves())
+            for leaf in leaves if stat.name == "alloc" else reversed(leaves):
+                self._alloc_leaf(stat, leaf)
+        else:
+            self.complain("A034", f"`{stat.declared.name}` is a length, no register", stat)
+
+    def _alloc_leaf(self, stat: Alloc, leaf: Slot) -> None:
+        if leaf.reg in self.loops:
+            self.complain(
+                "A058", f"the loop's variable `{self.loops[leaf.reg]}` is freed in its body", stat
+            )
+        place = Place(leaf.reg, (), leaf.value_type)
+        d = stat.declared
+        self.made.append((place, Ref(d.name, (), d.start, d.end)))
+        templates: tuple[Expr, ...] = (place,)
+        args: list[Node] = [Ref(d.name, (), d.start, d.end)]
+        if stat.value is not None:
+            templates = (place, self.operand(stat.value))
+            args.append(stat.value)
+        try:
+            done = check_operands(stat.name, templates, self.registers.list)
+        except TypeFault as fault:
+            self._type_fault(fault, stat, args)
+        self.put(Instr(stat.name, done), stat, templates)
+
+    def _declared(self, stat: Alloc) -> Binding:
+        d = stat.declared
+        known = self.scope.names.get(d.name)
+        if d.type is None or (stat.name == "free" and known is not None):
+            if known is None:
+                found, path = self._by_path(d)
+                if found is not None and not path:
+                    return found
+                if d.name in self.excused:
+                    raise Rejected
+                hint = did_you_mean(d.name, self.scope.names)
+                if stat.name == "free":
+                    self.complain("A005", f"nothing here is called `{d.name}`", d, hint)
+                self.complain(
+                    "A065",
+                    f"the new register `{d.name}` needs a type",
+                    d,
+                    f"`{stat.name} {d.name}: f64`",
+                )
+            return known
+        if known is not None and (
+            not isinstance(known, (Slot, Group))
+            or next(known.leaves() if isinstance(known, Group) else iter((known,))).reg
+            < self.n_args
+        ):
+            self.complain(
+                "A006", f"`{d.name}` is a parameter already", d, "call the ancilla otherwise"
+            )
+        # A `local`, and a numbered name, is always a register of its own.
+        own = stat.name == "local" or "#" in d.name
+        owner = None if own else self.scope.owner
+        try:
+            binding = self.registers.declare(d.name, d.type, self._length, owner)
+        except TypeProblem:
+            self.excused.add(d.name)
+            raise Rejected from None
+        except Rejected:
+            self.excused.add(d.name)
+            raise
+        self.scope.names[d.name] = binding
+        return binding
+
+    def _by_path(self, d: Declared) -> tuple[Binding | None, object]:
+        """A dotted name as a field of a record: `free p.pos` frees that leaf alone."""
+        head, *rest = d.name.split(".")
+        binding = self.scope.names.get(head)
+        for name in rest:
+            if not isinstance(binding, Group):
+                return None, ()
+            binding = binding.fields.get(name)
+        return (binding if rest else None), ()
+
+    def _length(self, node: Node | None, slot: Slot, axis: int) -> Expr | None:
+        if node is None:
+            self.report.error(
+                "A063",
+                "the lengths of an ancilla must be named",
+                self._at.start,
+                self._at.end,
+                hint="`alloc t: f64[n]`",
+            )
+            raise Rejected
+        template = self.operand(node)
+        try:
+            done = typed(template, I64)
+        except TypeFault as fault:
+            self.fault(fault, node)
+        if done.type != I64:
+            self.reject("A063", f"a length is an i64, not a {done.type}", node)
+        return done

@@ -1,0 +1,286 @@
+"""Syntax nodes of statements and declarations."""
+
+from __future__ import annotations
+
+from rvm_asm.nodes import Declared, Node, Word
+
+
+class Stat:
+    """Base of statements: where it stands and the labels in front of it."""
+
+    __slots__ = ("end", "labels", "start")
+
+    def __init__(self, start: int, end: int) -> None:
+        self.start = start
+        self.end = end
+        self.labels: tuple[Word, ...] = ()
+
+
+class Op(Stat):
+    """An instruction or a macro's use: a mnemonic and operands."""
+
+    __slots__ = ("args", "name", "stop")
+
+    def __init__(self, name: str, args: list[Node], start: int, stop: int, end: int) -> None:
+        self.name = name
+        self.args = args
+        self.start = start
+        self.stop = stop
+        """Where the mnemonic ends."""
+        self.end = end
+        self.labels = ()
+
+
+class Alloc(Stat):
+    """`alloc x: T = v`, `free x = v`, `local x: T`."""
+
+    __slots__ = ("declared", "name", "value")
+
+    def __init__(
+        self, name: str, declared: Declared, value: Node | None, start: int, end: int
+    ) -> None:
+        super().__init__(start, end)
+        self.name = name
+        self.declared = declared
+        self.value = value
+
+
+class Jump(Stat):
+    """`br C, L` and `cf C, L`; `partner` is None where it is left to be inferred."""
+
+    __slots__ = ("cond", "name", "partner")
+
+    def __init__(self, name: str, cond: Node, partner: Word | None, start: int, end: int) -> None:
+        super().__init__(start, end)
+        self.name = name
+        self.cond = cond
+        self.partner = partner
+
+
+class Invoke(Stat):
+    """`call f(a, b)` and `uncall f(a, b)`."""
+
+    __slots__ = ("args", "callee", "name")
+
+    def __init__(self, name: str, callee: Word, args: list[Node], start: int, end: int) -> None:
+        super().__init__(start, end)
+        self.name = name
+        self.callee = callee
+        self.args = args
+
+
+class Effect(Stat):
+    """`print`, `assert` and `callback` inside an `extern` block."""
+
+    __slots__ = ("args", "name", "text")
+
+    def __init__(self, name: str, text: str, args: list[Node], start: int, end: int) -> None:
+        super().__init__(start, end)
+        self.name = name
+        self.text = text
+        self.args = args
+
+
+class Extern(Stat):
+    """`extern forward … end`."""
+
+    __slots__ = ("body", "when")
+
+    def __init__(self, when: int, body: list[Stat], start: int, end: int) -> None:
+        super().__init__(start, end)
+        self.when = when
+        self.body = body
+
+
+class Arm:
+    """One `if` or `elseif` with its condition, postcondition and body."""
+
+    __slots__ = ("body", "cond", "end", "post", "start")
+
+    def __init__(
+        self, cond: Node, post: Node | None, body: list[Stat], start: int, end: int
+    ) -> None:
+        self.cond = cond
+        self.post = post
+        self.body = body
+        self.start = start
+        self.end = end
+
+
+class If(Stat):
+    """A chain of arms, perhaps with an `else`."""
+
+    __slots__ = ("arms", "orelse")
+
+    def __init__(self, arms: list[Arm], orelse: list[Stat] | None, start: int, end: int) -> None:
+        super().__init__(start, end)
+        self.arms = arms
+        self.orelse = orelse
+
+
+class While(Stat):
+    """`while p, q … end`."""
+
+    __slots__ = ("body", "cond", "post")
+
+    def __init__(self, cond: Node, post: Node, body: list[Stat], start: int, end: int) -> None:
+        super().__init__(start, end)
+        self.cond = cond
+        self.post = post
+        self.body = body
+
+
+class From(Stat):
+    """`from q … [loop …] until p`, Janus' loop."""
+
+    __slots__ = ("again", "body", "entry", "until")
+
+    def __init__(
+        self,
+        entry: Node,
+        body: list[Stat],
+        again: list[Stat],
+        until: Node,
+        start: int,
+        end: int,
+    ) -> None:
+        super().__init__(start, end)
+        self.entry = entry
+        self.body = body
+        self.again = again
+        self.until = until
+
+
+class For(Stat):
+    """`for i = a to b step s … end`; `down` for `downto`."""
+
+    __slots__ = ("body", "down", "first", "last", "step", "var")
+
+    def __init__(
+        self,
+        var: Word,
+        first: Node,
+        last: Node,
+        step: Node | None,
+        down: bool,
+        body: list[Stat],
+        start: int,
+        end: int,
+    ) -> None:
+        super().__init__(start, end)
+        self.var = var
+        self.first = first
+        self.last = last
+        self.step = step
+        self.down = down
+        self.body = body
+
+
+class Routine(Stat):
+    """`routine r … end`."""
+
+    __slots__ = ("body", "name")
+
+    def __init__(self, name: Word, body: list[Stat], start: int, end: int) -> None:
+        super().__init__(start, end)
+        self.name = name
+        self.body = body
+
+
+class Undo(Stat):
+    """`undo r`."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: Word, start: int, end: int) -> None:
+        super().__init__(start, end)
+        self.name = name
+
+
+class Empty(Stat):
+    """No instruction; carries labels at the end of a block."""
+
+    __slots__ = ()
+
+
+# Declarations.
+
+
+class Func:
+    """`func name(params)` and its body."""
+
+    __slots__ = ("body", "end", "name", "params", "start")
+
+    def __init__(
+        self, name: Word, params: list[Declared], body: list[Stat], start: int, end: int
+    ) -> None:
+        self.name = name
+        self.params = params
+        self.body = body
+        self.start = start
+        self.end = end
+
+
+class Constant:
+    """`const NAME = expression`."""
+
+    __slots__ = ("name", "value")
+
+    def __init__(self, name: Word, value: Node) -> None:
+        self.name = name
+        self.value = value
+
+
+class RecordDef:
+    """`record Name … end`."""
+
+    __slots__ = ("fields", "name")
+
+    def __init__(self, name: Word, fields: list[Declared]) -> None:
+        self.name = name
+        self.fields = fields
+
+
+class Macro:
+    """`macro name a, b … end`."""
+
+    __slots__ = ("body", "formals", "name")
+
+    def __init__(self, name: Word, formals: list[Word], body: list[Stat]) -> None:
+        self.name = name
+        self.formals = formals
+        self.body = body
+
+
+class Pure:
+    """`pure name(a, b) = expression`, inlined where it is used."""
+
+    __slots__ = ("formals", "name", "value")
+
+    def __init__(self, name: Word, formals: list[Word], value: Node) -> None:
+        self.name = name
+        self.formals = formals
+        self.value = value
+
+
+class Include:
+    """`include "file"`."""
+
+    __slots__ = ("end", "path", "start")
+
+    def __init__(self, path: str, start: int, end: int) -> None:
+        self.path = path
+        self.start = start
+        self.end = end
+
+
+class Entry:
+    """`entry name`."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: Word) -> None:
+        self.name = name
+
+
+Declaration = Func | Constant | RecordDef | Macro | Pure | Include | Entry
