@@ -42,6 +42,11 @@ class Use(Formal):
 
     __slots__ = ()
 
+    def _refuse(self, value: Any) -> Any:
+        raise DefinitionError("D004", f"the opcode updates its Use operand number {self.index}")
+
+    __iadd__ = __isub__ = __ixor__ = __imul__ = __itruediv__ = _refuse
+
 
 class Mut(Formal):
     """An operand that an opcode changes; augmented assignment on it is recorded."""
