@@ -15,7 +15,7 @@ from rvm.numbers.floats import ComplexSystem, FloatSystem
 from rvm.numbers.integers import BoolSystem, IntegerSystem
 from rvm.numbers.logs import LogNumber, LogSystem
 from rvm.numbers.support import NAMES, NumberFault
-from rvm.types import Scalar
+from rvm.types import SCALARS, Scalar
 
 __all__ = [
     "NAMES",
@@ -43,3 +43,8 @@ def system(t: Scalar) -> NumberSystem:
     if t.is_complex:
         return ComplexSystem(t)
     return FixedSystem(t) if t.is_fixed else LogSystem(t)
+
+
+# Making a system enters its helpers in NAMES: all are there before any source is compiled.
+for _t in SCALARS.values():
+    system(_t)

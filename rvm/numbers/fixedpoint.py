@@ -3,8 +3,9 @@
 `+`, `-`, `*` and `//` wrap around as two's complement integers do, so that `+` and `-` undo each
 other on every value. Products and quotients are exact before they are rounded once, to nearest,
 ties to even; a division by zero is an error (R005). `x ** n` with an i64 exponent is by squaring,
-every product rounded. All other functions are computed in f64 and rounded to nearest; there, and in
-conversions, a result that does not fit (NaN and infinities among them) is an error (R009).
+every product rounded; a negative one divides 1 by that. All other functions are computed in f64
+and rounded to nearest; there, and in conversions, a result that does not fit (NaN and infinities
+among them) is an error (R009).
 """
 
 from __future__ import annotations
@@ -43,6 +44,16 @@ class Fixed(Fraction):
         self.raw = raw
         self.frac = frac
         return self
+
+    @classmethod
+    def from_float(cls, f: float) -> Fraction:  # type: ignore[override]
+        """An exact fraction: what comparisons with floats are made with."""
+        return Fraction.from_float(f)
+
+    @classmethod
+    def from_decimal(cls, dec: Decimal) -> Fraction:  # type: ignore[override]
+        """An exact fraction."""
+        return Fraction.from_decimal(dec)
 
     def __repr__(self) -> str:
         return f"Fixed({self.raw}, {self.frac})"

@@ -1,4 +1,4 @@
-"""A plain evaluator of typed expressions for tests: places are looked up in a dict of raw values."""
+"""A plain evaluator of typed expressions for tests: places stand for raw values in a dict."""
 
 from __future__ import annotations
 
