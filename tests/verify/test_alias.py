@@ -14,7 +14,7 @@ from rvm.isa import TypeFault, place, typed
 from rvm.types import C128, I64, U8, Array, Scalar
 from rvm.verify.alias import index_reads, overlap, reads
 
-X, I, J, B = 0, 1, 2, 3
+X, RI, RJ, RB = 0, 1, 2, 3
 """Registers: a matrix of c128, two i64, one u8."""
 BASE = Array(C128, 2)
 
@@ -39,7 +39,7 @@ def elem(*items: Expr | Span) -> Index:
     return Index(items)
 
 
-i, j, b = var(I), var(J), var(B, U8)
+i, j, b = var(RI), var(RJ), var(RB, U8)
 i1, i2 = f("+", i, lit(1)), f("+", i, lit(2))
 
 CASES = [
@@ -98,9 +98,9 @@ def test_large_indices_are_left_to_the_run() -> None:
 def test_a_length_is_no_read_of_the_array_but_its_indices_are() -> None:
     row = at(elem(i))
     length = typed(Apply("dim", (row, lit(0))))
-    assert [p.reg for p in reads(length)] == [I]
-    assert {p.reg for p in reads(f("+", length, j))} == {I, J}
-    assert sorted(p.reg for p in index_reads(at(elem(i, j)))) == [I, J]
+    assert [p.reg for p in reads(length)] == [RI]
+    assert {p.reg for p in reads(f("+", length, j))} == {RI, RJ}
+    assert sorted(p.reg for p in index_reads(at(elem(i, j)))) == [RI, RJ]
 
 
 # --- against NumPy, by trying all values of i and j
@@ -186,7 +186,7 @@ def test_verdicts_hold_for_every_value(one: list[Step], two: list[Step]) -> None
     verdict = overlap(a, c)
     assert verdict == overlap(c, a)
     for vi, vj in itertools.product(range(N), repeat=2):
-        env = {I: vi, J: vj}
+        env = {RI: vi, RJ: vj}
         p, q = cells(a, env), cells(c, env)
         if not p or not q:
             continue

@@ -32,7 +32,7 @@ def test_a_loop_by_hand() -> None:
     code = m.function().code
     assert [successors(code, p) for p in range(4)] == [(1,), (2,), (3, 1), ()]
     assert [predecessors(code, p) for p in range(4)] == [(), (0, 2), (1,), (2,)]
-    assert blocks(code) == (range(0, 1), range(1, 3))
+    assert blocks(code) == (range(1), range(1, 3))
 
 
 def test_constant_conditions_close_edges() -> None:

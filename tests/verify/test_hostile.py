@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 from verify.making import Maker, array, program
@@ -46,7 +47,7 @@ def sliding_window() -> Program:
     m = Maker("f", y=I64)
     made = [m.local(f"t{k}") for k in range(20_000)]
     m.raw("alloc", made[0], ZERO)
-    for a, b in zip(made, made[1:], strict=False):
+    for a, b in pairwise(made):
         m.raw("alloc", b, ZERO)
         m.raw("free", a, ZERO)
     m.raw("free", made[-1], ZERO)
