@@ -222,10 +222,12 @@ def conversion(target: Scalar) -> Rule:
     return rule
 
 
-def of(*elems: Scalar, result: Scalar) -> Rule:
-    """Exactly these element types, broadcast."""
+def of(*elems: Scalar, result: Scalar, scalars: bool = False) -> Rule:
+    """Exactly these element types, broadcast (or scalars only)."""
 
     def rule(args: Sequence[Arg], want: Scalar | None) -> Typing:
+        if scalars and any(a.rank for a in args):
+            raise ranks("takes scalars, not arrays")
         for a, t in zip(args, elems, strict=True):
             if a.elem is not None and a.elem != t:
                 raise TypeFault(

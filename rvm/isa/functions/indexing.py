@@ -105,7 +105,7 @@ def _for_end(a: int, b: int, s: int) -> int:
 enter(
     "for_end",
     3,
-    of(I64, I64, I64, result=I64),
+    of(I64, I64, I64, result=I64, scalars=True),
     "the first value that `for i = a to b step s` does not visit (downto: s < 0)",
     cost="ADDS",
     code={
