@@ -170,4 +170,16 @@ INTERFACE: dict[str, Explanation] = {
         (`code={"f64": …}`), or narrow the rule.
         """,
     ),
+    "D011": explain(
+        "a function without a derivative",
+        """
+        A gradient needs the partial derivatives of every function that the loss depends on.  Give
+        the function its own:
+
+            @rvm.function(partials=lambda x: (1 / (1 + x * x),))
+            def arctangent(x): …
+
+        or keep what it computes out of the loss.
+        """,
+    ),
 }
