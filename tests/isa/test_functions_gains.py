@@ -230,6 +230,12 @@ def test_the_product_with_zeros():
     assert evaluate(gain, {0: np.array([0.0, 0.0, 5.0]), 1: 1.0}).tolist() == [0.0, 0.0, 0.0]
 
 
+def test_the_product_is_differentiated_three_times():
+    args = tuple(place(k, F64, 1) for k in range(3))
+    with pytest.raises(DefinitionError, match="three times"):
+        gains("prod_others_2", args, place(3, F64, 1))
+
+
 def test_ties_go_to_the_first():
     (gain,) = gains("amax", (place(0, F64, 1),), place(1, F64))
     assert evaluate(gain, {0: np.array([1.0, 3.0, 3.0]), 1: 2.0}).tolist() == [0.0, 2.0, 0.0]

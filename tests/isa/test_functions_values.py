@@ -9,7 +9,8 @@ import mpmath
 import pytest
 from isa.evaluating import evaluate, place
 
-from rvm.expr import Apply
+from rvm.expr import Apply, Const, Place
+from rvm.isa.derivatives import gains
 from rvm.isa.implementation import value
 from rvm.isa.rows import FUNCTIONS
 from rvm.isa.typing import typed
@@ -69,6 +70,35 @@ def test_partials(row):
                 got = evaluate(p, dict(enumerate(xs)))
                 size = max(abs(want), mpmath.mpf(10) ** -12)
                 assert abs(got - want) <= 3e-15 * size, (xs, k, got, want)
+
+
+def reverse(node, seed, out):
+    """Add to `out` the derivatives of an expression by its places, one function at a time."""
+    if isinstance(node, Place):
+        out[node.reg] = out[node.reg] + seed if node.reg in out else seed
+    elif isinstance(node, Apply):
+        for arg, gain in zip(node.args, gains(node.fn, node.args, typed(seed)), strict=True):
+            if gain is not None:
+                reverse(arg, gain, out)
+
+
+@pytest.mark.parametrize("row", SMOOTH, ids=lambda r: r.name)
+def test_second_derivatives(row):
+    """The derivative rules can be differentiated by the same rules."""
+    args = tuple(place(k, F64) for k in range(row.arity))
+    exact = reference(row)
+    for k, p in enumerate(row.partials(*args)):
+        second = {}
+        reverse(typed(p, F64), Const(1.0, F64), second)
+        for j in range(row.arity):
+            order = tuple((i == k) + (i == j) for i in range(row.arity))
+            with mpmath.workdps(60):
+                for xs in draws(row, 10):
+                    want = mpmath.diff(
+                        exact, tuple(map(mpmath.mpf, xs)), order, h=mpmath.mpf(10) ** -18
+                    )
+                    got = evaluate(typed(second[j]), dict(enumerate(xs))) if j in second else 0.0
+                    assert abs(got - want) <= 1e-13 * max(abs(want), 1), (xs, k, j)
 
 
 @pytest.mark.parametrize("name", COMPLEX)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.expr import Expr
+from rvm.faults import DefinitionError
 from rvm.isa.functions.formulas import Partials, conj, enter, fn, rank
 from rvm.isa.rules import PRODUCTS, outer, product, reduction, same_shape, scan
 from rvm.numbers.code import Code
@@ -133,6 +134,10 @@ def _product_vjp(g: Expr, a: Expr, b: Expr) -> Partials:
             return (fn("@", g, _transposed(b)), fn("@", _transposed(a), g))
 
 
+def _no_fourth(g: Expr, *args: Expr) -> Partials:
+    raise DefinitionError("D011", "`prod` can be differentiated three times, not four")
+
+
 def _products() -> dict[str, Code]:
     return {t.name: both("product_of(np.matmul, {0}, {1})") for t in LINEAR}
 
@@ -217,13 +222,9 @@ enter(
     "prod_others_2",
     3,
     same_shape("inexact"),
-    "the derivative of `prod_others_1(x, d)` along e; differentiated by d and e only",
+    "the derivative of `prod_others_1(x, d)` along e; it has no derivative",
     cost="MULTS",
-    vjp=lambda g, x, d, e: (
-        None,
-        fn("prod_others_2", conj(x), g, conj(e)),
-        fn("prod_others_2", conj(x), conj(d), g),
-    ),
+    vjp=_no_fourth,
     code={"*": both("prod_others({0}, {1}, {2})")},
 )
 enter(
