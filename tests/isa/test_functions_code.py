@@ -113,11 +113,12 @@ def _agree(name, sys, got, expected):
     return sys.close(got, expected, 1e-6 if sys.type.name == "f32" else 1e-14)
 
 
-@pytest.mark.parametrize(("name", "types", "result"), CASES)
+MIXED = [c for c in CASES if len(c.values[1]) > 1 and implementation(*c.values[:2]).numpy]
+
+
+@pytest.mark.parametrize(("name", "types", "result"), MIXED)
 def test_a_scalar_mixes_with_an_array(name, types, result):
     """One argument an array, the other scalars: the storage type is still the result's."""
-    if len(types) < 2 or not implementation(name, types).numpy:
-        pytest.skip("one argument, or a function of scalars alone")
     ones = [True if t.is_bool else system(t).literal(1) for t in types]
     function = array_value(name, types)
     expected = value(name, types)(*ones)
