@@ -8,15 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import rich_click as click
-
 from rvm.codec import MAGIC, decode, encode
 from rvm.faults import AssemblyError, InternalError, RvmError, UsageError
 from rvm.frontends import loads
 from rvm.program import Function, Layout, Program, Record, type_text
 from rvm.verify import verify as verify_program
-from rvm_tools.messages import show_error
-from rvm_tools.programs import load_program, read_bytes, read_text
+from rvm_tools.messages import end, show_error
+from rvm_tools.programs import load_program, read_bytes, read_text, unwritable
 
 
 def assemble_file(
@@ -40,7 +38,7 @@ def assemble_file(
         if not isinstance(error, AssemblyError) and error_format == "human":
             raise
         show_error(error, error_format)
-        click.get_current_context().exit(error.exit_code)
+        end(error.exit_code)
     if verify:
         check_round_trip(program)
     if emit == "bin":
@@ -60,7 +58,9 @@ def assembled(file: str, folders: Sequence[str], *, expand: bool = False) -> Pro
     from rvm_asm import assemble
 
     if file.endswith(".rbc"):
-        raise UsageError("U011", f"{file} is bytecode already", hint="`rvm dis` shows what it holds")
+        raise UsageError(
+            "U011", f"{file} is bytecode already", hint="`rvm dis` shows what it holds"
+        )
     name, path = ("<stdin>", None) if file == "-" else (file, Path(file))
     include = tuple(Path(f) for f in folders)
     return assemble(read_text(file), name, include_path=include, expand=expand, path=path)
@@ -100,7 +100,7 @@ def _write(output: str | None, data: bytes) -> None:
     try:
         Path(output).write_bytes(data)
     except OSError as error:
-        raise UsageError("U012", f"can't write {output}: {(error.strerror or '').lower()}") from None
+        raise unwritable(output, error) from None
 
 
 # ---------------------------------------------------------------- listing and JSON
@@ -135,8 +135,9 @@ def listing(program: Program) -> str:
                 line = program.sources[span.source].line(span.line) or ""
                 out.append(f"{span.line:>6} | {line.rstrip()}")
             label, colon, rest = text.partition(":")
-            is_label = bool(colon) and label.isalnum()
-            out.append(f"{pc:>14}  {label + colon if is_label else '':<6}{(rest if is_label else text).strip()}")
+            if not (colon and label.isalnum()):
+                label, colon, rest = "", "", text
+            out.append(f"{pc:>14}  {label + colon:<6}{rest.strip()}")
         out.append("")
     return "\n".join(out).rstrip("\n") + "\n"
 
@@ -164,7 +165,9 @@ def as_json(program: Program) -> dict[str, Any]:
 def _function_json(function: Function, texts: Sequence[str]) -> dict[str, Any]:
     return {
         "name": function.name,
-        "params": [{"name": p.name, "type": _layout_json(function, p.layout)} for p in function.params],
+        "params": [
+            {"name": p.name, "type": _layout_json(function, p.layout)} for p in function.params
+        ],
         "registers": [
             {"name": r.name, "type": type_text(function, k)}
             for k, r in enumerate(function.registers)

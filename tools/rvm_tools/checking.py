@@ -6,21 +6,24 @@ import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import rich_click as click
 
 from rvm.engines import NAMES
-from rvm.faults import AssemblyError, InternalError, InvertibilityError, RvmError, Where
+from rvm.faults import AssemblyError, InternalError, RvmError, Where
 from rvm.program import Function, Program
 from rvm_tools.directives import Directive, directives
 from rvm_tools.generate import inputs as generated
-from rvm_tools.messages import show_error
+from rvm_tools.messages import end, show_error
 from rvm_tools.programs import base_of, load_program, pick_function, read_text
+from rvm_tools.rows import Row
 from rvm_tools.trial import Trial, attempt, differences, was_limited
-from rvm_tools.values import assignments, inputs_for
+from rvm_tools.values import assignments, inputs_for, value_for
+from rvm_tools.words import count
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,75 +46,6 @@ class Request:
         return tuple(self.engines) or tuple(n for n in NAMES if n != "auto")
 
 
-@dataclass(slots=True)
-class Row:
-    """A line of the report: a check, its verdict, what there is to say, and what went wrong."""
-
-    what: str
-    verdict: str = "ok"
-    say: str = ""
-    errors: list[RvmError] = field(default_factory=list)
-    engines: list[set[str]] = field(default_factory=list)
-    """For each error the engines that gave it; none where no engine was at work."""
-    lost_bits: dict[str, int] = field(default_factory=dict)
-    steps: int = 0
-    erased_bits: int = 0
-    residue_bytes: int = 0
-
-    def fail(self, error: RvmError, engine: str | None = None) -> None:
-        """Enter an error, once if several engines give the same."""
-        self.verdict = "FAIL"
-        by = {engine} if engine else set()
-        for known, engines in zip(self.errors, self.engines, strict=True):
-            if _text(known) == _text(error):
-                engines |= by
-                return
-        self.errors.append(error)
-        self.engines.append(by)
-
-    def name_engines(self, every: Sequence[str]) -> None:
-        """Say in each error which engine gave it, where not all did."""
-        for error, engines in zip(self.errors, self.engines, strict=True):
-            if engines and engines != set(every):
-                error.notes = (f"on the {', '.join(sorted(engines))} engine", *error.notes)
-
-    def take(self, trial: Trial) -> None:
-        """Count a trial in."""
-        self.steps = max(self.steps, trial.steps)
-        self.erased_bits = max(self.erased_bits, trial.erased_bits)
-        self.residue_bytes = max(self.residue_bytes, trial.residue_bytes)
-        for d in trial.lost:
-            self.lost_bits[d.name] = max(self.lost_bits.get(d.name, 0), d.bits)
-        if trial.failed is not None:
-            self.fail(trial.failed, trial.engine)
-        for d in trial.lost:
-            if not d.within:
-                self.fail(
-                    InvertibilityError(
-                        "C001",
-                        f"`{d.name}` did not come back to what it was",
-                        values={"bits off": d.bits, "numbers": f"{d.numbers} of {d.of}"},
-                        hint="floats come back exactly with --strict, or as fixed-point numbers",
-                    ),
-                    trial.engine,
-                )
-
-    def summary(self, strict: bool) -> str:
-        """What the trials came to."""
-        parts = [f"{self.steps:,} step{'s' * (self.steps != 1)}"]
-        lost = ", ".join(f"{k} {n}" for k, n in self.lost_bits.items())
-        parts.append(f"lost bits: {lost}" if lost else "every bit comes back")
-        if self.erased_bits:
-            parts.append(f"{self.erased_bits:,} bits erased")
-        if strict:
-            parts.append(f"{self.residue_bytes:,} bytes in the residue log")
-        return ", ".join(parts)
-
-
-def _text(error: RvmError) -> str:
-    return "\n".join(d.human() for d in error.diagnostics)
-
-
 def check(request: Request) -> None:
     """Check, print the report, and end with the exit code of the worst that was found."""
     rows = list(_rows(request))
@@ -128,7 +62,7 @@ def check(request: Request) -> None:
             show_error(error)
     if errors:
         codes = {e.exit_code for e in errors}
-        click.get_current_context().exit(next(c for c in (70, 4, 3, 2, 1) if c in codes))
+        end(next(c for c in (70, 4, 3, 2, 1) if c in codes))
 
 
 def _rows(request: Request) -> Iterator[Row]:
@@ -192,9 +126,12 @@ def _static(program: Program) -> Row:
     from rvm.codec import decode, encode
     from rvm.transform import invert
 
-    count = sum(len(f.code) for f in program.functions)
-    row = Row("bytecode", say=f"{_number(len(program.functions), 'function')}, "
-              f"{_number(count, 'instruction')}, verified")
+    instructions = sum(len(f.code) for f in program.functions)
+    row = Row(
+        "bytecode",
+        say=f"{count(len(program.functions), 'function')}, "
+        f"{count(instructions, 'instruction')}, verified",
+    )
     twice = invert(invert(program))
     data = encode(program)
     for f, g in zip(program.functions, twice.functions, strict=True):
@@ -204,10 +141,6 @@ def _static(program: Program) -> Row:
         row.fail(InternalError("C004", "the bytecode is another one after writing and reading"))
     row.say += f", {len(data):,} bytes"
     return row
-
-
-def _number(n: int, what: str) -> str:
-    return f"{n:,} {what}{'s' * (n != 1)}"
 
 
 def _directive(request: Request, program: Program, directive: Directive) -> Row:
@@ -245,8 +178,6 @@ def _directive(request: Request, program: Program, directive: Directive) -> Row:
 
 
 def _expected(function: Function, given: Mapping[str, Any], base: Path) -> dict[str, Any]:
-    from rvm_tools.values import value_for
-
     return {
         p.name: value_for(function, p.layout, p.name, given[p.name], base)
         for p in function.params
@@ -309,7 +240,7 @@ def _generated(request: Request, program: Program, function: Function) -> Row:
             elif trial.ended_by is not None:
                 code = trial.ended_by.code
                 ends[code] = ends.get(code, 0) + 1
-    row.say = f"{_number(request.runs, 'run')}, {row.summary(request.strict)}"
+    row.say = f"{count(request.runs, 'run')}, {row.summary(request.strict)}"
     if limited:
         row.say += f"; {limited} turned round after {request.max_steps:,} steps"
     if ends:
@@ -345,6 +276,7 @@ def _as_json(request: Request, rows: Sequence[Row]) -> dict[str, Any]:
                 "say": row.say,
                 "steps": row.steps,
                 "lost_bits": row.lost_bits,
+                "off_by": {k: str(v) if v != v or v == inf else v for k, v in row.off.items()},
                 "erased_bits": row.erased_bits,
                 "residue_bytes": row.residue_bytes,
                 "errors": [d.as_json() for e in row.errors for d in e.diagnostics],

@@ -14,11 +14,12 @@ from importlib import import_module
 from typing import Any
 
 import rich_click as click
+from click.exceptions import Exit
 
 import rvm
 
 COMMANDS = ("asm", "dis", "check", "run", "explain", "bench", "completion")
-"""The commands, each in the module of its name in `rvm_tools.commands`, in the order of the help."""
+"""The commands, each in the module of its name in `rvm_tools.commands`, in help order."""
 
 BUG_EXIT = 70
 INTERRUPTED_EXIT = 130
@@ -51,7 +52,7 @@ class Root(click.RichGroup):
         try:
             value = super().invoke(ctx)
             sys.stdout.flush()
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
+        except (click.ClickException, Exit, click.Abort):
             raise
         except BrokenPipeError:
             _drop_output()

@@ -1,4 +1,4 @@
-"""The diagnostics of the command line itself, and the registry of all: machine, assembler, tools."""
+"""The diagnostics of the command line itself, and the registry of all diagnostics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TOOLS: dict[str, Explanation] = {
         "the run did not come back to where it started",
         """
         A function was run to its end and back, and a parameter is further from its first value than
-        the tolerance allows.  Every instruction was undone, so what is missing was lost to rounding:
+        the tolerance allows.  Every instruction was undone; what is missing was lost to rounding:
 
             add y, x            ; y = 0.1, x = 1e16: the sum has no room for 0.1
             sub y, x            ; y = 0.0

@@ -106,7 +106,8 @@ def _run(reader: Reader, line: int, text: str) -> Directive:
         _assignment(reader, expected)
         while reader.accept(","):
             _assignment(reader, expected)
-    within, codes = WITHIN, ()
+    within = WITHIN
+    codes: tuple[str, ...] = ()
     while not reader.done:
         match reader.word():
             case "within":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,8 @@ class Drift:
     bits: int
     numbers: int
     of: int
+    off: float
+    """The largest distance of a number from what it was."""
     within: bool
     """Whether every number is within the tolerance of what it was."""
 
@@ -34,7 +37,7 @@ class Drift:
         bits = f"{self.bits} bit{'s' * (self.bits != 1)}"
         where = "" if self.of == 1 else f" in {self.numbers} of {self.of} numbers"
         beyond = "" if self.within else ", beyond the tolerance"
-        return f"{self.name}: {bits}{where}{beyond}"
+        return f"{self.name}: {bits}{where} (off by {self.off:.1g}){beyond}"
 
 
 def drifts(
@@ -50,7 +53,7 @@ def drifts(
         if a.shape != b.shape:
             # A stack that has another height.
             n = max(a.size, b.size)
-            out.append(Drift(name, sys.type.bits, abs(a.size - b.size), n, False))
+            out.append(Drift(name, sys.type.bits, abs(a.size - b.size), n, math.inf, False))
             continue
         lost = lost_bits(a, b)
         out.append(
@@ -59,23 +62,35 @@ def drifts(
                 int(lost.max()),
                 int(np.count_nonzero(lost)),
                 int(lost.size),
+                _distance(a, b) * (2.0**-sys.type.frac if sys.type.is_fixed else 1.0),
                 sys.close(b, a, tolerance),
             )
         )
     return out
 
 
+def _distance(a: NDArray[Any], b: NDArray[Any]) -> float:
+    wide = np.complex128 if a.dtype.kind == "c" else np.float64
+    with np.errstate(all="ignore"):
+        return float(np.max(np.abs(b.astype(wide) - a.astype(wide))))
+
+
 def lost_bits(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
     """For each number the bits that it is off by; of a complex one those of its worse part."""
     a, b = np.atleast_1d(a), np.atleast_1d(b)
     if a.dtype.kind == "c":
-        return np.maximum(lost_bits(a.real.copy(), b.real.copy()), lost_bits(a.imag.copy(), b.imag.copy()))
+        re, im = lost_bits(a.real.copy(), b.real.copy()), lost_bits(a.imag.copy(), b.imag.copy())
+        return np.asarray(np.maximum(re, im))
     x, y = _ordinals(a), _ordinals(b)
     far = [abs(p - q).bit_length() for p, q in zip(x, y, strict=True)]
-    same = ((a == b) & (np.signbit(a) == np.signbit(b))) | ((a != a) & (b != b)) if (
-        a.dtype.kind == "f"
-    ) else a == b
-    bits = a.dtype.itemsize * 8
+    same = (
+        ((a == b) & (np.signbit(a) == np.signbit(b))) | ((a != a) & (b != b))
+        if (a.dtype.kind == "f")
+        else a == b
+    )
+    # A float has no more to lose than its significand.
+    size = a.dtype.itemsize
+    bits = {8: 53, 4: 24}[size] if a.dtype.kind == "f" else size * 8
     out = np.minimum(np.array(far, np.int64), bits)
     # Zeros of other sign are next to each other.
     return np.where(same.ravel(), 0, np.maximum(out, 1))

@@ -6,8 +6,10 @@ import json
 import os
 import re
 from collections.abc import Iterable
+from typing import NoReturn
 
 import rich_click as click
+from click.exceptions import Exit
 
 from rvm.faults import Diagnostic, RvmError
 
@@ -66,11 +68,11 @@ def _coloured_line(line: str, colour: str) -> str:
     return re.sub(r"^( *= )(\w+:)", lambda m: m[1] + click.style(m[2], fg="cyan"), line)
 
 
+def end(code: int) -> NoReturn:
+    """End the command with an exit code."""
+    raise Exit(code)
+
+
 def direction_name(direction: int) -> str:
     """The word for a direction."""
     return "forwards" if direction > 0 else "backwards"
-
-
-def note(text: str) -> None:
-    """A line to standard error."""
-    click.echo(text, err=True)

@@ -11,46 +11,30 @@ from click.shell_completion import CompletionItem
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-_BINARY = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
+def _amount(units: dict[str, int]) -> Callable[[str], int]:
+    """Reads a whole number, which may be written `1_000_000`, `1e6` or with a unit, `64M`."""
 
-class Amount(click.ParamType):
-    """A whole number, which may be written `1_000_000`, `1e6` or with a unit, `64M`."""
-
-    def __init__(self, name: str, units: dict[str, int]) -> None:
-        self.name = name
-        self._units = units
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
+    def convert(value: str | int) -> int:
         if isinstance(value, int):
             return value
         found = re.fullmatch(r"([0-9_]+|[0-9]+(?:\.[0-9]+)?(?:[eE][0-9]+)?) *([kmgtKMGT]?)", value)
         if found is None:
-            self.fail(f"{value!r} is no amount; for example 1000000, 1e6 or 64M", param, ctx)
+            raise click.BadParameter(f"{value!r} is no amount; for example 1000000, 1e6 or 64M.")
         text = found[1].replace("_", "")
         number = int(text) if text.isdigit() else float(text)
-        return int(number * self._units[found[2].lower()])
+        return int(number * units[found[2].lower()])
+
+    return convert
 
 
-STEPS = Amount("n", _UNITS)
-BYTES = Amount("bytes", _BINARY)
-
-
-class FileParam(click.Path):
-    """A program's file or `-`; whether it can be read is found out by reading it."""
-
-    name = "file"
-
-    def __init__(self) -> None:
-        super().__init__(allow_dash=True)
+STEPS = _amount({"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12})
+BYTES = _amount({"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40})
 
 
 def file_argument(f: F) -> F:
     """The argument FILE."""
-    return click.argument("file", type=FileParam(), metavar="FILE")(f)
+    return click.argument("file", type=click.Path(allow_dash=True), metavar="FILE")(f)
 
 
 def function_option(f: F) -> F:
@@ -86,10 +70,16 @@ def run_options(f: F) -> F:
     """The options of a run: --strict, --tolerance, --max-steps, --max-memory."""
     for option in (
         click.option(
-            "--max-memory", type=BYTES, help="End with an error where more memory is needed: 64M."
+            "--max-memory",
+            type=BYTES,
+            metavar="N",
+            help="The most memory, such as 64M.",
         ),
         click.option(
-            "--max-steps", type=STEPS, help="End with an error after so many steps: 1e6."
+            "--max-steps",
+            type=STEPS,
+            metavar="N",
+            help="The most steps, such as 1e6.",
         ),
         click.option(
             "--tolerance",

@@ -55,6 +55,11 @@ def unreadable(file: str, error: OSError | UnicodeDecodeError) -> UsageError:
     return UsageError("U011", f"can't read {file}: {reason}", hint=hint)
 
 
+def unwritable(file: str, error: OSError) -> UsageError:
+    """The error for a file that can't be written."""
+    return UsageError("U012", f"can't write {file}: {(error.strerror or str(error)).lower()}")
+
+
 def pick_function(program: Program, name: str | None) -> Function:
     """The function to run: the one named, else the entry.  UsageError U001 if there is none."""
     name = name or program.entry

@@ -19,10 +19,11 @@ from rvm.program import Function
 from rvm.state import Options
 from rvm_tools import show
 from rvm_tools.drift import Drift, drifts
-from rvm_tools.messages import errors_as_json
-from rvm_tools.programs import load_program, pick_function
+from rvm_tools.messages import end, errors_as_json
+from rvm_tools.programs import load_program, pick_function, unwritable
 from rvm_tools.progress import watching
 from rvm_tools.values import assignments, inputs_for
+from rvm_tools.words import count
 
 REVERSED = {"forwards": "backwards", "backwards": "forwards"}
 
@@ -71,7 +72,7 @@ def run(request: Request) -> None:
         if printed:
             answer["output"] = printed
         click.echo(json.dumps(answer, ensure_ascii=False))
-        click.get_current_context().exit(error.exit_code)
+        end(error.exit_code)
     if printed:
         answer["output"] = printed
     click.echo(json.dumps(answer, ensure_ascii=False))
@@ -83,7 +84,8 @@ def _run(request: Request, output: Callable[[str], Any] | None) -> dict[str, Any
     function = pick_function(program, request.function)
     if request.out is not None and Path(request.out).suffix != ".npz":
         raise UsageError(
-            "U012", f"results are written as .npz files, not `{request.out}`",
+            "U012",
+            f"results are written as .npz files, not `{request.out}`",
             hint=f"--out {Path(request.out).with_suffix('.npz')}",
         )
     given = assignments(request.values, Path())
@@ -116,7 +118,7 @@ def _run(request: Request, output: Callable[[str], Any] | None) -> dict[str, Any
             raise error
         answer |= errors_as_json(error)
         click.echo(json.dumps(answer, ensure_ascii=False))
-        click.get_current_context().exit(error.exit_code)
+        end(error.exit_code)
     return answer
 
 
@@ -170,7 +172,7 @@ def _leg(
 
 
 def _print_leg(leg: Leg, request: Request) -> None:
-    steps = f"{leg.steps:,} step{'s' * (leg.steps != 1)} {leg.way}"
+    steps = f"{count(leg.steps, 'step')} {leg.way}"
     if leg.residue_bytes:
         steps += f", {leg.residue_bytes:,} bytes in the residue log"
     if leg.erased_bits:
@@ -220,7 +222,7 @@ def _write(path: str, function: Function, regs: Sequence[Any]) -> None:
     try:
         np.savez(path, **show.arrays(function, regs))
     except OSError as error:
-        raise UsageError("U012", f"can't write {path}: {(error.strerror or '').lower()}") from None
+        raise unwritable(path, error) from None
 
 
 def _answer(

@@ -22,6 +22,7 @@ from rvm.program import Function, Layout, Record, type_text
 from rvm.types import Array, Scalar, Stack, elem_of
 from rvm_tools.files import Grid, Stored, read_all, read_value
 from rvm_tools.literals import File, Made, Typed, read_literal
+from rvm_tools.words import with_article
 
 
 def assignments(words: Sequence[str], base: Path) -> dict[str, Any]:
@@ -75,9 +76,7 @@ def inputs_for(
                 hint=f"did you mean `{near[0]}`?" if near else f"it takes {signature(function)}",
             )
     missing = [
-        p.name
-        for p in function.params
-        if p.name not in given and not _is_stack(function, p.layout)
+        p.name for p in function.params if p.name not in given and not _is_stack(function, p.layout)
     ]
     if missing:
         what = "a value" if len(missing) == 1 else "values"
@@ -126,7 +125,7 @@ def value_for(function: Function, layout: Layout, name: str, value: Any, base: P
         if array.ndim != t.rank:
             raise InputError(
                 "I004",
-                f"`{name}` is a {wanted}: it has {t.rank} dimensions, not {array.ndim}",
+                f"`{name}` is {with_article(wanted)}: it has {t.rank} dimensions, not {array.ndim}",
                 values={"shape": list(array.shape)},
             )
         return array
@@ -165,7 +164,7 @@ def plain(value: Any) -> Any:
 
 def _wrong(name: str, wanted: str, message: object, value: Any = None) -> InputError:
     values = {} if value is None else {"given": value}
-    return InputError("I003", f"`{name}` is a {wanted}: {message}", values=values)
+    return InputError("I003", f"`{name}` is {with_article(wanted)}: {message}", values=values)
 
 
 def _raw(sys: NumberSystem, value: Any, name: str, wanted: str) -> Any:
@@ -190,7 +189,7 @@ def _typed(sys: NumberSystem, given: Typed) -> Any:
     t, value = sys.type, given.value
     named = Scalar("fixed", 43) if given.type == "fixed" else None
     if given.type != str(t) and not (named == t):
-        raise ValueError(f"a {given.type} is given")
+        raise ValueError(f"{with_article(given.type)} is given")
     if t.is_fixed:
         if not isinstance(value, int):
             raise ValueError("a literal of this type is its raw integer")
@@ -233,7 +232,9 @@ def _shape(value: Any, name: str, wanted: str) -> tuple[int, ...]:
         return ()
     inner = {_shape(v, name, wanted) for v in value}
     if len(inner) > 1:
-        raise InputError("I004", f"`{name}` is a {wanted}: the rows of the list differ in length")
+        raise InputError(
+            "I004", f"`{name}` is {with_article(wanted)}: the rows of the list differ in length"
+        )
     return (len(value), *(next(iter(inner)) if inner else ()))
 
 
@@ -245,9 +246,7 @@ def _leaves(value: Any) -> Any:
         yield value
 
 
-def _converted(
-    sys: NumberSystem, value: Grid | Stored, name: str, wanted: str
-) -> NDArray[Any]:
+def _converted(sys: NumberSystem, value: Grid | Stored, name: str, wanted: str) -> NDArray[Any]:
     """An array in the storage of a type, if no number changes by that."""
     array = value.array
     if array.dtype.kind not in "biufc":

@@ -54,7 +54,10 @@ class Measured:
 
 
 def measure(
-    workload: Workload, engines: Sequence[str], repeat: int, scale: float = 1.0,
+    workload: Workload,
+    engines: Sequence[str],
+    repeat: int,
+    scale: float = 1.0,
     after_each: Callable[[], object] = lambda: None,
 ) -> Measured:
     """Time a workload; the first run of each contestant warms up and is not counted.

@@ -91,7 +91,12 @@ WORKLOADS = {
             "leapfrog",
             "a planet's orbit in f64",
             lambda scale: {
-                "x": 1.0, "y": 0.0, "u": 0.0, "v": 1.1, "n": round(15_000 * scale), "h": 0.01,
+                "x": 1.0,
+                "y": 0.0,
+                "u": 0.0,
+                "v": 1.1,
+                "n": round(15_000 * scale),
+                "h": 0.01,
             },
             plain.leapfrog,
         ),

@@ -21,15 +21,26 @@ from rvm_tools.options import file_argument
     "--verify", is_flag=True, help="Check that what is written reads back as the same program."
 )
 @click.option(
-    "-I", "--include", "folders", multiple=True, type=click.Path(), metavar="DIR",
+    "-I",
+    "--include",
+    "folders",
+    multiple=True,
+    type=click.Path(),
+    metavar="DIR",
     help="Where included files are looked for as well.",
 )
 @click.option(
-    "--error-format", type=click.Choice(["human", "short", "json"]), default="human",
+    "--error-format",
+    type=click.Choice(["human", "short", "json"]),
+    default="human",
     help="How errors are put out.",
 )
 def command(
-    file: str, output: str | None, emit: str, verify: bool, folders: tuple[str, ...],
+    file: str,
+    output: str | None,
+    emit: str,
+    verify: bool,
+    folders: tuple[str, ...],
     error_format: str,
 ) -> None:
     """Assemble a source text.

@@ -36,10 +36,16 @@ def _bar(length: int) -> Iterator[Callable[[], object]]:
 @click.option(
     "--engine", "engines", multiple=True, metavar="NAME", help="Only this engine; by default all."
 )
-@click.option("--repeat", type=click.IntRange(min=1), default=5, metavar="N",
-              help="Timed runs of each (5).")
-@click.option("--scale", type=click.FloatRange(min=0.001), default=1.0, metavar="X",
-              help="How much each has to do (1).")
+@click.option(
+    "--repeat", type=click.IntRange(min=1), default=5, metavar="N", help="Timed runs of each (5)."
+)
+@click.option(
+    "--scale",
+    type=click.FloatRange(min=0.001),
+    default=1.0,
+    metavar="X",
+    help="How much each has to do (1).",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(
     workloads: tuple[str, ...],

@@ -18,14 +18,27 @@ from rvm_tools.options import STEPS, file_argument, function_option, values_argu
 )
 @click.option("--strict", is_flag=True, help="Run strictly, and report the residue log's size.")
 @click.option(
-    "--tolerance", type=click.FloatRange(min=0), default=1e-8, metavar="X",
+    "--tolerance",
+    type=click.FloatRange(min=0),
+    default=1e-8,
+    metavar="X",
     help="How far floats may be from where they were (1e-8).",
 )
-@click.option("--runs", type=click.IntRange(min=0), default=4, metavar="N",
-              help="Runs on generated inputs for a function without `;! run` lines (4).")
+@click.option(
+    "--runs",
+    type=click.IntRange(min=0),
+    default=4,
+    metavar="N",
+    help="Runs on generated inputs for a function without `;! run` lines (4).",
+)
 @click.option("--seed", type=int, default=0, metavar="N", help="What generated inputs begin from.")
-@click.option("--max-steps", type=STEPS, default=200_000, metavar="N",
-              help="Where a run on generated inputs turns round (200000).")
+@click.option(
+    "--max-steps",
+    type=STEPS,
+    default=200_000,
+    metavar="N",
+    help="Where a run on generated inputs turns round (200000).",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(**given: Any) -> None:
     """Check a program: statically, then forwards and backwards.

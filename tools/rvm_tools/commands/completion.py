@@ -9,7 +9,8 @@ SHELLS = ("bash", "zsh", "fish")
 
 @click.command("completion")
 @click.argument("shell", type=click.Choice(SHELLS))
-def command(shell: str) -> None:
+@click.pass_context
+def command(ctx: click.Context, shell: str) -> None:
     """Print the shell's completion script.
 
     For bash, put `eval "$(rvm completion bash)"` into ~/.bashrc; for zsh the same with zsh into
@@ -17,7 +18,7 @@ def command(shell: str) -> None:
     """
     from click.shell_completion import get_completion_class
 
-    root = click.get_current_context().find_root().command
+    root = ctx.find_root().command
     kind = get_completion_class(shell)
     assert kind is not None
     click.echo(kind(root, {}, "rvm", "_RVM_COMPLETE").source())

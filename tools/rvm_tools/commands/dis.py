@@ -11,7 +11,8 @@ from rvm_tools.options import file_argument
 @file_argument
 @click.option("-o", "--output", type=click.Path(), metavar="FILE.rasm", help="Where to write.")
 @click.option(
-    "--no-positions", is_flag=True,
+    "--no-positions",
+    is_flag=True,
     help="Leave out the `;@` comments that keep the source; the code stays the same.",
 )
 def command(file: str, output: str | None, no_positions: bool) -> None:

@@ -19,7 +19,7 @@ from rvm_tools.options import (
 @file_argument
 @values_argument
 @function_option
-@click.option("--back", is_flag=True, help="Run the function backwards: the values are its results.")
+@click.option("--back", is_flag=True, help="Run backwards: the values are the results.")
 @click.option(
     "--round-trip",
     is_flag=True,

@@ -1,0 +1,303 @@
+"""The reference page of the instruction set, by `python -m rvm_tools.isa_page`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from inspect import Parameter, cleandoc, signature
+from itertools import product
+
+from rvm_asm.printing import Names, Printer
+
+from rvm.expr import Const, Expr, Place, rebuild
+from rvm.faults import DefinitionError
+from rvm.isa import FUNCTIONS, OPCODES, FunctionRow, OpRow, TypeFault, apply
+from rvm.isa.derivatives import adjoint_type, gains
+from rvm.isa.rules import CLASSES, default_type
+from rvm.numbers import system
+from rvm.program import Function, Register
+from rvm.stmt import Exchange, Map, Stmt, Update, When
+from rvm.types import BOOL, F64, I64, SCALARS, Scalar, ValueType, elem_of, rank_of, with_rank
+from rvm_tools.words import with_article
+
+HEAD = """\
+# The instruction set
+
+This page is made from the tables `rvm.isa.OPCODES` and `rvm.isa.FUNCTIONS` by
+`python -m rvm_tools.isa_page > docs/isa.md`; a test keeps it as they are. `docs/language.md` says
+how the assembly language writes instructions, `docs/adding-an-opcode.md` how to add to them.
+"""
+OPERANDS = {
+    "select": "c a b", "<<": "x k", ">>": "x k", "rotl": "x k", "rotr": "x k", "dim": "x k",
+    "for_end": "a b s", "gather": "x indices", "scatter": "x indices n", "complex": "re im",
+    "sum_like": "v x", "spread_like": "v x", "prod_others_1": "x d", "prod_others_2": "x d e",
+    "atan2": "y x",
+}  # fmt: skip
+"""Names of arguments where `x`, `y` would be misleading."""
+MODES = {"mut": "changed", "use": "read", "reg": "made or dropped", "stack": "stack"}
+NUMBERS = ("integers", "fixedpoint", "floats", "logs", "conversions")
+
+
+def page() -> str:
+    """The whole page, as Markdown."""
+    parts = [HEAD, *_classes(), *_opcodes(), *_functions(), *_numbers()]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+# ---------------------------------------------------------------- types
+
+
+def members(cls: str) -> list[str]:
+    """The scalar types of a class."""
+    return [name for name, t in SCALARS.items() if CLASSES[cls](t)]
+
+
+def _classes() -> Iterator[str]:
+    yield "## Classes of types\n"
+    yield "Instructions and functions say by these names which types they take.\n"
+    yield "| class | types |\n|---|---|"
+    for cls in CLASSES:
+        yield f"| {cls} | {' '.join(members(cls))} |"
+    yield ""
+
+
+def _class_of(types: Sequence[str]) -> str:
+    """The name of a class that has just these members, else the types themselves."""
+    for cls in CLASSES:
+        if members(cls) == list(types):
+            return types[0] if len(types) == 1 else cls
+    return " ".join(types)
+
+
+# ---------------------------------------------------------------- opcodes
+
+
+def _opcodes() -> Iterator[str]:
+    yield "## Instructions\n"
+    yield (
+        "T is the type of the operands, one of the class named. An operand is changed, or only "
+        "read; what is changed never overlaps what is read. *Cost* is the class that executing it "
+        "counts in, beside what its expressions count.\n"
+    )
+    yield "| instruction | does | inverse | T | cost |\n|---|---|---|---|---|"
+    for row in OPCODES.values():
+        yield (
+            f"| {_code(_written(row))} | {_cell(_meaning(row))} | "
+            f"{_code(row.inverse)} | {row.types} | {row.cost} |"
+        )
+    yield ""
+    for row in OPCODES.values():
+        yield f"### `{row.name}`\n"
+        yield f"{_sentence(row.doc)}\n"
+        for operand in row.operands:
+            kind = "of type T" if operand.kind == "T" else f"of type {operand.kind}"
+            if operand.kind == "angle":
+                kind = "of type T (an f64 if T is c128)"
+            yield f"- `{operand.name}`: {MODES[operand.mode]}, {kind}"
+        if row.operands:
+            yield ""
+
+
+def _written(row: OpRow) -> str:
+    if row.name in ("call", "uncall"):
+        return f"{row.name} f(a, …)"
+    shown = {"print": '"text", v, …', "assert": 'c, "text"', "callback": "name, v, …"}.get(row.name)
+    if row.name in ("alloc", "free"):
+        shown = "x: T = v" if row.name == "alloc" else "x = v"
+    if row.name in ("br", "cf"):
+        shown = "c, label"
+    return f"{row.name} {shown or ', '.join(o.name for o in row.operands)}"
+
+
+def _meaning(row: OpRow) -> str:
+    """The body as assignments; for what is no sequence of those, the first sentence."""
+    if not row.body:
+        return row.doc.split(". ")[0].rstrip(".")
+    names = [o.name for o in row.operands]
+    return "; ".join(_code(_stmt(s, names)) for s in row.body)
+
+
+def _stmt(stmt: Stmt, names: Sequence[str]) -> str:
+    match stmt:
+        case Update(dst, op, value):
+            return f"{formula(dst, names)} {op}= {formula(value, names)}"
+        case Exchange(a, b):
+            return f"{formula(a, names)} <=> {formula(b, names)}"
+        case Map(dsts, values, _):
+            left = ", ".join(formula(d, names) for d in dsts)
+            return f"{left} = {', '.join(formula(v, names) for v in values)}"
+        case When(cond, body):
+            inside = "; ".join(_stmt(s, names) for s in body)
+            return f"if {formula(cond, names)}: {inside}"
+        case _:
+            raise TypeError(f"no data statement: {stmt!r}")
+
+
+def formula(node: Expr, names: Sequence[str]) -> str:
+    """An expression over formals, or over the first registers, in the assembly language."""
+    registers = tuple(Register(n, F64) for n in names)
+    function = Function("", (), registers, ())
+    return Printer(function, Names(function)).expr(_with_places(node))
+
+
+def _with_places(node: Expr) -> Expr:
+    index = getattr(node, "index", None)
+    if index is not None:
+        return Place(index, (), F64)
+    if isinstance(node, Const) and node.type is None:
+        return Const(node.value, default_type(node.value))
+    return rebuild(node, _with_places)
+
+
+# ---------------------------------------------------------------- functions
+
+
+def _functions() -> Iterator[str]:
+    yield "## Functions\n"
+    yield (
+        "Pure functions of an instruction's expressions. A function of numbers takes arrays too, "
+        "element by element, with NumPy's broadcasting. *Derivative*: what the adjoint of each "
+        "argument gains when that of the result is `g`, for f64; — where there is none, because "
+        "the function is constant between steps or not of real numbers.\n"
+    )
+    yield "| function | gives | of types | cost | derivative |\n|---|---|---|---|---|"
+    for row in FUNCTIONS.values():
+        names = argument_names(row)
+        types, result = _typings(row)
+        gives = _sentence(row.doc) + (f" Result: {result}." if result else "")
+        yield (
+            f"| {_code(_call(row, names))} | {_cell(gives)} | {types} | {row.cost} | "
+            f"{_derivative(row, names)} |"
+        )
+    yield ""
+
+
+def argument_names(row: FunctionRow) -> list[str]:
+    """Names for a function's arguments: those of its derivative rule, where it has one."""
+    if row.name in OPERANDS:
+        return OPERANDS[row.name].split()
+    for rule, skip in ((row.partials, 0), (row.vjp, 1)):
+        if rule is not None:
+            found = [
+                p.name
+                for p in signature(rule).parameters.values()
+                if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+            ][skip:]
+            if len(found) == row.arity and not any(n.startswith("_") for n in found):
+                return found
+    return ["x", "y", "z", "w"][: row.arity]
+
+
+def _call(row: FunctionRow, names: Sequence[str]) -> str:
+    if row.symbol and row.arity == 2:
+        return f"{names[0]} {row.symbol} {names[1]}"
+    if row.symbol:
+        return f"{row.symbol}{' ' if row.symbol.isalpha() else ''}{names[0]}"
+    return f"{row.name}({', '.join(names)})"
+
+
+def _shapes(arity: int) -> Iterator[tuple[int, ...]]:
+    """Numbers of dimensions to try, scalars first."""
+    yield from sorted(product(range(3), repeat=arity), key=lambda r: (sum(r), tuple(-k for k in r)))
+
+
+def _typed(
+    row: FunctionRow, t: Scalar, ranks: Sequence[int]
+) -> tuple[list[ValueType], ValueType] | None:
+    """The types of arguments of elements `t` (a condition a bool, an index an i64), if allowed."""
+    more = row.arity - 1
+    for elems in ((t,) * row.arity, (t, *(I64,) * more), (BOOL, *(t,) * more))[: 3 if more else 1]:
+        types = [with_rank(e, r) for e, r in zip(elems, ranks, strict=True)]
+        try:
+            result = apply(row.name, *(Place(k, (), u) for k, u in enumerate(types))).type
+        except TypeFault:
+            continue
+        if result is not None:
+            return types, result
+    return None
+
+
+def _first_shape(row: FunctionRow, t: Scalar) -> tuple[list[ValueType], ValueType] | None:
+    return next((f for r in _shapes(row.arity) if (f := _typed(row, t, r)) is not None), None)
+
+
+def _typings(row: FunctionRow) -> tuple[str, str]:
+    """The class of types that a function takes, and what is special about its result."""
+    found = {name: f for name, t in SCALARS.items() if (f := _first_shape(row, t)) is not None}
+    results = {str(elem_of(r)) for _, r in found.values()}
+    same = all(str(elem_of(r)) == name for name, (_, r) in found.items())
+    dims = {rank_of(r) for _, r in found.values()}
+    arrays = any(rank_of(t) for types, _ in found.values() for t in types)
+    text = "" if same or len(results) != 1 else with_article(results.pop())
+    if arrays:
+        shape = " or ".join(("a scalar", "a vector", "a matrix")[d] for d in sorted(dims))
+        text = f"{shape} of {text.split()[1]}" if text else shape
+    return _class_of(list(found)), text
+
+
+def _derivative(row: FunctionRow, names: Sequence[str]) -> str:
+    """What the arguments' adjoints gain, for f64 (or c128), on the first shapes that have it."""
+    for t in (F64, SCALARS["c128"]):
+        for ranks in _shapes(row.arity):
+            found = _typed(row, t, ranks)
+            grown = None if found is None else _gains(row, *found)
+            if grown is not None:
+                parts = [
+                    f"{name}: {formula(gain, [*names, 'g'])}"
+                    for name, gain in zip(names, grown, strict=True)
+                    if gain is not None
+                ]
+                return "<br>".join(_code(p) for p in parts) or "—"
+    return "—"
+
+
+def _gains(
+    row: FunctionRow, types: Sequence[ValueType], result: ValueType
+) -> tuple[Expr | None, ...] | None:
+    elem = adjoint_type(elem_of(result))
+    if elem is None:
+        return None
+    args = tuple(Place(k, (), t) for k, t in enumerate(types))
+    g = Place(len(args), (), with_rank(elem, rank_of(result)))
+    try:
+        return gains(row.name, args, g)
+    except (DefinitionError, TypeFault):
+        return None
+
+
+# ---------------------------------------------------------------- number systems
+
+
+def _numbers() -> Iterator[str]:
+    yield "## Number types\n"
+    yield "| type | exact | stored as | zero |\n|---|---|---|---|"
+    for name, t in SCALARS.items():
+        sys_ = system(t)
+        exact = "yes" if sys_.exact else "up to rounding"
+        yield f"| {name} | {exact} | {sys_.dtype.name} | {sys_.zero!r} |"
+    yield "\n*Exact*: `add` then `sub` of the same number restores every bit.\n"
+    for module in NUMBERS:
+        text = cleandoc(import_module(f"rvm.numbers.{module}").__doc__ or "")
+        title, _, rest = text.partition("\n")
+        yield f"### {title.rstrip('.')}\n\n{rest.strip()}\n"
+
+
+# ---------------------------------------------------------------- Markdown
+
+
+def _sentence(doc: str) -> str:
+    text = " ".join(doc.split())
+    return text if text.endswith((".", ")")) else text + "."
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _code(text: str) -> str:
+    return f"`{_cell(text)}`"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())
