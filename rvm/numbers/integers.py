@@ -146,25 +146,12 @@ def _integer_codes(t: str, bits: int, low: int, high: int, dtype: np.dtype[Any])
             raise division_by_zero(a)
         return a % b
 
-    def shl(x: int, k: int) -> int:
-        if k < 0:
-            raise outside_domain("a shift by a negative count", count=k)
-        result: int = wrap(x << k) if k < bits else 0
-        return result
-
     def shr(x: int, k: int) -> int:
         if k < 0:
             raise outside_domain("a shift by a negative count", count=k)
         return x >> k
 
-    def rotl(x: int, k: int) -> int:
-        u = x & (1 << bits) - 1
-        k %= bits
-        result: int = wrap(u << k | u >> bits - k)
-        return result
-
-    for f in (power, shl, rotl):
-        NAMES[f"{f.__name__}_{t}"] = f
+    NAMES[f"power_{t}"] = power
     mask = (1 << bits) - 1
     unsigned = "{0}" if not signed else f"({{0}} & {mask})"
     turn = "(({t0} := " + unsigned + ") {one} ({t1} := {1} % " + str(bits) + ") | {t0} {two} "
@@ -201,12 +188,25 @@ def _integer_codes(t: str, bits: int, low: int, high: int, dtype: np.dtype[Any])
         "|": Code("({0} | {1})", "({0} | {1})"),
         "^": Code("({0} ^ {1})", "({0} ^ {1})"),
         "~": Code("(~{0})" if signed else f"({{0}} ^ {mask})", "(~{0})"),
-        "<<": Code(f"shl_{t}({{0}}, {{1}})", f"int_shl({{0}}, {{1}}, dtype_{t})"),
+        "<<": Code(
+            wrapped(
+                f"{{0}} << ({{t0}} if 0 <= ({{t0}} := {{1}}) < {bits} else far({{t0}}, {bits}))"
+            ),
+            f"int_shl({{0}}, {{1}}, dtype_{t})",
+        ),
         ">>": Code("({0} >> {1})", f"int_shr({{0}}, {{1}}, dtype_{t})", shr),
         "rotl": Code(wrapped(left), f"int_rotate({{0}}, {{1}}, dtype_{t}, 1)"),
         "rotr": Code(wrapped(right), f"int_rotate({{0}}, {{1}}, dtype_{t}, -1)"),
     }
     return codes
+
+
+@name
+def far(k: int, bits: int) -> int:
+    """A count by which every bit is shifted out; R015 for a negative one."""
+    if k < 0:
+        raise outside_domain("a shift by a negative count", count=k)
+    return bits
 
 
 def _refuse_zero(a: Any, b: Any) -> None:
