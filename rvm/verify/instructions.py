@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from rvm.expr import Expr, Place
+from rvm.expr import Expr, Place, index_places
 from rvm.isa import OPCODES, TypeFault, check_operands
 from rvm.program import Function, Instr
 from rvm.stmt import BACKWARD, FORWARD
@@ -140,12 +140,15 @@ class Checker:
             self._alias(pc, instr)
 
     def _reads_itself(self, instr: Instr) -> bool:
-        """Whether a written place may read its own register: it is named once by its operand."""
+        """Whether a written place is found by its own register, which its operand names once."""
         inout = self.inout.get(instr.symbol, ()) if instr.op in CALLS else ()
-        return any(
-            isinstance(a := instr.args[k], Place) and bool(a.path)
-            for k in written_operands(instr, inout)
-        )
+        for k in written_operands(instr, inout):
+            place = instr.args[k]
+            if isinstance(place, Place) and place.path:
+                reg = place.reg
+                if any(p.reg == reg for p in index_places(place)):
+                    return True
+        return False
 
     def _alias(self, pc: int, instr: Instr) -> None:
         inout = self.inout.get(instr.symbol, ()) if instr.op in CALLS else ()

@@ -102,6 +102,9 @@ class Nodes:
     def __init__(self, registers: Sequence[Register]) -> None:
         self.registers = registers
         self._types = [r.type for r in registers]
+        self._whole = {
+            k: (t, (k,)) for k, t in enumerate(self._types) if not isinstance(t, Stack)
+        }
         self._measured: dict[int, tuple[int, int]] = {}
         self._registers: dict[int, tuple[int, ...]] = {}
 
@@ -111,6 +114,10 @@ class Nodes:
         With `stack`, a whole stack will do for the root.  TypeFault (its `node` set) says what
         is wrong.  The caller keeps `root` alive as long as this object is in use.
         """
+        if type(root) is Place and not root.path:  # most operands are whole registers
+            whole = self._whole.get(root.reg)
+            if whole is not None and (root.type is whole[0] or root.type == whole[0]):
+                return whole[1]
         key = id(root)
         done = self._registers.get(key)
         if done is None:
