@@ -44,7 +44,7 @@ def read_all(file: File, base: Path) -> dict[str, Any]:
         if isinstance(found, dict) and isinstance(found.get("values"), dict):
             found = found["values"]
         if isinstance(found, dict):
-            return found
+            return {k: _plain(v, path) for k, v in found.items()}
     raise InputError(
         "I011",
         f"`@{file.spec}` does not say which parameter it is for",
@@ -65,7 +65,7 @@ def read_value(file: File, base: Path, parameter: str) -> Any:
             return Stored(_pick(arrays, key, path, parameter))
         case ".json":
             found = _json(path)
-            return found if name is None else _pick(found, name, path, parameter)
+            return _plain(found if name is None else _pick(found, name, path, parameter), path)
         case ".csv":
             return Grid(_csv(path, name))
         case other:
@@ -121,10 +121,9 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
 def _json(path: Path) -> Any:
     try:
         text = path.read_text(encoding="utf-8")
-        found = json.loads(text, parse_float=Decimal)
+        return json.loads(text, parse_float=Decimal)
     except (OSError, ValueError, RecursionError) as error:
         raise _failed(path, error) from None
-    return _plain(found, path)
 
 
 def _plain(value: Any, path: Path) -> Any:

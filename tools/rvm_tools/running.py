@@ -68,7 +68,8 @@ def run(request: Request) -> None:
     try:
         answer = _run(request, printed.append)
     except RvmError as error:
-        answer = errors_as_json(error) | _failing_state(error)
+        state = _failing_state(error)
+        answer = errors_as_json(error) | state
         if printed:
             answer["output"] = printed
         click.echo(json.dumps(answer, ensure_ascii=False))
@@ -154,11 +155,14 @@ def _leg(
             else:
                 machine.run()
     except RvmError as error:
+        if request.back:
+            # The machine calls the way that it set out forwards.
+            error.direction = -error.direction
         if request.on_error == "stop":
-            error.values.setdefault("machine", machine)
-            if not request.as_json:
+            if request.as_json:
+                error.values["machine"] = machine
+            else:
                 _print_failing(machine)
-        error.values.pop("machine", None) if not request.as_json else None
         raise
     frame = machine.state.frames[0]
     return Leg(
