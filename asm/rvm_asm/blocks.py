@@ -34,6 +34,8 @@ from rvm_asm.stats import (
 from rvm_asm.values import Rejected
 
 TRUE = Const(True, BOOL)
+MAX_LEVELS = 80
+"""How deeply blocks, those of macros included, may nest."""
 OPPOSITE = {"==": "!=", "!=": "=="}
 OPPOSITE_INTEGER = {"<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
@@ -43,6 +45,12 @@ class Blocks(Calls):
 
     def statements(self, body: list[Stat]) -> None:
         """Lower a block; a statement that is wrong is reported and left out."""
+        self._level += 1
+        if self._level > MAX_LEVELS and body:
+            self._level -= 1
+            self.complain(
+                "A046", f"blocks and macros nest deeper than {MAX_LEVELS} levels", body[0]
+            )
         for stat in body:
             if stat.labels:
                 self._labels(stat)
@@ -61,6 +69,7 @@ class Blocks(Calls):
                     self._structured(stat)
             except Rejected:
                 self.broken = True
+        self._level -= 1
 
     def _labels(self, stat: Stat) -> None:
         for word in stat.labels:
@@ -80,7 +89,7 @@ class Blocks(Calls):
     def _structured(self, stat: Stat) -> None:
         match stat:
             case If():
-                self._arm(stat, 0)
+                self._if(stat)
             case While():
                 self._while(stat)
             case For():
@@ -126,23 +135,22 @@ class Blocks(Calls):
 
     # The forms.
 
-    def _arm(self, stat: If, k: int) -> None:
-        arm = stat.arms[k]
-        at = Empty(arm.start, arm.end)
-        post = arm.post if arm.post is not None else arm.cond
-        last = k + 1 == len(stat.arms)
-        skip = self._jump("br", self._not(arm.cond, at), at)
-        self.statements(arm.body)
-        if last and stat.orelse is None:
-            self._pair(skip, self._jump("cf", self._not(post, at), at))
-            return
-        done = self._jump("br", (TRUE, TRUE), at)
-        self._pair(skip, self._jump("cf", (TRUE, TRUE), at))
-        if last:
-            self.statements(stat.orelse or [])
-        else:
-            self._arm(stat, k + 1)
-        self._pair(done, self._jump("cf", self._cond(post, at), at))
+    def _if(self, stat: If) -> None:
+        """The arms from the first to the last, then their joins from the last to the first."""
+        joins: list[tuple[int, Node, Empty]] = []
+        for arm in stat.arms:
+            at = Empty(arm.start, arm.end)
+            post = arm.post if arm.post is not None else arm.cond
+            skip = self._jump("br", self._not(arm.cond, at), at)
+            self.statements(arm.body)
+            if arm is stat.arms[-1] and stat.orelse is None:
+                self._pair(skip, self._jump("cf", self._not(post, at), at))
+                break
+            joins.append((self._jump("br", (TRUE, TRUE), at), post, at))
+            self._pair(skip, self._jump("cf", (TRUE, TRUE), at))
+        self.statements(stat.orelse or [])
+        for leave, post, at in reversed(joins):
+            self._pair(leave, self._jump("cf", self._cond(post, at), at))
 
     def _while(self, stat: While) -> None:
         skip = self._jump("br", self._not(stat.cond, stat), stat)

@@ -86,12 +86,14 @@ class Calls(Memory):
 
     def effect(self, stat: Effect, when: int) -> None:
         """An instruction of an `extern` block."""
-        if stat.name == "assert" and len(stat.args) != 1:
-            self.complain("A044", "`assert` takes one condition", stat)
+        if stat.name == "assert" and not stat.args:
+            self.complain("A044", "`assert` takes a condition", stat)
         templates = tuple([self.operand(a) for a in stat.args])
-        want = BOOL if stat.name == "assert" else None
         try:
-            done = tuple([typed(t, want) for t in templates])
+            wants = [
+                BOOL if stat.name == "assert" and not k else None for k in range(len(templates))
+            ]
+            done = tuple([typed(t, want) for t, want in zip(templates, wants, strict=True)])
             done = check_operands(stat.name, done, self.registers.list)
         except TypeFault as fault:
             self._type_fault(fault, stat, stat.args)

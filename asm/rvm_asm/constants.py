@@ -22,6 +22,8 @@ def _number(value: Any) -> Any:
 
 
 BUILT_IN = {"pi": math.pi, "tau": math.tau}
+MAX_DEPTH = 150
+"""How deeply definitions may depend on one another, their expressions included."""
 MAX_BITS = 4096
 """The largest integer that a constant may be."""
 
@@ -94,6 +96,7 @@ class Constants:
         self._values: dict[str, Lit] = {}
         self._busy: list[str] = []
         self._broken: set[str] = set()
+        self._depth = 0
 
     def __contains__(self, name: str) -> bool:
         return name in self.definitions or name in BUILT_IN
@@ -128,6 +131,15 @@ class Constants:
 
     def evaluate(self, node: Node) -> Lit:
         """The value of an expression; NotConstant, reported, if it has none."""
+        self._depth += 1
+        try:
+            if self._depth > MAX_DEPTH:
+                self._refuse(node, "this depends on too many other constants")
+            return self._evaluate(node)
+        finally:
+            self._depth -= 1
+
+    def _evaluate(self, node: Node) -> Lit:
         if isinstance(node, Lit):
             return node
         if isinstance(node, Ref):

@@ -163,7 +163,8 @@ class _Body:
         elif instr.op == "print":
             parts = [*([text] if instr.symbol else []), *args]
         else:
-            parts = [*args, *([text] if instr.symbol else [])]
+            more = instr.symbol or len(args) > 1
+            parts = [args[0], *([text] if more else []), *args[1:]]
         return f"{instr.op} {', '.join(parts)}".rstrip()
 
     # Operands.
@@ -179,8 +180,8 @@ class _Body:
                 self._operand(a, wants[k] if k < len(wants) else None) for k, a in enumerate(args)
             ]
         if instr.op in EFFECTS:
-            want = BOOL if instr.op == "assert" else None
-            return [self._operand(a, want) for a in args]
+            first = BOOL if instr.op == "assert" else None
+            return [self._operand(a, None if k else first) for k, a in enumerate(args)]
         bare = self._bare_operands(instr)
         return [self._text(a, b) for a, b in zip(args, bare, strict=True)]
 

@@ -19,7 +19,7 @@ from rvm_asm.values import Rejected, Values
 
 MAX_EXPANSIONS = 1 << 16
 """The most uses of macros in a function, those inside macros included."""
-MAX_CODE = 1 << 20
+MAX_CODE = 1 << 19
 """The most instructions of a function: macros and `undo` multiply."""
 WORDS = (
     "if", "while", "from", "for", "routine", "undo", "extern", "local",
@@ -43,6 +43,7 @@ class Emitter(Values):
         """Registers of the variables of the loops around, which their bodies do not change."""
         self._source = program.sources
         self._expansions = 0
+        self._level = 0
         self._sound: set[tuple[object, ...]] = set()
         """Opcodes with the types of places that they take."""
         self._at: Stat = Stat(func.start, func.end)

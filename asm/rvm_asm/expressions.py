@@ -24,7 +24,7 @@ from rvm_asm.nodes import (
 )
 
 MAX_DEPTH = 100
-"""How deeply expressions, and blocks, may nest."""
+"""How deeply expressions and types may nest."""
 
 BINARY = {
     "or": 1,
@@ -89,7 +89,7 @@ class ExpressionParser(Cursor):
             )
             self.depth = 0
             raise Bad
-        left = self._prefix()
+        left = self._prefix(power)
         kinds, texts = self.kinds, self.texts
         while True:
             sign = texts[self.i]
@@ -112,25 +112,38 @@ class ExpressionParser(Cursor):
         self.depth -= 1
         return left
 
-    def _prefix(self) -> Node:
+    def _prefix(self, power: int) -> Node:
         i = self.i
         kind, text, start = self.kinds[i], self.texts[i], self.starts[i]
         if kind == NAME and text not in RESERVED:
             return self._named()
         self.i = i + 1
         if kind == NUMBER:
-            return self._typed_literal(number(text), start)
+            return self._typed_literal(self._number(text, start), start)
         if kind == "(":
             return self._parenthesis(start)
         if kind in PREFIX or kind == "+":
             return self._signed(kind, start)
         if kind == NAME and text in WORDS:
             return self._typed_literal(WORDS[text], start)
-        if kind == NAME and text == "not":
+        if kind == NAME and text == "not" and power < NOT:
             arg = self.expression(NOT - 1)
             return Operator("not", [arg], start, arg.end)
         self.i = i
-        return self.fail("an expression")
+        return self.fail("an expression", "put `not …` in parentheses" if text == "not" else "")
+
+    def _number(self, text: str, start: int) -> Any:
+        value = number(text)
+        if value is None:
+            self.report.error(
+                "A041",
+                f"the number {text[:20]}… is too large",
+                start,
+                start + len(text),
+                hint="infinity is written `inf`",
+            )
+            raise Bad
+        return value
 
     def _signed(self, sign: str, start: int) -> Node:
         first = self.i
@@ -258,6 +271,8 @@ class ExpressionParser(Cursor):
             self.depth -= 1
         if self.kinds[self.i] == "[" and name.text == "stack":
             self.i += 1
+            if self.kinds[self.i + 1] == "[" and self.at_word("stack"):
+                self.fail("the type of a scalar")
             inner = self.type_ref()
             self.expect("]")
             return TypeRef(

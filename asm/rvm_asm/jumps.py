@@ -114,8 +114,8 @@ def _infer(j: Pending, jumps: list[Pending], report: Reporter) -> bool:
 def _mutual(jumps: list[Pending], by_index: dict[int, Pending], report: Reporter) -> bool:
     fine = True
     for j in jumps:
-        partner = by_index[j.partner_at]
-        if partner.partner_at != j.at:
+        partner = by_index.get(j.partner_at)
+        if partner is not None and partner.partner_at != j.at and partner.partner_at >= 0:
             fine = False
             elsewhere = by_index[partner.partner_at].stat
             report.error(

@@ -17,23 +17,28 @@ from rvm.types import Scalar
 
 WORDS = {"true": True, "false": False, "inf": math.inf, "nan": math.nan}
 """Literals that are words."""
+MAX_DIGITS = 400
+"""Longer integers fit no type; the limit keeps reading them fast."""
 EXACT_DIGITS = 17
 """Decimal literals with more digits are kept as decimals: a `fixed` may hold them all."""
 
 
 def number(text: str) -> Any:
-    """The value of a numeric literal."""
+    """The value of a numeric literal; None if it is larger than any number."""
     plain = text.replace("_", "")
     if plain[-1] == "j":
-        return complex(0.0, float(plain[:-1]))
+        imag = float(plain[:-1])
+        return None if math.isinf(imag) else complex(0.0, imag)
     if plain.isdigit():
-        # Longer integers fit no type; the limit keeps int() fast.
-        return int(plain) if len(plain) <= 400 else float("inf")
+        return int(plain) if len(plain) <= MAX_DIGITS else None
     if plain[1:2] in ("x", "X", "b", "B", "o", "O"):
-        return int(plain[:400], 0) if len(plain) > 2 else 0
-    if len(plain) > EXACT_DIGITS and "." in plain:
+        return int(plain, 0) if 2 < len(plain) <= MAX_DIGITS else None
+    value = float(plain)
+    if math.isinf(value):
+        return None
+    if len(plain) > EXACT_DIGITS and "e" not in plain and "E" not in plain:
         return Decimal(plain)
-    return float(plain)
+    return value
 
 
 def raw_constant(value: Any, t: Scalar) -> Any:

@@ -12,6 +12,10 @@ MAX_ERRORS = 200
 """Messages kept of one assembly; what follows so many is rarely worth reading."""
 
 
+MAX_MESSAGE = 300
+"""The longest message; longer ones quote a literal of endless digits."""
+
+
 class Reporter:
     """The diagnostics of one assembly, in the order in which they were found."""
 
@@ -42,6 +46,8 @@ class Reporter:
 
         The same message about the same stretch is kept once.
         """
+        if len(message) > MAX_MESSAGE:
+            message = f"{message[: MAX_MESSAGE - 1]}…"
         key = (code, start, message)
         if key in self._seen or len(self.found) >= MAX_ERRORS:
             return

@@ -8,6 +8,7 @@ from typing import NoReturn
 from rvm.expr import Expr
 from rvm.program import Dim, Layout, Record, Register
 from rvm.types import SCALARS, RegisterType, Scalar, Stack, fixed, with_rank
+from rvm.verify.nodes import MAX_RANK
 from rvm_asm.messages import Reporter, did_you_mean
 from rvm_asm.nodes import Node, TypeRef
 from rvm_asm.scope import Binding, Group, Slot, plain
@@ -110,6 +111,8 @@ class Registers:
             if not isinstance(elem, Scalar) or rank:
                 self.problem("A011", "a stack holds scalars, and is no array", written)
             return Stack(elem)
+        if rank > MAX_RANK:
+            self.problem("A011", f"an array has at most {MAX_RANK} dimensions", written)
         scalar = SCALARS.get(name)
         if scalar is None:
             known = [*SCALARS, "stack", *self.records]

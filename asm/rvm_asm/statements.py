@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from rvm.stmt import BACKWARD, FORWARD
 from rvm_asm.cursor import RESERVED, Bad
-from rvm_asm.expressions import MAX_DEPTH, ExpressionParser
+from rvm_asm.expressions import ExpressionParser
 from rvm_asm.lexer import END, NAME, NEWLINE, STRING
 from rvm_asm.nodes import Declared, Lit, Node, Word
 from rvm_asm.stats import (
@@ -33,6 +33,8 @@ from rvm_asm.stats import (
 
 TOP = frozenset({"func", "const", "record", "macro", "pure", "include", "entry"})
 """Words that begin a declaration, and so end a function."""
+MAX_BLOCKS = 60
+"""How deeply blocks may nest."""
 CLOSERS = frozenset({"end", "else", "elseif", "until", "loop"})
 DIRECTIONS = {"forward": FORWARD, "backward": BACKWARD, "both": FORWARD | BACKWARD}
 
@@ -45,6 +47,7 @@ class StatementParser(ExpressionParser):
         self.excused: set[str] = set()
         """Names on lines that could not be read: whatever they declare is unknown."""
         self.blocks = 0
+        self._too_deep = False
         self._special: dict[str, Callable[[int], Stat]] = {
             "alloc": self._alloc,
             "free": self._alloc,
@@ -68,14 +71,14 @@ class StatementParser(ExpressionParser):
     def skip_line(self) -> None:
         """Give up the rest of a line; its names are excused."""
         kinds = self.kinds
-        while kinds[self.i] != NEWLINE:
+        while kinds[self.i] != NEWLINE and kinds[self.i] != END:
             self.i += 1
         self.depth = 0
 
     def excuse(self, first: int) -> None:
         """Remember the names from token `first` to the end of the line."""
         i = first
-        while self.kinds[i] != NEWLINE:
+        while self.kinds[i] != NEWLINE and self.kinds[i] != END:
             if self.kinds[i] == NAME:
                 self.excused.add(self.texts[i])
             i += 1
@@ -94,18 +97,22 @@ class StatementParser(ExpressionParser):
 
     def block(self, closers: frozenset[str], opener: Word) -> list[Stat]:
         """Statements up to, not including, one of `closers`; reports a block left open."""
-        self.blocks += 1
-        if self.blocks > MAX_DEPTH:
-            self.report.error(
-                "A046",
-                f"blocks nest deeper than {MAX_DEPTH} levels",
-                opener.start,
-                opener.end,
-            )
-            self.blocks = 0
+        if self.blocks >= MAX_BLOCKS:
+            if not self._too_deep:
+                self.report.error(
+                    "A046",
+                    f"blocks nest deeper than {MAX_BLOCKS} levels",
+                    opener.start,
+                    opener.end,
+                    hint="make a function of the inner ones",
+                )
+            self._too_deep = True
             raise Bad
-        body = self.statements(closers)
-        self.blocks -= 1
+        self.blocks += 1
+        try:
+            body = self.statements(closers)
+        finally:
+            self.blocks -= 1
         if self.kinds[self.i] == END or self.texts[self.i] in TOP:
             self.report.error(
                 "A007",
@@ -158,6 +165,9 @@ class StatementParser(ExpressionParser):
         return out
 
     def _stray(self, text: str) -> None:
+        if self._too_deep:
+            self.skip_line()
+            return
         hint = ""
         if text == "end" and not self.blocks:
             hint = "a function needs no `end`: it ends where the next declaration begins"
@@ -241,7 +251,6 @@ class StatementParser(ExpressionParser):
             args.append(self.expression())
             if op == "assert":
                 text = self.string() if self.accept(",") else ""
-                return Effect(op, text, args, start, self.last_end())
         while self.accept(","):
             args.append(self.expression())
         return Effect(op, text, args, start, self.last_end())
