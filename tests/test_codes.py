@@ -6,11 +6,12 @@ import re
 from pathlib import Path
 
 from rvm_asm.codes import EXPLANATIONS as ASSEMBLY
+from rvm_tools.codes import TOOLS
 
 from rvm.codes import EXPLANATIONS
 
 ROOT = Path(__file__).parent.parent
-CODE = re.compile(r'"([ABDIRU]\d{3})"')
+CODE = re.compile(r'"([ABCDIRU]\d{3})"')
 
 
 def raised() -> set[str]:
@@ -23,10 +24,11 @@ def raised() -> set[str]:
 
 
 def test_codes_and_explanations_are_the_same_set() -> None:
-    explained = set(EXPLANATIONS) | set(ASSEMBLY)
+    explained = set(EXPLANATIONS) | set(ASSEMBLY) | set(TOOLS)
     assert raised() - explained == set(), "raised, but not explained"
     assert explained - raised() == set(), "explained, but never raised"
 
 
 def test_no_code_is_explained_twice() -> None:
     assert not set(EXPLANATIONS) & set(ASSEMBLY)
+    assert not set(TOOLS) & (set(EXPLANATIONS) | set(ASSEMBLY))
