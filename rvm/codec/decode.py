@@ -32,7 +32,7 @@ from rvm.expr import Const
 from rvm.faults import BytecodeError
 from rvm.isa import FUNCTIONS, OPCODES
 from rvm.program import Function, Program, Source
-from rvm.types import Array, RegisterType, Scalar, Stack
+from rvm.types import SCALARS, Array, RegisterType, Scalar, Stack
 from rvm.verify.nodes import constant_fits, is_type
 
 
@@ -151,7 +151,7 @@ class _Reader:
             ARRAY: Array(elem, rank),
             STACK: Stack(elem),
         }
-        t = made.get(kind)
+        t = made.get(kind) if elem.name in SCALARS else None
         _check(
             t is not None and is_type(t) and zero == 0 and (rank == 0 or kind == ARRAY),
             "B008",
