@@ -7,7 +7,8 @@ per opcode.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from rvm.expr import Expr, Place
 
@@ -22,6 +23,8 @@ class Update:
     dst: Place
     op: str
     value: Expr
+    memo: Any = field(default=None, init=False, repr=False, compare=False)
+    """What the reference engine found this statement to call."""
 
 
 @dataclass(frozen=True, slots=True)

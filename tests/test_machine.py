@@ -344,3 +344,16 @@ def test_generated_source_is_in_tracebacks() -> None:
     lines = linecache.getlines(compiled.filename)
     assert any("s + i" in line for line in lines)
     assert compiled.run.__code__.co_filename == compiled.filename
+
+
+@each_engine
+def test_shapes_that_do_not_go_together_are_an_error(engine: str) -> None:
+    program = rvm.assemble("func f(a: f64[n], b: f64[m], c: f64[k])\n    add a, b * c\n")
+    a = np.zeros(3)
+    with pytest.raises(rvm.MachineError) as caught:
+        program.f(a=a, b=np.ones(3), c=np.ones(2), engine=engine)
+    assert caught.value.code == "R008"
+    with pytest.raises(rvm.MachineError) as caught:
+        program.f(a=a, b=np.ones(2), c=np.ones(2), engine=engine)
+    assert caught.value.code == "R008"
+    assert not a.any()

@@ -31,7 +31,18 @@ from rvm.stmt import (
     Update,
     When,
 )
-from rvm.types import Array, Scalar, Stack, ValueType, elem_of, rank_of
+from rvm.types import (
+    I64,
+    SIGNED,
+    U64,
+    UNSIGNED,
+    Array,
+    Scalar,
+    Stack,
+    ValueType,
+    elem_of,
+    rank_of,
+)
 
 AUGMENTED = re.compile(r"\(?\{0\} (\+|-|\*|/|\^) \{1\}\)?")
 """Templates that an augmented assignment does in place."""
@@ -72,6 +83,10 @@ class Printer:
         self._temps = 0
         self._lines: list[str] = []
         self._bound: dict[Expr, str] = {}
+        self._checked: set[str] = set()
+        """Variables that a line before has found not to be negative."""
+        self._inline = False
+        """Whether checks must stand inside the expression: no line goes before it."""
 
     # ------------------------------------------------------------ statements
 
@@ -80,14 +95,16 @@ class Printer:
         if len(stmts) > 1:
             # Were the second to fail, the first would have been done already.
             raise Unprintable
-        self._lines, self._temps, self._bound = [], 0, {}
+        self._lines, self._temps, self._bound, self._checked = [], 0, {}, set()
+        self._inline = False
         self._apart(clashes)
         self._print(stmts[0])
         return self._lines
 
     def condition(self, cond: Expr) -> str:
         """A condition as an expression."""
-        self._temps, self._bound = 0, {}
+        self._temps, self._bound, self._checked = 0, {}, set()
+        self._inline = True
         return self.value(cond)
 
     def _print(self, stmt: Stmt) -> None:
@@ -146,6 +163,13 @@ class Printer:
             self._lines.append(f"_v = {value}")
             self._lines.append(f"if not _v or not {test}(_v): trouble()")
             value = "_v"
+        if t.name in SIGNED and stmt.op in "+-" and _small(stmt.value) and not stmt.dst.path:
+            # Only one end of the range can be passed, so one comparison finds it.
+            end = 2 ** (t.bits - 1)
+            passed = f">= {end}" if stmt.op == "+" else f"< -{end}"
+            self._lines.append(f"{load} {stmt.op}= {value}")
+            self._lines.append(f"if {load} {passed}: {load} = wrap_{t}({load})")
+            return
         plain = AUGMENTED.fullmatch(code.python)
         if plain and not _parted(stmt.dst):
             self._lines.append(f"{load} {plain[1]}= {_bare(value)}")
@@ -287,13 +311,19 @@ class Printer:
         if isinstance(index, Const):
             return repr(index.value) if index.value >= 0 else "trouble()"
         text = self.value(index)
-        if text.isidentifier():
-            self._lines.append(f"if {text} < 0: trouble()")
-            return text
-        temp = self._temp()
-        self._lines.append(f"{temp} = {_bare(text)}")
-        self._lines.append(f"if {temp} < 0: trouble()")
-        return temp
+        if not text.isidentifier():
+            temp = self._temp()
+            self._lines.append(f"{temp} = {_bare(text)}")
+            text = temp
+        if not is_nonnegative(index):
+            self._check(text)
+        return text
+
+    def _check(self, variable: str) -> None:
+        """A line that gives up if a variable is negative, unless there is one already."""
+        if variable not in self._checked:
+            self._lines.append(f"if {variable} < 0: trouble()")
+            self._checked.add(variable)
 
     def _store(self, place: Place, load: str, value: str) -> str:
         """The line that writes a place that `_place` found."""
@@ -328,10 +358,15 @@ class Printer:
         if isinstance(index, Const):
             return repr(index.value) if index.value >= 0 else "trouble()"
         text = self.value(index)
-        if text.isidentifier():
+        if text in self._checked or is_nonnegative(index):
+            return _bare(text)
+        if not text.isidentifier():
+            temp = self._temp()
+            return f"{temp} if ({temp} := {_bare(text)}) >= 0 else trouble()"
+        if self._inline:
             return f"{text} if {text} >= 0 else trouble()"
-        temp = self._temp()
-        return f"{temp} if ({temp} := {_bare(text)}) >= 0 else trouble()"
+        self._check(text)
+        return text
 
     # ------------------------------------------------------------ values
 
@@ -349,16 +384,31 @@ class Printer:
                 if not isinstance(k, int) or not 0 <= k < rank_of(_type(node.args[0])):
                     raise Unprintable
                 return f"{self.regs[reg]}.shape[{k}]"
+            case Apply("for_end", (a, b, Const(1))):
+                # The template serves every step; that of 1, which is nearly all, is simpler.
+                end, temp = self.value(Apply("+", (b, Const(1, I64)), I64)), self._temp()
+                start = self.value(a)
+                return f"({temp} if ({temp} := {_bare(end)}) > {start} else {start})"
+            case Apply("<<", (a, Const(k))) if _unsigned(a) and 0 <= k < elem_of(_type(a)).bits:
+                return f"({self.value(a)} << {k} & {(1 << elem_of(_type(a)).bits) - 1})"
             case Apply(fn, args):
                 elems = tuple(elem_of(_type(a)) for a in args)
                 code = implementation(fn, elems)
-                texts = [self.value(a) for a in args]
+                texts = self._arguments(fn, args)
                 if any(rank_of(_type(a)) for a in args):
                     text = self._fill(code.numpy, *texts)
                     return text if rank_of(_type(node)) else f"plain({text})"
                 return self._fill(code.python, *texts)
             case _:
                 raise TypeError(f"a template cannot be printed: {node!r}")
+
+    def _arguments(self, fn: str, args: tuple[Expr, ...]) -> list[str]:
+        first = self.value(args[0])
+        outside, self._inline = self._inline, self._inline or fn in LAZY
+        try:
+            return [first, *(self.value(a) for a in args[1:])]
+        finally:
+            self._inline = outside
 
     def _read(self, place: Place) -> str:
         name = self.regs[place.reg]
@@ -437,6 +487,32 @@ class Printer:
     def _temp(self) -> str:
         self._temps += 1
         return f"_{self._temps}"
+
+
+def is_nonnegative(index: Expr) -> bool:
+    """Whether an integer cannot be negative, as far as its own form tells."""
+    match index:
+        case Const(v):
+            return bool(v >= 0)
+        case Apply("&", (a, b)):
+            return is_nonnegative(a) or is_nonnegative(b)
+        case Apply("%", (_, Const(v))):
+            return bool(v > 0)
+        case Apply(">>", (a, _)):
+            return is_nonnegative(a)
+        case Apply("dim" | "len", _):
+            return True
+        case Apply("i64", (a,)) if elem_of(_type(a)) not in (U64, I64):
+            return is_nonnegative(a)
+    return _unsigned(index)
+
+
+def _unsigned(node: Expr) -> bool:
+    return isinstance(node.type, Scalar) and node.type.name in UNSIGNED
+
+
+def _small(node: Expr) -> bool:
+    return isinstance(node, Const) and 0 <= node.value < 2**31
 
 
 def item_of(name: str, keys: str, n: int) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from rvm.engines.memory import find
 from rvm.expr import Apply, Const, Expr, Place
+from rvm.faults import MachineError
 from rvm.isa import array_value, value
 from rvm.types import elem_of, rank_of
 
@@ -17,10 +18,10 @@ Call = Callable[[tuple[Expr, ...], Sequence[Any]], Any]
 
 def evaluate(node: Expr, regs: Sequence[Any]) -> Any:
     """The raw value of a typed expression: a Python number, or an array."""
-    if isinstance(node, Const):
-        return node.value
     if isinstance(node, Place):
         return find(node, regs).read() if node.path else regs[node.reg]
+    if isinstance(node, Const):
+        return node.value
     if not isinstance(node, Apply):
         raise TypeError(f"a template cannot be evaluated: {node!r}")
     call = node.memo
@@ -35,7 +36,7 @@ def _resolve(node: Apply) -> Call:
     elems = tuple(elem_of(_type(a)) for a in node.args)
     if any(rank_of(_type(a)) for a in node.args):
         many = array_value(node.fn, elems)
-        return lambda args, regs: plain(many(*[evaluate(a, regs) for a in args]))
+        return lambda args, regs: plain(_fitting(many, [evaluate(a, regs) for a in args]))
     if node.fn == "and":
         return lambda args, regs: evaluate(args[0], regs) and evaluate(args[1], regs)
     if node.fn == "or":
@@ -46,6 +47,18 @@ def _resolve(node: Apply) -> Call:
     if len(elems) == 2:
         return lambda args, regs: f(evaluate(args[0], regs), evaluate(args[1], regs))
     return lambda args, regs: f(*[evaluate(a, regs) for a in args])
+
+
+def _fitting(many: Callable[..., Any], args: list[Any]) -> Any:
+    """The function on arrays; MachineError R008 where their shapes do not go together."""
+    try:
+        return many(*args)
+    except ValueError as error:
+        raise MachineError(
+            "R008",
+            "the shapes of the arrays do not go together",
+            values={f"shape {k}": list(np.shape(a)) for k, a in enumerate(args, 1)},
+        ) from error
 
 
 def _type(node: Expr) -> Any:

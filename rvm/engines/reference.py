@@ -149,12 +149,15 @@ def _fall_in(cond: Expr, regs: Sequence[Any]) -> None:
 
 def run_data(stmt: Stmt, regs: Any) -> None:
     """Execute an Update, Exchange, Map or When."""
+    if isinstance(stmt, Update):
+        dst = stmt.dst
+        combine = stmt.memo or _combiner(stmt)
+        if dst.path or not isinstance(dst.type, Scalar):
+            store(dst, regs, combine(find(dst, regs).read(), evaluate(stmt.value, regs)))
+        else:
+            regs[dst.reg] = combine(regs[dst.reg], evaluate(stmt.value, regs))
+        return
     match stmt:
-        case Update(dst, op, v):
-            if dst.path or not isinstance(dst.type, Scalar):
-                store(dst, regs, _updated(find(dst, regs).read(), dst, op, v, regs))
-            else:
-                regs[dst.reg] = _updated(regs[dst.reg], dst, op, v, regs)
         case Exchange(a, b):
             x, y = _copy(find(a, regs).read()), _copy(find(b, regs).read())
             _same_lengths(x, y)
@@ -175,19 +178,25 @@ def run_data(stmt: Stmt, regs: Any) -> None:
             raise TypeError(f"no data statement: {stmt!r}")
 
 
-def _updated(old: Any, dst: Place, op: str, v: Expr, regs: Any) -> Any:
-    """What an update makes of the old value."""
-    new = evaluate(v, regs)
-    t = dst.type
-    if isinstance(t, Scalar):
-        if op in FACTORS and not t.is_log:
-            _check_factor(new)
-        return value(op, (t, t))(old, new)
+def _combiner(stmt: Update) -> Callable[[Any, Any], Any]:
+    """What makes the new value of an update's place from the old one and the expression."""
+    t = stmt.dst.type
     assert t is not None
-    if op in FACTORS and not t.elem.is_log:
-        _check_factor(new)
-    fits(old, new)
-    return array_value(op, (t.elem, t.elem))(old, new)
+    elem = elem_of(t)
+    op = stmt.op
+    combine = (value if isinstance(t, Scalar) else array_value)(op, (elem, elem))
+    by_factor, whole = op in FACTORS and not elem.is_log, isinstance(t, Array)
+
+    def checked(old: Any, new: Any) -> Any:
+        if by_factor:
+            _check_factor(new)
+        if whole:
+            fits(old, new)
+        return combine(old, new)
+
+    made = checked if by_factor or whole else combine
+    object.__setattr__(stmt, "memo", made)
+    return made
 
 
 def _check_factor(factor: Any) -> None:
