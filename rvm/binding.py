@@ -55,9 +55,7 @@ class Result(Mapping[str, Any]):
         return f"Result({inside})"
 
 
-def bind(
-    function: Function, inputs: Mapping[str, Any], inout: frozenset[int]
-) -> list[Any]:
+def bind(function: Function, inputs: Mapping[str, Any], inout: frozenset[int]) -> list[Any]:
     """The registers of a new frame, filled from the caller's values.
 
     InputError I001 (missing), I002 (unknown), I003 (type), I004 (shape), I005 (layout),
@@ -138,14 +136,10 @@ def _value(
             return value
         return sys.from_python(value)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(
-            "I003", f"`{name}` is a {t}: {error}", values={name: value}
-        ) from None
+        raise InputError("I003", f"`{name}` is a {t}: {error}", values={name: value}) from None
 
 
-def _array(
-    function: Function, slot: int, t: Array, name: str, value: Any, changed: bool
-) -> Any:
+def _array(function: Function, slot: int, t: Array, name: str, value: Any, changed: bool) -> Any:
     dtype = system(t.elem).dtype
     wanted = type_text(function, slot)
     if not isinstance(value, np.ndarray):
@@ -178,9 +172,7 @@ def _array(
             "and copy the result back if you need it there",
         )
     if changed and not value.flags.writeable:
-        raise InputError(
-            "I006", f"`{function.name}` changes `{name}`, and the array is read-only"
-        )
+        raise InputError("I006", f"`{function.name}` changes `{name}`, and the array is read-only")
     return value
 
 

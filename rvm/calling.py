@@ -52,9 +52,7 @@ class FunctionHandle:
         return tuple(p.name for p in self.function.params)
 
     def __invert__(self) -> FunctionHandle:
-        return FunctionHandle(
-            self.program, self.name, undo=not self.undo, options=self._options
-        )
+        return FunctionHandle(self.program, self.name, undo=not self.undo, options=self._options)
 
     def with_options(self, **options: Any) -> FunctionHandle:
         """The same function with other options, whatever its parameters are called."""
@@ -113,9 +111,7 @@ class FunctionHandle:
     ) -> tuple[Options, dict[str, Any]]:
         names = self.parameters
         if len(args) > len(names):
-            raise UsageError(
-                "U005", f"`{self.name}` takes {len(names)} arguments, not {len(args)}"
-            )
+            raise UsageError("U005", f"`{self.name}` takes {len(names)} arguments, not {len(args)}")
         values = dict(zip(names, args, strict=False))
         given: dict[str, Any] = {}
         for name, value in inputs.items():
@@ -130,12 +126,7 @@ class FunctionHandle:
     def __repr__(self) -> str:
         f = self.function
         inside = ", ".join(
-            f"{p.name}: "
-            + (
-                type_text(f, p.layout)
-                if isinstance(p.layout, int)
-                else p.layout.name
-            )
+            f"{p.name}: " + (type_text(f, p.layout) if isinstance(p.layout, int) else p.layout.name)
             for p in f.params
         )
         return f"<function {'~' * self.undo}{self.name}({inside})>"

@@ -34,9 +34,7 @@ class Machine:
     A failed check leaves the machine at the failing instruction.
     """
 
-    def __init__(
-        self, program: Program, function: str | None = None, /, **inputs: Any
-    ) -> None:
+    def __init__(self, program: Program, function: str | None = None, /, **inputs: Any) -> None:
         name = function or program.entry
         if name not in program:
             raise UsageError(
@@ -214,7 +212,10 @@ class Machine:
                     self.on_progress(self)
                 if stop.is_set():
                     raise Interrupted(
-                        "R016", "interrupted", where=state.where(), time=state.time,
+                        "R016",
+                        "interrupted",
+                        where=state.where(),
+                        time=state.time,
                         direction=state.direction,
                         hint="the machine stands between two instructions; it can go on or back",
                     )

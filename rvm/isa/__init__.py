@@ -6,6 +6,7 @@ add a user's own rows.
 
 from rvm.isa import functions as _functions  # fills FUNCTIONS
 from rvm.isa import machine_ops as _machine_ops  # fills OPCODES
+
 from rvm.isa import data as _data  # proves its rows by FUNCTIONS, so it comes last  # isort: skip
 from rvm.isa.implementation import array_value, implementation, value
 from rvm.isa.lower import check_operands, invert_instr, lower, zero_literal

@@ -38,9 +38,7 @@ def linked_body(name: str) -> tuple[Stmt, ...]:
     """An opcode's statement templates, each Map with the values that undo it."""
     row = OPCODES[name]
     partner = OPCODES[row.inverse]
-    return tuple(
-        _link(s, t) for s, t in zip(row.body, reversed(partner.body), strict=True)
-    )
+    return tuple(_link(s, t) for s, t in zip(row.body, reversed(partner.body), strict=True))
 
 
 def _link(stmt: Stmt, undo: Stmt) -> Stmt:
@@ -48,9 +46,7 @@ def _link(stmt: Stmt, undo: Stmt) -> Stmt:
         case Map(dsts, values, _), Map(_, inverse, _):
             return Map(dsts, values, inverse)
         case When(cond, body), When(_, back):
-            return When(
-                cond, tuple(_link(s, t) for s, t in zip(body, reversed(back), strict=True))
-            )
+            return When(cond, tuple(_link(s, t) for s, t in zip(body, reversed(back), strict=True)))
         case _:
             return stmt
 
@@ -98,9 +94,7 @@ def check_operands(
         if op == "assert":
             _expect(done[0].type == BOOL if done else False, "assert takes a condition", 0, args)
         return done
-    if len(args) != len(row.operands) and not (
-        op in ("alloc", "free") and len(args) == 1
-    ):
+    if len(args) != len(row.operands) and not (op in ("alloc", "free") and len(args) == 1):
         raise TypeFault(
             f"`{op}` takes {len(row.operands)} operand{'s' * (len(row.operands) != 1)}, "
             f"not {len(args)}",
@@ -170,8 +164,7 @@ def _data(row: OpRow, args: Sequence[Expr]) -> tuple[Expr, ...]:
         else:
             _expect(
                 rank_of(node.type) <= rank,
-                f"a value of {rank_of(node.type)} dimensions does not go into "
-                f"a place of {rank}",
+                f"a value of {rank_of(node.type)} dimensions does not go into a place of {rank}",
                 k,
                 args,
                 "A042",
@@ -198,9 +191,7 @@ def _instead(op: str, t: Scalar) -> str:
     return ""
 
 
-def _machine(
-    row: OpRow, args: Sequence[Expr], registers: Sequence[Register]
-) -> tuple[Expr, ...]:
+def _machine(row: OpRow, args: Sequence[Expr], registers: Sequence[Register]) -> tuple[Expr, ...]:
     if row.name in ("br", "cf"):
         cond = typed(args[0], BOOL)
         _expect(

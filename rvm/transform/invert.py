@@ -35,8 +35,6 @@ def invert(program: Program) -> Program:
     functions = []
     for function in program.functions:
         inverse = invert_function(function)
-        code = tuple(
-            replace(i, op=swap[i.op]) if i.op in swap else i for i in inverse.code
-        )
+        code = tuple(replace(i, op=swap[i.op]) if i.op in swap else i for i in inverse.code)
         functions.append(replace(inverse, code=code))
     return Program(tuple(functions), program.entry, program.sources)
