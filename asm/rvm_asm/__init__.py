@@ -1,13 +1,14 @@
 """The assembler: from `.rasm` texts to programs, and back.
 
 `assemble` and `load` make a verified `rvm.program.Program`; `disassemble` prints
-one as strict code that assembles to the same program; `directives` reads the
-`;!` lines that say what a program must do.
+one as strict code that assembles to the same program; `expand` takes nested
+expressions apart; `parse` gives the syntax of a text.
 """
 
 from __future__ import annotations
 
-from rvm_asm.assembler import assemble, load
+from rvm_asm.assembler import assemble, load, parse
 from rvm_asm.disassemble import disassemble
+from rvm_asm.expand import expand
 
-__all__ = ["assemble", "disassemble", "load"]
+__all__ = ["assemble", "disassemble", "expand", "load", "parse"]

@@ -12,9 +12,12 @@ from rvm.program import Function, Program, Span
 from rvm.verify import verify
 from rvm_asm.blocks import Blocks
 from rvm_asm.check import report_findings
-from rvm_asm.messages import did_you_mean
+from rvm_asm.messages import Reporter, did_you_mean
+from rvm_asm.parser import parse_file
 from rvm_asm.program import Declarations
 from rvm_asm.scope import plain
+from rvm_asm.source import SourceMap
+from rvm_asm.stats import Declaration
 
 
 def build(declarations: Declarations) -> Program:
@@ -94,6 +97,15 @@ def _no_collection() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+def parse(text: str, name: str = "<text>") -> list[Declaration]:
+    """The declarations of a text as syntax nodes; AssemblyError if it can't be read."""
+    sources = SourceMap()
+    report = Reporter(sources)
+    declarations, _ = parse_file(sources.add(name, text), report)
+    report.raise_if_failed()
+    return declarations
 
 
 def assemble(

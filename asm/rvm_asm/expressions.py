@@ -252,46 +252,43 @@ class ExpressionParser(Cursor):
 
     def type_ref(self) -> TypeRef:
         """A type: `f64`, `fixed(30)`, `f64[n, 3]`, `stack[f64]`, `Body[n]`, `Body{m: f64}`."""
-        name = self.word("a type")
-        frac: int | None = None
-        fields: list[Declared] | None = None
-        dims: list[Node | None] | None = None
-        if name.text == "fixed" and self.accept("("):
-            if self.kinds[self.i] != NUMBER or not self.texts[self.i].isdigit():
-                self.fail("the number of fraction bits")
-            frac = int(self.texts[self.i][:9])
-            self.i += 1
-            self.expect(")")
-        elif self.accept("{"):
+        written = self._scalar_ref()
+        if written.name == "stack" and self.accept("["):
+            inner = self._scalar_ref()
+            self.expect("]")
+            written.fields = [Declared("", inner, inner.start, inner.end)]
+        elif written.frac is None and self.accept("{"):
             self.depth += 1
             if self.depth > MAX_DEPTH:
                 self.depth = 0
                 self.fail("a less deeply nested type")
-            fields = self.declared_list("}")
+            written.fields = self.declared_list("}")
             self.depth -= 1
-        if self.kinds[self.i] == "[" and name.text == "stack":
+        if written.name != "stack" and self.accept("["):
+            written.dims = self._dims()
+        written.end = self.last_end()
+        return written
+
+    def _scalar_ref(self) -> TypeRef:
+        name = self.word("a type")
+        frac: int | None = None
+        if name.text == "fixed" and self.accept("("):
+            bits = number(self.texts[self.i]) if self.kinds[self.i] == NUMBER else None
+            if not isinstance(bits, int):
+                self.fail("the number of fraction bits")
+            frac = bits
             self.i += 1
-            if self.kinds[self.i + 1] == "[" and self.at_word("stack"):
-                self.fail("the type of a scalar")
-            inner = self.type_ref()
-            self.expect("]")
-            return TypeRef(
-                "stack",
-                None,
-                [Declared("", inner, inner.start, inner.end)],
-                None,
-                name.start,
-                self.last_end(),
-            )
-        if self.accept("["):
-            dims = []
-            while True:
-                dims.append(None if self.accept(":") else self.expression())
-                if self.accept("]"):
-                    break
-                if not self.accept(","):
-                    self.fail("`,` or `]`")
-        return TypeRef(name.text, frac, fields, dims, name.start, self.last_end())
+            self.expect(")")
+        return TypeRef(name.text, frac, None, None, name.start, self.last_end())
+
+    def _dims(self) -> list[Node | None]:
+        dims: list[Node | None] = []
+        while True:
+            dims.append(None if self.accept(":") else self.expression())
+            if self.accept("]"):
+                return dims
+            if not self.accept(","):
+                self.fail("`,` or `]`")
 
     def declared_list(self, close: str) -> list[Declared]:
         """`name: type, …` up to the closing sign."""
