@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rvm_tools.directives import Directive, directives
+from rvm_tools.drift import drifts
+from rvm_tools.trial import differences
+from rvm_tools.values import inputs_for, value_for
 
 import rvm
 from rvm import Machine, RvmError
 from rvm.binding import snapshot
 from rvm.program import Function, Program
 from rvm.types import elem_of
-from rvm_tools.directives import Directive, directives
-from rvm_tools.drift import drifts
-from rvm_tools.trial import differences
-from rvm_tools.values import inputs_for, value_for
 
 ENGINES = ("reference", "python")
 MODES = ("tolerant", "strict")
