@@ -15,7 +15,7 @@ from rvm.stmt import Stmt
 from rvm.transform import invert_function
 from rvm.types import elem_of
 from rvm.verify import inout_slots
-from rvm.verify.conflicts import conflicts, exchanges
+from rvm.verify.conflicts import conflicts
 
 
 class Code:
@@ -66,9 +66,8 @@ class Code:
     def _find_clashes(self, pc: int) -> tuple[Clash, ...]:
         instr = self.instrs[pc]
         inout = self.image.inout.get(instr.symbol, frozenset())
-        same_ok = exchanges(instr.op)
         return tuple(
-            (c.written, c.other, same_ok) for c in conflicts(instr, inout) if c.verdict == "maybe"
+            (c.written, c.other, c.same_allowed) for c in conflicts(instr, inout) if c.verdict == "maybe"
         )
 
 

@@ -11,10 +11,11 @@ import keyword
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, cast
 
-from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span, Transposed, walk
+from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span, Transposed, children
 from rvm.image import Clash
 from rvm.isa import implementation
 from rvm.numbers import fill, system
@@ -48,6 +49,8 @@ AUGMENTED = re.compile(r"\(?\{0\} (\+|-|\*|/|\^) \{1\}\)?")
 """Templates that an augmented assignment does in place."""
 RESERVED = frozenset(["regs", "block", "n", "state", "how", "done", "error", "run", "LINES"])
 LAZY = ("and", "or")
+MAX_HEIGHT = 16
+"""Levels of functions that one line of source nests."""
 
 
 class Unprintable(Exception):
@@ -101,11 +104,12 @@ class Printer:
         self._print(stmts[0])
         return self._lines
 
-    def condition(self, cond: Expr) -> str:
-        """A condition as an expression."""
-        self._temps, self._bound, self._checked = 0, {}, set()
-        self._inline = True
-        return self.value(cond)
+    def condition(self, cond: Expr) -> tuple[list[str], str]:
+        """A condition as an expression, and the lines that go before it."""
+        self._lines, self._temps, self._bound, self._checked = [], 0, {}, set()
+        self._inline = False
+        self._share([cond])
+        return self._lines, self.value(cond)
 
     def _print(self, stmt: Stmt) -> None:
         match stmt:
@@ -116,6 +120,7 @@ class Printer:
             case Map(dsts, values, _):
                 self._map(dsts, values)
             case When(cond, body):
+                self._share([cond])
                 self._lines.append(f"if {self.value(cond)}:")
                 outer, self._lines = self._lines, []
                 for inner in body:
@@ -138,6 +143,7 @@ class Printer:
                 self._lines.append(f"if {load} != {zero} or not {s}: trouble()")
                 self._lines.append(self._store(dst, load, f"pop(state, {s})"))
             case Land(cond, _):
+                self._share([cond])
                 text = self.value(cond)
                 if text != "False":
                     self._lines.append(f"if {text}: trouble()")
@@ -149,6 +155,7 @@ class Printer:
         code = implementation(stmt.op, (t, t))
         if rank_of(_type(stmt.dst)):
             view = self._view(stmt.dst)
+            self._share([stmt.value])
             value = self.value(stmt.value)
             if stmt.op in "*/" and not t.is_log:
                 value = f"factor({value})"
@@ -193,6 +200,7 @@ class Printer:
     def _map(self, dsts: tuple[Place, ...], values: tuple[Expr, ...]) -> None:
         if any(isinstance(_type(d), Array) for d in dsts):
             views = ", ".join(self._view(d) for d in dsts)
+            self._share(values)
             new = ", ".join(self.value(v) for v in values)
             self._lines.append(f"store_all(({views},), ({new},))")
             return
@@ -442,14 +450,13 @@ class Printer:
 
         Nothing is taken out of what may not be evaluated at all.
         """
-        nodes = [n for v in values for n in walk(v)]
-        if any(isinstance(n, Apply) and n.fn in LAZY for n in nodes):
-            return
+        nodes = [n for v in values for n in _surely_evaluated(v)]
+        heights = _heights(nodes)
         counts = Counter(n for n in nodes if isinstance(n, Apply))
-        for node in sorted(
-            (n for n, c in counts.items() if c > 1), key=lambda n: sum(1 for _ in walk(n))
-        ):
-            if node in self._bound or rank_of(_type(node)):
+        for node in sorted(counts, key=heights.__getitem__):
+            # Python's parser nests no deeper than 200 parentheses.
+            deep = heights[node] % MAX_HEIGHT == 0
+            if node in self._bound or rank_of(_type(node)) or not (deep or counts[node] > 1):
                 continue
             temp = self._temp()
             self._lines.append(f"{temp} = {_bare(self.value(node))}")
@@ -487,6 +494,25 @@ class Printer:
     def _temp(self) -> str:
         self._temps += 1
         return f"_{self._temps}"
+
+
+def _surely_evaluated(node: Expr) -> Iterator[Expr]:
+    """The parts of an expression that evaluating it evaluates, parents first."""
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        yield top
+        lazy = isinstance(top, Apply) and top.fn in LAZY
+        stack.extend(islice(children(top), 1) if lazy else children(top))
+
+
+def _heights(nodes: Sequence[Expr]) -> dict[Expr, int]:
+    """How many levels of functions lie below each node; `nodes` has parents first."""
+    out: dict[Expr, int] = {}
+    for node in reversed(nodes):
+        below = max((out.get(c, 0) for c in children(node)), default=0)
+        out[node] = below + isinstance(node, Apply)
+    return out
 
 
 def is_nonnegative(index: Expr) -> bool:

@@ -22,7 +22,7 @@ from rvm.engines.blocks import If, Loop, Shape
 from rvm.engines.heap import FRAME_BYTES
 from rvm.engines.reference import step
 from rvm.engines.support import SUPPORT, Trouble
-from rvm.expr import Const
+from rvm.expr import Const, Expr
 from rvm.image import Code
 from rvm.isa import VARIADIC
 from rvm.numbers.support import NAMES
@@ -125,6 +125,7 @@ class Compiled:
         kind = ", strict" if strict else ""
         self.filename = f"<rvm {'~' * code.undo}{code.name}{kind} #{next(_serial)}>"
         text = self.source.text()
+        self.run: Runner = _not_compiled
         linecache.cache[self.filename] = (
             len(text),
             None,
@@ -133,8 +134,13 @@ class Compiled:
         )
         names = {**NAMES, **SUPPORT, **self.source.printer.constants}
         names["LINES"] = self.source.lines_of
-        exec(compile(text, self.filename, "exec"), names)
-        self.run: Runner = names["run"]
+        try:
+            exec(compile(text, self.filename, "exec"), names)
+        except (SyntaxError, RecursionError, MemoryError):
+            # Python's own limits, on nesting above all: this function is the reference engine's.
+            self.entries = frozenset()
+        else:
+            self.run = names["run"]
         self.calls = {
             pc: site
             for pc in sorted(self.source.apart)
@@ -159,6 +165,10 @@ def _call_site(code: Code, pc: int, strict: bool) -> CallSite | None:
     names = {**NAMES, **SUPPORT, **printer.constants}
     exec(compile(text, filename, "exec"), names)
     return CallSite(callee, names["enter"], names["leave"])
+
+
+def _not_compiled(regs: list[Any], block: int, n: int, state: State) -> tuple[int, int, int]:
+    return n, block, STOPPED
 
 
 def compiled_of(code: Code, strict: bool = False) -> Compiled:
@@ -324,8 +334,7 @@ class Source:
         """A branch at the end of a block."""
         stmt = self.code.stmts(pc)[0]
         assert isinstance(stmt, Branch)
-        cond = self.printer.condition(stmt.cond)
-        self._line(depth, f"if {cond}:", pc)
+        self._line(depth, f"if {self._condition(depth, pc, stmt.cond)}:", pc)
         self._landing(depth + 1, pc, stmt)
         self._line(depth + 1, f"block = {stmt.partner + 1}")
         self._line(depth, "else:")
@@ -339,7 +348,15 @@ class Source:
         assert isinstance(landing, Land)
         if landing.cond == stmt.cond or landing.cond == Const(True, BOOL):
             return
-        self._line(depth, f"if not {self.printer.condition(landing.cond)}: trouble()", pc)
+        text = self._condition(depth, pc, landing.cond)
+        self._line(depth, f"if not {text}: trouble()", pc)
+
+    def _condition(self, depth: int, pc: int, cond: Expr) -> str:
+        """A condition as an expression, what it needs printed before it."""
+        lines, text = self.printer.condition(cond)
+        for line in lines:
+            self._line(depth, line, pc)
+        return text
 
     # ------------------------------------------------------------ whole pieces
 
@@ -356,7 +373,8 @@ class Source:
         self._flush(depth + 1, 1)
         stmt = self.code.stmts(loop.back)[0]
         assert isinstance(stmt, Branch)
-        self._line(depth + 1, f"if not {self.printer.condition(stmt.cond)}: break", loop.back)
+        text = self._condition(depth + 1, loop.back, stmt.cond)
+        self._line(depth + 1, f"if not {text}: break", loop.back)
         self._landing(depth + 1, loop.back, stmt)
         self._uncounted = 0
 
@@ -393,7 +411,8 @@ class Source:
         stmt = self.code.stmts(piece.test)[0]
         assert isinstance(stmt, Branch)
         self._flush(depth, 1)
-        self._line(depth, f"if {self.printer.condition(stmt.cond)}:", piece.test)
+        text = self._condition(depth, piece.test, stmt.cond)
+        self._line(depth, f"if {text}:", piece.test)
         self._line(depth + 1, "pass")
         self._landing(depth + 1, piece.test, stmt)
         self._uncounted = 0
