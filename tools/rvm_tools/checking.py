@@ -190,12 +190,9 @@ def _no_error(directive: Directive, ended: RvmError | None, where: Where) -> Rvm
     return ended or RvmError("C003", message, where=where)
 
 
-def _unmet(wrong: Mapping[str, tuple[Any, Any]], where: Where) -> RvmError:
-    values: dict[str, Any] = {}
-    for name, (have, want) in wrong.items():
-        values[name] = have
-        values[f"{name} expected"] = want
-    return RvmError("C002", "the run gives something else", where=where, values=values)
+def _unmet(wrong: Mapping[str, tuple[str, str]], where: Where) -> RvmError:
+    found = "; ".join(f"`{name}` is {have}, not {want}" for name, (have, want) in wrong.items())
+    return RvmError("C002", found, where=where)
 
 
 def _given(

@@ -33,6 +33,8 @@ class Directive:
     text: str
     function: str = ""
     inputs: dict[str, Any] = field(default_factory=dict)
+    words: tuple[str, ...] = ()
+    """The inputs as they are written, `x=[1, 2]`."""
     expected: dict[str, Any] = field(default_factory=dict)
     within: float = WITHIN
     codes: tuple[str, ...] = ()
@@ -95,12 +97,15 @@ def _run(reader: Reader, line: int, text: str) -> Directive:
         reader.fail("a function's name is expected")
     reader.expect("(")
     inputs: dict[str, Any] = {}
+    words: list[str] = []
     while not reader.accept(")"):
         if inputs:
             reader.expect(",")
             if reader.accept(")"):
                 break
+        start = reader.at
         _assignment(reader, inputs)
+        words.append(text[start : reader.at].strip())
     expected: dict[str, Any] = {}
     if reader.accept("->"):
         _assignment(reader, expected)
@@ -116,7 +121,7 @@ def _run(reader: Reader, line: int, text: str) -> Directive:
                 codes = _codes(reader)
             case _:
                 reader.fail("`within` or `fails` is expected")
-    return Directive(line, text, function, inputs, expected, within, codes)
+    return Directive(line, text, function, inputs, tuple(words), expected, within, codes)
 
 
 def _codes(reader: Reader) -> tuple[str, ...]:

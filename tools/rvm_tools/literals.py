@@ -149,10 +149,10 @@ class Reader:
                 self.fail("a field's name is expected")
             if quote:
                 self.expect(quote)
-            if not self.accept(":"):
-                self.expect("=")
             if name in out:
                 self.fail(f"the field `{name}` is given twice")
+            if not self.accept(":"):
+                self.expect("=")
             out[name] = self.value()
         return out
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,9 +17,10 @@ import rich_click as click
 from rvm.binding import snapshot
 from rvm.faults import InvertibilityError, RvmError, UsageError
 from rvm.machine import Machine
-from rvm.program import Function
+from rvm.program import Function, Program
 from rvm.state import Options
 from rvm_tools import show
+from rvm_tools.directives import directives
 from rvm_tools.drift import Drift, drifts
 from rvm_tools.messages import end, errors_as_json
 from rvm_tools.programs import load_program, pick_function, unwritable
@@ -90,7 +93,7 @@ def _run(request: Request, output: Callable[[str], Any] | None) -> dict[str, Any
             hint=f"--out {Path(request.out).with_suffix('.npz')}",
         )
     given = assignments(request.values, Path())
-    inputs = inputs_for(function, given, Path())
+    inputs = inputs_for(function, given, Path(), _example(request, program, function.name))
     machine = start(request, program, function.name, inputs, output)
     before = snapshot(function, machine.state.frames[0].regs)
     way = "backwards" if request.back else "forwards"
@@ -123,9 +126,29 @@ def _run(request: Request, output: Callable[[str], Any] | None) -> dict[str, Any
     return answer
 
 
+def _example(request: Request, program: Program, function: str) -> str:
+    """The inputs of the file's first `;! run` line for a function, as a command."""
+    if not program.sources:
+        return ""
+    try:
+        found = directives(program.sources[0].text)
+    except RvmError:
+        return ""
+    line = next((d for d in found if d.function == function and not d.codes), None)
+    if line is None:
+        return ""
+    words = ["rvm", "run", request.file, *(["-f", function] if request.function else [])]
+    return " ".join([*words, *map(_shell_word, line.words)])
+
+
+def _shell_word(word: str) -> str:
+    word = word.replace(" ", "")
+    return word if re.fullmatch(r"[\w=.,:@+\[\]-]+", word) else shlex.quote(word)
+
+
 def start(
     request: Request,
-    program: Any,
+    program: Program,
     function: str,
     inputs: Mapping[str, Any],
     output: Callable[[str], Any] | None,

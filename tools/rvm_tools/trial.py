@@ -7,15 +7,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rvm.binding import snapshot
 from rvm.faults import LimitError, RvmError
 from rvm.machine import Machine
-from rvm.numbers import system
+from rvm.numbers import NumberSystem, system
 from rvm.program import Function, Layout, Program, Record
 from rvm.state import Options
 from rvm.types import Array, Stack, elem_of
 from rvm_tools.drift import Drift, drifts
+from rvm_tools.show import number_text
 
 
 @dataclass(slots=True)
@@ -96,15 +98,25 @@ def was_limited(trial: Trial) -> bool:
 
 def differences(
     function: Function, regs: Sequence[Any], expected: Mapping[str, Any], within: float
-) -> dict[str, tuple[Any, Any]]:
-    """The parameters that are not what is expected: (what they are, what they should be)."""
-    out: dict[str, tuple[Any, Any]] = {}
+) -> dict[str, tuple[str, str]]:
+    """What is not as expected: what it is, and what it should be; of an array one number."""
+    out: dict[str, tuple[str, str]] = {}
     for param in function.params:
         if param.name not in expected:
             continue
         for slot, want in _flat(function, param.layout, expected[param.name]):
-            if not _agree(function, slot, regs[slot], want, within):
-                out[function.registers[slot].name] = (regs[slot], want)
+            register = function.registers[slot]
+            sys, name = system(elem_of(register.type)), register.name
+            a, b = np.asarray(regs[slot], sys.dtype), np.asarray(want, sys.dtype)
+            if a.shape != b.shape:
+                out[f"the shape of {name}"] = (str(list(a.shape)), str(list(b.shape)))
+                continue
+            wrong = np.argwhere(~_agree(sys, a, b, within))
+            if len(wrong):
+                at = tuple(map(int, wrong[0]))
+                index = f"[{', '.join(map(str, at))}]" if at else ""
+                have, should = (number_text(sys.type, v[at].item()) for v in (a, b))
+                out[name + index] = (have, should)
     return out
 
 
@@ -123,14 +135,11 @@ def _flat(function: Function, layout: Layout, value: Any) -> Iterator[tuple[int,
         yield layout, sys.from_python(value)
 
 
-def _agree(function: Function, slot: int, have: Any, want: Any, within: float) -> bool:
-    t = function.registers[slot].type
-    sys = system(elem_of(t))
-    a, b = np.asarray(have, sys.dtype), np.asarray(want, sys.dtype)
-    if a.shape != b.shape:
-        return False
-    if sys.type.is_fixed:
-        unit = 2.0**-sys.type.frac
-        far = np.abs(a.astype(object) - b.astype(object)) * unit
-        return bool(np.all(far <= within * np.maximum(1.0, np.abs(b * unit))))
-    return sys.same(a, b) or sys.close(a, b, within)
+def _agree(sys: NumberSystem, a: NDArray[Any], b: NDArray[Any], within: float) -> NDArray[Any]:
+    """For each number whether it is what is expected."""
+    if sys.exact and not sys.type.is_fixed:
+        return np.asarray(a == b)
+    with np.errstate(all="ignore"):
+        x, y = (a * 2.0**-sys.type.frac, b * 2.0**-sys.type.frac) if sys.exact else (a, b)
+        near = np.abs(x - y) <= within * np.maximum(1.0, np.abs(y))
+        return np.asarray((a == b) | ((a != a) & (b != b)) | (near & np.isfinite(y)))
