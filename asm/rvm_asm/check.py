@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
-from rvm.expr import Apply, Expr, Place, children
+from rvm.expr import Apply, Expr, Place, children, places
 from rvm.program import Program
 from rvm.verify import findings
 from rvm.verify.finding import Finding
@@ -48,6 +49,10 @@ def _report(finding: Finding, emitter: Emitter, report: Reporter) -> None:
             at = origins.get(id(node))
             if at is not None:
                 labels.append((at.start, at.end, text))
+    if not labels and finding.code == "A030" and finding.pc >= 0:
+        at = _named(finding, emitter)
+        if at is not None:
+            labels.append((at.start, at.end, ""))
     label = ""
     if labels:
         start, end, label = labels.pop(0)
@@ -58,9 +63,29 @@ def _report(finding: Finding, emitter: Emitter, report: Reporter) -> None:
         end,
         label=label,
         also=labels,
-        notes=(*finding.notes, *_reason(finding, emitter, report)),
+        notes=(*_notes(finding, emitter), *_reason(finding, emitter, report)),
         hint=_hint(finding, emitter, report),
     )
+
+
+def _named(finding: Finding, emitter: Emitter) -> Node | None:
+    """The first place of the instruction whose register the message names."""
+    name = finding.message.split("`")[1]
+    origins = _origins(emitter, finding.pc)
+    for arg in emitter.code[finding.pc].args:
+        for place in places(arg):
+            if emitter.registers.list[place.reg].name == name and id(place) in origins:
+                return origins[id(place)]
+    return None
+
+
+def _notes(finding: Finding, emitter: Emitter) -> Sequence[str]:
+    """The finding's notes, with lines where it counts instructions."""
+
+    def line(found: re.Match[str]) -> str:
+        return f"line {emitter.spans[int(found[1])].line}"
+
+    return [re.sub(r"\binstruction (\d+)", line, note) for note in finding.notes]
 
 
 def _hint(finding: Finding, emitter: Emitter, report: Reporter) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import NoReturn
 
-from rvm_asm.lexer import END, NAME, NEWLINE, STRING, Tokens
+from rvm_asm.lexer import END, NAME, NEWLINE, STRING, WRONG, Tokens
 from rvm_asm.literals import WORDS
 from rvm_asm.messages import Reporter
 from rvm_asm.nodes import Word
@@ -38,6 +38,8 @@ class Cursor:
         """Report that something else was expected here, and give up."""
         i = self.i
         kind = self.kinds[i]
+        if kind == WRONG:
+            raise Bad
         found = {NEWLINE: "the end of the line", END: "the end of the file"}.get(
             kind, f"`{self.texts[i]}`"
         )

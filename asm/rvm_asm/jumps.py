@@ -64,7 +64,14 @@ def _target(
     found = j.scope.labels.get(label.text)
     other = "cf" if j.name == "br" else "br"
     if found is None:
-        if label.text not in excused:
+        if closed and label.text not in excused:
+            report.error(
+                "A064",
+                f"`{label.text}` is no label of {closed}, which a jump does not leave",
+                label.start,
+                label.end,
+            )
+        elif label.text not in excused:
             report.error(
                 "A060",
                 f"there is no label `{label.text}`",
@@ -80,7 +87,7 @@ def _target(
     if closed and (index < first or index >= len(code)):
         report.error("A064", f"a jump leaves {closed}", label.start, label.end)
         return None
-    stands = f"a `{code[index].op}`" if index < len(code) else "nothing"
+    stands = f"`{code[index].op}`" if index < len(code) else "nothing"
     if target is None and index < len(code) and code[index].op in ("br", "cf"):
         stands = "a structured statement"
     report.error(

@@ -17,6 +17,7 @@ NUMBER = "number"
 STRING = "string"
 NEWLINE = "newline"
 END = "end of file"
+WRONG = "wrong"
 
 _PATTERN = re.compile(
     r"""[ \t\r\f]*(?:
@@ -43,7 +44,7 @@ class Tokens(NamedTuple):
 
 
 def lex(file: SourceFile, report: Reporter) -> Tokens:
-    """The tokens of a file; characters that begin none are reported (A001) and left out."""
+    """The tokens of a file; characters that begin none are reported (A001) and are WRONG."""
     kinds: list[str] = []
     texts: list[str] = []
     starts: list[int] = []
@@ -66,8 +67,9 @@ def lex(file: SourceFile, report: Reporter) -> Tokens:
         elif k == 6:
             add_kind(STRING)
         else:
+            # The parser gives up the line at this token, without a word more.
             _complain(text, start, report)
-            continue
+            add_kind(WRONG)
         add_text(text)
         add_start(start)
     last = base + len(file.text)

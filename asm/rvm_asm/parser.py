@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rvm_asm.cursor import Bad
-from rvm_asm.lexer import END, NAME, NEWLINE, lex
+from rvm_asm.lexer import END, NAME, NEWLINE, WRONG, lex
 from rvm_asm.messages import Reporter, did_you_mean
 from rvm_asm.nodes import Declared, Word
 from rvm_asm.source import SourceFile
@@ -24,7 +24,7 @@ class Parser(StatementParser):
                 continue
             first = self.i
             if self.texts[first] not in TOP:
-                if not outside:
+                if not outside or did_you_mean(self.texts[first], TOP):
                     self._outside()
                 outside = True
                 self.skip_line()
@@ -48,6 +48,8 @@ class Parser(StatementParser):
         i = self.i
         text = self.texts[i]
         hint = ""
+        if self.kinds[i] == WRONG:
+            return
         if self.kinds[i] == NAME:
             hint = did_you_mean(text, TOP) if text not in CLOSERS else ""
         self.report.error(

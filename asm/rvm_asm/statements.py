@@ -149,7 +149,8 @@ class StatementParser(ExpressionParser):
                     continue
             try:
                 stat = self.statement()
-                self.end_line()
+                if kinds[self.i - 1] != NEWLINE:  # a block left open ends at a line's beginning
+                    self.end_line()
             except Bad:
                 self.excuse(i)
                 self.skip_line()

@@ -176,9 +176,10 @@ class Values:
         if isinstance(found, Slot):
             return self._place(found, path, node)
         if isinstance(found, Group):
+            text = self.report.sources.text(node.start, node.end)
             self.reject(
                 "A056",
-                f"`{node.name}` is a record, which is no value",
+                f"`{text}` is a record, which is no value",
                 node,
                 f"name a field: {', '.join(f'`.{f}`' for f in found.fields)}",
             )
