@@ -83,7 +83,9 @@ def _notes(finding: Finding, emitter: Emitter) -> Sequence[str]:
     """The finding's notes, with lines where it counts instructions."""
 
     def line(found: re.Match[str]) -> str:
-        return f"line {emitter.spans[int(found[1])].line}"
+        pc = int(found[1])
+        known = pc < len(emitter.spans)
+        return f"line {emitter.spans[pc].line}" if known else "the end of the function"
 
     return [re.sub(r"\binstruction (\d+)", line, note) for note in finding.notes]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rvm.isa import OPCODES
 from rvm_asm.cursor import Bad
 from rvm_asm.lexer import END, NAME, NEWLINE, WRONG, lex
 from rvm_asm.messages import Reporter, did_you_mean
@@ -24,7 +25,8 @@ class Parser(StatementParser):
                 continue
             first = self.i
             if self.texts[first] not in TOP:
-                if not outside or did_you_mean(self.texts[first], TOP):
+                # A misspelt `func` is told, whatever else stands outside already.
+                if not outside or "(" in self.kinds[first + 2 : first + 3]:
                     self._outside()
                 outside = True
                 self.skip_line()
@@ -51,7 +53,7 @@ class Parser(StatementParser):
         if self.kinds[i] == WRONG:
             return
         if self.kinds[i] == NAME:
-            hint = did_you_mean(text, TOP) if text not in CLOSERS else ""
+            hint = "" if text in CLOSERS or text in OPCODES else did_you_mean(text, TOP)
         self.report.error(
             "A010",
             f"`{text}` stands outside of any function",
