@@ -43,9 +43,6 @@ class TestWhatPeopleRead:
         many = "s=[" + ",".join(["7"] * 100) + "]"
         golden("run_big", rvm("run", "big.rasm", "x=range(1000)", "A=ones(30, 4)", many).stdout)
 
-    def test_the_help(self) -> None:
-        golden("help_run", rvm("run", "--help", terminal_width=90).stdout)
-
 
 @pytest.mark.usefixtures("here")
 class TestAnswers:

@@ -37,7 +37,7 @@ def command(code: str | None, as_json: bool) -> None:
     code = code.upper().strip("[]")
     found = known.get(code)
     if found is None:
-        near = get_close_matches(code, known, 3)
+        near = [c for c in known if c.startswith(code)][:5] or get_close_matches(code, known, 3)
         raise UsageError(
             "U013",
             f"there is no diagnostic `{code}`",

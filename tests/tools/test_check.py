@@ -1,0 +1,185 @@
+"""`rvm check`: static checks, `;! run` lines both ways, generated inputs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from rvm_tools.directives import directives
+from tools.running import NORM, golden, rvm, rvm_json
+
+from rvm.faults import InputError
+
+MANY = """\
+;! run up(x=1) -> x=3
+;! run up(x=1) -> x=4
+;! run halve(x=1.5) -> x=0.75
+;! run drop(x=2.5) -> x=1.5
+;! run drop(x=1.2) fails R002
+;! run drop(x=2.5) fails R002
+;! run tenth(x=0, n=10) -> x=1.0 within 1e-12
+;! run tenth(x=0,
+;!           n=3)
+func up(x: i64)
+    add x, 2
+
+func halve(x: f64)
+    div x, 2
+
+func drop(x: f64)
+    if x > 1
+        sub x, 1
+    end
+
+func tenth(x: f64, n: i64)
+    for i = 1 to n
+        add x, 0.1
+    end
+
+func product(A: i64[m, k], B: i64[k, n], C: i64[m, n])
+    add C, A @ B
+
+func element(x: i64[n], i: i64)
+    add x[i], 5
+"""
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "norm.rasm").write_text(NORM)
+    (tmp_path / "many.rasm").write_text(MANY)
+    return tmp_path
+
+
+def verdicts(*args: str, code: int = 0) -> dict[str, str]:
+    return {c["what"]: c["verdict"] for c in rvm_json("check", *args, code=code)["checks"]}
+
+
+def test_the_report() -> None:
+    result = rvm("check", "many.rasm", code=1)
+    golden("check", re.sub(r"[\d,]+ bytes", "… bytes", result.stdout))
+    golden("check_errors", result.stderr)
+
+
+def test_every_directive_has_its_verdict() -> None:
+    found = verdicts("many.rasm", code=1)
+    failing = [k for k, verdict in enumerate(found.values()) if verdict != "ok"]
+    assert failing == [2, 6] and len(found) == 11
+
+    assert "product: generated inputs" in found and "element: generated inputs" in found
+
+
+def test_one_function() -> None:
+    found = verdicts("many.rasm", "-f", "drop", code=1)
+    assert len(found) == 4 and not any("up(" in what for what in found)
+
+
+def test_given_values() -> None:
+    found = rvm_json("check", "many.rasm", "-f", "element", "x=[1,2]", "i=1")
+    assert found["ok"] and found["checks"][-1]["what"] == "element: given values"
+    failed = rvm_json("check", "many.rasm", "-f", "element", "x=[1,2]", "i=2", code=3)
+    assert failed["checks"][-1]["errors"][0]["code"] == "R003"
+
+
+def test_strict_reports_the_log_and_loses_nothing() -> None:
+    given = ("check", "norm.rasm", "r=0", "y=0.1", "x=[1,2.1,3]")
+    assert rvm_json(*given)["checks"][-1]["lost_bits"]["y"] > 0
+    strict = rvm_json(*given, "--strict")["checks"][-1]
+    assert strict["lost_bits"] == {} and strict["residue_bytes"] > 0
+    assert "bytes in the residue log" in strict["say"]
+
+
+def test_what_does_not_come_back_fails_with_4() -> None:
+    found = rvm_json("check", "norm.rasm", "r=0", "y=0.1", "x=[1e17]", code=4)
+    assert [e["code"] for e in found["checks"][-1]["errors"]] == ["C001"]
+
+
+def test_erased_bits_are_named() -> None:
+    Path("free.rasm").write_text("func f(x: f64)\n    alloc t: f64 = x\n    free t = 1\n")
+    row = rvm_json("check", "free.rasm", "x=1.000000001")["checks"][-1]
+    assert row["erased_bits"] == 64 and "64 bits erased" in row["say"]
+
+
+def test_generated_inputs_that_end_early_come_back_too() -> None:
+    Path("deep.rasm").write_text("func f(x: i64[n], i: i64)\n    inc i\n    add x[i + 100], 1\n")
+    row = rvm_json("check", "deep.rasm")["checks"][-1]
+    assert row["verdict"] == "?" and "ended early by R003 (4)" in row["say"]
+
+
+def test_long_runs_turn_round() -> None:
+    Path("long.rasm").write_text(
+        "func f(x: i64)\n    alloc n: i64\n    while n >= 0, n > 0\n        inc n\n    end\n"
+        "    free n = -1\n"
+    )
+    row = rvm_json("check", "long.rasm", "--max-steps=1000", "--runs=2")["checks"][-1]
+    assert row["verdict"] == "ok" and "2 turned round after 1,000 steps" in row["say"]
+
+
+def test_runs_of_the_same_seed_are_the_same() -> None:
+    assert rvm("check", "many.rasm", "--seed=3", code=1).stdout == (
+        rvm("check", "many.rasm", "--seed=3", code=1).stdout
+    )
+
+
+def test_files_that_must_be_refused() -> None:
+    Path("bad.rasm").write_text(";! fails A013\nfunc f(x: f64)\n    add x, x\n")
+    assert verdicts("bad.rasm") == {"fails A013": "ok"}
+    Path("good.rasm").write_text(";! fails A013\nfunc f(x: f64)\n    add x, 1\n")
+    found = rvm_json("check", "good.rasm", code=1)
+    assert found["checks"][0]["errors"][0]["code"] == "C003"
+
+
+def test_a_program_with_errors_is_refused() -> None:
+    Path("bad.rasm").write_text("func f(x: f64)\n    add x, x\n")
+    assert "A013" in rvm("check", "bad.rasm", code=1).stderr
+
+
+def test_bytecode_and_standard_input() -> None:
+    rvm("asm", "norm.rasm", "-o", "norm.rbc")
+    assert "generated inputs" in rvm("check", "norm.rbc").stdout
+    assert ";! run" not in rvm("check", "-", input=NORM).stdout
+    assert "line 1: run norm" in rvm("check", "-", input=NORM).stdout
+
+
+def test_callbacks_are_not_needed() -> None:
+    Path("call.rasm").write_text(
+        "func f(x: i64)\n    extern both\n        callback watch, x\n    end\n    inc x\n"
+    )
+    assert rvm_json("check", "call.rasm")["ok"]
+
+
+def test_directives_are_read() -> None:
+    found = directives(
+        ";! run f(p.x=1, p.y=[2, 3], q={a: 1}) -> q={a: 2} within 1e-3\n"
+        "; no directive\n"
+        "   ;! run g() fails R001, R002\n"
+        ";! fails A013 A014\n"
+    )
+    assert [d.line for d in found] == [1, 3, 4]
+    assert found[0].inputs == {"p": {"x": 1, "y": [2, 3]}, "q": {"a": 1}}
+    assert found[0].expected == {"q": {"a": 2}} and found[0].within == 1e-3
+    assert found[0].words == ("p.x=1", "p.y=[2, 3]", "q={a: 1}")
+    assert found[1].function == "g" and found[1].codes == ("R001", "R002")
+    assert not found[2].is_run and found[2].codes == ("A013", "A014")
+
+
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [
+        ("run", 7),
+        ("runs f()", 4),
+        ("run f(x)", 11),
+        ("run f(x=)", 12),
+        ("run f(x=1) -> ", 18),
+        ("run f(x=1) fails", 20),
+        ("fails A13", 14),
+    ],
+)
+def test_a_directive_that_cannot_be_read_says_where(text: str, column: int) -> None:
+    with pytest.raises(InputError) as caught:
+        directives(f"func f()\n;! {text}\n", "a.rasm")
+    where = caught.value.where
+    assert (caught.value.code, where.source, where.line) == ("I010", "a.rasm", 2)
+    assert abs(where.column - column) <= 1

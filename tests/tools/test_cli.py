@@ -1,0 +1,133 @@
+"""The command line as a whole: help, exit codes, other commands, and faults of our own."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from rvm_tools.cli import COMMANDS, cli
+from tools.running import rvm, rvm_json
+
+import rvm as machine
+
+
+def test_help_names_every_command() -> None:
+    out = rvm("--help").stdout
+    for name in COMMANDS:
+        assert f" {name} " in out
+        assert "Usage:" in rvm(name, "--help").stdout
+        assert "Usage:" in rvm(name, "-h").stdout
+
+
+def test_version() -> None:
+    assert rvm("--version").stdout == f"rvm, version {machine.__version__}\n"
+
+
+def test_an_unknown_command_gets_a_suggestion() -> None:
+    assert "Did you mean `check`?" in rvm("chek", code=2).stderr
+    assert "There are: asm, dis," in rvm("frobnicate", code=2).stderr
+
+
+def test_every_option_has_a_help_text() -> None:
+    import rich_click as click
+
+    ctx = click.Context(cli)
+    for name in COMMANDS:
+        command = cli.get_command(ctx, name)
+        assert command is not None and command.help
+        for param in command.params:
+            if isinstance(param, click.Option):
+                assert param.help, (name, param.name)
+
+
+def test_explain() -> None:
+    out = rvm("explain", "A013").stdout
+    assert out.startswith("A013: the destination is also read\n\n") and "add x, x * y" in out
+    assert rvm("explain", "[a013]").stdout == rvm("explain", "A013").stdout
+    found = rvm_json("explain", "R002")
+    assert found["code"] == "R002" and found["title"] and found["text"]
+
+
+def test_explain_lists_all_codes() -> None:
+    lines = rvm("explain").stdout.splitlines()
+    codes = [line.split()[0] for line in lines]
+    assert codes == sorted(codes) and {"A001", "A013", "B001", "C001", "I010", "R001"} < set(codes)
+    assert list(rvm_json("explain")) == codes
+
+
+def test_explain_of_no_code() -> None:
+    assert "near it: A001, A002" in rvm("explain", "A0", code=2).stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts(shell: str) -> None:
+    assert "_RVM_COMPLETE" in rvm("completion", shell).stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("rvm ch", "plain,check"),
+        ("rvm explain A01", "plain,A013"),
+        ("rvm bench le", "plain,leapfrog"),
+        ("rvm run --engine ref", "plain,reference"),
+        ("rvm run --on-error ", "plain,stop"),
+    ],
+)
+def test_completion(words: str, expected: str) -> None:
+    count = len(words.split()) - (0 if words.endswith(" ") else 1)
+    result = rvm(
+        env={"_RVM_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(count)}
+    )
+    assert expected in result.stdout.splitlines()
+
+
+def test_a_bug_of_ours_ends_with_70(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(request: object) -> None:
+        raise ZeroDivisionError("a slip")
+
+    monkeypatch.setattr("rvm_tools.running.run", broken)
+    monkeypatch.delenv("RVM_TRACEBACK", raising=False)
+    result = rvm("run", "x.rasm", code=70)
+    assert "ZeroDivisionError: a slip" in result.stderr
+    assert "Traceback" not in result.stderr and "report" in result.stderr
+    monkeypatch.setenv("RVM_TRACEBACK", "1")
+    assert "Traceback" in rvm("run", "x.rasm", code=70).stderr
+
+
+def test_an_interrupt_outside_of_a_run_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(request: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rvm_tools.running.run", interrupted)
+    result = rvm("run", "x.rasm", code=130)
+    assert result.stderr == "interrupted\n" and result.stdout == ""
+
+
+def test_bench() -> None:
+    found = rvm_json("bench", "sum", "fib", "--repeat=2", "--scale=0.01")
+    assert [w["name"] for w in found["workloads"]] == ["sum", "fib"]
+    for w in found["workloads"]:
+        assert set(w["engines"]) == {"reference", "python"}
+        for e in w["engines"].values():
+            assert len(e["forwards"]["seconds"]) == len(e["backwards"]["seconds"]) == 2
+            rate = e["forwards"]["instructions_per_second"]
+            assert rate == pytest.approx(w["steps"] / e["forwards"]["median"])
+            assert e["ratio"] == pytest.approx(e["forwards"]["median"] / w["plain"]["median"])
+
+
+def test_bench_gives_the_results_of_plain_python_in_every_workload() -> None:
+    # `measure` itself compares results and the run back on the first turn.
+    out = rvm("bench", "--repeat=1", "--scale=0.002").stdout
+    assert [line.split()[0] for line in out.splitlines()[-5:]] == (
+        [line.split()[0] for line in rvm("bench", "--list").stdout.splitlines()]
+    )
+
+
+def test_bench_of_an_unknown_workload_or_engine() -> None:
+    assert "did you mean `matmul`?" in rvm("bench", "matmull", code=2).stderr
+    assert "U002" in rvm("bench", "sum", "--engine=turbo", code=2).stderr
+
+
+def test_bench_list_as_json() -> None:
+    assert set(json.loads(rvm("bench", "--list", "--json").stdout)) >= {"sum", "xtea", "matmul"}

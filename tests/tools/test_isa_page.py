@@ -1,0 +1,60 @@
+"""The reference page is made from the table, and says what the table says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rvm_tools.isa_page import argument_names, members, page
+
+from rvm.isa import FUNCTIONS, OPCODES
+
+PAGE = Path(__file__).parents[2] / "docs" / "isa.md"
+
+
+def rows(name: str) -> list[list[str]]:
+    """The cells of the tables' rows that begin with a name."""
+    out = []
+    for line in page().splitlines():
+        cells = [c.strip() for c in line.replace("\\|", "¦").strip("|").split("|")]
+        if line.startswith("|") and cells[0] == f"`{name}`":
+            out.append(cells)
+    return out
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "python -m rvm_tools.isa_page > docs/isa.md"
+
+
+def test_every_opcode_and_function_is_there() -> None:
+    text = page()
+    for name in OPCODES:
+        assert f"### `{name}`" in text
+    count = text.split("## Functions")[1].split("## Number types")[0].count("\n| `")
+    assert count == len(FUNCTIONS)
+
+
+def test_some_rows() -> None:
+    ((_, does, inverse, types, cost),) = rows("rot a, b, t")
+    assert does == "`a, b = a * cos(t) - b * sin(t), a * sin(t) + b * cos(t)`"
+    assert (inverse, types, cost) == ("`irot`", "inexact", "MULTS")
+    ((_, _, types, cost, derivative),) = rows("sin(x)")
+    assert derivative == "`x: g * cos(x)`" and cost == "NLOPS"
+    ((_, _, _, _, derivative),) = rows("x * y")
+    assert derivative == "`x: g * y`<br>`y: g * x`"
+    ((_, gives, types, _, derivative),) = rows("x < y")
+    assert "a bool" in gives and types == "ordered" and derivative == "—"
+    ((_, _, types, _, _),) = rows("~x")
+    assert types == "bits"
+    assert rows("x ¦ y")
+
+
+def test_classes() -> None:
+    assert members("bits") == ["bool", "i32", "i64", "u8", "u32", "u64"]
+    assert members("complex") == ["c128"]
+
+
+def test_argument_names_are_as_many_as_arguments() -> None:
+    for row in FUNCTIONS.values():
+        names = argument_names(row)
+        assert len(names) == len(set(names)) == row.arity
+        assert "g" not in names, row.name
