@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cmath
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
@@ -45,6 +46,11 @@ def test_runs_both_ways_on_engines_that_agree(case: Case, mode: str) -> None:
     for other in others:
         assert bits(other.at_end) == bits(first.at_end)
         assert other.steps == first.steps
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_strict_code_does_the_same(case: Case) -> None:
+    run(replace(case, strict=True), "python", "tolerant")
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rvm_asm import assemble, disassemble, expand
 from rvm_tools.directives import Directive, directives
 from rvm_tools.drift import drifts
 from rvm_tools.trial import differences
@@ -33,19 +34,27 @@ def load(path: Path) -> Program:
     return rvm.load(str(path))
 
 
+@cache
+def load_strict(path: Path) -> Program:
+    """The program with one function an instruction, printed and assembled again."""
+    return assemble(disassemble(expand(load(path))))
+
+
 @dataclass(frozen=True)
 class Case:
     """A `;! run` line of a file."""
 
     path: Path
     directive: Directive
+    strict: bool = False
+    """Whether to run the strict code that the file stands for."""
 
     def __str__(self) -> str:
         return f"{self.path.stem}:{self.directive.line}"
 
     @property
     def program(self) -> Program:
-        return load(self.path)
+        return load_strict(self.path) if self.strict else load(self.path)
 
     @property
     def function(self) -> Function:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from programs.both_ways import (
     run,
     transaction,
 )
+from rvm_asm.expand import is_strict
 
 import rvm
 
@@ -36,6 +38,13 @@ def test_runs_both_ways_on_engines_that_agree(case: Case, mode: str) -> None:
     for other in others:
         assert bits(other.at_end) == bits(first.at_end)
         assert (other.steps, other.error) == (first.steps, first.error)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_strict_code_does_the_same(case: Case) -> None:
+    strict = replace(case, strict=True)
+    assert is_strict(strict.program)
+    run(strict, "python", "tolerant")
 
 
 @pytest.mark.parametrize("engine", ENGINES)
