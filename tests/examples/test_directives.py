@@ -1,0 +1,60 @@
+"""Every example does what its `;! run` lines say, on every engine and both ways."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from programs.both_ways import (
+    ENGINES,
+    MODES,
+    Case,
+    bits,
+    cases,
+    from_the_end,
+    load,
+    run,
+    transaction,
+)
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+FILES = sorted(EXAMPLES.glob("*.rasm"))
+CASES = [c for f in FILES for c in cases(f)]
+ENDING = [c for c in CASES if not c.directive.codes]
+FAILING = [c for c in CASES if c.directive.codes]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_runs_both_ways_on_engines_that_agree(case: Case, mode: str) -> None:
+    first, *others = (run(case, engine, mode) for engine in ENGINES)
+    for other in others:
+        assert bits(other.at_end) == bits(first.at_end)
+        assert (other.steps, other.error) == (first.steps, first.error)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("case", ENDING, ids=str)
+def test_the_inverse_takes_the_result_to_the_inputs(case: Case, engine: str) -> None:
+    from_the_end(case, engine)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("case", FAILING, ids=str)
+def test_a_failing_call_leaves_the_inputs_as_they_were(case: Case, engine: str) -> None:
+    transaction(case, engine)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def test_every_example_tells_its_idea_and_source_and_runs_its_entry(path: Path) -> None:
+    idea, blank, *more = path.read_text(encoding="utf-8").splitlines()
+    assert idea.startswith("; ") and idea.endswith("."), idea
+    assert blank == ";"
+    assert any(line.startswith(("; Source: ", "; Sources: ")) for line in more)
+    assert any(c.directive.function == load(path).entry for c in cases(path))
+
+
+def test_the_table_of_examples_names_every_example() -> None:
+    table = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    for path in FILES:
+        assert f"[`{path.name}`]({path.name})" in table, path.name
