@@ -69,6 +69,24 @@ class Free:
 
 
 @dataclass(frozen=True, slots=True)
+class Fresh:
+    """A register comes into being with zeros; undoing it forgets what it then holds."""
+
+    reg: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """A register is forgotten, whatever it holds: bits are erased.  Undoing it gives zeros.
+
+    That is right where nothing depends on what the register holds, as with the adjoint of an
+    ancilla, whose end value is known.
+    """
+
+    reg: Place
+
+
+@dataclass(frozen=True, slots=True)
 class Push:
     """The value of `src` moves to `stack`; `src` is left zero."""
 
@@ -123,7 +141,7 @@ class Effect:
     when: int
 
 
-Stmt = Update | Exchange | Map | When | Alloc | Free | Push | Pop | Branch | Land | Call | Effect
+Stmt = Update | Exchange | Map | When | Alloc | Free | Fresh | Drop | Push | Pop | Branch | Land | Call | Effect
 
 
 def invert(stmt: Stmt) -> Stmt:
@@ -141,6 +159,10 @@ def invert(stmt: Stmt) -> Stmt:
             return Free(reg, value)
         case Free(reg, value):
             return Alloc(reg, value)
+        case Fresh(reg):
+            return Drop(reg)
+        case Drop(reg):
+            return Fresh(reg)
         case Push(src, stack):
             return Pop(src, stack)
         case Pop(dst, stack):

@@ -10,13 +10,22 @@ import json
 from collections.abc import Sequence
 
 from rvm.expr import Apply, Const, Expr, Place, places, walk
-from rvm.isa import TypeFault, check_operands, typed, zero_literal
+from rvm.isa import ENDS, MAKES, TypeFault, check_operands, typed, zero_literal
 from rvm.isa.typing import literal
 from rvm.program import Function, Instr, Layout, Program
 from rvm.stmt import BACKWARD, FORWARD
-from rvm.types import BOOL, I64, Scalar, Stack, elem_of
+from rvm.types import BOOL, I64, Scalar, elem_of
 from rvm_asm.positions import mark, source_lines
-from rvm_asm.printing import Names, Printer, dotted, only_places, quoted, template
+from rvm_asm.printing import (
+    Names,
+    Printer,
+    dotted,
+    indices_read_back,
+    only_places,
+    quoted,
+    reads_back,
+    template,
+)
 
 DIRECTIONS = {FORWARD: "forward", BACKWARD: "backward", FORWARD | BACKWARD: "both"}
 EFFECTS = ("print", "assert", "callback")
@@ -62,11 +71,11 @@ class _Body:
 
     def lines(self) -> list[str]:
         f = self.function
-        params = ", ".join(f"{quoted(p.name)}: {self._layout_type(p.layout)}" for p in f.params)
+        params = self.names.parameters(self.printer)
         self.out.append(f"func {quoted(f.name)}({params})")
         if not self._declared_by_allocs():
             for reg in range(f.n_args, len(f.registers)):
-                self.out.append(f"        local {self.names.registers[reg]}: {self._type(reg)}")
+                self.out.append(f"        local {self.names.registers[reg]}: {self.printer.typed_register(reg)}")
                 self.declared.add(reg)
         open_block = 0
         for pc, instr in enumerate(f.code):
@@ -92,26 +101,13 @@ class _Body:
             text = f"{text:<{MARK_COLUMN}} {mark(self.function.span(pc))}"
         self.out.append(text)
 
-    def _layout_type(self, layout: Layout) -> str:
-        if isinstance(layout, int):
-            return self._type(layout)
-        fields = ", ".join(f"{quoted(n)}: {self._layout_type(inner)}" for n, inner in layout.fields)
-        return f"{quoted(layout.name)}{{{fields}}}"
-
-    def _type(self, reg: int) -> str:
-        dims = self.function.registers[reg].dims
-        self.printer.bare = all(d is None or self._reads_back(d, I64) for d in dims)
-        text = self.printer.register_type(reg)
-        self.printer.bare = True
-        return text
-
     def _declared_by_allocs(self) -> bool:
         """Whether every local is met first in an `alloc` of it, in the registers' order."""
         seen = set(range(self.function.n_args))
         registers = self.function.registers
         for instr in self.function.code:
             new: set[int] = set()
-            target = instr.args[0] if instr.op == "alloc" else None
+            target = instr.args[0] if instr.op in MAKES else None
             reg = target.reg if isinstance(target, Place) else -1
             rest = list(instr.args[1:] if reg >= 0 else instr.args)
             if reg >= 0 and reg not in seen:
@@ -128,7 +124,7 @@ class _Body:
 
     def _instr(self, instr: Instr) -> str:
         op = instr.op
-        if op in ("alloc", "free"):
+        if op in (*MAKES, *ENDS):
             return self._memory(instr)
         args = self._operands(instr)
         if op in ("br", "cf"):
@@ -145,10 +141,10 @@ class _Body:
         reg = place.reg
         text = f"{instr.op:<5} {self.names.registers[reg]}"
         if reg not in self.declared:
-            text += f": {self._type(reg)}"
+            text += f": {self.printer.typed_register(reg)}"
             self.declared.add(reg)
         t = self.function.registers[reg].type
-        if isinstance(t, Stack):
+        if len(instr.args) == 1:
             return text
         elem = elem_of(t)
         value = instr.args[1]
@@ -197,54 +193,15 @@ class _Body:
         if len(done) != len(args):
             return [False] * len(args)
         return [
-            t is not None and d == a and self._indices_read_back(a)
+            t is not None and d == a and indices_read_back(a)
             for t, d, a in zip(templates, done, args, strict=True)
         ]
 
     def _operand(self, node: Expr, want: Scalar | None) -> str:
-        return self._text(node, self._reads_back(node, want))
+        return self._text(node, reads_back(node, want))
 
     def _text(self, node: Expr, bare: bool) -> str:
         self.printer.bare = bare
         text = self.printer.expr(node)
         self.printer.bare = True
         return text
-
-    def _reads_back(self, node: Expr, want: Scalar | None) -> bool:
-        if only_places(node):
-            return True
-        bare = template(node)
-        if bare is None:
-            return False
-        try:
-            return typed(bare, want) == node and self._indices_read_back(node)
-        except TypeFault:
-            return False
-
-    def _indices_read_back(self, node: Expr) -> bool:
-        """Whether the indices inside an operand are what they become without types."""
-        for sub in walk(node):
-            if isinstance(sub, Place) and sub.path:
-                for step in sub.path:
-                    for item in getattr(step, "items", ()):
-                        for end in _ends(item):
-                            if not self._reads_back(end, I64):
-                                return False
-        return True
-
-
-def _ends(item: object) -> Sequence[Expr]:
-    if isinstance(item, (Const, Place, Apply)):
-        return (item,)
-    ends = (getattr(item, "lo", None), getattr(item, "hi", None))
-    return tuple(e for e in ends if e is not None)
-
-
-def is_strict(program: Program) -> bool:
-    """Whether no instruction holds a function of a function's value."""
-    return not any(
-        isinstance(arg, Apply) and any(isinstance(a, Apply) for a in arg.args)
-        for f in program.functions
-        for instr in f.code
-        for arg in instr.args
-    )

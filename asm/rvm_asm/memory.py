@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rvm.expr import Expr, Place
-from rvm.isa import TypeFault, check_operands, typed
+from rvm.isa import ENDS, MAKES, TypeFault, check_operands, typed
 from rvm.program import Instr
 from rvm.types import I64
 from rvm_asm.emitter import Emitter
@@ -45,7 +45,7 @@ class Memory(Emitter):
                     "add the values to its fields",
                 )
             leaves = list(binding.leaves())
-            for leaf in leaves if stat.name == "alloc" else reversed(leaves):
+            for leaf in leaves if stat.name in MAKES else reversed(leaves):
                 self._alloc_leaf(stat, leaf)
         else:
             self.complain("A034", f"`{stat.declared.name}` is a length, no register", stat)
@@ -72,7 +72,7 @@ class Memory(Emitter):
     def _declared(self, stat: Alloc) -> Binding:
         d = stat.declared
         known = self.scope.names.get(d.name)
-        if d.type is None or (stat.name == "free" and known is not None):
+        if d.type is None or (stat.name in ENDS and known is not None):
             if known is None:
                 found, path = self._by_path(d)
                 if found is not None and not path:
@@ -80,7 +80,7 @@ class Memory(Emitter):
                 if d.name in self.excused:
                     raise Rejected
                 hint = did_you_mean(d.name, self.scope.names)
-                if stat.name == "free":
+                if stat.name in ENDS:
                     self.complain("A005", f"nothing here is called `{d.name}`", d, hint)
                 self.complain(
                     "A065",
@@ -89,11 +89,7 @@ class Memory(Emitter):
                     f"`{stat.name} {d.name}: f64`",
                 )
             return known
-        if known is not None and (
-            not isinstance(known, (Slot, Group))
-            or next(known.leaves() if isinstance(known, Group) else iter((known,))).reg
-            < self.n_args
-        ):
+        if known is not None and self._is_parameter(known):
             self.complain(
                 "A006", f"`{d.name}` is a parameter already", d, "call the ancilla otherwise"
             )
@@ -101,7 +97,7 @@ class Memory(Emitter):
         own = stat.name == "local" or "#" in d.name
         owner = None if own else self.scope.owner
         try:
-            binding = self.registers.declare(d.name, d.type, self._length, owner)
+            binding = self.registers.declare(d, self._length, owner)
         except TypeProblem:
             self.excused.add(d.name)
             raise Rejected from None
@@ -110,6 +106,11 @@ class Memory(Emitter):
             raise
         self.scope.names[d.name] = binding
         return binding
+
+    def _is_parameter(self, known: Binding) -> bool:
+        if isinstance(known, Group):
+            return any(leaf.reg < self.n_args for leaf in known.leaves())
+        return not isinstance(known, Slot) or known.reg < self.n_args
 
     def _by_path(self, d: Declared) -> tuple[Binding | None, object]:
         """A dotted name as a field of a record: `free p.pos` frees that leaf alone."""

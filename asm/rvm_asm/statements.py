@@ -51,6 +51,8 @@ class StatementParser(ExpressionParser):
         self._special: dict[str, Callable[[int], Stat]] = {
             "alloc": self._alloc,
             "free": self._alloc,
+            "fresh": self._alloc,
+            "drop": self._alloc,
             "local": self._alloc,
             "br": self._jump,
             "cf": self._jump,
@@ -210,10 +212,10 @@ class StatementParser(ExpressionParser):
         name = self.dotted("the name of a register")
         written = self.type_ref() if self.accept(":") else None
         value = self.expression() if self.accept("=") else None
-        if op == "local" and value is not None:
+        if op in ("local", "fresh", "drop") and value is not None:
             self.report.error(
                 "A002",
-                "`local` takes no value",
+                f"`{op}` takes no value",
                 value.start,
                 value.end,
                 hint="the value belongs to `alloc`",

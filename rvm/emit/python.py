@@ -22,8 +22,10 @@ from rvm.numbers import fill, system
 from rvm.program import Function
 from rvm.stmt import (
     Alloc,
+    Drop,
     Exchange,
     Free,
+    Fresh,
     Land,
     Map,
     Pop,
@@ -83,6 +85,7 @@ class Printer:
         self.regs = local_names(function, names)
         self.elements: set[int] = set()
         """Array registers whose elements are accessed through a memoryview `x_m`."""
+        self._views: dict[str, int] = {}
         self._temps = 0
         self._lines: list[str] = []
         self._bound: dict[Expr, str] = {}
@@ -131,6 +134,10 @@ class Printer:
                 self._alloc(reg, v)
             case Free(reg, v):
                 self._free(reg, v)
+            case Fresh(reg):
+                self._fresh(reg)
+            case Drop(reg):
+                self._drop(reg)
             case Push(src, stack):
                 zero = self.constant(system(_scalar(src)).zero)
                 load = self._place(src)
@@ -231,8 +238,7 @@ class Printer:
             self._lines.append(
                 f"{name} = make_array(state, {t}, {self._shape(register.dims)}, {self.value(v)})"
             )
-            if reg.reg in self.elements:
-                self._lines.append(f"{name}_m = memoryview({name})")
+            self._look(reg.reg, f"memoryview({name})")
         else:
             assert v is not None
             self._lines.append(f"{name} = {_bare(self.value(v))}")
@@ -248,8 +254,7 @@ class Printer:
             self._lines.append(
                 f"drop_array(state, {t}, {name}, {self._shape(register.dims)}, {self.value(v)})"
             )
-            if reg.reg in self.elements:
-                self._lines.append(f"{name}_m = None")
+            self._look(reg.reg, "None")
         else:
             assert v is not None
             self._share([v])
@@ -261,6 +266,39 @@ class Printer:
                 self._lines.append(f"_v = {value}")
                 self._lines.append(f"if {name} != _v: residue(state, {t}, {name}, _v)")
         self._lines.append(f"{name} = None")
+
+    def _fresh(self, reg: Place) -> None:
+        register, name = self.function.registers[reg.reg], self.regs[reg.reg]
+        if isinstance(register.type, Scalar):
+            self._lines.append(f"{name} = {self.constant(system(register.type).zero)}")
+            return
+        if isinstance(register.type, Stack):
+            self._lines.append(f"{name} = []")
+            return
+        t = self.bind(system(register.type.elem))
+        self._lines.append(f"{name} = zeros(state, {t}, {self._shape(register.dims)})")
+        self._look(reg.reg, f"memoryview({name})")
+
+    def _drop(self, reg: Place) -> None:
+        register, name = self.function.registers[reg.reg], self.regs[reg.reg]
+        if isinstance(register.type, Stack):
+            self._lines.append(f"if {name}: trouble()")
+        else:
+            t = self.bind(system(elem_of(register.type)))
+            test = f"if {name}: " if isinstance(register.type, Scalar) else ""
+            self._lines.append(f"{test}forget(state, {t}, {name})")
+            self._look(reg.reg, "None")
+        self._lines.append(f"{name} = None")
+
+    def _look(self, reg: int, view: str) -> None:
+        """Bind the memoryview of a local array; needed only if an element is ever accessed."""
+        line = f"{self.regs[reg]}_m = {view}"
+        self._views[line] = reg
+        self._lines.append(line)
+
+    def is_needed(self, line: str) -> bool:
+        """Whether a line does something, now that all instructions have been printed."""
+        return self._views.get(line, -1) in (-1, *self.elements)
 
     def _shape(self, dims: Sequence[Expr | None]) -> str:
         return f"({''.join(self.value(d) + ', ' for d in dims if d is not None)})"

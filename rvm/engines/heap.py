@@ -110,6 +110,23 @@ def residue(state: State, sys: NumberSystem, held: Any, expected: Any, name: str
         state.account.erased_bits += sys.type.bits * int(np.sum(np.not_equal(held, expected)))
 
 
+def zeros(state: State, sys: NumberSystem, shape: tuple[int, ...] | None) -> Any:
+    """What a fresh register holds: a zero, or an array of them."""
+    return sys.zero if shape is None else make_array(state, sys, shape, sys.zero)
+
+
+def forget(state: State, sys: NumberSystem, value: Any) -> None:
+    """Give up a value, whatever it is: its bits are logged, or counted as erased."""
+    if state.residue is not None:
+        if not sys.same(value, np.broadcast_to(sys.zero, np.shape(value))):
+            kept = value.copy() if isinstance(value, np.ndarray) else value
+            state.residue.keep(state.tick, state.direction, [kept])
+    else:
+        state.account.erased_bits += sys.type.bits * int(np.count_nonzero(value))
+    if isinstance(value, np.ndarray):
+        state.account.live_bytes -= value.nbytes
+
+
 def push(state: State, stack: list[Any], value: Any) -> None:
     """Put a value on a stack."""
     room(state, SCALAR_BYTES)

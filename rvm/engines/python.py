@@ -24,7 +24,7 @@ from rvm.engines.reference import step
 from rvm.engines.support import SUPPORT, Trouble
 from rvm.expr import Const, Expr
 from rvm.image import Code
-from rvm.isa import VARIADIC
+from rvm.isa import ENDS, MAKES, VARIADIC
 from rvm.numbers.support import NAMES
 from rvm.state import Frame, State
 from rvm.stmt import Branch, Call, Land
@@ -217,7 +217,7 @@ class Source:
             return False
         registers = self.code.function.registers
         first = instr.args[0]
-        if instr.op in ("alloc", "free"):
+        if instr.op in (*MAKES, *ENDS):
             return not elem_of(registers[first.reg].type).is_exact  # type: ignore[attr-defined]
         return not all(elem_of(a.type).is_exact for a in instr.args if a.type is not None)
 
@@ -317,7 +317,7 @@ class Source:
         return None
 
     def _plain(self, depth: int, pc: int) -> None:
-        for line in self.plain[pc]:
+        for line in filter(self.printer.is_needed, self.plain[pc]):
             self._line(depth, line, pc)
         self._uncounted += 1
 

@@ -14,7 +14,18 @@ import numpy as np
 from rvm.define import changed_by
 from rvm.engines.effects import perform
 from rvm.engines.evaluate import evaluate
-from rvm.engines.heap import FRAME_BYTES, drop_array, fits, make_array, pop, push, residue, room
+from rvm.engines.heap import (
+    FRAME_BYTES,
+    drop_array,
+    fits,
+    forget,
+    make_array,
+    pop,
+    push,
+    residue,
+    room,
+    zeros,
+)
 from rvm.engines.memory import check_clashes, find, lengths, store
 from rvm.expr import Expr, Place
 from rvm.faults import InvertibilityError, LimitError, MachineError, RvmError
@@ -26,9 +37,11 @@ from rvm.stmt import (
     Alloc,
     Branch,
     Call,
+    Drop,
     Effect,
     Exchange,
     Free,
+    Fresh,
     Land,
     Map,
     Pop,
@@ -315,6 +328,37 @@ def _free(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
     frame.pc += 1
 
 
+def _fresh(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
+    reg = cast(Fresh, stmts[0]).reg.reg
+    register = frame.code.function.registers[reg]
+    if isinstance(register.type, Stack):
+        frame.regs[reg] = []
+    else:
+        shape = lengths(register.dims, frame.regs) if isinstance(register.type, Array) else None
+        made = zeros(state, system(elem_of(register.type)), shape)
+        known = state.residue.take(state.tick, state.direction) if state.residue else None
+        if known is not None and shape is not None:
+            made[...] = known[0]
+        frame.regs[reg] = made if known is None or shape is not None else known[0]
+    frame.pc += 1
+
+
+def _drop(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
+    reg = cast(Drop, stmts[0]).reg.reg
+    register = frame.code.function.registers[reg]
+    if isinstance(register.type, Stack):
+        if frame.regs[reg]:
+            raise InvertibilityError(
+                "R001",
+                f"the stack `{register.name}` is dropped while it holds values",
+                values={register.name: frame.regs[reg][-4:]},
+            )
+    else:
+        forget(state, system(elem_of(register.type)), frame.regs[reg])
+    frame.regs[reg] = None
+    frame.pc += 1
+
+
 def _other(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
     regs = frame.regs
     match stmts[0]:
@@ -419,8 +463,10 @@ _HANDLERS: dict[type, Callable[[State, Frame, tuple[Stmt, ...]], None]] = {
     Alloc: _alloc,
     Branch: _branch,
     Call: _enter,
+    Drop: _drop,
     Effect: _other,
     Free: _free,
+    Fresh: _fresh,
     Land: _land,
     Pop: _other,
     Push: _other,

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from rvm.engines.evaluate import plain
-from rvm.engines.heap import drop_array, fits, make_array, pop, push, residue
+from rvm.engines.heap import drop_array, fits, forget, make_array, pop, push, residue, zeros
 
 
 class Trouble(Exception):
@@ -52,6 +52,7 @@ SUPPORT: dict[str, object] = {
     "exchange": exchange,
     "factor": factor,
     "fits": fits,
+    "forget": forget,
     "inf": math.inf,
     "isfinite": math.isfinite,
     "make_array": make_array,
@@ -62,4 +63,5 @@ SUPPORT: dict[str, object] = {
     "residue": residue,
     "store_all": store_all,
     "trouble": trouble,
+    "zeros": zeros,
 }

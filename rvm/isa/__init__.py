@@ -10,13 +10,15 @@ from rvm.isa import machine_ops as _machine_ops  # fills OPCODES
 from rvm.isa import data as _data  # proves its rows by FUNCTIONS, so it comes last  # isort: skip
 from rvm.isa.implementation import array_value, implementation, value
 from rvm.isa.lower import check_operands, invert_instr, lower, zero_literal
-from rvm.isa.machine_ops import VARIADIC
+from rvm.isa.machine_ops import ENDS, MAKES, VARIADIC
 from rvm.isa.rows import FUNCTIONS, OPCODES, Code, FunctionRow, OpRow
 from rvm.isa.rules import TypeFault
 from rvm.isa.typing import apply, place, place_type, typed
 
 __all__ = [
+    "ENDS",
     "FUNCTIONS",
+    "MAKES",
     "OPCODES",
     "VARIADIC",
     "Code",

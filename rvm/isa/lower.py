@@ -7,7 +7,7 @@ from functools import cache
 from typing import cast
 
 from rvm.expr import Const, Expr, Formal, Place, substitute
-from rvm.isa.machine_ops import VARIADIC
+from rvm.isa.machine_ops import ENDS, MAKES, VARIADIC
 from rvm.isa.rows import OPCODES, OpRow, angle_type
 from rvm.isa.rules import CLASSES, TypeFault
 from rvm.isa.typing import typed
@@ -205,9 +205,11 @@ def _machine(row: OpRow, args: Sequence[Expr], registers: Sequence[Register]) ->
     target = args[0]
     _expect(isinstance(target, Place), f"`{row.name}` takes a place first", 0, args)
     assert isinstance(target, Place)
-    if row.name in ("alloc", "free"):
+    if row.name in (*MAKES, *ENDS):
         _expect(not target.path, f"`{row.name}` takes a whole register", 0, args)
         t = registers[target.reg].type
+        if row.name in ("fresh", "drop"):
+            return (target,)
         if isinstance(t, Stack):
             _expect(len(args) == 1, "a stack begins and ends empty", 1, args)
             return (target,)

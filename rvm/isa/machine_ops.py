@@ -8,8 +8,12 @@ from typing import cast
 from rvm.expr import Place
 from rvm.isa.rows import Operand, OpRow, add_opcode
 from rvm.program import Instr
-from rvm.stmt import Alloc, Branch, Call, Effect, Free, Land, Pop, Push, Stmt
+from rvm.stmt import Alloc, Branch, Call, Drop, Effect, Free, Fresh, Land, Pop, Push, Stmt
 
+MAKES = ("alloc", "fresh")
+"""Opcodes that begin a register's life; in the other direction they end it."""
+ENDS = ("free", "drop")
+"""Opcodes that end a register's life; in the other direction they begin it."""
 VARIADIC = ("call", "uncall", "print", "assert", "callback")
 """Opcodes whose operands are as many as the callee or the text takes."""
 
@@ -48,6 +52,20 @@ _enter(
     "x:reg:T v:use:T",
     "Check that x holds v (a stack: that it is empty), then drop it.",
     lambda i: Free(_place(i, 0), i.args[1] if len(i.args) > 1 else None),
+)
+_enter(
+    "fresh",
+    "drop",
+    "x:reg:T",
+    "Make an ancilla x that holds zero; its inverse forgets what x holds.",
+    lambda i: Fresh(_place(i, 0)),
+)
+_enter(
+    "drop",
+    "fresh",
+    "x:reg:T",
+    "Forget x, whatever it holds; its inverse makes it anew with zero.  Bits are erased.",
+    lambda i: Drop(_place(i, 0)),
 )
 _enter(
     "push",

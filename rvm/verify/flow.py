@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from rvm.expr import Const, Place
+from rvm.isa import ENDS, MAKES
 from rvm.program import Function, Instr
 
 MAX_CONFLICTS = 20
@@ -82,6 +83,8 @@ def blocks(code: Sequence[Instr]) -> tuple[range, ...]:
         out.append(range(start, len(code)))
     return tuple(out)
 
+
+LIVES = frozenset((*MAKES, *ENDS))
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
@@ -230,12 +233,12 @@ class _Walk:
 
     def _change(self, instr: Instr, forwards: bool) -> int:
         """The register that passing `instr` makes or drops; -1 if none changes."""
-        if instr.op not in ("alloc", "free") or not instr.args:
+        if instr.op not in LIVES or not instr.args:
             return -1
         place = instr.args[0]
         if not isinstance(place, Place) or not 0 <= place.reg < len(self.keys):
             return -1
-        makes = (instr.op == "alloc") is forwards
+        makes = (instr.op in MAKES) is forwards
         return place.reg if makes is (place.reg not in self.live) else -1
 
     def _disagree(self, position: int, source: int, seen: int) -> None:

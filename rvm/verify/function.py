@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from rvm.isa import ENDS, MAKES
 from rvm.program import Function
 from rvm.verify.finding import Finding
 from rvm.verify.flow import Conflict, liveness
@@ -91,7 +92,7 @@ class _Lives:
         if self._made is None:
             self._made = {}
             for pc, instr in enumerate(self.function.code):
-                if instr.op == "alloc" and (reg := _target(instr.args)) is not None:
+                if instr.op in MAKES and (reg := _target(instr.args)) is not None:
                     self._made.setdefault(reg, pc)
         return self._made
 
@@ -101,7 +102,7 @@ class _Lives:
         if reg is None or reg in self.told or reg < self.checker.n_args:
             return
         name = self._name(reg)
-        if instr.op == "alloc" and reg in live:
+        if instr.op in MAKES and reg in live:
             self.told.add(reg)
             self.checker.report(
                 pc,
@@ -110,7 +111,7 @@ class _Lives:
                 labels=((instr.args[0], "allocated again"),),
                 hint=f"free `{name}` first, or take another name",
             )
-        elif instr.op == "free" and reg not in live:
+        elif instr.op in ENDS and reg not in live:
             self.told.add(reg)
             self.checker.report(
                 pc,

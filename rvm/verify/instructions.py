@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from rvm.expr import Expr, Place, index_places
-from rvm.isa import OPCODES, TypeFault, check_operands
+from rvm.isa import ENDS, MAKES, OPCODES, TypeFault, check_operands
 from rvm.program import Function, Instr
 from rvm.stmt import BACKWARD, FORWARD
 from rvm.types import Scalar, elem_of
@@ -19,8 +19,8 @@ from rvm.verify.text import show
 
 JUMPS = ("br", "cf")
 EFFECTS = ("print", "assert", "callback")
-MEMORY = ("alloc", "free")
-STACKS = {"alloc": 0, "free": 0, "push": 1, "pop": 1}
+MEMORY = (*MAKES, *ENDS)
+STACKS = {**dict.fromkeys(MEMORY, 0), "push": 1, "pop": 1}
 """The operand of each opcode, other than calls, that may be a stack."""
 MAX_OPERANDS = 255
 """The most operands that an instruction may have, those of a call included."""
@@ -196,9 +196,9 @@ class Checker:
         if place.reg < self.n_args:
             self.report(
                 pc,
-                "A034" if instr.op == "free" else "A031",
+                "A034" if instr.op in ENDS else "A031",
                 f"`{name}` is a parameter: it belongs to the caller",
-                labels=((place, "cannot be freed" if instr.op == "free" else "is live already"),),
+                labels=((place, "cannot be freed" if instr.op in ENDS else "is live already"),),
             )
             return
         register = self.function.registers[place.reg]
