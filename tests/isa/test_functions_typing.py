@@ -135,16 +135,16 @@ def test_a_users_function():
     name = register_callable("gamma", gamma)
     assert name.isidentifier() and register_callable("gamma", gamma) == name
     assert register_callable("gamma", math.gamma) != name
-    FUNCTIONS["gamma"] = FunctionRow(
-        "gamma", 1, elementwise("real"), "x!", code={"f64": Code(f"{name}({{0}})", "")}
+    FUNCTIONS["own_gamma"] = FunctionRow(
+        "own_gamma", 1, elementwise("real"), "x!", code={"f64": Code(f"{name}({{0}})", "")}
     )
     try:
-        assert value("gamma", (F64,))(5.0) == 24.0
-        assert value("gamma", (F32,))(5.0) == 24.0
-        assert value("gamma", (FIXED,))(5 << 43) == 24 << 43
-        assert implementation("gamma", (F64,)).python == f"{name}({{0}})"
+        assert value("own_gamma", (F64,))(5.0) == 24.0
+        assert value("own_gamma", (F32,))(5.0) == 24.0
+        assert value("own_gamma", (FIXED,))(5 << 43) == 24 << 43
+        assert implementation("own_gamma", (F64,)).python == f"{name}({{0}})"
     finally:
-        del FUNCTIONS["gamma"]
+        del FUNCTIONS["own_gamma"]
     assert called == [5.0, 5.0, 5.0]
 
 
