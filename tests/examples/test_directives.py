@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import rvm_asm
 from programs.both_ways import (
     ENGINES,
     MODES,
@@ -16,6 +17,9 @@ from programs.both_ways import (
     run,
     transaction,
 )
+
+import rvm
+from rvm.codec import decode, encode
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FILES = sorted(EXAMPLES.glob("*.rasm"))
@@ -43,6 +47,18 @@ def test_the_inverse_takes_the_result_to_the_inputs(case: Case, engine: str) -> 
 @pytest.mark.parametrize("case", FAILING, ids=str)
 def test_a_failing_call_leaves_the_inputs_as_they_were(case: Case, engine: str) -> None:
     transaction(case, engine)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_strict_code_does_the_same(case: Case) -> None:
+    run(Case(case.path, case.directive, strict=True), "python", "tolerant")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def test_disassembles_to_what_assembles_to_the_same_bytes(path: Path) -> None:
+    data = encode(load(path))
+    assert encode(decode(data)) == data
+    assert encode(rvm.assemble(rvm_asm.disassemble(load(path)))) == data
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
