@@ -80,6 +80,10 @@ class Machine:
 
     # ------------------------------------------------------------ looking
 
+    def __repr__(self) -> str:
+        way = "forwards" if self.direction > 0 else "backwards"
+        return f"<Machine in {self.state.top.code.name} at time {self.time}, {way}>"
+
     @property
     def time(self) -> int:
         """Executed ticks since the start; a step back takes one away."""

@@ -154,6 +154,9 @@ class Program:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_index", {f.name: i for i, f in enumerate(self.functions)})
 
+    def __repr__(self) -> str:
+        return f"<program of {', '.join(self)}; entry {self.entry}>"
+
     def function(self, name: str) -> Function:
         """The function called `name`; KeyError if there is none."""
         return self.functions[self._index[name]]
