@@ -1,0 +1,146 @@
+"""Pages of documentation that run: their code blocks executed, the shown output compared.
+
+| block | is |
+|---|---|
+| `rasm NAME.rasm` | a file, written to the page's folder |
+| `rasm` | a text that assembles |
+| `console` | lines `$ rvm …`, each followed by what it prints |
+| `sh`, with `text` after it | commands; what follows `&&` in the last prints the text |
+| `python` with `>>>` | a session, held to its output as doctest does |
+| `python`, perhaps with `text` after it | a script; the text is what it prints |
+
+All Python blocks of a page share their names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import rvm
+
+ROOT = Path(__file__).parents[2]
+FENCE = re.compile(r"^```(.*?)\n(.*?)^```$", re.S | re.M)
+SILENT = ("ebnf", "text", "sh")
+"""Kinds of blocks that are shown, not run (`text` and `sh` may belong together)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A fenced block: its info string's first word, the rest of it, its text and line."""
+
+    kind: str
+    title: str
+    text: str
+    line: int
+
+
+def blocks(page: Path) -> list[Block]:
+    """All fenced blocks of a page."""
+    source = page.read_text(encoding="utf-8")
+    out = []
+    for found in FENCE.finditer(source):
+        kind, _, title = found[1].partition(" ")
+        line = source.count("\n", 0, found.start()) + 2
+        out.append(Block(kind, title.strip(), found[2], line))
+    return out
+
+
+def run_page(page: Path, folder: Path) -> dict[str, int]:
+    """Run every block of a page within `folder`; how many of each kind there were."""
+    names: dict[str, Any] = {}
+    counted: dict[str, int] = {}
+    found = blocks(page)
+    with contextlib.chdir(folder):
+        for k, block in enumerate(found):
+            after = found[k + 1] if k + 1 < len(found) else None
+            shown = after.text if after is not None and after.kind == "text" else None
+            try:
+                _run(block, shown, names, folder)
+            except AssertionError as failure:
+                raise AssertionError(f"{page.name}, line {block.line}: {failure}") from None
+            counted[block.kind] = counted.get(block.kind, 0) + 1
+    return counted
+
+
+def _run(block: Block, shown: str | None, names: dict[str, Any], folder: Path) -> None:
+    match block.kind:
+        case "rasm" if block.title:
+            (folder / block.title).write_text(block.text, encoding="utf-8")
+        case "rasm":
+            rvm.assemble(block.text)
+        case "console":
+            for command, output in commands(block.text):
+                same(printed(command, folder), output, command)
+        case "sh" if shown is not None:
+            command = block.text.strip().splitlines()[-1].split("&&")[-1].strip()
+            same(printed(command, folder), shown, command)
+        case "python" if ">>> " in block.text:
+            _session(block, names)
+        case "python":
+            same(_script(block, names), shown or "", "the script's output")
+        case kind:
+            assert kind in SILENT, f"a block of the unknown kind `{kind}`"
+
+
+def commands(text: str) -> Iterator[tuple[str, str]]:
+    """The commands of a console block, each with what it prints."""
+    parts = re.split(r"^\$ ", text, flags=re.M)
+    assert not parts[0], "a console block begins with `$ `"
+    for part in parts[1:]:
+        command, _, output = part.partition("\n")
+        while command.endswith("\\"):
+            more, _, output = output.partition("\n")
+            command = command[:-1] + more
+        yield command, output
+
+
+def printed(command: str, folder: Path) -> str:
+    """What a command prints on both streams."""
+    program, *arguments = shlex.split(command)
+    assert program == "rvm", f"only `rvm` is run here, not `{program}`"
+    environment = os.environ | {"NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run(
+        [sys.executable, "-m", "rvm_tools", *arguments],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=120,
+    )
+    return done.stdout.decode("utf-8")
+
+
+def _session(block: Block, names: dict[str, Any]) -> None:
+    parser, report = doctest.DocTestParser(), io.StringIO()
+    test = parser.get_doctest(block.text, names, "session", None, block.line)
+    runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.FAIL_FAST)
+    failures = runner.run(test, out=report.write, clear_globs=False).failed
+    names.update(test.globs)
+    assert not failures, "\n" + report.getvalue()
+
+
+def _script(block: Block, names: dict[str, Any]) -> str:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile("\n" * (block.line - 1) + block.text, "<page>", "exec"), names)
+    return out.getvalue()
+
+
+def same(have: str, shown: str, what: str) -> None:
+    """Compare outputs, trailing blanks and the last newline aside."""
+
+    def lines(text: str) -> list[str]:
+        return [line.rstrip() for line in text.rstrip().split("\n")]
+
+    assert lines(have) == lines(shown), f"{what}\n--- prints\n{have}\n--- the page says\n{shown}"
