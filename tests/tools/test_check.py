@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rvm_tools.directives import directives
@@ -183,3 +184,27 @@ def test_a_directive_that_cannot_be_read_says_where(text: str, column: int) -> N
     where = caught.value.where
     assert (caught.value.code, where.source, where.line) == ("I010", "a.rasm", 2)
     assert abs(where.column - column) <= 1
+
+
+def test_engines_that_differ_are_a_fault_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rvm_tools import checking
+    from rvm_tools.trial import Trial
+
+    true = checking.attempt
+
+    def slips(*args: Any, engine: str, **options: Any) -> Trial:
+        trial = true(*args, engine=engine, **options)
+        trial.steps += engine == "python"
+        return trial
+
+    monkeypatch.setattr(checking, "attempt", slips)
+    found = rvm_json("check", "norm.rasm", code=70)
+    assert [e["code"] for e in found["checks"][1]["errors"]] == ["C005"]
+
+
+def test_runs_of_directives_are_not_cut_short() -> None:
+    Path("long.rasm").write_text(
+        ";! run f(s=0, n=1000) -> s=1000\n"
+        "func f(s: i64, n: i64)\n    for i = 1 to n\n        inc s\n    end\n"
+    )
+    assert rvm_json("check", "long.rasm", "--max-steps=10")["ok"]

@@ -79,6 +79,10 @@ def test_a_negative_zero_keeps_its_sign_in_a_complex_number() -> None:
         ("1.2.3", 0),
         ("3abc", 0),
         ("'text'", 0),
+        ("9" * 5000, 0),
+        ("1e5000", 0),
+        ("1e-999999999", 0),
+        ("[" * 65, 64),
     ],
 )
 def test_what_is_no_literal_is_marked(text: str, column: int) -> None:

@@ -14,14 +14,14 @@ from typing import Any
 import rich_click as click
 
 from rvm.engines import NAMES
-from rvm.faults import AssemblyError, InternalError, RvmError, Where
+from rvm.faults import AssemblyError, InputError, InternalError, RvmError, Where
 from rvm.program import Function, Program
 from rvm_tools.directives import Directive, directives
 from rvm_tools.generate import inputs as generated
 from rvm_tools.messages import end, show_error
 from rvm_tools.programs import base_of, load_program, pick_function, read_text
 from rvm_tools.rows import Row
-from rvm_tools.trial import Trial, attempt, differences, was_limited
+from rvm_tools.trial import Trial, attempt, differences, same, was_limited
 from rvm_tools.values import assignments, inputs_for, value_for
 from rvm_tools.words import count
 
@@ -80,7 +80,7 @@ def _rows(request: Request) -> Iterator[Row]:
     if request.values:
         function = pick_function(program, request.function)
         values = inputs_for(function, assignments(request.values, Path()), Path())
-        yield _given(request, program, function, "given values", [values])
+        yield _given(request, program, function, values)
         return
     if request.function is not None:
         names = [pick_function(program, request.function).name]
@@ -160,10 +160,8 @@ def _directive(request: Request, program: Program, directive: Directive) -> Row:
         error.where = where
         row.fail(error)
         return row
-    for engine in request.every_engine:
-        trial = _trial(request, program, function, values, engine)
-        row.take(trial)
-        ended = trial.ended_by
+    for trial in _trials(request, program, function, values, row):
+        engine, ended = trial.engine, trial.ended_by
         if directive.codes:
             if ended is None or ended.code not in directive.codes:
                 row.fail(_no_error(directive, ended, where), engine)
@@ -196,20 +194,13 @@ def _unmet(wrong: Mapping[str, tuple[str, str]], where: Where) -> RvmError:
 
 
 def _given(
-    request: Request,
-    program: Program,
-    function: Function,
-    what: str,
-    inputs: Sequence[Mapping[str, Any]],
+    request: Request, program: Program, function: Function, values: Mapping[str, Any]
 ) -> Row:
-    """Runs on inputs for which nothing is expected but that they come back."""
-    row = Row(f"{function.name}: {what}")
-    for values in inputs:
-        for engine in request.every_engine:
-            trial = _trial(request, program, function, values, engine)
-            row.take(trial)
-            if trial.ended_by is not None and not was_limited(trial):
-                row.fail(trial.ended_by, engine)
+    """A run on inputs for which nothing is expected but that it comes back."""
+    row = Row(f"{function.name}: given values")
+    for trial in _trials(request, program, function, values, row):
+        if trial.ended_by is not None:
+            row.fail(trial.ended_by, trial.engine)
     row.say = row.summary(request.strict)
     return row
 
@@ -222,21 +213,18 @@ def _generated(request: Request, program: Program, function: Function) -> Row:
     limited = 0
     for k in range(request.runs):
         values = generated(function, rng, easy=k % 2 == 0)
-        for number, engine in enumerate(request.every_engine):
-            try:
-                trial = _trial(request, program, function, values, engine)
-            except RvmError as error:
-                # Two lengths that the types bind to each other in a way that was not guessed.
-                ends[error.code] = ends.get(error.code, 0) + (number == 0)
-                continue
-            row.take(trial)
-            if number:
-                continue
-            if was_limited(trial):
-                limited += 1
-            elif trial.ended_by is not None:
-                code = trial.ended_by.code
-                ends[code] = ends.get(code, 0) + 1
+        code = ""
+        try:
+            first = _trials(request, program, function, values, row, request.max_steps)[0]
+        except InputError as error:
+            # Two lengths that the types bind to each other in a way that was not guessed.
+            code = error.code
+        else:
+            limited += was_limited(first)
+            if first.ended_by is not None and not was_limited(first):
+                code = first.ended_by.code
+        if code:
+            ends[code] = ends.get(code, 0) + 1
     row.say = f"{count(request.runs, 'run')}, {row.summary(request.strict)}"
     if limited:
         row.say += f"; {limited} turned round after {request.max_steps:,} steps"
@@ -247,18 +235,37 @@ def _generated(request: Request, program: Program, function: Function) -> Row:
     return row
 
 
-def _trial(
-    request: Request, program: Program, function: Function, values: Mapping[str, Any], engine: str
-) -> Trial:
-    return attempt(
-        program,
-        function,
-        deepcopy(dict(values)),
-        engine=engine,
-        strict=request.strict,
-        tolerance=request.tolerance,
-        max_steps=request.max_steps,
-    )
+def _trials(
+    request: Request,
+    program: Program,
+    function: Function,
+    values: Mapping[str, Any],
+    row: Row,
+    max_steps: int | None = None,
+) -> list[Trial]:
+    """A trial on each engine, counted in; all must do the same."""
+    out: list[Trial] = []
+    for engine in request.every_engine:
+        trial = attempt(
+            program,
+            function,
+            deepcopy(dict(values)),
+            engine=engine,
+            strict=request.strict,
+            tolerance=request.tolerance,
+            max_steps=max_steps,
+        )
+        row.take(trial)
+        if out and not same(function, out[0], trial):
+            row.fail(
+                InternalError(
+                    "C005",
+                    f"the engines {out[0].engine} and {engine} differ in `{function.name}`",
+                    values={out[0].engine: out[0].regs, engine: trial.regs},
+                )
+            )
+        out.append(trial)
+    return out
 
 
 def _as_json(request: Request, rows: Sequence[Row]) -> dict[str, Any]:

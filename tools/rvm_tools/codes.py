@@ -48,6 +48,14 @@ TOOLS: dict[str, Explanation] = {
         to it, and no error in the program.
         """,
     ),
+    "C005": explain(
+        "two engines differ",
+        """
+        The same run took another number of steps, ended otherwise or left other bits on one engine
+        than on another.  The reference engine is the law, so this is a fault of the other one (or
+        of the code of a function that was added): please report it with the program.
+        """,
+    ),
     "I010": explain(
         "a value that can't be read",
         """

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.faults import InputError
-from rvm_tools.literals import File, read_literal
+from rvm_tools.literals import MAX_DEPTH, MAX_DIGITS, File, read_literal
 
 SUFFIXES = (".npy", ".npz", ".csv", ".json")
 
@@ -126,14 +126,18 @@ def _json(path: Path) -> Any:
         raise _failed(path, error) from None
 
 
-def _plain(value: Any, path: Path) -> Any:
+def _plain(value: Any, path: Path, depth: int = 0) -> Any:
     """JSON as our literals: a string holds what JSON has no number for."""
+    if depth > MAX_DEPTH:
+        raise _failed(path, "it is nested too deeply")
     if isinstance(value, dict):
-        return {k: _plain(v, path) for k, v in value.items()}
+        return {k: _plain(v, path, depth + 1) for k, v in value.items()}
     if isinstance(value, list):
-        return [_plain(v, path) for v in value]
+        return [_plain(v, path, depth + 1) for v in value]
     if value is None:
         raise _failed(path, "null is no value")
+    if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) > MAX_DIGITS:
+        raise _failed(path, "a number is out of all range")
     return read_literal(value) if isinstance(value, str) else value
 
 

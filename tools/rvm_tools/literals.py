@@ -38,6 +38,10 @@ class File:
     spec: str
 
 
+MAX_DEPTH = 64
+"""How deeply lists and records may be nested."""
+MAX_DIGITS = 4000
+"""Digits of an integer, and the decimal exponent of a real number, that are read."""
 MAKERS = ("zeros", "ones", "range")
 
 _NUMBER = re.compile(
@@ -59,6 +63,7 @@ class Reader:
     def __init__(self, text: str, position: int = 0) -> None:
         self.text = text
         self.at = position
+        self._depth = 0
         self.space()
 
     def space(self) -> None:
@@ -103,6 +108,15 @@ class Reader:
 
     def value(self) -> Any:
         """The value that comes next."""
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            self.fail("this is nested too deeply")
+        try:
+            return self._value()
+        finally:
+            self._depth -= 1
+
+    def _value(self) -> Any:
         if self.accept("["):
             return self._items()
         if self.accept("{"):
@@ -175,14 +189,19 @@ class Reader:
             if self.accept("("):
                 return self._pair()
             return None
-        self.at = found.end()
         value = _number(found)
+        if value is None:
+            self.fail("this number is out of all range")
+        self.at = found.end()
         if isinstance(value, (int, Decimal, float)):
             rest = _NUMBER.match(self.text, self.at)
             if rest is not None and rest["j"] and rest[0][0] in "+-":
                 self.at = rest.end()
                 # Not a sum: that would lose the sign of a zero real part.
-                value = complex(float(value), _number(rest).imag)
+                imaginary = _number(rest)
+                if imaginary is None:
+                    self.fail("this number is out of all range")
+                value = complex(float(value), imaginary.imag)
         return self._suffixed(value)
 
     def _pair(self) -> Any:
@@ -203,15 +222,20 @@ class Reader:
 
 
 def _number(found: re.Match[str]) -> Any:
+    """The number that was matched; None if it is beyond MAX_DIGITS."""
     text = found[0].replace("_", "")
+    if len(text) > MAX_DIGITS:
+        return None
     if found["j"]:
         return complex(0.0, float(text[:-1]))
     if found["int"]:
         return int(text, 0)
     if found["real"] in ("inf", "nan"):
         return float(text)
-    digits = text.lstrip("+-")
-    return int(text) if digits.isdigit() else Decimal(text)
+    if text.lstrip("+-").isdigit():
+        return int(text)
+    value = Decimal(text)
+    return value if abs(value.adjusted()) <= MAX_DIGITS else None
 
 
 def read_literal(text: str) -> Any:

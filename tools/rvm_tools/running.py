@@ -109,7 +109,7 @@ def _run(request: Request, output: Callable[[str], Any] | None) -> dict[str, Any
             _print_leg(legs[1], request)
             click.echo(verdict(lost))
     if request.out is not None:
-        _write(request.out, function, legs[-1].regs)
+        _write(request.out, function, legs[0].regs)
     answer = _answer(request, machine, function, before, legs, lost)
     if lost is not None and not all(d.within for d in lost):
         error = InvertibilityError(

@@ -96,6 +96,16 @@ def was_limited(trial: Trial) -> bool:
     return isinstance(trial.ended_by, LimitError) and trial.ended_by.code == "R010"
 
 
+def same(function: Function, a: Trial, b: Trial) -> bool:
+    """Whether two trials took as many steps, ended alike, and had the same bits at the far end."""
+    codes = [None if t.ended_by is None else t.ended_by.code for t in (a, b)]
+    return (
+        codes[0] == codes[1]
+        and a.steps == b.steps
+        and not drifts(function, a.regs, b.regs, tolerance=0.0)
+    )
+
+
 def differences(
     function: Function, regs: Sequence[Any], expected: Mapping[str, Any], within: float
 ) -> dict[str, tuple[str, str]]:
