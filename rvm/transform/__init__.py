@@ -1,5 +1,6 @@
 """Transformations of programs into programs."""
 
+from rvm.transform.gradient import gradient
 from rvm.transform.invert import invert, invert_function
 
-__all__ = ["invert", "invert_function"]
+__all__ = ["gradient", "invert", "invert_function"]

@@ -1,0 +1,173 @@
+"""The adjoint of an opcode that computes new values from old ones: a rotation, a negation.
+
+Adjoints go by the transposed Jacobian.  For a linear opcode that is often an
+opcode of the table (that of a rotation is the rotation back), which is found by
+numbers; for others an opcode is derived and entered beside it.
+"""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+from typing import Any, cast
+
+from rvm.define import prove_inverse
+from rvm.expr import Apply, Const, Expr, Formal, Place, rebuild
+from rvm.faults import DefinitionError
+from rvm.isa import OPCODES, apply, lower, typed, value
+from rvm.isa.derivatives import adjoint_type
+from rvm.isa.lower import linked_body
+from rvm.isa.rows import Operand, OpRow, add_opcode, angle_type
+from rvm.program import Instr
+from rvm.stmt import Map
+from rvm.transform.adjoint import contributions
+from rvm.types import BOOL, I64, Scalar, elem_of
+
+SAMPLES, TOLERANCE = 5, 1e-9
+DERIVED = "_adjoint"
+
+
+@cache
+def adjoint_map(row: OpRow, t: Scalar) -> tuple[str, bool]:
+    """The opcode that takes adjoints back through `row` on operands of type `t`.
+
+    It has the operands of `row`, adjoints in the place of what that changes; if the second
+    result is true, the values that `row` started from follow.  DefinitionError D012 if the opcode
+    mixes numbers with adjoints of another type.
+    """
+    bar = adjoint_type(t)
+    assert bar is not None
+    if bar != t:
+        if any(o.mode == "use" and o.kind in ("T", "angle") for o in row.operands):
+            raise DefinitionError(
+                "D012", f"`{row.name}` has no adjoint on {t}, whose adjoints are {bar}"
+            )
+        # An opcode on raw numbers alone: the field of the adjoints has the same map.
+        t = bar
+    for name in dict.fromkeys((row.inverse, row.name)):
+        if _is_transposed(row, OPCODES[name], t):
+            return name, False
+    return _derived(row, t), True
+
+
+def _operands(row: OpRow, t: Scalar) -> tuple[Place, ...]:
+    named = {"T": t, "angle": angle_type(t), "bool": BOOL, "int": I64, "i64": I64}
+    return tuple(Place(k, (), named.get(o.kind, t)) for k, o in enumerate(row.operands))
+
+
+def _bars(row: OpRow, t: Scalar) -> dict[int, Place]:
+    """For each operand that changes, a place for its adjoint."""
+    n = len(row.operands)
+    return {k: Place(n + k, (), t) for k, o in enumerate(row.operands) if o.mode == "mut"}
+
+
+def _transposed(row: OpRow, t: Scalar) -> list[Expr]:
+    """The adjoints of the old values, over the old values and the adjoints of the new."""
+    places, bars = _operands(row, t), _bars(row, t)
+    stmt = cast(Map, lower(Instr(row.name, places))[0])
+    terms: dict[Place, list[Expr]] = {d: [] for d in stmt.dsts}
+    for dst, new in zip(stmt.dsts, stmt.values, strict=True):
+        for read, gain in contributions(new, bars[dst.reg]):
+            if read in terms:
+                terms[read].append(gain)
+    zero = typed(Const(0), t)
+    return [_sum(terms[d]) if terms[d] else zero for d in stmt.dsts]
+
+
+def _sum(parts: list[Expr]) -> Expr:
+    total = parts[0]
+    for part in parts[1:]:
+        total = apply("+", total, part)
+    return total
+
+
+def _is_transposed(row: OpRow, other: OpRow, t: Scalar) -> bool:
+    """Whether `other`, on adjoints, is the transposed Jacobian of `row`."""
+    bars = _bars(row, t)
+    operands = tuple(bars.get(k, p) for k, p in enumerate(_operands(row, t)))
+    stmt = cast(Map, lower(Instr(other.name, operands))[0])
+    want = _transposed(row, t)
+    rng = random.Random(row.name)
+    for _ in range(SAMPLES):
+        state = {k: _draw(rng, p) for k, p in enumerate(_operands(row, t))}
+        state |= {p.reg: _draw(rng, p) for p in bars.values()}
+        for a, b in zip(want, stmt.values, strict=True):
+            if abs(_evaluate(a, state) - _evaluate(b, state)) > TOLERANCE:
+                return False
+    return True
+
+
+def _draw(rng: random.Random, place: Place) -> Any:
+    t = elem_of(place.type or I64)
+    if t.is_bool:
+        return rng.random() < 0.5
+    if t.is_integer:
+        return rng.randrange(1, 9)
+    if t.is_complex:
+        return complex(rng.uniform(-2, 2), rng.uniform(-2, 2))
+    # Numbers with few bits are the same in single precision.
+    return rng.randrange(1, 2048) / 1024
+
+
+def _evaluate(node: Expr, state: dict[int, Any]) -> Any:
+    match node:
+        case Place(reg):
+            return state[reg]
+        case Const(v):
+            return v
+        case Apply(fn, args):
+            elems = tuple(elem_of(a.type or I64) for a in args)
+            return value(fn, elems)(*(_evaluate(a, state) for a in args))
+        case _:
+            raise TypeError(f"a template cannot be evaluated: {node!r}")
+
+
+def _derived(row: OpRow, t: Scalar) -> str:
+    """An opcode made of the Jacobian itself, and the one that undoes it; the first's name."""
+    name = row.name + DERIVED
+    if name in OPCODES:
+        return name
+    n = len(row.operands)
+    muts = [k for k, o in enumerate(row.operands) if o.mode == "mut"]
+    operands = (
+        *row.operands,
+        *(Operand(f"{row.operands[k].name}_value", "use", "T") for k in muts),
+    )
+    # In the derived opcode, operand k is an adjoint if the opcode changes it.
+    slots = {k: Formal(n + j) for j, k in enumerate(muts)}
+    values = {k: slots.get(k, Formal(k)) for k in range(n)}
+    adjoints = {n + k: Formal(k) for k in muts}
+    forth = tuple(_template(e, values | adjoints) for e in _transposed(row, t))
+    partner = OPCODES[row.inverse]
+    new = {
+        k: _template(e, values)
+        for k, e in zip(muts, cast(Map, linked_body(row.name)[0]).values, strict=True)
+    }
+    back = tuple(_template(e, values | new | adjoints) for e in _transposed(partner, t))
+    dsts = cast("tuple[Place, ...]", tuple(Formal(k) for k in muts))
+    doc = f"Adjoints go back through `{row.name}`."
+    undo = f"un{name}"
+    rows = [
+        OpRow(name, operands, row.types, (Map(dsts, forth, ()),), undo, doc, row.cost),
+        OpRow(undo, operands, row.types, (Map(dsts, back, ()),), name, doc, row.cost),
+    ]
+    prove_inverse(*rows)
+    for made in rows:
+        add_opcode(made)
+    return name
+
+
+def _template(node: Expr, formals: dict[int, Expr]) -> Expr:
+    """A typed formula over places as an untyped one over formals, for operands of any type."""
+    match node:
+        case Place(reg):
+            return formals[reg]
+        case Formal(k):
+            return formals[k]
+        case Const(v):
+            return Const(v)
+        case Apply(fn, args):
+            return Apply(fn, tuple(_template(a, formals) for a in args))
+        case _:
+            return rebuild(node, lambda child: _template(child, formals))
+
