@@ -164,18 +164,18 @@ class Printer:
             view = self._view(stmt.dst)
             self._share([stmt.value])
             value = self.value(stmt.value)
-            if stmt.op in "*/" and not t.is_log:
-                value = f"factor({value})"
+            if stmt.op in "*/":
+                value = f"factor({value}, {t.is_log})"
             self._lines.append(f"_d = {view}; _v = {value}")
             self._lines.append(f"fits(_d, _v); _d[...] = {self._fill(code.numpy, '_d', '_v')}")
             return
         load = self._place(stmt.dst)
         self._share([stmt.value])
         value = self.value(stmt.value)
-        if stmt.op in "*/" and not t.is_log:
-            test = "cisfinite" if t.is_complex else "isfinite"
+        if stmt.op in "*/":
+            test = f"not {'cisfinite' if t.is_complex else 'isfinite'}(_v)"
             self._lines.append(f"_v = {value}")
-            self._lines.append(f"if not _v or not {test}(_v): trouble()")
+            self._lines.append(f"if {test if t.is_log else 'not _v or ' + test}: trouble()")
             value = "_v"
         if t.name in SIGNED and stmt.op in "+-" and _small(stmt.value) and not stmt.dst.path:
             # Only one end of the range can be passed, so one comparison finds it.

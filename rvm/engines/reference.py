@@ -198,11 +198,11 @@ def _combiner(stmt: Update) -> Callable[[Any, Any], Any]:
     elem = elem_of(t)
     op = stmt.op
     combine = (value if isinstance(t, Scalar) else array_value)(op, (elem, elem))
-    by_factor, whole = op in FACTORS and not elem.is_log, isinstance(t, Array)
+    by_factor, whole = op in FACTORS, isinstance(t, Array)
 
     def checked(old: Any, new: Any) -> Any:
         if by_factor:
-            _check_factor(new)
+            _check_factor(new, elem.is_log)
         if whole:
             fits(old, new)
         return combine(old, new)
@@ -212,8 +212,9 @@ def _combiner(stmt: Update) -> Callable[[Any, Any], Any]:
     return made
 
 
-def _check_factor(factor: Any) -> None:
-    if np.all(np.isfinite(factor)) and np.all(np.not_equal(factor, 0)):
+def _check_factor(factor: Any, is_log: bool) -> None:
+    # The logarithm of a factor is finite just if the factor is finite and not zero.
+    if np.all(np.isfinite(factor)) and (is_log or np.all(np.not_equal(factor, 0))):
         return
     raise InvertibilityError(
         "R007",

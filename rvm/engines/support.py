@@ -39,9 +39,9 @@ def store_all(views: tuple[Any, ...], values: tuple[Any, ...]) -> None:
         view[...] = value
 
 
-def factor(value: Any) -> Any:
+def factor(value: Any, is_log: bool) -> Any:
     """A factor that can be divided out again; Trouble if it is not finite or zero."""
-    if not (np.all(np.isfinite(value)) and np.all(np.not_equal(value, 0))):
+    if not (np.all(np.isfinite(value)) and (is_log or np.all(np.not_equal(value, 0)))):
         raise Trouble
     return value
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from math import copysign
 from typing import Any, ClassVar
 
 import numpy as np
@@ -72,6 +73,8 @@ class InexactSystem(NumberSystem):
     """A system whose updates round: checks have a tolerance, and zero has a sign."""
 
     def same(self, a: Any, b: Any) -> bool:
+        if isinstance(a, float) and isinstance(b, float):
+            return (a == b and copysign(1.0, a) == copysign(1.0, b)) or (a != a and b != b)
         x, y = np.asarray(a, self.dtype), np.asarray(b, self.dtype)
         return bool(x.shape == y.shape and np.all(_same_bits(x, y)))
 
