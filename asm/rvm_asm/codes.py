@@ -123,8 +123,8 @@ EXPLANATIONS: dict[str, Explanation] = {
         "a type that is not there",
         """
         The types are bool, i32, i64, u8, u32, u64, f32, f64, c128, fixed, fixed(30), log64, arrays
-        of these (`f64[n, 3]`), stacks (`stack[f64]`) and the program's records.  A record has at
-        least one field and does not contain itself; a stack holds scalars.
+        of these (`f64[n, 3]`), stacks (`stack[f64]`) and the program's records.  A record does
+        not contain itself; a stack holds scalars.
         """,
     ),
     "A012": explain(

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from rvm.expr import Apply, Const, Expr, Place, places, walk
-from rvm.isa import ENDS, MAKES, TypeFault, check_operands, typed, zero_literal
+from rvm.expr import Expr, Place, places
+from rvm.isa import ENDS, MAKES, TypeFault, check_operands, zero_literal
 from rvm.isa.typing import literal
-from rvm.program import Function, Instr, Layout, Program
+from rvm.program import Function, Instr, Program
 from rvm.stmt import BACKWARD, FORWARD
-from rvm.types import BOOL, I64, Scalar, elem_of
-from rvm_asm.positions import mark, source_lines
+from rvm.types import BOOL, Scalar, elem_of
+from rvm_asm.positions import NONE, mark, source_lines
 from rvm_asm.printing import (
     Names,
     Printer,
@@ -48,7 +48,8 @@ def disassemble(program: Program, *, positions: bool = True) -> str:
         lines += _Body(function, signatures, positions).lines()
         lines.append("")
     if positions:
-        lines += source_lines(program.sources)
+        placed = program.sources or any(f.spans for f in program.functions)
+        lines += source_lines(program.sources) if placed else [NONE]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
@@ -75,7 +76,9 @@ class _Body:
         self.out.append(f"func {quoted(f.name)}({params})")
         if not self._declared_by_allocs():
             for reg in range(f.n_args, len(f.registers)):
-                self.out.append(f"        local {self.names.registers[reg]}: {self.printer.typed_register(reg)}")
+                self.out.append(
+                    f"        local {self.names.registers[reg]}: {self.printer.typed_register(reg)}"
+                )
                 self.declared.add(reg)
         open_block = 0
         for pc, instr in enumerate(f.code):

@@ -297,9 +297,10 @@ class ExpressionParser(Cursor):
             return out
         while True:
             name = self.word("a name")
+            register = self.dotted("a register's name").text if self.accept_word("as") else ""
             self.expect(":", f"write its type: `{name.text}: f64`")
             written = self.type_ref()
-            out.append(Declared(name.text, written, name.start, name.end))
+            out.append(Declared(name.text, written, name.start, name.end, register))
             if self.accept(close):
                 return out
             if not self.accept(","):

@@ -108,15 +108,21 @@ class TypeRef:
 
 
 class Declared:
-    """`name: type`, as a parameter, a field or a local."""
+    """`name: type`, as a parameter, a field or a local.
 
-    __slots__ = ("end", "name", "start", "type")
+    `register` is the name of the register, where it is not that of the parameter or field.
+    """
 
-    def __init__(self, name: str, type: TypeRef | None, start: int, end: int) -> None:
+    __slots__ = ("end", "name", "register", "start", "type")
+
+    def __init__(
+        self, name: str, type: TypeRef | None, start: int, end: int, register: str = ""
+    ) -> None:
         self.name = name
         self.type = type
         self.start = start
         self.end = end
+        self.register = register
 
 
 class Word:

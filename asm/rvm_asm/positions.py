@@ -2,8 +2,9 @@
 
 `;@ 12:5-20` at the end of a line says that its instruction stands in line 12 of
 the first source, columns 5 to 20 (exclusive); `;@ 1:12:5-20` in the second.
-`;@ source "name"` begins a source's text, whose lines follow as `;| …`.  Texts that hold such
-comments are positioned by them instead of in themselves.
+`;@ none` says that nothing is known of positions.  `;@ source "name"` begins a
+source's text, whose lines follow as `;| …`.  Texts that hold such comments are
+positioned by them instead of in themselves.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Iterable
 
 from rvm.program import Source, Span
 
+NONE = ";@ none"
 _MARK = re.compile(r";@ (?:(-)|(?:(\d{1,9}):)?(\d{1,9}):(\d{1,9})-(\d{1,9}))$")
 _SOURCE = re.compile(r';@ source (".*")$')
 
@@ -43,7 +45,8 @@ def read_positions(text: str) -> tuple[dict[int, Span], tuple[Source, ...]] | No
         return None
     spans: dict[int, Span] = {}
     sources: list[tuple[str, list[str]]] = []
-    for number, line in enumerate(text.split("\n"), 1):
+    lines = text.split("\n")
+    for number, line in enumerate(lines, 1):
         found = _MARK.search(line)
         if found:
             empty, source, *rest = found.groups()
@@ -61,9 +64,9 @@ def read_positions(text: str) -> tuple[dict[int, Span], tuple[Source, ...]] | No
             sources[-1][1].append(line[3:])
         elif sources and line.startswith(';" '):
             sources[-1][1].append(_string(line[3:]) or "")
-    if not spans and not sources:
+    if not spans and not sources and NONE not in lines:
         return None
-    return spans, tuple(Source(name, "\n".join(lines)) for name, lines in sources)
+    return spans, tuple(Source(name, "\n".join(kept)) for name, kept in sources)
 
 
 def _string(text: str) -> str | None:

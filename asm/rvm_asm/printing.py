@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import TypeAlias
 
-from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span
-from rvm.isa import FUNCTIONS
+from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span, children, walk
+from rvm.isa import FUNCTIONS, TypeFault, typed
 from rvm.numbers import system
-from rvm.program import Function, slots_of
-from rvm.types import Array, Scalar, Stack
+from rvm.program import Function, Layout
+from rvm.types import I64, Array, Scalar, Stack
 from rvm_asm.cursor import RESERVED
 from rvm_asm.expressions import BINARY, COMPARE, NOT, POWER, UNARY
 from rvm_asm.literals import number, plain_literal, typed_literal
@@ -49,38 +50,68 @@ def _escape(c: str) -> str:
     return c
 
 
+Tree: TypeAlias = "int | tuple[str, list[tuple[str, Tree]]]"
+"""A register, or a record's name and its fields with their printed names."""
+
+
 class Names:
-    """Distinct names for the registers of a function, in the order of the registers."""
+    """Distinct names for the parameters, lengths and registers of a function."""
 
     def __init__(self, function: Function) -> None:
+        self.function = function
+        self._used: set[str] = set()
+        self.registers = [""] * len(function.registers)
+        names = [self._fresh(quoted(p.name)) for p in function.params]
+        self._trees = [
+            (name, self._tree(p.layout, name, p.name))
+            for name, p in zip(names, function.params, strict=True)
+        ]
+        self._used.update(self.registers)
         self.dims: dict[tuple[int, int], str] = {}
-        self._used: set[str] = {quoted(p.name) for p in function.params}
-        self.registers: list[str] = []
-        params = {s for p in function.params for s in slots_of(p.layout)}
-        for k, register in enumerate(function.registers):
-            # The names of parameters are settled by the parameter list.
-            name = dotted(register.name)
-            self.registers.append(name if k in params else "")
-            self._used.add(name)
         for d in function.dims:
             self.dims.setdefault((d.reg, d.axis), self._fresh(quoted(d.name)))
-        self._used = (
-            self._used
-            - {dotted(r.name) for k, r in enumerate(function.registers) if k not in params}
-            | {r for r in self.registers if r}
-            | set(self.dims.values())
-        )
         for k, register in enumerate(function.registers):
-            if k not in params:
+            if not self.registers[k]:
                 self.registers[k] = self._fresh(dotted(register.name))
 
+    def _tree(self, layout: Layout, path: str, name: str) -> Tree:
+        """A parameter's fields as printed; a register is named by its path if that is its name."""
+        if isinstance(layout, int):
+            if self.function.registers[layout].name == name:
+                self.registers[layout] = path
+            return layout
+        used: set[str] = set()
+        fields: list[tuple[str, Tree]] = []
+        for n, inner in layout.fields:
+            field = _distinct(quoted(n), used)
+            fields.append((field, self._tree(inner, f"{path}.{field}", f"{name}.{n}")))
+        return layout.name, fields
+
+    def parameters(self, printer: Printer) -> str:
+        """The parameter list."""
+        return ", ".join([self._declared(n, n, tree, printer) for n, tree in self._trees])
+
+    def _declared(self, name: str, path: str, tree: Tree, printer: Printer) -> str:
+        if isinstance(tree, int):
+            register = self.registers[tree]
+            alias = "" if register == path else f" as {register}"
+            return f"{name}{alias}: {printer.typed_register(tree)}"
+        record, fields = tree
+        inside = ", ".join([self._declared(n, f"{path}.{n}", t, printer) for n, t in fields])
+        return f"{name}: {quoted(record)}{{{inside}}}"
+
     def _fresh(self, name: str) -> str:
-        out, k = name, 0
-        while out in self._used:
-            k += 1
-            out = f"{name}#{k}"
-        self._used.add(out)
-        return out
+        return _distinct(name, self._used)
+
+
+def _distinct(name: str, used: set[str]) -> str:
+    """The name, numbered if it is used already."""
+    out, k = name, 0
+    while out in used:
+        k += 1
+        out = f"{name}#{k}"
+    used.add(out)
+    return out
 
 
 class Printer:
@@ -162,6 +193,14 @@ class Printer:
         lo = "" if item.lo is None else self.expr(item.lo)
         return f"{lo}:{'' if item.hi is None else self.expr(item.hi)}"
 
+    def typed_register(self, reg: int) -> str:
+        """The declared type of a register; constants in its lengths have types where they must."""
+        dims = self.function.registers[reg].dims
+        self.bare = all(d is None or reads_back(d, I64) for d in dims)
+        text = self.register_type(reg)
+        self.bare = True
+        return text
+
     def register_type(self, reg: int) -> str:
         """The declared type of a register, with its lengths."""
         register = self.function.registers[reg]
@@ -189,14 +228,14 @@ def literal_text(node: Const) -> str | None:
     return plain_literal(node.value)
 
 
-def template(node: Expr, cache: Mapping[int, Expr] | None = None) -> Expr | None:
+def template(node: Expr) -> Expr | None:
     """A typed expression as its text without types would be read; None if it has no such text."""
     if isinstance(node, Const):
         text = literal_text(node)
         if text is None:
             return None
         return Const(node.value if isinstance(node.value, (bool, complex)) else _value(text))
-    if isinstance(node, Apply) and not (node.fn == "dim" and isinstance(node.args[0], Place)):
+    if isinstance(node, Apply):
         args = [template(a) for a in node.args]
         if any(a is None for a in args):
             return None
@@ -209,6 +248,29 @@ def _value(text: str) -> object:
     word = text.lstrip("-")
     value = float(word) if word in ("inf", "nan") else number(word)
     return -value if negative else value
+
+
+def reads_back(node: Expr, want: Scalar | None) -> bool:
+    """Whether an expression of type `want` is read back the same without types on its constants."""
+    if only_places(node):
+        return True
+    bare = template(node)
+    if bare is None:
+        return False
+    try:
+        return typed(bare, want) == node and indices_read_back(node)
+    except TypeFault:
+        return False
+
+
+def indices_read_back(node: Expr) -> bool:
+    """Whether the indices inside an operand are what they become without types."""
+    return all(
+        reads_back(end, I64)
+        for sub in walk(node)
+        if isinstance(sub, Place) and sub.path
+        for end in children(sub)
+    )
 
 
 def only_places(node: Expr) -> bool:

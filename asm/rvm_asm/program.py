@@ -158,14 +158,15 @@ class Signing:
         fine = True
         self.program._distinct(self.func.params, "parameter")
         for p in self.func.params:
-            assert p.type is not None
             try:
-                binding = self.registers.declare(p.name, p.type, self._dimension)
+                binding = self.registers.declare(p, self._dimension)
             except (TypeProblem, TypeFault):
                 fine = False
                 continue
             self.names[p.name] = binding
             self.params.append(Param(plain(p.name), layout(binding)))
+        for name, slot in self.registers.aliases.items():
+            self.names.setdefault(name, slot)
         return fine
 
     def _dimension(self, node: Node | None, slot: Slot, axis: int) -> Expr | None:

@@ -10,7 +10,7 @@ from rvm.program import Dim, Layout, Record, Register
 from rvm.types import SCALARS, RegisterType, Scalar, Stack, fixed, with_rank
 from rvm.verify.nodes import MAX_RANK
 from rvm_asm.messages import Reporter, did_you_mean
-from rvm_asm.nodes import Node, TypeRef
+from rvm_asm.nodes import Declared, Node, TypeRef
 from rvm_asm.scope import Binding, Group, Slot, plain
 from rvm_asm.stats import RecordDef
 
@@ -32,40 +32,49 @@ class Registers:
         self.report = report
         self.list: list[Register] = []
         self.dims: list[Dim] = []
+        self.aliases: dict[str, Slot] = {}
+        """Registers of parameters that have names of their own."""
+        self._built = 0
         self._shared: dict[tuple[str, str], list[int]] = {}
 
-    def declare(self, key: str, written: TypeRef, dim: DimOf, owner: str | None = None) -> Binding:
-        """Registers for `key` of the written type.
+    def declare(self, declared: Declared, dim: DimOf, owner: str | None = None) -> Binding:
+        """Registers for a declared name.
 
         With an `owner`, a register that the same owner (the function itself, or an expansion of
         the same macro at the same depth) declared before is shared if type and lengths agree.
         """
-        return self._build(plain(key), written, (), dim, owner, 0)
+        self._built = 0
+        return self._build(plain(declared.name), declared, (), dim, owner)
 
     def _build(
         self,
         name: str,
-        written: TypeRef,
+        declared: Declared,
         lead: tuple[Node | None, ...],
         dim: DimOf,
         owner: str | None,
-        depth: int,
+        depth: int = 0,
     ) -> Slot | Group:
+        written = declared.type
+        assert written is not None
         dims = (*lead, *(written.dims or ()))
         fields = written.fields
         if fields is None and written.name in self.records:
             fields = self.records[written.name].fields
         if fields is not None and written.name != "stack":
-            if depth > 32 or len(self.list) > MAX_LEAVES:
+            self._built += len(fields)
+            if depth > 32 or self._built > MAX_LEAVES:
                 self.problem("A011", f"the record `{written.name}` contains itself", written)
             made: dict[str, Slot | Group] = {}
             for f in fields:
-                assert f.type is not None
                 leaf = f"{name}.{plain(f.name)}"
-                made[f.name] = self._build(leaf, f.type, dims, dim, owner, depth + 1)
-            if not made:
-                self.problem("A011", f"the record `{written.name}` has no fields", written)
+                made[f.name] = self._build(leaf, f, dims, dim, owner, depth + 1)
             return Group(written.name, made, len(dims))
+        if declared.register:
+            name = plain(declared.register)
+            slot = self._leaf(name, self.register_type(written, len(dims)), dims, dim, owner)
+            self.aliases[declared.register] = slot
+            return slot
         return self._leaf(name, self.register_type(written, len(dims)), dims, dim, owner)
 
     def _leaf(
@@ -136,4 +145,6 @@ def layout(binding: Binding) -> Layout:
     if isinstance(binding, Slot):
         return binding.reg
     assert isinstance(binding, Group)
-    return Record(binding.record, tuple((plain(n), layout(f)) for n, f in binding.fields.items()))
+    return Record(
+        plain(binding.record), tuple((plain(n), layout(f)) for n, f in binding.fields.items())
+    )

@@ -13,6 +13,7 @@ from rvm_asm.cursor import RESERVED, Bad
 from rvm_asm.expressions import ExpressionParser
 from rvm_asm.lexer import END, NAME, NEWLINE, STRING
 from rvm_asm.nodes import Declared, Lit, Node, Word
+from rvm_asm.scope import plain
 from rvm_asm.stats import (
     Alloc,
     Arm,
@@ -247,7 +248,7 @@ class StatementParser(ExpressionParser):
         text = ""
         args: list[Node] = []
         if op == "callback":
-            text = self.dotted("the name of a callback").text
+            text = plain(self.dotted("the name of a callback").text)
         elif op == "print" and self.kinds[self.i] == STRING:
             text = self.string()
         elif self.kinds[self.i] != NEWLINE:

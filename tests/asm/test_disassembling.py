@@ -1,0 +1,232 @@
+"""Disassembly assembles to the very same program and bytes."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rvm_asm import assemble, disassemble, expand
+from verify.random_programs import random_program
+
+from rvm.codec import encode
+from rvm.expr import Const, Expr, Place
+from rvm.faults import AssemblyError
+from rvm.isa import apply
+from rvm.program import Function, Instr, Param, Program, Register
+from rvm.transform import invert
+from rvm.types import (
+    BOOL,
+    C128,
+    F32,
+    F64,
+    FIXED,
+    I32,
+    I64,
+    LOG64,
+    U8,
+    U64,
+    Scalar,
+    fixed,
+)
+
+EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.rasm"))
+
+
+def same(program: Program) -> None:
+    """Whether the program comes back from its text, positions and bytes included."""
+    text = disassemble(program)
+    back = assemble(text)
+    assert back == program, text
+    assert encode(back) == encode(program)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_random_programs(seed: int) -> None:
+    same(random_program(seed))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_inverses_of_random_programs(seed: int) -> None:
+    same(invert(random_program(seed)))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
+def test_examples(path: Path) -> None:
+    program = assemble(path.read_text(encoding="utf-8"), path.name, path=path)
+    same(program)
+    same(invert(program))
+    same(expand(program))
+
+
+def test_without_positions_the_code_is_the_same() -> None:
+    program = random_program(4)
+    back = assemble(disassemble(program, positions=False))
+    for one, two in zip(program.functions, back.functions, strict=True):
+        assert (one.code, one.registers, one.params, one.dims) == (
+            two.code, two.registers, two.params, two.dims
+        )  # fmt: skip
+        assert len(two.spans) == len(two.code)
+
+
+def test_disassembly_is_strict_code() -> None:
+    """One instruction a line: nothing structured is left, whatever it was made from."""
+    text = (
+        "macro m y\n inc y\nend\nfunc f(x: i64, n: i64)\n routine r\n  for i = 0 to n\n   m x\n"
+        "  end\n end\n if x > 0\n  inc n\n else\n  dec n\n end x > 1\n undo r\n"
+    )
+    for line in disassemble(assemble(text), positions=False).splitlines():
+        word = re.sub(r"^L\d+:", "", line).split()
+        assert not word or word[0] in {
+            "func", "alloc", "free", "br", "cf", "add", "sub", "inc", "dec"
+        }  # fmt: skip
+
+
+# Constants.
+
+FLOATS = st.floats(allow_nan=False) | st.sampled_from([0.0, -0.0, math.inf, -math.inf, math.nan])
+SINGLE = st.floats(width=32, allow_nan=False) | st.just(math.nan)
+RAW: dict[Scalar, st.SearchStrategy[object]] = {
+    BOOL: st.booleans(),
+    I32: st.integers(-(1 << 31), (1 << 31) - 1),
+    I64: st.integers(-(1 << 63), (1 << 63) - 1),
+    U8: st.integers(0, 255),
+    U64: st.integers(0, (1 << 64) - 1),
+    F32: SINGLE,
+    F64: FLOATS,
+    LOG64: FLOATS,
+    C128: st.builds(complex, FLOATS, FLOATS),
+    FIXED: st.integers(-(1 << 63), (1 << 63) - 1),
+    fixed(0): st.integers(-(1 << 63), (1 << 63) - 1),
+    fixed(62): st.integers(-(1 << 63), (1 << 63) - 1),
+}
+
+
+def holding(*instrs: Instr, types: tuple[Scalar, ...] = (F64,)) -> Program:
+    """A program of these instructions, over parameters of these types."""
+    registers = tuple(Register(f"x{k}", t) for k, t in enumerate(types))
+    params = tuple(Param(r.name, k) for k, r in enumerate(registers))
+    return Program((Function("f", params, registers, instrs),), "f")
+
+
+@st.composite
+def constants(draw: st.DrawFn) -> Const:
+    t = draw(st.sampled_from(sorted(RAW, key=str)))
+    return Const(draw(RAW[t]), t)
+
+
+@given(constants())
+@settings(max_examples=400)
+def test_constants_where_a_place_decides_their_type(const: Const) -> None:
+    assert const.type is not None
+    op = {BOOL: "xor", LOG64: "mul"}.get(const.type, "add")
+    place = Place(0, (), const.type)
+    same(holding(Instr(op, (place, const)), types=(const.type,)))
+
+
+@given(constants())
+@settings(max_examples=400)
+def test_constants_where_nothing_decides_their_type(const: Const) -> None:
+    same(holding(Instr("print", (const,), 1, "text")))
+
+
+@given(st.lists(constants(), min_size=2, max_size=2), st.sampled_from(["==", "!="]))
+@settings(max_examples=200)
+def test_constants_that_decide_each_others_type(pair: list[Const], sign: str) -> None:
+    a = pair[0]
+    b = Const(pair[1].value, a.type) if pair[1].type == a.type else a
+    same(holding(Instr("assert", (apply(sign, a, b),), 3)))
+
+
+# Expressions.
+
+LEAVES: list[Expr] = [Place(0, (), F64), Place(1, (), I64), Place(2, (), BOOL)]
+REALS = ["+", "-", "*", "/", "**", "min", "atan2", "//", "%"]
+INTEGERS = ["+", "-", "*", "//", "%", "&", "|", "^", "<<", ">>", "**"]
+
+
+@st.composite
+def expressions(draw: st.DrawFn, t: Scalar, depth: int = 4) -> Expr:
+    """A typed expression with all kinds of signs and literals in it."""
+    kind = draw(st.integers(0, 5 if depth else 1))
+    if kind == 0:
+        return next(p for p in LEAVES if p.type == t)
+    if kind == 1:
+        values = {F64: FLOATS, I64: RAW[I64], BOOL: st.booleans()}[t]
+        return Const(draw(values), t)
+    inner = expressions(t, depth - 1)
+    if t == BOOL:
+        if kind == 2:
+            return apply(draw(st.sampled_from(["not", "~"])), draw(inner))
+        if kind == 3:
+            other = draw(st.sampled_from([F64, I64]))
+            side = expressions(other, depth - 1)
+            sign = draw(st.sampled_from(["<", "<=", ">", ">=", "==", "!="]))
+            return apply(sign, draw(side), draw(side))
+        sign = draw(st.sampled_from(["and", "or", "&", "|", "^"]))
+        return apply(sign, draw(inner), draw(inner))
+    if kind == 2:
+        return apply("neg", draw(inner))
+    if kind == 3:
+        return apply("select", draw(expressions(BOOL, depth - 1)), draw(inner), draw(inner))
+    sign = draw(st.sampled_from(REALS if t == F64 else INTEGERS))
+    return apply(sign, draw(inner), draw(inner))
+
+
+@given(st.sampled_from([F64, I64, BOOL]).flatmap(lambda t: expressions(t)))
+@settings(max_examples=600, deadline=None)
+def test_expressions(node: Expr) -> None:
+    same(holding(Instr("print", (node,), 2), types=(F64, I64, BOOL)))
+
+
+# Names and texts.
+
+NAMES = st.text(st.characters(exclude_categories=("Cs",)), max_size=6) | st.sampled_from(
+    ["and", "x.y", "i.end", "z.re", "a b", "`", "\\", "t#1", "L1", "end", "", "\n", "é"]
+)
+
+
+@given(st.lists(NAMES, min_size=1, max_size=5, unique=True), st.lists(NAMES, max_size=5))
+@settings(max_examples=300, deadline=None)
+def test_names(params: list[str], locals_: list[str]) -> None:
+    """Any names, those of locals as often as they like."""
+    registers = tuple(Register(n, F64) for n in (*params, *locals_))
+    places = [Place(k, (), F64) for k in range(len(registers))]
+    zero = Const(0.0, F64)
+    order = range(len(params), len(registers))
+    code = (
+        *(Instr("alloc", (places[k], zero)) for k in order),
+        *(Instr("add", (places[k], places[0])) for k in order),
+        *(Instr("sub", (places[k], places[0])) for k in order),
+        *(Instr("free", (places[k], zero)) for k in reversed(order)),
+    )
+    layout = tuple(Param(n, k) for k, n in enumerate(params))
+    same(Program((Function(params[0], layout, registers, code),), params[0]))
+
+
+@given(st.text(st.characters(exclude_categories=("Cs",))))
+def test_texts(text: str) -> None:
+    program = holding(Instr("print", (), 1, text), Instr("assert", (Const(True, BOOL),), 2, text))
+    same(program)
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=("Cs",))), min_size=1, max_size=3))
+def test_sources_are_kept(lines: list[str]) -> None:
+    """The source text comes back from the comments, whatever stands in it."""
+    from dataclasses import replace
+
+    from rvm.program import Source, Span
+
+    program = holding(Instr("inc", (Place(0, (), F64),)))
+    function = replace(program.functions[0], spans=(Span(0, 7, 2, 9),))
+    same(replace(program, functions=(function,), sources=(Source('a"b.rasm', "\n".join(lines)),)))
+
+
+def test_position_comments_that_say_nothing_are_comments() -> None:
+    text = "func f(x: f64)\n inc x ;@ here\n"
+    assert assemble(text).functions[0].span(0).line == 2
+    with pytest.raises(AssemblyError):
+        assemble("func f(x: f64) ;@ 1:2-3\n inc y\n")
