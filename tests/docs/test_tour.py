@@ -1,0 +1,39 @@
+"""The tour, and every other page with code in it, run: see `docs.pages`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from docs.pages import ROOT, run_page
+
+from rvm.isa import FUNCTIONS, OPCODES
+from rvm.isa.lower import linked_body
+
+LEAST = {
+    "tour.md": {"rasm": 9, "console": 14, "python": 3},
+    "adding-an-opcode.md": {"python": 6},
+    "machine.md": {"python": 4},
+    "engines.md": {"python": 3},
+}
+"""The pages that run, and how many blocks of each kind they have at least."""
+
+
+@pytest.fixture(autouse=True)
+def clean_tables() -> Iterator[None]:
+    """What a page adds to the tables is gone after it."""
+    opcodes, functions = dict(OPCODES), dict(FUNCTIONS)
+    yield
+    for table, before in ((OPCODES, opcodes), (FUNCTIONS, functions)):
+        for name in set(table) - set(before):
+            del table[name]  # type: ignore[attr-defined]
+    linked_body.cache_clear()
+
+
+@pytest.mark.parametrize("page", LEAST)
+def test_pages_show_what_is_printed(page: str, tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    counted = run_page(ROOT / "docs" / page, tmp_path)
+    for kind, least in LEAST[page].items():
+        assert counted[kind] >= least, kind
