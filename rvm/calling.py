@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rvm.binding import Result, restore, snapshot
 from rvm.faults import InternalError, RvmError, UsageError
@@ -12,6 +12,9 @@ from rvm.image import image_of
 from rvm.machine import OPTION_NAMES, Machine
 from rvm.program import Function, Program, type_text
 from rvm.state import Options
+
+if TYPE_CHECKING:
+    from rvm.gradients import Pullback
 
 
 class FunctionHandle:
@@ -88,6 +91,47 @@ class FunctionHandle:
             self._undo(machine, saved, error)
             raise
         return machine.result
+
+    # ------------------------------------------------------------ derivatives
+
+    @property
+    def gradient_program(self) -> Program:
+        """The program that differentiates this function; see `rvm.transform.gradient`."""
+        from rvm.gradients import gradient_program
+
+        return gradient_program(self.program, self.name)
+
+    def pullback(self, /, *args: Any, **inputs: Any) -> Pullback:
+        """The function run forwards, ready to pass adjoints back; its `result` can be looked at."""
+        from rvm.gradients import Pullback
+
+        options, values = self._split(args, inputs)
+        return Pullback(self, values, options)
+
+    def grad(self, /, *, loss: str, wrt: Iterable[str] | None = None, **inputs: Any) -> Result:
+        """dL/dx for every parameter x that carries an adjoint (or those in `wrt`).
+
+        `loss` names a scalar place of the results: `y`, `x[2]`, `p.vel[0, 1]`, `z.re`.  An array's
+        adjoint has its shape, a complex one is dL/dRe + i dL/dIm, that of a `fixed` is a float, and
+        that of a `log64` is by its logarithm.  The inputs are left as they were.
+        """
+        return self.value_and_grad(loss=loss, wrt=wrt, **inputs)[1]
+
+    def value_and_grad(
+        self, /, *, loss: str, wrt: Iterable[str] | None = None, **inputs: Any
+    ) -> tuple[float, Result]:
+        """The loss after the run, and its gradient; see `grad`."""
+        pull = self.pullback(**inputs)
+        pull.seed(loss)
+        return pull.value(loss), pull(wrt)
+
+    def vjp(
+        self, /, seeds: Mapping[str, Any], *, wrt: Iterable[str] | None = None, **inputs: Any
+    ) -> Result:
+        """The inputs' adjoints, from adjoints of the results given by parameter."""
+        pull = self.pullback(**inputs)
+        pull.seed_all(seeds)
+        return pull(wrt)
 
     def _undo(self, machine: Machine, saved: list[Any] | None, error: RvmError) -> None:
         """Leave the caller's data as it was: from the copy, or by running back."""

@@ -108,9 +108,9 @@ class Diagnostic:
             if previous and number > previous + 1:
                 out.append("...")
             previous = number
-            text = texts[number].expandtabs(4)
-            out.append(f"{number:>{width}} | {text.rstrip()}")
             row = [_expanded(texts[number], b) for b in labels if b.line == number]
+            text, row = _window(texts[number].expandtabs(4).rstrip(), row)
+            out.append(f"{number:>{width}} | {text}")
             out.extend(f"{' ' * width} | {mark}" for mark in _marks(row))
         if self.values:
             shown = ", ".join(f"{k} = {_short(v)}" for k, v in self.values.items())
@@ -123,11 +123,33 @@ class Diagnostic:
         return "\n".join(out)
 
 
+MAX_LINE = 160
+"""How much of a source line is shown."""
+
+
 def _expanded(text: str, label: Label) -> Label:
     """The label's columns after tabs became spaces."""
     start = len(text[: label.column - 1].expandtabs(4)) + 1
     end = len(text[: max(label.end, label.column + 1) - 1].expandtabs(4)) + 1
     return Label(label.line, start, max(end, start + 1), label.text)
+
+
+def _window(text: str, labels: list[Label]) -> tuple[str, list[Label]]:
+    """A line as it can be shown: no control characters, and of a long one what the labels mark."""
+    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    if len(text) <= MAX_LINE:
+        return text, labels
+    first = max(0, min(b.column for b in labels) - MAX_LINE // 3)
+    cut = text[first : first + MAX_LINE]
+    shown = ("…" if first else "") + cut + ("…" if first + MAX_LINE < len(text) else "")
+    shift = first - (1 if first else 0)
+    last = len(shown) + 1
+    moved = [
+        Label(b.line, b.column - shift, min(b.end - shift, last), b.text)
+        for b in labels
+        if b.column - shift < last
+    ]
+    return shown, moved
 
 
 def _marks(labels: Sequence[Label]) -> list[str]:

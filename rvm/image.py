@@ -67,7 +67,9 @@ class Code:
         instr = self.instrs[pc]
         inout = self.image.inout.get(instr.symbol, frozenset())
         return tuple(
-            (c.written, c.other, c.same_allowed) for c in conflicts(instr, inout) if c.verdict == "maybe"
+            (c.written, c.other, c.same_allowed)
+            for c in conflicts(instr, inout)
+            if c.verdict == "maybe"
         )
 
 

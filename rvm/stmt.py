@@ -141,7 +141,9 @@ class Effect:
     when: int
 
 
-Stmt = Update | Exchange | Map | When | Alloc | Free | Fresh | Drop | Push | Pop | Branch | Land | Call | Effect
+Data = Update | Exchange | Map | When
+"""Statements that change values; an opcode's body is made of these."""
+Stmt = Data | Alloc | Free | Fresh | Drop | Push | Pop | Branch | Land | Call | Effect
 
 
 def invert(stmt: Stmt) -> Stmt:

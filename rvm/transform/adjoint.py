@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from rvm.expr import Apply, Expr, Place
 from rvm.isa.derivatives import adjoint_type, gains
+from rvm.isa.simplify import simplify
 from rvm.isa.typing import apply
 from rvm.types import elem_of, rank_of
 
@@ -34,7 +35,7 @@ def contributions(node: Expr, g: Expr) -> Iterator[Gain]:
         return
     for arg, gain in zip(node.args, gains(node.fn, node.args, g), strict=True):
         if gain is not None:
-            yield from contributions(arg, gain)
+            yield from contributions(arg, simplify(gain))
 
 
 def like(g: Expr, place: Place) -> Expr:

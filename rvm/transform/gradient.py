@@ -142,9 +142,7 @@ class _Adjoint:
         shift = len(self.bars)
         self.moved |= {k: k + shift for k in range(f.n_args, len(f.registers))}
         n = len(f.registers) + shift
-        local_bars = [
-            k for k in range(f.n_args, len(f.registers)) if bar_type(f.registers[k].type)
-        ]
+        local_bars = [k for k in range(f.n_args, len(f.registers)) if bar_type(f.registers[k].type)]
         self.bars |= {k: n + j for j, k in enumerate(local_bars)}
         self.owner = {b: self.moved[k] for k, b in self.bars.items()}
         self.bar_of = {self.moved[k]: b for k, b in self.bars.items()}
@@ -432,4 +430,3 @@ def _only_exchanges(stmt: Stmt) -> bool:
     return isinstance(stmt, Exchange) or (
         isinstance(stmt, When) and all(map(_only_exchanges, stmt.body))
     )
-

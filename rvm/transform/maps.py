@@ -8,6 +8,7 @@ numbers; for others an opcode is derived and entered beside it.
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, cast
 
@@ -157,7 +158,7 @@ def _derived(row: OpRow, t: Scalar) -> str:
     return name
 
 
-def _template(node: Expr, formals: dict[int, Expr]) -> Expr:
+def _template(node: Expr, formals: Mapping[int, Expr]) -> Expr:
     """A typed formula over places as an untyped one over formals, for operands of any type."""
     match node:
         case Place(reg):
@@ -170,4 +171,3 @@ def _template(node: Expr, formals: dict[int, Expr]) -> Expr:
             return Apply(fn, tuple(_template(a, formals) for a in args))
         case _:
             return rebuild(node, lambda child: _template(child, formals))
-

@@ -1,0 +1,217 @@
+"""Derivatives of functions as Python sees them: `f.grad`, `f.vjp` and their kin.
+
+All of them run a transformed program on copies of the inputs; the inputs are
+left as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rvm.binding import Result, bind, outside
+from rvm.faults import InputError
+from rvm.image import image_of
+from rvm.machine import Machine
+from rvm.numbers import system
+from rvm.places import Named, find_place
+from rvm.program import Function, Layout, Program, Record
+from rvm.state import Options
+from rvm.transform.gradient import adjoint_names, bar_slots, gradient
+from rvm.types import Array, Scalar, Stack, elem_of
+
+if TYPE_CHECKING:
+    from rvm.calling import FunctionHandle
+
+
+def gradient_program(program: Program, name: str) -> Program:
+    """The program that `gradient` makes of a function, made once."""
+    key = (gradient, name)
+    found = program.cache.get(key)
+    if not isinstance(found, Program):
+        found = program.cache[key] = gradient(program, name)
+    return found
+
+
+class Pullback:
+    """A function run forwards on copies of its inputs, ready to pass adjoints back.
+
+    `result` holds the function's results.  Calling it with adjoints of these consumes the run.
+    """
+
+    def __init__(self, handle: FunctionHandle, inputs: Mapping[str, Any], options: Options) -> None:
+        self.handle = handle
+        self.options = options
+        self.function: Function = handle.function
+        inout = image_of(handle.program).inout[handle.name]
+        bind(self.function, inputs, inout)
+        copies = {p.name: _copy(inputs[p.name]) for p in self.function.params if p.name in inputs}
+        machine = Machine.start(handle.program, handle.name, copies, options, undo=handle.undo)
+        machine.run()
+        self.ticks = machine.time
+        """Ticks of the run forwards."""
+        self.regs = machine.state.frames[0].regs
+        self.result: Result = machine.result
+        self.bars = {k: self._zeros(k) for k in bar_slots(self.function)}
+
+    def _zeros(self, slot: int) -> Any:
+        """An adjoint of zero for a parameter's register, as raw values."""
+        t, held = self._adjoint_register(slot), self.regs[slot]
+        sys = system(elem_of(t))
+        if isinstance(t, Array):
+            return np.zeros(held.shape, sys.dtype)
+        return [sys.zero] * len(held) if isinstance(t, Stack) else sys.zero
+
+    def _adjoint_register(self, slot: int) -> Any:
+        return self._adjoint_function.registers[bar_slots(self.function)[slot]].type
+
+    @property
+    def _adjoint_function(self) -> Function:
+        return self._program.function(adjoint_names(self.handle.program)[self.handle.name])
+
+    @property
+    def _program(self) -> Program:
+        return gradient_program(self.handle.program, self.handle.name)
+
+    def value(self, loss: str) -> float:
+        """The value of a scalar place of the results."""
+        place = self._loss(loss)
+        raw = self.regs[place.slot]
+        if place.index:
+            raw = raw[place.index].item()
+        if place.part:
+            return float(raw.real if place.part == "re" else raw.imag)
+        t = elem_of(self.function.registers[place.slot].type)
+        return float(system(t).to_python(raw))
+
+    def _loss(self, loss: str) -> Named:
+        place = find_place(self.function, loss)
+        t = elem_of(self.function.registers[place.slot].type)
+        if place.slot not in self.bars:
+            raise InputError("I008", f"`{loss}` is a {t}, which carries no adjoint")
+        if t.is_complex and not place.part:
+            raise InputError(
+                "I008", f"`{loss}` is complex; a loss is real", hint=f"`{loss}.re` or `{loss}.im`"
+            )
+        return place
+
+    def seed(self, loss: str) -> None:
+        """Set the adjoint of a scalar place of the results to one."""
+        place = self._loss(loss)
+        one: Any = 1j if place.part == "im" else 1.0
+        if place.index:
+            held = self.bars[place.slot]
+            try:
+                held[place.index] += one
+            except IndexError:
+                raise InputError(
+                    "I008",
+                    f"`{loss}` is outside the array",
+                    values={"shape": list(held.shape)},
+                ) from None
+        else:
+            self.bars[place.slot] += one
+
+    def seed_all(self, seeds: Mapping[str, Any]) -> None:
+        """Add adjoints given by parameter (records as mappings, stacks as lists)."""
+        known = {p.name: p.layout for p in self.function.params}
+        for name, value in seeds.items():
+            if name not in known:
+                raise InputError("I002", f"`{self.function.name}` has no parameter `{name}`")
+            self._seed(name, known[name], value)
+
+    def _seed(self, name: str, layout: Layout, value: Any) -> None:
+        if isinstance(layout, Record):
+            for field, inner in layout.fields:
+                if field in value:
+                    self._seed(f"{name}.{field}", inner, value[field])
+            return
+        if layout not in self.bars:
+            raise InputError("I003", f"`{name}` carries no adjoint")
+        held = self.bars[layout]
+        if isinstance(held, np.ndarray):
+            if np.shape(value) != held.shape:
+                raise InputError(
+                    "I004",
+                    f"the adjoint of `{name}` must have the shape {list(held.shape)}",
+                    values={"shape": list(np.shape(value))},
+                )
+            held += value
+        elif isinstance(held, list):
+            self.bars[layout] = [a + b for a, b in zip(held, value, strict=True)]
+        else:
+            self.bars[layout] = held + value
+
+    def __call__(self, wrt: Iterable[str] | None = None) -> Result:
+        """Run back with the adjoints: those of the inputs, by parameter."""
+        adjoint = self._adjoint_function
+        values = [*self.regs[: self.function.n_args], *self.bars.values()]
+        inputs = {p.name: _inputs(p.layout, values) for p in adjoint.params}
+        machine = Machine.start(
+            self._program,
+            adjoint.name,
+            _dressed(adjoint, inputs),
+            self.options,
+            undo=self.handle.undo,
+        )
+        machine.run()
+        self.ticks += machine.time
+        self.machine = machine
+        regs = machine.state.frames[0].regs
+        out = {}
+        wanted = None if wrt is None else set(wrt)
+        slots = bar_slots(self.function)
+        for p in self.function.params:
+            layout = _bar_layout(p.layout, slots)
+            if layout is not None and (wanted is None or p.name in wanted):
+                out[p.name] = outside(adjoint, layout, regs)
+        if wanted is not None and wanted - set(out):
+            missing = sorted(wanted - set(out))[0]
+            raise InputError("I008", f"`{missing}` is no parameter that carries an adjoint")
+        return Result(out)
+
+
+def _bar_layout(layout: Layout, slots: Mapping[int, int]) -> Layout | None:
+    if isinstance(layout, int):
+        return slots.get(layout)
+    fields = tuple(
+        (name, inner)
+        for name, field in layout.fields
+        if (inner := _bar_layout(field, slots)) is not None
+    )
+    return Record(layout.name, fields) if fields else None
+
+
+def _inputs(layout: Layout, values: list[Any]) -> Any:
+    if isinstance(layout, int):
+        return values[layout]
+    return {name: _inputs(inner, values) for name, inner in layout.fields}
+
+
+def _dressed(function: Function, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Raw scalars as `bind` takes them."""
+
+    def dress(layout: Layout, value: Any) -> Any:
+        if isinstance(layout, Record):
+            return {name: dress(inner, value[name]) for name, inner in layout.fields}
+        t = function.registers[layout].type
+        if isinstance(t, Scalar):
+            return system(t).to_python(value)
+        if isinstance(t, Stack):
+            return [system(t.elem).to_python(v) for v in value]
+        return value
+
+    return {p.name: dress(p.layout, inputs[p.name]) for p in function.params}
+
+
+def _copy(value: Any) -> Any:
+    """A copy of an input, deep enough that a run does not touch the original."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, list):
+        return list(value)
+    if isinstance(value, Mapping):
+        return {k: _copy(v) for k, v in value.items()}
+    return value

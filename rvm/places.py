@@ -1,0 +1,66 @@
+"""Places by name in a function's parameters: `y`, `x[2]`, `p.vel[0, 1]`, `z.re`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from rvm.faults import InputError
+from rvm.program import Function, Layout, Record
+from rvm.types import Scalar, Stack, elem_of, rank_of
+
+_PLACE = re.compile(r"\s*([^\[\]\s]+)\s*(?:\[([\d\s,]*)\])?\s*(\.re|\.im)?\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A scalar place: the register, an element's indices (none for a scalar), a complex part."""
+
+    slot: int
+    index: tuple[int, ...] = ()
+    part: str = ""
+
+
+def find_place(function: Function, text: str) -> Named:
+    """The scalar place that `text` names; InputError I008 if there is none."""
+    found = _PLACE.fullmatch(text)
+    names = ", ".join(p.name for p in function.params)
+    if not found:
+        raise InputError(
+            "I008", f"`{text}` is no place", hint="name a parameter, or `x[2]`, `z.re`"
+        )
+    path, index, part = found[1], found[2], (found[3] or "")[1:]
+    if not part and path.endswith((".re", ".im")) and index is None:
+        path, part = path[:-3], path[-2:]
+    layout = _layout(function, path.split("."))
+    if not isinstance(layout, int):
+        raise InputError(
+            "I008",
+            f"`{function.name}` has no parameter `{path}` of a simple type",
+            hint=f"its parameters: {names}",
+        )
+    t = function.registers[layout].type
+    at = tuple(int(i) for i in index.split(",") if i.strip()) if index else ()
+    if isinstance(t, Stack) or len(at) != rank_of(t):
+        shown = "a stack" if isinstance(t, Stack) else f"an array of {rank_of(t)} dimensions"
+        raise InputError(
+            "I008",
+            f"`{text}` is no scalar place: `{path}` is "
+            + ("a scalar" if isinstance(t, Scalar) else shown),
+            hint="name one element: `x[2]`" if not isinstance(t, Scalar) else "",
+        )
+    if part and not elem_of(t).is_complex:
+        raise InputError("I008", f"`{path}` is not complex: it has no `.{part}`")
+    return Named(layout, at, part)
+
+
+def _layout(function: Function, names: list[str]) -> Layout | None:
+    """The layout that a dotted name leads to, a parameter's name first."""
+    for param in function.params:
+        if param.name == names[0]:
+            layout: Layout | None = param.layout
+            for name in names[1:]:
+                fields = dict(layout.fields) if isinstance(layout, Record) else {}
+                layout = fields.get(name)
+            return layout
+    return None
