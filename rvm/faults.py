@@ -143,12 +143,12 @@ def _window(text: str, labels: list[Label]) -> tuple[str, list[Label]]:
     cut = text[first : first + MAX_LINE]
     shown = ("…" if first else "") + cut + ("…" if first + MAX_LINE < len(text) else "")
     shift = first - (1 if first else 0)
-    last = len(shown) + 1
-    moved = [
-        Label(b.line, b.column - shift, min(b.end - shift, last), b.text)
-        for b in labels
-        if b.column - shift < last
-    ]
+    moved = []
+    for b in labels:
+        column = b.column - shift
+        if column <= MAX_LINE + 2:
+            end = min(b.end - shift, max(len(shown), column) + 1)
+            moved.append(Label(b.line, column, end, b.text))
     return shown, moved
 
 
@@ -212,6 +212,7 @@ class RvmError(Exception):
         self.time = time
         """The machine's time at the failing instruction, if there was a run."""
         self.direction = direction
+        """1 if the function's code was run as written, -1 if backwards."""
         super().__init__(message)
 
     @property

@@ -95,6 +95,11 @@ class Machine:
         return self.state.direction
 
     @property
+    def facing(self) -> int:
+        """1 if the innermost function's code runs as it is written, -1 if it is being undone."""
+        return -1 if self.state.top.code.undo else 1
+
+    @property
     def engine(self) -> str:
         """The name of the engine that runs it."""
         return self._engine.name
@@ -220,7 +225,7 @@ class Machine:
                         "interrupted",
                         where=state.where(),
                         time=state.time,
-                        direction=state.direction,
+                        direction=self.facing,
                         hint="the machine stands between two instructions; it can go on or back",
                     )
         return done
@@ -231,7 +236,7 @@ class Machine:
             f"the limit of {limit} steps is reached",
             where=self.state.where(),
             time=self.time,
-            direction=self.direction,
+            direction=self.facing,
             hint="raise it with max_steps= or --max-steps; the machine can still run back",
         )
 

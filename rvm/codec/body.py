@@ -121,9 +121,10 @@ class Body:
         node: Expr
         try:
             if kind == CONST and b == c == 0:
-                node, inner = self.pools.constants[
-                    self._below(a, len(self.pools.constants), "constant")
-                ], []
+                node, inner = (
+                    self.pools.constants[self._below(a, len(self.pools.constants), "constant")],
+                    [],
+                )
             elif kind == PLACE:
                 node, inner = self._place(a, b, c)
             elif kind == APPLY:
@@ -200,9 +201,7 @@ class Body:
         return node
 
     def _register(self, k: int, row: tuple[int, ...]) -> Register:
-        dims = tuple(
-            None if not n else self._node(n - 1) for n in self._list(row[2], row[3])
-        )
+        dims = tuple(None if not n else self._node(n - 1) for n in self._list(row[2], row[3]))
         return Register(self.pools.string(row[0]), self.types[k], dims)
 
     def _params(self) -> Iterator[Param]:

@@ -63,9 +63,7 @@ class _Reader:
             f"the file has version {version}, flags {flags}; this program reads version {VERSION}",
             hint="assemble the source again",
         )
-        _check(
-            size == len(data), "B003", f"the file has {len(data)} bytes, its header says {size}"
-        )
+        _check(size == len(data), "B003", f"the file has {len(data)} bytes, its header says {size}")
         _check(checksum == digest(data), "B004", "the checksum does not match: the file is damaged")
         _check(tables == len(TABLES), "B005", f"the file has {tables} tables, not {len(TABLES)}")
         self.data = memoryview(data)
@@ -177,9 +175,7 @@ class _Reader:
             out.append(Const(value, t))
         return out
 
-    def _names(
-        self, tag: str, strings: list[str], known: Any, code: str, what: str
-    ) -> list[str]:
+    def _names(self, tag: str, strings: list[str], known: Any, code: str, what: str) -> list[str]:
         out = []
         for (number,) in self.rows(tag):
             _check(number < len(strings), "B006", f"the table {tag} names string {number}")

@@ -116,7 +116,7 @@ def _locate(error: RvmError, state: State) -> None:
     if error.time is None:
         error.where = state.where(frame)
         error.time = state.time
-        error.direction = state.direction
+        error.direction = -1 if frame.code.undo else 1
 
 
 # ---------------------------------------------------------------- control

@@ -178,9 +178,6 @@ def _leg(
             else:
                 machine.run()
     except RvmError as error:
-        if request.back:
-            # The machine calls the way that it set out forwards.
-            error.direction = -error.direction
         if request.on_error == "stop":
             if request.as_json:
                 error.values["machine"] = machine
