@@ -62,6 +62,12 @@ def test_examples(path: Path) -> None:
     same(expand(program))
 
 
+def test_fresh_and_drop() -> None:
+    text = "func f(x: f64)\n fresh t: f64\n add t, x\n drop t\n fresh t\n drop t\n"
+    same(assemble(text))
+    same(invert(assemble(text)))
+
+
 def test_without_positions_the_code_is_the_same() -> None:
     program = random_program(4)
     back = assemble(disassemble(program, positions=False))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,16 @@ def test_all_errors_in_one_run() -> None:
     with pytest.raises(AssemblyError) as caught:
         assemble(f"func f(x: f64)\n{body}")
     assert [d.where.line for d in caught.value.diagnostics] == list(range(2, 22))
+
+
+def test_long_and_strange_lines_are_shown_in_part() -> None:
+    """The caret still stands under what is meant."""
+    with pytest.raises(AssemblyError) as caught:
+        assemble("func f(x: f64)\n add x, 1" + " " * 500 + "+ zzz ;" + " " * 500 + "\0")
+    shown = str(caught.value).split("\n")
+    line, marks = next((a, b) for a, b in pairwise(shown) if "zzz" in a)
+    assert line.index("zzz") == marks.index("^^^")
+    assert len(line) < 200 and all(c.isprintable() for c in "".join(shown))
 
 
 def test_a_line_that_cannot_be_read_excuses_its_names() -> None:
