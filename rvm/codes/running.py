@@ -106,7 +106,8 @@ RUNNING: dict[str, Explanation] = {
         "a value that its type does not hold",
         """
         A float, an infinity or a NaN is converted to an integer or a fixed-point number that has no
-        such value.  Nothing is clipped silently.
+        such value, or a function of fixed-point numbers has no value that fits: `exp(14)`, `log(0)`,
+        `sqrt(-1)`.  Nothing is clipped silently.
 
             add n, i64(x)           ; x = 1e300
 
@@ -158,9 +159,8 @@ RUNNING: dict[str, Explanation] = {
     "R015": explain(
         "an argument outside the domain of an exact function",
         """
-        Integers and fixed-point numbers have no NaN to stand for "no value": a shift by a negative
-        number of bits, the square root or the logarithm of a negative fixed-point number and the
-        like end the run.
+        Integers have no NaN to stand for "no value": a shift by a negative number of bits, or a
+        negative power of an integer that is neither 1 nor -1, ends the run.
 
             add y, x << k           ; k = -1: write x >> -k
         """,

@@ -313,8 +313,8 @@ def _free(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
         if held:
             raise InvertibilityError(
                 "R001",
-                f"the stack `{register.name}` is freed while it holds {len(held)} values",
-                values={register.name: held[-4:]},
+                f"the stack `{register.name}` is freed while it is not empty",
+                values={"values": len(held), "on top": held[-1]},
             )
     else:
         assert v is not None
