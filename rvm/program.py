@@ -128,7 +128,7 @@ class Source:
     text: str
 
     def line(self, number: int) -> str | None:
-        lines = self.text.splitlines()
+        lines = self.text.split("\n")
         return lines[number - 1] if 0 < number <= len(lines) else None
 
 

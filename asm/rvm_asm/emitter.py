@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NoReturn
 
 from rvm.expr import Const, Expr, Place
-from rvm.isa import OPCODES, TypeFault, check_operands
+from rvm.isa import ENDS, MAKES, OPCODES, TypeFault, check_operands
 from rvm.program import Function, Instr, Span
 from rvm.types import BOOL
 from rvm_asm.jumps import Pending, pair
 from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Declared, Node
 from rvm_asm.program import Declarations, Signing
-from rvm_asm.scope import Alias, Scope
+from rvm_asm.scope import Alias, Binding, Group, Scope, Slot
 from rvm_asm.stats import Func, Jump, Op, Stat
 from rvm_asm.values import Rejected, Values
 
@@ -235,10 +236,33 @@ class Emitter(Values):
         try:
             self.statements(macro.body)
             self.pair_jumps(start, first, f"the macro `{stat.name}`")
+            self._retire(inner, first)
         finally:
             context.pop()
             self.scope = outer
 
+    def _retire(self, scope: Scope, first: int) -> None:
+        """Keep the next expansion from the registers that this one has left live."""
+        own = {leaf.reg for b in scope.names.values() for leaf in _leaves(b)}
+        if not own:
+            return
+        balance = dict.fromkeys(own, 0)
+        for instr in self.code[first:]:
+            place = instr.args[0] if instr.args else None
+            if isinstance(place, Place) and place.reg in own:
+                balance[place.reg] += (instr.op in MAKES) - (instr.op in ENDS)
+        for reg, live in balance.items():
+            if live:
+                self.registers.retire(reg)
+
     def statements(self, body: list[Stat]) -> None:
         """Lower a block; defined with the structured statements."""
         raise NotImplementedError
+
+
+def _leaves(binding: Binding) -> Iterator[Slot]:
+    """The registers that a name of an expansion has made."""
+    if isinstance(binding, Slot):
+        yield binding
+    elif isinstance(binding, Group):
+        yield from binding.leaves()

@@ -89,7 +89,7 @@ def _target(
         return None
     stands = f"`{code[index].op}`" if index < len(code) else "nothing"
     if target is None and index < len(code) and code[index].op in ("br", "cf"):
-        stands = "a structured statement"
+        stands = "a jump that has its partner"
     report.error(
         "A020",
         f"a `{j.name}` pairs with a `{other}`, but at `{label.text}` stands {stands}",

@@ -99,6 +99,12 @@ class Registers:
         """A scalar register of the assembler's own, shared as `declare` does."""
         return self._enter(Register(name, t), owner)
 
+    def retire(self, reg: int) -> None:
+        """Share a register no more: it is left live where others of its name may begin."""
+        for same in self._shared.values():
+            if reg in same:
+                same.remove(reg)
+
     def _enter(self, register: Register, owner: str | None) -> Slot:
         slot = Slot(len(self.list), register.type)
         if owner is not None:

@@ -55,6 +55,18 @@ def test_two_uses_share_their_registers_and_not_their_labels() -> None:
     assert [r.name for r in function.registers] == ["y", "t"]
 
 
+def test_ancillas_that_a_macro_leaves_live_are_distinct() -> None:
+    """In a routine a macro may make ancillas that only `undo` frees."""
+    text = "macro m y, x\n alloc t: f64\n add t, x\n add y, t\nend\n"
+    text += "func f(y: f64, x: f64)\n routine r\n  m y, x\n  m y, 2 * x\n end\n undo r"
+    assert body(text) == [
+        "alloc t: f64", "add t, x", "add y, t",
+        "alloc t#1: f64", "add t#1, 2.0 * x", "add y, t#1",
+        "sub y, t#1", "sub t#1, 2.0 * x", "free t#1",
+        "sub y, t", "sub t, x", "free t",
+    ]  # fmt: skip
+
+
 def test_macros_in_macros() -> None:
     text = "macro a p\n b p, p.im\nend\nmacro b q, r\n inc r\n neg q.re\nend\nfunc f(z: c128)\n a z"
     assert body(text) == ["inc z.im", "neg z.re"]
