@@ -1,0 +1,64 @@
+"""Parsing the instructions that have a form of their own."""
+
+from __future__ import annotations
+
+from rvm_asm.expressions import ExpressionParser
+from rvm_asm.lexer import NEWLINE, STRING
+from rvm_asm.nodes import Declared, Node
+from rvm_asm.scope import plain
+from rvm_asm.stats import Alloc, Effect, Invoke, Jump, Stat, Undo
+
+
+class InstructionParser(ExpressionParser):
+    """Reads what follows `alloc`, `br`, `call`, `undo`, `print` and their like."""
+
+    def _alloc(self, start: int) -> Stat:
+        op = self.texts[self.i - 1]
+        name = self.dotted("the name of a register")
+        written = self.type_ref() if self.accept(":") else None
+        value = self.expression() if self.accept("=") else None
+        if op in ("local", "fresh", "drop") and value is not None:
+            self.report.error(
+                "A002",
+                f"`{op}` takes no value",
+                value.start,
+                value.end,
+                hint="the value belongs to `alloc`",
+            )
+        declared = Declared(name.text, written, name.start, name.end)
+        return Alloc(op, declared, value, start, self.last_end())
+
+    def _jump(self, start: int) -> Stat:
+        op = self.texts[self.i - 1]
+        cond = self.expression()
+        partner = None
+        if self.accept(",") and not (self.accept("…") or self.accept("...")):
+            partner = self.word("a label")
+        return Jump(op, cond, partner, start, self.last_end())
+
+    def _call(self, start: int) -> Stat:
+        op = self.texts[self.i - 1]
+        callee = self.word("the name of a function")
+        self.expect("(")
+        args = self.arguments(")")
+        return Invoke(op, callee, args, start, self.last_end())
+
+    def _undo(self, start: int) -> Stat:
+        name = self.word("the name of a routine")
+        return Undo(name, start, name.end)
+
+    def _effect(self, start: int) -> Stat:
+        op = self.texts[self.i - 1]
+        text = ""
+        args: list[Node] = []
+        if op == "callback":
+            text = plain(self.dotted("the name of a callback").text)
+        elif op == "print" and self.kinds[self.i] == STRING:
+            text = self.string()
+        elif self.kinds[self.i] != NEWLINE:
+            args.append(self.expression())
+            if op == "assert":
+                text = self.string() if self.accept(",") else ""
+        while self.accept(","):
+            args.append(self.expression())
+        return Effect(op, text, args, start, self.last_end())
