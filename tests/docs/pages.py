@@ -83,12 +83,12 @@ def _run(block: Block, shown: str | None, names: dict[str, Any], folder: Path) -
             for command, output in commands(block.text):
                 same(printed(command, folder), output, command)
         case "sh" if shown is not None:
-            command = block.text.strip().splitlines()[-1].split("&&")[-1].strip()
+            command = last_command(block.text)
             same(printed(command, folder), shown, command)
         case "python" if ">>> " in block.text:
             _session(block, names)
         case "python":
-            same(_script(block, names), shown or "", "the script's output")
+            same(script_output(block.text, block.line, names), shown or "", "the script's output")
         case kind:
             assert kind in SILENT, f"a block of the unknown kind `{kind}`"
 
@@ -103,6 +103,11 @@ def commands(text: str) -> Iterator[tuple[str, str]]:
             more, _, output = output.partition("\n")
             command = command[:-1] + more
         yield command, output
+
+
+def last_command(text: str) -> str:
+    """What stands behind the last `&&` of a block of commands."""
+    return text.strip().splitlines()[-1].split("&&")[-1].strip()
 
 
 def printed(command: str, folder: Path) -> str:
@@ -130,10 +135,11 @@ def _session(block: Block, names: dict[str, Any]) -> None:
     assert not failures, "\n" + report.getvalue()
 
 
-def _script(block: Block, names: dict[str, Any]) -> str:
+def script_output(text: str, line: int, names: dict[str, Any]) -> str:
+    """What a script, which stands on `line`, prints."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        exec(compile("\n" * (block.line - 1) + block.text, "<page>", "exec"), names)
+        exec(compile("\n" * (line - 1) + text, "<page>", "exec"), names)
     return out.getvalue()
 
 

@@ -12,6 +12,7 @@ from rvm.isa import FUNCTIONS, OPCODES
 from rvm.isa.lower import linked_body
 
 LEAST = {
+    "../ARCHITECTURE.md": {"rasm": 1, "python": 4},
     "tour.md": {"rasm": 9, "console": 14, "python": 3},
     "adding-an-opcode.md": {"python": 6},
     "machine.md": {"python": 4},
