@@ -19,7 +19,8 @@ from rvm.numbers import system
 from rvm.places import Named, find_place
 from rvm.program import Function, Layout, Program, Record
 from rvm.state import Options
-from rvm.transform.gradient import adjoint_names, bar_slots, gradient
+from rvm.transform.duals import bar_slots
+from rvm.transform.gradient import adjoint_names, gradient
 from rvm.types import Array, Scalar, Stack, elem_of
 
 if TYPE_CHECKING:

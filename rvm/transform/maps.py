@@ -1,6 +1,6 @@
-"""The adjoint of an opcode that computes new values from old ones: a rotation, a negation.
+"""Derivatives of an opcode that computes new values from old ones: a rotation, a negation.
 
-Adjoints go by the transposed Jacobian.  For a linear opcode that is often an
+Tangents go by the Jacobian, adjoints by its transpose.  For a linear opcode that is often an
 opcode of the table (that of a rotation is the rotation back), which is found by
 numbers; for others an opcode is derived and entered beside it.
 """
@@ -8,7 +8,7 @@ numbers; for others an opcode is derived and entered beside it.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, cast
 
@@ -19,13 +19,13 @@ from rvm.isa import OPCODES, apply, lower, typed, value
 from rvm.isa.derivatives import adjoint_type
 from rvm.isa.lower import linked_body
 from rvm.isa.rows import Operand, OpRow, add_opcode, angle_type
+from rvm.isa.tangents import tangent
 from rvm.program import Instr
 from rvm.stmt import Map
 from rvm.transform.adjoint import contributions
 from rvm.types import BOOL, I64, Scalar, elem_of
 
 SAMPLES, TOLERANCE = 5, 1e-9
-DERIVED = "_adjoint"
 
 
 @cache
@@ -38,17 +38,34 @@ def adjoint_map(row: OpRow, t: Scalar) -> tuple[str, bool]:
     """
     bar = adjoint_type(t)
     assert bar is not None
-    if bar != t:
-        if any(o.mode == "use" and o.kind in ("T", "angle") for o in row.operands):
-            raise DefinitionError(
-                "D012", f"`{row.name}` has no adjoint on {t}, whose adjoints are {bar}"
-            )
-        # An opcode on raw numbers alone: the field of the adjoints has the same map.
-        t = bar
+    _refuse_mixed(row, t, bar)
     for name in dict.fromkeys((row.inverse, row.name)):
-        if _is_transposed(row, OPCODES[name], t):
+        if _agree(row, OPCODES[name], bar, _transposed(row, bar)):
             return name, False
-    return _derived(row, t), True
+    return _derived(row, bar, "_adjoint", "Adjoints go back through", _transposed), True
+
+
+@cache
+def tangent_map(row: OpRow, t: Scalar) -> tuple[str, bool]:
+    """The opcode that takes tangents forwards through `row` on operands of type `t`.
+
+    As with `adjoint_map`: the operands of `row`, tangents in the place of what that changes, then
+    the old values if the second result is true.
+    """
+    bar = adjoint_type(t)
+    assert bar is not None
+    _refuse_mixed(row, t, bar)
+    if _agree(row, row, bar, _pushed(row, bar)):
+        return row.name, False
+    return _derived(row, bar, "_tangent", "Tangents go through", _pushed), True
+
+
+def _refuse_mixed(row: OpRow, t: Scalar, bar: Scalar) -> None:
+    """An opcode on raw numbers alone has the same map in the field of the duals; others not."""
+    if bar != t and any(o.mode == "use" and o.kind in ("T", "angle") for o in row.operands):
+        raise DefinitionError(
+            "D012", f"`{row.name}` has no derivative on {t}, whose derivatives are {bar}"
+        )
 
 
 def _operands(row: OpRow, t: Scalar) -> tuple[Place, ...]:
@@ -82,12 +99,24 @@ def _sum(parts: list[Expr]) -> Expr:
     return total
 
 
-def _is_transposed(row: OpRow, other: OpRow, t: Scalar) -> bool:
-    """Whether `other`, on adjoints, is the transposed Jacobian of `row`."""
+def _pushed(row: OpRow, t: Scalar) -> list[Expr]:
+    """The tangents of the new values, over the old values and their tangents."""
+    bars = _bars(row, t)
+    stmt = cast(Map, lower(Instr(row.name, _operands(row, t)))[0])
+
+    def dot(node: Expr) -> Expr | None:
+        return bars.get(node.reg) if isinstance(node, Place) else None
+
+    zero = typed(Const(0), t)
+    found = [tangent(v, dot) for v in stmt.values]
+    return [zero if f is None else f for f in found]
+
+
+def _agree(row: OpRow, other: OpRow, t: Scalar, want: list[Expr]) -> bool:
+    """Whether `other`, on duals, computes what is wanted."""
     bars = _bars(row, t)
     operands = tuple(bars.get(k, p) for k, p in enumerate(_operands(row, t)))
     stmt = cast(Map, lower(Instr(other.name, operands))[0])
-    want = _transposed(row, t)
     rng = random.Random(row.name)
     for _ in range(SAMPLES):
         state = {k: _draw(rng, p) for k, p in enumerate(_operands(row, t))}
@@ -123,9 +152,11 @@ def _evaluate(node: Expr, state: dict[int, Any]) -> Any:
             raise TypeError(f"a template cannot be evaluated: {node!r}")
 
 
-def _derived(row: OpRow, t: Scalar) -> str:
+def _derived(
+    row: OpRow, t: Scalar, suffix: str, doc: str, jacobian: Callable[[OpRow, Scalar], list[Expr]]
+) -> str:
     """An opcode made of the Jacobian itself, and the one that undoes it; the first's name."""
-    name = row.name + DERIVED
+    name = row.name + suffix
     if name in OPCODES:
         return name
     n = len(row.operands)
@@ -138,15 +169,15 @@ def _derived(row: OpRow, t: Scalar) -> str:
     slots = {k: Formal(n + j) for j, k in enumerate(muts)}
     values = {k: slots.get(k, Formal(k)) for k in range(n)}
     adjoints = {n + k: Formal(k) for k in muts}
-    forth = tuple(_template(e, values | adjoints) for e in _transposed(row, t))
+    forth = tuple(_template(e, values | adjoints) for e in jacobian(row, t))
     partner = OPCODES[row.inverse]
     new = {
         k: _template(e, values)
         for k, e in zip(muts, cast(Map, linked_body(row.name)[0]).values, strict=True)
     }
-    back = tuple(_template(e, values | new | adjoints) for e in _transposed(partner, t))
+    back = tuple(_template(e, values | new | adjoints) for e in jacobian(partner, t))
     dsts = cast("tuple[Place, ...]", tuple(Formal(k) for k in muts))
-    doc = f"Adjoints go back through `{row.name}`."
+    doc = f"{doc} `{row.name}`."
     undo = f"un{name}"
     rows = [
         OpRow(name, operands, row.types, (Map(dsts, forth, ()),), undo, doc, row.cost),

@@ -1,0 +1,156 @@
+"""What tangents become: the derivatives of the function table taken forwards.
+
+For arguments with tangents, `tangent_of` gives the tangent of the result: the sum of
+each partial derivative times its argument's tangent.  Array functions are linear
+in each argument or have a rule of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from rvm.expr import Apply, Expr
+from rvm.faults import DefinitionError
+from rvm.isa.derivatives import CONSTANT, adjoint_type
+from rvm.isa.functions.conversions import conversion_target
+from rvm.isa.functions.formulas import conj, elem, fn, rank, safe_divisor
+from rvm.isa.functions.logs import LOG_PARTIALS
+from rvm.isa.rows import FUNCTIONS
+from rvm.isa.simplify import simplify
+from rvm.isa.typing import apply, typed
+from rvm.types import F64, Scalar, elem_of
+
+Tangents = tuple[Expr | None, ...]
+Rule = Callable[[tuple[Expr, ...], Tangents], list[Expr]]
+"""From arguments and their tangents (None: zero) to the terms of the result's tangent."""
+
+
+def tangent_of(name: str, args: tuple[Expr, ...], dots: Tangents) -> Expr | None:
+    """The typed tangent of `name(*args)`; None if it is zero.
+
+    The tangent of a number has its adjoint's type.  DefinitionError D011 where there is no rule.
+    """
+    result = apply(name, *args)
+    t = adjoint_type(_elem(result))
+    if t is None or all(d is None for d in dots) or name in CONSTANT:
+        return None
+    terms = _terms(name, args, dots, _elem(result))
+    if not terms:
+        return None
+    total = typed(terms[0], t)
+    for term in terms[1:]:
+        total = apply("+", total, typed(term, t))
+    if _elem(total) != t:
+        total = apply("real" if _elem(total).is_complex else str(t), total)
+    if rank(total) < rank(result):
+        total = apply("spread_like", total, result)
+    return simplify(total)
+
+
+def _elem(x: Expr) -> Scalar:
+    t = elem(x)
+    assert t is not None, "tangents are taken of typed expressions"
+    return t
+
+
+def _terms(name: str, args: tuple[Expr, ...], dots: Tangents, result: Scalar) -> list[Expr]:
+    if result.is_log or any(_elem(a).is_log for a in args):
+        rule = LOG_PARTIALS.get(name)
+        if rule is not None:
+            return _products(rule(*map(_plain, args)), dots)
+    elif conversion_target(name) is not None:
+        return [d for d in dots if d is not None]
+    plain = tuple(map(_plain, args))
+    row = FUNCTIONS[name]
+    own = RULES.get(name)
+    if own is not None and (row.partials is None or any(_elem(a).is_complex for a in args)):
+        return own(plain, dots)
+    if row.partials is not None:
+        return _products(row.partials(*plain), dots)
+    raise DefinitionError("D011", f"`{name}` has no derivative")
+
+
+def _plain(x: Expr) -> Expr:
+    return apply("f64", x) if _elem(x).is_fixed else x
+
+
+def _products(partials: Tangents, dots: Tangents) -> list[Expr]:
+    out: list[Expr] = []
+    for p, d in zip(partials, dots, strict=True):
+        if p is not None and d is not None:
+            out.append(apply("*", typed(p, elem_of(d.type or F64)), d))
+    return out
+
+
+def _linear(name: str) -> Rule:
+    """The function is linear in its first argument; others are indices and shapes."""
+
+    def rule(args: tuple[Expr, ...], dots: Tangents) -> list[Expr]:
+        return [] if dots[0] is None else [fn(name, dots[0], *args[1:])]
+
+    return rule
+
+
+def _bilinear(name: str) -> Rule:
+    def rule(args: tuple[Expr, ...], dots: Tangents) -> list[Expr]:
+        out: list[Expr] = []
+        if dots[0] is not None:
+            out.append(fn(name, dots[0], args[1]))
+        if dots[1] is not None:
+            out.append(fn(name, args[0], dots[1]))
+        return out
+
+    return rule
+
+
+def _by_one(f: Callable[[Expr, Expr], Expr]) -> Rule:
+    """A rule of one argument: from it and its tangent."""
+
+    def rule(args: tuple[Expr, ...], dots: Tangents) -> list[Expr]:
+        return [] if dots[0] is None else [f(args[0], dots[0])]
+
+    return rule
+
+
+def _prod_others_1(args: tuple[Expr, ...], dots: Tangents) -> list[Expr]:
+    x, d = args
+    out: list[Expr] = []
+    if dots[0] is not None:
+        out.append(fn("prod_others_2", x, d, dots[0]))
+    if dots[1] is not None:
+        out.append(fn("prod_others_1", x, dots[1]))
+    return out
+
+
+def _complex(args: tuple[Expr, ...], dots: Tangents) -> list[Expr]:
+    out: list[Expr] = []
+    if dots[0] is not None:
+        out.append(fn("c128", dots[0]))
+    if dots[1] is not None:
+        out.append(fn("c128", dots[1]) * 1j)
+    return out
+
+
+RULES: Mapping[str, Rule] = {
+    **{n: _linear(n) for n in ("sum", "scan_left", "scan_right", "gather", "scatter")},
+    **{n: _linear(n) for n in ("transpose", "sum_like", "spread_like", "real", "imag", "conj")},
+    **{n: _bilinear(n) for n in ("dot", "matvec", "matmul", "@", "outer")},
+    "prod": _by_one(lambda x, d: fn("sum", fn("prod_others", x) * d)),
+    "amin": _by_one(lambda x, d: fn("sum", fn("first_min", x) * d)),
+    "amax": _by_one(lambda x, d: fn("sum", fn("first_max", x) * d)),
+    "prod_others": _by_one(lambda x, d: fn("prod_others_1", x, d)),
+    "prod_others_1": _prod_others_1,
+    "complex": _complex,
+    "abs": _by_one(lambda z, d: fn("real", conj(z) * d) / safe_divisor(fn("abs", z))),
+    "abs2": _by_one(lambda z, d: 2.0 * fn("real", conj(z) * d)),
+    "angle": _by_one(lambda z, d: fn("imag", d / z)),
+}
+"""Functions whose tangent is no sum of partials times tangents."""
+
+
+def tangent(node: Expr, dot: Callable[[Expr], Expr | None]) -> Expr | None:
+    """The tangent of a typed expression, `dot` giving that of a place; None if it is zero."""
+    if not isinstance(node, Apply):
+        return dot(node)
+    dots = tuple(tangent(a, dot) for a in node.args)
+    return tangent_of(node.fn, node.args, dots)

@@ -1,0 +1,190 @@
+"""Functions on dual registers: what adjoint and tangent transformations share.
+
+Beside each register that carries derivatives there is another, its *dual*: the
+adjoint in gradient mode, the tangent in tangent mode.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, cast
+
+from rvm.expr import Const, Expr, Place, rebuild
+from rvm.isa import OPCODES, apply, place
+from rvm.isa.derivatives import adjoint_type
+from rvm.program import Function, Instr, Layout, Param, Program, Record, Register, Span
+from rvm.stmt import Exchange, Stmt, When
+from rvm.types import F64, I64, Array, RegisterType, Scalar, Stack, elem_of, with_rank
+
+
+def unique(name: str, taken: set[str]) -> str:
+    """`name`, made longer until it is none of those taken."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+def reachable(program: Program, name: str) -> tuple[str, ...]:
+    """A function and all that it may call, itself first."""
+    seen = {name: None}
+    todo = [name]
+    while todo:
+        for instr in program.function(todo.pop()).code:
+            if instr.op in ("call", "uncall") and instr.symbol not in seen:
+                seen[instr.symbol] = None
+                todo.append(instr.symbol)
+    return tuple(seen)
+
+
+def bar_type(t: RegisterType) -> RegisterType | None:
+    """The type of the register that holds the duals of one of type `t`, if it has any."""
+    elem = adjoint_type(elem_of(t))
+    if elem is None:
+        return None
+    if isinstance(t, Stack):
+        return Stack(elem)
+    return with_rank(elem, t.rank if isinstance(t, Array) else 0)
+
+
+def bar_slots(f: Function) -> dict[int, int]:
+    """For each parameter register that has duals the register of those in the dual function."""
+    carrying = [k for k in range(f.n_args) if bar_type(f.registers[k].type) is not None]
+    return {k: f.n_args + j for j, k in enumerate(carrying)}
+
+
+def only_exchanges(stmt: Stmt) -> bool:
+    """Whether a statement does nothing but move values."""
+    return isinstance(stmt, Exchange) or (
+        isinstance(stmt, When) and all(map(only_exchanges, stmt.body))
+    )
+
+
+class Duals:
+    """A growing function on the registers of another and their duals."""
+
+    suffix: ClassVar[str]
+    """What is added to a register's name for its dual."""
+
+    def __init__(self, f: Function, functions: dict[str, Function], names: dict[str, str]) -> None:
+        self.f = f
+        self.functions = functions
+        self.names = names
+        self.code: list[Instr] = []
+        self.spans: list[Span] = []
+        self._taken = {r.name for r in f.registers}
+        self._layout()
+
+    # ------------------------------------------------------------ registers
+
+    def _layout(self) -> None:
+        """Parameters, their duals, locals, their duals."""
+        f = self.f
+        self.bars = bar_slots(f)
+        self.moved = {k: k for k in range(f.n_args)}
+        shift = len(self.bars)
+        self.moved |= {k: k + shift for k in range(f.n_args, len(f.registers))}
+        n = len(f.registers) + shift
+        local_bars = [k for k in range(f.n_args, len(f.registers)) if bar_type(f.registers[k].type)]
+        self.bars |= {k: n + j for j, k in enumerate(local_bars)}
+        self.dual_of = {self.moved[k]: b for k, b in self.bars.items()}
+        self.registers: list[Register] = [Register("", F64)] * (n + len(local_bars))
+        for k, r in enumerate(f.registers):
+            dims = tuple(None if d is None else self.value(d) for d in r.dims)
+            self.registers[self.moved[k]] = Register(r.name, r.type, dims)
+        for k, b in self.bars.items():
+            r, t = f.registers[k], bar_type(f.registers[k].type)
+            assert t is not None
+            whole = isinstance(r.type, Array) and k < f.n_args
+            dims = (
+                tuple(self._dim(place(k, r.type), axis) for axis in range(len(r.dims)))
+                if whole
+                else tuple(None if d is None else self.value(d) for d in r.dims)
+            )
+            self.registers[b] = Register(self._name(r.name + self.suffix), t, dims)
+
+    def _name(self, name: str) -> str:
+        name = unique(name, self._taken)
+        self._taken.add(name)
+        return name
+
+    def _dim(self, of: Expr, axis: int) -> Expr:
+        return apply("dim", of, Const(axis, I64))
+
+    def temp(self, name: str, t: Scalar | Array, shape_of: Expr) -> Place:
+        """A new local register shaped like an expression."""
+        rank = t.rank if isinstance(t, Array) else 0
+        dims = tuple(self._dim(shape_of, axis) for axis in range(rank))
+        self.registers.append(Register(self._name(name), t, dims))
+        return Place(len(self.registers) - 1, (), t)
+
+    def value(self, node: Expr) -> Expr:
+        """An expression of `f` over the new registers."""
+        if isinstance(node, Place):
+            moved = Place(self.moved[node.reg], node.path, node.type)
+            return rebuild(moved, self.value)
+        return rebuild(node, self.value)
+
+    def dual(self, of: Place) -> Place:
+        """The dual of a place (over the new function's registers)."""
+        b = self.dual_of[of.reg]
+        t = self.registers[b].type
+        return Place(b, (), None) if isinstance(t, Stack) else place(b, t, of.path)
+
+    def dual_type(self, t: Scalar | Array) -> Scalar | Array:
+        """The type of the dual of a value that has one."""
+        found = bar_type(t)
+        assert isinstance(found, (Scalar, Array))
+        return found
+
+    # ------------------------------------------------------------ code
+
+    def finished(self, name: str) -> Function:
+        """The function of the code so far."""
+        params = list(self.f.params)
+        for p in self.f.params:
+            layout = self._dual_layout(p.layout)
+            if layout is not None:
+                known = self.registers[layout].name if isinstance(layout, int) else ""
+                params.append(Param(known or self._name(p.name + self.suffix), layout))
+        return Function(
+            name,
+            tuple(params),
+            tuple(self.registers),
+            tuple(self.code),
+            tuple(self.spans) if self.f.spans else (),
+            tuple(d._replace(reg=self.moved[d.reg]) for d in self.f.dims),
+        )
+
+    def _dual_layout(self, layout: Layout) -> Layout | None:
+        if isinstance(layout, int):
+            return self.bars.get(layout)
+        fields = tuple(
+            (name, inner)
+            for name, field in layout.fields
+            if (inner := self._dual_layout(field)) is not None
+        )
+        return Record(layout.name + self.suffix, fields) if fields else None
+
+    def emit(self, op: str, *args: Expr, aux: int = -1, symbol: str = "") -> None:
+        """Add an instruction."""
+        self.code.append(Instr(op, args, aux, symbol))
+
+    def emit_duals(self, op: str, *places: Expr) -> None:
+        """The same opcode on the places' duals, if there are any."""
+        if cast(Place, places[0]).reg in self.dual_of:
+            self.emit(op, *(self.dual(cast(Place, p)) for p in places))
+
+    def exchanged(self, instr: Instr, op: str) -> None:
+        """An opcode that only moves values: `op` moves their duals alike."""
+        row = OPCODES[instr.op]
+        if all(
+            cast(Place, a).reg in self.dual_of
+            for a, o in zip(instr.args, row.operands, strict=True)
+            if o.mode == "mut"
+        ):
+            self.emit(
+                op,
+                *(
+                    self.dual(cast(Place, a)) if o.mode == "mut" else a
+                    for a, o in zip(instr.args, row.operands, strict=True)
+                ),
+            )
