@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -99,7 +99,19 @@ class FunctionHandle:
         """The program that differentiates this function; see `rvm.transform.gradient`."""
         from rvm.gradients import gradient_program
 
-        return gradient_program(self.program, self.name)
+        handle = self.upright()
+        return gradient_program(handle.program, handle.name)
+
+    def upright(self) -> FunctionHandle:
+        """The same function as one that runs forwards: an inverse, of the inverse program."""
+        if not self.undo:
+            return self
+        from rvm.transform import invert
+
+        program = self.program.cache.get(invert)
+        if not isinstance(program, Program):
+            program = self.program.cache[invert] = invert(self.program)
+        return FunctionHandle(program, self.name, options=self._options)
 
     def pullback(self, /, *args: Any, **inputs: Any) -> Pullback:
         """The function run forwards, ready to pass adjoints back; its `result` can be looked at."""
@@ -108,7 +120,7 @@ class FunctionHandle:
         options, values = self._split(args, inputs)
         return Pullback(self, values, options)
 
-    def grad(self, /, *, loss: str, wrt: Iterable[str] | None = None, **inputs: Any) -> Result:
+    def grad(self, /, *, loss: str, wrt: Collection[str] | None = None, **inputs: Any) -> Result:
         """dL/dx for every parameter x that carries an adjoint (or those in `wrt`).
 
         `loss` names a scalar place of the results: `y`, `x[2]`, `p.vel[0, 1]`, `z.re`.  An array's
@@ -118,7 +130,7 @@ class FunctionHandle:
         return self.value_and_grad(loss=loss, wrt=wrt, **inputs)[1]
 
     def value_and_grad(
-        self, /, *, loss: str, wrt: Iterable[str] | None = None, **inputs: Any
+        self, /, *, loss: str, wrt: Collection[str] | None = None, **inputs: Any
     ) -> tuple[float, Result]:
         """The loss after the run, and its gradient; see `grad`."""
         pull = self.pullback(**inputs)
@@ -126,12 +138,53 @@ class FunctionHandle:
         return pull.value(loss), pull(wrt)
 
     def vjp(
-        self, /, seeds: Mapping[str, Any], *, wrt: Iterable[str] | None = None, **inputs: Any
+        self, /, seeds: Mapping[str, Any], *, wrt: Collection[str] | None = None, **inputs: Any
     ) -> Result:
         """The inputs' adjoints, from adjoints of the results given by parameter."""
         pull = self.pullback(**inputs)
         pull.seed_all(seeds)
         return pull(wrt)
+
+    def jvp(self, /, tangents: Mapping[str, Any], **inputs: Any) -> tuple[Result, Result]:
+        """The results, and their tangents from tangents of the inputs given by parameter."""
+        from rvm.directions import jvp
+
+        options, values = self._split((), inputs)
+        return jvp(self, tangents, values, options)
+
+    def jacobian(
+        self,
+        /,
+        *,
+        of: Collection[str] | None = None,
+        wrt: Collection[str] | None = None,
+        **inputs: Any,
+    ) -> Result:
+        """`j[y][x]`: the derivatives of the result `y` by the input `x`, shapes joined.
+
+        For parameters of real numbers, all or those named.
+        """
+        from rvm.directions import jacobian
+
+        options, values = self._split((), inputs)
+        return jacobian(self, of, wrt, values, options)
+
+    def hessian(self, /, *, loss: str, wrt: Collection[str] | None = None, **inputs: Any) -> Result:
+        """`h[a][b]`: the second derivatives of the loss by the inputs `a` and `b`, shapes joined.
+
+        Tangents of the gradient program (forward over reverse), one run for each number in `wrt`.
+        """
+        from rvm.directions import hessian
+
+        options, values = self._split((), inputs)
+        return hessian(self, loss, wrt, values, options)
+
+    def hvp(self, /, tangents: Mapping[str, Any], *, loss: str, **inputs: Any) -> Result:
+        """The Hessian of the loss times a direction, which `tangents` gives by parameter."""
+        from rvm.directions import hvp
+
+        options, values = self._split((), inputs)
+        return hvp(self, loss, tangents, values, options)
 
     def _undo(self, machine: Machine, saved: list[Any] | None, error: RvmError) -> None:
         """Leave the caller's data as it was: from the copy, or by running back."""

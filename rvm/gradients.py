@@ -6,7 +6,7 @@ left as they were.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,6 +50,8 @@ class Pullback:
         bind(self.function, inputs, inout)
         copies = {p.name: _copy(inputs[p.name]) for p in self.function.params if p.name in inputs}
         machine = Machine.start(handle.program, handle.name, copies, options, undo=handle.undo)
+        self.start = [_copy(v) for v in machine.state.frames[0].regs]
+        """The raw inputs, for further runs."""
         machine.run()
         self.ticks = machine.time
         """Ticks of the run forwards."""
@@ -145,15 +147,15 @@ class Pullback:
         else:
             self.bars[layout] = held + value
 
-    def __call__(self, wrt: Iterable[str] | None = None) -> Result:
+    def __call__(self, wrt: Collection[str] | None = None) -> Result:
         """Run back with the adjoints: those of the inputs, by parameter."""
         adjoint = self._adjoint_function
         values = [*self.regs[: self.function.n_args], *self.bars.values()]
-        inputs = {p.name: _inputs(p.layout, values) for p in adjoint.params}
+        inputs = {p.name: nested(p.layout, values) for p in adjoint.params}
         machine = Machine.start(
             self._program,
             adjoint.name,
-            _dressed(adjoint, inputs),
+            dressed(adjoint, inputs),
             self.options,
             undo=self.handle.undo,
         )
@@ -161,37 +163,53 @@ class Pullback:
         self.ticks += machine.time
         self.machine = machine
         regs = machine.state.frames[0].regs
-        out = {}
-        wanted = None if wrt is None else set(wrt)
         slots = bar_slots(self.function)
+        return self.named({k: regs[slot] for k, slot in slots.items()}, wrt)
+
+    def named(self, duals: Mapping[int, Any], wrt: Collection[str] | None = None) -> Result:
+        """Duals by parameter register as a result by parameter, all or those in `wrt`."""
+        adjoint = self._adjoint_function
+        slots = bar_slots(self.function)
+        regs: list[Any] = [None] * len(adjoint.registers)
+        for k, slot in slots.items():
+            regs[slot] = duals[k]
+        found = {}
         for p in self.function.params:
-            layout = _bar_layout(p.layout, slots)
-            if layout is not None and (wanted is None or p.name in wanted):
-                out[p.name] = outside(adjoint, layout, regs)
-        if wanted is not None and wanted - set(out):
-            missing = sorted(wanted - set(out))[0]
-            raise InputError("I008", f"`{missing}` is no parameter that carries an adjoint")
-        return Result(out)
+            layout = bar_layout(p.layout, slots)
+            if layout is not None:
+                found[p.name] = outside(adjoint, layout, regs)
+        if wrt is None:
+            return Result(found)
+        for name in wrt:
+            if name not in found:
+                raise InputError(
+                    "I008",
+                    f"`{name}` is no parameter that carries an adjoint",
+                    hint=f"those are: {', '.join(found)}",
+                )
+        return Result({name: found[name] for name in found if name in set(wrt)})
 
 
-def _bar_layout(layout: Layout, slots: Mapping[int, int]) -> Layout | None:
+def bar_layout(layout: Layout, slots: Mapping[int, int]) -> Layout | None:
+    """The layout of a parameter's duals, where it has any."""
     if isinstance(layout, int):
         return slots.get(layout)
     fields = tuple(
         (name, inner)
         for name, field in layout.fields
-        if (inner := _bar_layout(field, slots)) is not None
+        if (inner := bar_layout(field, slots)) is not None
     )
     return Record(layout.name, fields) if fields else None
 
 
-def _inputs(layout: Layout, values: list[Any]) -> Any:
+def nested(layout: Layout, values: list[Any]) -> Any:
+    """A parameter's value from raw register values: a record's as a dict."""
     if isinstance(layout, int):
         return values[layout]
-    return {name: _inputs(inner, values) for name, inner in layout.fields}
+    return {name: nested(inner, values) for name, inner in layout.fields}
 
 
-def _dressed(function: Function, inputs: Mapping[str, Any]) -> dict[str, Any]:
+def dressed(function: Function, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Raw scalars as `bind` takes them."""
 
     def dress(layout: Layout, value: Any) -> Any:

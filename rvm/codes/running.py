@@ -106,8 +106,8 @@ RUNNING: dict[str, Explanation] = {
         "a value that its type does not hold",
         """
         A float, an infinity or a NaN is converted to an integer or a fixed-point number that has no
-        such value, or a function of fixed-point numbers has no value that fits: `exp(14)`, `log(0)`,
-        `sqrt(-1)`.  Nothing is clipped silently.
+        such value, or a function of fixed-point numbers has no value that fits: `exp(14)`,
+        `log(0)`, `sqrt(-1)`.  Nothing is clipped silently.
 
             add n, i64(x)           ; x = 1e300
 

@@ -1,0 +1,319 @@
+"""A program's function as other frameworks see functions: arrays in, arrays out, and a pullback.
+
+Those frameworks keep what a pullback needs from the run forwards.  Here that is
+the results themselves: the run back from them makes everything else again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+
+from rvm.binding import bind
+from rvm.calling import FunctionHandle
+from rvm.expr import Apply, Const, Place
+from rvm.faults import InputError, UsageError
+from rvm.gradients import gradient_program
+from rvm.image import image_of
+from rvm.machine import Machine
+from rvm.numbers import system
+from rvm.program import Function, Layout, Program, type_text
+from rvm.state import Options
+from rvm.transform import invert
+from rvm.transform.gradient import adjoint_names, bar_slots
+from rvm.types import Array, Scalar, Stack, elem_of, rank_of
+
+Shape = tuple[int, ...]
+
+
+class Port:
+    """A function with some parameters as its inputs and some as its outputs.
+
+    Every other parameter starts from a fixed value, or from zeros, and so does an output that is
+    no input.  A parameter may be both.  A record's field is named with dots: `p.mass`.
+
+    `finals` are the values after a run of all that it changed: the outputs and then the rest.
+    The run back needs no more than these and the unchanged inputs.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        name: str,
+        inputs: Sequence[int],
+        outputs: Sequence[int],
+        start: Mapping[int, Any],
+        options: Options,
+    ) -> None:
+        self.program = program
+        self.function: Function = program.function(name)
+        self.inputs = tuple(inputs)
+        self.outputs = tuple(outputs)
+        self.options = options
+        self._start = dict(start)
+        self._inout = image_of(program).inout[name]
+        self.finals = (*self.outputs, *sorted(self._inout - set(self.outputs)))
+        self._path = dict(enumerate(_paths(self.function)))
+
+    # ------------------------------------------------------------ what it is
+
+    def name(self, slot: int) -> str:
+        """A parameter's name, with dots where it is a record's field."""
+        return self._path[slot]
+
+    def dtype(self, slot: int) -> np.dtype[Any]:
+        """The type of a parameter's numbers as NumPy stores them."""
+        return system(elem_of(self.function.registers[slot].type)).dtype
+
+    def rank(self, slot: int) -> int:
+        """The number of dimensions of a parameter."""
+        return rank_of(self.function.registers[slot].type)
+
+    def type_text(self, slot: int) -> str:
+        """A parameter's type as the assembly language writes it."""
+        return type_text(self.function, slot)
+
+    @cached_property
+    def bars(self) -> dict[int, int]:
+        """For each parameter that carries an adjoint the parameter of `gradient` that is it."""
+        return bar_slots(self.function)
+
+    @cached_property
+    def smooth_inputs(self) -> tuple[int, ...]:
+        """The inputs that carry an adjoint, in order."""
+        return tuple(k for k in self.inputs if k in self.bars)
+
+    @cached_property
+    def smooth_outputs(self) -> tuple[int, ...]:
+        """The outputs that carry an adjoint, in order."""
+        return tuple(k for k in self.outputs if k in self.bars)
+
+    @cached_property
+    def gradient(self) -> Port:
+        """The pullback as a function: inputs and adjoints of outputs to adjoints of inputs."""
+        made = gradient_program(self.program, self.function.name)
+        return Port(
+            made,
+            made.entry,
+            (*self.inputs, *(self.bars[k] for k in self.smooth_outputs)),
+            tuple(self.bars[k] for k in self.smooth_inputs),
+            self._start,
+            self.options,
+        )
+
+    def shapes(self, shapes: Sequence[Shape], slots: Sequence[int]) -> list[Shape]:
+        """The shapes of parameters from those of the inputs; UsageError U008 if these leave it open.
+
+        InputError I004 if an input's shape is of another rank.
+        """
+        known = self._lengths(shapes)
+        return [self._shape(slot, known) for slot in slots]
+
+    def _lengths(self, shapes: Sequence[Shape]) -> dict[tuple[int, int], int]:
+        """The lengths that inputs and start values decide, by register and axis."""
+        known: dict[tuple[int, int], int] = {}
+        given = {k: np.shape(v) for k, v in self._start.items()}
+        for slot, shape in (*zip(self.inputs, shapes, strict=True), *given.items()):
+            if len(shape) != self.rank(slot):
+                raise InputError(
+                    "I004",
+                    f"`{self.name(slot)}` is a {self.type_text(slot)}: it must have "
+                    f"{self.rank(slot)} dimensions, not {len(shape)}",
+                    values={"shape": list(shape)},
+                )
+            for axis, dim in enumerate(self.function.registers[slot].dims):
+                known[slot, axis] = shape[axis]
+                match dim:
+                    case Apply("dim", (Place(other), Const(a))):
+                        known.setdefault((other, int(a)), shape[axis])
+        return known
+
+    def _shape(self, slot: int, known: Mapping[tuple[int, int], int]) -> Shape:
+        out = []
+        for axis, dim in enumerate(self.function.registers[slot].dims):
+            match dim:
+                case Const(n):
+                    length: int | None = int(n)
+                case Apply("dim", (Place(other), Const(a))):
+                    length = known.get((other, int(a)))
+                case _:
+                    length = known.get((slot, axis))
+            if length is None:
+                raise UsageError(
+                    "U008",
+                    f"nothing says how long axis {axis} of `{self.name(slot)}` "
+                    f"({self.type_text(slot)}) is: no input has the same length",
+                    hint=f"give it a start value: {self.name(slot)}=np.zeros(…)",
+                )
+            out.append(length)
+        return tuple(out)
+
+    # ------------------------------------------------------------ running
+
+    def forward(self, inputs: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+        """Run forwards: the finals.  The inputs are left as they were."""
+        values = self._values(inputs)
+        return self._collect(self._run(self.program, self.function.name, values), self.finals)
+
+    def backward(
+        self,
+        inputs: Sequence[np.ndarray[Any, Any]],
+        finals: Sequence[np.ndarray[Any, Any]],
+        adjoints: Sequence[np.ndarray[Any, Any]],
+    ) -> list[np.ndarray[Any, Any]]:
+        """Run back from the finals with adjoints of `smooth_outputs`: the finals of `gradient`.
+
+        The first of these are the adjoints of `smooth_inputs`.
+        """
+        values = self._values(inputs)
+        values |= {k: self._raw(k, v) for k, v in zip(self.finals, finals, strict=True)}
+        given = dict(zip(self.smooth_outputs, adjoints, strict=True))
+        made = self.gradient
+        for k, bar in self.bars.items():
+            zero = np.zeros(np.shape(values[k]), made.dtype(bar))
+            values[bar] = made._raw(bar, given.get(k, zero))
+        name = adjoint_names(self.program)[self.function.name]
+        return made._collect(self._run(made.program, name, values), made.finals)
+
+    def _values(self, inputs: Sequence[np.ndarray[Any, Any]]) -> dict[int, Any]:
+        """The raw values of all parameters before a run."""
+        values = {k: self._raw(k, v) for k, v in zip(self.inputs, inputs, strict=True)}
+        values |= {k: self._raw(k, v) for k, v in self._start.items()}
+        missing = [k for k in self._path if k not in values]
+        shapes = self.shapes([np.shape(v) for v in inputs], missing)
+        for k, shape in zip(missing, shapes, strict=True):
+            values[k] = self._raw(k, np.zeros(shape, self.dtype(k)))
+        return values
+
+    def _raw(self, slot: int, value: Any) -> Any:
+        if isinstance(self.function.registers[slot].type, Array):
+            return value
+        return value.item() if isinstance(value, (np.ndarray, np.generic)) else value
+
+    def _run(self, program: Program, name: str, values: Mapping[int, Any]) -> list[Any]:
+        """Run a function on raw values by register; arrays that it changes are copied first."""
+        function, inout = program.function(name), image_of(program).inout[name]
+        inputs: dict[str, Any] = {}
+
+        def value(layout: Layout) -> Any:
+            if not isinstance(layout, int):
+                return {field: value(inner) for field, inner in layout.fields}
+            t, raw = function.registers[layout].type, values[layout]
+            if isinstance(t, Array):
+                return np.array(raw, order="C") if layout in inout else np.ascontiguousarray(raw)
+            return system(cast(Scalar, t)).to_python(raw)
+
+        for p in function.params:
+            inputs[p.name] = value(p.layout)
+        machine = Machine.start(program, name, inputs, self.options)
+        machine.run()
+        return machine.state.frames[0].regs
+
+    def _collect(self, regs: list[Any], slots: Sequence[int]) -> list[np.ndarray[Any, Any]]:
+        """Registers as arrays, scalars as those of no dimensions."""
+        return [np.asarray(regs[k], self.dtype(k)) for k in slots]
+
+
+def port(
+    f: FunctionHandle,
+    inputs: str | Sequence[str],
+    outputs: str | Sequence[str],
+    start: Mapping[str, Any],
+) -> Port:
+    """The port of a function, with inputs and outputs by name.
+
+    UsageError U008 if there is none: unknown names, types that other frameworks do not have,
+    stacks.  InputError I001 to I005 for start values that do not fit.
+    """
+    program = _inverse(f.program) if f.undo else f.program
+    function = f.function
+    slots = {path: k for k, path in enumerate(_paths(function))}
+    for p in function.params:
+        if isinstance(p.layout, int) and isinstance(function.registers[p.layout].type, Stack):
+            raise UsageError(
+                "U008",
+                f"`{p.name}` of `{f.name}` is a stack, whose length only a run can tell",
+                hint="call it from a function that makes the stack for itself, with `alloc`",
+            )
+    chosen = [
+        [_numeric(f, slots, name, what) for name in ([names] if isinstance(names, str) else names)]
+        for names, what in ((inputs, "input"), (outputs, "output"))
+    ]
+    if not chosen[1] or any(len(set(c)) < len(c) for c in chosen):
+        raise UsageError("U008", f"`{f.name}` needs outputs, and each name once")
+    values = dict(_flat(function, start))
+    for name in values:
+        if slots[name] in chosen[0]:
+            raise UsageError(
+                "U008", f"`{name}` is an input of `{f.name}` and has a fixed value as well"
+            )
+    made = Port(
+        program, f.name, *chosen, {slots[n]: v for n, v in values.items()}, f.options
+    )
+    made._start = _checked(made)
+    return made
+
+
+def _inverse(program: Program) -> Program:
+    found = program.cache.get(invert)
+    if not isinstance(found, Program):
+        found = program.cache[invert] = invert(program)
+    return found
+
+
+def _paths(function: Function) -> Iterator[str]:
+    """The names of all parameter registers, in order."""
+
+    def paths(name: str, layout: Layout) -> Iterator[str]:
+        if isinstance(layout, int):
+            yield name
+        else:
+            for field, inner in layout.fields:
+                yield from paths(f"{name}.{field}", inner)
+
+    for p in function.params:
+        yield from paths(p.name, p.layout)
+
+
+def _numeric(f: FunctionHandle, slots: Mapping[str, int], name: str, what: str) -> int:
+    """The register of a parameter that other frameworks can hold."""
+    known = ", ".join(slots)
+    if name not in slots:
+        raise UsageError("U008", f"`{f.name}` has no parameter `{name}`", hint=f"it has: {known}")
+    t = elem_of(f.function.registers[slots[name]].type)
+    if t.is_fixed or t.is_log:
+        raise UsageError(
+            "U008",
+            f"`{name}` is a {t}, a kind of number that other frameworks do not have: "
+            f"it can be no {what}",
+            hint="convert in the program, `f64(…)`; a fixed value may be of any type",
+        )
+    return slots[name]
+
+
+def _flat(function: Function, start: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Start values by the names of the parameters' registers."""
+    layouts = {p.name: p.layout for p in function.params}
+
+    def flat(name: str, layout: Layout, value: Any) -> Iterator[tuple[str, Any]]:
+        if isinstance(layout, int):
+            yield name, value
+            return
+        for field, inner in layout.fields:
+            try:
+                part = value[field] if isinstance(value, Mapping) else getattr(value, field)
+            except (KeyError, AttributeError):
+                raise InputError("I003", f"`{name}.{field}` is missing") from None
+            yield from flat(f"{name}.{field}", inner, part)
+
+    for name, value in start.items():
+        if name not in layouts:
+            raise InputError(
+                "I002",
+                f"`{function.name}` has no parameter `{name}`",
+                hint=f"it takes: {', '.join(layouts)}",
+            )
+        yield from flat(name, layouts[name], value)
