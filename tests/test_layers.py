@@ -14,13 +14,16 @@ LAYERS = [
     ("rvm.stmt", "rvm.numbers"),
     ("rvm.program",),
     ("rvm.isa", "rvm.define"),
-    ("rvm.transform", "rvm.codec", "rvm.verify", "rvm.user"),
+    ("rvm.transform", "rvm.codec", "rvm.verify", "rvm.user", "rvm.places"),
     ("rvm.image",),
     ("rvm.state", "rvm.emit"),
     ("rvm.engines", "rvm.binding"),
     ("rvm.machine",),
+    ("rvm.gradients",),
+    ("rvm.directions",),
     ("rvm.calling",),
-    ("rvm.frontends",),
+    ("rvm.check_grad",),
+    ("rvm.frontends", "rvm.interop"),
     ("rvm",),
 ]
 """From the ground up: a module imports only its own layer and those before it."""

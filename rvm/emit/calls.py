@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import cast
 
-from rvm.emit.python import Printer, Unprintable, item_of
+from rvm.emit.python import Printer
+from rvm.emit.values import Unprintable, item_of
 from rvm.expr import Apply, Const, Expr, Place
 from rvm.program import Function
 from rvm.stmt import Call

@@ -11,13 +11,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from rvm.define import changed_by
+from rvm.engines.data import run_data
 from rvm.engines.effects import perform
 from rvm.engines.evaluate import evaluate
 from rvm.engines.heap import (
     FRAME_BYTES,
     drop_array,
-    fits,
     forget,
     make_array,
     pop,
@@ -27,9 +26,9 @@ from rvm.engines.heap import (
     zeros,
 )
 from rvm.engines.memory import check_clashes, find, lengths, store
+from rvm.engines.strict import strictly
 from rvm.expr import Expr, Place
 from rvm.faults import InvertibilityError, LimitError, MachineError, RvmError
-from rvm.isa import array_value, value
 from rvm.numbers import system
 from rvm.state import Frame, State, where
 from rvm.stmt import (
@@ -39,22 +38,14 @@ from rvm.stmt import (
     Call,
     Drop,
     Effect,
-    Exchange,
     Free,
     Fresh,
     Land,
-    Map,
     Pop,
     Push,
     Stmt,
-    Update,
-    When,
-    invert,
 )
 from rvm.types import Array, Scalar, Stack, elem_of
-
-FACTORS = ("*", "/")
-"""Updates by a factor, which must be such that it can be divided out again."""
 
 
 class Reference:
@@ -96,7 +87,7 @@ def step(state: State) -> None:
                     run_data(stmt, frame.regs)
                 frame.pc = pc + 1
             else:
-                _strictly(state, frame.regs, stmts)
+                strictly(state, frame.regs, stmts)
                 frame.pc = pc + 1
     except RvmError as error:
         _locate(error, state)
@@ -155,134 +146,6 @@ def _fall_in(cond: Expr, regs: Sequence[Any]) -> None:
             hint="its condition must hold only when its branch jumps to it, "
             "or running back would jump",
         )
-
-
-# ---------------------------------------------------------------- data statements
-
-
-def run_data(stmt: Stmt, regs: Any) -> None:
-    """Execute an Update, Exchange, Map or When."""
-    if isinstance(stmt, Update):
-        dst = stmt.dst
-        combine = stmt.memo or _combiner(stmt)
-        if dst.path or not isinstance(dst.type, Scalar):
-            store(dst, regs, combine(find(dst, regs).read(), evaluate(stmt.value, regs)))
-        else:
-            regs[dst.reg] = combine(regs[dst.reg], evaluate(stmt.value, regs))
-        return
-    match stmt:
-        case Exchange(a, b):
-            x, y = _copy(find(a, regs).read()), _copy(find(b, regs).read())
-            _same_lengths(x, y)
-            store(a, regs, y)
-            store(b, regs, x)
-        case Map(dsts, values, _):
-            old = [find(d, regs).read() for d in dsts]
-            new = [_copy(evaluate(v, regs)) for v in values]
-            for x, y in zip(old, new, strict=True):
-                fits(x, y)
-            for d, y in zip(dsts, new, strict=True):
-                store(d, regs, y)
-        case When(cond, body):
-            if evaluate(cond, regs):
-                for inner in body:
-                    run_data(inner, regs)
-        case _:
-            raise TypeError(f"no data statement: {stmt!r}")
-
-
-def _combiner(stmt: Update) -> Callable[[Any, Any], Any]:
-    """What makes the new value of an update's place from the old one and the expression."""
-    t = stmt.dst.type
-    assert t is not None
-    elem = elem_of(t)
-    op = stmt.op
-    combine = (value if isinstance(t, Scalar) else array_value)(op, (elem, elem))
-    by_factor, whole = op in FACTORS, isinstance(t, Array)
-
-    def checked(old: Any, new: Any) -> Any:
-        if by_factor:
-            _check_factor(new, elem.is_log)
-        if whole:
-            fits(old, new)
-        return combine(old, new)
-
-    made = checked if by_factor or whole else combine
-    object.__setattr__(stmt, "memo", made)
-    return made
-
-
-def _check_factor(factor: Any, is_log: bool) -> None:
-    # The logarithm of a factor is finite just if the factor is finite and not zero.
-    if np.all(np.isfinite(factor)) and (is_log or np.all(np.not_equal(factor, 0))):
-        return
-    raise InvertibilityError(
-        "R007",
-        "multiplying or dividing by this loses the value",
-        values={"factor": factor},
-        hint="the factor must be finite and not zero",
-    )
-
-
-def _same_lengths(x: Any, y: Any) -> None:
-    if np.shape(x) != np.shape(y):
-        raise MachineError(
-            "R008",
-            "only places of one shape can be exchanged",
-            values={"first shape": list(np.shape(x)), "second shape": list(np.shape(y))},
-        )
-
-
-def _copy(v: Any) -> Any:
-    return v.copy() if isinstance(v, np.ndarray) else v
-
-
-# ---------------------------------------------------------------- strict mode
-
-
-def _strictly(state: State, regs: Any, stmts: tuple[Stmt, ...]) -> None:
-    """Execute data statements so that undoing them restores every bit, by the log if need be."""
-    log = state.residue
-    assert log is not None
-    written = tuple(dict.fromkeys(p for s in stmts for p in changed_by(s)))
-    if all(elem_of(cast("Scalar | Array", p.type)).is_exact for p in written):
-        for stmt in stmts:
-            run_data(stmt, regs)
-        return
-    known = log.take(state.tick, state.direction)
-    if known is not None:
-        for p, v in zip(written, known, strict=True):
-            store(p, regs, v)
-        return
-    old = [_copy(find(p, regs).read()) for p in written]
-    try:
-        for stmt in stmts:
-            run_data(stmt, regs)
-        new = [_copy(find(p, regs).read()) for p in written]
-        restored = _undone_to(stmts, regs, written, old)
-    except RvmError:
-        for p, v in zip(written, old, strict=True):
-            store(p, regs, v)
-        raise
-    for p, v in zip(written, new, strict=True):
-        store(p, regs, v)
-    if not restored:
-        log.keep(state.tick, state.direction, old)
-
-
-def _undone_to(
-    stmts: tuple[Stmt, ...], regs: Any, written: tuple[Place, ...], old: list[Any]
-) -> bool:
-    """Whether the statements' inverse leads back to `old`, bit for bit."""
-    try:
-        for stmt in reversed(stmts):
-            run_data(invert(stmt), regs)
-    except RvmError:
-        return False
-    return all(
-        system(elem_of(cast("Scalar | Array", p.type))).same(find(p, regs).read(), v)
-        for p, v in zip(written, old, strict=True)
-    )
 
 
 # ---------------------------------------------------------------- memory

@@ -1,0 +1,96 @@
+"""Executing data statements by walking them: the law for every other engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rvm.engines.evaluate import evaluate
+from rvm.engines.heap import fits
+from rvm.engines.memory import find, store
+from rvm.faults import InvertibilityError, MachineError
+from rvm.isa import array_value, value
+from rvm.stmt import Exchange, Map, Stmt, Update, When
+from rvm.types import Array, Scalar, elem_of
+
+FACTORS = ("*", "/")
+"""Updates by a factor, which must be such that it can be divided out again."""
+
+
+def run_data(stmt: Stmt, regs: Any) -> None:
+    """Execute an Update, Exchange, Map or When."""
+    if isinstance(stmt, Update):
+        dst = stmt.dst
+        combine = stmt.memo or _combiner(stmt)
+        if dst.path or not isinstance(dst.type, Scalar):
+            store(dst, regs, combine(find(dst, regs).read(), evaluate(stmt.value, regs)))
+        else:
+            regs[dst.reg] = combine(regs[dst.reg], evaluate(stmt.value, regs))
+        return
+    match stmt:
+        case Exchange(a, b):
+            x, y = copied(find(a, regs).read()), copied(find(b, regs).read())
+            _same_lengths(x, y)
+            store(a, regs, y)
+            store(b, regs, x)
+        case Map(dsts, values, _):
+            old = [find(d, regs).read() for d in dsts]
+            new = [copied(evaluate(v, regs)) for v in values]
+            for x, y in zip(old, new, strict=True):
+                fits(x, y)
+            for d, y in zip(dsts, new, strict=True):
+                store(d, regs, y)
+        case When(cond, body):
+            if evaluate(cond, regs):
+                for inner in body:
+                    run_data(inner, regs)
+        case _:
+            raise TypeError(f"no data statement: {stmt!r}")
+
+
+def _combiner(stmt: Update) -> Callable[[Any, Any], Any]:
+    """What makes the new value of an update's place from the old one and the expression."""
+    t = stmt.dst.type
+    assert t is not None
+    elem = elem_of(t)
+    op = stmt.op
+    combine = (value if isinstance(t, Scalar) else array_value)(op, (elem, elem))
+    by_factor, whole = op in FACTORS, isinstance(t, Array)
+
+    def checked(old: Any, new: Any) -> Any:
+        if by_factor:
+            _check_factor(new, elem.is_log)
+        if whole:
+            fits(old, new)
+        return combine(old, new)
+
+    made = checked if by_factor or whole else combine
+    object.__setattr__(stmt, "memo", made)
+    return made
+
+
+def _check_factor(factor: Any, is_log: bool) -> None:
+    # The logarithm of a factor is finite just if the factor is finite and not zero.
+    if np.all(np.isfinite(factor)) and (is_log or np.all(np.not_equal(factor, 0))):
+        return
+    raise InvertibilityError(
+        "R007",
+        "multiplying or dividing by this loses the value",
+        values={"factor": factor},
+        hint="the factor must be finite and not zero",
+    )
+
+
+def _same_lengths(x: Any, y: Any) -> None:
+    if np.shape(x) != np.shape(y):
+        raise MachineError(
+            "R008",
+            "only places of one shape can be exchanged",
+            values={"first shape": list(np.shape(x)), "second shape": list(np.shape(y))},
+        )
+
+
+def copied(v: Any) -> Any:
+    return v.copy() if isinstance(v, np.ndarray) else v
