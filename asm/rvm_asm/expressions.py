@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
+from rvm.isa import FUNCTIONS
 from rvm_asm.cursor import RESERVED, Bad, Cursor
 from rvm_asm.lexer import NAME, NEWLINE, NUMBER, STRING, Tokens
 from rvm_asm.literals import WORDS, number
@@ -52,6 +54,17 @@ BINARY = {
 """Binding powers of the binary operators: those of Python."""
 NOT, COMPARE, UNARY, POWER = 3, 4, 11, 12
 PREFIX = {"-": "neg", "~": "~"}
+
+
+@cache
+def operator_name(sign: str, arity: int) -> str:
+    """The function of the table that an operator's sign stands for."""
+    if sign in FUNCTIONS and FUNCTIONS[sign].arity == arity:
+        return sign
+    for row in FUNCTIONS.values():
+        if row.symbol == sign and row.arity == arity:
+            return row.name
+    return sign
 
 
 class ExpressionParser(Cursor):

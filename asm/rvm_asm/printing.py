@@ -12,9 +12,8 @@ from rvm.numbers import system
 from rvm.program import Function, Layout
 from rvm.types import I64, Array, Scalar, Stack
 from rvm_asm.cursor import RESERVED
-from rvm_asm.expressions import BINARY, COMPARE, NOT, POWER, UNARY
+from rvm_asm.expressions import BINARY, COMPARE, NOT, POWER, UNARY, operator_name
 from rvm_asm.literals import number, plain_literal, typed_literal
-from rvm_asm.values import operator_name
 
 ATOM = 20
 _WORD = re.compile(r"[^\W\d]\w*\Z")

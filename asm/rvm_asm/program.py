@@ -10,8 +10,9 @@ from rvm.isa import OPCODES, TypeFault, typed
 from rvm.program import Dim, Param, Source, Span
 from rvm.types import I64
 from rvm_asm.constants import Constants
+from rvm_asm.expressions import operator_name
 from rvm_asm.messages import Reporter
-from rvm_asm.nodes import Declared, Lit, Node, Ref, Word
+from rvm_asm.nodes import Declared, Field, Lit, Node, Ref, Word
 from rvm_asm.parser import parse_file
 from rvm_asm.positions import read_positions
 from rvm_asm.registers import Registers, TypeProblem, layout
@@ -215,14 +216,22 @@ class Signing:
             self._problem(node, f"no length `{node.name}` is bound before this", "")
         assert not isinstance(node, (Lit, Ref))
         if node.name in ("len", "dim") and node.args and isinstance(node.args[0], Ref):
-            found = self.names.get(node.args[0].name)
-            if isinstance(found, Slot) and not node.args[0].steps:
+            found = self._leaf(node.args[0])
+            if found is not None:
                 rest = [self._template(a) for a in node.args[1:]]
                 return Apply(node.name, (Place(found.reg, (), found.value_type), *rest))
-        from rvm_asm.values import operator_name
-
         name = operator_name(node.name, len(node.args))
         return Apply(name, tuple(self._template(a) for a in node.args))
+
+    def _leaf(self, node: Ref) -> Slot | None:
+        """The register that a name with fields leads to, if it is a parameter's."""
+        words = [node.name]
+        for step in node.steps:
+            if not isinstance(step, Field):
+                return None
+            words.append(step.name)
+        path = ".".join(words)
+        return self.registers.aliases.get(path) or self.registers.paths.get(path)
 
     def _problem(self, node: Node, message: str, hint: str) -> NoReturn:
         self.report.error("A063", message, node.start, node.end, hint=hint)

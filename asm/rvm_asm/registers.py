@@ -34,6 +34,8 @@ class Registers:
         self.dims: list[Dim] = []
         self.aliases: dict[str, Slot] = {}
         """Registers of parameters that have names of their own."""
+        self.paths: dict[str, Slot] = {}
+        """All leaves by the paths that lead to them, as they are made."""
         self._built = 0
         self._shared: dict[tuple[str, str], list[int]] = {}
 
@@ -44,11 +46,11 @@ class Registers:
         the same macro at the same depth) declared before is shared if type and lengths agree.
         """
         self._built = 0
-        return self._build(plain(declared.name), declared, (), dim, owner)
+        return self._build(declared.name, declared, (), dim, owner)
 
     def _build(
         self,
-        name: str,
+        path: str,
         declared: Declared,
         lead: tuple[Node | None, ...],
         dim: DimOf,
@@ -67,15 +69,14 @@ class Registers:
                 self.problem("A011", f"the record `{written.name}` contains itself", written)
             made: dict[str, Slot | Group] = {}
             for f in fields:
-                leaf = f"{name}.{plain(f.name)}"
-                made[f.name] = self._build(leaf, f, dims, dim, owner, depth + 1)
+                made[f.name] = self._build(f"{path}.{f.name}", f, dims, dim, owner, depth + 1)
             return Group(written.name, made, len(dims))
+        t = self.register_type(written, len(dims))
+        slot = self._leaf(plain(declared.register or path), t, dims, dim, owner)
+        self.paths[path] = slot
         if declared.register:
-            name = plain(declared.register)
-            slot = self._leaf(name, self.register_type(written, len(dims)), dims, dim, owner)
             self.aliases[declared.register] = slot
-            return slot
-        return self._leaf(name, self.register_type(written, len(dims)), dims, dim, owner)
+        return slot
 
     def _leaf(
         self,

@@ -6,14 +6,13 @@ yet; the ISA's typing gives them types when their instruction is checked.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import NoReturn
 
 from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span, Step, Transposed
 from rvm.isa import FUNCTIONS, OPCODES, TypeFault, place
 from rvm.isa.typing import MAX_NODES
 from rvm.types import Scalar
-from rvm_asm.expressions import MAX_DEPTH
+from rvm_asm.expressions import MAX_DEPTH, operator_name
 from rvm_asm.literals import raw_constant
 from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Field, Lit, Node, Operator, Range, Ref, Sub
@@ -24,17 +23,6 @@ from rvm_asm.scope import Alias, Binding, Group, Length, Scope, Slot, plain
 
 class Rejected(Exception):
     """An operand or statement that is wrong; reported already."""
-
-
-@cache
-def operator_name(sign: str, arity: int) -> str:
-    """The function of the table that an operator's sign stands for."""
-    if sign in FUNCTIONS and FUNCTIONS[sign].arity == arity:
-        return sign
-    for row in FUNCTIONS.values():
-        if row.symbol == sign and row.arity == arity:
-            return row.name
-    return sign
 
 
 class Values:

@@ -17,7 +17,7 @@ from rvm.expr import Const, Expr, Place
 from rvm.faults import AssemblyError
 from rvm.isa import apply
 from rvm.program import Function, Instr, Param, Program, Register
-from rvm.transform import invert
+from rvm.transform import gradient, invert
 from rvm.types import (
     BOOL,
     C128,
@@ -60,6 +60,12 @@ def test_examples(path: Path) -> None:
     same(program)
     same(invert(program))
     same(expand(program))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
+def test_gradients_of_examples(path: Path) -> None:
+    """Programs that no text was written for: their names and lengths are made up."""
+    same(gradient(assemble(path.read_text(encoding="utf-8"), path.name, path=path)))
 
 
 def test_fresh_and_drop() -> None:
