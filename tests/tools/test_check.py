@@ -109,6 +109,12 @@ def test_generated_inputs_that_end_early_come_back_too() -> None:
     assert row["verdict"] == "?" and "ended early by R003 (4)" in row["say"]
 
 
+def test_generated_inputs_of_square_matrices() -> None:
+    Path("square.rasm").write_text("func f(A: f64[n, n], B: f64[n, n + 1])\n    add A, 1\n")
+    row = rvm_json("check", "square.rasm")["checks"][-1]
+    assert row["verdict"] == "ok" and "4 runs" in row["say"]
+
+
 def test_long_runs_turn_round() -> None:
     Path("long.rasm").write_text(
         "func f(x: i64)\n    alloc n: i64\n    while n >= 0, n > 0\n        inc n\n    end\n"

@@ -36,9 +36,11 @@ def _layout(
     if isinstance(t, Stack):
         return [sys.to_python(number(elem, rng, easy)) for _ in range(rng.randint(0, 3))]
     if isinstance(t, Array):
-        shape = tuple(
-            rng.randint(1, SMALL) if d is None else int(evaluate(d, regs)) for d in register.dims
-        )
+        shape = [0] * t.rank
+        for axis, length in enumerate(register.dims):
+            # A length may be that of an axis before it: `A: f64[n, n]`.
+            regs[layout] = np.empty(shape, sys.dtype)
+            shape[axis] = rng.randint(1, SMALL) if length is None else int(evaluate(length, regs))
         count = int(np.prod(shape, dtype=np.int64))
         flat = [number(elem, rng, easy) for _ in range(count)]
         regs[layout] = np.array(flat, sys.dtype).reshape(shape)
