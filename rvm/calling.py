@@ -54,6 +54,11 @@ class FunctionHandle:
         """The parameters' names in order."""
         return tuple(p.name for p in self.function.params)
 
+    @property
+    def options(self) -> Options:
+        """The options that it runs with."""
+        return self._options
+
     def __invert__(self) -> FunctionHandle:
         return FunctionHandle(self.program, self.name, undo=not self.undo, options=self._options)
 

@@ -111,6 +111,31 @@ INTERFACE: dict[str, Explanation] = {
         packages that register themselves in the entry-point group `rvm.frontends`.
         """,
     ),
+    "U007": explain(
+        "an optional library that is not installed",
+        """
+        Each module of `rvm.interop` uses a library that rvm itself does without:
+
+            pip install "rvm[scipy]"            # or torch, or jax
+        """,
+    ),
+    "U008": explain(
+        "a function that another framework cannot have like this",
+        """
+        Its inputs and outputs are named when it is ported, and are numbers and arrays of types
+        that the framework has: no stacks, `fixed` or `log64`.  All other parameters start from
+        fixed values, or from zeros where the inputs tell their shapes.
+        """,
+    ),
+    "U009": explain(
+        "JAX without 64-bit numbers",
+        """
+        JAX makes 32-bit numbers of all 64-bit ones unless it is told otherwise, before it makes
+        its first array:
+
+            jax.config.update("jax_enable_x64", True)
+        """,
+    ),
     "D001": explain(
         "an opcode that returns the wrong number of values",
         """

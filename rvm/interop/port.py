@@ -12,8 +12,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from rvm.binding import bind
 from rvm.calling import FunctionHandle
+from rvm.directions import tangent_program
 from rvm.expr import Apply, Const, Place
 from rvm.faults import InputError, UsageError
 from rvm.gradients import gradient_program
@@ -22,8 +22,8 @@ from rvm.machine import Machine
 from rvm.numbers import system
 from rvm.program import Function, Layout, Program, type_text
 from rvm.state import Options
-from rvm.transform import invert
-from rvm.transform.gradient import adjoint_names, bar_slots
+from rvm.transform.duals import bar_slots
+from rvm.transform.gradient import adjoint_names
 from rvm.types import Array, Scalar, Stack, elem_of, rank_of
 
 Shape = tuple[int, ...]
@@ -56,7 +56,7 @@ class Port:
         self._start = dict(start)
         self._inout = image_of(program).inout[name]
         self.finals = (*self.outputs, *sorted(self._inout - set(self.outputs)))
-        self._path = dict(enumerate(_paths(self.function)))
+        self._path = dict(enumerate(paths(self.function)))
 
     # ------------------------------------------------------------ what it is
 
@@ -78,7 +78,7 @@ class Port:
 
     @cached_property
     def bars(self) -> dict[int, int]:
-        """For each parameter that carries an adjoint the parameter of `gradient` that is it."""
+        """For each parameter with derivatives its adjoint in `gradient`, its dual in `tangent`."""
         return bar_slots(self.function)
 
     @cached_property
@@ -104,6 +104,19 @@ class Port:
             self.options,
         )
 
+    @cached_property
+    def tangent(self) -> Port:
+        """The function on values and tangents: those of smooth inputs to those of outputs."""
+        made = tangent_program(self.program, self.function.name)
+        return Port(
+            made,
+            made.entry,
+            (*self.inputs, *(self.bars[k] for k in self.smooth_inputs)),
+            (*self.outputs, *(self.bars[k] for k in self.smooth_outputs)),
+            self._start,
+            self.options,
+        )
+
     def shapes(self, shapes: Sequence[Shape], slots: Sequence[int]) -> list[Shape]:
         """The shapes of parameters from those of the inputs; UsageError U008 if these leave it open.
 
@@ -113,7 +126,7 @@ class Port:
         return [self._shape(slot, known) for slot in slots]
 
     def _lengths(self, shapes: Sequence[Shape]) -> dict[tuple[int, int], int]:
-        """The lengths that inputs and start values decide, by register and axis."""
+        """The lengths that inputs and start values decide, by the axis that is free."""
         known: dict[tuple[int, int], int] = {}
         given = {k: np.shape(v) for k, v in self._start.items()}
         for slot, shape in (*zip(self.inputs, shapes, strict=True), *given.items()):
@@ -124,23 +137,26 @@ class Port:
                     f"{self.rank(slot)} dimensions, not {len(shape)}",
                     values={"shape": list(shape)},
                 )
-            for axis, dim in enumerate(self.function.registers[slot].dims):
-                known[slot, axis] = shape[axis]
-                match dim:
-                    case Apply("dim", (Place(other), Const(a))):
-                        known.setdefault((other, int(a)), shape[axis])
+            for axis, length in enumerate(shape):
+                free = self._free(slot, axis)
+                if not isinstance(free, int):
+                    known[free] = length
         return known
+
+    def _free(self, slot: int, axis: int) -> tuple[int, int] | int:
+        """The axis of a register whose length any axis takes over, or a fixed length."""
+        match self.function.registers[slot].dims[axis]:
+            case Const(n):
+                return int(n)
+            case Apply("dim", (Place(other), Const(a))):
+                return self._free(other, int(a))
+        return slot, axis
 
     def _shape(self, slot: int, known: Mapping[tuple[int, int], int]) -> Shape:
         out = []
-        for axis, dim in enumerate(self.function.registers[slot].dims):
-            match dim:
-                case Const(n):
-                    length: int | None = int(n)
-                case Apply("dim", (Place(other), Const(a))):
-                    length = known.get((other, int(a)))
-                case _:
-                    length = known.get((slot, axis))
+        for axis in range(self.rank(slot)):
+            free = self._free(slot, axis)
+            length = free if isinstance(free, int) else known.get(free)
             if length is None:
                 raise UsageError(
                     "U008",
@@ -228,9 +244,9 @@ def port(
     UsageError U008 if there is none: unknown names, types that other frameworks do not have,
     stacks.  InputError I001 to I005 for start values that do not fit.
     """
-    program = _inverse(f.program) if f.undo else f.program
+    f = f.upright()
     function = f.function
-    slots = {path: k for k, path in enumerate(_paths(function))}
+    slots = {path: k for k, path in enumerate(paths(function))}
     for p in function.params:
         if isinstance(p.layout, int) and isinstance(function.registers[p.layout].type, Stack):
             raise UsageError(
@@ -250,32 +266,22 @@ def port(
             raise UsageError(
                 "U008", f"`{name}` is an input of `{f.name}` and has a fixed value as well"
             )
-    made = Port(
-        program, f.name, *chosen, {slots[n]: v for n, v in values.items()}, f.options
-    )
-    made._start = _checked(made)
-    return made
+    fixed = {slots[n]: checked(function, slots[n], n, v) for n, v in values.items()}
+    return Port(f.program, f.name, chosen[0], chosen[1], fixed, f.options)
 
 
-def _inverse(program: Program) -> Program:
-    found = program.cache.get(invert)
-    if not isinstance(found, Program):
-        found = program.cache[invert] = invert(program)
-    return found
-
-
-def _paths(function: Function) -> Iterator[str]:
+def paths(function: Function) -> Iterator[str]:
     """The names of all parameter registers, in order."""
 
-    def paths(name: str, layout: Layout) -> Iterator[str]:
+    def within(name: str, layout: Layout) -> Iterator[str]:
         if isinstance(layout, int):
             yield name
         else:
             for field, inner in layout.fields:
-                yield from paths(f"{name}.{field}", inner)
+                yield from within(f"{name}.{field}", inner)
 
     for p in function.params:
-        yield from paths(p.name, p.layout)
+        yield from within(p.name, p.layout)
 
 
 def _numeric(f: FunctionHandle, slots: Mapping[str, int], name: str, what: str) -> int:
@@ -292,6 +298,26 @@ def _numeric(f: FunctionHandle, slots: Mapping[str, int], name: str, what: str) 
             hint="convert in the program, `f64(…)`; a fixed value may be of any type",
         )
     return slots[name]
+
+
+def checked(function: Function, slot: int, name: str, value: Any) -> Any:
+    """A start value as a raw value, an array as a copy."""
+    t, wanted = function.registers[slot].type, type_text(function, slot)
+    sys = system(elem_of(t))
+    if isinstance(t, Array):
+        if not isinstance(value, np.ndarray) or value.dtype != sys.dtype:
+            given = value.dtype if isinstance(value, np.ndarray) else type(value).__name__
+            raise InputError(
+                "I003",
+                f"`{name}` is a {wanted}: a fixed value must be a NumPy array of "
+                f"{sys.dtype.name}, not {given}",
+                hint="what a gradient is to reach has to be an input",
+            )
+        return value.copy()
+    try:
+        return sys.from_python(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError("I003", f"`{name}` is a {wanted}: {error}", values={name: value}) from None
 
 
 def _flat(function: Function, start: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

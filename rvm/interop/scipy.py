@@ -1,0 +1,178 @@
+"""Losses for `scipy.optimize.minimize`, with gradient and Hessian.
+
+    goal = objective(program.loss, "y", "x", x=start)
+    found = minimize(goal.fun, goal.x0, jac=True, hess=goal.hess, method="trust-exact")
+    best = goal.unpack(found.x)["x"]
+
+SciPy itself is not needed to make one: it calls these functions with NumPy arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rvm.calling import FunctionHandle
+from rvm.faults import InputError, UsageError
+from rvm.interop.port import Port, checked, paths, port
+from rvm.places import Named, find_place
+from rvm.types import elem_of
+
+Vector = NDArray[np.float64]
+
+
+def objective(f: FunctionHandle, loss: str, wrt: str | Sequence[str], /, **inputs: Any) -> Objective:
+    """A function's result `loss` as a function of the parameters `wrt`, joined in one vector.
+
+    `loss` is a real scalar place: `y`, `r[2]`, `z.re`.  `wrt` are f64 or c128 parameters (a complex
+    number is two elements of the vector).  `inputs` has their start values, which tell their
+    shapes and make `x0`; a single parameter of one dimension may go without.  Other parameters
+    are fixed at the values in `inputs`, or start from zeros.
+
+    UsageError U008 for names and types that do not fit, InputError for values that do not.
+    """
+    names = [wrt] if isinstance(wrt, str) else list(wrt)
+    place = find_place(f.function, loss)
+    output = list(paths(f.function))[place.slot]
+    ported = port(f, names, [output], {k: v for k, v in inputs.items() if k not in names})
+    t = elem_of(ported.function.registers[place.slot].type)
+    if not (t.is_float or t.is_complex and place.part):
+        raise InputError(
+            "I008",
+            f"`{loss}` is no real number: it is a {t}",
+            hint=f"`{loss}.re` or `{loss}.im`" if t.is_complex else "",
+        )
+    return Objective(ported, place, {k: inputs[k] for k in names if k in inputs})
+
+
+class Objective:
+    """A loss as SciPy takes it: `fun` (with `jac=True`), `hess` or `hessp`, and a start `x0`.
+
+    The run at the last vector is kept, so that a gradient after its value repeats nothing.
+    """
+
+    def __init__(self, ported: Port, loss: Named, start: Mapping[str, Any]) -> None:
+        self._port = ported
+        self._loss = loss
+        self._shapes: list[tuple[int, ...]] | None = None
+        self._start: list[NDArray[Any]] = []
+        self._last: tuple[bytes, list[NDArray[Any]], list[NDArray[Any]]] | None = None
+        for k in ported.inputs:
+            name, dtype = ported.name(k), ported.dtype(k)
+            if dtype not in (np.float64, np.complex128):
+                raise UsageError(
+                    "U008",
+                    f"`{name}` is a {ported.type_text(k)}: SciPy varies f64 (and pairs, c128)",
+                    hint="fix it at a value",
+                )
+            if name in start:
+                value = checked(ported.function, k, name, start[name])
+                self._start.append(np.asarray(value, dtype))
+            elif len(ported.inputs) > 1 or ported.rank(k) != 1:
+                raise UsageError(
+                    "U008",
+                    f"`{name}` is a {ported.type_text(k)}, and a vector does not tell its shape",
+                    hint=f"give it a start value: {name}=…",
+                )
+        if self._start:
+            self._shapes = [v.shape for v in self._start]
+            ported.shapes(self._shapes, ())
+
+    @property
+    def x0(self) -> Vector:
+        """The start values as one vector; UsageError U008 if there are none."""
+        if not self._start:
+            name = self._port.name(self._port.inputs[0])
+            raise UsageError(
+                "U008", f"no start value was given for `{name}`", hint=f"objective(…, {name}=…)"
+            )
+        return self._join(self._start)
+
+    def pack(self, **values: Any) -> Vector:
+        """Values of the varied parameters as one vector."""
+        try:
+            arrays = [np.asarray(values.pop(self._port.name(k))) for k in self._port.inputs]
+        except KeyError as missing:
+            raise InputError("I001", f"a value for {missing} is needed") from None
+        for name in values:
+            raise InputError("I002", f"`{name}` is not varied")
+        return self._join(arrays)
+
+    def unpack(self, x: ArrayLike) -> dict[str, Any]:
+        """The varied parameters by name, in their shapes, from one vector."""
+        parts = self._split(x)
+        return {
+            self._port.name(k): v if v.ndim else v.item()
+            for k, v in zip(self._port.inputs, parts, strict=True)
+        }
+
+    def _join(self, arrays: Sequence[NDArray[Any]]) -> Vector:
+        parts = (
+            np.ascontiguousarray(v, self._port.dtype(k)).reshape(-1).view(np.float64)
+            for k, v in zip(self._port.inputs, arrays, strict=True)
+        )
+        return np.concatenate(list(parts))
+
+    def _split(self, x: ArrayLike) -> list[NDArray[Any]]:
+        # A copy: optimizers go on with their vector in place, and the last run is kept.
+        vector = np.array(x, np.float64).reshape(-1)
+        dtypes = [self._port.dtype(k) for k in self._port.inputs]
+        # Without start values there is one parameter, of one dimension and any length.
+        shapes = self._shapes or [(len(vector) // (dtypes[0].itemsize // 8),)]
+        sizes = [prod(s) * (t.itemsize // 8) for s, t in zip(shapes, dtypes, strict=True)]
+        if sum(sizes) != len(vector):
+            raise InputError(
+                "I004", f"the vector must have {sum(sizes)} elements, not {len(vector)}"
+            )
+        parts = np.split(vector, np.cumsum(sizes)[:-1])
+        return [v.view(t).reshape(s) for v, t, s in zip(parts, dtypes, shapes, strict=True)]
+
+    # ------------------------------------------------------------ what SciPy calls
+
+    def value(self, x: ArrayLike) -> float:
+        """The loss."""
+        _, finals = self._run(x)
+        held = finals[0][self._loss.index]
+        return float(held.imag if self._loss.part == "im" else held.real)
+
+    def grad(self, x: ArrayLike) -> Vector:
+        """The gradient."""
+        inputs, finals = self._run(x)
+        found = self._port.backward(inputs, finals, [self._seed(finals[0])])
+        return self._join(found[: len(inputs)])
+
+    def fun(self, x: ArrayLike) -> tuple[float, Vector]:
+        """The loss and its gradient, for `minimize(…, jac=True)`."""
+        return self.value(x), self.grad(x)
+
+    def hessp(self, x: ArrayLike, p: ArrayLike) -> Vector:
+        """The Hessian times a direction: one run of the gradient's tangent program."""
+        inputs, finals = self._run(x)
+        seed = self._seed(finals[0])
+        gradient = self._port.gradient
+        run = gradient.tangent.forward([*inputs, seed, *self._split(p), np.zeros_like(seed)])
+        n = len(gradient.outputs)
+        return self._join(run[n : 2 * n])
+
+    def hess(self, x: ArrayLike) -> NDArray[np.float64]:
+        """The Hessian: a run for each direction, made symmetric."""
+        n = np.size(np.asarray(x))
+        full = np.array([self.hessp(x, e) for e in np.eye(n)]).reshape(n, n)
+        return (full + full.T) / 2
+
+    def _run(self, x: ArrayLike) -> tuple[list[NDArray[Any]], list[NDArray[Any]]]:
+        inputs = self._split(x)
+        key = b"".join(v.tobytes() for v in inputs)
+        if self._last is None or self._last[0] != key:
+            self._last = (key, inputs, self._port.forward(inputs))
+        return self._last[1], self._last[2]
+
+    def _seed(self, held: NDArray[Any]) -> NDArray[Any]:
+        """The adjoint of the loss: one at its place."""
+        seed = np.zeros_like(held)
+        seed[self._loss.index] = 1j if self._loss.part == "im" else 1.0
+        return seed
