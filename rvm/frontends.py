@@ -13,7 +13,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
-from rvm.faults import UsageError
+from rvm.faults import BytecodeError, UsageError, Where
 from rvm.program import Program
 
 GROUP = "rvm.frontends"
@@ -42,22 +42,33 @@ def load(path: str | Path) -> Program:
         return loads(sys.stdin.buffer.read(), "<stdin>")
     path = Path(path)
     if path.suffix == ".rbc":
-        return loads(path.read_bytes(), str(path))
+        return _decoded(path.read_bytes(), str(path))
     front: Callable[[Path], Program] = _front_end(path.suffix.lstrip(".")).load()
     return front(path)
 
 
 def loads(data: bytes, name: str) -> Program:
     """The verified program in bytes: bytecode if they begin as such, else an assembly text."""
-    from rvm.codec import MAGIC, decode
-    from rvm.verify import verify
+    from rvm.codec import MAGIC
 
     if not data.startswith(MAGIC):
         try:
             return assemble(data.decode("utf-8"), name)
         except UnicodeDecodeError:
             raise UsageError("U006", f"{name} is neither bytecode nor a UTF-8 text") from None
-    program = decode(data)
+    return _decoded(data, name)
+
+
+def _decoded(data: bytes, name: str) -> Program:
+    from rvm.codec import decode
+    from rvm.verify import verify
+
+    try:
+        program = decode(data)
+    except BytecodeError as error:
+        if error.where == Where():
+            error.where = Where(name)
+        raise
     verify(program)
     return program
 

@@ -89,10 +89,13 @@ def test_included_files(here: Path) -> None:
         (["asm", "latin.rasm"], 2, "no UTF-8 text"),
         (["dis", "hostile.rbc"], 1, "B00"),
         (["dis", "no.rbc"], 2, "can't read no.rbc"),
+        (["run", "empty.rbc"], 1, "B001"),
+        (["run", "empty.rbc"], 1, "--> empty.rbc"),
     ],
 )
 def test_errors(here: Path, args: list[str], code: int, says: str) -> None:
     (here / "latin.rasm").write_bytes(b"; \xe9\n")
     (here / "hostile.rbc").write_bytes(rvm("asm", "norm.rasm").stdout_bytes[:-5])
+    (here / "empty.rbc").write_bytes(b"")
     result = rvm(*args, code=code)
     assert says in result.stderr and result.stdout == ""

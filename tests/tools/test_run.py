@@ -156,6 +156,14 @@ class TestErrors:
         assert "R011" in rvm("run", "room.rasm", "n=1000", "--max-memory=4K", code=3).stderr
         rvm("run", "room.rasm", "n=100", "--max-memory=4K")
 
+    def test_endless_recursion_ends_before_the_memory_does(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        Path("deep.rasm").write_text("func f(n: i64)\n    inc n\n    call f(n)\n")
+        pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1000}
+        monkeypatch.setattr("os.sysconf", pages.__getitem__, raising=False)
+        assert "limit = 1024000" in rvm("run", "deep.rasm", "n=0", code=3).stderr
+
     def test_a_failed_check_ends_with_4(self) -> None:
         Path("drop.rasm").write_text("func drop(x: f64)\n    if x > 1\n        sub x, 1\n    end\n")
         result = rvm("run", "drop.rasm", "x=1.2", code=4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -30,6 +31,18 @@ def _amount(units: dict[str, int]) -> Callable[[str], int]:
 
 STEPS = _amount({"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12})
 BYTES = _amount({"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40})
+
+
+def quarter_of_memory() -> int | None:
+    """A quarter of the computer's memory in bytes, where that can be known.
+
+    What the machine counts is a little more than what it takes; so a recursion without an end
+    comes to its limit before the computer does.
+    """
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+    except (AttributeError, OSError, ValueError):
+        return None
 
 
 def file_argument(f: F) -> F:
@@ -72,8 +85,9 @@ def run_options(f: F) -> F:
         click.option(
             "--max-memory",
             type=BYTES,
+            default=quarter_of_memory,
             metavar="N",
-            help="The most memory, such as 64M.",
+            help="The most memory, such as 64M; if not given, a quarter of the computer's.",
         ),
         click.option(
             "--max-steps",
