@@ -116,6 +116,15 @@ TOOLS: dict[str, Explanation] = {
         What is asked for is not among those that there are; the message lists them.
         """,
     ),
+    "U014": explain(
+        "a gradient without a loss",
+        """
+        A gradient is that of one real number among the results, which `--loss` names:
+
+            rvm grad norm.rasm y=0 x=[1,2,3] --loss y
+            rvm grad flow.rasm @in.npz --loss 'x[2]'        or p.vel[0], z.re, z.im
+        """,
+    ),
 }
 
 

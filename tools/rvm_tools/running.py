@@ -203,11 +203,12 @@ def _print_leg(leg: Leg, request: Request) -> None:
         steps += f", {leg.erased_bits:,} bits erased"
     click.echo(f"{leg.function.name}: {steps}")
     names = show.parameters(leg.function)
-    for line in show.lines(leg.function, leg.regs, names, _width()):
+    for line in show.lines(leg.function, leg.regs, names, page_width()):
         click.echo(line)
 
 
-def _width() -> int:
+def page_width() -> int:
+    """Columns for a table: a terminal's, else 100."""
     return max(60, get_terminal_size((100, 24)).columns) if sys.stdout.isatty() else 100
 
 
@@ -227,7 +228,7 @@ def _print_failing(machine: Machine) -> None:
         if frame.regs[slot] is not None:
             names.append((function.registers[slot].name, slot))
     click.echo(f"stopped in {function.name} at time {machine.time}:")
-    for line in show.lines(function, frame.regs, names, _width()):
+    for line in show.lines(function, frame.regs, names, page_width()):
         click.echo(line)
 
 

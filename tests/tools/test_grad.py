@@ -1,0 +1,208 @@
+"""`rvm grad`: gradients, Hessians, the check against differences, and what can go wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rvm_asm import assemble
+from rvm_tools.derivatives import labelled, matrix, rounded, table
+from tools.running import NORM, golden, rvm, rvm_json
+
+FOUR = """\
+func four(a: f64, b: f64, c: f64, d: f64)
+    add a, b * c
+    add a, b ** d
+    add c, b / d
+    rot a, c, d
+    add b, d ** 2
+    add a, c * d
+"""
+KINDS = """\
+record Body
+    pos: f64
+    spin: i64
+end
+
+func kinds(y: f64, z: c128, q: fixed, g: log64, p: Body, s: stack[f64], A: f64[m, n])
+    add y, abs2(z) + f64(q) * p.pos + f64(g) + 3 * A[1, 0]
+    alloc t: f64
+    pop t, s
+    add y, 5 * t
+    push t, s
+    free t
+"""
+GIVEN = ("y=0", "z=1-2j", "q=0.5", "g=2'log64", "p={pos: 4, spin: 2}", "s=[7, 8]",
+         "A=[[1, 2], [3, 4]]")  # fmt: skip
+NORM_AT = ("grad", "norm.rasm", "r=0", "y=0", "x=[1,2,3]")
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, text in (("norm", NORM), ("four", FOUR), ("kinds", KINDS)):
+        (tmp_path / f"{name}.rasm").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+class TestWhatPeopleRead:
+    def test_a_table(self) -> None:
+        golden("grad", rvm(*NORM_AT, "--loss", "r").stdout)
+
+    def test_a_hessian(self) -> None:
+        given = ("a=0", "b=2", "c=1", "d=3", "--loss", "a", "--hessian")
+        golden("grad_hessian", rvm("grad", "four.rasm", *given).stdout)
+
+    def test_every_kind_of_value(self) -> None:
+        golden("grad_kinds", rvm("grad", "kinds.rasm", *GIVEN, "--loss", "y", "--hessian").stdout)
+
+    def test_long_arrays_are_abbreviated(self) -> None:
+        given = ("r=0", "y=0", "x=range(1000)", "--loss", "r")
+        out = rvm("grad", "norm.rasm", *given).stdout
+        assert len(out.splitlines()) < 10 and "..." in out and "f64[1000]" in out
+        assert max(map(len, out.splitlines())) <= 100
+
+    def test_the_gradient_program(self) -> None:
+        out = rvm("grad", "norm.rasm", "--emit").stdout
+        golden("grad_emit", out)
+        assert "norm_gradient" in assemble(out)
+        assert rvm_json("grad", "norm.rasm", "--emit")["gradient_program"] == out
+
+
+class TestAnswers:
+    def test_of_the_root_of_a_sum_of_squares(self) -> None:
+        found = rvm_json(*NORM_AT, "--loss", "r")
+        assert found["value"] == 14**0.5
+        assert found["gradient"]["x"] == pytest.approx([k / 14**0.5 for k in (1, 2, 3)])
+        assert found["gradient"]["y"] == pytest.approx(0.5 / 14**0.5)
+        assert found["gradient"]["r"] == 1.0
+        assert found["inputs"] == {"r": 0.0, "y": 0.0, "x": [1.0, 2.0, 3.0]}
+        assert 0 < found["steps"] < found["gradient_steps"] < 3 * found["steps"]
+
+    def test_hessian_as_published(self) -> None:
+        # NiLang 0.9.4's test of second order gives these six numbers.
+        given = ("a=0", "b=2", "c=1", "d=3", "--loss", "a", "--hessian")
+        h = rvm_json("grad", "four.rasm", *given)["hessian"]
+        expected = {
+            ("b", "b"): -6.799590, ("b", "c"): -0.566632, ("b", "d"): -45.384796,
+            ("a", "d"): -2.969977, ("c", "d"): -6.363315, ("d", "d"): -44.807533,
+        }  # fmt: skip
+        for (i, j), value in expected.items():
+            assert h[i][j] == pytest.approx(value, abs=1e-6)
+            assert h[j][i] == pytest.approx(value, abs=1e-6)
+
+    def test_every_kind_of_value(self) -> None:
+        found = rvm_json("grad", "kinds.rasm", *GIVEN, "--loss", "y", "--hessian")
+        gradient = found["gradient"]
+        # L = |z|² + q p + g + 3 A[1, 0] + 5 (the top of s); by log g for g = e²
+        assert gradient["z"] == "2-4j"
+        assert gradient["q"] == pytest.approx(4.0) and gradient["p"] == {"pos": 0.5}
+        assert gradient["g"] == pytest.approx(np.exp(2))
+        assert gradient["s"] == [0.0, 5.0]
+        assert gradient["A"] == [[0.0, 0.0], [3.0, 0.0]]
+        assert found["hessian"]["g"]["g"] == pytest.approx(np.exp(2))
+        assert "z" not in found["hessian"]
+
+    def test_only_some_parameters(self) -> None:
+        found = rvm_json(*NORM_AT, "--loss", "r", "--wrt", "x, r", "--hessian")
+        assert set(found["gradient"]) == set(found["hessian"]) == {"r", "x"}
+
+    @pytest.mark.parametrize("place", ["x[2]", "z.im", "p.pos"])
+    def test_a_loss_may_be_any_real_place(self, place: str) -> None:
+        Path("places.rasm").write_text(
+            "record P\n    pos: f64\nend\n"
+            "func f(t: f64, x: f64[n], z: c128, p: P)\n"
+            "    add x[2], 3 * t\n    add z, 3j * c128(t)\n    add p.pos, 3 * t\n"
+        )
+        given = ("t=1", "x=zeros(3)", "z=0j", "p={pos: 0}", "--loss", place)
+        assert rvm_json("grad", "places.rasm", *given)["gradient"]["t"] == 3.0
+
+    def test_of_the_inverse(self) -> None:
+        Path("e.rasm").write_text("func f(y: f64, x: f64)\n    add y, exp(x)\n")
+        given = ("y=0", "x=1", "--loss", "y")
+        there = rvm_json("grad", "e.rasm", *given)
+        back = rvm_json("grad", "e.rasm", *given, "--back")
+        assert there["gradient"]["x"] == pytest.approx(np.e)
+        assert back["gradient"]["x"] == pytest.approx(-np.e)
+        assert back["value"] == pytest.approx(-np.e) and back["direction"] == "backwards"
+
+    @pytest.mark.parametrize("engine", ["reference", "python"])
+    def test_engines_agree(self, engine: str) -> None:
+        found = rvm_json(*NORM_AT, "--loss", "r", "--engine", engine)
+        assert found == rvm_json(*NORM_AT, "--loss", "r")
+
+    def test_lost_bits_are_told(self) -> None:
+        Path("big.rasm").write_text("func f(y: f64, x: f64)\n    add y, 1e8 * x\n")
+        given = ("grad", "big.rasm", "y=0.1", "x=3", "--loss", "y")
+        assert rvm_json(*given)["lost_bits"]["y"] > 20
+        assert "came back with lost bits: y: " in rvm(*given).stdout
+
+    def test_arrays_are_written(self, here: Path) -> None:
+        rvm(*NORM_AT, "--loss", "r", "--hessian", "--out", "g.npz")
+        with np.load(here / "g.npz") as kept:
+            assert kept["x"] == pytest.approx(np.array([1, 2, 3]) / 14**0.5)
+            expected = np.eye(3) / 14**0.5 - np.outer([1, 2, 3], [1, 2, 3]) / 14**1.5
+            assert kept["x,x"] == pytest.approx(expected)
+            assert kept["y,x"].shape == (3,)
+
+    def test_prints_of_the_program(self) -> None:
+        Path("p.rasm").write_text(
+            'func f(x: f64)\n    extern forward\n        print "x is {}", x\n    end\n    neg x\n'
+        )
+        assert rvm_json("grad", "p.rasm", "x=4", "--loss", "x")["output"] == ["x is 4.0"]
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("args", "code", "says"),
+        [
+            (["norm.rasm", "r=0", "y=0", "x=[1]"], 2, "--loss r or --loss y or --loss 'x[0]'"),
+            (["norm.rasm", "r=0", "y=0", "x=[1]", "--loss", "q"], 1, "no parameter `q`"),
+            (["norm.rasm", "r=0", "y=0", "x=[1]", "--loss", "x"], 1, "name one element"),
+            (["norm.rasm", "r=0", "y=0", "x=[1]", "--loss", "x[1]"], 1, "outside the array"),
+            (["norm.rasm", "r=0", "y=0", "x=[1]", "--loss", "r", "--wrt", "q"], 1, "`q`"),
+            (["norm.rasm", "r=0", "y=0", "--loss", "r"], 1, "needs a value for `x`"),
+            (["norm.rasm", "r=0", "y=0", "x=[1]", "--loss", "r", "--out", "g"], 2, "--out g.npz"),
+            (["kinds.rasm", *GIVEN, "--loss", "z"], 1, "`z.re` or `z.im`"),
+            (["kinds.rasm", *GIVEN, "--loss", "p.spin"], 1, "carries no adjoint"),
+        ],
+    )
+    def test_each_has_its_exit_code_and_goes_to_standard_error(
+        self, args: list[str], code: int, says: str
+    ) -> None:
+        result = rvm("grad", *args, code=code)
+        assert says in result.stderr and result.stdout == ""
+
+    def test_json_has_errors_as_an_object(self) -> None:
+        found = rvm_json(*NORM_AT, "--loss", "q", code=1)
+        assert [e["code"] for e in found["errors"]] == ["I008"]
+
+    def test_limits_hold_in_both_runs(self) -> None:
+        steps = rvm_json(*NORM_AT, "--loss", "r")["steps"]
+        assert "R010" in rvm(*NORM_AT, "--loss", "r", "--max-steps", str(steps), code=3).stderr
+
+
+class TestTexts:
+    def test_numbers_are_rounded_and_read_back(self) -> None:
+        assert rounded(0.1) == "0.1" and rounded(1 / 3) == "0.3333333333"
+        assert rounded(-1e-300) == "-1e-300" and rounded(float("nan")) == "nan"
+
+    def test_blocks_make_one_matrix(self) -> None:
+        block = np.arange(4.0).reshape(2, 2)
+        h: dict[str, dict[str, Any]] = {"a": {"a": 9.0, "x": np.array([7.0, 8.0])},
+             "x": {"a": np.array([7.0, 8.0]), "x": block}}  # fmt: skip
+        labels, numbers = labelled(h)
+        assert labels == ["a", "x[0]", "x[1]"]
+        assert numbers.tolist() == [[9, 7, 8], [7, 0, 1], [8, 2, 3]]
+
+    def test_a_wide_matrix_goes_on_below(self) -> None:
+        h = {"x": {"x": np.full((10, 10), 1 / 3)}}
+        lines = matrix(h, 60)
+        assert max(map(len, lines)) <= 60 and lines.count("") == 2
+        assert sum(line.startswith("  x[9]") for line in lines) == 3
+
+    def test_a_function_without_derivatives_has_a_table(self) -> None:
+        f = assemble("func f(k: i64)\n    inc k\n").function("f")
+        assert table(f, [3], {})[1].split() == ["k", "i64", "3", "-"]

@@ -1,0 +1,48 @@
+"""`rvm grad`: a function's gradient, its Hessian, and the program that computes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rich_click as click
+
+from rvm_tools.options import (
+    engine_option,
+    file_argument,
+    function_option,
+    run_options,
+    values_argument,
+)
+
+
+@click.command("grad")
+@file_argument
+@values_argument
+@function_option
+@click.option(
+    "--loss", metavar="PLACE", help="What is differentiated: a real place of the results, x[2] too."
+)
+@click.option("--wrt", metavar="NAMES", help="Only by these parameters, such as x,y.")
+@click.option("--hessian", is_flag=True, help="The second derivatives as well.")
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Compare with central differences; where they part, end with exit code 1.",
+)
+@click.option("--back", is_flag=True, help="Differentiate the inverse: the values are the results.")
+@click.option("--emit", is_flag=True, help="Print the gradient program instead of running it.")
+@engine_option
+@run_options
+@click.option("--out", type=click.Path(), metavar="FILE.npz", help="Write derivatives as arrays.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def command(**given: Any) -> None:
+    """Differentiate a function at given values, which are written as for `rvm run`.
+
+    The table has dLOSS/dx for every parameter x that carries an adjoint; a complex one is
+    dL/dRe + i dL/dIm, that of a log64 is by its logarithm.
+
+    rvm grad norm.rasm y=0 x=[1,2,3] --loss y --check
+    """
+    from rvm_tools.differentiating import Request, differentiate
+
+    differentiate(Request(**given))

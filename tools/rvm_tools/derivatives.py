@@ -1,0 +1,188 @@
+"""Showing derivatives: a table of values and adjoints, a labelled matrix, JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rvm.binding import Result
+from rvm.program import Function
+from rvm.types import Array, Scalar, Stack, elem_of
+from rvm_tools import show
+
+DIGITS = 10
+"""Digits of inexact numbers in a table; JSON and .npz files have all."""
+MATRIX_DIGITS = 7
+LONG, EDGE = 12, 3
+"""Arrays, and matrices in either direction, of more numbers are abbreviated to their edges."""
+GAP = "..."
+
+
+def leaves(found: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Derivatives by dotted name, `p.vel`."""
+    for name, value in found.items():
+        if isinstance(value, Mapping):
+            yield from leaves(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
+
+
+# ---------------------------------------------------------------- the table
+
+
+def table(
+    function: Function, regs: Sequence[Any], adjoints: Mapping[str, Any], width: int = 100
+) -> list[str]:
+    """Lines in columns: a parameter's name, type, value, and adjoint where it is asked for."""
+    known = dict(leaves(adjoints))
+    rows = [
+        (name, _type(function, slot, regs[slot]), slot) for name, slot in show.parameters(function)
+    ]
+    names = max([len("parameter"), *(len(name) for name, _, _ in rows)])
+    types = max([len("type"), *(len(t) for _, t, _ in rows)])
+    room = max((width - names - types - 8) // 2, 20)
+    cells = [
+        (
+            name,
+            t,
+            _cell(elem_of(function.registers[slot].type), regs[slot], room),
+            _cell(None, known[name], room) if name in known else ["-"],
+        )
+        for name, t, slot in rows
+    ]
+    values = max([len("value"), *(len(line) for row in cells for line in row[2])])
+    out = [f"  {'parameter':<{names}}  {'type':<{types}}  {'value':<{values}}  adjoint"]
+    for name, t, value, adjoint in cells:
+        for k in range(max(len(value), len(adjoint))):
+            head = (name, t) if k == 0 else ("", "")
+            one = value[k] if k < len(value) else ""
+            two = adjoint[k] if k < len(adjoint) else ""
+            line = f"  {head[0]:<{names}}  {head[1]:<{types}}  {one:<{values}}  {two}"
+            out.append(line.rstrip())
+    return out
+
+
+def _type(function: Function, slot: int, raw: Any) -> str:
+    t = function.registers[slot].type
+    if isinstance(t, Array) and isinstance(raw, np.ndarray):
+        return f"{t.elem}[{', '.join(map(str, raw.shape))}]"
+    return f"stack[{t.elem}]" if isinstance(t, Stack) else str(t)
+
+
+def _cell(t: Scalar | None, value: Any, room: int) -> list[str]:
+    """A value's lines: raw numbers of type `t`, or derivatives."""
+    if isinstance(value, list):
+        value = np.array(value, object)
+    if not isinstance(value, np.ndarray):
+        return [_number(t, value)]
+    if not value.size:
+        return ["[]"]
+    text = np.array2string(
+        value,
+        threshold=LONG,
+        edgeitems=EDGE,
+        separator=", ",
+        max_line_width=room,
+        formatter={"all": lambda v: _number(t, v)},
+    )
+    return str(text).split("\n")
+
+
+def _number(t: Scalar | None, raw: Any) -> str:
+    """A number: in full where it is exact, else rounded to so many digits."""
+    if t is not None and (t.is_bool or t.is_integer):
+        return show.number_text(t, raw)
+    if t is not None and t.is_log:
+        return f"{rounded(float(raw))}'log64"
+    if t is not None and t.is_fixed:
+        return rounded(float(show.number_text(t, raw)))
+    if isinstance(raw, (complex, np.complexfloating)):
+        sign = "-" if math.copysign(1, raw.imag) < 0 else "+"
+        return f"{rounded(float(raw.real))}{sign}{rounded(abs(float(raw.imag)))}j"
+    return rounded(float(raw))
+
+
+def rounded(x: float, digits: int = DIGITS) -> str:
+    """A float with so many significant digits, as Python writes it."""
+    return repr(float(f"{x:.{digits}g}"))
+
+
+# ---------------------------------------------------------------- the matrix
+
+
+def labelled(hessian: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], NDArray[np.float64]]:
+    """The Hessian as one matrix, and the scalar place that each row and column belongs to."""
+    shapes = {
+        a: np.shape(row[a])[: np.ndim(row[a]) // 2] for a, row in hessian.items()
+    }  # a block of `a` with itself has the shape of `a` twice
+    labels = [
+        a + (f"[{', '.join(map(str, at))}]" if at else "")
+        for a, shape in shapes.items()
+        for at in np.ndindex(shape)
+    ]
+    sizes = {a: math.prod(shape) for a, shape in shapes.items()}
+    blocks = [
+        [np.asarray(row[b], np.float64).reshape(sizes[a], sizes[b]) for b in shapes]
+        for a, row in hessian.items()
+    ]
+    return labels, np.block(blocks) if blocks else np.zeros((0, 0))
+
+
+def matrix(hessian: Mapping[str, Mapping[str, Any]], width: int = 100) -> list[str]:
+    """The Hessian's lines; too many columns for a line go on below, very many are left out."""
+    labels, numbers = labelled(hessian)
+    if not labels:
+        return ["  (no parameter of real numbers)"]
+    shown: list[int | None] = list(range(len(labels)))
+    if len(labels) > LONG:
+        shown = [*shown[:EDGE], None, *shown[-EDGE:]]
+    heads = [GAP if k is None else labels[k] for k in shown]
+    texts = [
+        [
+            GAP if i is None or j is None else rounded(float(numbers[i, j]), MATRIX_DIGITS)
+            for j in shown
+        ]
+        for i in shown
+    ]
+    first = max(map(len, heads))
+    widths = [max(len(heads[j]), *(len(row[j]) for row in texts)) for j in range(len(heads))]
+    out: list[str] = []
+    start = 0
+    while start < len(heads):
+        stop, used = start, first + 2
+        while stop < len(heads) and (stop == start or used + widths[stop] + 2 <= width):
+            used += widths[stop] + 2
+            stop += 1
+        columns = range(start, stop)
+        out += [""] * (start > 0)
+        out.append("  " + " " * first + "".join(f"  {heads[j]:>{widths[j]}}" for j in columns))
+        for head, row in zip(heads, texts, strict=True):
+            line = "".join(f"  {row[j]:>{widths[j]}}" for j in columns)
+            out.append(f"  {head:<{first}}{line}")
+        start = stop
+    return out
+
+
+# ---------------------------------------------------------------- JSON
+
+
+def nested_json(value: Any) -> Any:
+    """Derivatives as JSON values; what JSON has no number for is a string, `1.0+2.0j`."""
+    if isinstance(value, (Mapping, Result)):
+        return {k: nested_json(v) for k, v in value.items()}
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list):
+        return [nested_json(v) for v in value]
+    return number_json(value)
+
+
+def number_json(x: Any) -> Any:
+    """A number where JSON has it, else a literal in a string."""
+    if isinstance(x, complex):
+        return str(x).strip("()")
+    return float(x) if math.isfinite(x) else repr(float(x))
