@@ -18,6 +18,9 @@ RUNNING: dict[str, Explanation] = {
 
         Floats are compared within a tolerance (`--tolerance`, 1e-8 of the value by default); NaN is
         never equal to anything.  A stack must be empty.  Going backwards, an `alloc` is a `free`.
+
+        A `for` keeps its bounds in ancillas (`i.end`, `i.lo` of a loop over i), which are freed as
+        what the bounds are at the loop's end: they may not change in between.
         """,
     ),
     "R002": explain(
@@ -132,14 +135,14 @@ RUNNING: dict[str, Explanation] = {
     "R012": explain(
         "what was passed or kept as a value has changed",
         """
-        An argument that is an expression, the bounds of a `for`, and the lengths of a local array
-        are computed again when the call, the loop or the ancilla ends, and must be what they were.
-
-            for i = 0 to n - 1
-                inc n               ; the loop could not be run back
-            end
+        An argument that is an expression is computed again when the call returns, the lengths of a
+        local array when it is freed; they must be what they were.
 
             call f(n + 1)           ; f must leave its parameter as it found it
+
+            alloc t: f64[n]
+            inc n
+            free t                  ; now t should have n + 1 elements
         """,
     ),
     "R013": explain(
