@@ -9,7 +9,7 @@ derivative count.  It is compared with the known formula for QR and with central
 from __future__ import annotations
 
 import numpy as np
-from common import Gradient, central, costs, error, program, table
+from common import Gradient, central, costs, differentiate, error, program, table
 
 
 def inputs(n: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -20,15 +20,8 @@ def inputs(n: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def gradient(a: np.ndarray, on_q: np.ndarray, on_r: np.ndarray) -> Gradient:
     """d(sum of on_q Q + on_r R) / dA."""
-    m, n = a.shape
-    pull = program("qr").qr.pullback(Q=np.zeros((m, n)), R=np.zeros((n, n)), A=a)
-    function_ticks, q, r = pull.ticks, pull.result.Q.copy(), pull.result.R.copy()
-    loss = float(np.sum(on_q * q) + np.sum(on_r * r))
-    result = pull.result.__class__({"Q": q, "R": r, "A": a})
-    pull.seed_all({"Q": on_q, "R": on_r})
-    grad = pull(["A"])
-    peak = pull.machine.state.account.peak_bytes
-    return Gradient(loss, grad, result, function_ticks, pull.ticks, peak)
+    zeros = {"Q": np.zeros(on_q.shape), "R": np.zeros(on_r.shape)}
+    return differentiate(program("qr").qr, {"Q": on_q, "R": on_r}, A=a, **zeros)
 
 
 def formula(q: np.ndarray, r: np.ndarray, on_q: np.ndarray, on_r: np.ndarray) -> np.ndarray:
