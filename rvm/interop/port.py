@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rvm.calling import FunctionHandle
 from rvm.directions import tangent_program
@@ -118,9 +119,9 @@ class Port:
         )
 
     def shapes(self, shapes: Sequence[Shape], slots: Sequence[int]) -> list[Shape]:
-        """The shapes of parameters from those of the inputs; UsageError U008 if these leave it open.
+        """The shapes of parameters from those of the inputs.
 
-        InputError I004 if an input's shape is of another rank.
+        UsageError U008 if these leave one open; InputError I004 for an input of another rank.
         """
         known = self._lengths(shapes)
         return [self._shape(slot, known) for slot in slots]
@@ -169,17 +170,17 @@ class Port:
 
     # ------------------------------------------------------------ running
 
-    def forward(self, inputs: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+    def forward(self, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """Run forwards: the finals.  The inputs are left as they were."""
         values = self._values(inputs)
-        return self._collect(self._run(self.program, self.function.name, values), self.finals)
+        return self._collect(self._run(self.program, self.function.name, values))
 
     def backward(
         self,
-        inputs: Sequence[np.ndarray[Any, Any]],
-        finals: Sequence[np.ndarray[Any, Any]],
-        adjoints: Sequence[np.ndarray[Any, Any]],
-    ) -> list[np.ndarray[Any, Any]]:
+        inputs: Sequence[NDArray[Any]],
+        finals: Sequence[NDArray[Any]],
+        adjoints: Sequence[NDArray[Any]],
+    ) -> list[NDArray[Any]]:
         """Run back from the finals with adjoints of `smooth_outputs`: the finals of `gradient`.
 
         The first of these are the adjoints of `smooth_inputs`.
@@ -192,9 +193,9 @@ class Port:
             zero = np.zeros(np.shape(values[k]), made.dtype(bar))
             values[bar] = made._raw(bar, given.get(k, zero))
         name = adjoint_names(self.program)[self.function.name]
-        return made._collect(self._run(made.program, name, values), made.finals)
+        return made._collect(self._run(made.program, name, values))
 
-    def _values(self, inputs: Sequence[np.ndarray[Any, Any]]) -> dict[int, Any]:
+    def _values(self, inputs: Sequence[NDArray[Any]]) -> dict[int, Any]:
         """The raw values of all parameters before a run."""
         values = {k: self._raw(k, v) for k, v in zip(self.inputs, inputs, strict=True)}
         values |= {k: self._raw(k, v) for k, v in self._start.items()}
@@ -228,9 +229,12 @@ class Port:
         machine.run()
         return machine.state.frames[0].regs
 
-    def _collect(self, regs: list[Any], slots: Sequence[int]) -> list[np.ndarray[Any, Any]]:
-        """Registers as arrays, scalars as those of no dimensions."""
-        return [np.asarray(regs[k], self.dtype(k)) for k in slots]
+    def _collect(self, regs: list[Any]) -> list[NDArray[Any]]:
+        """The finals as arrays of their own, scalars as those of no dimensions."""
+        return [
+            np.asarray(regs[k], self.dtype(k)) if k in self._inout else np.array(regs[k])
+            for k in self.finals
+        ]
 
 
 def port(

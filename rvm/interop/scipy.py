@@ -25,7 +25,9 @@ from rvm.types import elem_of
 Vector = NDArray[np.float64]
 
 
-def objective(f: FunctionHandle, loss: str, wrt: str | Sequence[str], /, **inputs: Any) -> Objective:
+def objective(
+    f: FunctionHandle, loss: str, wrt: str | Sequence[str], /, **inputs: Any
+) -> Objective:
     """A function's result `loss` as a function of the parameters `wrt`, joined in one vector.
 
     `loss` is a real scalar place: `y`, `r[2]`, `z.re`.  `wrt` are f64 or c128 parameters (a complex
@@ -40,7 +42,7 @@ def objective(f: FunctionHandle, loss: str, wrt: str | Sequence[str], /, **input
     output = list(paths(f.function))[place.slot]
     ported = port(f, names, [output], {k: v for k, v in inputs.items() if k not in names})
     t = elem_of(ported.function.registers[place.slot].type)
-    if not (t.is_float or t.is_complex and place.part):
+    if not (t.is_float or (t.is_complex and place.part)):
         raise InputError(
             "I008",
             f"`{loss}` is no real number: it is a {t}",
@@ -162,7 +164,8 @@ class Objective:
         """The Hessian: a run for each direction, made symmetric."""
         n = np.size(np.asarray(x))
         full = np.array([self.hessp(x, e) for e in np.eye(n)]).reshape(n, n)
-        return (full + full.T) / 2
+        symmetric: NDArray[np.float64] = (full + full.T) / 2
+        return symmetric
 
     def _run(self, x: ArrayLike) -> tuple[list[NDArray[Any]], list[NDArray[Any]]]:
         inputs = self._split(x)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-import numpy as np
+from numpy.typing import NDArray
 
 from rvm.calling import FunctionHandle
 from rvm.faults import InputError, UsageError
@@ -40,17 +40,54 @@ def function(
     return _callable(port(f, inputs, outputs, fixed), _run_class(), f.name)
 
 
+def register(
+    name: str,
+    f: FunctionHandle,
+    /,
+    inputs: str | Sequence[str],
+    outputs: str | Sequence[str],
+    *,
+    order: int = 2,
+    **fixed: Any,
+) -> Ported:
+    """The callable of `function`, made of operators that `torch.compile` and `torch.export` keep.
+
+    `name` is a namespace and a name, `"mylib::length"`; the operator is `torch.ops.mylib.length`.
+    There are derivatives backwards up to `order`, as the operators `length_gradient` and so on.
+    The operators return all that the function changes, after its outputs; the callable
+    returns the outputs.
+    """
+    ported = port(f, inputs, outputs, fixed)
+    op = _operator(ported, None, name, order)
+
+    def call(*tensors: Any) -> Any:
+        found = op(*tensors)
+        if not isinstance(found, tuple):
+            return found
+        return found[0] if len(ported.outputs) == 1 else found[: len(ported.outputs)]
+
+    _describe(call, ported, f.name)
+    return call
+
+
 def _callable(ported: Port, run: Any, name: str) -> Ported:
     def call(*tensors: Any) -> Any:
         check(ported, name, tensors)
         found = run.apply(ported, None, *tensors)[: len(ported.outputs)]
         return found[0] if len(found) == 1 else found
 
-    call.__name__ = call.__qualname__ = name
-    given = ", ".join(f"{ported.name(k)}: {ported.type_text(k)}" for k in ported.inputs)
-    made = ", ".join(f"{ported.name(k)}: {ported.type_text(k)}" for k in ported.outputs)
-    call.__doc__ = f"({given}) -> ({made}), on tensors."
+    _describe(call, ported, name)
     return call
+
+
+def _describe(call: Any, ported: Port, name: str) -> None:
+    """Give a callable its name and signature."""
+    given, made = (
+        ", ".join(f"{ported.name(k)}: {ported.type_text(k)}" for k in slots)
+        for slots in (ported.inputs, ported.outputs)
+    )
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"({given}) -> ({made}), on tensors."
 
 
 def check(ported: Port, name: str, tensors: Tensors) -> None:
@@ -85,13 +122,13 @@ def dtype_of(ported: Port, slot: int) -> Any:
     return getattr(library("torch"), ported.dtype(slot).name)
 
 
-def array(tensor: Any) -> np.ndarray[Any, Any]:
+def array(tensor: Any) -> NDArray[Any]:
     """A tensor's own memory as an array (a copy where its values are conjugated lazily)."""
-    found: np.ndarray[Any, Any] = tensor.detach().resolve_conj().resolve_neg().numpy()
+    found: NDArray[Any] = tensor.detach().resolve_conj().resolve_neg().numpy()
     return found
 
 
-def tensor(value: np.ndarray[Any, Any]) -> Any:
+def tensor(value: NDArray[Any]) -> Any:
     """An array's memory as a tensor."""
     return library("torch").from_numpy(value)
 
@@ -111,8 +148,9 @@ def compute(ported: Port, back: Port | None, arrays: Sequence[Any]) -> list[Any]
 def _run_class() -> Any:
     """The `torch.autograd.Function` of all ports, made when torch is first needed."""
     torch = library("torch")
+    base: Any = torch.autograd.Function
 
-    class Run(torch.autograd.Function):
+    class Run(base):
         """A run: forwards, or (with `back`) back from the finals that follow the inputs."""
 
         @staticmethod
@@ -121,11 +159,12 @@ def _run_class() -> Any:
 
         @staticmethod
         def setup_context(ctx: Any, inputs: Tensors, output: Tensors) -> None:
-            ported, back, *tensors = inputs
+            ported, _, *tensors = inputs
             given = tuple(tensors[: len(ported.inputs)])
             ctx.port, ctx.more = ported, len(tensors) - len(given)
             rest = [
-                t for k, t in zip(ported.finals, output, strict=True)
+                t
+                for k, t in zip(ported.finals, output, strict=True)
                 if k not in ported.smooth_outputs
             ]
             ctx.mark_non_differentiable(*rest)
@@ -138,7 +177,8 @@ def _run_class() -> Any:
             n = len(ported.inputs)
             given, finals = ctx.saved_tensors[:n], ctx.saved_tensors[n:]
             seeds = [
-                g for k, g in zip(ported.finals, adjoints, strict=True)
+                g
+                for k, g in zip(ported.finals, adjoints, strict=True)
                 if k in ported.smooth_outputs
             ]
             found = Run.apply(ported.gradient, ported, *given, *seeds, *finals)
@@ -177,3 +217,56 @@ def _run_class() -> Any:
             return tuple(map(torch.stack, zip(*runs, strict=True))), (0,) * len(ported.finals)
 
     return Run
+
+
+def _operator(ported: Port, back: Port | None, name: str, order: int) -> Any:
+    """A custom operator that computes the finals of a port: see `compute`."""
+    torch = library("torch")
+    n = len(ported.inputs)
+    given = ", ".join(f"Tensor t{i}" for i in range(n + (len(back.finals) if back else 0)))
+    made = ", ".join(["Tensor"] * len(ported.finals))
+    short = name.partition("::")[2]
+
+    def result(tensors: list[Any]) -> Any:
+        return tensors[0] if len(tensors) == 1 else tuple(tensors)
+
+    def run(*tensors: Any) -> Any:
+        check(ported, short, tensors[:n])
+        found = compute(ported, back, [array(t) for t in tensors])
+        return result([tensor(v) for v in found])
+
+    def fake(*tensors: Any) -> Any:
+        check(ported, short, tensors[:n])
+        shapes = ported.shapes([tuple(t.shape) for t in tensors[:n]], ported.finals)
+        return result(
+            [
+                tensors[0].new_empty(shape, dtype=dtype_of(ported, k))
+                for k, shape in zip(ported.finals, shapes, strict=True)
+            ]
+        )
+
+    schema = f"({given}) -> " + (made if len(ported.finals) == 1 else f"({made})")
+    op = torch.library.custom_op(name, run, mutates_args=(), schema=schema)
+    op.register_fake(fake)
+    if order < 1:
+        return op
+    gradient = _operator(ported.gradient, ported, name + "_gradient", order - 1)
+
+    def keep(ctx: Any, inputs: Tensors, output: Any) -> None:
+        ctx.n = len(inputs)
+        ctx.save_for_backward(*inputs[:n], *(output if isinstance(output, tuple) else (output,)))
+
+    def backward(ctx: Any, *adjoints: Any) -> Tensors:
+        given, finals = ctx.saved_tensors[:n], ctx.saved_tensors[n:]
+        seeds = [
+            torch.zeros_like(x) if g is None else g
+            for k, x, g in zip(ported.finals, finals, adjoints, strict=True)
+            if k in ported.smooth_outputs
+        ]
+        found = gradient(*given, *seeds, *finals)
+        found = found if isinstance(found, tuple) else (found,)
+        by_slot = dict(zip(ported.smooth_inputs, found, strict=False))
+        return (*map(by_slot.get, ported.inputs), *[None] * (ctx.n - n))
+
+    op.register_autograd(backward, setup_context=keep)
+    return op

@@ -80,8 +80,9 @@ func fit(y: f64, a: f64, z: c128[n], M: f64[m, n], t: f64[m])
 
 
 def test_an_array_element_or_a_complex_part_as_the_loss() -> None:
-    program = rvm.assemble("func f(r: f64[3], z: c128, x: f64[3])\n    add r, x * x * x\n"
-                           "    add z.im, x[0] * x[2]\n")
+    program = rvm.assemble(
+        "func f(r: f64[3], z: c128, x: f64[3])\n    add r, x * x * x\n    add z.im, x[0] * x[2]\n"
+    )
     x = np.array([1.0, 2.0, 3.0])
     goal = objective(program.f, "r[1]", "x")
     assert goal.value(x) == 8.0
