@@ -16,9 +16,8 @@ from itertools import combinations
 
 import numpy as np
 import svg
-from common import PICTURES, Gradient, complex_step, costs, differentiate, error, hessian
+from common import PICTURES, Gradient, complex_step, costs, differentiate, error, hessian, table
 from common import program as load
-from common import table
 
 RING = [(i, (i + 1) % 5) for i in range(5)]
 STAR = [(5 + i, 5 + (i + 2) % 5) for i in range(5)]
