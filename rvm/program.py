@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from rvm.expr import Expr
@@ -168,11 +169,17 @@ class Program:
         return iter(self._index)
 
     def __getitem__(self, name: str) -> FunctionHandle:
-        return Program.handle(self, name)
+        return self._handle(name)
 
     def __getattr__(self, name: str) -> FunctionHandle:
         if name.startswith("_") or name not in self._index:
             raise AttributeError(f"the program has no function `{name}`")
+        return self._handle(name)
+
+    def _handle(self, name: str) -> FunctionHandle:
+        if not hasattr(Program, "handle"):
+            # Whoever calls a function wants the layers that run it; data alone does not.
+            import_module("rvm.calling")
         return Program.handle(self, name)
 
     def with_entry(self, name: str) -> Program:

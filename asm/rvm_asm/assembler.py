@@ -11,7 +11,7 @@ from pathlib import Path
 from rvm.program import Function, Program, Span
 from rvm.verify import verify
 from rvm_asm.blocks import Blocks
-from rvm_asm.check import report_findings
+from rvm_asm.check import report_aliases, report_findings
 from rvm_asm.messages import Reporter, did_you_mean
 from rvm_asm.parser import parse_file
 from rvm_asm.program import Declarations
@@ -37,7 +37,9 @@ def build(declarations: Declarations) -> Program:
         emitter.pair_jumps(0, 0)
         made = emitter.function(plain(name))
         if emitter.broken:
-            # The rest of the program is still checked against this one's parameters.
+            # What is there of it is looked at by itself; the rest of the program is still
+            # checked against this one's parameters.
+            report_aliases(made, emitter, report)
             made = replace(made, code=(), spans=(), registers=made.registers[: emitter.n_args])
         if declarations.positions is not None:
             made = replace(made, spans=_spans(made, declarations.positions[0]))

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from rvm.expr import Apply, Expr, Place, children, places
-from rvm.program import Program
-from rvm.verify import findings
+from rvm.program import Function, Program
+from rvm.verify import Nodes, alias_findings, findings
 from rvm.verify.finding import Finding
 from rvm_asm.emitter import Emitter
 from rvm_asm.messages import Reporter
@@ -33,6 +33,12 @@ def report_findings(program: Program, emitters: Mapping[str, Emitter], report: R
             )
         else:
             _report(finding, emitter, report)
+
+
+def report_aliases(function: Function, emitter: Emitter, report: Reporter) -> None:
+    """Add messages for instructions of an unfinished function that are wrong by themselves."""
+    for finding in alias_findings(function, Nodes(function.registers)):
+        _report(finding, emitter, report)
 
 
 def _report(finding: Finding, emitter: Emitter, report: Reporter) -> None:

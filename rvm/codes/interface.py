@@ -63,6 +63,14 @@ INTERFACE: dict[str, Explanation] = {
         Pass a copy of one of them.  Arrays that are only read may overlap.
         """,
     ),
+    "I008": explain(
+        "no such place for a derivative",
+        """
+        A loss is one real number of the results: `y`, `x[2]`, `p.vel[0, 1]`, `z.re`.  Integers,
+        bools and whole arrays are none, and a complex number has two: name its `.re` or `.im`.
+        `wrt=` and `of=` name parameters that hold real numbers.
+        """,
+    ),
     "I009": explain(
         "an option that cannot be so",
         """
@@ -205,6 +213,20 @@ INTERFACE: dict[str, Explanation] = {
             def arctangent(x): …
 
         or keep what it computes out of the loss.
+        """,
+    ),
+    "D012": explain(
+        "an opcode without a derivative",
+        """
+        An opcode of one's own that stores new values (it returns them) beside other statements,
+        or that mixes fixed-point or logarithmic numbers with angles, has no rule for adjoints.
+
+            @rvm.opcode(inverse="unspin")
+            def spin(a: Mut, b: Mut, t: Use):
+                b += a                      # a statement, and …
+                return a * 2, b / 2         # … new values: make two opcodes of it
+
+        An opcode with several updates, or one that only returns new values, has one.
         """,
     ),
 }

@@ -125,7 +125,10 @@ def _branch(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
             "R002",
             "the branch is taken, but the come-from that it lands on does not expect it",
             values={"branch condition": True, "come-from condition": False},
-            notes=(f"the come-from stands at {where(frame.code, branch.partner)}",),
+            notes=(
+                f"the come-from stands at {where(frame.code, branch.partner)}",
+                "for an `if` or `while` this is the condition after the comma or after `end`",
+            ),
             hint="both conditions must hold when the jump is made, "
             "or running back would not make it",
         )
@@ -143,6 +146,7 @@ def _fall_in(cond: Expr, regs: Sequence[Any]) -> None:
             "R002",
             "fallen into a come-from whose condition holds",
             values={"come-from condition": True},
+            notes=("for an `if` or `while` this is the condition after the comma or after `end`",),
             hint="its condition must hold only when its branch jumps to it, "
             "or running back would jump",
         )
@@ -187,9 +191,27 @@ def _free(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
             shape = lengths(register.dims, frame.regs)
             drop_array(state, sys, held, shape, expected, register.name)
         else:
-            residue(state, sys, held, expected, register.name)
+            try:
+                residue(state, sys, held, expected, register.name)
+            except InvertibilityError as error:
+                notes = _of_a_loop(frame, register.name)
+                if notes:
+                    error.notes += notes
+                    error.hint = "leave the loop's bounds alone, or loop over a copy of them"
+                raise
     frame.regs[reg.reg] = None
     frame.pc += 1
+
+
+def _of_a_loop(frame: Frame, name: str) -> tuple[str, ...]:
+    """What a register that the assembler made for a `for` stands for."""
+    variable, dot, role = name.rpartition(".")
+    if not dot or all(r.name != variable for r in frame.code.function.registers):
+        return ()
+    return (
+        f"`{name}` holds where the loop over `{variable}` {'ends' if role == 'end' else 'begins'}: "
+        "what that was computed from has changed in the body",
+    )
 
 
 def _fresh(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:

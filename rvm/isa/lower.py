@@ -151,7 +151,7 @@ def _data(row: OpRow, args: Sequence[Expr]) -> tuple[Expr, ...]:
                 f"operand `{o.name}` of `{row.name}` has the type {elem}, not {want}",
                 k,
                 args,
-                hint=f"convert it: `{want.name}(…)`" if o.mode == "use" else "",
+                hint=_convert(elem, want) if o.mode == "use" else "",
             )
         if o.mode == "mut":
             _expect(
@@ -179,6 +179,12 @@ def _data(row: OpRow, args: Sequence[Expr]) -> tuple[Expr, ...]:
             )
         done.append(node)
     return tuple(done)
+
+
+def _convert(have: Scalar, want: Scalar) -> str:
+    if have.is_complex and not want.is_complex:
+        return "take its `.re` or `.im`, or `abs(…)`"
+    return f"convert it: `{want}(…)`"
 
 
 def _instead(op: str, t: Scalar) -> str:

@@ -19,7 +19,7 @@ from rvm.verify.calls import inout_slots
 from rvm.verify.conflicts import Conflict, conflicts, written_operands
 from rvm.verify.finding import Finding
 from rvm.verify.flow import Liveness, blocks, liveness, predecessors, successors
-from rvm.verify.function import function_findings
+from rvm.verify.function import alias_findings, function_findings
 from rvm.verify.nodes import Nodes
 from rvm.verify.tables import program_findings, table_findings
 
@@ -27,6 +27,8 @@ __all__ = [
     "Conflict",
     "Finding",
     "Liveness",
+    "Nodes",
+    "alias_findings",
     "blocks",
     "conflicts",
     "diagnostic",

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from rvm.isa import ENDS, MAKES
+from rvm.isa import ENDS, MAKES, OPCODES
 from rvm.program import Function
 from rvm.verify.finding import Finding
 from rvm.verify.flow import Conflict, liveness
 from rvm.verify.instructions import MEMORY, Checker
 from rvm.verify.nodes import Nodes
+
+MAX_ALIASES = 1000
+"""Findings in unfinished code end here."""
 
 
 def function_findings(
@@ -29,6 +32,15 @@ def function_findings(
             return checker.found
     _Lives(function, checker, needed).check()
     checker.found.sort(key=lambda f: f.pc)
+    return checker.found
+
+
+def alias_findings(function: Function, nodes: Nodes) -> list[Finding]:
+    """Data instructions whose own places overlap, each by itself: for unfinished code."""
+    checker = Checker(function, nodes, {}, {}, MAX_ALIASES)
+    for pc, instr in enumerate(function.code):
+        if OPCODES[instr.op].is_data:
+            checker.alias(pc, instr)
     return checker.found
 
 

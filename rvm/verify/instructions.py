@@ -137,7 +137,7 @@ class Checker:
         if instr.op in MEMORY:
             self._memory(pc, instr)
         elif len(set(named)) < len(named) or self._reads_itself(instr):
-            self._alias(pc, instr)
+            self.alias(pc, instr)
 
     def _reads_itself(self, instr: Instr) -> bool:
         """Whether a written place is found by its own register, which its operand names once."""
@@ -150,7 +150,8 @@ class Checker:
                     return True
         return False
 
-    def _alias(self, pc: int, instr: Instr) -> None:
+    def alias(self, pc: int, instr: Instr) -> None:
+        """The places of one instruction that certainly overlap and must not."""
         inout = self.inout.get(instr.symbol, ()) if instr.op in CALLS else ()
         told: set[tuple[str, int]] = set()
         for c in conflicts(instr, inout):
