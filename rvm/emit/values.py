@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, cast
 
-from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span, Transposed, children
+from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span, Step, Transposed, children
 from rvm.isa import implementation
 from rvm.numbers import fill
 from rvm.program import Function
@@ -100,7 +100,7 @@ class ValuePrinter:
         if not isinstance(path[-1], Index) or part:
             raise Unprintable
         last = cast(Index, path.pop())
-        base = self.regs[place.reg] + "".join(map(self._step, path))
+        base = self._followed(self.regs[place.reg], path)
         return base, ", ".join(self._key(cast(Expr, i)) for i in last.items)
 
     def _key(self, index: Expr) -> str:
@@ -133,23 +133,29 @@ class ValuePrinter:
 
     def _view(self, place: Place) -> str:
         """An array place as a NumPy view."""
-        return self.regs[place.reg] + "".join(map(self._step, place.path))
+        return self._followed(self.regs[place.reg], place.path)
 
-    def _step(self, step: Index | Part | Transposed) -> str:
-        if isinstance(step, Transposed):
-            return ".T"
-        if isinstance(step, Part):
-            return ".real" if step.name == "re" else ".imag"
-        out = []
-        for item in step.items:
-            if isinstance(item, Span):
-                if item.lo is None and item.hi is None:
-                    out.append(":")
-                    continue
-                # NumPy clips slices; ours must lie inside, which only the length can tell.
-                raise Unprintable
-            out.append(self._nonnegative(item))
-        return f"[{', '.join(out)}]"
+    def _followed(self, view: str, path: Sequence[Step]) -> str:
+        """A view followed along steps of a path."""
+        for step in path:
+            if isinstance(step, Transposed):
+                view += ".T"
+            elif isinstance(step, Part):
+                view += ".real" if step.name == "re" else ".imag"
+            else:
+                items = [self._item(i, view, axis) for axis, i in enumerate(step.items)]
+                view += f"[{', '.join(items)}]"
+        return view
+
+    def _item(self, item: Expr | Span, view: str, axis: int) -> str:
+        if not isinstance(item, Span):
+            return self._nonnegative(item)
+        if item.lo is None and item.hi is None:
+            return ":"
+        # NumPy clips slices; ours must lie inside, which only the length can tell.
+        lo = "0" if item.lo is None else bare(self.value(item.lo))
+        hi = "None" if item.hi is None else bare(self.value(item.hi))
+        return f"span({lo}, {hi}, {view}.shape[{axis}])"
 
     def _nonnegative(self, index: Expr) -> str:
         if isinstance(index, Const):

@@ -270,4 +270,3 @@ class Source:
         self._sequence(depth, lo, join, after + 1)
         self._plain(depth, join)
         self._flush(depth)
-

@@ -39,6 +39,15 @@ def store_all(views: tuple[Any, ...], values: tuple[Any, ...]) -> None:
         view[...] = value
 
 
+def span(lo: int, hi: int | None, length: int) -> slice:
+    """A slice that lies inside a dimension; Trouble if it does not."""
+    if hi is None:
+        hi = length
+    if not 0 <= lo <= hi <= length:
+        raise Trouble
+    return slice(lo, hi)
+
+
 def factor(value: Any, is_log: bool) -> Any:
     """A factor that can be divided out again; Trouble if it is not finite or zero."""
     if not (np.all(np.isfinite(value)) and (is_log or np.all(np.not_equal(value, 0)))):
@@ -61,6 +70,7 @@ SUPPORT: dict[str, object] = {
     "pop": pop,
     "push": push,
     "residue": residue,
+    "span": span,
     "store_all": store_all,
     "trouble": trouble,
     "zeros": zeros,
