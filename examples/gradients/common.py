@@ -112,6 +112,26 @@ def complex_step(f: Any, x: np.ndarray, step: float = 1e-30) -> np.ndarray:
     return out
 
 
+def adam(
+    values: Mapping[str, np.ndarray],
+    grads: Mapping[str, np.ndarray],
+    moments: dict[str, Any],
+    step: int,
+    rate: float,
+) -> dict[str, np.ndarray]:
+    """Parameters after one step (from 1) downhill; `moments`, empty at first, is kept up to date.
+
+    Source: D. P. Kingma and J. Ba, "Adam: A Method for Stochastic Optimization" (2014).
+    """
+    out = {}
+    for name, g in grads.items():
+        m, v = moments.get(name, (0.0, 0.0))
+        m, v = moments[name] = (0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g)
+        scale = np.sqrt(v / (1 - 0.999**step)) + 1e-8
+        out[name] = values[name] - rate * m / (1 - 0.9**step) / scale
+    return out
+
+
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Rows as lines with aligned columns: texts to the left, numbers to the right."""
     rows = [list(row) for row in rows]
