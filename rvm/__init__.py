@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rvm.calling import FunctionHandle
-    from rvm.define import Mut, Use, exchange, opcode, when
     from rvm.faults import (
         AssemblyError,
         BytecodeError,
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
         VerifyError,
     )
     from rvm.frontends import assemble, load
+    from rvm.isa.define import Mut, Use, exchange, opcode, when
     from rvm.machine import Machine
     from rvm.numbers import Fixed, LogNumber
     from rvm.program import Program
@@ -40,7 +40,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "calling": ("FunctionHandle",),
-    "define": ("Mut", "Use", "exchange", "opcode", "when"),
+    "isa.define": ("Mut", "Use", "exchange", "opcode", "when"),
     "faults": (
         "AssemblyError",
         "BytecodeError",

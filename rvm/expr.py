@@ -3,7 +3,7 @@
 An expression is a tree of `Const`, `Place` and `Apply` (a function of the
 function table).  A `Place` is a register with a path of steps into it.  Nodes
 are immutable and carry their type; a node whose type is None is a *template*,
-as the tracer of `rvm.define` makes them, and is typed by `rvm.isa.typing`.
+as the tracer of `rvm.isa.define` makes them, and is typed by `rvm.isa.typing`.
 Arithmetic operators build `Apply` nodes, so that opcode bodies and derivative
 rules are written as ordinary formulas; `==` compares structure.
 """

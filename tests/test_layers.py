@@ -13,7 +13,7 @@ LAYERS = [
     ("rvm.expr",),
     ("rvm.stmt", "rvm.numbers"),
     ("rvm.program",),
-    ("rvm.isa", "rvm.define"),
+    ("rvm.isa",),
     ("rvm.transform", "rvm.codec", "rvm.verify", "rvm.user", "rvm.places"),
     ("rvm.image",),
     ("rvm.state", "rvm.emit"),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from rvm.define import changed_by
 from rvm.engines.data import copied, run_data
 from rvm.engines.memory import find, store
 from rvm.expr import Place
 from rvm.faults import RvmError
+from rvm.isa.define import changed_by
 from rvm.numbers import system
 from rvm.state import State
 from rvm.stmt import Stmt, invert

@@ -4,12 +4,13 @@
     jax.jit(jax.grad(length))(jnp.array([3.0, 4.0]))
 
 JAX calls the machine back on the host.  What it keeps for the pullback are the
-inputs and the results; the run back from these makes everything else again.
+inputs and the results; the run back from these makes everything else again.  Higher
+derivatives are pullbacks of tangents, which need nothing more either.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,8 @@ from rvm.calling import FunctionHandle
 from rvm.faults import InputError, UsageError
 from rvm.interop import library
 from rvm.interop.port import Port, port
+from rvm.interop.rules import Ported, Values, by_input, curve, describe, parts, smooth
 
-Arrays = tuple[Any, ...]
-Ported = Callable[..., Any]
 MODES = ("mixed", "reverse", "forward")
 
 
@@ -36,7 +36,7 @@ def function(
 ) -> Ported:
     """A callable on JAX arrays: the parameters `inputs` in order to `outputs`.
 
-    It gives an array, a tuple for several outputs.  Arrays are of the parameters' own types (f64:
+    It gives an array, a tuple for several outputs.  Values are of the parameters' own types (f64:
     float64, c128: complex128, …), so JAX's 64-bit mode must be on.  Other parameters are fixed at
     the values in `fixed`, or start from zeros.
 
@@ -51,22 +51,17 @@ def function(
     if mode not in MODES:
         raise UsageError("U008", f"`mode` is one of {', '.join(MODES)}, not {mode!r}")
     ported = port(f, inputs, outputs, fixed)
-    run = _forward(ported, None) if mode == "forward" else _reverse(ported, None, mode)
+    run, _ = _pushed(ported) if mode == "forward" else _pulled(ported, mode == "mixed")
 
     def call(*arrays: Any) -> Any:
         found = run(*_checked(ported, f.name, arrays))[: len(ported.outputs)]
         return found[0] if len(found) == 1 else tuple(found)
 
-    given, made = (
-        ", ".join(f"{ported.name(k)}: {ported.type_text(k)}" for k in slots)
-        for slots in (ported.inputs, ported.outputs)
-    )
-    call.__name__ = call.__qualname__ = f.name
-    call.__doc__ = f"({given}) -> ({made}), on JAX arrays."
+    describe(call, ported, f.name, "JAX arrays")
     return call
 
 
-def _checked(ported: Port, name: str, arrays: Arrays) -> list[Any]:
+def _checked(ported: Port, name: str, arrays: Values) -> list[Any]:
     """The arguments as JAX arrays; errors U005, U009, I003, I004 for what does not fit."""
     jax = library("jax")
     wide = [k for k in (*ported.inputs, *ported.finals) if ported.dtype(k).name.endswith("64")]
@@ -102,22 +97,17 @@ def _checked(ported: Port, name: str, arrays: Arrays) -> list[Any]:
     return out
 
 
-def _host(ported: Port, back: Port | None) -> Callable[..., list[Any]]:
-    """The finals of a port by a call of the machine; JAX cannot differentiate this.
+def _host(
+    once: Callable[[Sequence[NDArray[Any]]], list[NDArray[Any]]],
+    ranks: Sequence[int],
+    made: Callable[[Sequence[Any]], list[Any]],
+) -> Ported:
+    """A function of NumPy arrays as one of JAX, without derivatives.
 
-    With `back`, of whose gradient it is the port, by a run back: then after the inputs (those
-    of `back`, and adjoints) stand the finals of `back`.
+    `ranks` are the dimensions of its arguments, beyond which there are batches; `made` gives the
+    shapes and dtypes of the results from the arguments.
     """
     jax = library("jax")
-    n = len(ported.inputs)
-    slots = (*ported.inputs, *(back.finals if back else ()))
-    ranks = [(ported if i < n else back or ported).rank(k) for i, k in enumerate(slots)]
-
-    def once(arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-        if back is None:
-            return ported.forward(arrays)
-        m = len(back.inputs)
-        return back.backward(arrays[:m], arrays[n:], arrays[m:n])
 
     def many(*arguments: Any) -> list[NDArray[Any]]:
         arrays = [np.asarray(a) for a in arguments]
@@ -126,49 +116,73 @@ def _host(ported: Port, back: Port | None) -> Callable[..., list[Any]]:
         if not batch:
             return once(arrays)
         full = [np.broadcast_to(a, batch + a.shape[k:]) for a, k in zip(arrays, over, strict=True)]
-        shapes = ported.shapes([a.shape[len(batch) :] for a in full[:n]], ported.finals)
-        out = [
-            np.empty(batch + s, ported.dtype(k)) for k, s in zip(ported.finals, shapes, strict=True)
-        ]
+        element = [np.empty(a.shape[len(batch) :], a.dtype) for a in full]
+        out = [np.empty(batch + m.shape, m.dtype) for m in made(element)]
         for index in np.ndindex(*batch):
             for held, value in zip(out, once([a[index] for a in full]), strict=True):
                 held[index] = value
         return out
 
-    def call(*arrays: Any) -> list[Any]:
-        shapes = ported.shapes([a.shape for a in arrays[:n]], ported.finals)
-        made = [
-            jax.ShapeDtypeStruct(s, ported.dtype(k))
-            for k, s in zip(ported.finals, shapes, strict=True)
-        ]
-        found: list[Any] = jax.pure_callback(many, made, *arrays, vmap_method="expand_dims")
-        return found
+    def call(*arrays: Any) -> tuple[Any, ...]:
+        return tuple(jax.pure_callback(many, made(arrays), *arrays, vmap_method="expand_dims"))
 
     return call
 
 
-def _forward(ported: Port, back: Port | None) -> Ported:
-    """`_host` with derivatives by forward mode, to any order."""
+def _forward(ported: Port) -> Ported:
+    """The finals from the inputs, by a call of the machine."""
+
+    def made(arrays: Sequence[Any]) -> list[Any]:
+        return _structs(ported, arrays, ported.finals)
+
+    return _host(ported.forward, [ported.rank(k) for k in ported.inputs], made)
+
+
+def _backward(ported: Port) -> Ported:
+    """The adjoints of smooth inputs from inputs, seeds and finals, by a call of the machine."""
+
+    def once(arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        inputs, seeds, finals = parts(ported, arrays)
+        return ported.backward(inputs, finals, seeds)
+
+    def made(arrays: Sequence[Any]) -> list[Any]:
+        return _structs(ported, arrays[: len(ported.inputs)], ported.smooth_inputs)
+
+    slots = (*ported.inputs, *ported.smooth_outputs, *ported.finals)
+    return _host(once, [ported.rank(k) for k in slots], made)
+
+
+def _structs(ported: Port, inputs: Sequence[Any], slots: Sequence[int]) -> list[Any]:
     jax = library("jax")
-    n = len(ported.inputs)
-    run = jax.custom_jvp(_host(ported, back))
+    shapes = ported.shapes([a.shape for a in inputs], slots)
+    return [jax.ShapeDtypeStruct(s, ported.dtype(k)) for k, s in zip(slots, shapes, strict=True)]
 
-    def jvp(arrays: Arrays, tangents: Arrays) -> tuple[list[Any], list[Any]]:
-        dots = [
-            t for k, t in zip(ported.inputs, tangents, strict=False) if k in ported.smooth_inputs
-        ]
-        found = _forward(ported.tangent, None)(*arrays[:n], *dots)
+
+def _pushed(ported: Port) -> tuple[Ported, Ported]:
+    """`_forward` and `_backward` with derivatives by forward mode, to any order."""
+    jax = library("jax")
+    run, back = jax.custom_jvp(_forward(ported)), jax.custom_jvp(_backward(ported))
+
+    def run_jvp(arrays: Values, dots: Values) -> tuple[Values, Values]:
+        pushed, _ = _pushed(ported.tangent)
+        found = pushed(*arrays, *smooth(ported, ported.inputs, dots))[len(ported.outputs) :]
+        known = dict(zip(ported.smooth_outputs, found, strict=False))
         finals = run(*arrays)
-        by_slot = dict(zip(ported.smooth_outputs, found[len(ported.outputs) :], strict=False))
-        # Finals that are no outputs go nowhere but into runs back, which count by the inputs.
-        out = [
-            by_slot[k] if k in by_slot else _no_tangent(v)
+        # Finals that are no outputs go nowhere but into `back`, which counts by the inputs.
+        return finals, tuple(
+            known[k] if k in known else _no_tangent(v)
             for k, v in zip(ported.finals, finals, strict=True)
-        ]
-        return finals, out
+        )
 
-    run.defjvp(jvp)
-    return run  # type: ignore[no-any-return]
+    def back_jvp(arrays: Values, dots: Values) -> tuple[Values, Values]:
+        inputs, seeds, _ = parts(ported, dots)
+        return back(*arrays), _curve(
+            ported, _pushed, arrays, smooth(ported, ported.inputs, inputs), seeds
+        )[0]
+
+    run.defjvp(run_jvp)
+    back.defjvp(back_jvp)
+    return run, back
 
 
 def _no_tangent(v: Any) -> Any:
@@ -178,34 +192,50 @@ def _no_tangent(v: Any) -> Any:
     return np.zeros(v.shape, jax.dtypes.float0)
 
 
-def _reverse(ported: Port, back: Port | None, mode: str) -> Ported:
-    """`_host` with a pullback: the run back, itself with derivatives of the kind `mode` tells."""
-    jax = library("jax")
-    n = len(ported.inputs)
-    run = jax.custom_vjp(_host(ported, back))
-    again = run if mode == "reverse" else _forward(ported, back)
+def _pulled(ported: Port, mixed: bool = False) -> tuple[Ported, Ported]:
+    """`_forward` and `_backward` with derivatives by reverse mode, to any order.
 
-    def keep(*arrays: Any) -> tuple[list[Any], Any]:
-        finals = again(*arrays)
+    `mixed`: the first by reverse mode, those of it by forward mode.
+    """
+    jax = library("jax")
+    zeros = library("jax", "jax.numpy").zeros_like
+    run, back = jax.custom_vjp(_forward(ported)), jax.custom_vjp(_backward(ported))
+    inner_run, inner_back = _pushed(ported) if mixed else (run, back)
+
+    def keep_run(*arrays: Any) -> tuple[Values, Any]:
+        finals = inner_run(*arrays)
         return finals, (arrays, finals)
 
-    def pull(kept: Any, adjoints: Sequence[Any]) -> Arrays:
+    def pull_run(kept: Any, adjoints: Sequence[Any]) -> Values:
         arrays, finals = kept
-        gradient = (
-            _reverse(ported.gradient, ported, mode)
-            if mode == "reverse"
-            else _forward(ported.gradient, ported)
-        )
-        # JAX's adjoints are dL/dRe - i dL/dIm, the machine's are dL/dRe + i dL/dIm.
-        seeds = [
-            g.conj()
-            for k, g in zip(ported.finals, adjoints, strict=True)
-            if k in ported.smooth_outputs
-        ]
-        found = gradient(*arrays[:n], *seeds, *finals)
-        by_slot = {k: g.conj() for k, g in zip(ported.smooth_inputs, found, strict=False)}
-        # Whatever the finals were made from, they are made from the inputs.
-        return tuple(by_slot.get(k) for k in ported.inputs) + (None,) * (len(arrays) - n)
+        seeds = _turned(smooth(ported, ported.outputs, adjoints[: len(ported.outputs)]))
+        return tuple(by_input(ported, _turned(inner_back(*arrays, *seeds, *finals))))
 
-    run.defvjp(keep, pull)
-    return run  # type: ignore[no-any-return]
+    def keep_back(*arrays: Any) -> tuple[Values, Any]:
+        return back(*arrays), arrays
+
+    def pull_back(arrays: Values, adjoints: Sequence[Any]) -> Values:
+        _, seeds, finals = parts(ported, arrays)
+        found, dots = _curve(ported, _pulled, arrays, _turned(adjoints), map(zeros, seeds))
+        # Whatever the finals were made from, they are made from the inputs.
+        return (*by_input(ported, _turned(found)), *_turned(dots), *[None] * len(finals))
+
+    run.defvjp(keep_run, pull_run)
+    back.defvjp(keep_back, pull_back)
+    return run, back
+
+
+def _turned(adjoints: Sequence[Any]) -> list[Any]:
+    """JAX's adjoints are dL/dRe - i dL/dIm, the machine's are dL/dRe + i dL/dIm."""
+    return [g.conj() for g in adjoints]
+
+
+def _curve(
+    ported: Port,
+    rules: Callable[[Port], tuple[Ported, Ported]],
+    arrays: Sequence[Any],
+    dots: Sequence[Any],
+    seed_dots: Iterable[Any],
+) -> tuple[Values, Values]:
+    run, back = rules(ported.tangent)
+    return curve(ported, lambda _, *a: run(*a), lambda _, *a: back(*a), arrays, dots, seed_dots)

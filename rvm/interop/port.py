@@ -79,7 +79,7 @@ class Port:
 
     @cached_property
     def bars(self) -> dict[int, int]:
-        """For each parameter with derivatives its adjoint in `gradient`, its dual in `tangent`."""
+        """For each parameter with derivatives its dual: the register of its adjoint or tangent."""
         return bar_slots(self.function)
 
     @cached_property
@@ -91,19 +91,6 @@ class Port:
     def smooth_outputs(self) -> tuple[int, ...]:
         """The outputs that carry an adjoint, in order."""
         return tuple(k for k in self.outputs if k in self.bars)
-
-    @cached_property
-    def gradient(self) -> Port:
-        """The pullback as a function: inputs and adjoints of outputs to adjoints of inputs."""
-        made = gradient_program(self.program, self.function.name)
-        return Port(
-            made,
-            made.entry,
-            (*self.inputs, *(self.bars[k] for k in self.smooth_outputs)),
-            tuple(self.bars[k] for k in self.smooth_inputs),
-            self._start,
-            self.options,
-        )
 
     @cached_property
     def tangent(self) -> Port:
@@ -181,19 +168,21 @@ class Port:
         finals: Sequence[NDArray[Any]],
         adjoints: Sequence[NDArray[Any]],
     ) -> list[NDArray[Any]]:
-        """Run back from the finals with adjoints of `smooth_outputs`: the finals of `gradient`.
+        """Run back from the finals with adjoints of `smooth_outputs`: those of `smooth_inputs`.
 
-        The first of these are the adjoints of `smooth_inputs`.
+        An adjoint of a complex number is dL/dRe + i dL/dIm.
         """
+        program = gradient_program(self.program, self.function.name)
+        adjoint = program.function(adjoint_names(self.program)[self.function.name])
         values = self._values(inputs)
         values |= {k: self._raw(k, v) for k, v in zip(self.finals, finals, strict=True)}
         given = dict(zip(self.smooth_outputs, adjoints, strict=True))
-        made = self.gradient
         for k, bar in self.bars.items():
-            zero = np.zeros(np.shape(values[k]), made.dtype(bar))
-            values[bar] = made._raw(bar, given.get(k, zero))
-        name = adjoint_names(self.program)[self.function.name]
-        return made._collect(self._run(made.program, name, values))
+            dtype = system(elem_of(adjoint.registers[bar].type)).dtype
+            zero = np.zeros(np.shape(values[k]), dtype)
+            values[bar] = self._raw(k, given.get(k, zero))
+        regs = self._run(program, adjoint.name, values)
+        return [np.asarray(regs[self.bars[k]], self.dtype(k)) for k in self.smooth_inputs]
 
     def _values(self, inputs: Sequence[NDArray[Any]]) -> dict[int, Any]:
         """The raw values of all parameters before a run."""
@@ -262,8 +251,8 @@ def port(
         [_numeric(f, slots, name, what) for name in ([names] if isinstance(names, str) else names)]
         for names, what in ((inputs, "input"), (outputs, "output"))
     ]
-    if not chosen[1] or any(len(set(c)) < len(c) for c in chosen):
-        raise UsageError("U008", f"`{f.name}` needs outputs, and each name once")
+    if any(not c or len(set(c)) < len(c) for c in chosen):
+        raise UsageError("U008", f"`{f.name}` needs inputs and outputs, each name once")
     values = dict(_flat(function, start))
     for name in values:
         if slots[name] in chosen[0]:

@@ -145,20 +145,19 @@ class Objective:
         """The gradient."""
         inputs, finals = self._run(x)
         found = self._port.backward(inputs, finals, [self._seed(finals[0])])
-        return self._join(found[: len(inputs)])
+        return self._join(found)
 
     def fun(self, x: ArrayLike) -> tuple[float, Vector]:
         """The loss and its gradient, for `minimize(…, jac=True)`."""
         return self.value(x), self.grad(x)
 
     def hessp(self, x: ArrayLike, p: ArrayLike) -> Vector:
-        """The Hessian times a direction: one run of the gradient's tangent program."""
+        """The Hessian times a direction: the gradient of the loss's tangent along it."""
         inputs, finals = self._run(x)
-        seed = self._seed(finals[0])
-        gradient = self._port.gradient
-        run = gradient.tangent.forward([*inputs, seed, *self._split(p), np.zeros_like(seed)])
-        n = len(gradient.outputs)
-        return self._join(run[n : 2 * n])
+        seed, tangent = self._seed(finals[0]), self._port.tangent
+        both = [*inputs, *self._split(p)]
+        found = tangent.backward(both, tangent.forward(both), [np.zeros_like(seed), seed])
+        return self._join(found[: len(inputs)])
 
     def hess(self, x: ArrayLike) -> NDArray[np.float64]:
         """The Hessian: a run for each direction, made symmetric."""

@@ -5,24 +5,22 @@
     r.backward()
 
 PyTorch keeps the tensors that go in and come out, and nothing of the run: the
-pullback runs back from the results.
+pullback runs back from the results.  Higher derivatives are pullbacks of tangents,
+which need nothing more either.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from numpy.typing import NDArray
-
 from rvm.calling import FunctionHandle
-from rvm.faults import InputError, UsageError
 from rvm.interop import library
+from rvm.interop.operators import Operators
 from rvm.interop.port import Port, port
-
-Tensors = tuple[Any, ...]
-Ported = Callable[..., Any]
+from rvm.interop.rules import Ported, by_input, curve, describe, parts, smooth
+from rvm.interop.tensors import Tensors, backward, check, forward
 
 
 def function(
@@ -37,7 +35,16 @@ def function(
 
     UsageError U007 without PyTorch, U008 for a function or names that do not fit.
     """
-    return _callable(port(f, inputs, outputs, fixed), _run_class(), f.name)
+    ported = port(f, inputs, outputs, fixed)
+    run, _ = _functions()
+
+    def call(*tensors: Any) -> Any:
+        check(ported, f.name, tensors)
+        found = run.apply(ported, *tensors)[: len(ported.outputs)]
+        return found[0] if len(found) == 1 else found
+
+    describe(call, ported, f.name, "tensors")
+    return call
 
 
 def register(
@@ -53,220 +60,111 @@ def register(
     """The callable of `function`, made of operators that `torch.compile` and `torch.export` keep.
 
     `name` is a namespace and a name, `"mylib::length"`; the operator is `torch.ops.mylib.length`.
-    There are derivatives backwards up to `order`, as the operators `length_gradient` and so on.
-    The operators return all that the function changes, after its outputs; the callable
-    returns the outputs.
+    There are derivatives backwards up to `order`, by operators `length_gradient` and so on.
+    The operator returns all that the function changes, outputs first; the callable, the outputs.
     """
     ported = port(f, inputs, outputs, fixed)
-    op = _operator(ported, None, name, order)
+    op = Operators().run(ported, name, order)
 
     def call(*tensors: Any) -> Any:
-        found = op(*tensors)
-        if not isinstance(found, tuple):
-            return found
-        return found[0] if len(ported.outputs) == 1 else found[: len(ported.outputs)]
-
-    _describe(call, ported, f.name)
-    return call
-
-
-def _callable(ported: Port, run: Any, name: str) -> Ported:
-    def call(*tensors: Any) -> Any:
-        check(ported, name, tensors)
-        found = run.apply(ported, None, *tensors)[: len(ported.outputs)]
+        found = op(*tensors)[: len(ported.outputs)]
         return found[0] if len(found) == 1 else found
 
-    _describe(call, ported, name)
+    describe(call, ported, f.name, "tensors")
     return call
-
-
-def _describe(call: Any, ported: Port, name: str) -> None:
-    """Give a callable its name and signature."""
-    given, made = (
-        ", ".join(f"{ported.name(k)}: {ported.type_text(k)}" for k in slots)
-        for slots in (ported.inputs, ported.outputs)
-    )
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"({given}) -> ({made}), on tensors."
-
-
-def check(ported: Port, name: str, tensors: Tensors) -> None:
-    """UsageError U005 for their number; InputError I003 or I004 for a tensor that does not fit."""
-    torch = library("torch")
-    if len(tensors) != len(ported.inputs):
-        names = ", ".join(map(ported.name, ported.inputs))
-        raise UsageError(
-            "U005",
-            f"`{name}` takes {len(ported.inputs)} tensors ({names}), not {len(tensors)}",
-        )
-    for k, tensor in zip(ported.inputs, tensors, strict=True):
-        said = f"`{ported.name(k)}` is a {ported.type_text(k)}: it takes a tensor"
-        if not isinstance(tensor, torch.Tensor):
-            raise InputError("I003", f"{said}, not {type(tensor).__name__}")
-        if tensor.device.type not in ("cpu", "meta"):
-            raise InputError(
-                "I003", f"{said} on the CPU, not on {tensor.device}", hint=f"{ported.name(k)}.cpu()"
-            )
-        want = dtype_of(ported, k)
-        if tensor.dtype != want:
-            raise InputError(
-                "I003",
-                f"{said} of {want}, not of {tensor.dtype}",
-                hint=f"{ported.name(k)}.to({want}): a gradient goes back through it",
-            )
-    ported.shapes([tuple(t.shape) for t in tensors], ())
-
-
-def dtype_of(ported: Port, slot: int) -> Any:
-    """The type of a tensor that holds a parameter."""
-    return getattr(library("torch"), ported.dtype(slot).name)
-
-
-def array(tensor: Any) -> NDArray[Any]:
-    """A tensor's own memory as an array (a copy where its values are conjugated lazily)."""
-    found: NDArray[Any] = tensor.detach().resolve_conj().resolve_neg().numpy()
-    return found
-
-
-def tensor(value: NDArray[Any]) -> Any:
-    """An array's memory as a tensor."""
-    return library("torch").from_numpy(value)
-
-
-def compute(ported: Port, back: Port | None, arrays: Sequence[Any]) -> list[Any]:
-    """The finals of `ported`; with `back`, of whose gradient it is the port, by a run back.
-
-    Then after the inputs (those of `back`, and adjoints) stand the finals of `back`.
-    """
-    if back is None:
-        return ported.forward(arrays)
-    n, m = len(back.inputs), len(ported.inputs)
-    return back.backward(arrays[:n], arrays[m:], arrays[n:m])
 
 
 @cache
-def _run_class() -> Any:
-    """The `torch.autograd.Function` of all ports, made when torch is first needed."""
+def _functions() -> tuple[Any, Any]:
+    """The `torch.autograd.Function`s of all ports: `forward` and `backward`."""
     torch = library("torch")
     base: Any = torch.autograd.Function
 
-    class Run(base):
-        """A run: forwards, or (with `back`) back from the finals that follow the inputs."""
+    def stacked(apply: Ported, info: Any, in_dims: Tensors, args: Tensors) -> tuple[Tensors, Any]:
+        """One run for each element of a batch."""
+        ported, *tensors = args
+        runs = []
+        for i in range(info.batch_size):
+            one = [
+                t if d is None else t.select(d, i)
+                for t, d in zip(tensors, in_dims[1:], strict=True)
+            ]
+            runs.append(apply(ported, *one))
+        found = tuple(map(torch.stack, zip(*runs, strict=True)))
+        return found, (0,) * len(found)
 
+    def filled(given: Sequence[Any], like: Sequence[Any]) -> list[Any]:
+        return [torch.zeros_like(x) if t is None else t for t, x in zip(given, like, strict=True)]
+
+    class Run(base):
         @staticmethod
-        def forward(ported: Port, back: Port | None, *tensors: Any) -> Tensors:
-            return tuple(map(tensor, compute(ported, back, [array(t) for t in tensors])))
+        def forward(ported: Port, *tensors: Any) -> Tensors:
+            return forward(ported, *tensors)
 
         @staticmethod
         def setup_context(ctx: Any, inputs: Tensors, output: Tensors) -> None:
-            ported, _, *tensors = inputs
-            given = tuple(tensors[: len(ported.inputs)])
-            ctx.port, ctx.more = ported, len(tensors) - len(given)
+            ctx.port = ported = inputs[0]
             rest = [
                 t
                 for k, t in zip(ported.finals, output, strict=True)
                 if k not in ported.smooth_outputs
             ]
             ctx.mark_non_differentiable(*rest)
-            ctx.save_for_backward(*given, *output)
-            ctx.save_for_forward(*given, *output)
+            ctx.save_for_backward(*inputs[1:], *output)
+            ctx.save_for_forward(*inputs[1:], *output)
 
         @staticmethod
         def backward(ctx: Any, *adjoints: Any) -> Tensors:
             ported: Port = ctx.port
-            n = len(ported.inputs)
-            given, finals = ctx.saved_tensors[:n], ctx.saved_tensors[n:]
-            seeds = [
-                g
-                for k, g in zip(ported.finals, adjoints, strict=True)
-                if k in ported.smooth_outputs
-            ]
-            found = Run.apply(ported.gradient, ported, *given, *seeds, *finals)
-            by_slot = dict(zip(ported.smooth_inputs, found, strict=False))
-            # Whatever the finals were made from, they are made from the inputs.
-            return (None, None, *map(by_slot.get, ported.inputs), *[None] * ctx.more)
+            n, m = len(ported.inputs), len(ported.outputs)
+            seeds = smooth(ported, ported.outputs, adjoints[:m])
+            saved = ctx.saved_tensors
+            return (None, *by_input(ported, Back.apply(ported, *saved[:n], *seeds, *saved[n:])))
 
         @staticmethod
         def jvp(ctx: Any, *tangents: Any) -> Tensors:
             ported: Port = ctx.port
-            n = len(ported.inputs)
-            given, finals = ctx.saved_tensors[:n], ctx.saved_tensors[n:]
-            dots = [
-                torch.zeros_like(x) if t is None else t
-                for k, x, t in zip(ported.inputs, given, tangents[2 : 2 + n], strict=True)
-                if k in ported.smooth_inputs
-            ]
-            found = Run.apply(ported.tangent, None, *given, *dots)
-            by_slot = dict(zip(ported.smooth_outputs, found[len(ported.outputs) :], strict=False))
-            return tuple(by_slot.get(k) for k, _ in zip(ported.finals, finals, strict=True))
+            n, m = len(ported.inputs), len(ported.outputs)
+            inputs = ctx.saved_tensors[:n]
+            dots = smooth(ported, ported.inputs, filled(tangents[1:], inputs))
+            found = Run.apply(ported.tangent, *inputs, *dots)[m:]
+            known = dict(zip(ported.smooth_outputs, found, strict=False))
+            return tuple(known.get(k) for k in ported.finals)
 
         @staticmethod
-        def vmap(info: Any, in_dims: Tensors, *inputs: Any) -> tuple[Tensors, Any]:
-            ported, back, *tensors = inputs
-            runs = [
-                Run.apply(
-                    ported,
-                    back,
-                    *(
-                        t if d is None else t.select(d, i)
-                        for t, d in zip(tensors, in_dims[2:], strict=True)
-                    ),
-                )
-                for i in range(info.batch_size)
-            ]
-            return tuple(map(torch.stack, zip(*runs, strict=True))), (0,) * len(ported.finals)
+        def vmap(info: Any, in_dims: Tensors, *args: Any) -> tuple[Tensors, Any]:
+            return stacked(Run.apply, info, in_dims, args)
 
-    return Run
+    class Back(base):
+        @staticmethod
+        def forward(ported: Port, *tensors: Any) -> Tensors:
+            return backward(ported, *tensors)
 
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Tensors, output: Tensors) -> None:
+            ctx.port = inputs[0]
+            ctx.save_for_backward(*inputs[1:])
+            ctx.save_for_forward(*inputs[1:])
 
-def _operator(ported: Port, back: Port | None, name: str, order: int) -> Any:
-    """A custom operator that computes the finals of a port: see `compute`."""
-    torch = library("torch")
-    n = len(ported.inputs)
-    given = ", ".join(f"Tensor t{i}" for i in range(n + (len(back.finals) if back else 0)))
-    made = ", ".join(["Tensor"] * len(ported.finals))
-    short = name.partition("::")[2]
+        @staticmethod
+        def backward(ctx: Any, *adjoints: Any) -> Tensors:
+            ported: Port = ctx.port
+            _, seeds, finals = parts(ported, ctx.saved_tensors)
+            zeros = map(torch.zeros_like, seeds)
+            found, dots = curve(ported, Run.apply, Back.apply, ctx.saved_tensors, adjoints, zeros)
+            # Whatever the finals were made from, they are made from the inputs.
+            return (None, *by_input(ported, found), *dots, *[None] * len(finals))
 
-    def result(tensors: list[Any]) -> Any:
-        return tensors[0] if len(tensors) == 1 else tuple(tensors)
+        @staticmethod
+        def jvp(ctx: Any, *tangents: Any) -> Tensors:
+            ported: Port = ctx.port
+            given = filled(tangents[1:], ctx.saved_tensors)
+            inputs, seed_dots, _ = parts(ported, given)
+            dots = smooth(ported, ported.inputs, inputs)
+            return curve(ported, Run.apply, Back.apply, ctx.saved_tensors, dots, seed_dots)[0]
 
-    def run(*tensors: Any) -> Any:
-        check(ported, short, tensors[:n])
-        found = compute(ported, back, [array(t) for t in tensors])
-        return result([tensor(v) for v in found])
+        @staticmethod
+        def vmap(info: Any, in_dims: Tensors, *args: Any) -> tuple[Tensors, Any]:
+            return stacked(Back.apply, info, in_dims, args)
 
-    def fake(*tensors: Any) -> Any:
-        check(ported, short, tensors[:n])
-        shapes = ported.shapes([tuple(t.shape) for t in tensors[:n]], ported.finals)
-        return result(
-            [
-                tensors[0].new_empty(shape, dtype=dtype_of(ported, k))
-                for k, shape in zip(ported.finals, shapes, strict=True)
-            ]
-        )
-
-    schema = f"({given}) -> " + (made if len(ported.finals) == 1 else f"({made})")
-    op = torch.library.custom_op(name, run, mutates_args=(), schema=schema)
-    op.register_fake(fake)
-    if order < 1:
-        return op
-    gradient = _operator(ported.gradient, ported, name + "_gradient", order - 1)
-
-    def keep(ctx: Any, inputs: Tensors, output: Any) -> None:
-        ctx.n = len(inputs)
-        ctx.save_for_backward(*inputs[:n], *(output if isinstance(output, tuple) else (output,)))
-
-    def backward(ctx: Any, *adjoints: Any) -> Tensors:
-        given, finals = ctx.saved_tensors[:n], ctx.saved_tensors[n:]
-        seeds = [
-            torch.zeros_like(x) if g is None else g
-            for k, x, g in zip(ported.finals, finals, adjoints, strict=True)
-            if k in ported.smooth_outputs
-        ]
-        found = gradient(*given, *seeds, *finals)
-        found = found if isinstance(found, tuple) else (found,)
-        by_slot = dict(zip(ported.smooth_inputs, found, strict=False))
-        return (*map(by_slot.get, ported.inputs), *[None] * (ctx.n - n))
-
-    op.register_autograd(backward, setup_context=keep)
-    return op
+    return Run, Back

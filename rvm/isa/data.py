@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from rvm.define import Mut, Use, exchange, opcode, when
 from rvm.expr import Apply
+from rvm.isa.define import Mut, Use, exchange, opcode, when
 
 
 def _f(name: str, *args: Any) -> Apply:

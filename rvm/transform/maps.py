@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, cast
 
-from rvm.define import prove_inverse
 from rvm.expr import Apply, Const, Expr, Formal, Place, rebuild
 from rvm.faults import DefinitionError
 from rvm.isa import OPCODES, apply, lower, typed, value
+from rvm.isa.define import prove_inverse
 from rvm.isa.derivatives import adjoint_type
 from rvm.isa.lower import linked_body
 from rvm.isa.rows import Operand, OpRow, add_opcode, angle_type
