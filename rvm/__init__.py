@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rvm.numbers import Fixed, LogNumber
     from rvm.program import Program
     from rvm.state import Options
-    from rvm.transform import invert
+    from rvm.transform import gradient, invert, tangent
     from rvm.user import function
 
 __version__ = "0.1.0"
@@ -60,7 +60,7 @@ _HOMES = {
     "numbers": ("Fixed", "LogNumber"),
     "program": ("Program",),
     "state": ("Options",),
-    "transform": ("invert",),
+    "transform": ("gradient", "invert", "tangent"),
     "user": ("function",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -89,9 +89,11 @@ __all__ = [
     "assemble",
     "exchange",
     "function",
+    "gradient",
     "invert",
     "load",
     "opcode",
+    "tangent",
     "when",
 ]
 
