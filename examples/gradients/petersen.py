@@ -16,8 +16,17 @@ from itertools import combinations
 
 import numpy as np
 import svg
-from common import PICTURES, Gradient, complex_step, costs, differentiate, error, hessian, table
-from common import program as load
+from common import (
+    PICTURES,
+    Gradient,
+    complex_step,
+    costs,
+    differentiate,
+    error,
+    hessian,
+    program,
+    table,
+)
 
 RING = [(i, (i + 1) % 5) for i in range(5)]
 STAR = [(5 + i, 5 + (i + 2) % 5) for i in range(5)]
@@ -47,12 +56,12 @@ def start(k: int, seed: int = 0) -> np.ndarray:
 
 def gradient(x: np.ndarray) -> Gradient:
     """The loss and its gradient."""
-    return differentiate(load("petersen").loss, "y", y=0.0, x=x)
+    return differentiate(program("petersen").loss, "y", y=0.0, x=x)
 
 
 def second(x: np.ndarray) -> np.ndarray:
     """The Hessian, of ten times k rows."""
-    return hessian(load("petersen").loss, "y", "x", y=0.0, x=x)
+    return hessian(program("petersen").loss, "y", "x", y=0.0, x=x)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +84,7 @@ def train(x: np.ndarray, steps: int = 400, newton: int = 3) -> Training:
     """Make the loss small from a start; needs SciPy."""
     from scipy.optimize import minimize
 
-    f = load("petersen").loss
+    f = program("petersen").loss
 
     def value_and_grad(flat: np.ndarray) -> tuple[float, np.ndarray]:
         value, grad = f.value_and_grad(loss="y", wrt=["x"], y=0.0, x=flat.reshape(x.shape))
