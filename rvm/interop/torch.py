@@ -35,6 +35,7 @@ def function(
 
     UsageError U007 without PyTorch, U008 for a function or names that do not fit.
     """
+    library("torch")
     ported = port(f, inputs, outputs, fixed)
     run, _ = _functions()
 
