@@ -134,7 +134,7 @@ class TestAnswers:
         assert found == rvm_json(*NORM_AT, "--loss", "r")
 
     def test_lost_bits_are_told(self) -> None:
-        Path("big.rasm").write_text("func f(y: f64, x: f64)\n    add y, 1e8 * x\n")
+        Path("big.rasm").write_text("func f(y: f64, x: f64)\n    add y, 1e6 * x\n")
         given = ("grad", "big.rasm", "y=0.1", "x=3", "--loss", "y")
         assert rvm_json(*given)["lost_bits"]["y"] > 20
         assert "came back with lost bits: y: " in rvm(*given).stdout
@@ -178,6 +178,19 @@ class TestErrors:
     def test_json_has_errors_as_an_object(self) -> None:
         found = rvm_json(*NORM_AT, "--loss", "q", code=1)
         assert [e["code"] for e in found["errors"]] == ["I008"]
+
+    def test_values_that_go_astray_end_with_4(self) -> None:
+        # Undoing a halving doubles every error, so that 100 of them leave nothing of the start.
+        Path("relax.rasm").write_text(
+            "func relax(y: f64, x: f64, n: i64)\n    for i = 1 to n\n        mul x, 0.5\n"
+            "        add x, 0.3\n        add y, x ** 2\n    end\n"
+        )
+        given = ("grad", "relax.rasm", "y=0", "x=1.1", "--loss", "y")
+        assert "C006" in rvm(*given, "n=100", code=4).stderr
+        found = rvm_json(*given, "n=100", code=4)
+        assert found["errors"][0]["code"] == "C006" and found["gradient"]["x"] > 1e6
+        # dy/dx = Σ 2 x_k / 2ᵏ with x_k = 0.6 + 0.5 / 2ᵏ, which is 23/15 in the limit
+        assert rvm_json(*given, "n=20")["gradient"]["x"] == pytest.approx(23 / 15, abs=1e-5)
 
     def test_limits_hold_in_both_runs(self) -> None:
         steps = rvm_json(*NORM_AT, "--loss", "r")["steps"]

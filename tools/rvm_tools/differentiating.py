@@ -13,7 +13,7 @@ import rich_click as click
 
 from rvm.binding import Result, snapshot
 from rvm.calling import FunctionHandle
-from rvm.faults import RvmError, UsageError
+from rvm.faults import InvertibilityError, RvmError, UsageError
 from rvm.gradients import Pullback
 from rvm.program import Function
 from rvm.state import Options
@@ -85,6 +85,8 @@ def differentiate(request: Request) -> None:
     if printed:
         answer["output"] = printed
     click.echo(json.dumps(answer, ensure_ascii=False))
+    if "errors" in answer:
+        end(InvertibilityError.exit_code)
     if answer.get("check", {}).get("ok") is False:
         end(1)
 
@@ -118,9 +120,28 @@ def _differentiate(request: Request, output: Callable[[str], Any] | None) -> dic
         _print(answer)
     if request.out is not None:
         _write(request.out, answer)
+    error = _astray(answer)
+    if error is not None:
+        if not request.as_json:
+            raise error
+        return _as_json(answer, handle) | errors_as_json(error)
     if answer.check is not None and not answer.check.ok and not request.as_json:
         end(1)
     return _as_json(answer, handle)
+
+
+def _astray(answer: Answer) -> InvertibilityError | None:
+    """The error where the run back with the adjoints ended elsewhere than where the run began."""
+    lost = {d.name: f"{d.bits} bits off" for d in answer.lost if not d.within}
+    if not lost:
+        return None
+    return InvertibilityError(
+        "C006",
+        "the values did not come back to where they started: the adjoints may be wrong",
+        values=lost,
+        hint="a program that forgets its start by rounding has to push what is lost, or to "
+        "compute with fixed-point numbers",
+    )
 
 
 def _emit(handle: FunctionHandle, request: Request) -> dict[str, Any]:
