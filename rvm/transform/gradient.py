@@ -116,8 +116,7 @@ class _Adjoint(Duals):
             case "alloc" | "fresh":
                 self._made(instr)
             case "free" | "drop":
-                self.code.append(invert_instr(instr))
-                self.emit_duals("fresh", instr.args[0])
+                self._gone(instr)
             case "push":
                 self.code.append(invert_instr(instr))
                 self._popped(cast(Place, instr.args[0]), cast(Place, instr.args[1]))
@@ -128,6 +127,18 @@ class _Adjoint(Duals):
                 self.code.append(invert_instr(instr))
             case _:
                 self._data(instr)
+
+    def _gone(self, instr: Instr) -> None:
+        """An ancilla was dropped as a value: its adjoint begins as zero, which the value loses.
+
+        Forwards that changes nothing.  Undone, the adjoint is off by what was forgotten of it,
+        and only so does what the value reads make up for that.
+        """
+        x = cast(Place, instr.args[0])
+        self.code.append(invert_instr(instr))
+        self.emit_duals("fresh", x)
+        if x.reg in self.dual_of and len(instr.args) > 1:
+            self._gain(instr.args[1], self.dual(x), "sub")
 
     def _made(self, instr: Instr) -> None:
         """An ancilla was made: what its first value came from gains, and its adjoint goes."""
@@ -267,8 +278,9 @@ class _Adjoint(Duals):
             else:
                 used.append(bar)
             extra.append(bar)
-        for _, bar in after:
+        for arg, bar in after:
             self.emit("fresh", bar)
+            self._gain(arg, bar, "sub")
         self.emit(instr.op, *instr.args, *extra, symbol=self.names[instr.symbol])
         for arg, bar in reversed(after):
             self._gain(arg, bar)

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rvm.expr import Expr
 from rvm.isa.functions.arrays import NUMBERS, both
-from rvm.isa.functions.formulas import enter, fn
+from rvm.isa.functions.formulas import enter, fn, rank
 from rvm.isa.rules import gather, length, like, of, scatter, transposition
 from rvm.numbers.code import Code
 from rvm.numbers.support import index_fault, name, outside_domain, unequal_lengths
@@ -144,13 +145,25 @@ enter(
     vjp=lambda g, a: (fn("transpose", g),),
     code={"*": both("{0}.T")},
 )
+
+
+def _likewise(name: str, g: Expr, v: Expr, x: Expr) -> Expr:
+    """What v gains in `sum_like(v, x)` or `spread_like(v, x)`: as a rule `name(g, v)`.
+
+    Where v was broadcast g is summed; for a scalar v that is done for any function.
+    """
+    if v.type is not None and not rank(v):
+        return g if rank(g) else fn("spread_like", g, x)
+    return fn("sum_like" if rank(v) < rank(x) else name, g, v)
+
+
 enter(
     "sum_like",
     2,
     like("number"),
     "g summed over the axes along which x would have been broadcast to it",
     cost="ADDS",
-    vjp=lambda g, y, x: (fn("spread_like", g, y), None),
+    vjp=lambda g, v, x: (_likewise("spread_like", g, v, x), None),
     code={t.name: both("sum_like({0}, {1})") for t in NUMBERS},
 )
 enter(
@@ -159,6 +172,6 @@ enter(
     like("any"),
     "g broadcast to the shape of x",
     cost="MOVES",
-    vjp=lambda g, y, x: (fn("sum_like", g, y), None),
+    vjp=lambda g, v, x: (_likewise("sum_like", g, v, x), None),
     code={"*": both("spread_like({0}, {1})")},
 )
