@@ -362,9 +362,7 @@ def test_shapes_that_do_not_go_together_are_an_error(engine: str) -> None:
 @each_engine
 @pytest.mark.parametrize("value", [0.0, float("inf"), float("nan")])
 @pytest.mark.parametrize("t", ["f64", "log64"])
-def test_a_factor_that_cannot_be_divided_out_is_refused(
-    engine: str, value: float, t: str
-) -> None:
+def test_a_factor_that_cannot_be_divided_out_is_refused(engine: str, value: float, t: str) -> None:
     if t == "log64" and value != value:
         value = -0.0
     program = rvm.assemble(f"func f(y: {t}, x: f64)\n    mul y, {t}(x)\n")

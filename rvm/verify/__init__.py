@@ -83,9 +83,7 @@ def diagnostic(finding: Finding, program: Program) -> Diagnostic:
     where = Where(function=finding.function, pc=finding.pc)
     if function is not None:
         where = where_of(program, function, finding.pc)
-    return Diagnostic(
-        finding.code, finding.message, where, notes=finding.notes, hint=finding.hint
-    )
+    return Diagnostic(finding.code, finding.message, where, notes=finding.notes, hint=finding.hint)
 
 
 def where_of(program: Program, function: Function, pc: int) -> Where:

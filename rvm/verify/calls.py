@@ -73,9 +73,7 @@ def argument_faults(
             yield fault
 
 
-def _argument_fault(
-    arg: Expr, have: RegisterType, callee: Function, k: int
-) -> TypeFault | None:
+def _argument_fault(arg: Expr, have: RegisterType, callee: Function, k: int) -> TypeFault | None:
     register = callee.registers[k]
     t = register.type
     if have is t or have == t:
@@ -89,6 +87,4 @@ def _argument_fault(
             arg,
             hint="" if isinstance(arg, Place) else f"convert it: `{elem_of(t)}(…)`",
         )
-    return TypeFault(
-        f"{what} has {rank_of(t)} dimensions, not {rank_of(have)}", arg, code="A042"
-    )
+    return TypeFault(f"{what} has {rank_of(t)} dimensions, not {rank_of(have)}", arg, code="A042")

@@ -45,9 +45,7 @@ def written_operands(instr: Instr, inout: Collection[int] = ()) -> tuple[int, ..
     if instr.op not in OPCODES:
         return ()
     args = instr.args
-    return tuple(
-        [k for k in _changed(instr.op) if k < len(args) and isinstance(args[k], Place)]
-    )
+    return tuple([k for k in _changed(instr.op) if k < len(args) and isinstance(args[k], Place)])
 
 
 @cache
@@ -66,9 +64,7 @@ def conflicts(instr: Instr, inout: Collection[int] = ()) -> tuple[Conflict, ...]
     written = written_operands(instr, inout)
     if not written:
         return ()
-    return tuple(
-        c for c in _pairs(instr, written, instr.op in CALLS) if c.verdict != "never"
-    )
+    return tuple(c for c in _pairs(instr, written, instr.op in CALLS) if c.verdict != "never")
 
 
 def _pairs(instr: Instr, written: Sequence[int], call: bool) -> Iterator[Conflict]:

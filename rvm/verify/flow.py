@@ -86,6 +86,7 @@ def blocks(code: Sequence[Instr]) -> tuple[range, ...]:
 
 LIVES = frozenset((*MAKES, *ENDS))
 
+
 @dataclass(frozen=True, slots=True)
 class Conflict:
     """Two ways to one position on which different registers are live."""
@@ -161,9 +162,7 @@ class _Walk:
             self.hash ^= self.keys[r]
         self.home = self.hash
         self.number = {self.hash: 0}
-        self.out = Liveness(
-            [-1] * (len(self.code) + 1), [], [-1], [-1], {0: frozenset(self.live)}
-        )
+        self.out = Liveness([-1] * (len(self.code) + 1), [], [-1], [-1], {0: frozenset(self.live)})
 
     def run(self) -> Liveness:
         code, states = self.code, self.out.states

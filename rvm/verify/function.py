@@ -47,9 +47,7 @@ def alias_findings(function: Function, nodes: Nodes) -> list[Finding]:
 class _Lives:
     """Uses against live sets: before alloc, after free, twice alive, never freed."""
 
-    def __init__(
-        self, function: Function, checker: Checker, needed: list[tuple[int, ...]]
-    ) -> None:
+    def __init__(self, function: Function, checker: Checker, needed: list[tuple[int, ...]]) -> None:
         self.function = function
         self.checker = checker
         self.needed = needed

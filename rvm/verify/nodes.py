@@ -102,9 +102,7 @@ class Nodes:
     def __init__(self, registers: Sequence[Register]) -> None:
         self.registers = registers
         self._types = [r.type for r in registers]
-        self._whole = {
-            k: (t, (k,)) for k, t in enumerate(self._types) if not isinstance(t, Stack)
-        }
+        self._whole = {k: (t, (k,)) for k, t in enumerate(self._types) if not isinstance(t, Stack)}
         self._measured: dict[int, tuple[int, int]] = {}
         self._registers: dict[int, tuple[int, ...]] = {}
 

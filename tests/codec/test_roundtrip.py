@@ -78,9 +78,7 @@ def test_names_texts_layouts_and_spans() -> None:
     inner = Record("é", (("re", 0), ("", 1)))
     layout = Record("outer", (("a", inner), ("b", Record("empty", ())), ("c", 2)))
     registers = tuple(Register(f"x{k}", F64) for k in range(3))
-    f = Function(
-        "main", (Param("p", layout),), registers, (), (Span(), Span(0, 1 << 31, 7, 9)), ()
-    )
+    f = Function("main", (Param("p", layout),), registers, (), (Span(), Span(0, 1 << 31, 7, 9)), ())
     p = Program((f,), "elsewhere", (Source("a b.rasm", "text\n\0 and more"), Source("", "")))
     q = decode(encode(p))
     assert q == p

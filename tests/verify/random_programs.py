@@ -128,9 +128,7 @@ class RandomFunction:
 
     def index(self) -> Expr:
         whole = [
-            r
-            for r in self.live
-            if isinstance(t := self.registers[r].type, Scalar) and t.is_integer
+            r for r in self.live if isinstance(t := self.registers[r].type, Scalar) and t.is_integer
         ]
         if not whole or self.rng.random() < 0.4:
             return Const(self.rng.randint(0, 6), I64)
@@ -311,5 +309,3 @@ def random_program(seed: int, size: int = 4) -> Program:
         functions.append(RandomFunction(rng, f"f{k}", functions).function(size))
     text = "\n".join(f"line {k}" for k in range(5))
     return Program(tuple(functions), functions[-1].name, (Source("random.rasm", text),))
-
-

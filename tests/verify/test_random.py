@@ -22,9 +22,7 @@ def test_sound_programs_and_their_inverses_pass(start: int) -> None:
 
 
 def test_the_programs_are_worth_testing() -> None:
-    ops = Counter(
-        i.op for seed in SEEDS for f in random_program(seed).functions for i in f.code
-    )
+    ops = Counter(i.op for seed in SEEDS for f in random_program(seed).functions for i in f.code)
     assert set(DATA) <= set(ops)
     assert {"call", "uncall", "push", "pop", "br", "cf", "print", "callback"} <= set(ops)
 
@@ -36,6 +34,4 @@ def test_live_sets_of_the_inverse_are_those_of_the_program_read_backwards() -> N
         for f in program.functions:
             there, back = liveness(f), liveness(inverse.function(f.name))
             n = len(f.code)
-            assert [there.live(p) for p in range(n + 1)] == [
-                back.live(n - p) for p in range(n + 1)
-            ]
+            assert [there.live(p) for p in range(n + 1)] == [back.live(n - p) for p in range(n + 1)]
