@@ -154,6 +154,41 @@ class TestAnswers:
         assert rvm_json("grad", "p.rasm", "x=4", "--loss", "x")["output"] == ["x is 4.0"]
 
 
+class TestChecks:
+    def test_agreement(self) -> None:
+        assert "5 numbers agree with" in rvm(*NORM_AT, "--loss", "r", "--check").stdout
+        found = rvm_json(*NORM_AT, "--loss", "r", "--check")["check"]
+        assert found["ok"] is True
+        assert [row["place"] for row in found["rows"]] == ["r", "y", "x[0]", "x[1]", "x[2]"]
+        assert all(row["error"] < 1e-9 for row in found["rows"])
+
+    def test_many_rows_are_not_all_shown(self) -> None:
+        given = ("r=0", "y=0", "x=range(30)", "--loss", "r", "--check")
+        out = rvm("grad", "norm.rasm", *given).stdout
+        assert "the 12 of 32 that part most:" in out and "32 numbers agree with" in out
+        assert len(out.splitlines()) < 25
+
+    def test_where_they_part_the_exit_code_is_1(self) -> None:
+        # At a kink a central difference is the mean of both sides, and the gradient is one of them.
+        Path("kink.rasm").write_text("func f(y: f64, a: f64, b: f64)\n    add y, max(a, b)\n")
+        given = ("grad", "kink.rasm", "y=0", "a=1", "b=1", "--loss", "y", "--check")
+        result = rvm(*given, code=1)
+        assert "2 of 3 part from central differences" in result.stdout
+        assert "D013" in result.stderr
+        found = rvm_json(*given, code=1)
+        assert found["check"]["ok"] is False and found["errors"][0]["code"] == "D013"
+
+    def test_single_precision_is_given_room(self) -> None:
+        Path("s.rasm").write_text("func f(y: f32, x: f32)\n    add y, exp(x)\n")
+        found = rvm_json("grad", "s.rasm", "y=0", "x=1", "--loss", "y", "--check")["check"]
+        assert found["ok"] is True and found["tolerance"] == 1e-3
+
+    def test_every_kind_of_value(self) -> None:
+        found = rvm_json("grad", "kinds.rasm", *GIVEN, "--loss", "y", "--check")["check"]
+        assert found["ok"] is True
+        assert {"z.re", "z.im", "q", "g", "p.pos", "A[1, 0]"} < {r["place"] for r in found["rows"]}
+
+
 class TestErrors:
     @pytest.mark.parametrize(
         ("args", "code", "says"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,10 @@ from rvm.binding import Result
 from rvm.program import Function
 from rvm.types import Array, Scalar, Stack, elem_of
 from rvm_tools import show
+from rvm_tools.words import count
+
+if TYPE_CHECKING:
+    from rvm.check_grad import GradCheck
 
 DIGITS = 10
 """Digits of inexact numbers in a table; JSON and .npz files have all."""
@@ -165,6 +170,24 @@ def matrix(hessian: Mapping[str, Mapping[str, Any]], width: int = 100) -> list[s
             out.append(f"  {head:<{first}}{line}")
         start = stop
     return out
+
+
+# ---------------------------------------------------------------- the check
+
+
+def checked(check: GradCheck) -> str:
+    """A check's rows, the worst of them where there are many, and what it comes to."""
+    rows = check.rows
+    shown, title = check, ""
+    if len(rows) > LONG:
+        worst = sorted(rows, key=lambda r: (not math.isnan(r.error), -r.error))[:LONG]
+        shown = replace(check, rows=tuple(worst))
+        title = f"the {LONG} of {len(rows)} that part most:\n"
+    bad = sum(not row.error <= check.tolerance for row in rows)
+    verdict = (
+        f"{bad} of {len(rows)} part from" if bad else f"{count(len(rows), 'number')} agree with"
+    )
+    return f"{title}{shown}\n{verdict} central differences, within {check.tolerance:g}"
 
 
 # ---------------------------------------------------------------- JSON

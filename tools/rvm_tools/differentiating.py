@@ -6,11 +6,12 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import rich_click as click
 
+import rvm
 from rvm.binding import Result, snapshot
 from rvm.calling import FunctionHandle
 from rvm.faults import InvertibilityError, RvmError, UsageError
@@ -26,6 +27,9 @@ from rvm_tools.programs import load_program, pick_function, unwritable
 from rvm_tools.running import page_width
 from rvm_tools.values import assignments, inputs_for
 from rvm_tools.words import count
+
+if TYPE_CHECKING:
+    from rvm.check_grad import GradCheck
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,7 @@ class Answer:
     lost: list[Drift]
     """Values that did not come back to the very bits."""
     hessian: Result | None = None
-    check: Any = None
+    check: GradCheck | None = None
 
 
 def differentiate(request: Request) -> None:
@@ -86,9 +90,7 @@ def differentiate(request: Request) -> None:
         answer["output"] = printed
     click.echo(json.dumps(answer, ensure_ascii=False))
     if "errors" in answer:
-        end(InvertibilityError.exit_code)
-    if answer.get("check", {}).get("ok") is False:
-        end(1)
+        end(InvertibilityError.exit_code if "C006" in str(answer["errors"]) else 1)
 
 
 def _differentiate(request: Request, output: Callable[[str], Any] | None) -> dict[str, Any]:
@@ -120,14 +122,23 @@ def _differentiate(request: Request, output: Callable[[str], Any] | None) -> dic
         _print(answer)
     if request.out is not None:
         _write(request.out, answer)
+    found = _as_json(answer, handle)
+    try:
+        _raise_if_wrong(answer)
+    except RvmError as error:
+        if not request.as_json:
+            raise
+        found |= errors_as_json(error)
+    return found
+
+
+def _raise_if_wrong(answer: Answer) -> None:
+    """The error that says why the derivatives are not to be trusted, if they are not."""
     error = _astray(answer)
     if error is not None:
-        if not request.as_json:
-            raise error
-        return _as_json(answer, handle) | errors_as_json(error)
-    if answer.check is not None and not answer.check.ok and not request.as_json:
-        end(1)
-    return _as_json(answer, handle)
+        raise error
+    if answer.check is not None:
+        answer.check.raise_if_bad()
 
 
 def _astray(answer: Answer) -> InvertibilityError | None:
@@ -197,10 +208,18 @@ def _answer(
     if request.hessian:
         answer.hessian = hessian(handle, loss, wrt, inputs, options)
     if request.check:
-        import rvm
-
-        answer.check = rvm.check_grad(handle, loss=loss, wrt=wrt, **inputs)
+        answer.check = rvm.check_grad(
+            handle, loss=loss, wrt=wrt, **inputs, **_accuracy(handle.function)
+        )
     return answer
+
+
+def _accuracy(function: Function) -> dict[str, float]:
+    """The step of differences, and how near they come: numbers of single precision are coarse."""
+    single = any(
+        elem_of(r.type).bits == 32 and elem_of(r.type).is_float for r in function.registers
+    )
+    return {"step": 5e-3, "tolerance": 1e-3} if single else {}
 
 
 # ---------------------------------------------------------------- for people
@@ -226,7 +245,7 @@ def _print(answer: Answer) -> None:
         if left:
             click.echo(f"without {', '.join(left)}: a Hessian is by real numbers and their arrays")
     if answer.check is not None:
-        click.echo(f"\n{answer.check}")
+        click.echo(f"\n{derivatives.checked(answer.check)}")
 
 
 # ---------------------------------------------------------------- JSON and arrays
@@ -247,7 +266,19 @@ def _as_json(answer: Answer, handle: FunctionHandle) -> dict[str, Any]:
     if answer.hessian is not None:
         out["hessian"] = derivatives.nested_json(answer.hessian)
     if answer.check is not None:
-        out["check"] = {"ok": bool(answer.check.ok), "report": str(answer.check)}
+        out["check"] = {
+            "ok": answer.check.ok,
+            "tolerance": answer.check.tolerance,
+            "rows": [
+                {
+                    "place": row.place,
+                    "gradient": derivatives.number_json(row.gradient),
+                    "quotient": derivatives.number_json(row.quotient),
+                    "error": derivatives.number_json(row.error),
+                }
+                for row in answer.check.rows
+            ],
+        }
     return out
 
 
