@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 
@@ -16,3 +18,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "soak" in item.keywords:
             item.add_marker(skip)
+
+
+@pytest.fixture
+def clean_tables() -> Iterator[None]:
+    """What a test defines is gone after it."""
+    from rvm.isa import FUNCTIONS, OPCODES
+    from rvm.isa.lower import linked_body
+    from rvm.transform.maps import adjoint_map, tangent_map
+
+    opcodes, functions = dict(OPCODES), dict(FUNCTIONS)
+    yield
+    for table, before in ((OPCODES, opcodes), (FUNCTIONS, functions)):
+        for name in set(table) - set(before):
+            del table[name]  # type: ignore[attr-defined]
+    for cached in (linked_body, adjoint_map, tangent_map):
+        cached.cache_clear()

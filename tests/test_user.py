@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import numpy as np
 import pytest
 
 import rvm
-from rvm.isa import FUNCTIONS, OPCODES
-from rvm.isa.lower import linked_body
+from rvm.isa import OPCODES
 from rvm.user import apply
 
 ENGINES = ("reference", "python")
 each_engine = pytest.mark.parametrize("engine", ENGINES)
 
 
-@pytest.fixture(autouse=True)
-def clean_tables() -> Iterator[None]:
-    """What a test defines is gone after it."""
-    opcodes, functions = dict(OPCODES), dict(FUNCTIONS)
-    yield
-    for table, before in ((OPCODES, opcodes), (FUNCTIONS, functions)):
-        for name in set(table) - set(before):
-            del table[name]  # type: ignore[attr-defined]
-    linked_body.cache_clear()
+pytestmark = pytest.mark.usefixtures("clean_tables")
 
 
 @each_engine

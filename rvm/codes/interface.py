@@ -229,4 +229,13 @@ INTERFACE: dict[str, Explanation] = {
         An opcode with several updates, or one that only returns new values, has one.
         """,
     ),
+    "D013": explain(
+        "a gradient that is not what differences say",
+        """
+        `rvm.check_grad(f, loss="y", …).raise_if_bad()` compares a gradient with central differences
+        of the loss.  They part where `partials` of one's own are wrong, where the loss has a kink
+        or a pole, and where the step of the differences does not suit: a `fixed` or an `f32` needs
+        a larger one (`step=1e-3`) and a wider `tolerance=`.
+        """,
+    ),
 }

@@ -178,7 +178,7 @@ def _derived(
     back = tuple(_template(e, values | new | adjoints) for e in jacobian(partner, t))
     dsts = cast("tuple[Place, ...]", tuple(Formal(k) for k in muts))
     doc = f"{doc} `{row.name}`."
-    undo = f"un{name}"
+    undo = f"{name}_undo"
     rows = [
         OpRow(name, operands, row.types, (Map(dsts, forth, ()),), undo, doc, row.cost),
         OpRow(undo, operands, row.types, (Map(dsts, back, ()),), name, doc, row.cost),
