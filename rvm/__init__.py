@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rvm.calling import FunctionHandle
-    from rvm.check_grad import check_grad
+    from rvm.differences import check_grad
     from rvm.faults import (
         AssemblyError,
         BytecodeError,
@@ -41,7 +41,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "calling": ("FunctionHandle",),
-    "check_grad": ("check_grad",),
+    "differences": ("check_grad",),
     "isa.define": ("Mut", "Use", "exchange", "opcode", "when"),
     "faults": (
         "AssemblyError",

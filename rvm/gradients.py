@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rvm.binding import Result, bind, outside
-from rvm.faults import InputError
+from rvm.faults import InputError, InvertibilityError
 from rvm.image import image_of
 from rvm.machine import Machine
 from rvm.numbers import system
 from rvm.places import Named, find_place
-from rvm.program import Function, Layout, Program, Record
+from rvm.program import Function, Layout, Program, Record, slots_of
 from rvm.state import Options
 from rvm.transform.duals import bar_slots
 from rvm.transform.gradient import adjoint_names, gradient
@@ -25,6 +25,9 @@ from rvm.types import Array, Scalar, Stack, elem_of
 
 if TYPE_CHECKING:
     from rvm.calling import FunctionHandle
+
+SLACK = 1e3
+"""How many times the tolerance values may be off after running there and back."""
 
 
 def gradient_program(program: Program, name: str) -> Program:
@@ -147,8 +150,12 @@ class Pullback:
         else:
             self.bars[layout] = held + value
 
-    def __call__(self, wrt: Collection[str] | None = None) -> Result:
-        """Run back with the adjoints: those of the inputs, by parameter."""
+    def __call__(self, wrt: Collection[str] | None = None, *, check: bool = True) -> Result:
+        """Run back with the adjoints: those of the inputs, by parameter.
+
+        InvertibilityError R017 if the values do not come back to where they began, within SLACK
+        times the tolerance; `check=False` leaves that to the caller.
+        """
         adjoint = self._adjoint_function
         values = [*self.regs[: self.function.n_args], *self.bars.values()]
         inputs = {p.name: nested(p.layout, values) for p in adjoint.params}
@@ -163,8 +170,32 @@ class Pullback:
         self.ticks += machine.time
         self.machine = machine
         regs = machine.state.frames[0].regs
+        if check:
+            self._came_back(regs)
         slots = bar_slots(self.function)
         return self.named({k: regs[slot] for k, slot in slots.items()}, wrt)
+
+    def _came_back(self, regs: list[Any]) -> None:
+        """R017 unless the values are where they began: if not, the adjoints are not right."""
+        tolerance = SLACK * self.options.tolerance
+        for p in self.function.params:
+            for k in slots_of(p.layout):
+                t = self.function.registers[k].type
+                sys = system(elem_of(t))
+                begun, ended = self.start[k], regs[k]
+                if isinstance(t, Stack):
+                    fine = len(begun) == len(ended)
+                else:
+                    fine = sys.same(ended, begun) or sys.close(ended, begun, tolerance)
+                if not fine:
+                    raise InvertibilityError(
+                        "R017",
+                        f"run back with the adjoints, `{p.name}` is not where it began: "
+                        "the gradient cannot be trusted",
+                        values={"began as": begun, "came back as": ended},
+                        hint="a run that contracts forgets its start by rounding: push what is "
+                        "lost, or compute with fixed-point numbers",
+                    )
 
     def named(self, duals: Mapping[int, Any], wrt: Collection[str] | None = None) -> Result:
         """Duals by parameter register as a result by parameter, all or those in `wrt`."""

@@ -22,7 +22,7 @@ LAYERS = [
     ("rvm.gradients",),
     ("rvm.directions",),
     ("rvm.calling",),
-    ("rvm.check_grad",),
+    ("rvm.differences",),
     ("rvm.frontends", "rvm.interop"),
     ("rvm",),
 ]

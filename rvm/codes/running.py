@@ -1,4 +1,4 @@
-"""R001 to R016, R099: what only a run can find out."""
+"""R001 to R017, R099: what only a run can find out."""
 
 from __future__ import annotations
 
@@ -173,6 +173,19 @@ RUNNING: dict[str, Explanation] = {
         """
         Ctrl-C stopped the run between two instructions, in either direction.  Nothing is lost: the
         machine can go on, or back.
+        """,
+    ),
+    "R017": explain(
+        "the values did not come back from a gradient's run",
+        """
+        A gradient runs the function forwards, and then back with the adjoints.  Where the values
+        end elsewhere than they began, the adjoints were computed from wrong values.  That happens
+        where a run contracts, so that rounding forgets its start:
+
+            mul   x, 0.5            ; sixty of these in f64, and the start is gone
+            add   x, 0.3
+
+        Push what is lost to a stack, compute with `fixed`, or take fewer steps.
         """,
     ),
     "R099": explain(

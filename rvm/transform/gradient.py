@@ -44,9 +44,11 @@ def gradient(program: Program, function: str | None = None, *, loss: str | None 
         raise UsageError("U001", f"the program has no function `{name}`")
     functions = {f.name: f for f in program.functions}
     names = adjoint_names(program)
-    made = [_Adjoint(functions[n], functions, names).function() for n in reachable(program, name)]
+    kept = reachable(program, name)
+    made = [_Adjoint(functions[n], functions, names).function() for n in kept]
     entry = _entry(functions[name], made[0], loss, set(functions) | set(names.values()))
-    return Program((entry, *made, *program.functions), entry.name, program.sources)
+    originals = (functions[n] for n in kept)
+    return Program((entry, *made, *originals), entry.name, program.sources)
 
 
 def adjoint_names(program: Program) -> dict[str, str]:

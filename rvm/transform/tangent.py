@@ -37,8 +37,10 @@ def tangent(program: Program, function: str | None = None) -> Program:
         raise UsageError("U001", f"the program has no function `{name}`")
     functions = {f.name: f for f in program.functions}
     names = tangent_names(program)
-    made = [_Tangent(functions[n], functions, names).function() for n in reachable(program, name)]
-    return Program((*made, *program.functions), made[0].name, program.sources)
+    kept = reachable(program, name)
+    made = [_Tangent(functions[n], functions, names).function() for n in kept]
+    originals = (functions[n] for n in kept)
+    return Program((*made, *originals), made[0].name, program.sources)
 
 
 def tangent_names(program: Program) -> dict[str, str]:

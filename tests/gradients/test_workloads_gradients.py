@@ -216,3 +216,20 @@ def test_what_carries_no_derivative_is_refused_or_zero() -> None:
 def test_choices_at_the_edges(call: str, x: float, want: float) -> None:
     f = rvm.assemble(f"func f(y: f64, x: f64)\n    add y, {call}\n").f
     assert f.grad(y=0.0, x=x, loss="y").x == want
+
+
+def test_a_gradient_whose_values_do_not_come_back_is_refused() -> None:
+    f = rvm.assemble(
+        """
+func f(x: f64, y: f64, n: i64)
+    for i = 1 to n
+        mul x, 0.5
+        add x, 0.3
+        add y, x ** 2
+    end
+"""
+    ).f
+    assert f.grad(x=1.0, y=0.0, n=10, loss="y").y == 1.0
+    with pytest.raises(rvm.InvertibilityError) as caught:
+        f.grad(x=1.0, y=0.0, n=100, loss="y")
+    assert caught.value.code == "R017"

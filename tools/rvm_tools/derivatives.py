@@ -17,7 +17,7 @@ from rvm_tools import show
 from rvm_tools.words import count
 
 if TYPE_CHECKING:
-    from rvm.check_grad import GradCheck
+    from rvm.differences import GradCheck
 
 DIGITS = 10
 """Digits of inexact numbers in a table; JSON and .npz files have all."""

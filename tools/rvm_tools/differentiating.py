@@ -29,7 +29,7 @@ from rvm_tools.values import assignments, inputs_for
 from rvm_tools.words import count
 
 if TYPE_CHECKING:
-    from rvm.check_grad import GradCheck
+    from rvm.differences import GradCheck
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ def _answer(
     pull.seed(loss)
     value, forward = pull.value(loss), pull.ticks
     before = snapshot(handle.function, pull.start)
-    adjoints = pull(wrt)
+    adjoints = pull(wrt, check=False)
     after = pull.machine.state.frames[0].regs
     answer = Answer(
         handle.function,

@@ -22,6 +22,8 @@ MOST = 200
 STEP = 6e-6
 """The cube root of the rounding unit of f64: where the difference quotient's errors balance."""
 TOLERANCE = 1e-6
+NOISE = 2.0**-50
+"""Rounding that a loss is granted, as a part of its size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +33,22 @@ class GradRow:
     place: str
     gradient: float
     quotient: float
+    noise: float = 0.0
+    """What rounding of the loss alone can do to the quotient."""
+
+    @property
+    def size(self) -> float:
+        """What errors are measured by: the greater of the two, or one if that is more."""
+        return max(1.0, abs(self.gradient), abs(self.quotient))
 
     @property
     def error(self) -> float:
-        """How far they part, as a part of their size where that is above one."""
-        size = max(1.0, abs(self.gradient), abs(self.quotient))
-        return abs(self.gradient - self.quotient) / size
+        """How far they part, as a part of their size."""
+        return abs(self.gradient - self.quotient) / self.size
+
+    def agrees(self, tolerance: float) -> bool:
+        """Whether they part by no more than the tolerance and the noise (NaN never agrees)."""
+        return self.error <= tolerance + self.noise / self.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +62,7 @@ class GradCheck:
     @property
     def ok(self) -> bool:
         """Whether no two part by more than the tolerance (NaN is never near)."""
-        return all(r.error <= self.tolerance for r in self.rows)
+        return all(r.agrees(self.tolerance) for r in self.rows)
 
     @property
     def worst(self) -> GradRow | None:
@@ -75,7 +87,7 @@ class GradCheck:
         width = max((len(r.place) for r in self.rows), default=5)
         lines = [f"{'place':<{width}}  {'gradient':>24}  {'difference quotient':>24}  error"]
         for r in self.rows:
-            mark = "" if r.error <= self.tolerance else "  <--"
+            mark = "" if r.agrees(self.tolerance) else "  <--"
             lines.append(
                 f"{r.place:<{width}}  {r.gradient:>24.15g}  {r.quotient:>24.15g}  "
                 f"{r.error:.1e}{mark}"
@@ -108,8 +120,9 @@ def check_grad(
     for name, given in inputs.items():
         if name in names:
             for place, g, (up, down, width) in _places(f, name, given, gradient[name], step):
-                q = (value({**inputs, name: up()}) - value({**inputs, name: down()})) / width
-                rows.append(GradRow(place, g, q))
+                above, below = value({**inputs, name: up()}), value({**inputs, name: down()})
+                noise = NOISE * (abs(above) + abs(below)) / width
+                rows.append(GradRow(place, g, (above - below) / width, noise))
     return GradCheck(loss, tuple(rows), tolerance)
 
 
