@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import math
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rvm.binding import Result
-from rvm.faults import DefinitionError
-from rvm.numbers import Fixed, LogNumber
-from rvm.places import find_place
-from rvm.types import elem_of
+from rvm.faults import DefinitionError, RvmError
+from rvm.gradients import dressed, nested
+from rvm.program import Function, Layout, Program
+from rvm.transform.duals import reachable
+from rvm.types import Scalar, elem_of
 
 if TYPE_CHECKING:
     from rvm.calling import FunctionHandle
 
 MOST = 200
-"""Places that are looked at in each parameter: all, or as many spread evenly over it."""
-STEP = 6e-6
-"""The cube root of the rounding unit of f64: where the difference quotient's errors balance."""
-TOLERANCE = 1e-6
-NOISE = 2.0**-50
-"""Rounding that a loss is granted, as a part of its size."""
+"""Places that are looked at in each array: all, or as many spread evenly over it."""
+FINEST = 1e-6
+"""The tolerance for numbers of double precision."""
+SLACK = 40
+"""How many times the error to be expected of a quotient of coarser numbers is tolerated."""
+NOISE = 4
+"""Units of rounding that a loss is granted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,8 @@ class GradRow:
     quotient: float
     noise: float = 0.0
     """What rounding of the loss alone can do to the quotient."""
+    note: str = ""
+    """Why there is no quotient, if the function fails beside the point."""
 
     @property
     def size(self) -> float:
@@ -66,8 +70,13 @@ class GradCheck:
 
     @property
     def worst(self) -> GradRow | None:
-        """The row with the greatest error, a NaN before all others."""
-        return max(self.rows, key=lambda r: np.inf if np.isnan(r.error) else r.error, default=None)
+        """The row with the greatest error, those that do not agree before all others."""
+
+        def key(row: GradRow) -> tuple[bool, float]:
+            error = math.inf if math.isnan(row.error) else row.error
+            return not row.agrees(self.tolerance), error
+
+        return max(self.rows, key=key, default=None)
 
     def raise_if_bad(self) -> GradCheck:
         """The check itself; DefinitionError D013 if they part."""
@@ -78,7 +87,7 @@ class GradCheck:
                 "D013",
                 f"the gradient of `{self.loss}` by `{worst.place}` is not what differences say",
                 values={"gradient": worst.gradient, "difference quotient": worst.quotient},
-                notes=(f"the tolerance is {self.tolerance:g}",),
+                notes=(f"the tolerance is {self.tolerance:g}", *filter(None, [worst.note])),
                 hint="at a kink or a pole neither is right; elsewhere look at partials of your own",
             )
         return self
@@ -88,139 +97,144 @@ class GradCheck:
         lines = [f"{'place':<{width}}  {'gradient':>24}  {'difference quotient':>24}  error"]
         for r in self.rows:
             mark = "" if r.agrees(self.tolerance) else "  <--"
+            note = f"  {r.note}" if r.note else ""
             lines.append(
                 f"{r.place:<{width}}  {r.gradient:>24.15g}  {r.quotient:>24.15g}  "
-                f"{r.error:.1e}{mark}"
+                f"{r.error:.1e}{mark}{note}"
             )
         return "\n".join(lines)
 
 
 def check_grad(
     f: FunctionHandle,
+    given: Mapping[str, Any] | None = None,
+    /,
     *,
     loss: str,
     wrt: Collection[str] | None = None,
-    step: float = STEP,
-    tolerance: float = TOLERANCE,
+    step: float | None = None,
+    tolerance: float | None = None,
+    most: int = MOST,
     **inputs: Any,
 ) -> GradCheck:
     """Compare `f.grad` with central differences of the loss.
 
-    `step` is taken as a part of each number's size, or as it is below 1; a `fixed` and an `f32`
-    need a larger one and a wider tolerance.  Numbers inside records are looked at too, stacks are
-    not; of a `log64` the logarithm is moved.  Nothing is raised for a difference: see `GradCheck`.
+    Inputs go by name, or in the mapping `given`, for names that are taken here.  Every real number
+    among them is moved: both parts of a complex one, the logarithm of a `log64`, elements of stacks
+    and of arrays (`most` of each, spread evenly).  `step` is taken as a part of a number's size, or
+    as it is below 1; without it, it is the cube root of the unit to which the function's coarsest
+    numbers round, where truncation and rounding balance, and `tolerance` goes by that unit too.
+    Nothing is raised for a difference: see `GradCheck`.  Where the function fails beside the point,
+    the quotient is NaN and the row's note says why.
     """
-    gradient = f.grad(loss=loss, wrt=wrt, **inputs)
-    names = set(gradient)
+    unit = _unit(f.program, f.name)
+    if step is None:
+        step = float(f"{unit ** (1 / 3):.0e}")
+    if tolerance is None:
+        tolerance = max(FINEST, 10.0 ** math.ceil(math.log10(SLACK * unit ** (2 / 3))))
+    pull = f.pullback(**{**(given or {}), **inputs})
+    pull.seed(loss)
     rows: list[GradRow] = []
-
-    def value(changed: Mapping[str, Any]) -> float:
-        return f.pullback(**changed).value(loss)
-
-    for name, given in inputs.items():
-        if name in names:
-            for place, g, (up, down, width) in _places(f, name, given, gradient[name], step):
-                above, below = value({**inputs, name: up()}), value({**inputs, name: down()})
-                noise = NOISE * (abs(above) + abs(below)) / width
-                rows.append(GradRow(place, g, (above - below) / width, noise))
+    for name, slot, adjoint in _leaves(f.function, pull(wrt)):
+        t = elem_of(f.function.registers[slot].type)
+        for move in _moves(name, t, pull.start[slot], adjoint, step, most):
+            try:
+                up = _loss(f, pull.start, slot, move.up, loss)
+                down = _loss(f, pull.start, slot, move.down, loss)
+            except RvmError as error:
+                note = f"{error.code}: {error.message}"
+                rows.append(GradRow(move.place, move.gradient, math.nan, note=note))
+                continue
+            noise = NOISE * unit * (abs(up) + abs(down)) / move.width
+            rows.append(GradRow(move.place, move.gradient, (up - down) / move.width, noise))
     return GradCheck(loss, tuple(rows), tolerance)
 
 
-Move = tuple[Any, Any, float]
-"""What makes a parameter with one number moved up, and down, and by how much they differ."""
+def _unit(program: Program, name: str) -> float:
+    """The relative (of `fixed`: absolute) unit of the coarsest numbers in a function's reach."""
+    functions = map(program.function, reachable(program, name))
+    types = {elem_of(r.type) for f in functions for r in f.registers}
+    return max(map(_precision, types), default=2.0**-52)
 
 
-def _places(
-    f: FunctionHandle, name: str, given: Any, adjoint: Any, step: float
-) -> list[tuple[str, float, Move]]:
-    if isinstance(adjoint, (Result, Mapping)):
-        out = []
-        for field in adjoint:
-            inner = given[field] if isinstance(given, Mapping) else getattr(given, field)
-            for place, g, (up, down, width) in _places(
-                f, f"{name}.{field}", inner, adjoint[field], step
-            ):
-                out.append(
-                    (place, g, (_within(given, field, up), _within(given, field, down), width))
-                )
-        return out
-    if isinstance(adjoint, list):
-        return []
-    if isinstance(adjoint, np.ndarray):
-        return _elements(f, name, given, adjoint, step)
-    return [
-        (name + part, _along(adjoint, way), _scalar(given, way, step))
-        for part, way in _ways(adjoint)
-    ]
+def _precision(t: Scalar) -> float:
+    if t.is_fixed:
+        return float(2.0**-t.frac)
+    return 2.0**-23 if t.is_float and t.bits == 32 else 2.0**-52
 
 
-def _within(given: Any, field: str, change: Any) -> Any:
-    def make() -> Any:
-        fields = dict(given) if isinstance(given, Mapping) else dict(vars(given))
-        return {**fields, field: change()}
+def _leaves(function: Function, adjoints: Mapping[str, Any]) -> Iterator[tuple[str, int, Any]]:
+    """Each parameter's, or field's, name, register and adjoint."""
 
-    return make
+    def inside(name: str, layout: Layout, adjoint: Any) -> Iterator[tuple[str, int, Any]]:
+        if isinstance(layout, int):
+            yield name, layout, adjoint
+            return
+        for field, inner in layout.fields:
+            if field in adjoint:
+                yield from inside(f"{name}.{field}", inner, adjoint[field])
 
-
-def _ways(adjoint: Any) -> tuple[tuple[str, Any], ...]:
-    """The directions in which a number can move: a complex one has two."""
-    return ((".re", 1.0), (".im", 1j)) if np.iscomplexobj(adjoint) else (("", 1.0),)
-
-
-def _along(adjoint: Any, way: Any) -> float:
-    """The derivative along a direction, from an adjoint dL/dRe + i dL/dIm."""
-    return float(adjoint.imag if way == 1j else adjoint.real)
+    for p in function.params:
+        if p.name in adjoints:
+            yield from inside(p.name, p.layout, adjoints[p.name])
 
 
-def _scalar(given: Any, way: Any, step: float) -> Move:
-    if isinstance(given, LogNumber):
-        h = step * max(1.0, abs(given.log))
-        return (lambda: LogNumber(given.log + h)), (lambda: LogNumber(given.log - h)), 2 * h
-    if isinstance(given, Fixed):
-        n = max(1, round(step * 2**given.frac))
-        return (
-            lambda: Fixed(given.raw + n, given.frac),
-            lambda: Fixed(given.raw - n, given.frac),
-            2 * n / 2**given.frac,
-        )
-    h = step * max(1.0, abs(given))
-    up, down = given + h * way, given - h * way
-    return (lambda: up), (lambda: down), abs(up - down)
+def _loss(f: FunctionHandle, start: list[Any], slot: int, moved: Any, loss: str) -> float:
+    """The loss with another raw value in one register."""
+    raws = [*start[:slot], moved, *start[slot + 1 :]]
+    inputs = {p.name: nested(p.layout, raws) for p in f.function.params}
+    return f.pullback(**dressed(f.function, inputs)).value(loss)
 
 
-def _elements(
-    f: FunctionHandle, name: str, given: Any, adjoint: Any, step: float
-) -> list[tuple[str, float, Move]]:
-    count = adjoint.size
-    chosen = range(count) if count <= MOST else np.linspace(0, count - 1, MOST).astype(int)
-    raw = np.issubdtype(given.dtype, np.integer)
-    out: list[tuple[str, float, Move]] = []
-    for flat in chosen:
-        index = tuple(int(i) for i in np.unravel_index(int(flat), adjoint.shape))
-        place = f"{name}[{', '.join(map(str, index))}]"
-        for part, way in _ways(adjoint):
-            h = step * max(1.0, float(abs(given[index])))
-            width = 2 * h
-            if raw:
-                # The raw integers of a fixed-point array move by whole units.
-                one = 1 << _frac(f, place)
-                h = max(1, round(step * one))
-                width = 2 * h / one
-            up, down = _moved(given, index, h * way), _moved(given, index, -h * way)
-            out.append((place + part, _along(adjoint[index], way), (up, down, width)))
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """A register's raw value with one number moved up, and down, and how far apart these are."""
+
+    place: str
+    gradient: float
+    up: Any
+    down: Any
+    width: float
+
+
+def _moves(name: str, t: Scalar, raw: Any, adjoint: Any, step: float, most: int) -> Iterator[_Move]:
+    shape = np.shape(raw)
+    count = math.prod(shape)
+    for flat in range(count) if count <= most else np.linspace(0, count - 1, most).astype(int):
+        index = tuple(int(i) for i in np.unravel_index(flat, shape)) if shape else ()
+        place = f"{name}[{', '.join(map(str, index))}]" if index else name
+        x, g = _at(raw, index), _at(adjoint, index)
+        if t.is_fixed:
+            n = max(1, round(step * max(2**t.frac, abs(x))))
+            up, down = _put(raw, index, x + n), _put(raw, index, x - n)
+            yield _Move(place, float(g), up, down, 2 * n / 2**t.frac)
+            continue
+        h = step * max(1.0, abs(x))
+        for part, way in ((".re", 1), (".im", 1j)) if t.is_complex else (("", 1),):
+            # The quotient is taken between the numbers that there are.
+            high, low = _rounded(t, x + h * way), _rounded(t, x - h * way)
+            slope = float(g.imag if way == 1j else g.real)
+            up, down = _put(raw, index, high), _put(raw, index, low)
+            yield _Move(place + part, slope, up, down, abs(high - low))
+
+
+def _rounded(t: Scalar, x: Any) -> Any:
+    return float(np.float32(x)) if t.is_float and t.bits == 32 else x
+
+
+def _at(held: Any, index: tuple[int, ...]) -> Any:
+    """A number in a register's raw value."""
+    if not index:
+        return held
+    return held[index[0]] if isinstance(held, list) else held[index].item()
+
+
+def _put(held: Any, index: tuple[int, ...], x: Any) -> Any:
+    """A register's raw value with another number in it."""
+    if not index:
+        return x
+    if isinstance(held, list):
+        return [*held[: index[0]], x, *held[index[0] + 1 :]]
+    out = held.copy()
+    out[index] = x
     return out
-
-
-def _frac(f: FunctionHandle, place: str) -> int:
-    """The fraction bits of the fixed-point number at a place."""
-    register = f.function.registers[find_place(f.function, place).slot]
-    return elem_of(register.type).frac
-
-
-def _moved(given: Any, index: tuple[int, ...], by: Any) -> Any:
-    def make() -> Any:
-        copy = given.copy()
-        copy[index] += int(by) if np.issubdtype(given.dtype, np.integer) else by
-        return copy
-
-    return make
