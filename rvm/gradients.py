@@ -82,7 +82,10 @@ class Pullback:
         return gradient_program(self.handle.program, self.handle.name)
 
     def value(self, loss: str) -> float:
-        """The value of a scalar place of the results."""
+        """The value of a scalar place of the results: what `seed` starts the adjoints of.
+
+        Of a log64 that is its logarithm.
+        """
         place = self._loss(loss)
         raw = self.regs[place.slot]
         if place.index:
@@ -90,7 +93,7 @@ class Pullback:
         if place.part:
             return float(raw.real if place.part == "re" else raw.imag)
         t = elem_of(self.function.registers[place.slot].type)
-        return float(system(t).to_python(raw))
+        return float(raw if t.is_log else system(t).to_python(raw))
 
     def _loss(self, loss: str) -> Named:
         place = find_place(self.function, loss)

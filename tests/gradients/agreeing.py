@@ -1,0 +1,49 @@
+"""What every gradient must be: right by differences, the same on all engines, without a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import rvm
+from rvm.calling import FunctionHandle
+
+ENGINES = ("reference", "python")
+
+
+def bits(value: Any) -> Any:
+    """A value as exact text, arrays as bytes, records inside."""
+    if isinstance(value, Mapping):
+        return {k: bits(v) for k, v in value.items()}
+    if isinstance(value, np.ndarray):
+        return value.shape, value.dtype.str, value.tobytes()
+    return [bits(v) for v in value] if isinstance(value, list) else repr(value)
+
+
+def function(text: str, name: str = "main") -> FunctionHandle:
+    """A function of an assembly text."""
+    return rvm.assemble(text)[name]
+
+
+def agree(
+    f: FunctionHandle,
+    inputs: Mapping[str, Any],
+    loss: str,
+    *,
+    step: float | None = None,
+    tolerance: float | None = None,
+) -> dict[str, Any]:
+    """A gradient that differences confirm, that no engine has otherwise, and that left no trace."""
+    before = bits(inputs)
+    check = rvm.check_grad(f, inputs, loss=loss, step=step, tolerance=tolerance)
+    assert check.rows, "nothing was compared"
+    assert check.ok, f"\n{check}"
+    found = []
+    for engine in ENGINES:
+        value, gradient = f.with_options(engine=engine).value_and_grad(loss=loss, **inputs)
+        found.append((repr(value), bits(gradient)))
+    assert found[0] == found[1], "the engines differ"
+    assert bits(inputs) == before, "the inputs were changed"
+    return dict(gradient)
