@@ -26,7 +26,7 @@ class Options:
 
     `tolerance`: how far a freed ancilla may be from its value; 0 demands equality.
     `strict`: keep every rounding residue, so that floats too run back bit for bit.
-    `checks`: reserved for engines that can leave out run-time checks.
+    `checks`: both engines make all run-time checks; False is refused.
     `on_error`: "back" makes a library call a transaction; "stop" keeps the failing state.
     """
 
@@ -43,6 +43,8 @@ class Options:
     def __post_init__(self) -> None:
         if self.on_error not in ("back", "stop"):
             raise InputError("I009", f'on_error is "back" or "stop", not {self.on_error!r}')
+        if not self.checks:
+            raise InputError("I009", "no engine here can leave out the run-time checks")
         if not self.tolerance >= 0:
             raise InputError("I009", f"the tolerance is {self.tolerance}; it must be 0 or more")
         for name in ("max_steps", "max_memory"):

@@ -369,3 +369,12 @@ def test_a_factor_that_cannot_be_divided_out_is_refused(engine: str, value: floa
     with pytest.raises(rvm.InvertibilityError) as caught:
         program.f(y=2.0, x=value, engine=engine)
     assert caught.value.code == "R007"
+
+
+@pytest.mark.parametrize(
+    "option", [{"checks": False}, {"on_error": "ignore"}, {"tolerance": -1.0}, {"max_steps": -1}]
+)
+def test_options_that_cannot_be_so_are_refused(option: dict[str, Any]) -> None:
+    with pytest.raises(rvm.InputError) as caught:
+        rvm.assemble(SUM).main(s=0, n=1, **option)
+    assert caught.value.code == "I009"

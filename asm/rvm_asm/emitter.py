@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import NoReturn
@@ -28,7 +29,7 @@ WORDS = (
 )  # fmt: skip
 
 
-class Emitter(Values):
+class Emitter(Values, ABC):
     """The growing code of one function."""
 
     def __init__(self, program: Declarations, func: Func) -> None:
@@ -255,9 +256,9 @@ class Emitter(Values):
             if live:
                 self.registers.retire(reg)
 
+    @abstractmethod
     def statements(self, body: list[Stat]) -> None:
         """Lower a block; defined with the structured statements."""
-        raise NotImplementedError
 
 
 def _leaves(binding: Binding) -> Iterator[Slot]:
