@@ -208,18 +208,8 @@ def _answer(
     if request.hessian:
         answer.hessian = hessian(handle, loss, wrt, inputs, options)
     if request.check:
-        answer.check = rvm.check_grad(
-            handle, loss=loss, wrt=wrt, **inputs, **_accuracy(handle.function)
-        )
+        answer.check = rvm.check_grad(handle, inputs, loss=loss, wrt=wrt)
     return answer
-
-
-def _accuracy(function: Function) -> dict[str, float]:
-    """The step of differences, and how near they come: numbers of single precision are coarse."""
-    single = any(
-        elem_of(r.type).bits == 32 and elem_of(r.type).is_float for r in function.registers
-    )
-    return {"step": 5e-3, "tolerance": 1e-3} if single else {}
 
 
 # ---------------------------------------------------------------- for people
