@@ -138,7 +138,10 @@ class Printer(ValuePrinter):
             self._lines.append(f"if {load} {passed}: {load} = wrap_{t}({load})")
             return
         plain = AUGMENTED.fullmatch(code.python)
-        if plain and not parted(stmt.dst):
+        if t.is_complex and stmt.op == "/" and stmt.dst.path:
+            # An element is a NumPy number, which divides by another method than Python's.
+            self._lines.append(self._store(stmt.dst, load, f"complex({load}) / {value}"))
+        elif plain and not parted(stmt.dst):
             self._lines.append(f"{load} {plain[1]}= {bare(value)}")
         else:
             new = self._fill(code.python, load, value)
