@@ -94,13 +94,15 @@ class Printer(ValuePrinter):
             case Push(src, stack):
                 zero = self.constant(system(scalar_of(src)).zero)
                 load = self._place(src)
-                self._lines.append(f"push(state, {self.regs[stack.reg]}, {load})")
+                value = self._loaded(src, load)
+                self._lines.append(f"push(state, {self.regs[stack.reg]}, {value})")
                 self._lines.append(self._store(src, load, zero))
             case Pop(dst, stack):
                 zero = self.constant(system(scalar_of(dst)).zero)
                 load = self._place(dst)
                 s = self.regs[stack.reg]
-                self._lines.append(f"if {load} != {zero} or not {s}: trouble()")
+                held = self._loaded(dst, load)
+                self._lines.append(f"if {held} != {zero} or not {s}: trouble()")
                 self._lines.append(self._store(dst, load, f"pop(state, {s})"))
             case Land(cond, _):
                 self._share([cond])
@@ -137,14 +139,11 @@ class Printer(ValuePrinter):
             self._lines.append(f"{load} {stmt.op}= {value}")
             self._lines.append(f"if {load} {passed}: {load} = wrap_{t}({load})")
             return
-        plain = AUGMENTED.fullmatch(code.python)
-        if t.is_complex and stmt.op == "/" and stmt.dst.path:
-            # An element is a NumPy number, which divides by another method than Python's.
-            self._lines.append(self._store(stmt.dst, load, f"complex({load}) / {value}"))
-        elif plain and not parted(stmt.dst):
+        plain, old = AUGMENTED.fullmatch(code.python), self._loaded(stmt.dst, load)
+        if plain and old == load and not parted(stmt.dst):
             self._lines.append(f"{load} {plain[1]}= {bare(value)}")
         else:
-            new = self._fill(code.python, load, value)
+            new = self._fill(code.python, old, value)
             self._lines.append(self._store(stmt.dst, load, bare(new)))
 
     def _exchange(self, a: Place, b: Place) -> None:
@@ -153,12 +152,12 @@ class Printer(ValuePrinter):
             return
         x, y = self._place(a), self._place(b)
         if parted(a) or parted(b):
-            self._lines.append(f"_v = {x}; _w = {y}")
+            self._lines.append(f"_v = {self._loaded(a, x)}; _w = {self._loaded(b, y)}")
             self._lines.append(self._store(a, x, "_w"))
             # A store to one part rebuilds the whole number, so the other is written after it.
             self._lines.append(self._store(b, y, "_v"))
         else:
-            self._lines.append(f"{x}, {y} = {y}, {x}")
+            self._lines.append(f"{x}, {y} = {self._loaded(b, y)}, {self._loaded(a, x)}")
 
     def _map(self, dsts: tuple[Place, ...], values: tuple[Expr, ...]) -> None:
         if any(isinstance(type_of(d), Array) for d in dsts):
@@ -171,7 +170,7 @@ class Printer(ValuePrinter):
         for d, load in zip(dsts, loads, strict=True):
             # Within the values a destination is read where it was just found.
             if d.path:
-                self._bound[d] = load
+                self._bound[d] = self._loaded(d, load)
         self._share(values)
         new_values = [self.value(v) for v in values]
         if any(map(parted, dsts)):

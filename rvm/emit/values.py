@@ -19,7 +19,7 @@ from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span, Step, Transpo
 from rvm.isa import implementation
 from rvm.numbers import fill
 from rvm.program import Function
-from rvm.types import I64, U64, UNSIGNED, Array, Scalar, ValueType, elem_of, rank_of
+from rvm.types import C128, I64, U64, UNSIGNED, Array, Scalar, ValueType, elem_of, rank_of
 
 RESERVED = frozenset(["regs", "block", "n", "state", "how", "done", "error", "run", "LINES"])
 LAZY = ("and", "or")
@@ -69,7 +69,7 @@ class ValuePrinter:
     # ------------------------------------------------------------ places
 
     def _place(self, place: Place) -> str:
-        """A place as an expression that can be read, and stored to by `_store`.
+        """A place as an expression that `_store` stores to, and that `_loaded` makes readable.
 
         Index computations are put into lines of their own first.
         """
@@ -89,6 +89,19 @@ class ValuePrinter:
             raise Unprintable
         base, last = self._split(place)
         return f"{base}[{last}]"
+
+    def _loaded(self, place: Place, found: str) -> str:
+        """What `_place` found, as a Python number.
+
+        NumPy's own numbers are kept out: complex ones multiply with other roundings.
+        """
+        if not place.path or not isinstance(self.function.registers[place.reg].type, Array):
+            return found
+        if element(place) is not None and not parted(place) and type_of(place) != C128:
+            return found
+        if not parted(place):
+            return f"{found}.item()"
+        return f"{found[: found.rindex('.')]}.item().{part_name(place)}"
 
     def _split(self, place: Place) -> tuple[str, str]:
         """A scalar deep in a chain of views: the view, and the element's key."""
