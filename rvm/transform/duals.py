@@ -70,7 +70,7 @@ class Duals:
         self.names = names
         self.code: list[Instr] = []
         self.spans: list[Span] = []
-        self._taken = {r.name for r in f.registers}
+        self._taken = {r.name for r in f.registers} | {p.name for p in f.params}
         self._layout()
 
     # ------------------------------------------------------------ registers
