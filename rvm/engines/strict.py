@@ -20,6 +20,9 @@ def strictly(state: State, regs: Any, stmts: tuple[Stmt, ...]) -> None:
     log = state.residue
     assert log is not None
     written = tuple(dict.fromkeys(p for s in stmts for p in changed_by(s)))
+    if len(written) > 1:
+        # In one order both ways, whatever comes first in the opcode and in the one that undoes it.
+        written = tuple(sorted(written, key=repr))
     if all(elem_of(cast("Scalar | Array", p.type)).is_exact for p in written):
         for stmt in stmts:
             run_data(stmt, regs)
