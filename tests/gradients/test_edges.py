@@ -1,0 +1,206 @@
+"""Where a function has no derivative: the choices made, in programs, on both engines."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from gradients.agreeing import ENGINES, agree
+
+import rvm
+
+each_engine = pytest.mark.parametrize("engine", ENGINES)
+inf, nan = math.inf, math.nan
+
+
+def slopes(call: str, engine: str, t: str = "f64", **at: float) -> list[float]:
+    params = ", ".join(f"{n}: {t}" for n in at)
+    f = rvm.assemble(f"func f(y: {t}, {params})\n    add y, {call}\n").f
+    g = f.with_options(engine=engine).grad(loss="y", y=0.0, **at)
+    return [g[n] for n in at]
+
+
+@each_engine
+@pytest.mark.parametrize(
+    ("call", "at", "want"),
+    [
+        ("abs(a)", {"a": 0.0}, [0.0]),
+        ("abs(a)", {"a": -0.0}, [0.0]),
+        ("abs(a)", {"a": -2.0}, [-1.0]),
+        ("relu(a)", {"a": 0.0}, [0.0]),
+        ("min(a, b)", {"a": 1.0, "b": 1.0}, [1.0, 0.0]),
+        ("max(a, b)", {"a": 1.0, "b": 1.0}, [1.0, 0.0]),
+        ("max(a, 0.0)", {"a": 0.0}, [1.0]),
+        ("max(0.0, a)", {"a": 0.0}, [0.0]),
+        ("min(a, a)", {"a": 2.0}, [1.0]),
+        ("hypot(a, b)", {"a": 0.0, "b": 0.0}, [0.0, 0.0]),
+        ("sqrt(a)", {"a": 0.0}, [inf]),
+        ("a // b", {"a": 7.5, "b": 2.0}, [0.0, 0.0]),
+        ("a % b", {"a": 7.5, "b": 2.0}, [1.0, -3.0]),
+        ("a % b", {"a": -7.5, "b": 2.0}, [1.0, 4.0]),
+        ("floor(a) * a", {"a": 2.0}, [2.0]),
+        ("sign(a) * a", {"a": -2.0}, [-1.0]),
+        ("a * (a // 1.0)", {"a": 2.5}, [2.0]),
+        # powers
+        ("a ** b", {"a": 0.0, "b": 2.0}, [0.0, 0.0]),
+        ("a ** b", {"a": 0.0, "b": 1.0}, [1.0, 0.0]),
+        ("a ** b", {"a": 0.0, "b": 0.0}, [0.0, 0.0]),
+        ("a ** b", {"a": 0.0, "b": 0.5}, [inf, 0.0]),
+        ("a ** b", {"a": 2.0, "b": 0.0}, [0.0, math.log(2.0)]),
+        ("a ** b", {"a": -2.0, "b": 3.0}, [12.0, 0.0]),
+        ("a ** b", {"a": -2.0, "b": 0.0}, [0.0, 0.0]),
+        ("a ** b", {"a": -2.0, "b": -1.0}, [-0.25, 0.0]),
+        ("a ** 2", {"a": -3.0}, [-6.0]),
+        ("a ** 3", {"a": -3.0}, [27.0]),
+        ("a ** 2.0", {"a": -3.0}, [-6.0]),
+        ("a ** -2", {"a": -2.0}, [0.25]),
+        ("a ** 0", {"a": 0.0}, [0.0]),
+        ("a ** 1", {"a": 0.0}, [1.0]),
+    ],
+)
+def test_choices(call: str, at: dict[str, float], want: list[float], engine: str) -> None:
+    assert slopes(call, engine, **at) == pytest.approx(want, rel=1e-15)
+
+
+@each_engine
+def test_a_power_of_a_negative_number_that_is_not_whole_is_no_number(engine: str) -> None:
+    f = rvm.assemble("func f(y: f64, a: f64, b: f64)\n    add y, a ** b\n").f
+    pull = f.with_options(engine=engine).pullback(y=0.0, a=-2.0, b=0.5)
+    pull.seed("y")
+    assert math.isnan(pull.value("y"))
+    with pytest.raises(rvm.InvertibilityError) as caught:
+        f.with_options(engine=engine).grad(loss="y", y=0.0, a=-2.0, b=0.5)
+    assert caught.value.code == "R017", "y does not come back from NaN"
+    g = pull(check=False)
+    assert math.isnan(g.a) and g.b == 0.0
+
+
+@each_engine
+def test_select_and_branches_at_a_pole(engine: str) -> None:
+    """`select` computes both sides, and 0 times infinity is no number; an `if` does not."""
+    assert math.isnan(slopes("select(a > 0.0, sqrt(a), 0.0)", engine, a=0.0)[0])
+    f = rvm.assemble(
+        "func f(y: f64, a: f64)\n    if a > 0.0\n        add y, sqrt(a)\n    end\n"
+    ).f.with_options(engine=engine)
+    assert f.grad(loss="y", y=0.0, a=0.0).a == 0.0
+    assert f.grad(loss="y", y=0.0, a=4.0).a == 0.25
+
+
+@each_engine
+def test_the_choices_hold_in_arrays(engine: str) -> None:
+    f = rvm.assemble(
+        """
+func f(y: f64[n], x: f64[n], k: f64[n])
+    add y, abs(x) + max(x, k) + x ** k + relu(x)
+"""
+    ).f.with_options(engine=engine)
+    g = f.vjp({"y": np.ones(3)}, y=np.zeros(3), x=np.array([0.0, -2.0, 0.0]), k=np.zeros(3))
+    # abs: 0, -1, 0; max: 1 where it is the first of equals, 0, 1; power and relu: 0
+    assert g.x.tolist() == [1.0, -1.0, 1.0]
+    assert g.k.tolist() == [0.0, 1.0, 0.0]
+
+
+@each_engine
+def test_the_first_of_equal_elements_gets_all(engine: str) -> None:
+    f = rvm.assemble("func f(y: f64, x: f64[n])\n    add y, amax(x) + 10.0 * amin(x)\n").f
+    x = np.array([1.0, 3.0, 1.0, 3.0])
+    g = f.with_options(engine=engine).grad(loss="y", y=0.0, x=x)
+    assert g.x.tolist() == [10.0, 1.0, 0.0, 0.0]
+
+
+@each_engine
+def test_a_product_with_zeros(engine: str) -> None:
+    f = rvm.assemble("func f(y: f64, x: f64[n])\n    add y, prod(x)\n").f.with_options(
+        engine=engine
+    )
+    assert f.grad(loss="y", y=0.0, x=np.array([2.0, 0.0, 5.0])).x.tolist() == [0.0, 10.0, 0.0]
+    assert f.grad(loss="y", y=0.0, x=np.array([0.0, 0.0, 5.0])).x.tolist() == [0.0, 0.0, 0.0]
+    h = f.hessian(loss="y", wrt=["x"], y=0.0, x=np.array([0.0, 0.0, 5.0])).x.x
+    assert h.tolist() == [[0.0, 5.0, 0.0], [5.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+
+
+@each_engine
+def test_complex_moduli_at_zero(engine: str) -> None:
+    f = rvm.assemble("func f(y: f64, z: c128)\n    add y, abs(z)\n").f.with_options(engine=engine)
+    assert f.grad(loss="y", y=0.0, z=0j).z == 0
+    f = rvm.assemble("func f(y: f64, z: c128)\n    add y, abs2(z)\n").f.with_options(engine=engine)
+    assert f.grad(loss="y", y=0.0, z=3 - 4j).z == 6 - 8j
+
+
+@each_engine
+def test_integers_carry_nothing(engine: str) -> None:
+    f = rvm.assemble(
+        """
+func f(y: f64, x: f64, n: i64, m: i64)
+    add n, i64(x * 10.0)
+    add y, f64(n // m) * x + f64(n % m) + x ** n
+"""
+    ).f.with_options(engine=engine)
+    g = f.grad(loss="y", y=0.0, x=0.55, n=2, m=2)
+    assert set(g) == {"y", "x"}
+    # n = 7: y = 3 x + 1 + x⁷, the 3 and the 7 held
+    assert g.x == pytest.approx(3 + 7 * 0.55**6, rel=1e-14)
+
+
+@each_engine
+@pytest.mark.parametrize("t", ["fixed", "f32"])
+def test_choices_on_other_numbers(t: str, engine: str) -> None:
+    assert slopes("abs(a)", engine, t, a=0.0) == [0.0]
+    assert slopes("max(a, b)", engine, t, a=1.0, b=1.0) == [1.0, 0.0]
+    assert slopes("a ** 2", engine, t, a=-3.0) == [-6.0]
+    assert slopes("a // b", engine, t, a=7.5, b=2.0) == [0.0, 0.0]
+
+
+LOSSES: list[tuple[str, dict[str, Any]]] = [
+    ("x[2]", {"x": [0.0, 0.0, 1.0], "y": 0.0}),
+    ("x[0]", {"x": [1.0, 0.0, 0.0], "y": 2 * 1.5}),
+    ("y", {"x": [0.0, 0.0, 0.0], "y": 1.0}),
+]
+
+
+@each_engine
+@pytest.mark.parametrize(("loss", "want"), LOSSES)
+def test_any_scalar_place_is_a_loss(loss: str, want: dict[str, Any], engine: str) -> None:
+    f = rvm.assemble("func f(x: f64[n], y: f64)\n    add x[0], y ** 2\n").f
+    inputs = {"x": np.zeros(3), "y": 1.5}
+    agree(f, inputs, loss)
+    g = f.with_options(engine=engine).grad(loss=loss, **inputs)
+    assert (g.x.tolist(), g.y) == (want["x"], want["y"])
+
+
+@each_engine
+def test_fields_and_parts_are_losses(engine: str) -> None:
+    f = rvm.assemble(
+        """
+record P
+    m: f64
+    vel: f64[2, 2]
+    z: c128[2]
+end
+
+func f(p: P)
+    add p.m, p.vel[1, 0] ** 2
+    add p.z[1], p.z[0] * p.z[0]
+    mul p.vel[0, 1], p.m
+"""
+    ).f.with_options(engine=engine)
+    p = {"m": 0.5, "vel": np.array([[1.0, 2.0], [3.0, 4.0]]), "z": np.array([1 + 2j, 0j])}
+    g = f.grad(loss="p.vel[0, 1]", p=p).p
+    # v01 = v01 (m + v10²)
+    assert (g.m, g.vel.tolist()) == (2.0, [[0.0, 9.5], [12.0, 0.0]])
+    assert f.grad(loss="p.z[1].im", p=p).p.z.tolist() == [1j * (2 * (1 + 2j)).conjugate(), 1j]
+    for loss in ("p.m", "p.vel[0, 1]", "p.z[1].re", "p.z[1].im", "p.z[0].im"):
+        agree(f, {"p": p}, loss)
+
+
+@pytest.mark.parametrize("bad", ["p", "x", "x[3]", "x[0, 0]", "n", "q", "z", "y.re", "s", "x[-1]"])
+def test_what_is_no_loss_is_refused(bad: str) -> None:
+    f = rvm.assemble(
+        "func f(x: f64[k], y: f64, n: i64, z: c128, s: stack[f64], p: P)\n    inc n\n\n"
+        "record P\n    m: f64\nend\n"
+    ).f
+    with pytest.raises(rvm.InputError) as caught:
+        f.grad(loss=bad, x=np.zeros(3), y=1.0, n=2, z=1j, s=[1.0], p={"m": 1.0})
+    assert caught.value.code == "I008"
