@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rvm.binding import Result, outside
 from rvm.faults import InputError
-from rvm.gradients import Pullback, bar_layout, dressed, nested
+from rvm.gradients import Pullback, add_seeds, bar_layout, dressed, nested
 from rvm.machine import Machine
 from rvm.numbers import system
 from rvm.program import Function, Program
@@ -98,8 +98,9 @@ def jvp(
     """The results, and their tangents for given tangents of the inputs (others: zero)."""
     pull = Pullback(handle, inputs, options)
     push = Pushforward(handle.program, handle.name, pull.start, options, handle.undo)
-    pull.seed_all(tangents)
-    regs = push.run(pull.bars)
+    dots = push.zeros()
+    add_seeds(push.source, dots, tangents)
+    regs = push.run(dots)
     return pull.result, push.tangents(regs)
 
 
@@ -127,10 +128,10 @@ def hvp(
 ) -> Result:
     """The Hessian of the loss times a direction, by parameter; zero where none is given."""
     curvature = Curvature(handle, loss, inputs, options)
-    direction = Pullback(handle.upright(), inputs, options)
-    direction.seed_all(tangents)
-    found = curvature.along(direction.bars)
-    return direction.named(found)
+    zeros = curvature.push.zeros()
+    dots = {k: zeros[k] for k in curvature.slots}
+    add_seeds(handle.function, dots, tangents)
+    return curvature.pull.named(curvature.along(dots))
 
 
 def hessian(

@@ -124,7 +124,7 @@ class _Adjoint(Duals):
                 self._popped(cast(Place, instr.args[0]), cast(Place, instr.args[1]))
             case "pop":
                 self.code.append(invert_instr(instr))
-                self.emit_duals("push", *instr.args)
+                self._pushed(cast(Place, instr.args[0]), cast(Place, instr.args[1]))
             case _ if not row.is_data:
                 self.code.append(invert_instr(instr))
             case _:
@@ -153,14 +153,25 @@ class _Adjoint(Duals):
 
     def _popped(self, x: Place, stack: Place) -> None:
         """A value was pushed, which left zero: the adjoint of that zero means nothing."""
-        if x.reg not in self.dual_of:
-            return
-        bar = self.dual(x)
+        if x.reg in self.dual_of:
+            self._forget(self.dual(x))
+            self.emit("pop", self.dual(x), self.dual(stack))
+
+    def _pushed(self, x: Place, stack: Place) -> None:
+        """A value was popped into a zero: its adjoint goes, and leaves one that means nothing.
+
+        Forwards that is a zero, too.  Undone, it is off by what was forgotten of it.
+        """
+        if x.reg in self.dual_of:
+            self.emit("push", self.dual(x), self.dual(stack))
+            self._forget(self.dual(x))
+
+    def _forget(self, bar: Place) -> None:
+        """Put zero in the place of an adjoint, in either direction."""
         spare = self.temp("spare" + BAR, cast(Scalar, bar.type), bar)
         self.emit("fresh", spare)
         self.emit("swap", spare, bar)
         self.emit("drop", spare)
-        self.emit("pop", bar, self.dual(stack))
 
     def _gain(self, value: Expr, g: Expr, op: str = "add") -> None:
         """Whatever `value` reads gains from `g`."""
