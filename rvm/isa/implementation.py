@@ -55,7 +55,7 @@ def implementation(fn: str, elems: tuple[Scalar, ...]) -> Code:
             return through_float(base, t.frac, len(elems))
     if fn == "**" and t.is_fixed and elems[1].is_integer:
         return power_code(t.frac)
-    code = system(t).codes.get(fn)
+    code = system(t).code(fn, elems)
     if code is None:
         types = ", ".join(map(str, elems))
         raise DefinitionError(

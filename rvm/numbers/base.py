@@ -34,6 +34,13 @@ class NumberSystem(ABC):
     def __repr__(self) -> str:
         return f"<numbers {self.type}>"
 
+    def code(self, fn: str, elems: tuple[Scalar, ...]) -> Code | None:
+        """This system's code of a function on arguments of the types `elems`; None: it has none.
+
+        The types differ for shifts, powers and mixed arithmetic only.
+        """
+        return self.codes.get(fn)
+
     @abstractmethod
     def literal(self, value: Any) -> Any:
         """A literal of the assembly language as a raw value; ValueError if it does not fit.

@@ -1,11 +1,13 @@
-"""How one function is computed on one number type: templates for generated source."""
+"""How one function is computed on one number type: templates for generated source, LLVM code."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
+
+from rvm.numbers.llvm import Llvm
 
 _SLOT = re.compile(r"\{(t?)(\d+)\}")
 
@@ -22,11 +24,15 @@ class Code:
     `numpy` is a template on arrays and scalars mixed; "" where there is none.  It is total under
     `numpy.errstate(all="ignore")`, or raises an RvmError.
     `value` is None where the compiled `python` template is total already.
+    `llvm` writes LLVM code (see `rvm.numbers.llvm`).  Its result has the bits of that of `value`, or
+    it gives the instruction up: where `value` raises, and where the case is too rare.  None where
+    there is none.
     """
 
     python: str
     numpy: str = ""
     value: Callable[..., Any] | None = None
+    llvm: Llvm | None = None
 
 
 def fill(template: str, *args: str, fresh: str = "_t") -> str:
@@ -42,6 +48,11 @@ def compose(outer: str, inner: str) -> str:
     used = {int(m[2]) for m in _SLOT.finditer(inner) if m[1]}
     start = max(used, default=-1) + 1
     return _SLOT.sub(lambda m: f"{{t{int(m[2]) + start}}}" if m[1] else inner, outer)
+
+
+def with_llvm(codes: Mapping[str, Code], llvm: Mapping[str, Llvm]) -> dict[str, Code]:
+    """Codes by the functions' names, each with its LLVM code."""
+    return {f: replace(code, llvm=llvm.get(f)) for f, code in codes.items()}
 
 
 def compiled(template: str, arity: int, names: dict[str, Any]) -> Callable[..., Any]:

@@ -6,7 +6,7 @@ that is rounded already; its arithmetic is that of f64, rounded once more, which
 sqrt is the correctly rounded f32 result. `min` and `max` give NaN if an argument is NaN, and the
 first of two equal arguments; `sign` of a zero is 0. `x // y` and `x % y` round to minus infinity,
 as Python's; by zero they are what IEEE 754 and NumPy say (an infinity or NaN, and NaN). `x ** n`
-with an i64 exponent converts the exponent to f64.
+with an i64 exponent converts the exponent to f64. `hypot` is the C library's, not Python's own.
 
 `c128` is a pair of f64. Its functions are those of C99 by Python's `cmath`, with NumPy's result
 where `cmath` would raise an exception; so is its division (by zero: infinities and NaN).
@@ -18,6 +18,7 @@ import cmath
 import math
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from numbers import Complex, Real
 from typing import Any
@@ -25,8 +26,9 @@ from typing import Any
 import numpy as np
 
 from rvm.numbers.base import InexactSystem, plain, refuse
-from rvm.numbers.code import Code, compiled, compose
+from rvm.numbers.code import Code, compiled, compose, with_llvm
 from rvm.numbers.integers import comparisons
+from rvm.numbers.llvm_floats import float_llvm, integer_exponent, native_llvm, through_double
 from rvm.numbers.support import NAMES, name, total
 from rvm.types import Scalar
 
@@ -66,6 +68,12 @@ class FloatSystem(InexactSystem):
         self.single = t.name == "f32"
         codes = single_codes(FLOAT_CODES) if self.single else FLOAT_CODES
         super().__init__(t, np.float32 if self.single else np.float64, 0.0, codes)
+
+    def code(self, fn: str, elems: tuple[Scalar, ...]) -> Code | None:
+        code = self.codes.get(fn)
+        if code is not None and fn == "**" and elems[1].is_integer:
+            return replace(code, llvm=integer_exponent("float" if self.single else "double"))
+        return code
 
     def literal(self, value: Any) -> float:
         if isinstance(value, bool):
@@ -179,14 +187,19 @@ def _float_codes() -> dict[str, Code]:
         "floor": Code(
             "({t1} if ({t1} := ({t0} := {0}) // 1.0) == {t1} else {t0})", "np.floor({0})"
         ),
-        "hypot": Code("hypot({0}, {1})", "np.hypot({0}, {1})"),
+        # The modulus of a complex number is C's `hypot`; `math.hypot` rounds otherwise.
+        "hypot": Code(
+            "abs(complex({0}, {1}))",
+            "np.hypot({0}, {1})",
+            by_numpy(lambda a, b: abs(complex(a, b)), np.hypot),
+        ),
         "atan2": Code("atan2({0}, {1})", "np.arctan2({0}, {1})"),
     }
     for f, array in LIBM.items():
         codes[f] = Code(
             f"{f}({{0}})", f"np.{array}({{0}})", by_numpy(getattr(math, f), getattr(np, array))
         )
-    return codes
+    return with_llvm(codes, float_llvm())
 
 
 @name
@@ -224,11 +237,13 @@ SINGLE_EXACT = {*comparisons(), "neg", "abs", "sign", "min", "max", "relu", "flo
 SINGLE_NATIVE = {*SINGLE_EXACT, "+", "-", "*", "/", "sqrt", "square"}
 """Functions that NumPy computes in f32 to the same bits."""
 
+SINGLE_LLVM = native_llvm("float")
+
 
 def single(f: str, code: Code) -> Code:
     """The f32 version of an f64 function: its result, rounded."""
     if f in SINGLE_EXACT:
-        return code
+        return replace(code, llvm=SINGLE_LLVM[f])
     inner = code.value
 
     def value(*args: Any) -> float:
@@ -237,7 +252,8 @@ def single(f: str, code: Code) -> Code:
 
     array = code.numpy if f in SINGLE_NATIVE else _through_double(code.numpy)
     direct = compiled_total(code) if inner is None else value
-    return Code(compose(ROUND32, code.python), array, direct)
+    llvm = SINGLE_LLVM.get(f) or (code.llvm and through_double(code.llvm))
+    return Code(compose(ROUND32, code.python), array, direct, llvm)
 
 
 def compiled_total(code: Code) -> Callable[..., float]:
@@ -258,6 +274,13 @@ def single_codes(codes: dict[str, Code]) -> dict[str, Code]:
     return {f: single(f, code) for f, code in codes.items()}
 
 
+def _modulus(z: complex) -> float:
+    try:
+        return abs(z)
+    except OverflowError:
+        return math.inf
+
+
 def _complex_codes() -> dict[str, Code]:
     codes = {s: code for s, code in comparisons().items() if s in ("==", "!=")}
     for s in "+-*":
@@ -271,7 +294,7 @@ def _complex_codes() -> dict[str, Code]:
         ),
         "neg": Code("(-{0})", "(-{0})"),
         "square": Code("(({t0} := {0}) * {t0})", "np.square({0})"),
-        "abs": Code("hypot(({t0} := {0}).real, {t0}.imag)", "np.abs({0})"),
+        "abs": Code("abs({0})", "np.abs({0})", _modulus),
     }
     for f in COMPLEX_LIBM:
         array = LIBM[f]

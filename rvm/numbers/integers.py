@@ -13,6 +13,7 @@ A bool is one bit: `^` accumulates, `~` is not.
 from __future__ import annotations
 
 import operator
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -21,7 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.numbers.base import NumberSystem, refuse
-from rvm.numbers.code import Code
+from rvm.numbers.code import Code, with_llvm
+from rvm.numbers.llvm import Llvm
+from rvm.numbers.llvm_integers import bool_llvm, count_of, integer_llvm
 from rvm.numbers.support import NAMES, division_by_zero, name, outside_domain
 from rvm.types import Scalar
 
@@ -66,7 +69,7 @@ def _bool_codes() -> dict[str, Code]:
         codes[infix] = Code(f"({{0}} {infix} {{1}})", arrays)
     codes["^"] = Code("({0} != {1})", "np.not_equal({0}, {1})")
     codes["~"] = codes["not"] = Code("(not {0})", "np.logical_not({0})")
-    return codes
+    return with_llvm(codes, bool_llvm())
 
 
 class IntegerSystem(NumberSystem):
@@ -81,6 +84,15 @@ class IntegerSystem(NumberSystem):
         self.high = self.low + (1 << self.bits) - 1
         dtype = np.dtype(f"{'i' if self.signed else 'u'}{self.bits // 8}")
         super().__init__(t, dtype, 0, _integer_codes(t.name, self.bits, self.low, self.high, dtype))
+
+    def code(self, fn: str, elems: tuple[Scalar, ...]) -> Code | None:
+        code = self.codes.get(fn)
+        if code is None or code.llvm is None or fn not in ("<<", ">>", "rotl", "rotr"):
+            return code
+        count = elems[1]
+        wide = count_of(count.bits, count.name[0] == "i", saturated=fn in ("<<", ">>"))
+        llvm: Llvm = code.llvm
+        return replace(code, llvm=lambda e, x, k: llvm(e, x, wide(e, k)))
 
     def literal(self, value: Any) -> int:
         if isinstance(value, bool):
@@ -198,7 +210,7 @@ def _integer_codes(t: str, bits: int, low: int, high: int, dtype: np.dtype[Any])
         "rotl": Code(wrapped(left), f"int_rotate({{0}}, {{1}}, dtype_{t}, 1)"),
         "rotr": Code(wrapped(right), f"int_rotate({{0}}, {{1}}, dtype_{t}, -1)"),
     }
-    return codes
+    return with_llvm(codes, integer_llvm(bits, signed))
 
 
 @name

@@ -7,9 +7,14 @@ the number system knows; those of complex numbers are pairs (real part, imaginar
 
 from __future__ import annotations
 
-from typing import Protocol
+import struct
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from rvm.types import Scalar
+
+Llvm = Callable[..., Any]
+"""What writes a function: called with an emitter and operands, it gives the result's operand."""
 
 Value = str | tuple[str, str]
 """An operand, or those of the two parts of a complex number."""
@@ -30,6 +35,32 @@ REGISTER_TYPES = {
 """LLVM's type of an operand, by number type; a complex number has two."""
 
 
+SYMBOLS = {
+    f"rvm_{f}": f
+    for f in (
+        *("exp", "log", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"),
+        *("log2", "expm1", "log1p", "asinh", "pow", "atan2", "hypot", "fmod"),
+    )
+}
+"""The C library's functions of f64 numbers by names that LLVM knows nothing about.
+
+It would take those that it knows for others, `pow(x, 2.0)` for a product.
+"""
+
+BINARY_SYMBOLS = frozenset(["rvm_pow", "rvm_atan2", "rvm_hypot", "rvm_fmod"])
+"""Those of two arguments; the others take one."""
+
+
+def declaration(symbol: str) -> str:
+    """LLVM's declaration of a key of `SYMBOLS`, its attributes aside."""
+    return f"declare double @{symbol}(double{', double' * (symbol in BINARY_SYMBOLS)})"
+
+
+def double(x: float) -> str:
+    """A constant of type double (or a float, if it is one) as LLVM writes it, to the bit."""
+    return f"0x{struct.unpack('<Q', struct.pack('<d', x))[0]:016X}"
+
+
 def register_type(t: Scalar) -> str:
     """LLVM's type of a value's operand (of each of the two, for a complex number)."""
     return REGISTER_TYPES[t.name]
@@ -44,7 +75,10 @@ class Emitter(Protocol):
     """Appends instructions to the code that is being made."""
 
     def op(self, text: str) -> str:
-        """Append an instruction that has a result, as `fadd double %a, %b`; the result's name."""
+        """Append an instruction that has a result, as `fadd double %a, %b`; the result's name.
+
+        Calls of LLVM's own functions (`llvm.…`) need no declaration.
+        """
 
     def pure(self, symbol: str, result: str, *args: tuple[str, str]) -> str:
         """Call an outside function that has no effects.
@@ -58,3 +92,31 @@ class Emitter(Protocol):
 
     def trouble(self, condition: str) -> None:
         """Give the instruction up if an `i1` holds: the reference engine is to execute it."""
+
+
+def same(emitter: Emitter, x: Any) -> Any:
+    """The argument itself."""
+    return x
+
+
+def plain(instruction: str) -> Llvm:
+    """A single instruction, with all operands of one type: `fadd double`."""
+    return lambda emitter, *args: emitter.op(f"{instruction} {', '.join(args)}")
+
+
+def library(symbol: str) -> Llvm:
+    """A call of the C library."""
+    return lambda emitter, *args: emitter.pure(symbol, "double", *(("double", a) for a in args))
+
+
+def chosen(emitter: Emitter, condition: str, kind: str, a: str, b: str) -> str:
+    """`a` where an `i1` holds, else `b`."""
+    return emitter.op(f"select i1 {condition}, {kind} {a}, {kind} {b}")
+
+
+def chain(first: Llvm | None, second: Llvm | None) -> Llvm | None:
+    """A function of one argument after another function; None if one of them is."""
+    if first is None or second is None:
+        return None
+    f, g = first, second
+    return lambda emitter, *args: g(emitter, f(emitter, *args))

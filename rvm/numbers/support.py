@@ -37,7 +37,7 @@ NAMES: dict[str, Any] = {
     "np": np,
     "inf": math.inf,
     "nan": math.nan,
-    **{f: getattr(math, f) for f in (*ELEMENTARY, "log2", "expm1", "log1p", "atan2", "hypot")},
+    **{f: getattr(math, f) for f in (*ELEMENTARY, "log2", "expm1", "log1p", "atan2")},
     **{f"c{f}": getattr(cmath, f) for f in ELEMENTARY},
     "fpow": math.pow,
     "fmod": math.fmod,
