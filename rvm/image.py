@@ -6,7 +6,9 @@ function, so running that forwards is running the function backwards.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from rvm.expr import Place
 from rvm.isa import lower
@@ -17,9 +19,15 @@ from rvm.types import elem_of
 from rvm.verify import inout_slots
 from rvm.verify.conflicts import conflicts
 
+if TYPE_CHECKING:
+    from rvm.probes.traps import Traps
+
 
 class Code:
     """A function in one direction: instructions, their statements, what must not overlap."""
+
+    traps: Mapping[int, Traps] = {}
+    """Positions where a run may have to stop: none, except in code that `rvm.probes` armed."""
 
     def __init__(self, image: Image, function: Function, undo: bool) -> None:
         self.image = image
@@ -54,6 +62,11 @@ class Code:
     def clashes(self, pc: int) -> tuple[Clash, ...]:
         """Pairs of places of the instruction at `pc` that only a run can tell apart."""
         return self.ready(pc)[1]
+
+    def callee(self, pc: int) -> Code:
+        """The code that the call at `pc` enters."""
+        instr = self.instrs[pc]
+        return self.image.code(instr.symbol, instr.op == "uncall")
 
     def span(self, pc: int) -> Span:
         """The source span of the instruction at `pc` of this direction."""

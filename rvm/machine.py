@@ -165,6 +165,11 @@ class Machine:
 
     # ------------------------------------------------------------ going
 
+    def use(self, engine: Engine) -> Machine:
+        """Go on with another engine from here: the state is the same."""
+        self._engine = engine
+        return self
+
     def step(self, n: int = 1) -> int:
         """Execute `n` ticks, backwards if negative; fewer at either end.  The ticks executed."""
         self._face(1 if n >= 0 else -1)
@@ -182,6 +187,13 @@ class Machine:
         self._advance(None)
         return self
 
+    def go(self, ticks: int | None = None) -> int:
+        """Go on in the present direction, by `ticks` or to the end, or up to a trap that is due.
+
+        Traps are those that `rvm.probes` armed the state with.  The ticks executed.
+        """
+        return self._advance(ticks)
+
     def seek(self, time: int) -> int:
         """Go to a time, in whichever direction it lies; stops at either end.  The time reached."""
         if time != self.time:
@@ -194,8 +206,12 @@ class Machine:
 
     def _advance(self, ticks: int | None) -> int:
         """Let the engine run, a chunk at a time, and look up between chunks."""
-        from rvm.engines.reference import Reference
+        from rvm.engines.reference import Reference, step
+        from rvm.engines.trapping import TRAPPING, due, trapped
 
+        fast = self._engine
+        if self.state.armed and fast.name not in TRAPPING:
+            fast = engine("python")
         state, budget = self.state, NO_LIMIT if ticks is None else ticks
         limit = NO_LIMIT if self.options.max_steps is None else self.options.max_steps
         done, chunk, slow = 0, FIRST_CHUNK, Reference()
@@ -207,8 +223,14 @@ class Machine:
                     raise self._limit(limit)
                 ask = min(chunk, budget - done, room)
                 began = perf_counter()
-                did = self._engine.advance(state, ask)
-                if not did:
+                did = fast.advance(state, ask)
+                if not did and state.armed and trapped(state):
+                    if due(state):
+                        break
+                    # The engine could not tell: this tick is the reference engine's.
+                    step(state)
+                    did = 1
+                elif not did:
                     # An engine that works by blocks has come to the last ticks before a stop.
                     did = slow.advance(state, min(ask, 64))
                 done += did

@@ -18,6 +18,8 @@ from rvm.image import Code
 
 DEFAULT_TOLERANCE = 1e-8
 SCALAR_BYTES = 8
+FRAME_BYTES = 512
+"""What a frame counts against the memory limit."""
 
 
 @dataclass(slots=True)
@@ -135,13 +137,15 @@ class Frame:
 class State:
     """Everything that a machine is at one moment."""
 
-    __slots__ = ("account", "direction", "frames", "options", "residue", "time")
+    __slots__ = ("account", "armed", "direction", "frames", "options", "residue", "time")
 
     def __init__(self, frame: Frame, options: Options) -> None:
         self.frames = [frame]
         self.options = options
         self.time = 0
         self.direction = 1
+        self.armed = False
+        """Whether frames have code with traps; see `rvm.probes`."""
         self.account = Account()
         self.residue: Residue | None = Residue() if options.strict else None
         self.account.grow(sum(map(byte_size, frame.regs)))

@@ -17,6 +17,7 @@ LAYERS = [
     ("rvm.transform", "rvm.codec", "rvm.verify", "rvm.user", "rvm.places"),
     ("rvm.image",),
     ("rvm.state", "rvm.emit"),
+    ("rvm.probes",),
     ("rvm.engines", "rvm.binding"),
     ("rvm.machine",),
     ("rvm.gradients",),

@@ -43,12 +43,14 @@ class If:
 class Shape:
     """What `rvm.engines.python` needs to know of a code's jumps.
 
-    `apart(pc)` tells of an instruction that it must not be inside a structured piece.
+    `apart` are the instructions that must not be inside a structured piece, `stops` further
+    positions at which a run must be able to begin.
     """
 
-    def __init__(self, code: Code, apart: set[int]) -> None:
+    def __init__(self, code: Code, apart: set[int], stops: frozenset[int] = frozenset()) -> None:
         self.code = code
         self.apart = apart
+        self.stops = stops
         self.leaders = self._leaders()
         self.structure: dict[int, Loop | If] = {}
         """Structured pieces by the index of their first instruction."""
@@ -66,7 +68,7 @@ class Shape:
 
     def _leaders(self) -> list[int]:
         n = len(self.code)
-        found = {0, n}
+        found = {0, n, *self.stops}
         for pc, instr in enumerate(self.code.instrs):
             if instr.op == "br":
                 found |= {pc + 1, instr.aux + 1}

@@ -18,13 +18,12 @@ import numpy as np
 
 from rvm.emit.calls import CallPrinter
 from rvm.emit.values import Unprintable
-from rvm.engines.heap import FRAME_BYTES
 from rvm.engines.reference import step
 from rvm.engines.source import Source
 from rvm.engines.support import SUPPORT, Trouble
 from rvm.image import Code
 from rvm.numbers.support import NAMES
-from rvm.state import Frame, State
+from rvm.state import FRAME_BYTES, Frame, State
 from rvm.stmt import Call
 
 SPENT, STOPPED = 0, 1
@@ -32,7 +31,7 @@ SPENT, STOPPED = 0, 1
 
 _serial = itertools.count()
 
-Runner = Callable[[list[Any], int, int, State], tuple[int, int, int]]
+Runner = Callable[..., tuple[int, int, int]]
 """(registers, leader's position, ticks, state) to (ticks left, position, how it ended)."""
 
 
@@ -116,9 +115,12 @@ class CallSite(NamedTuple):
 class Compiled:
     """A code's generated source, compiled.  `entries` are the positions it can begin at."""
 
+    source_type: type[Source] = Source
+
     def __init__(self, code: Code, strict: bool) -> None:
-        self.source = Source(code, strict)
+        self.source = self.source_type(code, strict)
         self.entries = frozenset(self.source.shape.leaders[:-1]) - self.source.apart
+        self.entries |= frozenset(code.traps)
         kind = ", strict" if strict else ""
         self.filename = f"<rvm {'~' * code.undo}{code.name}{kind} #{next(_serial)}>"
         text = self.source.text()
@@ -130,7 +132,7 @@ class Compiled:
             self.filename,
         )
         names = {**NAMES, **SUPPORT, **self.source.printer.constants}
-        names["LINES"] = self.source.lines_of
+        names |= {"LINES": self.source.lines_of, "GUARDS": self.source.guards}
         try:
             exec(compile(text, self.filename, "exec"), names)
         except (SyntaxError, RecursionError, MemoryError):
@@ -151,7 +153,7 @@ def _call_site(code: Code, pc: int, strict: bool) -> CallSite | None:
     if not isinstance(call, Call) or code.clashes(pc):
         return None
     image = code.image
-    callee = image.code(call.callee, call.undo)
+    callee = code.callee(pc)
     printer = CallPrinter(code.function, {**NAMES, **SUPPORT})
     try:
         text = printer.print(call, callee.function, image.inout[call.callee], strict)
@@ -164,7 +166,7 @@ def _call_site(code: Code, pc: int, strict: bool) -> CallSite | None:
     return CallSite(callee, names["enter"], names["leave"])
 
 
-def _not_compiled(regs: list[Any], block: int, n: int, state: State) -> tuple[int, int, int]:
+def _not_compiled(regs: list[Any], block: int, n: int, *more: object) -> tuple[int, int, int]:
     return n, block, STOPPED
 
 

@@ -15,7 +15,6 @@ from rvm.engines.data import run_data
 from rvm.engines.effects import perform
 from rvm.engines.evaluate import evaluate
 from rvm.engines.heap import (
-    FRAME_BYTES,
     drop_array,
     forget,
     make_array,
@@ -27,10 +26,11 @@ from rvm.engines.heap import (
 )
 from rvm.engines.memory import check_clashes, find, lengths, store
 from rvm.engines.strict import strictly
+from rvm.engines.trapping import due
 from rvm.expr import Expr, Place
 from rvm.faults import InvertibilityError, LimitError, MachineError, RvmError
 from rvm.numbers import system
-from rvm.state import Frame, State, where
+from rvm.state import FRAME_BYTES, Frame, State, where
 from rvm.stmt import (
     FORWARD,
     Alloc,
@@ -55,7 +55,9 @@ class Reference:
     exact = True
 
     def advance(self, state: State, ticks: int) -> int:
-        """Execute up to `ticks` ticks; fewer only at the end."""
+        """Execute up to `ticks` ticks; fewer only at the end, or where a trap is due."""
+        if state.armed:
+            return _advance_armed(state, ticks)
         done = 0
         frames = state.frames
         with np.errstate(all="ignore"):
@@ -68,8 +70,21 @@ class Reference:
         return done
 
 
+def _advance_armed(state: State, ticks: int) -> int:
+    """`advance` among traps."""
+    done = 0
+    with np.errstate(all="ignore"):
+        while done < ticks and not state.at_end and not due(state):
+            step(state)
+            done += 1
+    return done
+
+
 def step(state: State) -> None:
-    """Execute one tick; there must be one.  On an error the state is as before it."""
+    """Execute one tick, whatever traps say; there must be one.
+
+    On an error the state is as before it.
+    """
     frame = state.frames[-1]
     pc, code = frame.pc, frame.code
     try:
@@ -279,7 +294,7 @@ def _pop(state: State, dst: Place, stack: Place, regs: Any) -> None:
 
 def _enter(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
     call = cast(Call, stmts[0])
-    callee = frame.code.image.code(call.callee, call.undo)
+    callee = frame.code.callee(frame.pc)
     function = callee.function
     regs: list[Any] = [evaluate(a, frame.regs) for a in call.args]
     known = state.residue.take(state.tick, state.direction) if state.residue else None

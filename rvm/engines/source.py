@@ -7,14 +7,16 @@ but not yet counted there, so that an exception finds the exact position and tim
 
 from __future__ import annotations
 
+from rvm.counting import DONE, JUMP, Mark
 from rvm.emit.python import Printer
 from rvm.emit.values import Unprintable
 from rvm.engines.blocks import If, Loop, Shape
 from rvm.engines.support import SUPPORT
-from rvm.expr import Const, Expr
+from rvm.expr import Const, Expr, places
 from rvm.image import Code
 from rvm.isa import ENDS, MAKES, VARIADIC
 from rvm.numbers.support import NAMES
+from rvm.probes.traps import Changed, Guard
 from rvm.stmt import Branch, Land
 from rvm.types import BOOL, Array, elem_of
 
@@ -22,11 +24,16 @@ from rvm.types import BOOL, Array, elem_of
 class Source:
     """The generated source of one function in one direction."""
 
+    parameters = "regs, block, n, state"
+    """Those of the generated function."""
+
     def __init__(self, code: Code, strict: bool) -> None:
         self.code = code
         self.printer = Printer(code.function, {**NAMES, **SUPPORT})
         self.lines_of: dict[int, tuple[int, int]] = {}
         """For a source line: the instruction it belongs to, ticks done but not yet counted."""
+        self.guards: set[int] = set()
+        """Source lines of traps' guards: what raises there is no instruction's fault."""
         self.plain: dict[int, list[str]] = {}
         self.apart: set[int] = set()
         """Instructions that are left to the reference engine."""
@@ -40,7 +47,7 @@ class Source:
                 self.plain[pc] = self.printer.instruction(code.stmts(pc), code.clashes(pc))
             except Unprintable:
                 self.apart.add(pc)
-        self.shape = Shape(code, self.apart)
+        self.shape = Shape(code, self.apart, frozenset(code.traps))
         self._out: list[str] = []
         self._uncounted = 0
         self._text = ""
@@ -73,7 +80,7 @@ class Source:
     def _print(self) -> None:
         regs = self.printer.regs
         registers = self.code.function.registers
-        self._line(0, "def run(regs, block, n, state):")
+        self._line(0, f"def run({self.parameters}):")
         if regs:
             self._line(1, f"{', '.join(regs)}, = regs")
         for k in sorted(self.printer.elements):
@@ -83,14 +90,30 @@ class Source:
             self._line(1, f"{name}_m = memoryview({name}){test}")
         self._line(1, "try:")
         self._line(2, "while True:")
-        starts = [p for p in self.shape.leaders[:-1] if p not in self.apart]
+        traps, end = self.code.traps, len(self.code)
+        starts = [p for p in self.shape.leaders if p in traps or (p not in self.apart and p < end)]
         self._tree(3, starts)
         self._line(1, "except Exception as error:")
         self._line(2, "block, done = LINES[error.__traceback__.tb_lineno]")
         self._line(2, "n -= done")
-        self._line(2, "how = 1")
+        self._failed(2)
+        self._line(2, "how = error.__traceback__.tb_lineno not in GUARDS" if traps else "how = 1")
         self._save(1)
         self._line(1, "return n, block, how")
+
+    # What a subclass may count: straight pieces begun, jumps taken or not.
+
+    def _bump(self, *marks: Mark) -> str:
+        """A statement that counts what now comes true; here none."""
+        return ""
+
+    def _mark(self, depth: int, *marks: Mark) -> None:
+        text = self._bump(*marks)
+        if text:
+            self._line(depth, text)
+
+    def _failed(self, depth: int) -> None:
+        """What is to be done where an instruction was given up."""
 
     def _save(self, depth: int) -> None:
         self._line(depth, f"regs[:] = ({''.join(r + ', ' for r in self.printer.regs)})")
@@ -118,6 +141,10 @@ class Source:
     def _block(self, depth: int, start: int) -> None:
         """One leader's block: up to the next jump, or the next instruction set apart."""
         shape, code = self.shape, self.code
+        if start in self.apart or start == len(code):
+            self._trap(depth, start)
+            self._line(depth, f"how = 1; block = {start}; break")
+            return
         ends = [p for p in shape.leaders if p > start]
         outer = self._loop_body(start)
         if outer is not None:
@@ -132,6 +159,7 @@ class Source:
         self._line(depth, f"if n < {max(cost, 1)}: how = 0; block = {start}; break")
         while pc < stop:
             if code.instrs[pc].op == "br":
+                self._trap(depth, pc)
                 self._flush(depth, 1)
                 self._jump(depth, pc)
                 return
@@ -139,6 +167,8 @@ class Source:
             pc += 1
         self._flush(depth)
         self._line(depth, f"block = {stop}")
+        if stop in code.traps:
+            return
         if stop in self.apart or stop == len(code):
             self._line(depth, "how = 1; break")
         elif stop not in shape.leaders:
@@ -151,7 +181,42 @@ class Source:
             return piece
         return None
 
+    def _trap(self, depth: int, pc: int) -> None:
+        """Leave before the instruction at `pc` if a trap there is due."""
+        for k, trap in enumerate(self.code.traps.get(pc, ())):
+            self._uncounted, counted = 0, self._uncounted
+            first = len(self._out) + 1
+            text = self._guard(depth, pc, k, trap.guard)
+            saved = "".join(r + ", " for r in self.printer.regs)
+            left = f"n - {counted}" if counted else "n"
+            self._line(depth, f"if {text}: regs[:] = ({saved}); return {left}, {pc}, 0", pc)
+            self._uncounted = counted
+            for line in range(first, len(self._out) + 1):
+                self.lines_of[line] = (pc, counted)
+                self.guards.add(line)
+
+    def _guard(self, depth: int, pc: int, k: int, guard: Guard) -> str:
+        """A guard as a condition; True where the source can't tell."""
+        name = f"_trap_{pc}_{k}"
+        if isinstance(guard, Changed):
+            self.printer.constants[name] = guard.cell
+            if guard.place is None:
+                self.printer.constants[f"{name}_look"] = guard.holds
+                return f"{name}_look(())"
+            return f"{self._condition(depth, pc, guard.place)} != {name}[0]"
+        if guard is None:
+            return "True"
+        first = len(self._out)
+        try:
+            text = self._condition(depth, pc, guard)
+        except Unprintable:
+            del self._out[first:]
+            return "True"
+        local = sorted({p.reg for p in places(guard)} - set(range(self.code.function.n_args)))
+        return "".join(f"{self.printer.regs[r]} is None or " for r in local) + text
+
     def _plain(self, depth: int, pc: int) -> None:
+        self._trap(depth, pc)
         for line in filter(self.printer.is_needed, self.plain[pc]):
             self._line(depth, line, pc)
         self._uncounted += 1
@@ -171,8 +236,10 @@ class Source:
         assert isinstance(stmt, Branch)
         self._line(depth, f"if {self._condition(depth, pc, stmt.cond)}:", pc)
         self._landing(depth + 1, pc, stmt)
+        self._mark(depth + 1, (pc, JUMP, 1))
         self._line(depth + 1, f"block = {stmt.partner + 1}")
         self._line(depth, "else:")
+        self._mark(depth + 1, (pc, DONE, 1))
         self._line(depth + 1, f"block = {pc + 1}")
         self._uncounted = 0
         self._line(depth, "continue")
@@ -199,17 +266,20 @@ class Source:
         """A whole loop, from the beginning of its body to behind its branch."""
         cost = loop.back - loop.head
         self._uncounted = 0
+        # Every passing of the body's begin comes from outside or by the branch back.
+        self._mark(depth, (loop.back, JUMP, -1))
         self._line(depth, "while True:")
-        self._line(
-            depth + 1,
-            f"if n < {cost}: {self._leave(loop.head + 1)}",
-        )
+        left = self._bump((loop.back, JUMP, 1))
+        self._line(depth + 1, f"if n < {cost}: {_both(left, self._leave(loop.head + 1))}")
+        self._mark(depth + 1, (loop.back, JUMP, 1))
         self._sequence(depth + 1, loop.head + 1, loop.back, 1)
+        self._trap(depth + 1, loop.back)
         self._flush(depth + 1, 1)
         stmt = self.code.stmts(loop.back)[0]
         assert isinstance(stmt, Branch)
         text = self._condition(depth + 1, loop.back, stmt.cond)
-        self._line(depth + 1, f"if not {text}: break", loop.back)
+        fell = self._bump((loop.back, DONE, 1))
+        self._line(depth + 1, f"if not {text}: {_both(fell, 'break')}", loop.back)
         self._landing(depth + 1, loop.back, stmt)
         self._uncounted = 0
 
@@ -245,24 +315,29 @@ class Source:
         """An if: the branch is taken past the first part, into the other or to the join."""
         stmt = self.code.stmts(piece.test)[0]
         assert isinstance(stmt, Branch)
+        self._trap(depth, piece.test)
         self._flush(depth, 1)
         text = self._condition(depth, piece.test, stmt.cond)
         self._line(depth, f"if {text}:", piece.test)
         self._line(depth + 1, "pass")
         self._landing(depth + 1, piece.test, stmt)
+        self._mark(depth + 1, (piece.test, JUMP, 1))
         self._uncounted = 0
         if piece.other >= 0:
             self._part(depth + 1, piece.other + 1, piece.join, after)
         self._line(depth, "else:")
+        self._mark(depth + 1, (piece.test, DONE, 1))
         if piece.other < 0:
             self._part(depth + 1, piece.test + 1, piece.join, after)
             return
         skip = piece.other - 1
         self._sequence(depth + 1, piece.test + 1, skip, after + 1)
+        self._trap(depth + 1, skip)
         self._flush(depth + 1, 1)
         stmt = self.code.stmts(skip)[0]
         assert isinstance(stmt, Branch)
         self._landing(depth + 1, skip, stmt)
+        self._mark(depth + 1, (skip, JUMP, 1))
         self._uncounted = 0
 
     def _part(self, depth: int, lo: int, join: int, after: int) -> None:
@@ -270,3 +345,8 @@ class Source:
         self._sequence(depth, lo, join, after + 1)
         self._plain(depth, join)
         self._flush(depth)
+
+
+def _both(first: str, then: str) -> str:
+    """Two simple statements in a line; the first may be missing."""
+    return f"{first}; {then}" if first else then

@@ -1,0 +1,24 @@
+"""Probes: positions of code where a run stops or is told of, at no cost where there are none.
+
+A run is watched by *arming* its frames: their code is exchanged for a variant with traps
+(`rvm.probes.armed`), which engines compile as they compile all code, guards included.  Code that
+is not armed is the very code that runs when nobody listens.
+"""
+
+from rvm.probes.armed import Armory, Binding, arm, disarm
+from rvm.probes.touching import changed_places, changes, read_places, reads_of
+from rvm.probes.traps import Changed, Guard, Trap
+
+__all__ = [
+    "Armory",
+    "Binding",
+    "Changed",
+    "Guard",
+    "Trap",
+    "arm",
+    "changed_places",
+    "changes",
+    "disarm",
+    "read_places",
+    "reads_of",
+]

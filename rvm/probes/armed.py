@@ -1,0 +1,145 @@
+"""Armed code: a code with traps, and what its calls lead to.
+
+Traps may be everywhere that a function runs, or in one frame only: frames are armed one by one,
+and what an armed frame calls is armed by the armory's rule.  A place that is watched is followed
+through calls: the parameters that are bound to it are watched in the frames that they belong to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import NamedTuple
+
+from rvm.expr import Place
+from rvm.image import Code, Image
+from rvm.probes.traps import Traps
+from rvm.state import State
+from rvm.types import Scalar
+
+
+class Binding(NamedTuple):
+    """A register of a frame that holds what is watched, or a part or the whole around it."""
+
+    watch: Hashable
+    reg: int
+    owner: bool = False
+    """Whether this is the frame whose place is watched: there its path is known."""
+
+
+Bindings = frozenset[Binding]
+TrapsOf = Callable[[Code, Bindings, Hashable], Mapping[int, Traps]]
+"""From plain code, the watched registers and what else was asked for a frame to its traps."""
+
+
+class ArmedCode(Code):
+    """A plain code with traps."""
+
+    def __init__(
+        self, plain: Code, armory: Armory, bindings: Bindings, traps: Mapping[int, Traps]
+    ) -> None:
+        self.image = plain.image
+        self.function = plain.function
+        self.undo = plain.undo
+        self.instrs = plain.instrs
+        self._ready = plain._ready
+        self.compiled = {}
+        self.traps = traps
+        self.plain = plain
+        self.bindings = bindings
+        self._armory = armory
+
+    def callee(self, pc: int) -> Code:
+        """The code that the call at `pc` enters, armed where it, or what it calls, has traps."""
+        return self._armory.called(self, pc)
+
+
+class Armory:
+    """Armed codes, made at first use; `traps_of` says which traps a code has."""
+
+    def __init__(self, image: Image, traps_of: TrapsOf) -> None:
+        self.image = image
+        self._traps_of = traps_of
+        self._codes: dict[Hashable, Code] = {}
+        self._quiet: dict[tuple[str, bool], bool] = {}
+
+    def code(self, plain: Code, bindings: Bindings, extra: Hashable = None) -> Code:
+        """The armed variant of a code; the code itself if nothing in it or below it has traps.
+
+        `extra` is passed on to `traps_of`, for traps in this frame and not in those it calls.
+        """
+        key = (plain.name, plain.undo, bindings, extra)
+        found = self._codes.get(key)
+        if found is None:
+            traps = self._traps_of(plain, bindings, extra)
+            if not traps and not bindings and self._is_quiet(plain):
+                found = plain
+            else:
+                found = ArmedCode(plain, self, bindings, traps)
+            self._codes[key] = found
+        return found
+
+    def called(self, caller: ArmedCode, pc: int) -> Code:
+        """What the call at `pc` of an armed code leads to."""
+        instr = caller.instrs[pc]
+        callee = self.image.code(instr.symbol, instr.op == "uncall")
+        return self.code(callee, self.passed(caller, pc))
+
+    def passed(self, caller: ArmedCode, pc: int) -> Bindings:
+        """The parameters of a callee that hold what is watched in the caller.
+
+        Arrays are one memory, whatever they are called.  A scalar is copied in and out, so only
+        a whole register is followed; an element is seen to change when the call returns.
+        """
+        bound: set[Binding] = set()
+        if caller.bindings:
+            for k, arg in enumerate(caller.instrs[pc].args):
+                if not isinstance(arg, Place) or (isinstance(arg.type, Scalar) and arg.path):
+                    continue
+                bound |= {Binding(b.watch, k) for b in caller.bindings if b.reg == arg.reg}
+        return frozenset(bound)
+
+    def _is_quiet(self, plain: Code) -> bool:
+        """Whether no function that may be called from here has traps of its own."""
+        key = (plain.name, plain.undo)
+        if key not in self._quiet:
+            self._quiet[key] = not any(
+                self._traps_of(self.image.code(name, undo), frozenset(), None)
+                for name in self.image.reachable(plain.name)
+                for undo in (False, True)
+            )
+        return self._quiet[key]
+
+
+def arm(
+    state: State,
+    armory: Armory,
+    roots: Mapping[int, Bindings],
+    extras: Mapping[int, Hashable],
+) -> None:
+    """Exchange every frame's code for its armed variant.
+
+    `roots` are the watched places' own frames by depth (0 is the outermost), `extras` what else
+    is asked for frames.
+    """
+    passed: Bindings = frozenset()
+    frames = state.frames
+    for depth, frame in enumerate(frames):
+        plain = plain_code(frame.code)
+        bindings = passed | roots.get(depth, frozenset())
+        code = frame.code = armory.code(plain, bindings, extras.get(depth))
+        passed = frozenset()
+        if depth < len(frames) - 1 and isinstance(code, ArmedCode):
+            passed = armory.passed(code, frame.pc)
+    state.armed = True
+
+
+def disarm(state: State) -> None:
+    """Give every frame its plain code again."""
+    for frame in state.frames:
+        frame.code = plain_code(frame.code)
+    state.armed = False
+
+
+def plain_code(code: Code) -> Code:
+    """The code without traps."""
+    return code.plain if isinstance(code, ArmedCode) else code

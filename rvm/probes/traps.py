@@ -1,0 +1,56 @@
+"""Traps: conditions at positions of code, which end an engine's run when they hold.
+
+Positions are those between instructions, 0 to the code's length, as the code runs.  A trap is
+due if the innermost frame stands at its position and its guard holds.  Guards are pure: asking
+changes nothing, so an engine may ask, and whoever drives the engine may ask again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rvm.expr import Expr, Place
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Changed:
+    """The guard that holds when what is watched is no longer `cell[0]`.
+
+    `place` is the watched scalar register (or its part) of the trap's frame; None if `look` needs
+    no registers, because it looks at an array's memory.
+    """
+
+    cell: list[Any]
+    look: Callable[[Sequence[Any]], Any]
+    """From the frame's registers to the present value; None where that is not live."""
+    place: Place | None = None
+
+    def holds(self, regs: Sequence[Any]) -> bool:
+        """Whether the value is another one than it was."""
+        return not same(self.look(regs), self.cell[0])
+
+
+Guard = Expr | Changed | None
+"""When a trap is due: a bool over the frame's registers, a change, or always."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trap:
+    """A reason to stop at a position.  `key` says whose it is."""
+
+    key: object
+    guard: Guard = None
+
+
+Traps = tuple[Trap, ...]
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two raw values are equal; NaN equals itself, and not being live is a value."""
+    if a is None or b is None:
+        return a is b
+    if hasattr(a, "shape") and a.shape != ():
+        return bool(((a == b) | ((a != a) & (b != b))).all())
+    return bool(a == b or (a != a and b != b))
