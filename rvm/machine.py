@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rvm.binding import Result, bind, outside, result
 from rvm.engines import Engine, engine
@@ -18,6 +18,9 @@ from rvm.numbers import system
 from rvm.program import Program
 from rvm.state import Frame, Options, State
 from rvm.types import Array, Stack, elem_of
+
+if TYPE_CHECKING:
+    from rvm.counting import Counts
 
 FIRST_CHUNK = 2_000
 CHUNK_SECONDS = 0.05
@@ -169,6 +172,18 @@ class Machine:
         """Go on with another engine from here: the state is the same."""
         self._engine = engine
         return self
+
+    def count(self, counts: Counts | None = None) -> Counts:
+        """Count from here on what is executed, on an engine that counts; see `rvm.counting`.
+
+        UsageError U016 if the engine that the machine was given by name does not.
+        """
+        from rvm.counting import Counts
+        from rvm.engines.counted import counting
+
+        counts = Counts() if counts is None else counts
+        self.use(counting(self.options.engine, counts))
+        return counts
 
     def step(self, n: int = 1) -> int:
         """Execute `n` ticks, backwards if negative; fewer at either end.  The ticks executed."""

@@ -144,6 +144,16 @@ INTERFACE: dict[str, Explanation] = {
             jax.config.update("jax_enable_x64", True)
         """,
     ),
+    "U016": explain(
+        "a run that can't be counted",
+        """
+        Counting is done inside an engine, by counters in the code that it makes.  The engine that
+        was named has none, or the run is to stop at traps as well, which counting does not look at.
+
+            machine = rvm.Machine(program, x=3, engine="python")    # or "reference", or "auto"
+            counts = machine.count()
+        """,
+    ),
     "D001": explain(
         "an opcode that returns the wrong number of values",
         """

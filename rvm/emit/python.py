@@ -67,6 +67,21 @@ class Printer(ValuePrinter):
         self._share([cond])
         return self._lines, self.value(cond)
 
+    def sizes(self, nodes: Sequence[Expr]) -> tuple[list[str], str]:
+        """The shapes of array places and the values of lengths, as a tuple's source.
+
+        The lines go before it.
+        """
+        self._lines, self._temps, self._bound, self._checked = [], 0, {}, set()
+        self._inline = False
+        parts = [
+            f"{self._view(n)}.shape"
+            if isinstance(n, Place) and rank_of(type_of(n))
+            else self.value(n)
+            for n in nodes
+        ]
+        return self._lines, f"({', '.join(parts)},)"
+
     def _print(self, stmt: Stmt) -> None:
         match stmt:
             case Update():

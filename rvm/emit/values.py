@@ -21,7 +21,9 @@ from rvm.numbers import fill
 from rvm.program import Function
 from rvm.types import C128, I64, U64, UNSIGNED, Array, Scalar, ValueType, elem_of, rank_of
 
-RESERVED = frozenset(["regs", "block", "n", "state", "how", "done", "error", "run", "LINES", "GUARDS"])
+RESERVED = frozenset(
+    "regs block n state how done error run hits early sizes erased LINES GUARDS".split()
+)
 LAZY = ("and", "or")
 MAX_HEIGHT = 16
 """Levels of functions that one line of source nests."""

@@ -44,13 +44,16 @@ class Source:
                 self.apart.add(pc)
                 continue
             try:
-                self.plain[pc] = self.printer.instruction(code.stmts(pc), code.clashes(pc))
+                self.plain[pc] = self._instruction(pc)
             except Unprintable:
                 self.apart.add(pc)
         self.shape = Shape(code, self.apart, frozenset(code.traps))
         self._out: list[str] = []
         self._uncounted = 0
         self._text = ""
+
+    def _instruction(self, pc: int) -> list[str]:
+        return self.printer.instruction(self.code.stmts(pc), self.code.clashes(pc))
 
     def _loses(self, pc: int) -> bool:
         """Whether an instruction may change an inexact number, which strict mode logs."""

@@ -1,0 +1,308 @@
+"""What an instruction costs: operations by class and type, checks, and the bits it overwrites.
+
+A cost belongs to an instruction's text and to the lengths of its arrays, never to the values that
+it meets: both sides of an `and` count, and so does the body of a `when`.  Each function of an
+expression counts once in the class that its row of the table names, an update in the class of its
+operator; what a statement computes from equal subexpressions counts once.  Whatever works on
+arrays counts for every element, a product of matrices a multiplication and an addition for every
+product of two numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import NamedTuple, cast
+
+from rvm.expr import Apply, Const, Expr, Place, children
+from rvm.isa.implementation import deciding
+from rvm.isa.rows import COSTS, FUNCTIONS
+from rvm.program import Register
+from rvm.stmt import (
+    FORWARD,
+    Alloc,
+    Branch,
+    Call,
+    Drop,
+    Effect,
+    Exchange,
+    Free,
+    Fresh,
+    Land,
+    Map,
+    Pop,
+    Push,
+    Stmt,
+    Update,
+    When,
+)
+from rvm.types import BOOL, I64, Array, Scalar, Stack, elem_of, rank_of
+
+MOVES, ADDS, MULTS, NLOPS = COSTS
+
+PRODUCTS = ("dot", "matvec", "matmul", "@")
+"""Functions that sum products of two numbers."""
+LENGTHS = ("len", "dim")
+"""Functions that look at an array's shape, not at its elements."""
+LIKE = ("sum_like", "spread_like")
+"""Functions whose result has the shape of their second argument."""
+
+
+class Kind(NamedTuple):
+    """An operation: its class, and the type of the numbers that it works on."""
+
+    cls: str
+    type: str
+
+
+Size = tuple[int, ...] | int
+"""What a cost depends on: an array's shape, or a length that an expression gives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What executing an instruction once takes.
+
+    `checks`: conditions, freed or popped values, factors, expressions passed by reference and
+    places that may overlap, which the run looks at so that nothing is lost unseen.
+    `sent`: the bits that an effect takes out of the machine.
+    `overwritten`: the bits that an ordinary machine would erase doing the same: every place that
+    is changed or given up, an expression passed to a call, and at a come-from the bit that says
+    which way it was reached.
+    """
+
+    work: Mapping[Kind, int]
+    checks: int = 0
+    sent: int = 0
+    overwritten: int = 0
+
+
+def measured(stmts: Sequence[Stmt], registers: Sequence[Register]) -> tuple[Expr, ...]:
+    """What the cost of an instruction depends on beside its text, each once.
+
+    Those are the array places whose elements it works on, and the lengths that `scatter` is given.
+    """
+    found: dict[Expr, None] = {}
+    for stmt in stmts:
+        for node in _operands(stmt, registers):
+            for sub in _worked_on(node):
+                if isinstance(sub, Place):
+                    if sub.type is not None and rank_of(sub.type):
+                        found[sub] = None
+                elif isinstance(sub, Apply) and sub.fn == "scatter":
+                    found[sub.args[2]] = None
+    return tuple(found)
+
+
+def cost(
+    stmts: Sequence[Stmt],
+    registers: Sequence[Register],
+    sizes: Mapping[Expr, Size],
+    clashes: int = 0,
+    inout: Iterable[int] = (),
+) -> Cost:
+    """What an instruction costs, given the sizes of what `measured` names.
+
+    `clashes` is the number of pairs of places that the run must find apart, `inout` the registers
+    that the callee of a call may change.
+    """
+    count = _Count(registers, sizes)
+    for stmt in stmts:
+        count.statement(stmt, frozenset(inout))
+    return Cost(count.work, count.checks + clashes, count.sent, count.overwritten)
+
+
+def _operands(stmt: Stmt, registers: Sequence[Register]) -> Iterator[Expr]:
+    """The expressions that a statement evaluates, and the places that it changes."""
+    match stmt:
+        case Update(dst, _, value):
+            yield from (dst, value)
+        case Exchange(a, b):
+            yield from (a, b)
+        case Map(dsts, values, _):
+            yield from (*dsts, *values)
+        case When(cond, body):
+            yield cond
+            for inner in body:
+                yield from _operands(inner, registers)
+        case Alloc(reg, value) | Free(reg, value):
+            if value is not None:
+                yield from (reg, value, *_lengths(reg, registers))
+        case Fresh(reg) | Drop(reg):
+            if not isinstance(registers[reg.reg].type, Stack):
+                yield from (reg, *_lengths(reg, registers))
+        case Push(place, _) | Pop(place, _):
+            yield place
+        case Branch(cond, _) | Land(cond, _):
+            yield cond
+        case Call(_, args, _):
+            for arg in args:
+                # A place is passed as it is; finding it takes the expressions in its indices.
+                yield from children(arg) if isinstance(arg, Place) else (arg,)
+        case Effect(_, _, args, when):
+            if when & FORWARD:
+                yield from args
+
+
+def _lengths(reg: Place, registers: Sequence[Register]) -> Iterator[Expr]:
+    return (d for d in registers[reg.reg].dims if d is not None)
+
+
+def _worked_on(node: Expr) -> Iterator[Expr]:
+    """A node and what is inside it, without arrays that only their lengths are asked of."""
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        yield top
+        if isinstance(top, Apply) and top.fn in LENGTHS:
+            stack.extend(c for a in top.args for c in children(a) if isinstance(a, Place))
+        else:
+            stack.extend(children(top))
+
+
+class _Count:
+    """Adds up the cost of one instruction."""
+
+    def __init__(self, registers: Sequence[Register], sizes: Mapping[Expr, Size]) -> None:
+        self.registers = registers
+        self.sizes = sizes
+        self.work: dict[Kind, int] = {}
+        self.checks = self.sent = self.overwritten = 0
+        self._shapes: dict[Expr, tuple[int, ...]] = {}
+        self._counted: set[Expr] = set()
+
+    def statement(self, stmt: Stmt, inout: frozenset[int]) -> None:
+        for node in _operands(stmt, self.registers):
+            self._expression(node)
+        match stmt:
+            case Update(dst, op, _):
+                self._add(FUNCTIONS[op].cost, _elem(dst), self._elements(dst))
+                self._overwrite(dst)
+                self.checks += op in ("*", "/")
+            case Exchange(a, b):
+                self._add(MOVES, _elem(a), self._elements(a))
+                self._overwrite(a, b)
+            case Map(dsts, _, _):
+                self._overwrite(*dsts)
+            case When(_, body):
+                for inner in body:
+                    self.statement(inner, inout)
+            case Alloc(reg) | Free(reg) | Fresh(reg) | Drop(reg):
+                self._life(stmt, reg)
+            case Push(place, _) | Pop(place, _):
+                self._add(MOVES, _elem(place), 1)
+                self._overwrite(place)
+                self.checks += isinstance(stmt, Pop)
+            case Branch():
+                self._add(MOVES, BOOL, 1)
+            case Land():
+                self._add(MOVES, BOOL, 1)
+                self.checks += 1
+                self.overwritten += 1
+            case Call(_, args, _):
+                self._add(MOVES, I64, 1)
+                passed = [k for k, a in enumerate(args) if not isinstance(a, Place)]
+                self.checks += sum(k in inout for k in passed)
+                self._overwrite(*(args[k] for k in passed))
+            case Effect(kind, _, args, when):
+                self._add(MOVES, I64, 1)
+                if when & FORWARD:
+                    self.checks += kind == "assert"
+                    if kind != "assert":
+                        # That an assertion holds tells nothing to who sees the run go on.
+                        self.sent += sum(_elem(a).bits * self._elements(a) for a in args)
+
+    def _life(self, stmt: Alloc | Free | Fresh | Drop, reg: Place) -> None:
+        """A register that comes or goes: its elements are moved, and checked if they are known."""
+        t = self.registers[reg.reg].type
+        n = self._elements(reg) if isinstance(t, Array) else 1
+        self._add(MOVES, elem_of(t), n)
+        if isinstance(stmt, (Free, Drop)):
+            self.checks += isinstance(stmt, Free) or isinstance(t, Stack)
+            if not isinstance(t, Stack):
+                self.overwritten += elem_of(t).bits * n
+
+    def _add(self, cls: str, t: Scalar, n: int) -> None:
+        if n:
+            kind = Kind(cls, t.name)
+            self.work[kind] = self.work.get(kind, 0) + n
+
+    def _overwrite(self, *nodes: Expr) -> None:
+        self.overwritten += sum(_elem(n).bits * self._elements(n) for n in nodes)
+
+    # ------------------------------------------------------------ expressions
+
+    def _expression(self, node: Expr) -> None:
+        """Count every function in an expression, unless an equal expression was counted."""
+        if node in self._counted:
+            return
+        self._counted.add(node)
+        inside = children(node)
+        if isinstance(node, Apply):
+            self._apply(node)
+            if node.fn in LENGTHS:
+                inside = (c for a in node.args for c in children(a) if isinstance(a, Place))
+        for child in inside:
+            self._expression(child)
+
+    def _apply(self, node: Apply) -> None:
+        row, t = FUNCTIONS[node.fn], deciding(tuple(_elem(a) for a in node.args))
+        if node.fn in LENGTHS:
+            self._add(row.cost, I64, 1)
+            return
+        first, n = self._shape(node.args[0]), self._elements(node)
+        if node.fn in PRODUCTS:
+            self._add(MULTS, t, n * first[-1])
+            self._add(ADDS, t, n * first[-1])
+        elif node.fn == "gather":
+            self._add(row.cost, t, n)
+        elif node.fn in ("scatter", "sum_like"):
+            self._add(row.cost, t, prod(first))
+        else:
+            self._add(row.cost, t, max(n, *(prod(self._shape(a)) for a in node.args)))
+
+    def _elements(self, node: Expr) -> int:
+        return prod(self._shape(node))
+
+    def _shape(self, node: Expr) -> tuple[int, ...]:
+        """The shape of an expression's value; () for a number."""
+        if node.type is None or not rank_of(node.type):
+            return ()
+        found = self._shapes.get(node)
+        if found is None:
+            found = self._shapes[node] = self._shape_of(node)
+        return found
+
+    def _shape_of(self, node: Expr) -> tuple[int, ...]:
+        if not isinstance(node, Apply):
+            return cast("tuple[int, ...]", self.sizes[node])
+        shapes = [self._shape(a) for a in node.args]
+        match node.fn:
+            case "@" | "matvec" | "matmul":
+                return (*shapes[0][:-1], *shapes[1][:-2], *shapes[1][1:][-1:])
+            case "outer":
+                return (*shapes[0], *shapes[1])
+            case "gather":
+                return shapes[1]
+            case "scatter":
+                n = node.args[2]
+                return (n.value if isinstance(n, Const) else cast(int, self.sizes[n]),)
+            case "transpose":
+                return shapes[0][::-1]
+            case fn if fn in LIKE:
+                return shapes[1]
+            case _:
+                return broadcast(shapes)
+
+
+def broadcast(shapes: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
+    """The shape that shapes have together by NumPy's rule; they are known to go together."""
+    given = list(shapes)
+    rank = max(map(len, given))
+    axes = zip(*((1,) * (rank - len(s)) + s for s in given), strict=True)
+    return tuple(next((n for n in axis if n != 1), 1) for axis in axes)
+
+
+def _elem(node: Expr) -> Scalar:
+    return I64 if node.type is None else elem_of(node.type)

@@ -1,0 +1,304 @@
+"""Counts of what a run executed: by call path, by instruction, and by the sizes of arrays.
+
+An engine that counts fills a `Counts` while it runs.  Counts are numbers only: they hold no more
+after a long run than after a short one.
+
+A tick does one of three things at one instruction: it *executes* it and goes on behind it (at a
+call: it enters the callee), it takes a *jump* from a branch to behind its come-from, which executes
+both, or it *returns* to a call.  So the three kinds of counts add up to the ticks.
+
+Call paths are a calling context tree (Ammons, Ball, Larus, "Exploiting hardware performance
+counters with flow and context sensitive profiling", 1997): a function called along another path
+has other counts, and recursion leads back to the node of the function that is under way.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rvm.cost import Cost, Size, cost, measured
+from rvm.expr import Expr
+from rvm.image import Code
+from rvm.isa import ENDS, MAKES
+from rvm.state import Frame
+from rvm.types import Stack, elem_of
+
+Key = tuple[Size, ...]
+"""The sizes of what an instruction's cost depends on, in the order of `Sized.of`."""
+DONE, JUMP = "done", "jump"
+"""What a mark counts: an instruction executed, or a jump taken from it."""
+Mark = tuple[int, str, int]
+"""(instruction, DONE or JUMP, how often it counts for one passing, perhaps negative)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What the counters of generated code stand for.
+
+    `counters[k]` are the marks of counter k in the order in which they come true; `lines` says of
+    a line of the source which counter was raised for it, and from which mark on that was too early.
+    """
+
+    counters: list[list[Mark]] = field(default_factory=list)
+    lines: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+
+class Node:
+    """Counts of one function in one direction, called along one path."""
+
+    __slots__ = (
+        "children",
+        "code",
+        "done",
+        "early",
+        "erased",
+        "hits",
+        "jumps",
+        "marks",
+        "parent",
+        "returns",
+        "site",
+        "sizes",
+    )
+
+    def __init__(self, code: Code, parent: Node | None = None, site: int = -1) -> None:
+        self.code = code
+        self.parent = parent
+        self.site = site
+        """The position of the call in the parent's code."""
+        n = len(code)
+        self.done = [0] * n
+        """Ticks that executed an instruction without a jump; of a call, entries."""
+        self.jumps = [0] * n
+        """Jumps taken from a branch."""
+        self.returns = [0] * n
+        """Returns to a call."""
+        self.erased: dict[int, int] = defaultdict(int)
+        """Bits that freeing or dropping a value, or returning from a call, erased."""
+        self.sizes: dict[int, dict[Key, int]] = defaultdict(lambda: defaultdict(int))
+        """How often an instruction on arrays found which sizes."""
+        self.children: dict[int, Node] = {}
+        """What calls lead to; a recursive one to a node that stands above."""
+        self.marks: Marks | None = None
+        self.hits: list[int] = []
+        """Counters of generated code that are not yet added to the others."""
+        self.early: dict[int, int] = defaultdict(int)
+        """How often generated code failed in a line."""
+
+    def __repr__(self) -> str:
+        return f"<Node {' > '.join(n.name for n in self.path)}>"
+
+    @property
+    def name(self) -> str:
+        """The function's name, after `~` where it is undone."""
+        return "~" * self.code.undo + self.code.name
+
+    @property
+    def path(self) -> list[Node]:
+        """The nodes from the root to this one."""
+        above = [] if self.parent is None else self.parent.path
+        return [*above, self]
+
+    def child(self, site: int) -> Node:
+        """The node that the call at `site` leads to."""
+        found = self.children.get(site)
+        if found is None:
+            found = self.children[site] = self._callee(site)
+        return found
+
+    def _callee(self, site: int) -> Node:
+        instr = self.code.instrs[site]
+        code = self.code.image.code(instr.symbol, instr.op == "uncall")
+        above: Node | None = self
+        while above is not None:
+            if above.code is code:
+                return above
+            above = above.parent
+        return Node(code, self, site)
+
+    def own_children(self) -> Iterator[Node]:
+        """The nodes below this one, without those that recursion leads back to."""
+        return (n for n in self.children.values() if n.parent is self)
+
+    def walk(self) -> Iterator[Node]:
+        """This node and all below it, callers first."""
+        yield self
+        for n in self.own_children():
+            yield from n.walk()
+
+    # ------------------------------------------------------------ counting
+
+    def counters(self, marks: Marks) -> list[int]:
+        """The counters for generated code with these marks."""
+        if self.marks is not marks:
+            self.settle()
+            self.marks = marks
+            self.hits = [0] * len(marks.counters)
+        return self.hits
+
+    def settle(self) -> None:
+        """Add what the counters of generated code stand for to the counts by instruction."""
+        if self.marks is None:
+            return
+        to = {DONE: self.done, JUMP: self.jumps}
+        for k, n in enumerate(self.hits):
+            if n:
+                for pc, kind, weight in self.marks.counters[k]:
+                    to[kind][pc] += n * weight
+                self.hits[k] = 0
+        for line, n in self.early.items():
+            if line in self.marks.lines:
+                k, first = self.marks.lines[line]
+                for pc, kind, weight in self.marks.counters[k][first:]:
+                    to[kind][pc] -= n * weight
+        self.early.clear()
+
+    # ------------------------------------------------------------ looking
+
+    @property
+    def ticks(self) -> int:
+        """The ticks spent in this function along this path, those of its callees aside."""
+        return sum(self.done) + sum(self.jumps) + sum(self.returns)
+
+    def executed(self, pc: int) -> int:
+        """How often the instruction at `pc` was executed, as one end of a jump too."""
+        instr = self.code.instrs[pc]
+        n = self.done[pc]
+        if instr.op == "br":
+            n += self.jumps[pc]
+        elif instr.op == "cf":
+            n += self.jumps[instr.aux]
+        return n
+
+    def costs(self, pc: int) -> Iterator[tuple[int, Cost]]:
+        """How often the instruction at `pc` was executed at which cost."""
+        sized = sized_of(self.code)
+        if not sized.of[pc]:
+            yield self.executed(pc), sized.cost(pc, ())
+            return
+        for key, n in self.sizes[pc].items():
+            yield n, sized.cost(pc, key)
+
+
+class Sized:
+    """What the costs of a code's instructions depend on, and those costs."""
+
+    def __init__(self, code: Code) -> None:
+        self.code = code
+        registers = code.function.registers
+        self.of: list[tuple[Expr, ...]] = [
+            measured(code.stmts(pc), registers) for pc in range(len(code))
+        ]
+        """For each instruction the places and lengths whose sizes its cost depends on."""
+        self._costs: dict[tuple[int, Key], Cost] = {}
+
+    def after(self, pc: int) -> bool:
+        """Whether sizes are there only when the instruction has been executed."""
+        return self.code.instrs[pc].op in MAKES
+
+    def may_erase(self, pc: int) -> bool:
+        """Whether executing the instruction may erase bits of what it frees."""
+        instr = self.code.instrs[pc]
+        if instr.op not in ENDS:
+            return False
+        t = self.code.function.registers[instr.args[0].reg].type  # type: ignore[attr-defined]
+        return not isinstance(t, Stack) and (instr.op == "drop" or not elem_of(t).is_exact)
+
+    def cost(self, pc: int, key: Key) -> Cost:
+        """What the instruction costs when it finds these sizes."""
+        found = self._costs.get((pc, key))
+        if found is None:
+            code = self.code
+            found = self._costs[pc, key] = cost(
+                code.stmts(pc),
+                code.function.registers,
+                dict(zip(self.of[pc], key, strict=True)),
+                len(code.clashes(pc)),
+                code.image.inout.get(code.instrs[pc].symbol, ()),
+            )
+        return found
+
+
+def sized_of(code: Code) -> Sized:
+    """The sizes and costs of a code, found at first use."""
+    found = code.compiled.get(Sized)
+    if not isinstance(found, Sized):
+        found = code.compiled[Sized] = Sized(code)
+    return found
+
+
+class Counts:
+    """Counts of a run, or of the part of one for which a machine was told to count.
+
+    `calls`, if given, is told the time and the code of every call entered, and of every return.
+    """
+
+    def __init__(self, calls: CallWatcher | None = None) -> None:
+        self.roots: list[Node] = []
+        """One for each outermost code: a machine that turns has two."""
+        self.path: list[Node] = []
+        """The nodes of the frames under way."""
+        self.calls = calls
+
+    def align(self, frames: Sequence[Frame]) -> list[Node]:
+        """The path that belongs to these frames."""
+        path = self.path
+        if len(path) != len(frames) or any(
+            n.code is not f.code for n, f in zip(path, frames, strict=True)
+        ):
+            path[:] = [self._root(frames[0].code)]
+            for frame in frames[:-1]:
+                path.append(path[-1].child(frame.pc))
+        return path
+
+    def _root(self, code: Code) -> Node:
+        for root in self.roots:
+            if root.code is code:
+                return root
+        self.roots.append(Node(code))
+        return self.roots[-1]
+
+    def enter(self, pc: int, time: int) -> None:
+        """A call was entered; `time` is that after its tick."""
+        node = self.path[-1]
+        node.done[pc] += 1
+        self.path.append(node.child(pc))
+        if self.calls is not None:
+            self.calls.enter(self.path[-1].code, time)
+
+    def leave(self, pc: int, time: int) -> None:
+        """The innermost function has returned to the call at `pc`; `time` is as in `enter`."""
+        self.path.pop()
+        self.path[-1].returns[pc] += 1
+        if self.calls is not None:
+            self.calls.leave(time)
+
+    def settle(self) -> Counts:
+        """Bring the counts by instruction up to date with the counters of generated code."""
+        for node in self.nodes():
+            node.settle()
+        return self
+
+    def nodes(self) -> Iterator[Node]:
+        """All nodes, callers first."""
+        for root in self.roots:
+            yield from root.walk()
+
+    @property
+    def ticks(self) -> int:
+        """All ticks counted."""
+        self.settle()
+        return sum(n.ticks for n in self.nodes())
+
+
+class CallWatcher:
+    """What is told of calls; this one ignores them."""
+
+    def enter(self, code: Code, time: int) -> None:
+        """A call was entered at a time."""
+
+    def leave(self, time: int) -> Any:
+        """A function was left at a time."""

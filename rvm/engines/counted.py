@@ -1,0 +1,179 @@
+"""Engines that count what they execute: by steps, or by the counters of generated source.
+
+Both fill the same `Counts`, and both give the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from rvm.counting import Counts, Key, Node, sized_of
+from rvm.engines.counted_source import CountedSource
+from rvm.engines.evaluate import evaluate
+from rvm.engines.memory import find
+from rvm.engines.protocol import Engine
+from rvm.engines.python import Compiled, Python
+from rvm.engines.reference import step
+from rvm.expr import Expr, Place
+from rvm.faults import RvmError, UsageError
+from rvm.image import Code
+from rvm.state import State
+from rvm.types import rank_of
+
+
+class CountingReference:
+    """The reference engine, looking at every tick."""
+
+    name = "reference"
+    exact = True
+
+    def __init__(self, counts: Counts) -> None:
+        self.counts = counts
+
+    def advance(self, state: State, ticks: int) -> int:
+        """Execute and count up to `ticks` ticks; fewer only at the end."""
+        _unarmed(state)
+        self.counts.align(state.frames)
+        done = 0
+        with np.errstate(all="ignore"):
+            while done < ticks and not state.at_end:
+                count_tick(state, self.counts)
+                done += 1
+        return done
+
+
+def count_tick(state: State, counts: Counts) -> None:
+    """Execute one tick with the reference engine, and count it; on an error nothing is counted."""
+    frames, account = state.frames, state.account
+    frame, node, depth = frames[-1], counts.path[-1], len(frames)
+    pc, erased = frame.pc, account.erased_bits
+    if pc == len(frame.code):
+        pc = frames[-2].pc
+        step(state)
+        counts.leave(pc, state.time)
+        node = counts.path[-1]
+    else:
+        sized = sized_of(frame.code)
+        of, after = sized.of[pc], sized.after(pc)
+        key = None if not of or after else _key(of, frame.regs)
+        step(state)
+        if of:
+            node.sizes[pc][key or _key(of, frame.regs) or ()] += 1
+        if len(frames) > depth:
+            counts.enter(pc, state.time)
+        elif frame.pc != pc + 1:
+            node.jumps[pc] += 1
+        else:
+            node.done[pc] += 1
+    if account.erased_bits != erased:
+        node.erased[pc] += account.erased_bits - erased
+
+
+def _key(of: Sequence[Expr], regs: Sequence[Any]) -> Key | None:
+    """The sizes of what a cost depends on; None where a step will say what is wrong."""
+    try:
+        return tuple(
+            tuple(find(e, regs).read().shape) if _is_array(e) else evaluate(e, regs) for e in of
+        )
+    except RvmError:
+        return None
+
+
+def _unarmed(state: State) -> None:
+    if state.armed:
+        raise UsageError(
+            "U016",
+            "a run that is counted does not stop at traps",
+            hint="count up to the time where the traps stopped another run",
+        )
+
+
+def _is_array(node: Expr) -> TypeGuard[Place]:
+    return isinstance(node, Place) and node.type is not None and rank_of(node.type) > 0
+
+
+class CountingPython(Python):
+    """Generated source with a counter in every straight piece, the rest counted by steps."""
+
+    exact = True
+
+    def __init__(self, counts: Counts) -> None:
+        self.counts = counts
+
+    def advance(self, state: State, ticks: int) -> int:
+        """Execute and count `ticks` ticks; fewer only at the end."""
+        _unarmed(state)
+        counts, frames, strict = self.counts, state.frames, state.options.strict
+        path, n = counts.align(frames), ticks
+        with np.errstate(all="ignore"):
+            while n > 0:
+                frame, node = frames[-1], path[-1]
+                compiled = counted_of(frame.code, strict)
+                pc = frame.pc
+                if pc in compiled.entries:
+                    left, pc = run_counted(compiled, node, state, n)
+                    frame.pc = pc
+                    state.time += (n - left) * state.direction
+                    if left != n:
+                        n = left
+                        continue
+                if pc == len(frame.code):
+                    if len(frames) == 1:
+                        break
+                    self._count_return(state, strict)
+                elif pc in compiled.calls:
+                    self._call(state, frame, compiled.calls[pc])
+                    counts.enter(pc, state.time)
+                else:
+                    count_tick(state, counts)
+                n -= 1
+        return ticks - n
+
+    def _count_return(self, state: State, strict: bool) -> None:
+        pc, erased = state.frames[-2].pc, state.account.erased_bits
+        self._return(state, strict)
+        self.counts.leave(pc, state.time)
+        if state.account.erased_bits != erased:
+            self.counts.path[-1].erased[pc] += state.account.erased_bits - erased
+
+
+class CountedCompiled(Compiled):
+    """Compiled source that counts."""
+
+    source_type = CountedSource
+    source: CountedSource
+
+
+def run_counted(compiled: CountedCompiled, node: Node, state: State, n: int) -> tuple[int, int]:
+    """Run generated source from where the innermost frame stands; (ticks left, position)."""
+    frame = state.frames[-1]
+    hits = node.counters(compiled.source.marks)
+    left, pc, _ = compiled.run(
+        frame.regs, frame.pc, n, state, hits, node.early, node.sizes, node.erased
+    )
+    return left, pc
+
+
+def counted_of(code: Code, strict: bool) -> CountedCompiled:
+    """The compiled source of a code that counts, made at first use."""
+    key = (CountedCompiled, strict)
+    found = code.compiled.get(key)
+    if not isinstance(found, CountedCompiled):
+        found = code.compiled[key] = CountedCompiled(code, strict)
+    return found
+
+
+def counting(name: str, counts: Counts) -> Engine:
+    """The engine called `name` that counts what it executes; UsageError U016 if it cannot."""
+    if name == "reference":
+        return CountingReference(counts)
+    if name in ("python", "auto"):
+        return CountingPython(counts)
+    raise UsageError(
+        "U016",
+        f"the engine `{name}` does not count what it executes",
+        hint="engines that do: reference, python; `auto` picks one",
+    )

@@ -1,0 +1,89 @@
+"""Generated source that counts: a counter for each straight piece, jump and loop.
+
+A counter is raised where its piece begins.  Where an instruction inside is given up, the line
+that failed is noted; from it `rvm.counting` finds what was counted too early.  Instructions on
+arrays also count how often they find which sizes, and those that may erase bits how many they did.
+"""
+
+from __future__ import annotations
+
+from rvm.counting import DONE, Mark, Marks, sized_of
+from rvm.engines.blocks import If, Loop
+from rvm.engines.source import Source
+from rvm.image import Code
+
+
+class CountedSource(Source):
+    """The generated source of one function in one direction, with counters.
+
+    `hits` are the counters, `early` how often a line failed; `sizes` and `erased` are those of a
+    `rvm.counting.Node`.
+    """
+
+    parameters = "regs, block, n, state, hits, early, sizes, erased"
+
+    def __init__(self, code: Code, strict: bool) -> None:
+        self.marks = Marks()
+        self._open = False
+        """Whether the last counter is that of the straight piece being printed."""
+        super().__init__(code, strict)
+
+    def _instruction(self, pc: int) -> list[str]:
+        lines = super()._instruction(pc)
+        sized = sized_of(self.code)
+        before: list[str] = []
+        after: list[str] = []
+        if sized.of[pc]:
+            found, text = self.printer.sizes(sized.of[pc])
+            if sized.after(pc):
+                after += [*found, f"sizes[{pc}][{text}] += 1"]
+            else:
+                before += [*found, f"_sizes = {text}"]
+                after.append(f"sizes[{pc}][_sizes] += 1")
+        if sized.may_erase(pc):
+            before.append("_erased = state.account.erased_bits")
+            after.append("_erased = state.account.erased_bits - _erased")
+            after.append(f"if _erased: erased[{pc}] += _erased")
+        return [*before, *lines, *after]
+
+    # ------------------------------------------------------------ counters
+
+    def _bump(self, *marks: Mark) -> str:
+        """A statement that raises a new counter."""
+        self.marks.counters.append(list(marks))
+        return f"hits[{len(self.marks.counters) - 1}] += 1"
+
+    def _mark(self, depth: int, *marks: Mark) -> None:
+        super()._mark(depth, *marks)
+        self._open = True
+
+    def _line(self, depth: int, text: str, pc: int = -1) -> None:
+        super()._line(depth, text, pc)
+        if pc >= 0 and self._open:
+            counters = self.marks.counters
+            self.marks.lines[len(self._out)] = (len(counters) - 1, len(counters[-1]))
+
+    def _plain(self, depth: int, pc: int) -> None:
+        if not self._open:
+            self._mark(depth)
+        super()._plain(depth, pc)
+        self.marks.counters[-1].append((pc, DONE, 1))
+
+    def _flush(self, depth: int, more: int = 0) -> None:
+        super()._flush(depth, more)
+        self._open = False
+
+    def _block(self, depth: int, start: int) -> None:
+        self._open = False
+        super()._block(depth, start)
+
+    def _loop(self, depth: int, loop: Loop) -> None:
+        super()._loop(depth, loop)
+        self._open = False
+
+    def _branching(self, depth: int, piece: If, after: int) -> None:
+        super()._branching(depth, piece, after)
+        self._open = False
+
+    def _failed(self, depth: int) -> None:
+        self._line(depth, "early[error.__traceback__.tb_lineno] += 1")
