@@ -24,8 +24,8 @@ class Code:
     `numpy` is a template on arrays and scalars mixed; "" where there is none.  It is total under
     `numpy.errstate(all="ignore")`, or raises an RvmError.
     `value` is None where the compiled `python` template is total already.
-    `llvm` writes LLVM code (see `rvm.numbers.llvm`).  Its result has the bits of that of `value`, or
-    it gives the instruction up: where `value` raises, and where the case is too rare.  None where
+    `llvm` writes LLVM code (see `rvm.numbers.llvm`). Its result has the bits of that of `value`, or
+    it gives the instruction up: where `value` raises, and where the case is too rare. None where
     there is none.
     """
 

@@ -20,11 +20,22 @@ from rvm.numbers.code import Code, compiled, compose
 from rvm.numbers.fixedpoint import HIGH, LOW, fixed_round
 from rvm.numbers.floats import FLOAT_CODES, ROUND32, f32
 from rvm.numbers.integers import IntegerSystem
+from rvm.numbers.llvm import Emitter, chain, same
+from rvm.numbers.llvm_conversions import (
+    fixed_of_float,
+    fixed_of_whole,
+    float_of,
+    integer_of_fixed,
+    integer_of_float,
+    nonzero,
+    resized,
+    rounded_shift,
+)
 from rvm.numbers.logs import exp_total, log_total
 from rvm.numbers.support import NAMES, name, out_of_range
 from rvm.types import F64, I64, Scalar
 
-SAME = Code("{0}", "{0}")
+SAME = Code("{0}", "{0}", None, same)
 
 
 @name
@@ -93,14 +104,19 @@ def conversion(target: Scalar, source: Scalar) -> Code:
         return SAME
     if target.is_bool:
         zero = "-inf" if source.is_log else "0"
-        return Code(f"({{0}} != {zero})", f"({{0}} != {zero})")
+        return Code(f"({{0}} != {zero})", f"({{0}} != {zero})", None, nonzero(source))
     if source.is_log and target != F64:
         return _then(conversion(F64, source), conversion(target, F64))
     if target.is_log and source != F64:
         return _then(conversion(F64, source), conversion(target, F64))
     if target.is_complex:
         real = conversion(F64, source)
-        return Code(f"complex({real.python})", compose("cast({0}, dtype_c128)", real.numpy), None)
+        return Code(
+            f"complex({real.python})",
+            compose("cast({0}, dtype_c128)", real.numpy),
+            None,
+            chain(real.llvm, lambda e, x: (x, "0.0")),
+        )
     if target.is_integer:
         return _to_integer(target, source)
     if target.is_fixed:
@@ -115,6 +131,7 @@ def _then(first: Code, second: Code) -> Code:
         compose(second.python, first.python),
         compose(second.numpy, first.numpy),
         lambda x: g(f(x)),
+        chain(first.llvm, second.llvm),
     )
 
 
@@ -126,19 +143,20 @@ def _to_float(target: Scalar, source: Scalar) -> Code:
     t = target.name
     if target.is_log:
         log = FLOAT_CODES["log"]
-        return Code(log.python, log.numpy, log_total)
+        return Code(log.python, log.numpy, log_total, log.llvm)
     if source.is_log:
         exp = FLOAT_CODES["exp"]
-        return Code(exp.python, exp.numpy, exp_total)
+        return Code(exp.python, exp.numpy, exp_total, exp.llvm)
+    llvm = float_of(target, source)
     if source.is_float:
         if t == "f64":
-            return Code("{0}", "cast({0}, dtype_f64)")
-        return Code(ROUND32, "cast({0}, dtype_f32)", f32)
+            return Code("{0}", "cast({0}, dtype_f64)", None, llvm)
+        return Code(ROUND32, "cast({0}, dtype_f32)", f32, llvm)
     unit = f" * {2.0**-source.frac!r}" if source.is_fixed else ""
     array = f"(cast({{0}}, dtype_{t}){unit})"
     if t == "f64":
-        return Code(f"({{0}}{unit})" if unit else "float({0})", array)
-    return Code(f"(f32_of_int({{0}}){unit})", array)
+        return Code(f"({{0}}{unit})" if unit else "float({0})", array, None, llvm)
+    return Code(f"(f32_of_int({{0}}){unit})", array, None, llvm)
 
 
 def _to_integer(target: Scalar, source: Scalar) -> Code:
@@ -155,11 +173,14 @@ def _to_integer(target: Scalar, source: Scalar) -> Code:
             raise out_of_range(x, t)
         return int(x)
 
+    def wrapped(e: Emitter, x: str) -> str:
+        return resized(e, x, source, target)
+
     if source.is_bool:
-        return Code("int({0})", f"cast({{0}}, dtype_{t})")
+        return Code("int({0})", f"cast({{0}}, dtype_{t})", None, wrapped)
     if source.is_float:
         array = f"float_to_int_array({{0}}, {limits})"
-        return Code(fits("int({0})"), array, of_float)
+        return Code(fits("int({0})"), array, of_float, integer_of_float(target, source, low, high))
     if source.is_fixed:
         frac = source.frac
         if frac == 0:
@@ -167,14 +188,15 @@ def _to_integer(target: Scalar, source: Scalar) -> Code:
         else:
             body = f"({{t0}} >> {frac} if ({{t0}} := {{0}}) >= 0 else -(-{{t0}} >> {frac}))"
             array = f"trunc_shift({{0}}, {frac})"
+        llvm = integer_of_fixed(target, source, low, high)
         if target == I64:
-            return Code(body, array)
-        return Code(fits(body), f"checked_array({array}, {limits})")
+            return Code(body, array, None, llvm)
+        return Code(fits(body), f"checked_array({array}, {limits})", None, llvm)
     array = f"cast({{0}}, dtype_{t})"
     inner = IntegerSystem(source)
     if low <= inner.low and inner.high <= high:
-        return Code("{0}", array)
-    return Code(f"wrap_{t}({{0}})", array)
+        return Code("{0}", array, None, wrapped)
+    return Code(f"wrap_{t}({{0}})", array, None, wrapped)
 
 
 def _to_fixed(target: Scalar, source: Scalar) -> Code:
@@ -189,15 +211,22 @@ def _to_fixed(target: Scalar, source: Scalar) -> Code:
             f"fixed_round({{0}}, {frac})",
             f"fixed_round_array({{0}}, {frac})",
             lambda x: fixed_round(x, frac),
+            fixed_of_float(source, frac),
         )
-    if source.is_bool:
-        return Code(fits(f"int({{0}}) << {frac}"), f"(cast({{0}}, dtype_i64) << {frac})")
     if shift < 0:
-        return Code(f"round_shift({{0}}, {-shift})", f"round_shift({{0}}, {-shift})")
-    if shift == 0 and source.name != "u64":
-        return Code("{0}", "cast({0}, dtype_i64)")
+        rounded = f"round_shift({{0}}, {-shift})"
+        return Code(rounded, rounded, None, rounded_shift(-shift))
     low, high = LOW >> shift, HIGH >> shift
+    llvm = fixed_of_whole(target, source, low, high)
+    if source.is_bool:
+        return Code(
+            fits(f"int({{0}}) << {frac}"), f"(cast({{0}}, dtype_i64) << {frac})", None, llvm
+        )
+    if shift == 0 and source.name != "u64":
+        return Code("{0}", "cast({0}, dtype_i64)", None, llvm)
     return Code(
         fits(f"{{0}} << {shift}"),
         f"(checked_array({{0}}, {low}, {high}, {t!r}, dtype_i64) << {shift})",
+        None,
+        llvm,
     )

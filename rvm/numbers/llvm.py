@@ -114,6 +114,16 @@ def chosen(emitter: Emitter, condition: str, kind: str, a: str, b: str) -> str:
     return emitter.op(f"select i1 {condition}, {kind} {a}, {kind} {b}")
 
 
+def selection(t: Scalar) -> Llvm:
+    """`select(c, a, b)` of two values of a type."""
+    kind = register_type(t)
+    if not t.is_complex:
+        return lambda emitter, c, a, b: chosen(emitter, c, kind, a, b)
+    return lambda emitter, c, a, b: tuple(
+        chosen(emitter, c, kind, x, y) for x, y in zip(a, b, strict=True)
+    )
+
+
 def chain(first: Llvm | None, second: Llvm | None) -> Llvm | None:
     """A function of one argument after another function; None if one of them is."""
     if first is None or second is None:

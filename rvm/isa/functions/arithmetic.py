@@ -23,6 +23,7 @@ from rvm.isa.functions.formulas import (
 )
 from rvm.isa.rules import arithmetic, elementwise, modulus, power
 from rvm.numbers.code import Code
+from rvm.numbers.llvm import same
 
 REAL = (-4.0, 4.0)
 POSITIVE = (0.125, 4.0)
@@ -64,7 +65,7 @@ enter(
     "x itself",
     cost="MOVES",
     partials=lambda x: (_one(x),),
-    code={"*": Code("{0}", "{0}")},
+    code={"*": Code("{0}", "{0}", None, same)},
     domain=(REAL,),
     mp="mpf",
 )

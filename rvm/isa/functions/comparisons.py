@@ -9,6 +9,7 @@ import numpy as np
 from rvm.isa.functions.formulas import const, enter, select
 from rvm.isa.rules import choice, elementwise
 from rvm.numbers.code import Code
+from rvm.numbers.llvm import selection
 from rvm.numbers.support import name
 from rvm.types import BOOL, SCALARS
 
@@ -48,5 +49,13 @@ enter(
     "a where c holds, else b; both are evaluated",
     cost="MOVES",
     partials=lambda c, a, b: (None, select(c, const(1, a), 0, a), select(c, const(0, b), 1, b)),
-    code={t: Code("(({2}, {1})[{0}])", f"where({{0}}, {{1}}, {{2}}, dtype_{t})") for t in SCALARS},
+    code={
+        name: Code(
+            "(({2}, {1})[{0}])",
+            f"where({{0}}, {{1}}, {{2}}, dtype_{name})",
+            None,
+            selection(t),
+        )
+        for name, t in SCALARS.items()
+    },
 )

@@ -13,6 +13,8 @@ import numpy as np
 from rvm.isa.functions.formulas import const, enter, fn
 from rvm.isa.rules import elementwise, modulus, of
 from rvm.numbers.code import Code
+from rvm.numbers.llvm import same
+from rvm.numbers.llvm_complex import angle, conjugate, squared_modulus
 from rvm.numbers.support import name
 from rvm.types import C128, F64, SCALARS
 
@@ -43,8 +45,8 @@ enter(
     partials=lambda x: (const(1, x),),
     vjp=lambda g, z: (fn("conj", g),),
     code={
-        **{t: Code("{0}", "{0}") for t in SCALARS},
-        "c128": Code("{0}.conjugate()", "np.conjugate({0})"),
+        **{t: Code("{0}", "{0}", None, same) for t in SCALARS},
+        "c128": Code("{0}.conjugate()", "np.conjugate({0})", None, conjugate),
     },
     domain=(REAL,),
     mp="conj",
@@ -56,7 +58,7 @@ enter(
     "the real part",
     cost="MOVES",
     vjp=lambda g, z: (fn("c128", g),),
-    code={"c128": Code("{0}.real", "np.real({0})")},
+    code={"c128": Code("{0}.real", "np.real({0})", None, lambda e, z: z[0])},
     mp="re",
 )
 enter(
@@ -66,7 +68,7 @@ enter(
     "the imaginary part",
     cost="MOVES",
     vjp=lambda g, z: (fn("complex", 0.0, g),),
-    code={"c128": Code("{0}.imag", "np.imag({0})")},
+    code={"c128": Code("{0}.imag", "np.imag({0})", None, lambda e, z: z[1])},
     mp="im",
 )
 enter(
@@ -76,7 +78,9 @@ enter(
     "re + i im",
     cost="MOVES",
     vjp=lambda g, re, im: (fn("real", g), fn("imag", g)),
-    code={"f64": Code("complex({0}, {1})", "complex_array({0}, {1})")},
+    code={
+        "f64": Code("complex({0}, {1})", "complex_array({0}, {1})", None, lambda e, x, y: (x, y))
+    },
     mp="mpc",
 )
 enter(
@@ -88,7 +92,12 @@ enter(
     partials=lambda x: (const(2, x) * x,),
     vjp=lambda g, z: (const(2.0, g) * g * z,),
     code={
-        "c128": Code("(({t0} := {0}).real * {t0}.real + {t0}.imag * {t0}.imag)", "abs2_array({0})")
+        "c128": Code(
+            "(({t0} := {0}).real * {t0}.real + {t0}.imag * {t0}.imag)",
+            "abs2_array({0})",
+            None,
+            squared_modulus,
+        )
     },
     domain=(REAL,),
     mp=lambda x: abs(x) ** 2,
@@ -99,6 +108,6 @@ enter(
     of(C128, result=F64),
     "the angle of a complex number, in (-pi, pi]",
     vjp=lambda g, z: (g * (fn("complex", 0.0, 1.0) * z / fn("abs", z) / fn("abs", z)),),
-    code={"c128": Code("atan2(({t0} := {0}).imag, {t0}.real)", "np.angle({0})")},
+    code={"c128": Code("atan2(({t0} := {0}).imag, {t0}.real)", "np.angle({0})", None, angle)},
     mp="arg",
 )

@@ -15,6 +15,7 @@ from rvm.isa.functions.arrays import NUMBERS, both
 from rvm.isa.functions.formulas import enter, fn, rank
 from rvm.isa.rules import gather, length, like, of, scatter, transposition
 from rvm.numbers.code import Code
+from rvm.numbers.llvm import Emitter, chosen
 from rvm.numbers.support import index_fault, name, outside_domain, unequal_lengths
 from rvm.types import I64
 
@@ -103,6 +104,19 @@ def _for_end(a: int, b: int, s: int) -> int:
     return (end - LOW) % (1 << 64) + LOW
 
 
+def _for_end_llvm(e: Emitter, a: str, b: str, s: str) -> str:
+    zero = e.op(f"icmp eq i64 {s}, 0")
+    e.trouble(zero)
+    # The way from a to b and the length of a step are unsigned: they need 64 bits.
+    up = e.op(f"icmp sgt i64 {s}, 0")
+    none = chosen(e, up, "i1", e.op(f"icmp slt i64 {b}, {a}"), e.op(f"icmp sgt i64 {b}, {a}"))
+    way = chosen(e, up, "i64", e.op(f"sub i64 {b}, {a}"), e.op(f"sub i64 {a}, {b}"))
+    step = chosen(e, up, "i64", s, e.op(f"sub i64 0, {s}"))
+    count = e.op(f"udiv i64 {way}, {chosen(e, zero, 'i64', '1', step)}")
+    covered = e.op(f"mul i64 {e.op(f'add i64 {count}, 1')}, {s}")
+    return chosen(e, none, "i64", a, e.op(f"add i64 {a}, {covered}"))
+
+
 enter(
     "for_end",
     3,
@@ -115,6 +129,7 @@ enter(
             f"({{t1}} := {{2}}) + 1) * {{t1}}) <= {HIGH} else wrap_i64({{t2}}))",
             "",
             _for_end,
+            _for_end_llvm,
         )
     },
 )

@@ -11,6 +11,7 @@ from rvm.expr import Expr
 from rvm.isa.functions.formulas import Partials, const, enter, fn
 from rvm.isa.rules import elementwise, logarithm, of
 from rvm.numbers.code import Code
+from rvm.numbers.llvm import same
 from rvm.types import F64, LOG64
 
 REAL = (-3.0, 3.0)
@@ -169,5 +170,5 @@ enter(
     of(F64, result=LOG64),
     "e to the power x as a log64, which holds x itself",
     cost="MOVES",
-    code={"f64": Code("{0}", "{0}")},
+    code={"f64": Code("{0}", "{0}", None, same)},
 )
