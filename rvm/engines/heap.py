@@ -14,10 +14,6 @@ from rvm.faults import InvertibilityError, LimitError, MachineError
 from rvm.numbers.base import NumberSystem
 from rvm.state import SCALAR_BYTES, State
 
-FRAME_BYTES = 512
-"""What a frame counts against the memory limit."""
-
-
 def room(state: State, n: int) -> None:
     """LimitError R011 unless `n` more bytes are allowed."""
     limit = state.options.max_memory

@@ -24,7 +24,7 @@ class Engine(Protocol):
         """Execute up to `ticks` ticks; the number executed."""
 
 
-NAMES = ("auto", "reference", "python")
+NAMES = ("auto", "reference", "python", "native")
 
 
 def engine(name: str) -> Engine:
@@ -37,4 +37,8 @@ def engine(name: str) -> Engine:
         from rvm.engines.python import Python
 
         return Python()
+    if name == "native":
+        from rvm.engines.native.engine import Native
+
+        return Native()
     raise UsageError("U002", f"there is no engine `{name}`", hint=f"engines: {', '.join(NAMES)}")

@@ -1,0 +1,1 @@
+"""Printers from statements to LLVM's assembly language."""

@@ -1,0 +1,41 @@
+"""What generated code shares with its caller: the fields of the context, and a frame's slots.
+
+The context is a row of 64-bit fields.  A frame's registers are a row of 64-bit slots: one for a
+scalar (two for a complex number), for an array its pointer, its owner, then lengths and strides in
+bytes, for a stack its pointer.
+"""
+
+from __future__ import annotations
+
+from rvm.program import Function
+from rvm.types import Array, Scalar
+
+TICKS, PC, LIVE, PEAK, ERASED, LIMIT, TOLERANCE, DEEPEST, FRAMES = range(9)
+"""Ticks left; where the run stopped; live and peak bytes; erased bits; the memory limit (all i64);
+the tolerance (double); how much of the host's stack there is, which a root turns into the address
+that it must not pass; the frames that a run
+stopped in, outermost first (pointer)."""
+FIELDS = 9
+"""How many fields the context has."""
+
+NEXT, CODE, POSITION, HEADER = range(4)
+"""The header of a stopped frame: pointer to the next one, number of its code, position; then slots."""
+
+DONE, SPENT, STOPPED = range(3)
+"""How generated code ends: at its end, its ticks spent, or at an instruction that is not for it."""
+
+
+def slots(function: Function) -> tuple[tuple[int, ...], int]:
+    """The first slot of each register, and the number of slots."""
+    starts, n = [], 0
+    for register in function.registers:
+        starts.append(n)
+        n += slot_count(register.type)
+    return tuple(starts), n
+
+
+def slot_count(t: object) -> int:
+    """The slots of a register."""
+    if isinstance(t, Array):
+        return 2 + 2 * t.rank
+    return 2 if isinstance(t, Scalar) and t.is_complex else 1

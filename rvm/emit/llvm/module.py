@@ -1,0 +1,161 @@
+"""A module of LLVM code: a root function and all that it calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rvm.emit.llvm.calls import is_callable
+from rvm.emit.llvm.flow import Flow
+from rvm.emit.llvm.function import FunctionPrinter, Kind
+from rvm.emit.llvm.loops import Counted, counted
+from rvm.emit.llvm.runtime import DECLARATIONS, RUNTIME
+from rvm.emit.values import Unprintable
+from rvm.image import Code
+from rvm.isa import VARIADIC
+from rvm.numbers.llvm_prelude import definitions
+from rvm.types import Array
+
+ATTRIBUTES = """
+attributes #0 = { nounwind willreturn memory(none) }
+attributes #1 = { nounwind }
+attributes #2 = { nounwind willreturn }
+!1 = !{!"branch_weights", i32 1, i32 2000}
+"""
+ROOT = "run"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is known of a code before it is printed."""
+
+    flow: Flow
+    loops: dict[int, Counted]
+
+
+class ModulePrinter:
+    """Prints the module for one root; `codes` are those that its frames name by number."""
+
+    def __init__(self, code: Code, kind: Kind) -> None:
+        self.codes: list[Code] = []
+        self.checks = kind.checks
+        self._symbols: dict[tuple[Code, frozenset[int]], str] = {}
+        self._waiting: list[tuple[str, Code, Kind]] = []
+        self._metadata: list[str] = []
+        self._numbers: dict[Code, int] = {}
+        self.texts: list[str] = []
+        symbols: dict[str, str] = {}
+        helpers: set[str] = set()
+        self._waiting.append((ROOT, code, kind))
+        while self._waiting:
+            symbol, made, what = self._waiting.pop()
+            plan = plan_of(made, self.checks)
+            printer = FunctionPrinter(symbol, made, what, plan.flow, plan.loops, self)
+            self.texts.append(printer.text())
+            symbols |= printer.symbols
+            helpers |= printer.helpers
+        prelude, more = definitions(sorted(h for h in helpers if h not in RUNTIME))
+        self.symbols = tuple(sorted({*symbols, *more}))
+        """The C library's functions that it calls, by their aliases."""
+        own = "".join(RUNTIME[h] for h in sorted(helpers) if h in RUNTIME)
+        self._rest = "\n".join([_declared(self.symbols), DECLARATIONS, own, prelude, ATTRIBUTES])
+
+    def text(self, triple: str, layout: str) -> str:
+        """The module's source."""
+        head = f'target triple = "{triple}"\ntarget datalayout = "{layout}"\n'
+        return "\n".join([head, *self.texts, self._rest, *self._metadata]) + "\n"
+
+    # ------------------------------------------------------------ what functions ask for
+
+    def inner(self, code: Code, scattered: frozenset[int]) -> str:
+        """The symbol of an inner function, which is printed when its turn comes."""
+        found = self._symbols.get((code, scattered))
+        if found is None:
+            found = self._symbols[code, scattered] = f"f{len(self._symbols)}"
+            self._waiting.append((found, code, Kind(-1, scattered, self.checks)))
+        return found
+
+    def number(self, code: Code) -> int:
+        """The number of a code."""
+        if code not in self._numbers:
+            self._numbers[code] = len(self.codes)
+            self.codes.append(code)
+        return self._numbers[code]
+
+    def metadata(self, text: str) -> str:
+        """A new metadata node; `{}` in its text is its own name."""
+        name = f"!{10 + len(self._metadata)}"
+        self._metadata.append(f"{name} = {text.replace('{}', name)}")
+        return name
+
+
+def _declared(symbols: tuple[str, ...]) -> str:
+    from rvm.numbers.llvm import declaration
+
+    return "\n".join(f"{declaration(s)} #0" for s in symbols)
+
+
+def plan_of(code: Code, checks: bool) -> Plan:
+    """The shape of a code, worked out once."""
+    found = code.compiled.get((Plan, checks))
+    if not isinstance(found, Plan):
+        calls = {pc for pc in _calls(code) if is_callable(code, pc)}
+        apart = {pc for pc in range(len(code)) if pc not in calls and _is_apart(code, pc, checks)}
+        flow = Flow(code, apart, calls)
+        found = code.compiled[Plan, checks] = Plan(flow, counted(code, flow))
+    return found
+
+
+def _calls(code: Code) -> list[int]:
+    return [pc for pc, i in enumerate(code.instrs) if i.op in ("call", "uncall")]
+
+
+class _Probe(FunctionPrinter):
+    """A printer that is asked what it can print."""
+
+    def __init__(self, code: Code, checks: bool) -> None:
+        scattered = frozenset(
+            k for k, r in enumerate(code.function.registers) if isinstance(r.type, Array)
+        )
+        super().__init__(
+            "probe", code, Kind(-1, scattered, checks), Flow(code, (), ()), {}, _Nobody()
+        )
+        self._variables()
+
+    def able(self, pc: int) -> bool:
+        """Whether an instruction is for it."""
+        self.lines.clear()
+        self._tail.clear()
+        self.leaving(lambda: "out")
+        stmts = self.code.stmts(pc)
+        try:
+            if self.code.instrs[pc].op == "br":
+                self.value(self.code.instrs[pc].args[0])
+                self.value(self.code.instrs[self.code.instrs[pc].aux].args[0])
+            else:
+                self.instruction(stmts, self.code.clashes(pc))
+        except Unprintable:
+            return False
+        return True
+
+
+class _Nobody:
+    def inner(self, code: Code, scattered: frozenset[int]) -> str:
+        raise Unprintable
+
+    def number(self, code: Code) -> int:
+        return 0
+
+    def metadata(self, text: str) -> str:
+        return "!0"
+
+
+def _is_apart(code: Code, pc: int, checks: bool) -> bool:
+    if code.instrs[pc].op in VARIADIC:
+        return True
+    probe = code.compiled.get((_Probe, checks))
+    if not isinstance(probe, _Probe):
+        probe = code.compiled[_Probe, checks] = _Probe(code, checks)
+    return not probe.able(pc)
+
+
+__all__ = ["ROOT", "ModulePrinter", "Plan", "plan_of"]

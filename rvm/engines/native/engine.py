@@ -1,0 +1,143 @@
+"""The native engine: compiled code between gates, the reference engine for what is between them."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import sys
+import threading
+from typing import Any
+
+from rvm.emit.llvm import context
+from rvm.emit.llvm.function import Kind
+from rvm.emit.llvm.module import ROOT, ModulePrinter, plan_of
+from rvm.engines.native.compiler import Run, compiler
+from rvm.engines.native.frames import free, layout_of
+from rvm.engines.reference import step
+from rvm.image import Code
+from rvm.state import Frame, State
+
+CONTEXT = struct.Struct("<qqqqqqdQQ")
+HEADER = struct.Struct("<Qqq")
+NO_LIMIT = 1 << 62
+STACK_BYTES = 8 << 20
+WINDOWS_STACK_BYTES = 1 << 20
+
+
+class Native:
+    """Machine code."""
+
+    name = "native"
+    exact = False
+
+    def __init__(self) -> None:
+        compiler()
+
+    def advance(self, state: State, ticks: int) -> int:
+        """Execute up to `ticks` ticks; may stop some short of them, at a gate."""
+        n, frames, checks = ticks, state.frames, state.options.checks
+        while n > 0:
+            frame = frames[-1]
+            flow = plan_of(frame.code, checks).flow
+            pc = frame.pc
+            if pc in flow.gates and pc not in flow.apart:
+                if flow.needs(0)[pc] > n:
+                    break
+                n, how = run(state, frame, n, checks)
+                if how == context.SPENT or n == 0:
+                    break
+                frame = frames[-1]
+            if len(frames) == 1 and frame.pc == len(frame.code):
+                break
+            step(state)
+            n -= 1
+        return ticks - n
+
+
+class Root:
+    """The machine code of a code from one gate on, and the codes that its frames name."""
+
+    def __init__(self, code: Code, kind: Kind) -> None:
+        llvm = compiler()
+        printer = ModulePrinter(code, kind)
+        text = printer.text(llvm.triple, llvm.layout)
+        self.codes = tuple(printer.codes)
+        self.run: Run = llvm.function(text, ROOT, printer.symbols)
+
+
+def root_of(code: Code, kind: Kind) -> Root:
+    """A code's machine code, compiled at first use."""
+    found = code.compiled.get(kind)
+    if not isinstance(found, Root):
+        found = code.compiled[kind] = Root(code, kind)
+    return found
+
+
+def source_of(code: Code, kind: Kind) -> str:
+    """The LLVM code of a root, to be read."""
+    llvm = compiler()
+    return ModulePrinter(code, kind).text(llvm.triple, llvm.layout)
+
+
+def run(state: State, frame: Frame, ticks: int, checks: bool) -> tuple[int, int]:
+    """Run the innermost frame's code from a gate: the ticks that are left, and how it ended.
+
+    Frames that were entered on the way and not left again are put on the state's.
+    """
+    layout, regs, account = layout_of(frame.code), frame.regs, state.account
+    root = root_of(frame.code, Kind(frame.pc, layout.scattered(regs), checks))
+    slots = layout.packed(regs)
+    limit = state.options.max_memory
+    fields = bytearray(
+        CONTEXT.pack(
+            ticks,
+            0,
+            account.live_bytes,
+            account.peak_bytes,
+            0,
+            NO_LIMIT if limit is None else limit,
+            state.options.tolerance,
+            _stack_room(),
+            0,
+        )
+    )
+    how = root.run(_address(slots), _address(fields))
+    left, pc, live, peak, erased, _, _, _, first = CONTEXT.unpack(fields)
+    stacks: dict[int, list[Any]] = {}
+    layout.unpack(slots, pc, regs, stacks)
+    frame.pc = pc
+    while first:
+        first = _stopped(state, root, first, stacks)
+    account.live_bytes, account.peak_bytes = live, peak
+    account.erased_bits += erased
+    state.time += (ticks - left) * state.direction
+    return left, how
+
+
+def _address(data: bytearray) -> int:
+    return ctypes.addressof(ctypes.c_char.from_buffer(data))
+
+
+def _stopped(state: State, root: Root, address: int, stacks: dict[int, list[Any]]) -> int:
+    """Make a frame of one that generated code left; the address of the next."""
+    following, number, pc = HEADER.unpack(ctypes.string_at(address, HEADER.size))
+    code = root.codes[number]
+    layout = layout_of(code)
+    data = ctypes.string_at(address + HEADER.size, layout.struct.size)
+    regs: list[Any] = [None] * len(code.function.registers)
+    layout.unpack(data, pc, regs, stacks)
+    free(address)
+    state.frames.append(Frame(code, regs, pc))
+    return int(following)
+
+
+def _stack_room() -> int:
+    """How many bytes of the host's stack generated code may take."""
+    if threading.current_thread() is not threading.main_thread():
+        return threading.stack_size() // 2 or STACK_BYTES // 16
+    if sys.platform == "win32":
+        return WINDOWS_STACK_BYTES // 2
+    import resource
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_STACK)
+    return (STACK_BYTES if soft == resource.RLIM_INFINITY else min(soft, STACK_BYTES)) // 2

@@ -1,0 +1,192 @@
+"""A frame's registers as generated code has them: a row of slots, and back.
+
+See `rvm.emit.llvm.context` for what the slots hold.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rvm.emit.llvm.arrays import MINE
+from rvm.image import Code
+from rvm.numbers import system
+from rvm.types import Array, Scalar, elem_of
+from rvm.verify.flow import Liveness, liveness
+
+FORMATS = {
+    "bool": "?7x",
+    "i32": "i4x",
+    "i64": "q",
+    "u8": "B7x",
+    "u32": "I4x",
+    "u64": "Q",
+    "f32": "f4x",
+    "f64": "d",
+    "fixed": "q",
+    "log64": "d",
+    "c128": "dd",
+}
+"""How `struct` writes a scalar's slots."""
+STACK = struct.Struct("<Qqq")
+
+_libc = ctypes.CDLL(None)
+_libc.free.argtypes = [ctypes.c_void_p]
+_libc.malloc.argtypes = [ctypes.c_size_t]
+_libc.malloc.restype = ctypes.c_void_p
+
+
+class Layout:
+    """The slots of a code's registers."""
+
+    def __init__(self, code: Code) -> None:
+        self.types = tuple(r.type for r in code.function.registers)
+        self.n_args = code.function.n_args
+        text = []
+        for t in self.types:
+            if isinstance(t, Scalar):
+                text.append(FORMATS[t.name])
+            else:
+                text.append("Q" if not isinstance(t, Array) else f"Qq{2 * t.rank}q")
+        self.struct = struct.Struct("<" + "".join(text))
+        self.dtypes = tuple(system(elem_of(t)).dtype for t in self.types)
+        self.simple = all(isinstance(t, Scalar) and not t.is_complex for t in self.types)
+        self.code = code
+        self._liveness: Liveness | None = None
+
+    def live(self, pc: int) -> frozenset[int]:
+        """The registers that are live at a position of this direction."""
+        if self._liveness is None:
+            self._liveness = liveness(self.code.function)
+        return self._liveness.live(len(self.code) - pc if self.code.undo else pc)
+
+    # ------------------------------------------------------------ in
+
+    def packed(self, regs: Sequence[Any]) -> bytearray:
+        """The registers' slots; stacks are moved to memory of their own."""
+        values: list[Any] = []
+        for t, v in zip(self.types, regs, strict=True):
+            if isinstance(t, Scalar):
+                if t.is_complex:
+                    values += (0.0, 0.0) if v is None else (v.real, v.imag)
+                else:
+                    values.append(0 if v is None else v)
+            elif isinstance(t, Array):
+                if v is None:
+                    values += (0,) * (2 + 2 * t.rank)
+                else:
+                    address = v.__array_interface__["data"][0]
+                    values += (address, 0, *v.shape, *v.strides)
+            else:
+                values.append(0 if v is None else _moved_in(v, elem_of(t)))
+        return bytearray(self.struct.pack(*values))
+
+    def scattered(self, regs: Sequence[Any]) -> frozenset[int]:
+        """The parameters that are arrays with gaps or out of C order."""
+        return frozenset(
+            k
+            for k in range(self.n_args)
+            if isinstance(regs[k], np.ndarray) and not regs[k].flags.c_contiguous
+        )
+
+    # ------------------------------------------------------------ out
+
+    def unpack(self, data: Any, pc: int, regs: list[Any], stacks: dict[int, list[Any]]) -> None:
+        """Take registers out of slots into `regs`, which keep the objects that they hold.
+
+        `stacks` are the lists that stacks in memory stand for, by address.
+        """
+        values = iter(self.struct.unpack_from(data))
+        live = self.live(pc)
+        for k, t in enumerate(self.types):
+            if isinstance(t, Scalar):
+                v = complex(next(values), next(values)) if t.is_complex else next(values)
+                regs[k] = v if k in live else None
+            elif isinstance(t, Array):
+                address, owner = next(values), next(values)
+                shape = tuple(next(values) for _ in range(t.rank))
+                strides = tuple(next(values) for _ in range(t.rank))
+                if k not in live:
+                    regs[k] = None
+                elif k >= self.n_args or regs[k] is None:
+                    held = regs[k]
+                    if held is None or held.__array_interface__["data"][0] != address or owner:
+                        regs[k] = array_at(address, self.dtypes[k], shape, strides, owner == MINE)
+            else:
+                address = next(values)
+                if k in live:
+                    regs[k] = _moved_out(address, self.dtypes[k], regs[k], stacks)
+                else:
+                    regs[k] = None
+
+
+def array_at(
+    address: int,
+    dtype: np.dtype[Any],
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    owned: bool,
+) -> NDArray[Any]:
+    """Memory as an array; if it is owned it is freed with the array."""
+    size = dtype.itemsize
+    for n, stride in zip(shape, strides, strict=True):
+        size += max(n - 1, 0) * stride
+    if 0 in shape:
+        size = 0
+    buffer = (ctypes.c_char * size).from_address(address)
+    if owned:
+        weakref.finalize(buffer, _libc.free, address)
+    return np.ndarray(shape, dtype, memoryview(buffer), 0, strides)
+
+
+def _moved_in(values: list[Any], t: Scalar) -> int:
+    """A stack's values in memory as generated code has it; the stack's address."""
+    data = np.array(values, system(t).dtype)
+    room = max(len(values), 16)
+    place = _libc.malloc(room * data.itemsize)
+    stack: int | None = _libc.malloc(STACK.size)
+    if not place or not stack:
+        raise MemoryError
+    ctypes.memmove(place, data.ctypes.data, data.nbytes)
+    ctypes.memmove(stack, STACK.pack(place, len(values), room), STACK.size)
+    return stack
+
+
+def _moved_out(
+    address: int, dtype: np.dtype[Any], held: list[Any] | None, stacks: dict[int, list[Any]]
+) -> list[Any]:
+    """The list of a stack in memory, which is given up; the list it had before, filled anew."""
+    known = stacks.get(address)
+    if known is not None:
+        return known
+    place, count, _ = STACK.unpack(ctypes.string_at(address, STACK.size))
+    raw = ctypes.string_at(place, count * dtype.itemsize) if count else b""
+    values = np.frombuffer(raw, dtype).tolist()
+    if place:
+        _libc.free(place)
+    _libc.free(address)
+    if held is None:
+        held = values
+    else:
+        held[:] = values
+    stacks[address] = held
+    return held
+
+
+def free(address: int) -> None:
+    """Give back memory that generated code took."""
+    _libc.free(address)
+
+
+def layout_of(code: Code) -> Layout:
+    """The layout of a code's registers, made once."""
+    found = code.compiled.get(Layout)
+    if not isinstance(found, Layout):
+        found = code.compiled[Layout] = Layout(code)
+    return found
