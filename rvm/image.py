@@ -18,6 +18,7 @@ from rvm.transform import invert_function
 from rvm.types import elem_of
 from rvm.verify import inout_slots
 from rvm.verify.conflicts import conflicts
+from rvm.verify.flow import LIVES
 
 if TYPE_CHECKING:
     from rvm.probes.traps import Traps
@@ -67,6 +68,17 @@ class Code:
         """The code that the call at `pc` enters."""
         instr = self.instrs[pc]
         return self.image.code(instr.symbol, instr.op == "uncall")
+
+    def loses(self, pc: int) -> bool:
+        """Whether an instruction may change an inexact number, which strict mode logs."""
+        instr = self.instrs[pc]
+        if instr.op in ("cf", "br", "push", "pop", "swap", "exch", "cswap"):
+            return False
+        first = instr.args[0]
+        if instr.op in LIVES:
+            assert isinstance(first, Place)
+            return not elem_of(self.function.registers[first.reg].type).is_exact
+        return not all(elem_of(a.type).is_exact for a in instr.args if a.type is not None)
 
     def span(self, pc: int) -> Span:
         """The source span of the instruction at `pc` of this direction."""

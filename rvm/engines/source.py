@@ -14,11 +14,11 @@ from rvm.engines.blocks import If, Loop, Shape
 from rvm.engines.support import SUPPORT
 from rvm.expr import Const, Expr, places
 from rvm.image import Code
-from rvm.isa import ENDS, MAKES, VARIADIC
+from rvm.isa import VARIADIC
 from rvm.numbers.support import NAMES
 from rvm.probes.traps import Changed, Guard
 from rvm.stmt import Branch, Land
-from rvm.types import BOOL, Array, elem_of
+from rvm.types import BOOL, Array
 
 
 class Source:
@@ -40,7 +40,7 @@ class Source:
         for pc, instr in enumerate(code.instrs):
             if instr.op == "br":
                 continue
-            if instr.op in VARIADIC or (strict and self._loses(pc)):
+            if instr.op in VARIADIC or (strict and code.loses(pc)):
                 self.apart.add(pc)
                 continue
             try:
@@ -54,17 +54,6 @@ class Source:
 
     def _instruction(self, pc: int) -> list[str]:
         return self.printer.instruction(self.code.stmts(pc), self.code.clashes(pc))
-
-    def _loses(self, pc: int) -> bool:
-        """Whether an instruction may change an inexact number, which strict mode logs."""
-        instr = self.code.instrs[pc]
-        if instr.op in ("cf", "br", "push", "pop", "swap", "exch", "cswap"):
-            return False
-        registers = self.code.function.registers
-        first = instr.args[0]
-        if instr.op in (*MAKES, *ENDS):
-            return not elem_of(registers[first.reg].type).is_exact  # type: ignore[attr-defined]
-        return not all(elem_of(a.type).is_exact for a in instr.args if a.type is not None)
 
     # ------------------------------------------------------------ text
 
