@@ -14,7 +14,7 @@ from rvm.isa.rows import FUNCTIONS, FunctionRow
 from rvm.numbers import NAMES, system
 from rvm.numbers.code import Code, compiled
 from rvm.numbers.conversions import conversion
-from rvm.numbers.fixedpoint import power_code, through_float
+from rvm.numbers.fixedpoint import through_float
 from rvm.numbers.floats import single
 from rvm.types import Scalar
 
@@ -53,8 +53,6 @@ def implementation(fn: str, elems: tuple[Scalar, ...]) -> Code:
             return single(fn, base)
         if base is not None and t.is_fixed:
             return through_float(base, t.frac, len(elems))
-    if fn == "**" and t.is_fixed and elems[1].is_integer:
-        return power_code(t.frac)
     code = system(t).code(fn, elems)
     if code is None:
         types = ", ".join(map(str, elems))

@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.numbers.base import NumberSystem, plain, refuse
-from rvm.numbers.code import Code, compiled
+from rvm.numbers.code import Code, compiled, with_llvm
 from rvm.numbers.floats import FLOAT_CODES
 from rvm.numbers.integers import comparisons, wrapper
+from rvm.numbers.llvm_fixed import fixed_llvm, fixed_power_llvm, through_float_llvm
 from rvm.numbers.support import NAMES, division_by_zero, name, out_of_range
 from rvm.types import DEFAULT_FRAC, Scalar
 
@@ -96,6 +97,17 @@ class FixedSystem(NumberSystem):
     def __init__(self, t: Scalar) -> None:
         self.frac = t.frac
         super().__init__(t, np.int64, 0, _fixed_codes(t.frac))
+
+    def code(self, fn: str, elems: tuple[Scalar, ...]) -> Code | None:
+        if fn == "**" and elems[1].is_integer:
+            frac = self.frac
+            return Code(
+                f"fixed_power({{0}}, {{1}}, {frac})",
+                f"fixed_power_array({{0}}, {{1}}, {frac})",
+                None,
+                fixed_power_llvm(frac),
+            )
+        return self.codes.get(fn)
 
     def literal(self, value: Any) -> int:
         if isinstance(value, bool):
@@ -263,6 +275,7 @@ def through_float(code: Code, frac: int, arity: int) -> Code:
         f"fixed_round({inside(code.python)}, {frac})",
         f"fixed_round_array({inside(code.numpy)}, {frac})",
         value,
+        code.llvm and through_float_llvm(code.llvm, frac),
     )
 
 
@@ -301,6 +314,7 @@ def _fixed_codes(frac: int) -> dict[str, Code]:
         "relu": Code("({t0} if ({t0} := {0}) > 0 else 0)", "np.maximum({0}, 0)"),
         "floor": Code(f"({{0}} >> {frac} << {frac})", f"({{0}} >> {frac} << {frac})"),
     }
+    codes = with_llvm(codes, fixed_llvm(frac))
     for f, code in FLOAT_CODES.items():
         if f not in codes:
             codes[f] = through_float(code, frac, 2 if "{1}" in code.python else 1)
@@ -317,8 +331,3 @@ def _modulo(a: int, b: int) -> int:
     if b == 0:
         raise division_by_zero(a)
     return a % b
-
-
-def power_code(frac: int) -> Code:
-    """`x ** n` for a fixed-point base and an integer exponent."""
-    return Code(f"fixed_power({{0}}, {{1}}, {frac})", f"fixed_power_array({{0}}, {{1}}, {frac})")

@@ -99,9 +99,9 @@ def same(emitter: Emitter, x: Any) -> Any:
     return x
 
 
-def plain(instruction: str) -> Llvm:
+def instruction(name: str) -> Llvm:
     """A single instruction, with all operands of one type: `fadd double`."""
-    return lambda emitter, *args: emitter.op(f"{instruction} {', '.join(args)}")
+    return lambda emitter, *args: emitter.op(f"{name} {', '.join(args)}")
 
 
 def library(symbol: str) -> Llvm:

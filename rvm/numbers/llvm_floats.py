@@ -5,7 +5,7 @@ There is no fault among floats, so nothing is given up.
 
 from __future__ import annotations
 
-from rvm.numbers.llvm import Emitter, Llvm, chosen, library, plain
+from rvm.numbers.llvm import Emitter, Llvm, chosen, instruction, library
 
 ORDERED = {"<": "olt", "<=": "ole", ">": "ogt", ">=": "oge", "==": "oeq", "!=": "une"}
 """LLVM's names of the comparisons: with a NaN only `!=` holds."""
@@ -13,7 +13,7 @@ ORDERED = {"<": "olt", "<=": "ole", ">": "ogt", ">=": "oge", "==": "oeq", "!=": 
 
 def float_comparisons(kind: str) -> dict[str, Llvm]:
     """The six comparisons on `double` or `float`."""
-    return {s: plain(f"fcmp {t} {kind}") for s, t in ORDERED.items()}
+    return {s: instruction(f"fcmp {t} {kind}") for s, t in ORDERED.items()}
 
 
 def native_llvm(kind: str) -> dict[str, Llvm]:
@@ -26,11 +26,11 @@ def native_llvm(kind: str) -> dict[str, Llvm]:
     return {
         **float_comparisons(kind),
         **float_extremes(kind),
-        "+": plain(f"fadd {kind}"),
-        "-": plain(f"fsub {kind}"),
-        "*": plain(f"fmul {kind}"),
-        "/": plain(f"fdiv {kind}"),
-        "neg": plain(f"fneg {kind}"),
+        "+": instruction(f"fadd {kind}"),
+        "-": instruction(f"fsub {kind}"),
+        "*": instruction(f"fmul {kind}"),
+        "/": instruction(f"fdiv {kind}"),
+        "neg": instruction(f"fneg {kind}"),
         "abs": intrinsic("fabs"),
         "sqrt": intrinsic("sqrt"),
         "floor": intrinsic("floor"),

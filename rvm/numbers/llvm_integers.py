@@ -6,7 +6,7 @@ replaced there, so that what is computed nevertheless is no trap and no undefine
 
 from __future__ import annotations
 
-from rvm.numbers.llvm import Emitter, Llvm, chosen, plain, same
+from rvm.numbers.llvm import Emitter, Llvm, chosen, instruction, same
 
 SIGNED = {"<": "slt", "<=": "sle", ">": "sgt", ">=": "sge", "==": "eq", "!=": "ne"}
 """LLVM's names of the comparisons of signed integers."""
@@ -16,18 +16,18 @@ UNSIGNED = {s: name.replace("s", "u", 1) if name[0] == "s" else name for s, name
 
 def integer_comparisons(kind: str, signed: bool) -> dict[str, Llvm]:
     """The six comparisons on a type as `i64`."""
-    return {s: plain(f"icmp {t} {kind}") for s, t in (SIGNED if signed else UNSIGNED).items()}
+    return {s: instruction(f"icmp {t} {kind}") for s, t in (SIGNED if signed else UNSIGNED).items()}
 
 
 def bool_llvm() -> dict[str, Llvm]:
     """The functions of bools.  `and` and `or` here evaluate both arguments."""
-    negated = plain("xor i1 true,")
+    negated = instruction("xor i1 true,")
     return {
-        "==": plain("icmp eq i1"),
-        "!=": plain("icmp ne i1"),
-        **{f: plain("and i1") for f in ("&", "and")},
-        **{f: plain("or i1") for f in ("|", "or")},
-        "^": plain("xor i1"),
+        "==": instruction("icmp eq i1"),
+        "!=": instruction("icmp ne i1"),
+        **{f: instruction("and i1") for f in ("&", "and")},
+        **{f: instruction("or i1") for f in ("|", "or")},
+        "^": instruction("xor i1"),
         "~": negated,
         "not": negated,
     }
@@ -55,19 +55,19 @@ def integer_llvm(bits: int, signed: bool) -> dict[str, Llvm]:
         **compare,
         **division,
         **extremes(kind, compare),
-        "+": plain(f"add {kind}"),
-        "-": plain(f"sub {kind}"),
-        "*": plain(f"mul {kind}"),
+        "+": instruction(f"add {kind}"),
+        "-": instruction(f"sub {kind}"),
+        "*": instruction(f"mul {kind}"),
         "**": _power(bits, signed),
-        "neg": plain(f"sub {kind} 0,"),
+        "neg": instruction(f"sub {kind} 0,"),
         "abs": magnitude(kind) if signed else same,
         "sign": sign(kind, "1", "-1") if signed else _unsigned_sign(kind),
         "square": lambda e, x: e.op(f"mul {kind} {x}, {x}"),
         "relu": relu(kind) if signed else same,
-        "&": plain(f"and {kind}"),
-        "|": plain(f"or {kind}"),
-        "^": plain(f"xor {kind}"),
-        "~": plain(f"xor {kind} -1,"),
+        "&": instruction(f"and {kind}"),
+        "|": instruction(f"or {kind}"),
+        "^": instruction(f"xor {kind}"),
+        "~": instruction(f"xor {kind} -1,"),
         "<<": _shift("shl", bits, "0"),
         ">>": _shift("ashr" if signed else "lshr", bits, "" if signed else "0"),
         "rotl": _rotation("fshl", bits),
@@ -113,11 +113,11 @@ def _unsigned_sign(kind: str) -> Llvm:
 
 
 def _unsigned_division(kind: str) -> dict[str, Llvm]:
-    def by(instruction: str) -> Llvm:
+    def by(name: str) -> Llvm:
         def write(e: Emitter, a: str, b: str) -> str:
             zero = e.op(f"icmp eq {kind} {b}, 0")
             e.trouble(zero)
-            return e.op(f"{instruction} {kind} {a}, {chosen(e, zero, kind, '1', b)}")
+            return e.op(f"{name} {kind} {a}, {chosen(e, zero, kind, '1', b)}")
 
         return write
 
@@ -171,7 +171,7 @@ def _power(bits: int, signed: bool) -> Llvm:
     return write
 
 
-def _shift(instruction: str, bits: int, beyond: str) -> Llvm:
+def _shift(name: str, bits: int, beyond: str) -> Llvm:
     """A shift; by the width or more it leaves `beyond` ("": the sign in every bit)."""
     kind = f"i{bits}"
 
@@ -181,7 +181,7 @@ def _shift(instruction: str, bits: int, beyond: str) -> Llvm:
         count = chosen(e, far, "i64", str(bits - 1), k)
         if bits < 64:
             count = e.op(f"trunc i64 {count} to {kind}")
-        shifted = e.op(f"{instruction} {kind} {x}, {count}")
+        shifted = e.op(f"{name} {kind} {x}, {count}")
         return chosen(e, far, kind, beyond, shifted) if beyond else shifted
 
     return write

@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.numbers.base import InexactSystem, plain, refuse
-from rvm.numbers.code import Code
+from rvm.numbers.code import Code, with_llvm
 from rvm.numbers.integers import comparisons
+from rvm.numbers.llvm import Emitter, Llvm, chosen, double, instruction, same
+from rvm.numbers.llvm_floats import float_comparisons, float_extremes
 from rvm.numbers.support import name, total
 from rvm.types import Scalar
 
@@ -144,4 +146,38 @@ def _log_codes() -> dict[str, Code]:
         ),
         "log": Code("{0}", "{0}"),
     }
-    return codes
+    return with_llvm(codes, _llvm())
+
+
+def _llvm() -> dict[str, Llvm]:
+    def power(e: Emitter, a: str, y: str) -> str:
+        both = (e.op(f"fcmp une double {x}, 0.0") for x in (a, y))
+        product = e.op(f"fmul double {a}, {y}")
+        return chosen(e, e.op(f"and i1 {', '.join(both)}"), "double", product, "0.0")
+
+    return {
+        **float_comparisons("double"),
+        **float_extremes("double"),
+        "*": instruction("fadd double"),
+        "/": instruction("fsub double"),
+        "+": _log_add_llvm,
+        "-": lambda e, a, b: e.helper("rvm_log_sub", "double", ("double", a), ("double", b)),
+        "**": power,
+        "neg": instruction("fneg double"),
+        "abs": same,
+        "sqrt": instruction("fmul double 0.5,"),
+        "square": instruction("fmul double 2.0,"),
+        "log": same,
+    }
+
+
+def _log_add_llvm(e: Emitter, a: str, b: str) -> str:
+    gap = e.op(f"fsub double {a}, {b}")
+    greater = chosen(e, e.op(f"fcmp ogt double {gap}, 0.0"), "double", a, b)
+    size = e.op(f"call double @llvm.fabs.f64(double {gap})")
+    ratio = e.pure("rvm_exp", "double", ("double", e.op(f"fneg double {size}")))
+    more = e.pure("rvm_log1p", "double", ("double", ratio))
+    total = e.op(f"fadd double {greater}, {more}")
+    doubled = e.op(f"fadd double {a}, {double(LN2)}")
+    # Infinities are equal as well, and have no difference.
+    return chosen(e, e.op(f"fcmp oeq double {a}, {b}"), "double", doubled, total)
