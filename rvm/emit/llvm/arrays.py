@@ -91,7 +91,7 @@ class Arrays(Elements):
             self.surely(dims, lambda at: element(at[len(at) - len(shape) :]))
         total = self.room(size)
         zero = self.fill_zero(element, shape, t.elem)
-        if size.isdigit() and int(size) <= SMALL:
+        if size.isdigit() and int(size) <= SMALL and reg not in self.passed:
             pointer = self.framed(reg, int(size))
             owner = FRAMED
             if zero:

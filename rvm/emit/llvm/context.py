@@ -19,7 +19,8 @@ FIELDS = 9
 """How many fields the context has."""
 
 NEXT, CODE, POSITION, HEADER = range(4)
-"""The header of a stopped frame: pointer to the next one, number of its code, position; then slots."""
+"""The header of a stopped frame, before its slots: pointer to the next one, number of its code,
+position."""
 
 DONE, SPENT, STOPPED = range(3)
 """How generated code ends: at its end, its ticks spent, or at an instruction that is not for it."""

@@ -31,6 +31,8 @@ class Elements(Statements):
         super().__init__(function, checks)
         self.frames: dict[int, str] = {}
         """Room in the frame for small arrays, by register."""
+        self.passed: frozenset[int] = frozenset()
+        """Registers that calls take: a stopped callee must find them where they were."""
         self.uniform: Value | None = None
         """The value of the expression that `elements` was last asked for, if it is a scalar."""
         self._troubles = 0

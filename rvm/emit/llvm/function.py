@@ -17,6 +17,7 @@ from rvm.emit.llvm.flow import Cycle, Flow
 from rvm.emit.llvm.loops import Counted
 from rvm.emit.llvm.values import ArrayVariable, item_size, variable_types
 from rvm.emit.llvm.writer import COLD
+from rvm.expr import Place
 from rvm.image import Code
 from rvm.numbers.llvm import memory_type
 from rvm.stmt import Branch, Land
@@ -43,12 +44,14 @@ class Callees(Protocol):
 class Kind:
     """What is made of a code: `entry` is a root's gate, or -1 for an inner function.
 
-    `scattered` are the array parameters that need not be contiguous.
+    `scattered` are the array parameters that need not be contiguous.  In `strict` mode what may
+    lose bits is not compiled.
     """
 
     entry: int
     scattered: frozenset[int]
     checks: bool = True
+    strict: bool = False
 
     @property
     def root(self) -> bool:
@@ -77,6 +80,9 @@ class FunctionPrinter(Arrays):
         self.ticks = self.variable("i64", "ticks")
         self.position = self.variable("i64", "position")
         self.how = self.variable("i32", "how")
+        self.passed = frozenset(
+            a.reg for pc in flow.calls for a in code.instrs[pc].args if isinstance(a, Place)
+        )
         self.starts, self.slots = context.slots(code.function)
         self.changed = code.image.inout[code.name]
         self.needs = flow.needs(0 if kind.root else 1)

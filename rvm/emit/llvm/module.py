@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rvm.emit.llvm.calls import is_callable
 from rvm.emit.llvm.flow import Flow
@@ -12,6 +12,7 @@ from rvm.emit.llvm.runtime import DECLARATIONS, RUNTIME
 from rvm.emit.values import Unprintable
 from rvm.image import Code
 from rvm.isa import VARIADIC
+from rvm.numbers.llvm import declaration
 from rvm.numbers.llvm_prelude import definitions
 from rvm.types import Array
 
@@ -37,7 +38,7 @@ class ModulePrinter:
 
     def __init__(self, code: Code, kind: Kind) -> None:
         self.codes: list[Code] = []
-        self.checks = kind.checks
+        self.kind = kind
         self._symbols: dict[tuple[Code, frozenset[int]], str] = {}
         self._waiting: list[tuple[str, Code, Kind]] = []
         self._metadata: list[str] = []
@@ -48,7 +49,7 @@ class ModulePrinter:
         self._waiting.append((ROOT, code, kind))
         while self._waiting:
             symbol, made, what = self._waiting.pop()
-            plan = plan_of(made, self.checks)
+            plan = plan_of(made, kind.checks, kind.strict)
             printer = FunctionPrinter(symbol, made, what, plan.flow, plan.loops, self)
             self.texts.append(printer.text())
             symbols |= printer.symbols
@@ -71,7 +72,7 @@ class ModulePrinter:
         found = self._symbols.get((code, scattered))
         if found is None:
             found = self._symbols[code, scattered] = f"f{len(self._symbols)}"
-            self._waiting.append((found, code, Kind(-1, scattered, self.checks)))
+            self._waiting.append((found, code, replace(self.kind, entry=-1, scattered=scattered)))
         return found
 
     def number(self, code: Code) -> int:
@@ -89,19 +90,21 @@ class ModulePrinter:
 
 
 def _declared(symbols: tuple[str, ...]) -> str:
-    from rvm.numbers.llvm import declaration
-
     return "\n".join(f"{declaration(s)} #0" for s in symbols)
 
 
-def plan_of(code: Code, checks: bool) -> Plan:
+def plan_of(code: Code, checks: bool, strict: bool) -> Plan:
     """The shape of a code, worked out once."""
-    found = code.compiled.get((Plan, checks))
+    found = code.compiled.get((Plan, checks, strict))
     if not isinstance(found, Plan):
         calls = {pc for pc in _calls(code) if is_callable(code, pc)}
-        apart = {pc for pc in range(len(code)) if pc not in calls and _is_apart(code, pc, checks)}
+        apart = {
+            pc
+            for pc in range(len(code))
+            if pc not in calls and ((strict and code.loses(pc)) or _is_apart(code, pc, checks))
+        }
         flow = Flow(code, apart, calls)
-        found = code.compiled[Plan, checks] = Plan(flow, counted(code, flow))
+        found = code.compiled[Plan, checks, strict] = Plan(flow, counted(code, flow))
     return found
 
 

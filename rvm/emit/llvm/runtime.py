@@ -115,7 +115,8 @@ define internal ptr @rvm_stack_pop(ptr %s, i64 %size) {
 """,
 }
 """Definitions by name.  A stack is a row of three: pointer to the values, how many, room for how
-many.  `rvm_frame` and `rvm_copied` are for leaving: without memory for that nothing can be saved."""
+many.  `rvm_frame` and `rvm_copied` are for leaving: without memory for that nothing can be
+saved."""
 
 DECLARATIONS = """
 declare noalias ptr @malloc(i64) #2

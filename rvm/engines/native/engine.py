@@ -35,15 +35,15 @@ class Native:
 
     def advance(self, state: State, ticks: int) -> int:
         """Execute up to `ticks` ticks; may stop some short of them, at a gate."""
-        n, frames, checks = ticks, state.frames, state.options.checks
+        n, frames, options = ticks, state.frames, state.options
         while n > 0:
             frame = frames[-1]
-            flow = plan_of(frame.code, checks).flow
+            flow = plan_of(frame.code, options.checks, options.strict).flow
             pc = frame.pc
             if pc in flow.gates and pc not in flow.apart:
                 if flow.needs(0)[pc] > n:
                     break
-                n, how = run(state, frame, n, checks)
+                n, how = run(state, frame, n)
                 if how == context.SPENT or n == 0:
                     break
                 frame = frames[-1]
@@ -79,15 +79,16 @@ def source_of(code: Code, kind: Kind) -> str:
     return ModulePrinter(code, kind).text(llvm.triple, llvm.layout)
 
 
-def run(state: State, frame: Frame, ticks: int, checks: bool) -> tuple[int, int]:
+def run(state: State, frame: Frame, ticks: int) -> tuple[int, int]:
     """Run the innermost frame's code from a gate: the ticks that are left, and how it ended.
 
     Frames that were entered on the way and not left again are put on the state's.
     """
-    layout, regs, account = layout_of(frame.code), frame.regs, state.account
-    root = root_of(frame.code, Kind(frame.pc, layout.scattered(regs), checks))
+    layout, regs, account, options = layout_of(frame.code), frame.regs, state.account, state.options
+    kind = Kind(frame.pc, layout.scattered(regs), options.checks, options.strict)
+    root = root_of(frame.code, kind)
     slots = layout.packed(regs)
-    limit = state.options.max_memory
+    limit = options.max_memory
     fields = bytearray(
         CONTEXT.pack(
             ticks,
@@ -96,7 +97,7 @@ def run(state: State, frame: Frame, ticks: int, checks: bool) -> tuple[int, int]
             account.peak_bytes,
             0,
             NO_LIMIT if limit is None else limit,
-            state.options.tolerance,
+            options.tolerance,
             _stack_room(),
             0,
         )
