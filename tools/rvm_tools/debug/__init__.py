@@ -1,0 +1,10 @@
+"""The debugger: a session without a screen, and what people and scripts talk to it with.
+
+`session.Session` is the model: methods that travel, stop and look.  `commands` are its text
+commands; the prompt, scripts and other front ends are thin clients of the two.
+"""
+
+from rvm_tools.debug.session import Session
+from rvm_tools.debug.stops import Breakpoint, Stop, Watchpoint
+
+__all__ = ["Breakpoint", "Session", "Stop", "Watchpoint"]

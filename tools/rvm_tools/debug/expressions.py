@@ -1,0 +1,177 @@
+"""Expressions and places as people type them at the debugger: the assembler's, typed by the table.
+
+In scope are the registers of a frame, its lengths, and the constants and pure functions of the
+program's sources.  Messages are the assembler's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from rvm_asm.cursor import Bad
+from rvm_asm.expressions import ExpressionParser
+from rvm_asm.lexer import END, NEWLINE, lex
+from rvm_asm.nodes import Node
+from rvm_asm.program import Declarations
+from rvm_asm.scope import Binding, Group, Length, Slot
+from rvm_asm.values import Rejected, Values
+
+from rvm.engines.evaluate import evaluate
+from rvm.expr import Const, Expr, Index, Part, Place, Span, Transposed, places
+from rvm.faults import UsageError
+from rvm.isa import TypeFault, typed
+from rvm.isa.typing import literal
+from rvm.program import Function, Layout, Program, Record
+from rvm.types import BOOL, I64, Array, Scalar, Stack, rank_of
+from rvm_tools.show import leaves
+
+Regs = Sequence[Any]
+
+
+class Language:
+    """The expressions of a program: names of its constants and pure functions, read once."""
+
+    def __init__(self, program: Program) -> None:
+        self._declared = Declarations()
+        try:
+            for source in program.sources:
+                self._declared.read(source.name, source.text)
+        except Exception:
+            # A source that is not of this assembler has no constants that we know of.
+            self._declared = Declarations()
+
+    def expression(
+        self, text: str, function: Function, regs: Regs | None = None, want: Scalar | None = None
+    ) -> Expr:
+        """A typed expression over a function's registers; AssemblyError says what is wrong.
+
+        Of several registers of one name, those that are live in `regs` come first.
+        """
+        return self._read(text, function, regs, lambda e: typed(e, want))
+
+    def condition(self, text: str, function: Function, regs: Regs | None = None) -> Expr:
+        """A condition over a function's registers; UsageError U030 if it is no bool."""
+        found = self.expression(text, function, regs, BOOL)
+        if found.type != BOOL:
+            raise UsageError("U030", f"`{text}` is no condition: it is {found.type}")
+        return found
+
+    def place(self, text: str, function: Function, regs: Regs | None = None) -> Place:
+        """A place of a frame (a whole stack too); UsageError U030 if it is an expression."""
+        found = self._read(text, function, regs, lambda e: e)
+        if not isinstance(found, Place):
+            raise UsageError(
+                "U030", f"`{text}` is an expression, no place", hint="name `x`, `x[3]`, `z.re`"
+            )
+        return found
+
+    def _read(
+        self,
+        text: str,
+        function: Function,
+        regs: Regs | None,
+        finish: Callable[[Expr], Expr],
+    ) -> Expr:
+        fresh = Declarations()
+        fresh.constants, fresh.pures = self._declared.constants, self._declared.pures
+        fresh.functions = self._declared.functions
+        file = fresh.sources.add("<expression>", text)
+        parser = ExpressionParser(lex(file, fresh.report), fresh.report)
+        values = Values(fresh, set())
+        values.scope.names = names(function, regs)
+        node: Node | None = None
+        try:
+            node = parser.expression()
+            if parser.kinds[parser.i] not in (NEWLINE, END):
+                parser.fail("the end of the expression")
+            fresh.report.raise_if_failed()
+            try:
+                return finish(values.operand(node))
+            except TypeFault as fault:
+                values.fault(fault, node)
+        except (Bad, Rejected):
+            pass
+        fresh.report.raise_if_failed()
+        raise UsageError("U030", f"`{text}` can't be read as an expression")
+
+
+def names(function: Function, regs: Regs | None = None) -> dict[str, Binding]:
+    """What a frame's names stand for."""
+    out: dict[str, Binding] = {}
+    for k in range(len(function.registers) - 1, -1, -1):
+        register = function.registers[k]
+        live = regs is None or regs[k] is not None
+        if live or register.name not in out:
+            out[register.name] = Slot(k, register.type)
+    for d in function.dims:
+        slot = Slot(d.reg, function.registers[d.reg].type)
+        out.setdefault(d.name, Length(slot, d.axis))
+    for param in function.params:
+        out[param.name] = _binding(function, param.layout)
+    return out
+
+
+def _binding(function: Function, layout: Layout) -> Slot | Group:
+    if not isinstance(layout, Record):
+        return Slot(layout, function.registers[layout].type)
+    fields = {name: _binding(function, inner) for name, inner in layout.fields}
+    first = next(iter(layout.slots()), None)
+    rank = 0 if first is None else rank_of(function.registers[first].type)
+    return Group(layout.name, fields, rank)
+
+
+def record_leaves(function: Function, text: str) -> list[tuple[str, int]] | None:
+    """The registers of a record that `text` names, with their names; None if it is none."""
+    path = text.strip().split(".")
+    for param in function.params:
+        if param.name == path[0]:
+            layout: Layout | None = param.layout
+            for step in path[1:]:
+                layout = dict(layout.fields).get(step) if isinstance(layout, Record) else None
+            if isinstance(layout, Record):
+                return list(leaves(function, layout, text.strip()))
+    return None
+
+
+def value_of(node: Expr, function: Function, regs: Regs) -> Any:
+    """The raw value of an expression in a frame; UsageError U032 if something is not live."""
+    for place in places(node):
+        if regs[place.reg] is None:
+            name = function.registers[place.reg].name
+            raise UsageError("U032", f"`{name}` is not live here")
+    if isinstance(node, Place) and isinstance(function.registers[node.reg].type, Stack):
+        return regs[node.reg]
+    with np.errstate(all="ignore"):
+        return evaluate(node, regs)
+
+
+def fixed_place(place: Place, function: Function, regs: Regs) -> Place:
+    """The place with its indices as they are now: one that stays where it is."""
+    path = []
+    for step in place.path:
+        if isinstance(step, (Part, Transposed)):
+            path.append(step)
+            continue
+        items: list[Expr | Span] = []
+        for item in step.items:
+            if isinstance(item, Span):
+                ends = [None if e is None else _now(e, function, regs) for e in (item.lo, item.hi)]
+                items.append(Span(*ends))
+            else:
+                items.append(_now(item, function, regs))
+        path.append(Index(tuple(items)))
+    return Place(place.reg, tuple(path), place.type)
+
+
+def _now(node: Expr, function: Function, regs: Regs) -> Const:
+    found = literal(int(value_of(node, function, regs)), I64)
+    assert isinstance(found, Const)
+    return found
+
+
+def is_scalar_register(place: Place, function: Function) -> bool:
+    """Whether a place is a scalar register, or a part of one."""
+    t = function.registers[place.reg].type
+    return not isinstance(t, (Array, Stack))

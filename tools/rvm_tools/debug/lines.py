@@ -1,0 +1,164 @@
+"""Where lines of a source begin in code, and what people call places to stop at.
+
+Positions here are those of code that time goes forwards through: a function's own code where it
+was called, its inverse where it is being undone.  A position begins a line if the instruction
+before it belongs to another; a run of nothing but come-froms and unconditional jumps begins none,
+because a jump may pass it by.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from rvm.expr import Const
+from rvm.faults import UsageError
+from rvm.image import Code, Image
+from rvm.program import Function, Program
+
+LINE = re.compile(r"(?:(?P<file>.+):)?(?P<line>\d+)")
+INSTRUCTION = re.compile(r"(?P<function>[^\s@]+)?@(?P<pc>\d+)")
+
+
+def line_of(code: Code, pc: int) -> tuple[int, int]:
+    """The source and line of an instruction; of one without a source, a line of its own."""
+    span = code.span(pc)
+    return (span.source, span.line) if span.line else (-1, -1 - pc)
+
+
+def line_starts(code: Code) -> frozenset[int]:
+    """The positions at which a line begins."""
+    key = "line starts"
+    found = code.compiled.get(key)
+    if not isinstance(found, frozenset):
+        found = code.compiled[key] = frozenset(_starts(code))
+    return found
+
+
+def _starts(code: Code) -> list[int]:
+    out: list[int] = []
+    previous, waiting = None, True
+    for pc in range(len(code)):
+        line = line_of(code, pc)
+        if line != previous:
+            previous, waiting = line, True
+        if waiting and not _is_passed_by(code, pc):
+            out.append(pc)
+            waiting = False
+    return out
+
+
+def _is_passed_by(code: Code, pc: int) -> bool:
+    instr = code.instrs[pc]
+    return instr.op == "cf" or (instr.op == "br" and instr.args[0] == Const(True, instr.args[0].type))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A place to stop at: a line, a function's entry, or one instruction of a function."""
+
+    text: str
+    function: str = ""
+    source: int = -1
+    line: int = 0
+    pc: int = -1
+    """An instruction of the function as written; -1 for none."""
+
+    def positions(self, code: Code) -> frozenset[int]:
+        """Where that is in a function's code."""
+        if self.line:
+            return frozenset(
+                p for p in line_starts(code) if line_of(code, p) == (self.source, self.line)
+            )
+        if self.function != code.name:
+            return frozenset()
+        if self.pc >= 0:
+            return frozenset([len(code) - 1 - self.pc if code.undo else self.pc])
+        return frozenset([0])
+
+
+def find_target(image: Image, text: str, here: Code) -> Target:
+    """What `text` means as a place to stop at; UsageError U031 if there is none.
+
+    A line (`12`, `file.rasm:12`), a function, a label of the source, or an instruction by its
+    index (`@7` in the function `here`, `f@7`).
+    """
+    program = image.program
+    if text in program:
+        return Target(text, function=text)
+    found = INSTRUCTION.fullmatch(text)
+    if found:
+        name = found["function"] or here.name
+        if name in program and int(found["pc"]) < len(program.function(name).code):
+            return Target(f"{name}@{found['pc']}", function=name, pc=int(found["pc"]))
+        raise UsageError("U031", f"there is no instruction `{text}`")
+    found = LINE.fullmatch(text)
+    if found:
+        source = _source(program, found["file"], here)
+        return _at_line(image, source, int(found["line"]), text)
+    label = _label(program, text)
+    if label is not None:
+        return _at_line(image, *label, text)
+    near = get_close_matches(text, list(program), 1)
+    raise UsageError(
+        "U031",
+        f"there is no function, label or line `{text}`",
+        hint=f"did you mean `{near[0]}`?" if near else f"functions: {', '.join(program)}",
+    )
+
+
+def _source(program: Program, file: str | None, here: Code) -> int:
+    if file is None:
+        spans = [s.source for s in here.function.spans if s.line]
+        return spans[0] if spans else 0
+    for k, source in enumerate(program.sources):
+        if source.name == file or source.name.endswith("/" + file):
+            return k
+    names = ", ".join(s.name for s in program.sources) or "none"
+    raise UsageError("U031", f"there is no source `{file}`", hint=f"sources: {names}")
+
+
+def _at_line(image: Image, source: int, line: int, text: str) -> Target:
+    """The line, or the next of the source at which something begins."""
+    lines = {
+        line_of(code, p)[1]
+        for name in image.program
+        for code in (image.code(name, False),)
+        for p in line_starts(code)
+        if line_of(code, p)[0] == source
+    }
+    later = sorted(k for k in lines if k >= line)
+    if not later:
+        last = max(lines, default=0)
+        raise UsageError(
+            "U031",
+            f"no instruction begins at line {line} or behind it",
+            hint=f"the last line with one is {last}" if last > 0 else "the program has no source",
+        )
+    return Target(text, source=source, line=later[0])
+
+
+def _label(program: Program, text: str) -> tuple[int, int] | None:
+    """The line of a source on which a label stands."""
+    if not text.isidentifier():
+        return None
+    head = re.compile(rf"\s*{re.escape(text)}\s*:(?!\s*(?:{TYPES})\b)")
+    for k, source in enumerate(program.sources):
+        for number, line in enumerate(source.text.split("\n"), 1):
+            if head.match(line):
+                return k, number
+    return None
+
+
+TYPES = "bool|i32|i64|u8|u32|u64|fixed|f32|f64|c128|log64|stack"
+
+
+def function_lines(function: Function) -> tuple[int, int, int] | None:
+    """The source, first and last line of a function's instructions."""
+    spans = [s for s in function.spans if s.line]
+    if not spans:
+        return None
+    source = spans[0].source
+    lines = [s.line for s in spans if s.source == source]
+    return source, min(lines), max(lines)

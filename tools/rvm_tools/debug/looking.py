@@ -1,0 +1,59 @@
+"""Values, frames and code as lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from rvm_asm.printing import Names, Printer
+
+from rvm.expr import Place
+from rvm.program import Function
+from rvm.types import Array, RegisterType, Scalar, Stack, elem_of
+from rvm_tools.show import number_text
+
+EDGE, LONG = 4, 12
+PAGE = 20
+"""Rows of an array that are shown at a time."""
+
+
+def raw_text(t: RegisterType | None, raw: Any, width: int = 68) -> str:
+    """A raw value of some type, long ones abbreviated."""
+    if raw is None:
+        return "(not live)"
+    if t is None:
+        return str(raw)
+    elem = elem_of(t)
+    if isinstance(t, Array):
+        if not raw.size:
+            return "[]"
+        return np.array2string(
+            raw,
+            threshold=LONG,
+            edgeitems=EDGE if raw.ndim == 1 else 2,
+            separator=", ",
+            max_line_width=width,
+            formatter={"all": lambda v: number_text(elem, v)},
+        )
+    if isinstance(t, Stack):
+        texts = [number_text(elem, v) for v in raw]
+        if len(texts) > LONG:
+            texts = [*texts[:EDGE], "...", *texts[-EDGE:]]
+        return f"[{', '.join(texts)}]"
+    return number_text(elem, raw)
+
+
+def place_text(place: Place, function: Function) -> str:
+    """A place as the source writes it."""
+    return Printer(function, Names(function)).place(place)
+
+
+def type_name(t: RegisterType | None, raw: Any) -> str:
+    """A type, an array's with its lengths."""
+    if isinstance(t, Array) and isinstance(raw, np.ndarray):
+        return f"{t.elem}[{', '.join(map(str, raw.shape))}]"
+    return str(t)
+
+
+__all__ = ["Scalar", "place_text", "raw_text", "type_name", "Sequence"]

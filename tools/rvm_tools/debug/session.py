@@ -1,0 +1,433 @@
+"""A debugging session: a debugger without a screen.
+
+Methods travel, set probes and look; each journey ends in a `Stop`.  Nothing is recorded: going
+back is running the inverse code, so a session holds no more at time 10**8 than at time 10.
+Between commands the machine faces forwards, and stands before the instruction to come.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from rvm.binding import snapshot
+from rvm.engines.memory import store
+from rvm.expr import Place
+from rvm.faults import UsageError
+from rvm.image import image_of
+from rvm.machine import Machine
+from rvm.program import Program
+from rvm.state import Frame, Options
+from rvm.types import Array, Stack
+from rvm_tools.debug.expressions import (
+    Language,
+    fixed_place,
+    value_of,
+)
+from rvm_tools.debug.looking import place_text, raw_text
+from rvm_tools.debug.lines import find_target, line_of
+from rvm_tools.debug.stops import Breakpoint, Event, Stop, Watchpoint
+from rvm_tools.debug.travel import Arrival, Journey, Traveller
+
+Say = Callable[[str], object]
+
+
+class Session:
+    """A machine under a debugger.
+
+    `say` receives the lines that tracepoints and the program itself print, as they come.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        function: str,
+        inputs: Mapping[str, Any],
+        options: Options | None = None,
+        *,
+        undo: bool = False,
+        say: Say = print,
+    ) -> None:
+        self.program = program
+        self.function = function
+        self.undo = undo
+        self.say = say
+        self.options = replace(options or Options(), output=self._output)
+        self._inputs = {name: copy.deepcopy(value) for name, value in inputs.items()}
+        self.language = Language(program)
+        self.marks: dict[str, int] = {}
+        self.displays: list[str] = []
+        self.diverged: int | None = None
+        """The time of the first edit: before it, there is another past."""
+        self.selected = -1
+        """The frame that is looked at, by depth; -1 is the innermost."""
+        self._number = 0
+        self._visited: list[int] = [0]
+        self._place = 0
+        self._travel = self._traveller(inputs)
+        self.before: tuple[Frame | None, list[Any]] = (None, [])
+        """The innermost frame and its registers when the last command began."""
+        self.stop = self._stopped(Arrival("start"), 1)
+
+    def _traveller(self, inputs: Mapping[str, Any]) -> Traveller:
+        machine = Machine.start(
+            self.program,
+            self.function,
+            copy.deepcopy(dict(inputs)),
+            self.options,
+            undo=self.undo,
+        )
+        made = Traveller(machine, self.say)
+        made.filled = self.fill  # type: ignore[method-assign]
+        made.changed = self._changed  # type: ignore[method-assign]
+        return made
+
+    def _output(self, line: str) -> None:
+        if not self._travel.muted:
+            self.say(line)
+
+    # ------------------------------------------------------------ looking
+
+    @property
+    def machine(self) -> Machine:
+        return self._travel.machine
+
+    @property
+    def time(self) -> int:
+        """Ticks since the start: a step back takes one away."""
+        return self.machine.time
+
+    @property
+    def work(self) -> int:
+        """Ticks executed, in whichever direction."""
+        return self._travel.work
+
+    @property
+    def length(self) -> int | None:
+        """The time at the end, once that is known."""
+        return self._travel.length
+
+    @property
+    def frames(self) -> list[Frame]:
+        """The frames, outermost first."""
+        return self.machine.state.frames
+
+    @property
+    def depth(self) -> int:
+        """The selected frame's index."""
+        return self.selected if self.selected >= 0 else len(self.frames) - 1
+
+    @property
+    def frame(self) -> Frame:
+        """The selected frame."""
+        return self.frames[self.depth]
+
+    @property
+    def inputs(self) -> Mapping[str, Any]:
+        """The arguments that the session began with."""
+        return self._inputs
+
+    def select(self, depth: int) -> None:
+        """Look at another frame; UsageError U032 if there is none."""
+        if not 0 <= depth < len(self.frames):
+            raise UsageError("U032", f"there is no frame {depth}: there are {len(self.frames)}")
+        self.selected = depth if depth < len(self.frames) - 1 else -1
+
+    def evaluate(self, text: str) -> tuple[Any, Any]:
+        """The type and raw value of an expression in the selected frame."""
+        function, regs = self.frame.code.function, self.frame.regs
+        node = self.language.expression(text, function, regs)
+        value = value_of(node, function, regs)
+        return node.type, value
+
+    def fill(self, message: str) -> str:
+        """A text with `{expression}` replaced by values in the innermost frame."""
+        frame = self.frames[-1]
+        out, rest = "", message
+        while "{" in rest:
+            head, _, rest = rest.partition("{")
+            inside, brace, rest = rest.partition("}")
+            if not brace:
+                return out + head + "{" + inside
+            try:
+                node = self.language.expression(inside, frame.code.function, frame.regs)
+                value = value_of(node, frame.code.function, frame.regs)
+                shown = raw_text(node.type, value)
+            except Exception as error:
+                shown = f"<{getattr(error, 'message', error)}>"
+            out += head + shown
+        return out + rest
+
+    # ------------------------------------------------------------ travelling
+
+    def _go(self, journey: Journey, *, note: bool = True) -> Stop:
+        self._remember()
+        return self._finish(self._travel.travel(journey), journey.direction, note=note)
+
+    def _finish(self, arrival: Arrival, direction: int, *, note: bool = True) -> Stop:
+        self.selected = -1
+        self.stop = self._stopped(arrival, direction)
+        if note and self._visited[self._place] != self.time:
+            del self._visited[self._place + 1 :]
+            self._visited.append(self.time)
+            del self._visited[:-MAX_VISITED]
+            self._place = len(self._visited) - 1
+        return self.stop
+
+    def _remember(self) -> None:
+        """Keep the innermost registers, so that what changes can be marked."""
+        top = self.frames[-1]
+        kept = [
+            v.copy()
+            if isinstance(v, np.ndarray) and v.size <= MAX_MARKED
+            else list(v)
+            if isinstance(v, list) and len(v) <= MAX_MARKED
+            else v
+            if not isinstance(v, (np.ndarray, list))
+            else None
+            for v in top.regs
+        ]
+        self.before = (top, kept)
+
+    def _stopped(self, arrival: Arrival, direction: int) -> Stop:
+        top = self.frames[-1]
+        code = top.code
+        pc = top.pc if top.pc < len(code) else -1
+        line = line_of(code, pc)[1] if pc >= 0 else 0
+        return Stop(
+            arrival.reason,
+            self.time,
+            self.work,
+            direction,
+            code.name,
+            max(line, 0),
+            code.forward_pc(pc) if pc >= 0 else -1,
+            tuple(arrival.events),
+            arrival.error,
+        )
+
+    def _repeat(self, journey: Journey, count: int) -> Stop:
+        """The same journey so many times; ends early where there is another reason to stop."""
+        self._remember()
+        arrival = Arrival("step")
+        for _ in range(max(count, 1)):
+            arrival = self._travel.travel(journey)
+            if arrival.reason != "step":
+                break
+        return self._finish(arrival, journey.direction)
+
+    def step(self, count: int = 1, direction: int = 1) -> Stop:
+        """Go to where the next line begins, into calls."""
+        return self._repeat(Journey(direction, lines=True), count)
+
+    def next(self, count: int = 1, direction: int = 1) -> Stop:
+        """Go to where the next line of this function begins, over calls."""
+        return self._repeat(Journey(direction, over=True), count)
+
+    def finish(self, direction: int = 1) -> Stop:
+        """Go on until the innermost function returns; back: to before it was called."""
+        return self._go(Journey(direction, out=True))
+
+    def instruction(self, count: int = 1, direction: int = 1) -> Stop:
+        """Execute instructions; going back, undo them."""
+        return self._go(Journey(direction, ticks=max(count, 1)))
+
+    def resume(self, direction: int = 1) -> Stop:
+        """Go on to a breakpoint, a watched change, or the end."""
+        return self._go(Journey(direction))
+
+    def goto(self, time: int, *, note: bool = True) -> Stop:
+        """Go to a time, at the speed of the fastest engine; stops at either end."""
+        direction = 1 if time >= self.time else -1
+        self._remember()
+        return self._finish(self._travel.seek(max(time, 0)), direction, note=note)
+
+    def find_end(self) -> int:
+        """The time at the end; goes there if nobody has been there yet."""
+        if self.length is None:
+            here = self.time
+            arrival = self._travel.travel(Journey(1, quiet=True))
+            if self.length is None:
+                self._finish(arrival, 1)
+                raise UsageError("U033", "the program does not come to an end from here")
+            self._travel.seek(here)
+        assert self.length is not None
+        return self.length
+
+    def revisit(self, places: int) -> Stop:
+        """Go to a time that was visited before (negative: earlier ones), as a browser does."""
+        target = self._place + places
+        if not 0 <= target < len(self._visited):
+            way = "earlier" if places < 0 else "later"
+            raise UsageError("U033", f"there is no {way} place that was visited")
+        self._place = target
+        return self.goto(self._visited[target], note=False)
+
+    def restart(self) -> Stop:
+        """Begin again with the inputs as they were given; edits are gone, probes stay."""
+        old = self._travel
+        self._travel = made = self._traveller(self._inputs)
+        made.breaks, made.watches, made.work = old.breaks, old.watches, old.work
+        made.length = None if self.diverged is not None else old.length
+        for w in made.watches:
+            if w.depth:
+                w.enabled = False
+        made.version = old.version + 1
+        self.diverged = None
+        self._visited, self._place = [0], 0
+        return self._finish(Arrival("start"), 1)
+
+    # ------------------------------------------------------------ probes
+
+    @property
+    def breaks(self) -> list[Breakpoint]:
+        return self._travel.breaks
+
+    @property
+    def watches(self) -> list[Watchpoint]:
+        return self._travel.watches
+
+    def _next_number(self) -> int:
+        self._number += 1
+        return self._number
+
+    def break_at(
+        self,
+        where: str,
+        condition: str = "",
+        *,
+        temporary: bool = False,
+        message: str | None = None,
+    ) -> Breakpoint:
+        """A breakpoint at a line, function, label or instruction; with a message, a tracepoint."""
+        image = image_of(self.program)
+        target = find_target(image, where, self.frame.code)
+        guards = {}
+        if condition:
+            for name in self.program:
+                code = image.code(name, False)
+                if target.positions(code):
+                    regs = self.frame.regs if self.frame.code.name == name else None
+                    guards[name] = self.language.condition(condition, code.function, regs)
+        made = Breakpoint(self._next_number(), target, condition, guards, temporary)
+        made.message = message
+        self.breaks.append(made)
+        self._travel.version += 1
+        return made
+
+    def watch(self, text: str, condition: str = "", *, reads: bool = False) -> Watchpoint:
+        """Watch a place of the selected frame for changes, or for being read."""
+        made = self._watch(self._next_number(), text, condition, reads)
+        self.watches.append(made)
+        self._travel.version += 1
+        return made
+
+    def _watch(self, number: int, text: str, condition: str = "", reads: bool = False) -> Watchpoint:
+        frame = self.frame
+        function = frame.code.function
+        place = self.language.place(text, function, frame.regs)
+        place = fixed_place(place, function, frame.regs)
+        guard = self.language.condition(condition, function, frame.regs) if condition else None
+        shown = place_text(place, function)
+        return Watchpoint(
+            number, shown, place, self.depth, function.name, reads, condition, guard
+        )
+
+    def probe(self, number: int) -> Breakpoint | Watchpoint:
+        """The breakpoint or watchpoint with a number; UsageError U034 if there is none."""
+        for p in (*self.breaks, *self.watches):
+            if p.number == number:
+                return p
+        raise UsageError("U034", f"there is no breakpoint or watchpoint {number}")
+
+    def delete(self, number: int) -> None:
+        """Remove a breakpoint or watchpoint."""
+        gone = self.probe(number)
+        if isinstance(gone, Breakpoint):
+            self.breaks.remove(gone)
+        else:
+            self.watches.remove(gone)
+        self._travel.version += 1
+
+    def enable(self, number: int, on: bool = True) -> None:
+        """Let a breakpoint or watchpoint stop again, or not."""
+        self.probe(number).enabled = on
+        self._travel.version += 1
+
+    def ignore(self, number: int, count: int) -> None:
+        """Pass a breakpoint or watchpoint so many times, in either direction."""
+        self.probe(number).ignore = count
+
+    def _changed(self, w: Watchpoint, old: Any, new: Any, direction: int) -> Event:
+        frames = self.frames
+        function = frames[w.depth].code.function
+        t = w.place.type or function.registers[w.place.reg].type
+        a, b = raw_text(t, old), raw_text(t, new)
+        if w.reads:
+            return Event("watchpoint", f"watchpoint {w.number}: {w.text} is read: {a}", w.number)
+        return Event(
+            "watchpoint",
+            f"watchpoint {w.number}: {w.text}  {a} -> {b}" + ("" if direction > 0 else "  (undone)"),
+            w.number,
+            {"place": w.text, "old": a, "new": b},
+        )
+
+    # ------------------------------------------------------------ writes
+
+    def seek_write(self, text: str, direction: int) -> tuple[Stop, Event | None]:
+        """Go to the last (or next) instruction that changed a place; None if there is none.
+
+        Going back, the machine then stands before that instruction, else behind it.
+        """
+        watch = self._watch(0, text)
+        self._remember()
+        found = self._travel.travel(Journey(direction, watch=watch))
+        event = found.events[0] if found.reason == "watchpoint" else None
+        return self._finish(found, direction), event
+
+    # ------------------------------------------------------------ edits
+
+    def set(self, text: str, value: str) -> tuple[str, str]:
+        """Change a place of the selected frame; the old and the new value as text."""
+        frame = self.frame
+        function, regs = frame.code.function, frame.regs
+        place = self.language.place(text, function, regs)
+        t = place.type
+        if t is None or isinstance(function.registers[place.reg].type, Stack):
+            raise UsageError("U035", f"`{text}` is a stack; only numbers and arrays can be set")
+        elem = t.elem if isinstance(t, Array) else t
+        node = self.language.expression(value, function, regs, elem)
+        assert node.type is not None
+        given = node.type.elem if isinstance(node.type, Array) else node.type
+        if given != elem or (isinstance(node.type, Array) and not isinstance(t, Array)):
+            raise UsageError("U035", f"`{text}` is {t}, and the value is {node.type}")
+        new = value_of(node, function, regs)
+        old = value_of(place, function, regs)
+        before = raw_text(t, old)
+        if isinstance(new, np.ndarray) and np.shape(new) != np.shape(old):
+            raise UsageError("U035", f"`{text}` has the shape {list(np.shape(old))}")
+        store(place, regs, new)
+        after = raw_text(t, value_of(place, function, regs))
+        if self.diverged is None:
+            self.diverged = self.time
+        self._travel.length = None
+        self._travel.watches[:] = [w for w in self.watches if w.awake]
+        self._travel.version += 1
+        return before, after
+
+    def input_values(self) -> list[Any]:
+        """Copies of the outermost function's parameters as they are now."""
+        frame = self.frames[0]
+        return snapshot(frame.code.function, frame.regs)
+
+
+MAX_VISITED = 1000
+"""How many visited places are remembered."""
+MAX_MARKED = 10_000
+"""The longest array whose changed elements are marked."""
+
+__all__ = ["Place", "Session"]

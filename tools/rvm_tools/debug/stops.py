@@ -1,0 +1,110 @@
+"""What a session stops for, and what it says when it does: plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rvm.expr import Expr, Place
+from rvm.faults import RvmError
+from rvm_tools.debug.lines import Target
+
+
+@dataclass(slots=True, eq=False)
+class Breakpoint:
+    """A place to stop at, both ways, perhaps on a condition; or a tracepoint, which only prints."""
+
+    number: int
+    target: Target
+    condition: str = ""
+    guards: Mapping[str, Expr] = field(default_factory=dict)
+    """The condition by function."""
+    temporary: bool = False
+    enabled: bool = True
+    ignore: int = 0
+    hits: int = 0
+    message: str | None = None
+    """What a tracepoint prints."""
+
+    @property
+    def kind(self) -> str:
+        return "tracepoint" if self.message is not None else "breakpoint"
+
+
+@dataclass(slots=True, eq=False)
+class Watchpoint:
+    """A place of one frame: stop when it has changed, or (`reads`) before it is read.
+
+    The frame is the one at `depth` (0 is the outermost) that exists between the times `born` and
+    `ended`, as far as these are known.  While the machine is outside, the watch sleeps.
+    """
+
+    number: int
+    text: str
+    place: Place
+    depth: int
+    function: str
+    reads: bool = False
+    condition: str = ""
+    guard: Expr | None = None
+    enabled: bool = True
+    ignore: int = 0
+    hits: int = 0
+    cell: list[Any] = field(default_factory=lambda: [None])
+    """The value that was seen last."""
+    awake: bool = True
+    born: int | None = None
+    ended: int | None = None
+
+    @property
+    def kind(self) -> str:
+        return "read watchpoint" if self.reads else "watchpoint"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One reason for a stop: which probe, and what to tell of it."""
+
+    kind: str
+    text: str
+    number: int = 0
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Where a command has led.
+
+    `reason` is "step", "breakpoint", "watchpoint", "goto", "start", "end", "error", "interrupted"
+    or "limit"; `direction` the way the machine went.
+    """
+
+    reason: str
+    time: int
+    work: int
+    direction: int
+    function: str
+    line: int
+    pc: int
+    """The instruction to come, as the function is written."""
+    events: tuple[Event, ...] = ()
+    error: RvmError | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, for `--json`."""
+        out: dict[str, Any] = {
+            "reason": self.reason,
+            "time": self.time,
+            "work": self.work,
+            "direction": "forwards" if self.direction > 0 else "backwards",
+            "function": self.function,
+            "line": self.line,
+            "instruction": self.pc,
+            "events": [
+                {"kind": e.kind, "number": e.number, "text": e.text, **e.data} for e in self.events
+            ],
+        }
+        if self.error is not None:
+            out["error"] = self.error.diagnostics[0].as_json()
+        return out

@@ -1,0 +1,162 @@
+"""The traps of a session: from its breakpoints and watchpoints to positions of code.
+
+Breakpoints are places between instructions, and the same places in both directions: running
+back, a stop is behind the instruction that was undone, which is before it as time goes.
+Watchpoints are instrumented only where something may change or read what they watch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rvm.engines.memory import find
+from rvm.expr import Apply, Const, Expr, Index, Place
+from rvm.faults import RvmError
+from rvm.image import Code
+from rvm.isa import typed
+from rvm.probes import Changed, Guard, Trap, changed_places, read_places
+from rvm.probes.armed import Binding, Bindings
+from rvm.probes.traps import Traps
+from rvm.types import BOOL, Scalar, Stack
+from rvm.verify.alias import overlap
+from rvm_tools.debug.lines import line_starts
+from rvm_tools.debug.stops import Breakpoint, Watchpoint
+
+LINES = "lines"
+"""What is asked for a frame, or everywhere, to stop wherever a line begins."""
+
+
+class Rules:
+    """Says which traps a code has, for one direction of travel; `rvm.probes.Armory` asks it."""
+
+    def __init__(
+        self,
+        direction: int,
+        breaks: Iterable[Breakpoint],
+        watches: Iterable[Watchpoint],
+        look: Callable[[Watchpoint], Callable[[], Any]],
+        lines: bool,
+    ) -> None:
+        self.direction = direction
+        self.breaks = [b for b in breaks if b.enabled]
+        self.watches = {w.number: w for w in watches if w.enabled and w.awake}
+        self._look = look
+        self.lines = lines
+
+    def traps(self, code: Code, bindings: Bindings, extra: Hashable) -> Mapping[int, Traps]:
+        """The traps of plain code, by position as it runs."""
+        found: dict[int, list[Trap]] = {}
+        forth = self.direction > 0
+        timed = code if forth else code.image.code(code.name, not code.undo)
+        last = len(code)
+        wanted = extra if isinstance(extra, frozenset) else frozenset()
+        for b in self.breaks:
+            for p in b.target.positions(timed):
+                trap = Trap(b, b.guards.get(code.name))
+                found.setdefault(p if forth else last - p, []).append(trap)
+        if self.lines or LINES in wanted:
+            for p in line_starts(timed):
+                found.setdefault(p if forth else last - p, []).append(Trap(LINES))
+        for what in wanted:
+            if isinstance(what, tuple):
+                position, key = what
+                found.setdefault(position, []).append(Trap(key))
+        for binding in sorted(bindings, key=str):
+            watch = self.watches.get(binding.watch)  # type: ignore[call-overload]
+            if watch is not None:
+                self._watch(code, watch, binding, found)
+        return {p: tuple(traps) for p, traps in found.items()}
+
+    def _watch(
+        self, code: Code, watch: Watchpoint, binding: Binding, found: dict[int, list[Trap]]
+    ) -> None:
+        register = code.function.registers[binding.reg]
+        whole = Place(binding.reg, (), None if isinstance(register.type, Stack) else register.type)
+        place = watch.place if binding.owner else whole
+        for pc in range(len(code)):
+            if watch.reads:
+                read = [p for p in read_places(code, pc) if _meet(p, place, binding)]
+                if read:
+                    # Before the instruction as time goes: behind its undoing, when going back.
+                    at = pc if self.direction > 0 else pc + 1
+                    found.setdefault(at, []).append(Trap(watch, self._reading(watch, read, binding)))
+            elif any(_meet(p, place, binding) for p in changed_places(code, pc)):
+                found.setdefault(pc + 1, []).append(Trap(watch, self._change(watch, place)))
+
+    def _change(self, watch: Watchpoint, place: Place) -> Guard:
+        """What makes a change worth leaving the engine's loop for."""
+        if watch.guard is not None and place is watch.place:
+            return watch.guard
+        if isinstance(place.type, Scalar) and all(not isinstance(s, Index) for s in place.path):
+            return Changed(watch.cell, lambda regs: value_at(place, regs), place)
+        look = self._look(watch)
+        return Changed(watch.cell, lambda regs: look())
+
+    def _reading(self, watch: Watchpoint, read: list[Place], binding: Binding) -> Guard:
+        """Whether elements with indices of their own are the watched one."""
+        if watch.guard is not None and binding.owner:
+            return watch.guard
+        if not binding.owner:
+            return None
+        tests = [_index_test(p, watch.place) for p in read]
+        if any(t is None for t in tests):
+            return None
+        out = tests[0]
+        for t in tests[1:]:
+            out = typed(Apply("or", (out, t)), BOOL)  # type: ignore[arg-type]
+        return out
+
+
+def _meet(touched: Place, place: Place, binding: Binding) -> bool:
+    if touched.reg != place.reg:
+        return False
+    return not binding.owner or overlap(touched, place) != "never"
+
+
+def _index_test(read: Place, watched: Place) -> Expr | None:
+    """`i == 3 and j == 4` for an element against a fixed one; None where that is not the case."""
+    if len(read.path) != 1 or len(watched.path) != 1:
+        return None
+    a, b = read.path[0], watched.path[0]
+    if not isinstance(a, Index) or not isinstance(b, Index) or len(a.items) != len(b.items):
+        return None
+    out: Expr | None = None
+    for i, j in zip(a.items, b.items, strict=True):
+        if not isinstance(i, Expr) or not isinstance(j, Const):
+            return None
+        test = typed(Apply("==", (i, Const(j.value))), BOOL)
+        out = test if out is None else typed(Apply("and", (out, test)), BOOL)
+    return out
+
+
+def value_at(place: Place, regs: Sequence[Any]) -> Any:
+    """The raw value of a place now: a copy; None where it is not live or not there."""
+    if regs[place.reg] is None:
+        return None
+    try:
+        found = find(place, regs).read()
+    except RvmError:
+        return None
+    if isinstance(found, np.ndarray):
+        return found.copy()
+    return list(found) if isinstance(found, list) else found
+
+
+def reads_watched(watch: Watchpoint, code: Code, pc: int, regs: Sequence[Any], target: Any) -> bool:
+    """Whether the instruction at `pc` does read the memory or register that is watched."""
+    for place in read_places(code, pc):
+        if regs[place.reg] is None:
+            continue
+        try:
+            view = find(place, regs).bytes_view()
+        except RvmError:
+            continue
+        if isinstance(target, np.ndarray) and isinstance(view, np.ndarray):
+            if np.shares_memory(view, target):
+                return True
+        elif not isinstance(target, np.ndarray) and not isinstance(view, np.ndarray):
+            return True
+    return False

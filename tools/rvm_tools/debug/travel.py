@@ -1,0 +1,431 @@
+"""Travelling: running a machine in either direction until something is worth stopping for.
+
+The engine runs freely from trap to trap; what a trap's guard could not tell is judged here: how
+often to ignore it, whether a watched place has changed in this very tick, whether its frame is
+still there.  Between journeys the machine always faces forwards and no code is armed, so that a
+seek runs the same code as if there were no debugger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from rvm.engines.memory import find
+from rvm.engines.reference import Reference, step
+from rvm.engines.trapping import condition, due
+from rvm.expr import Place
+from rvm.faults import Interrupted, LimitError, RvmError
+from rvm.image import Code, image_of
+from rvm.machine import NO_LIMIT, Machine
+from rvm.probes import Armory, Trap, arm, disarm
+from rvm.probes.armed import Binding, Bindings, plain_code
+from rvm.probes.traps import same
+from rvm_tools.debug.stops import Breakpoint, Event, Watchpoint
+from rvm_tools.debug.trapping import LINES, Rules, reads_watched, value_at
+
+WARM = 300
+"""Ticks that the reference engine does before anything is compiled for the fast one."""
+
+
+@dataclass(slots=True)
+class Journey:
+    """One way to go: how far, and what to stop for besides breakpoints and watchpoints."""
+
+    direction: int
+    ticks: int | None = None
+    lines: bool = False
+    """Stop wherever a line begins."""
+    over: bool = False
+    """Stop where a line begins, in the frames that there are now."""
+    out: bool = False
+    """Stop where the innermost frame has returned (or, going back, before it was called)."""
+    quiet: bool = False
+    """Stop for no breakpoint and print nothing."""
+    watch: Watchpoint | None = None
+    """Stop for this place's changes only."""
+
+
+@dataclass(slots=True)
+class Arrival:
+    """How a journey ended."""
+
+    reason: str
+    events: list[Event] = field(default_factory=list)
+    error: RvmError | None = None
+
+
+class Traveller:
+    """A machine with its probes, and the two counters of a session."""
+
+    def __init__(self, machine: Machine, say: Callable[[str], object]) -> None:
+        self.machine = machine
+        self.say = say
+        self.work = 0
+        """Ticks executed, in both directions."""
+        self.length: int | None = None
+        """The time at the program's end, once it has been there."""
+        self.breaks: list[Breakpoint] = []
+        self.watches: list[Watchpoint] = []
+        self.version = 0
+        """Changes whenever probes do: what was armed before is armed anew."""
+        self._armories: dict[Hashable, Armory] = {}
+        self._armed_version = 0
+        self._slow = Reference()
+        self.muted = False
+
+    # ------------------------------------------------------------ going
+
+    def travel(self, journey: Journey) -> Arrival:
+        """Go until something is worth stopping for; the machine faces forwards afterwards."""
+        state = self.machine.state
+        began = state.time
+        if state.direction != journey.direction:
+            state.turn()
+        muted, self.muted = self.muted, self.muted or journey.quiet
+        try:
+            return self._go(journey)
+        except Interrupted as error:
+            return Arrival("interrupted", error=error)
+        except LimitError as error:
+            return Arrival("limit", error=error)
+        except RvmError as error:
+            return Arrival("error", error=error)
+        finally:
+            disarm(state)
+            self.muted = muted
+            self.work += abs(state.time - began)
+            if state.at_end and state.direction > 0:
+                self.length = state.time
+            if state.direction < 0:
+                state.turn()
+
+    def seek(self, time: int) -> Arrival:
+        """Go to a time at full speed; stops at either end."""
+        here = self.machine.time
+        direction = 1 if time >= here else -1
+        if time == here:
+            return Arrival("goto")
+        found = self.travel(Journey(direction, abs(time - here), quiet=True))
+        return Arrival("goto") if found.reason == "step" else found
+
+    def _go(self, journey: Journey) -> Arrival:
+        state = self.machine.state
+        if state.at_end:
+            return Arrival(self._edge(journey.direction))
+        goal = NO_LIMIT if journey.ticks is None else journey.ticks
+        began, first = state.time, True
+        events: list[Event] = []
+        for w in self._active(journey):
+            w.cell[0] = self._value(w)
+        while True:
+            done = abs(state.time - began)
+            if done >= goal:
+                return Arrival("step", events)
+            self._arm(journey)
+            with np.errstate(all="ignore"):
+                step(state)
+            if self._rise(journey, state.time):
+                self._arm(journey)
+            rest = goal - abs(state.time - began)
+            wake = self._wake(journey, state.time)
+            if wake is not None:
+                rest = min(rest, wake)
+            if rest and not due(state):
+                self._run(rest, first and journey.ticks is None)
+            first = False
+            reason = self._judge(due(state), journey, events)
+            if reason:
+                return Arrival(reason, events)
+            if state.at_end:
+                return Arrival(self._edge(journey.direction), events)
+
+    def _run(self, ticks: int, warm: bool) -> None:
+        """Let an engine run: the slow one first, which need not compile what is armed."""
+        machine, state = self.machine, self.machine.state
+        if not state.armed:
+            machine.go(ticks)
+            return
+        fast = machine._engine
+        if warm or ticks < WARM:
+            machine.use(self._slow)
+            try:
+                ticks -= machine.go(min(WARM, ticks))
+            finally:
+                machine.use(fast)
+        if ticks and not state.at_end and not due(state):
+            machine.go(ticks)
+
+    @staticmethod
+    def _edge(direction: int) -> str:
+        return "end" if direction > 0 else "start"
+
+    # ------------------------------------------------------------ arming
+
+    def _active(self, journey: Journey) -> list[Watchpoint]:
+        if journey.watch is not None:
+            return [journey.watch]
+        return [] if journey.quiet else [w for w in self.watches if w.enabled and w.awake]
+
+    def _guarded(self, journey: Journey) -> list[Watchpoint]:
+        """Watchpoints whose frames' ends must be noticed, whatever else the journey is for."""
+        inner = [w for w in self.watches if w.awake and w.depth]
+        if journey.watch is not None and journey.watch.depth:
+            inner.append(journey.watch)
+        return inner
+
+    def _arm(self, journey: Journey) -> None:
+        state = self.machine.state
+        frames = state.frames
+        active = self._active(journey)
+        extras: dict[int, set[Hashable]] = {}
+        for w in self._guarded(journey):
+            if w.depth < len(frames):
+                extras.setdefault(w.depth - 1, set()).add((frames[w.depth - 1].pc + 1, ("gone", w)))
+        if journey.over:
+            for depth in range(len(frames)):
+                extras.setdefault(depth, set()).add(LINES)
+        if journey.out and len(frames) > 1:
+            extras.setdefault(len(frames) - 2, set()).add((frames[-2].pc + 1, "out"))
+        if journey.quiet and not extras and journey.watch is None:
+            return
+        roots: dict[int, Bindings] = {}
+        for w in active:
+            binding = Binding(w.number, w.place.reg, True)
+            roots[w.depth] = roots.get(w.depth, frozenset()) | {binding}
+        arm(
+            state,
+            self._armory(journey, active),
+            roots,
+            {depth: frozenset(found) for depth, found in extras.items()},
+        )
+
+    def _armory(self, journey: Journey, active: Sequence[Watchpoint]) -> Armory:
+        if self._armed_version != self.version or len(self._armories) > 12:
+            self._armories.clear()
+            self._armed_version = self.version
+        alone = journey.quiet or journey.watch is not None
+        numbers = tuple((w.number, w.text) for w in active)
+        key = (journey.direction, journey.lines, alone, numbers, id(journey.watch))
+        found = self._armories.get(key)
+        if found is None or journey.watch is not None:
+            rules = Rules(
+                journey.direction,
+                [] if alone else self.breaks,
+                active,
+                self._looker,
+                journey.lines,
+            )
+            found = self._armories[key] = Armory(image_of(self.machine.program), rules.traps)
+        return found
+
+    # ------------------------------------------------------------ watched places
+
+    def _value(self, watch: Watchpoint) -> Any:
+        """What a watched place holds now, followed into the frames that it was passed to."""
+        frames = self.machine.state.frames
+        if watch.depth >= len(frames):
+            return None
+        regs, place = frames[watch.depth].regs, watch.place
+        for outer, inner in zip(frames[watch.depth :], frames[watch.depth + 1 :], strict=False):
+            # A scalar that is passed on lives in the parameter until the call returns.
+            if place.path or not is_scalar(place):
+                break
+            args = plain_code(outer.code).instrs[outer.pc].args
+            slots = [k for k, a in enumerate(args) if isinstance(a, Place) and a == place]
+            if not slots:
+                break
+            regs, place = inner.regs, Place(slots[0], (), place.type)
+        return value_at(place, regs)
+
+    def _looker(self, watch: Watchpoint) -> Callable[[], Any]:
+        """What reads a watched place's memory; fast where the array stays."""
+        frame = self.machine.state.frames[watch.depth]
+        place = watch.place
+        held = frame.regs[place.reg]
+        if isinstance(held, np.ndarray) and place.reg < frame.code.function.n_args and place.path:
+            try:
+                view = find(place, frame.regs).bytes_view()
+            except RvmError:
+                return lambda: None
+            return view.item if not view.ndim else view.copy
+        return lambda: value_at(place, frame.regs)
+
+    def _wake(self, journey: Journey, time: int) -> int | None:
+        """Ticks until the frame of a sleeping watchpoint is there again; None if that is never."""
+        found = None
+        for w in self.watches:
+            if w.awake:
+                continue
+            edge = w.ended if journey.direction < 0 else w.born
+            if edge is not None and (edge - time) * journey.direction >= 0:
+                away = abs(edge - time)
+                found = away if found is None else min(found, away)
+        return found
+
+    def _rise(self, journey: Journey, time: int) -> bool:
+        """Wake the watchpoints whose frame this tick has brought back; whether there are any."""
+        woke = False
+        for w in self.watches:
+            edge = w.ended if journey.direction < 0 else w.born
+            if not w.awake and edge is not None and time == edge + journey.direction:
+                w.awake = woke = True
+                w.cell[0] = self._value(w)
+                self.version += 1
+        return woke
+
+    def _sleep(self, watch: Watchpoint, direction: int) -> None:
+        """The watched place's frame has gone, the way that the machine went."""
+        watch.awake = False
+        if direction > 0:
+            watch.ended = self.machine.time
+        else:
+            watch.born = self.machine.time
+        self.version += 1
+
+    # ------------------------------------------------------------ judging
+
+    def _judge(self, fired: list[Trap], journey: Journey, events: list[Event]) -> str:
+        """Why to stop here, if there is a reason; what there is to tell is added to `events`."""
+        reasons: list[str] = []
+        for trap in fired:
+            key = trap.key
+            if key == LINES or key == "out":
+                reasons.append("step")
+            elif isinstance(key, Breakpoint):
+                reasons += self._at_break(key, trap, events, journey.direction)
+            elif isinstance(key, Watchpoint):
+                reasons += self._at_watch(key, journey, events)
+            elif isinstance(key, tuple):
+                watch = key[1]
+                if watch.awake:
+                    self._sleep(watch, journey.direction)
+                    if watch is journey.watch:
+                        reasons.append("gone")
+                    elif not journey.quiet:
+                        events.append(Event("watchpoint", _gone(watch, journey.direction)))
+                        reasons.append("watchpoint")
+        order = ("watchpoint", "breakpoint", "gone", "step")
+        return next((r for r in order if r in reasons), "")
+
+    def _at_break(
+        self, b: Breakpoint, trap: Trap, events: list[Event], direction: int
+    ) -> Iterator[str]:
+        regs = self.machine.state.top.regs
+        note = ""
+        if trap.guard is not None:
+            try:
+                condition(trap.guard, regs)  # type: ignore[arg-type]
+            except Exception as error:
+                note = f"; its condition `{b.condition}` has no value here: {_reason(error)}"
+        b.hits += 1
+        if b.ignore:
+            b.ignore -= 1
+            return
+        if b.message is not None:
+            self.say(f"{'>' if direction > 0 else '<'} {self.filled(b.message)}")
+            return
+        if b.temporary:
+            self.breaks.remove(b)
+            self.version += 1
+        title = "temporary breakpoint" if b.temporary else "breakpoint"
+        events.append(Event("breakpoint", f"{title} {b.number}{note}", b.number))
+        yield "breakpoint"
+
+    def filled(self, message: str) -> str:
+        """A tracepoint's text with its expressions' values; set by the session."""
+        return message
+
+    def _at_watch(self, w: Watchpoint, journey: Journey, events: list[Event]) -> Iterator[str]:
+        if not w.awake or any(e.number == w.number for e in events):
+            return
+        if w.reads:
+            yield from self._at_read(w, journey, events)
+            return
+        new = self._value(w)
+        old = w.cell[0] if w.guard is None else self._before(journey, w)
+        w.cell[0] = new
+        if same(old, new) or not self._fits(w):
+            return
+        w.hits += 1
+        if w.ignore:
+            w.ignore -= 1
+            return
+        events.append(self.changed(w, old, new, journey.direction))
+        yield "watchpoint"
+
+    def changed(self, w: Watchpoint, old: Any, new: Any, direction: int) -> Event:
+        """What to tell of a change; set by the session."""
+        return Event("watchpoint", f"{w.text}: {old} -> {new}", w.number)
+
+    def _at_read(self, w: Watchpoint, journey: Journey, events: list[Event]) -> Iterator[str]:
+        state = self.machine.state
+        top = state.top
+        code, pc = plain_code(top.code), top.pc
+        if journey.direction < 0:
+            code, pc = code.image.code(code.name, not code.undo), len(code) - pc
+        frame = state.frames[w.depth]
+        try:
+            target = find(w.place, frame.regs).bytes_view()
+        except (RvmError, TypeError, AttributeError):
+            return
+        if pc >= len(code) or not reads_watched(w, code, pc, top.regs, target) or not self._fits(w):
+            return
+        w.hits += 1
+        if w.ignore:
+            w.ignore -= 1
+            return
+        events.append(self.changed(w, self._value(w), self._value(w), journey.direction))
+        yield "watchpoint"
+
+    def _fits(self, w: Watchpoint) -> bool:
+        """Whether a watchpoint's condition holds in its frame; one without a value does."""
+        if w.guard is None:
+            return True
+        try:
+            return bool(condition(w.guard, self.machine.state.frames[w.depth].regs))
+        except Exception:
+            return True
+
+    def _before(self, journey: Journey, w: Watchpoint) -> Any:
+        """What a watched place held a tick ago: the machine goes there, and comes back."""
+        state = self.machine.state
+        with self.silent(), np.errstate(all="ignore"):
+            state.turn()
+            step(state)
+            old = self._value(w)
+            state.turn()
+            step(state)
+        self._arm(journey)
+        return old
+
+    @contextmanager
+    def silent(self) -> Iterator[None]:
+        """Within it, what the program prints is not shown again."""
+        muted, self.muted = self.muted, True
+        try:
+            yield
+        finally:
+            self.muted = muted
+
+
+def is_scalar(place: Place) -> bool:
+    """Whether a place is a whole scalar register."""
+    return not place.path and place.type is not None and not hasattr(place.type, "rank")
+
+
+def _gone(watch: Watchpoint, direction: int) -> str:
+    way = "has returned" if direction > 0 else "has not been called yet"
+    return (
+        f"watchpoint {watch.number} sleeps: the call of `{watch.function}` that `{watch.text}` "
+        f"belongs to {way}"
+    )
+
+
+def _reason(error: Exception) -> str:
+    return error.message if isinstance(error, RvmError) else str(error)
+
