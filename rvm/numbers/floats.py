@@ -26,8 +26,9 @@ from typing import Any
 import numpy as np
 
 from rvm.numbers.base import InexactSystem, plain, refuse
-from rvm.numbers.code import Code, compiled, compose, with_llvm
+from rvm.numbers.code import Code, compiled, compose, fill, with_llvm
 from rvm.numbers.integers import comparisons
+from rvm.numbers.llvm_complex import complex_llvm, complex_operands
 from rvm.numbers.llvm_floats import float_llvm, integer_exponent, native_llvm, through_double
 from rvm.numbers.support import NAMES, name, total
 from rvm.types import Scalar
@@ -117,6 +118,10 @@ class ComplexSystem(InexactSystem):
 
     def __init__(self, t: Scalar) -> None:
         super().__init__(t, np.complex128, 0j, COMPLEX_CODES)
+
+    def code(self, fn: str, elems: tuple[Scalar, ...]) -> Code | None:
+        code = self.codes.get(fn)
+        return code if code is None else mixed(code, elems)
 
     def literal(self, value: Any) -> complex:
         if isinstance(value, bool):
@@ -274,6 +279,23 @@ def single_codes(codes: dict[str, Code]) -> dict[str, Code]:
     return {f: single(f, code) for f, code in codes.items()}
 
 
+def mixed(code: Code, elems: tuple[Scalar, ...]) -> Code:
+    """A function of complex numbers on some that are real: they are converted.
+
+    Python 3.14 would take their imaginary parts for none at all, instead of 0.
+    """
+    if all(t.is_complex for t in elems):
+        return code
+    slots = [f"{{{k}}}" if t.is_complex else f"complex({{{k}}})" for k, t in enumerate(elems)]
+    f = code.value or compiled(code.python, len(elems), NAMES)
+
+    def value(*args: Any) -> Any:
+        return f(*map(complex, args))
+
+    llvm = code.llvm and complex_operands(code.llvm, elems)
+    return Code(fill(code.python, *slots), code.numpy, value, llvm)
+
+
 def _modulus(z: complex) -> float:
     try:
         return abs(z)
@@ -303,7 +325,7 @@ def _complex_codes() -> dict[str, Code]:
             f"np.{array}({{0}})",
             total(getattr(cmath, f), getattr(np, array), complex),
         )
-    return codes
+    return with_llvm(codes, complex_llvm())
 
 
 FLOAT_CODES = _float_codes()
