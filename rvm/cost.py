@@ -45,8 +45,6 @@ PRODUCTS = ("dot", "matvec", "matmul", "@")
 """Functions that sum products of two numbers."""
 LENGTHS = ("len", "dim")
 """Functions that look at an array's shape, not at its elements."""
-LIKE = ("sum_like", "spread_like")
-"""Functions whose result has the shape of their second argument."""
 
 
 class Kind(NamedTuple):
@@ -169,7 +167,6 @@ class _Count:
         self.sizes = sizes
         self.work: dict[Kind, int] = {}
         self.checks = self.sent = self.overwritten = 0
-        self._shapes: dict[Expr, tuple[int, ...]] = {}
         self._counted: set[Expr] = set()
 
     def statement(self, stmt: Stmt, inout: frozenset[int]) -> None:
@@ -196,10 +193,12 @@ class _Count:
                 self.checks += isinstance(stmt, Pop)
             case Branch():
                 self._add(MOVES, BOOL, 1)
-            case Land():
+            case Land(cond, _):
                 self._add(MOVES, BOOL, 1)
-                self.checks += 1
-                self.overwritten += 1
+                # Where the condition is `true` nothing falls in: there is but one way here.
+                merges = not (isinstance(cond, Const) and cond.value is True)
+                self.checks += merges
+                self.overwritten += merges
             case Call(_, args, _):
                 self._add(MOVES, I64, 1)
                 passed = [k for k, a in enumerate(args) if not isinstance(a, Place)]
@@ -266,34 +265,30 @@ class _Count:
         return prod(self._shape(node))
 
     def _shape(self, node: Expr) -> tuple[int, ...]:
-        """The shape of an expression's value; () for a number."""
-        if node.type is None or not rank_of(node.type):
-            return ()
-        found = self._shapes.get(node)
-        if found is None:
-            found = self._shapes[node] = self._shape_of(node)
-        return found
+        return shape_of(node, self.sizes)
 
-    def _shape_of(self, node: Expr) -> tuple[int, ...]:
-        if not isinstance(node, Apply):
-            return cast("tuple[int, ...]", self.sizes[node])
-        shapes = [self._shape(a) for a in node.args]
-        match node.fn:
-            case "@" | "matvec" | "matmul":
-                return (*shapes[0][:-1], *shapes[1][:-2], *shapes[1][1:][-1:])
-            case "outer":
-                return (*shapes[0], *shapes[1])
-            case "gather":
-                return shapes[1]
-            case "scatter":
-                n = node.args[2]
-                return (n.value if isinstance(n, Const) else cast(int, self.sizes[n]),)
-            case "transpose":
-                return shapes[0][::-1]
-            case fn if fn in LIKE:
-                return shapes[1]
-            case _:
-                return broadcast(shapes)
+
+def shape_of(node: Expr, sizes: Mapping[Expr, Size]) -> tuple[int, ...]:
+    """The shape of an expression's value, () for a number, given the sizes that it depends on."""
+    if node.type is None or not rank_of(node.type):
+        return ()
+    if not isinstance(node, Apply):
+        return cast("tuple[int, ...]", sizes[node])
+    if node.fn == "scatter":
+        n = node.args[2]
+        return (n.value if isinstance(n, Const) else cast(int, sizes[n]),)
+    shapes = [shape_of(a, sizes) for a in node.args]
+    match node.fn:
+        case "@" | "matvec" | "matmul":
+            return (*shapes[0][:-1], *shapes[1][:-2], *shapes[1][1:][-1:])
+        case "outer":
+            return (*shapes[0], *shapes[1])
+        case "transpose":
+            return shapes[0][::-1]
+        case "gather" | "sum_like" | "spread_like":
+            return shapes[1]
+        case _:
+            return broadcast(shapes)
 
 
 def broadcast(shapes: Iterable[tuple[int, ...]]) -> tuple[int, ...]:

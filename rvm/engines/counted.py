@@ -66,6 +66,9 @@ def count_tick(state: State, counts: Counts) -> None:
             counts.enter(pc, state.time)
         elif frame.pc != pc + 1:
             node.jumps[pc] += 1
+            landing = frame.code.instrs[pc].aux
+            if sized.of[landing]:
+                node.sizes[landing][_key(sized.of[landing], frame.regs) or ()] += 1
         else:
             node.done[pc] += 1
     if account.erased_bits != erased:

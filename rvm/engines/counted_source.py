@@ -10,6 +10,7 @@ from __future__ import annotations
 from rvm.counting import DONE, Mark, Marks, sized_of
 from rvm.engines.blocks import If, Loop
 from rvm.engines.source import Source
+from rvm.expr import Expr
 from rvm.image import Code
 
 
@@ -45,6 +46,13 @@ class CountedSource(Source):
             after.append("_erased = state.account.erased_bits - _erased")
             after.append(f"if _erased: erased[{pc}] += _erased")
         return [*before, *lines, *after]
+
+    def _condition(self, depth: int, pc: int, cond: Expr) -> str:
+        """A jump whose conditions look at arrays is given up: a step counts the sizes it finds."""
+        instr, of = self.code.instrs[pc], sized_of(self.code).of
+        if instr.op == "br" and (of[pc] or of[instr.aux]):
+            return "trouble()"
+        return super()._condition(depth, pc, cond)
 
     # ------------------------------------------------------------ counters
 

@@ -1,0 +1,304 @@
+"""Counting: generated source against stepping, stepping against a walk, forwards against back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from engines import programs_random as random_programs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from programs.both_ways import Case, cases, refusals
+
+import rvm
+from rvm.counting import Counts, sized_of
+from rvm.faults import RvmError, UsageError
+from rvm.machine import Machine
+
+ROOT = Path(__file__).parents[1]
+FILES = sorted([*ROOT.glob("examples/**/*.rasm"), *ROOT.glob("tests/programs/*.rasm")])
+CASES = [c for f in FILES if not refusals(f) for c in cases(f)]
+MOST = 6_000
+"""Ticks of a case that are counted."""
+
+
+def random_machine(seed: int, engine: str, **options: Any) -> Machine:
+    program = rvm.assemble(random_programs.program(seed), f"random{seed}")
+    return Machine.start(
+        program, "main", random_programs.inputs(seed), rvm.Options(engine=engine, **options)
+    )
+
+
+def case_machine(case: Case, engine: str, **options: Any) -> Machine:
+    return Machine.start(
+        case.program, case.function.name, case.inputs(), rvm.Options(engine=engine, **options)
+    )
+
+
+def plain(counts: Counts) -> dict[Any, Any]:
+    """All counts, as they compare."""
+    return {
+        tuple((n.name, n.site) for n in node.path): (
+            tuple(node.done),
+            tuple(node.jumps),
+            tuple(node.returns),
+            dict(node.erased),
+            {pc: dict(sizes) for pc, sizes in node.sizes.items() if sizes},
+        )
+        for node in counts.settle().nodes()
+        if node.ticks
+    }
+
+
+def counted(machine: Machine, *stops: int) -> list[tuple[Any, int, Any, str]]:
+    """The counts at some times and where the run ends, with the account and the error there."""
+    counts, out, error = machine.count(), [], ""
+    for stop in (*stops, None):
+        try:
+            machine.step(stop - machine.time) if stop is not None else machine.run()
+        except RvmError as failure:
+            error = failure.code
+        out.append((plain(counts), machine.time, replace(machine.state.account), error))
+        assert counts.ticks == machine.time
+    return out
+
+
+# ---------------------------------------------------------------- generated source = stepping
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**9), st.booleans(), st.lists(st.integers(0, 400), max_size=3))
+def test_counters_are_equal_to_stepping(seed: int, strict: bool, stops: list[int]) -> None:
+    by_steps = counted(random_machine(seed, "reference", strict=strict), *sorted(stops))
+    by_counters = counted(random_machine(seed, "python", strict=strict), *sorted(stops))
+    assert by_counters == by_steps
+
+
+@pytest.mark.parametrize("strict", [False, True], ids=["tolerant", "strict"])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_counters_are_equal_to_stepping_on_every_example(case: Case, strict: bool) -> None:
+    seen = []
+    for engine in ("reference", "python"):
+        machine = case_machine(case, engine, strict=strict, max_steps=MOST, output=lambda _: None)
+        seen.append(counted(machine, 7, 300))
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_counting_changes_nothing(case: Case) -> None:
+    results = []
+    for count in (False, True):
+        machine = case_machine(case, "python", max_steps=MOST, output=lambda _: None)
+        if count:
+            machine.count()
+        try:
+            machine.run()
+        except RvmError as error:
+            results.append([error.code])
+        else:
+            results.append([])
+        results[-1] += [machine.time, machine.erased_bits, repr(machine.result)]
+    assert results[0] == results[1]
+
+
+# ---------------------------------------------------------------- stepping = a walk
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**9))
+def test_stepping_counts_what_a_walk_sees(seed: int) -> None:
+    """Positions between ticks are all that this looks at."""
+    machine = random_machine(seed, "reference")
+    seen: Counter[tuple[str, int]] = Counter()
+    while not machine.finished:
+        frame, depth = machine.state.top, len(machine.state.frames)
+        code, pc, name = frame.code, frame.pc, "~" * frame.code.undo + frame.code.name
+        machine.step()
+        if pc == len(code):
+            continue
+        seen[name, pc] += 1
+        if len(machine.state.frames) == depth and frame.pc != pc + 1:
+            seen[name, code.instrs[pc].aux] += 1
+    other = random_machine(seed, "python")
+    counts = other.count()
+    other.run()
+    have: Counter[tuple[str, int]] = Counter()
+    for node in counts.settle().nodes():
+        for pc in range(len(node.code)):
+            have[node.name, pc] += node.executed(pc)
+    assert +have == +seen
+
+
+# ---------------------------------------------------------------- windows, both directions
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**9), st.integers(0, 300), st.integers(0, 300))
+def test_windows_add_up(seed: int, a: int, b: int) -> None:
+    whole = random_machine(seed, "python")
+    counts = whole.count()
+    whole.run()
+    first, last = sorted((a, b))
+    total: Counter[Any] = Counter()
+    for lo, hi in ((0, first), (first, last), (last, None)):
+        machine = random_machine(seed, "python")
+        machine.seek(lo)
+        part = machine.count()
+        if hi is None:
+            machine.run()
+        else:
+            machine.seek(max(hi, machine.time))
+        total += by_position(part)
+    assert total == by_position(counts)
+
+
+def by_position(counts: Counts) -> Counter[Any]:
+    out: Counter[Any] = Counter()
+    for path, (done, jumps, returns, _, sizes) in plain(counts).items():
+        for kind, row in (("done", done), ("jump", jumps), ("return", returns)):
+            out.update({(path, kind, pc): n for pc, n in enumerate(row)})
+        for pc, found in sizes.items():
+            out.update({(path, pc, key): n for key, n in found.items()})
+    return +out
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**9), st.sampled_from(["reference", "python"]))
+def test_a_run_and_its_reverse_are_mirror_images(seed: int, engine: str) -> None:
+    machine = random_machine(seed, engine, strict=True)
+    there = machine.count()
+    machine.run()
+    back = machine.count()
+    machine.run_back()
+    assert machine.time == 0 and there.ticks == back.ticks
+    assert executed(there, mirror=False) == executed(back, mirror=True)
+    one, two = work(there), work(back)
+    assert one == two
+
+
+def executed(counts: Counts, mirror: bool) -> dict[Any, int]:
+    """Executed instructions by where they stand as written, and the way that their code runs."""
+    out: Counter[Any] = Counter()
+    for node in counts.nodes():
+        code = node.code
+        for pc in range(len(code)):
+            out[code.name, code.undo != mirror, code.forward_pc(pc)] += node.executed(pc)
+    return dict(+out)
+
+
+def work(counts: Counts) -> tuple[dict[Any, int], int]:
+    """All operations, and the bits that an ordinary machine would have overwritten."""
+    out: Counter[Any] = Counter()
+    bits = 0
+    for node in counts.nodes():
+        for pc in range(len(node.code)):
+            for n, cost in node.costs(pc):
+                bits += n * cost.overwritten
+                for kind, k in cost.work.items():
+                    out[kind] += n * k
+    return dict(+out), bits
+
+
+def test_a_machine_that_turns_while_it_counts() -> None:
+    for engine in ("reference", "python"):
+        machine = random_machine(11, engine, strict=True)
+        counts = machine.count()
+        machine.step(40)
+        machine.step(-25)
+        machine.step(10)
+        assert counts.ticks == 75
+        assert {root.name for root in counts.roots} == {"main", "~main"}
+
+
+# ---------------------------------------------------------------- known numbers
+
+RECURSIVE = """\
+func fib(a: i64, b: i64, n: i64)
+    if n == 0, a == b
+        inc a
+        inc b
+    else
+        dec n
+        call fib(a, b, n)
+        add a, b
+        swap a, b
+    end
+    call bump(a)
+    uncall bump(a)
+
+func bump(a: i64)
+    inc a
+"""
+
+
+def test_recursion_leads_back_to_its_own_node() -> None:
+    machine = rvm.Machine(rvm.assemble(RECURSIVE), "fib", a=0, b=0, n=10)
+    counts = machine.count()
+    machine.run()
+    nodes = list(counts.settle().nodes())
+    assert [n.name for n in nodes] == ["fib", "bump", "~bump"]
+    fib, bump, undo = nodes
+    by_op = {i.op: k for k, i in enumerate(fib.code.instrs)}
+    assert fib.done[by_op["swap"]] == 10 and fib.executed(by_op["dec"]) == 10
+    assert sum(fib.done[pc] for pc, i in enumerate(fib.code.instrs) if i.symbol == "fib") == 10
+    assert bump.ticks == undo.ticks == 11
+    assert fib.children[by_op["uncall"]] is undo
+    assert counts.ticks == machine.time
+
+
+def test_residues_are_counted_where_they_are_freed() -> None:
+    text = (
+        "func f(x: f64, y: f64)\n    alloc t: f64 = x\n    add t, y\n    sub t, y\n    free t = x\n"
+    )
+    for engine in ("reference", "python"):
+        machine = rvm.Machine(rvm.assemble(text), "f", x=0.1, y=1e5, engine=engine)
+        counts = machine.count()
+        machine.run()
+        assert machine.erased_bits == 64
+        assert dict(counts.settle().roots[0].erased) == {3: 64}
+
+
+def test_dropped_values_are_counted_where_they_are_dropped() -> None:
+    program = rvm.assemble(
+        "func f(y: f64, x: f64)\n    alloc t: f64 = x\n    add y, t * x\n    free t = x\n"
+    )
+    gradient = program.f.gradient_program
+    for engine in ("reference", "python"):
+        names = {p.name: 0.5 for p in gradient.function(gradient.entry).params}
+        machine = rvm.Machine(gradient, gradient.entry, engine=engine, **names)
+        counts = machine.count()
+        machine.run()
+        where = {
+            (node.code.instrs[pc].op, bits)
+            for node in counts.settle().nodes()
+            for pc, bits in node.erased.items()
+        }
+        assert where == {("drop", 64)}
+        assert machine.erased_bits == 64
+
+
+def test_sizes_are_those_of_each_passing() -> None:
+    text = (
+        "func f(x: f64[n], y: f64)\n"
+        "    for i = 0 to len(x) - 1\n        add y, sum(x[i:])\n    end\n"
+    )
+    for engine in ("reference", "python"):
+        machine = rvm.Machine(rvm.assemble(text), "f", x=np.ones(5), y=0.0, engine=engine)
+        counts = machine.count()
+        machine.run()
+        node = counts.settle().roots[0]
+        (pc,) = [
+            k for k, i in enumerate(node.code.instrs) if i.op == "add" and sized_of(node.code).of[k]
+        ]
+        assert dict(node.sizes[pc]) == {((k,),): 1 for k in (5, 4, 3, 2, 1)}
+
+
+def test_engines_that_do_not_count_are_refused() -> None:
+    from rvm.engines.counted import counting
+
+    with pytest.raises(UsageError, match="does not count"):
+        counting("abacus", Counts())
