@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -111,9 +110,9 @@ class Compiled:
         declared = [f"{declaration(s)} {PURE}" for s in sorted(symbols | more)]
         module = llvm.parse_assembly("\n".join([*declared, prelude, *texts]))
         module.verify()
-        libm = ctypes.CDLL(ctypes.util.find_library("m"))
+        process = ctypes.CDLL(None)
         for alias, symbol in SYMBOLS.items():
-            address = ctypes.cast(getattr(libm, symbol), ctypes.c_void_p).value
+            address = ctypes.cast(getattr(process, symbol), ctypes.c_void_p).value
             llvm.add_symbol(alias, address)
         target = llvm.Target.from_default_triple()
         machine = target.create_target_machine(
