@@ -24,7 +24,7 @@ class Engine(Protocol):
         """Execute up to `ticks` ticks; the number executed."""
 
 
-NAMES = ("auto", "reference", "python", "native")
+NAMES = ("auto", "reference", "python", "vector", "native")
 
 
 def engine(name: str) -> Engine:
@@ -33,10 +33,18 @@ def engine(name: str) -> Engine:
         from rvm.engines.reference import Reference
 
         return Reference()
-    if name in ("python", "auto"):
+    if name == "auto":
+        from rvm.engines.auto import Auto
+
+        return Auto()
+    if name == "python":
         from rvm.engines.python import Python
 
         return Python()
+    if name == "vector":
+        from rvm.engines.vector.engine import Vector
+
+        return Vector()
     if name == "native":
         from rvm.engines.native.engine import Native
 

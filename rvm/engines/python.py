@@ -41,14 +41,20 @@ class Python:
     name = "python"
     exact = False
 
+    @staticmethod
+    def find(code: Code, strict: bool) -> Compiled:
+        """The compiled source of a code."""
+        return compiled_of(code, strict)
+
     def advance(self, state: State, ticks: int) -> int:
         """Execute up to `ticks` ticks; may stop some short of them, at a block's end."""
         n, frames, strict = ticks, state.frames, state.options.strict
+        find = self.find
         with np.errstate(all="ignore"):
             while n > 0:
                 frame = frames[-1]
                 code, pc = frame.code, frame.pc
-                compiled = compiled_of(code, strict)
+                compiled = find(code, strict)
                 if pc in compiled.entries:
                     left, pc, how = compiled.run(frame.regs, pc, n, state)
                     frame.pc = pc
@@ -88,7 +94,7 @@ class Python:
         """Return from a call."""
         frames = state.frames
         outer = frames[-2]
-        site = compiled_of(outer.code, strict).calls.get(outer.pc)
+        site = self.find(outer.code, strict).calls.get(outer.pc)
         try:
             if site is None:
                 raise Trouble
@@ -131,7 +137,7 @@ class Compiled:
             text.splitlines(keepends=True),
             self.filename,
         )
-        names = {**NAMES, **SUPPORT, **self.source.printer.constants}
+        names = {**NAMES, **self.source.support, **self.source.printer.constants}
         names |= {"LINES": self.source.lines_of, "GUARDS": self.source.guards}
         try:
             exec(compile(text, self.filename, "exec"), names)

@@ -7,6 +7,8 @@ but not yet counted there, so that an exception finds the exact position and tim
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from rvm.counting import DONE, JUMP, Mark
 from rvm.emit.python import Printer
 from rvm.emit.values import Unprintable
@@ -26,10 +28,12 @@ class Source:
 
     parameters = "regs, block, n, state"
     """Those of the generated function."""
+    support: ClassVar[dict[str, object]] = SUPPORT
+    """What the source may name beside the number systems' functions."""
 
     def __init__(self, code: Code, strict: bool) -> None:
         self.code = code
-        self.printer = Printer(code.function, {**NAMES, **SUPPORT})
+        self.printer = Printer(code.function, {**NAMES, **self.support})
         self.lines_of: dict[int, tuple[int, int]] = {}
         """For a source line: the instruction it belongs to, ticks done but not yet counted."""
         self.guards: set[int] = set()

@@ -1,0 +1,33 @@
+"""The vector engine: the python engine's source, with loops as NumPy operations on slices."""
+
+from __future__ import annotations
+
+from rvm.engines.python import Compiled, Python
+from rvm.engines.vector.source import VectorSource
+from rvm.image import Code
+
+
+class VectorCompiled(Compiled):
+    """A code's generated source, with vectorised loops, compiled."""
+
+    source_type = VectorSource
+    source: VectorSource
+
+
+class Vector(Python):
+    """Generated source, whose loops do many iterations at once where they are independent."""
+
+    name = "vector"
+
+    @staticmethod
+    def find(code: Code, strict: bool) -> Compiled:
+        return vector_of(code, strict)
+
+
+def vector_of(code: Code, strict: bool = False) -> VectorCompiled:
+    """The compiled source of a code, made at first use."""
+    key = ("vector", strict)
+    found = code.compiled.get(key)
+    if not isinstance(found, VectorCompiled):
+        found = code.compiled[key] = VectorCompiled(code, strict)
+    return found

@@ -1,0 +1,121 @@
+"""What an iteration computes, for all iterations at once: a graph of pure values.
+
+A `Node` is a value a lane (an iteration), or one value for all.  Its text is a template over its
+arguments' texts.  A node that is used once is printed where it is used, so that its memory is given
+back early; others get names.  `Text` prints nodes in an order in which arguments come first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from rvm.engines.vector.loops import Declined
+from rvm.types import Scalar
+
+MAX_HEIGHT = 12
+"""Levels that one line nests: Python's parser has its limits."""
+
+
+class Node:
+    """A value: a NumPy array of the number type's storage, or (not `lanes`) a Python number.
+
+    `memory` is the register of whose array it is a view, if it is one: its value is that of the
+    moment when it is used.  `fresh`: it is an array of its own, of all lanes.
+    """
+
+    __slots__ = ("args", "fresh", "lanes", "memory", "template", "type")
+
+    def __init__(
+        self,
+        template: str,
+        args: tuple[Node, ...] = (),
+        type: Scalar | None = None,
+        lanes: bool = True,
+        memory: int = -1,
+        fresh: bool = False,
+    ) -> None:
+        self.template = template
+        self.args = args
+        self.type = type
+        self.lanes = lanes
+        self.memory = memory
+        self.fresh = fresh
+
+    def __repr__(self) -> str:
+        return f"<Node {self.template} of {len(self.args)}>"
+
+    @property
+    def is_atom(self) -> bool:
+        """Whether its text is as short as a name for it would be."""
+        return not self.args and (not self.lanes or self.template.isidentifier())
+
+
+class Text:
+    """Lines that compute nodes."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._names: dict[int, str] = {}
+        self._heights: dict[int, int] = {}
+        self._uses: Counter[int] = Counter()
+        self._under: set[int] = set()
+        self._kept: list[Node] = []
+
+    def count(self, roots: Iterable[Node]) -> None:
+        """Say what is going to be printed: what is used how often.
+
+        Declined if a value depends on itself: it then comes from the iteration before.
+        """
+        done: set[int] = set()
+        for root in roots:
+            self._uses[id(root)] += 1
+            stack = [(root, False)]
+            while stack:
+                node, left = stack.pop()
+                if left:
+                    self._under.discard(id(node))
+                    done.add(id(node))
+                    continue
+                if id(node) in done:
+                    continue
+                if id(node) in self._under:
+                    raise Declined("each iteration goes on from what the one before has computed")
+                self._under.add(id(node))
+                self._kept.append(node)
+                stack.append((node, True))
+                for arg in node.args:
+                    self._uses[id(arg)] += 1
+                    stack.append((arg, False))
+
+    def value(self, node: Node, name: bool = False) -> str:
+        """The text of a node; lines that it needs are printed first."""
+        known = self._names.get(id(node))
+        if known is not None:
+            return known
+        args = [self.value(a) for a in node.args]
+        text = fill(node.template, args)
+        height = 1 + max((self._heights.get(id(a), 0) for a in node.args), default=0)
+        if node.is_atom:
+            self._names[id(node)] = text
+            return text
+        if name or self._uses[id(node)] > 1 or height >= MAX_HEIGHT:
+            self._names[id(node)] = made = f"_v{len(self._names)}"
+            self.lines.append(f"{made} = {text}")
+            return made
+        self._heights[id(node)] = height
+        return text
+
+    def uses(self, node: Node) -> int:
+        """How often a node is used."""
+        return self._uses[id(node)]
+
+
+def fill(template: str, args: list[str]) -> str:
+    """A template with its arguments in place; `{t…}` have been put in before."""
+    for k, arg in enumerate(args):
+        template = template.replace(f"{{{k}}}", f"\0{k}\0")
+        args[k] = arg
+    for k, arg in enumerate(args):
+        template = template.replace(f"\0{k}\0", arg)
+    return template

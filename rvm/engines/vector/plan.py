@@ -1,0 +1,209 @@
+"""The source of a vectorised loop: a function that does as many whole iterations as it can.
+
+It is called where the ordinary loop begins, and takes pieces of at most `BLOCK` iterations, whose
+temporaries stay in the processor's cache.  In a piece everything is computed and checked, then
+stored.  On any trouble the piece is left undone, and the ordinary loop, which follows, finds it.
+"""
+
+from __future__ import annotations
+
+from rvm.engines.blocks import Loop, Shape
+from rvm.engines.vector.access import Access
+from rvm.engines.vector.body import Body
+from rvm.engines.vector.graph import Node, Text
+from rvm.engines.vector.loops import counted
+from rvm.engines.vector.support import VECTOR_SUPPORT
+from rvm.image import Code
+from rvm.numbers import NAMES
+
+BLOCK = 16_384
+"""Iterations of a piece: an f64 value of all lanes takes 128 KiB."""
+PAYS = 400
+"""Ticks of ordinary code that take about as long as beginning a piece."""
+LEAST = 8
+"""The fewest iterations of a piece, however long they are."""
+
+IN_PLACE = {"({0} + {1})": "np.add", "({0} - {1})": "np.subtract", "({0} * {1})": "np.multiply"}
+"""Functions of an element and a value whose result can be put in the element's place."""
+
+
+class Plan:
+    """A loop that is vectorised; Declined if it can't be.
+
+    `lines` are those of a function `name(n, state, …)` which returns whether the loop goes on, the
+    ticks left and the variables in `results`; `guard` tells if it is worth calling.
+    """
+
+    def __init__(self, code: Code, shape: Shape, loop: Loop) -> None:
+        self.counted = c = counted(code, loop)
+        self.body = body = Body(code, shape, c, {**NAMES, **VECTOR_SUPPORT})
+        self.name = f"_loop_{loop.head}"
+        self.cost = loop.back - loop.head
+        self.least = max(LEAST, PAYS // self.cost)
+        self.constants = body.printer.constants
+        body._use(c.start)
+        body._use(c.end)
+        body._use(c.step)
+        self.variable = body.variable
+        start, end, step = (body.fixed(x).template for x in (c.start, c.end, c.step))
+        piece = self._piece()
+        self.inputs = sorted(body.used | {c.var})
+        """The registers that are passed."""
+        self.results = [c.var, *(x.reg for x in body.cells.values() if x.access is None)]
+        """The scalar registers that come back."""
+        names = list(body.printer.regs)
+        names[c.var] = self.variable
+        sign = "" if c.sign > 0 else "-"
+        self.end = end
+        self.lines = [
+            f"def {self.name}(n, state, {', '.join(names[r] for r in self.inputs)}):",
+            "    try:",
+            *(f"        {line}" for line in body.top),
+            f"        _by = {sign}{step}",
+            "        while True:",
+            f"            _k = min(trips({self.variable}, {end}, {start}, _by), "
+            f"n // {self.cost}, {self._most()})",
+            f"            if _k < {self.least}: break",
+            *(f"            {line}" for line in piece),
+            "    except (ArithmeticError, ValueError, IndexError, MemoryError, RvmError, Trouble):",
+            "        pass",
+            f"    return {', '.join(['True', 'n', *(names[r] for r in self.results)])}",
+        ]
+
+    def _most(self) -> int:
+        limit = self.body.survey.limit
+        return min(limit, BLOCK) if limit else BLOCK
+
+    # ------------------------------------------------------------ a piece
+
+    def _piece(self) -> list[str]:
+        """The lines that do `_k` iterations."""
+        body, c = self.body, self.counted
+        text = Text()
+        lanes = body.root.count
+        finals = [
+            (cell, node) for cell in body.cells.values() if (node := cell.finish(lanes)) is not None
+        ]
+        stores = [
+            (body.stored[key], where, node)
+            for key in body.stored
+            for where, node in body.pieces[key]
+        ]
+        apart = [line for pair in body.survey.apart for line in self._apart(*pair)]
+        places = [(found, where, body.place(found, where), node) for found, where, node in stores]
+        ticks = Node(
+            " + ".join(f"{x.ticks} * {{{k}}}" for k, x in enumerate(body.contexts) if x.ticks),
+            tuple(x.count for x in body.contexts),
+            lanes=False,
+        )
+        roots = [*body.checks, *body.erased, ticks]
+        roots += [node for _, node in finals]
+        for _, _, (_, args), node in places:
+            roots += [*args, node]
+        for _, _, (_, args), node in body.scatters:
+            roots += [*args, node]
+        text.count(roots)
+        for cell in body.cells.values():
+            if cell.parts and text.uses(cell.parts[0]) > 1:
+                cell.keep_part()
+        for check in body.checks:
+            text.lines.append(text.value(check))
+        erased = [text.value(e) for e in body.erased]
+        if erased:
+            text.lines.append(f"_erased = {' + '.join(erased)}")
+        new = [(cell, text.value(node, name=True)) for cell, node in finals]
+        counted_ticks = text.value(ticks)
+        text.lines.append(f"_t = {counted_ticks}")
+        after = self._commit(text, places)
+        after += [f"{cell.name} = {value}" for cell, value in new if cell.access is None]
+        for cell, value in new:
+            if cell.access is not None:
+                keys = ", ".join(body.first(axis) for axis in cell.access.axes)
+                after += [
+                    f"{body.base(cell.access)}[{keys}] = {value}",
+                    f"{cell.name} = {value}",
+                ]
+        if erased:
+            after.append("state.account.erased_bits += _erased")
+        first = f"_at = {self.variable}" + (" + _by" if c.early else "")
+        return [
+            first,
+            *body.starts,
+            *apart,
+            *body.bounds,
+            *text.lines,
+            *after,
+            f"{self.variable} += _by * _k",
+            "n -= _t",
+            f"if {self.variable} == {self._end()}: "
+            f"return {', '.join(['False', 'n', *self._returned()])}",
+        ]
+
+    def _end(self) -> str:
+        return self.body.fixed(self.counted.end).template
+
+    def _returned(self) -> list[str]:
+        body = self.body
+        cells = [x.name for x in body.cells.values() if x.access is None]
+        return [self.variable, *cells]
+
+    def _apart(self, one: Access, other: Access) -> list[str]:
+        """Lines that shorten a piece until two accesses reach no common element."""
+        body = self.body
+        axes = ", ".join(
+            f"({body.first(p)}, {body.rate_text(p)}, {body.first(q)}, {body.rate_text(q)})"
+            for p, q in zip(one.axes, other.axes, strict=True)
+        )
+        return [f"_k = room_for(_k, {axes})", f"if _k < {self.least}: break"]
+
+    def _commit(self, text: Text, places: list[tuple]) -> list[str]:  # type: ignore[type-arg]
+        """Lines that store; what they store is computed before the first of them stores."""
+        body = self.body
+        single = len(places) + len(body.scatters) == 1
+        written = {found.reg for found, *_ in places} | {f.reg for _, f, *_ in body.scatters}
+        out = []
+
+        def ready(node: Node) -> str:
+            if single:
+                return text.value(node)
+            known = text.value(node, name=True)
+            if node.memory in written:
+                text.lines.append(f"{known} = {known}.copy()")
+            return known
+
+        for found, where, (keys, args), node in places:
+            target = (
+                f"{body.base(found)}[{_filled(keys, [text.value(a, name=True) for a in args])}]"
+            )
+            f = self._in_place(text, found, where, node)
+            if f:
+                view = text.value(node.args[0])
+                out.append(f"{f}({view}, {ready(node.args[1])}, out={view})")
+            else:
+                out.append(f"{target} = {ready(node)}")
+        for f, found, (keys, args), node in body.scatters:
+            at = ", ".join([text.value(a, name=True) for a in args])
+            index = f"({_filled(keys, [text.value(a, name=True) for a in args])})"
+            out.append(
+                f"{f}.at({body.base(found)}, {index if len(found.axes) > 1 else at}, {ready(node)})"
+            )
+        return out
+
+    def _in_place(self, text: Text, found: Access, where: object, node: Node) -> str:
+        """The ufunc that puts a node in the place of the element that it updates, if one does."""
+        f = IN_PLACE.get(node.template, "")
+        if not f or where is not self.body.root or len(node.args) != 2:
+            return ""
+        old, value = node.args
+        mine = self.body.is_view(found, self.body.root) and old is self.body.loaded.get(found.key)
+        if not mine or text.uses(node) > 1 or text.uses(old) > 1:
+            return ""
+        if node.type is not None and node.type.is_bool:
+            return ""
+        return f if value.memory < 0 or value.memory != found.reg else ""
+
+
+def _filled(keys: str, args: list[str]) -> str:
+    for k, arg in enumerate(args):
+        keys = keys.replace(f"{{{k}}}", arg)
+    return keys

@@ -1,0 +1,198 @@
+"""Names that the source of a vectorised loop uses beside those of generated Python.
+
+All of them compute or check; none stores.  Trouble (or any other exception) makes the loop go on
+in ordinary code, which finds the iteration that it is about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rvm.engines.support import SUPPORT, Trouble
+from rvm.numbers.base import NumberSystem
+from rvm.state import State
+
+Lanes = NDArray[Any]
+
+
+def trips(at: int, end: int, start: int, step: int) -> int:
+    """How often a loop runs from `at` to `end`; 0 if it ends otherwise than by reaching `end`."""
+    if not step:
+        return 0
+    m, rest = divmod(end - at, step)
+    if rest or m <= 0:
+        return 0
+    # The come-from wants every value behind the first to differ from the start.
+    k, rest = divmod(start - at, step)
+    return m if rest or not 0 < k < m else k - 1
+
+
+def steps(at: int, by: int, k: int) -> Lanes:
+    """The values of the loop's variable."""
+    return np.arange(at, at + by * k, by, dtype=np.int64)
+
+
+def inside(index: Lanes, length: int) -> Lanes:
+    """Indices, all of which are in bounds."""
+    if index.dtype.kind == "i":
+        if index.size and index.view(f"u{index.itemsize}").max() >= length:
+            raise Trouble
+    elif index.size and index.max() >= length:
+        raise Trouble
+    return index
+
+
+def within(first: int, last: int, length: int) -> None:
+    """Trouble unless both ends of a run of indices are in bounds."""
+    if not (0 <= first < length and 0 <= last < length):
+        raise Trouble
+
+
+def run_of(first: int, stride: int, k: int) -> slice:
+    """The slice of k indices from `first` in steps of `stride`."""
+    end = first + stride * k
+    return slice(first, end if end >= 0 else None, stride)
+
+
+def room_for(k: int, *axes: tuple[int, int, int, int]) -> int:
+    """Of how many iterations, up to k, two accesses reach no common element; 0 if not of any.
+
+    An axis is (first index and stride of the one, those of the other).  It is enough that the
+    ranges of indices on one axis are apart.
+    """
+    best = 0
+    for f, s, g, t in axes:
+        n = k
+        if f == g:
+            continue
+        a, b = f + s * (k - 1), g + t * (k - 1)
+        if not (max(f, a) < min(g, b) or max(g, b) < min(f, a)):
+            n = abs(f - g) // abs(s) if s == t and s else 0
+        best = max(best, n)
+    return best
+
+
+def merged(before: Any, lanes: int, dtype: Any, *parts: Any) -> Lanes:
+    """Lanes of a value, in which parts (which lanes, their values) have been replaced."""
+    out: Lanes = np.empty(lanes, dtype)
+    if before is not None:
+        out[...] = before
+    for k in range(0, len(parts), 2):
+        out[parts[k]] = parts[k + 1]
+    return out
+
+
+def columns(parts: tuple[Any, ...], lanes: int, dtype: Any, first: Any) -> Lanes:
+    """What iterations combine with a value, in order: `first`, then a number a part and lane."""
+    width = len(parts)
+    out: Lanes = np.empty(1 + lanes * width, dtype)
+    out[0] = first
+    for k, part in enumerate(parts):
+        out[1 + k :: width] = part
+    return out
+
+
+def running(f: Any, first: Any, parts: tuple[Any, ...], lanes: int, dtype: Any) -> Lanes:
+    """All values that combining goes through, one after the other, from `first` on."""
+    found: Lanes = f.accumulate(columns(parts, lanes, dtype, first), dtype=dtype)
+    return found
+
+
+def final(f: Any, first: Any, parts: tuple[Any, ...], lanes: int, dtype: Any) -> Any:
+    """The last value that combining comes to, in the iterations' order."""
+    return f.accumulate(columns(parts, lanes, dtype, first), dtype=dtype)[-1].item()
+
+
+def final_of(f: Any, first: Any, terms: Lanes) -> Any:
+    """`final` in the memory of the only part: an array that nothing else uses."""
+    terms[0] = f(first, terms[0])
+    return f.accumulate(terms, out=terms)[-1].item()
+
+
+def total(f: Any, first: Any, parts: tuple[Any, ...], lanes: int, dtype: Any) -> Any:
+    """The last value of combining where the order does not matter: numbers that wrap, or bits."""
+    sign = np.add if f is np.subtract else f
+    found = np.asarray(first, dtype)
+    for part in parts:
+        found = f(
+            found, sign.reduce(np.broadcast_to(np.asarray(part, dtype), (lanes,)), dtype=dtype)
+        )
+    return found.item()
+
+
+def shifted(first: Any, after: Any, lanes: int, dtype: Any) -> Lanes:
+    """What iterations find where the one before has left it."""
+    out: Lanes = np.empty(lanes, dtype)
+    out[0] = first
+    out[1:] = after[:-1] if isinstance(after, np.ndarray) else after
+    return out
+
+
+def each(f: Callable[..., Any], value: Callable[..., Any], dtype: Any, n: int, *args: Any) -> Lanes:
+    """A function of scalars, applied lane by lane: `f`, or where that fails the total `value`."""
+    lists = [a.tolist() if isinstance(a, np.ndarray) else repeat(a, n) for a in args]
+    try:
+        return np.fromiter(map(f, *lists), dtype, n)
+    except (ArithmeticError, ValueError, TypeError):
+        lists = [a.tolist() if isinstance(a, np.ndarray) else repeat(a, n) for a in args]
+        return np.array(list(map(value, *lists)), dtype)
+
+
+def times(a: Any, b: Any) -> Lanes:
+    """The product of complex numbers, rounded as Python rounds it."""
+    x, y, u, v = a.real, a.imag, b.real, b.imag
+    re = x * u - y * v
+    out: Lanes = np.empty(np.shape(re), np.complex128)
+    out.real = re
+    out.imag = x * v + y * u
+    return out
+
+
+def lost(state: State, sys: NumberSystem, held: Any, expected: Any, lanes: int) -> int:
+    """The bits that freeing ancillas erases; Trouble if one does not hold what it must."""
+    differ = int(np.count_nonzero(np.not_equal(held, expected)))
+    if not differ:
+        return 0
+    if not sys.close(held, expected, state.options.tolerance):
+        raise Trouble
+    shaped = isinstance(held, np.ndarray) or isinstance(expected, np.ndarray)
+    return sys.type.bits * (differ if shaped else lanes)
+
+
+def dropped(held: Any, bits: int, lanes: int) -> int:
+    """The bits that forgetting values erases."""
+    lossy = np.count_nonzero(held) if isinstance(held, np.ndarray) else lanes * bool(held)
+    return bits * int(lossy)
+
+
+def agree(found: Any, wanted: bool) -> None:
+    """Trouble unless a condition is the same in all lanes."""
+    if not (np.all(found) if wanted else not np.any(found)):
+        raise Trouble
+
+
+VECTOR_SUPPORT: dict[str, object] = {
+    **SUPPORT,
+    "agree": agree,
+    "dropped": dropped,
+    "each": each,
+    "final": final,
+    "final_of": final_of,
+    "inside": inside,
+    "lost": lost,
+    "merged": merged,
+    "room_for": room_for,
+    "run_of": run_of,
+    "running": running,
+    "shifted": shifted,
+    "steps": steps,
+    "times": times,
+    "total": total,
+    "trips": trips,
+    "within": within,
+}

@@ -1,0 +1,200 @@
+"""Which iterations depend on which: the places that a loop's body reaches, compared beforehand.
+
+An element that an iteration changes may be reached by another only if that one comes before it (it
+then reads what memory held), or so much later that a piece of the loop ends in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+from rvm.engines.vector.access import Access, access, relation
+from rvm.engines.vector.loops import Counted, Declined, written
+from rvm.expr import Expr, Place, children, walk
+from rvm.image import Code
+from rvm.stmt import (
+    Alloc,
+    Branch,
+    Drop,
+    Exchange,
+    Free,
+    Fresh,
+    Land,
+    Map,
+    Pop,
+    Push,
+    Stmt,
+    Update,
+    When,
+)
+from rvm.types import Array, Stack, rank_of
+from rvm.verify.alias import LENGTHS
+from rvm.verify.text import show
+
+LEAST_DELAY = 64
+"""Iterations that are nearer to each other are not taken apart: the pieces would be too short."""
+
+
+class Survey:
+    """What a body reaches.  Declined where iterations must come one after the other."""
+
+    def __init__(self, code: Code, counted: Counted) -> None:
+        self.code = code
+        self.counted = counted
+        self.function = code.function
+        self._ops: dict[Hashable, set[str]] = {}
+        """By register or element: the operators of updates, and "" for any other change."""
+        self._first: dict[int, type] = {}
+        """How each register that changes appears first."""
+        self._written: dict[Hashable, Access] = {}
+        self._read: dict[Hashable, Access] = {}
+        for pc in range(counted.first, counted.stop):
+            for stmt in code.stmts(pc):
+                self._look(stmt)
+        self.limit = 0
+        """The most iterations that a piece may have; 0: any number."""
+        self.apart: list[tuple[Access, Access]] = []
+        """Elements that the run must find apart."""
+        self._compare()
+
+    # ------------------------------------------------------------ what there is
+
+    @property
+    def carried(self) -> list[int]:
+        """The scalar registers that are changed and were alive before."""
+        registers = self.function.registers
+        return [
+            reg
+            for reg, first in self._first.items()
+            if first not in (Alloc, Fresh)
+            and reg in self._ops
+            and not isinstance(registers[reg].type, (Array, Stack))
+        ]
+
+    @property
+    def cells(self) -> list[Access]:
+        """The elements that are changed and are the same in every iteration."""
+        return [a for a in self._written.values() if a.kind == "cell"]
+
+    def updates(self, key: Hashable) -> set[str]:
+        """The operators that change a register or an element; none if anything else does."""
+        ops = self._ops.get(key, set())
+        return set() if "" in ops else ops
+
+    def show(self, found: Access) -> str:
+        """An element as the assembly language writes it."""
+        return f"`{show(found.place, self.function)}`"
+
+    def _look(self, stmt: Stmt) -> None:
+        match stmt:
+            case Update(dst, op, value):
+                self._reads(value)
+                self._writes(dst, op, stmt)
+            case Exchange(a, b):
+                self._reads(a)
+                self._reads(b)
+                self._writes(a, "", stmt)
+                self._writes(b, "", stmt)
+            case Map(dsts, values, _):
+                for v in values:
+                    self._reads(v)
+                for d in dsts:
+                    self._writes(d, "", stmt)
+            case When(cond, body):
+                self._reads(cond)
+                for inner in body:
+                    self._look(inner)
+            case Branch(cond, _) | Land(cond, _):
+                self._reads(cond)
+            case Alloc(reg, _) | Free(reg, _) | Fresh(reg) | Drop(reg) if isinstance(
+                self.function.registers[reg.reg].type, (Array, Stack)
+            ):
+                name = self.function.registers[reg.reg].name
+                raise Declined(f"`{name}` is an array or a stack of each iteration's own")
+            case Push(_, stack) | Pop(_, stack):
+                name = self.function.registers[stack.reg].name
+                raise Declined(f"iterations share the stack `{name}`")
+            case Alloc(_, v) | Free(_, v):
+                if v is not None:
+                    self._reads(v)
+                for p in written(stmt):
+                    self._writes(p, "", stmt)
+            case _:
+                for p in written(stmt):
+                    self._writes(p, "", stmt)
+
+    def _reads(self, node: Expr) -> None:
+        for place in _looked_at(node):
+            if place.reg in self.counted.changed:
+                self._first.setdefault(place.reg, Place)
+                if isinstance(self.function.registers[place.reg].type, Array):
+                    found = self._access(place)
+                    self._read.setdefault(found.key, found)
+
+    def _writes(self, place: Place, op: str, stmt: Stmt) -> None:
+        for child in children(place):
+            self._reads(child)
+        self._first.setdefault(place.reg, type(stmt))
+        key: Hashable = place.reg
+        if isinstance(self.function.registers[place.reg].type, Array):
+            found = self._access(place)
+            key = found.key
+            self._written.setdefault(key, found)
+            if found.kind == "scattered" and op not in ("+", "-", "^"):
+                raise Declined(f"{self.show(found)} may be one element in several iterations")
+        elif place.path:
+            raise Declined(f"`{show(place, self.function)}` is a part of a number")
+        self._ops.setdefault(key, set()).add(op)
+
+    def _access(self, place: Place) -> Access:
+        if not place.path or rank_of(place.type or Array(None, 1)):  # type: ignore[arg-type]
+            name = self.function.registers[place.reg].name
+            raise Declined(f"it changes `{name}` and uses more of it than an element")
+        return access(place, self.counted)
+
+    # ------------------------------------------------------------ dependences
+
+    def _compare(self) -> None:
+        for key, one in self._written.items():
+            for other_key, other in {**self._read, **self._written}.items():
+                if other.reg != one.reg or other_key == key:
+                    continue
+                if one.part != other.part and not (one.part and other.part):
+                    raise Declined(f"it uses {self.show(one)} and {self.show(other)}")
+                if "scattered" in (one.kind, other.kind):
+                    raise Declined(
+                        f"{self.show(other)} may be {self.show(one)} of another iteration"
+                    )
+                self._pair(one, other, other_key in self._written)
+            if one.kind == "scattered" and key in self._read:
+                raise Declined(f"{self.show(one)} is read where other iterations may change it")
+
+    def _pair(self, one: Access, other: Access, both: bool) -> None:
+        """An element that is changed, and another access (`both`: that is a change too)."""
+        found = relation(one, other, self.counted.stride)
+        if found.never or found.delay == 0:
+            return
+        if found.delay is None:
+            self.apart.append((one, other))
+        elif found.delay > 0 or both:
+            delay = abs(found.delay)
+            if delay < LEAST_DELAY:
+                what = "changes" if both else "reads"
+                first, then = (one, other) if found.delay > 0 else (other, one)
+                raise Declined(
+                    f"{self.show(then)} {what} what an iteration {delay} before "
+                    f"has changed as {self.show(first)}"
+                )
+            self.limit = min(self.limit or delay, delay)
+
+
+def _looked_at(node: Expr) -> Iterator[Place]:
+    """The places in an expression, but for arrays of which only a length is asked."""
+    shapes = {
+        id(n.args[0])  # type: ignore[attr-defined]
+        for n in walk(node)
+        if getattr(n, "fn", None) in LENGTHS
+    }
+    for inner in walk(node):
+        if isinstance(inner, Place) and id(inner) not in shapes:
+            yield inner
