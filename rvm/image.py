@@ -6,6 +6,7 @@ function, so running that forwards is running the function backwards.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -110,6 +111,8 @@ class Image:
     def __init__(self, program: Program) -> None:
         self.program = program
         self._codes: dict[tuple[str, bool], Code] = {}
+        self.heat: Counter[str] = Counter()
+        """Ticks that runs of each function have taken so far, as far as engines care to count."""
 
     def code(self, name: str, undo: bool) -> Code:
         """The code of a function in one direction."""

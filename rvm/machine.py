@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rvm.binding import Result, bind, outside, result
 from rvm.engines import Engine, engine
+from rvm.engines.protocol import FIRST_CHUNK, first_chunk
 from rvm.faults import Interrupted, LimitError, UsageError, Where
 from rvm.image import image_of
 from rvm.numbers import system
@@ -22,7 +23,6 @@ from rvm.types import Array, Stack, elem_of
 if TYPE_CHECKING:
     from rvm.counting import Counts
 
-FIRST_CHUNK = 2_000
 CHUNK_SECONDS = 0.05
 """Engines are let run for about this long between two looks at Ctrl-C and progress."""
 
@@ -229,7 +229,7 @@ class Machine:
             fast = engine("python")
         state, budget = self.state, NO_LIMIT if ticks is None else ticks
         limit = NO_LIMIT if self.options.max_steps is None else self.options.max_steps
-        done, chunk, slow = 0, FIRST_CHUNK, Reference()
+        done, chunk, slow = 0, first_chunk(fast, state), Reference()
         with _interruptible() as stop:
             while done < budget and not state.at_end:
                 # The limit is on the distance from the start, so running back is always allowed.

@@ -28,7 +28,8 @@ class Options:
 
     `tolerance`: how far a freed ancilla may be from its value; 0 demands equality.
     `strict`: keep every rounding residue, so that floats too run back bit for bit.
-    `checks`: both engines make all run-time checks; False is refused.
+    `checks`: whether it is checked that what is done can be undone (come-froms, freed values,
+    factors).  Only the native engine can leave that out; indices are checked all the same.
     `on_error`: "back" makes a library call a transaction; "stop" keeps the failing state.
     """
 
@@ -45,8 +46,12 @@ class Options:
     def __post_init__(self) -> None:
         if self.on_error not in ("back", "stop"):
             raise InputError("I009", f'on_error is "back" or "stop", not {self.on_error!r}')
-        if not self.checks:
-            raise InputError("I009", "no engine here can leave out the run-time checks")
+        if not self.checks and self.engine not in ("auto", "native"):
+            raise InputError(
+                "I009",
+                f"the engine `{self.engine}` cannot leave out the run-time checks",
+                hint="the engine `native` can",
+            )
         if not self.tolerance >= 0:
             raise InputError("I009", f"the tolerance is {self.tolerance}; it must be 0 or more")
         for name in ("max_steps", "max_memory"):

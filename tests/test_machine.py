@@ -14,7 +14,7 @@ import pytest
 
 import rvm
 
-ENGINES = ("reference", "python")
+ENGINES = ("reference", "python", "native")
 each_engine = pytest.mark.parametrize("engine", ENGINES)
 
 SUM = """
@@ -372,7 +372,13 @@ def test_a_factor_that_cannot_be_divided_out_is_refused(engine: str, value: floa
 
 
 @pytest.mark.parametrize(
-    "option", [{"checks": False}, {"on_error": "ignore"}, {"tolerance": -1.0}, {"max_steps": -1}]
+    "option",
+    [
+        {"checks": False, "engine": "python"},
+        {"on_error": "ignore"},
+        {"tolerance": -1.0},
+        {"max_steps": -1},
+    ],
 )
 def test_options_that_cannot_be_so_are_refused(option: dict[str, Any]) -> None:
     with pytest.raises(rvm.InputError) as caught:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from rvm.faults import UsageError
 from rvm.state import State
@@ -22,6 +22,22 @@ class Engine(Protocol):
 
     def advance(self, state: State, ticks: int) -> int:
         """Execute up to `ticks` ticks; the number executed."""
+
+
+FIRST_CHUNK = 2_000
+
+
+@runtime_checkable
+class Foresighted(Protocol):
+    """An engine that knows how much it does in a tenth of a second or so."""
+
+    def first_chunk(self, state: State) -> int:
+        """How many ticks to begin with."""
+
+
+def first_chunk(engine: Engine, state: State) -> int:
+    """How many ticks an engine is asked for at first, before its speed is known."""
+    return engine.first_chunk(state) if isinstance(engine, Foresighted) else FIRST_CHUNK
 
 
 NAMES = ("auto", "reference", "python", "vector", "native")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import rvm
 from rvm.machine import Machine
 
-ENGINES = ("reference", "python")
+ENGINES = ("reference", "python", "native")
 
 
 def machine(seed: int, engine: str, **options: Any) -> Machine:
@@ -37,7 +37,7 @@ def test_engines_agree(seed: int, strict: bool) -> None:
         m = machine(seed, engine, strict=strict)
         m.run()
         seen.append((bits(m.result), m.time, m.erased_bits, m.residue_bytes))
-    assert seen[0] == seen[1]
+    assert seen[0] == seen[1] == seen[2]
 
 
 @settings(max_examples=60, deadline=None)
@@ -93,4 +93,4 @@ def test_many_random_programs() -> None:
             seen.append((bits(m.result), m.time, m.residue_bytes))
             m.run_back()
             assert bits(m.result) == start, seed
-        assert seen[0] == seen[1], seed
+        assert seen[0] == seen[1] == seen[2], seed

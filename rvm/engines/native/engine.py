@@ -8,19 +8,26 @@ import sys
 import threading
 from typing import Any
 
+import numpy as np
+
 from rvm.emit.llvm import context
 from rvm.emit.llvm.function import Kind
 from rvm.emit.llvm.module import ROOT, ModulePrinter, plan_of
 from rvm.engines.native.compiler import Run, compiler
 from rvm.engines.native.frames import free, layout_of
+from rvm.engines.protocol import FIRST_CHUNK
 from rvm.engines.reference import step
 from rvm.image import Code
+from rvm.isa import VARIADIC
 from rvm.state import Frame, State
+from rvm.types import Array
 
 CONTEXT = struct.Struct("<qqqqqqdQQ")
 HEADER = struct.Struct("<Qqq")
 NO_LIMIT = 1 << 62
 STACK_BYTES = 8 << 20
+WORK = 4_000_000
+"""Ticks of scalars that take some hundredths of a second."""
 WINDOWS_STACK_BYTES = 1 << 20
 
 
@@ -32,6 +39,14 @@ class Native:
 
     def __init__(self) -> None:
         compiler()
+
+    def first_chunk(self, state: State) -> int:
+        """How many ticks to begin with: fewer where one may be a loop over a large array."""
+        root = state.frames[0]
+        if not _wide(root.code):
+            return WORK
+        largest = max((v.size for v in root.regs if isinstance(v, np.ndarray)), default=1)
+        return int(max(FIRST_CHUNK, WORK // max(largest, 1)))
 
     def advance(self, state: State, ticks: int) -> int:
         """Execute up to `ticks` ticks; may stop some short of them, at a gate."""
@@ -52,6 +67,22 @@ class Native:
             step(state)
             n -= 1
         return ticks - n
+
+
+def _wide(code: Code) -> bool:
+    """Whether a function, or one that it calls, has instructions on whole arrays."""
+    key = (_wide, code.name)
+    cache = code.image.program.cache
+    if key not in cache:
+        functions = map(code.image.program.function, code.image.reachable(code.name))
+        cache[key] = any(
+            isinstance(a.type, Array)
+            for f in functions
+            for i in f.code
+            if i.op not in VARIADIC
+            for a in i.args
+        )
+    return bool(cache[key])
 
 
 class Root:

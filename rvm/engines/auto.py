@@ -1,0 +1,171 @@
+"""Which engine `auto` is: decided by what is installed, what is asked, and what there is to do.
+
+Programs whose results are the same to the bit on all engines begin with generated Python and go
+on in machine code when they have run for a while; the choice then changes nothing but the time.
+Where engines round differently (sums and elementary functions of whole float arrays) a program has
+one engine for all of its runs, so that running back undoes exactly what was done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from typing import NamedTuple
+
+from rvm.engines.protocol import Engine, first_chunk
+from rvm.engines.python import Python
+from rvm.expr import Apply, Expr, walk
+from rvm.image import Code, Image
+from rvm.state import Options, State
+from rvm.types import elem_of, rank_of
+
+WARM = 100_000
+"""Ticks of generated Python after which compiling is worth its time."""
+SUMS = frozenset(["sum", "dot", "@", "matvec", "matmul"])
+ROUGH = frozenset(
+    [
+        *("exp", "log", "log2", "expm1", "log1p", "sin", "cos", "tan", "asin", "acos", "atan"),
+        *("sinh", "cosh", "tanh", "**", "hypot", "atan2", "angle", "exp_log64", "f64", "log64"),
+    ]
+)
+"""Functions that NumPy computes on arrays in its own way, not as the C library does."""
+
+
+class Choice(NamedTuple):
+    """The engines that a run begins with and goes on with, and the reasons."""
+
+    first: str
+    then: str
+    reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        way = self.first if self.first == self.then else f"{self.first}, then {self.then}"
+        return f"{way}: {'; '.join(self.reasons)}"
+
+
+def choose(image: Image, name: str, options: Options) -> Choice:
+    """What `auto` means for a function."""
+    if options.strict:
+        return _only("python", "strict mode logs residues, which the reference engine's steps do")
+    if not options.checks:
+        return _only("native", "only machine code can leave out the checks")
+    if not native_is_there():
+        return _only("python", "llvmlite is not installed (the extra `native`)")
+    traits = traits_of(image, name)
+    if not traits.loops:
+        return _only("python", "there is no loop and no recursion, so nothing to compile for")
+    if traits.rounding:
+        return _only("native", f"{traits.rounding} is rounded otherwise by other engines")
+    return Choice(
+        "python",
+        "native",
+        (f"compiling pays after about {WARM:,} ticks", "all engines agree to the bit"),
+    )
+
+
+def _only(engine: str, reason: str) -> Choice:
+    return Choice(engine, engine, (reason,))
+
+
+@cache
+def native_is_there() -> bool:
+    """Whether llvmlite can be imported."""
+    return find_spec("llvmlite") is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What of a function and all that it calls decides on engines."""
+
+    loops: bool
+    rounding: str
+    """What other engines would round otherwise; "" if nothing."""
+
+
+def traits_of(image: Image, name: str) -> Traits:
+    """The traits of a function, found once."""
+    key = (Traits, name)
+    found = image.program.cache.get(key)
+    if not isinstance(found, Traits):
+        names = image.reachable(name)
+        codes = [image.code(n, False) for n in names]
+        loops = any(map(_loops, codes)) or _recurs(image, names)
+        rounding = next((r for c in codes for r in _rounding(c)), "")
+        found = image.program.cache[key] = Traits(loops, rounding)
+    return found
+
+
+def _loops(code: Code) -> bool:
+    return any(i.op == "br" and i.aux < pc for pc, i in enumerate(code.instrs))
+
+
+def _recurs(image: Image, names: tuple[str, ...]) -> bool:
+    calls = {
+        n: {i.symbol for i in image.program.function(n).code if i.op in ("call", "uncall")}
+        for n in names
+    }
+    return any(n in image.reachable(m) for n in names for m in calls[n])
+
+
+def _rounding(code: Code) -> Iterator[str]:
+    for instr in code.instrs:
+        for arg in instr.args:
+            for node in walk(arg):
+                if _is_rough(node):
+                    assert isinstance(node, Apply)
+                    yield f"`{node.fn}` of arrays"
+
+
+def _is_rough(node: Expr) -> bool:
+    if not isinstance(node, Apply) or node.fn not in SUMS | ROUGH:
+        return False
+    arrays = [a.type for a in node.args if a.type is not None and rank_of(a.type)]
+    return any(not elem_of(t).is_exact for t in arrays)
+
+
+class Auto:
+    """Two engines, one after the other."""
+
+    name = "auto"
+    exact = False
+
+    def __init__(self) -> None:
+        self.python = Python()
+        self._native: Engine | None = None
+
+    def advance(self, state: State, ticks: int) -> int:
+        """Execute up to `ticks` ticks with the engine of the hour."""
+        root = state.frames[0].code
+        choice = choice_of(root, state.options)
+        heat = root.image.heat
+        if choice.then == "native" and (choice.first == "native" or heat[root.name] >= WARM):
+            return self.native.advance(state, ticks)
+        ticks = min(ticks, WARM) if choice.then == "native" else ticks
+        did = self.python.advance(state, ticks)
+        heat[root.name] += did
+        return did
+
+    def first_chunk(self, state: State) -> int:
+        """How many ticks to begin with."""
+        choice = choice_of(state.frames[0].code, state.options)
+        return first_chunk(self.native if choice.first == "native" else self.python, state)
+
+    @property
+    def native(self) -> Engine:
+        """The native engine, made when it is needed."""
+        if self._native is None:
+            from rvm.engines.native.engine import Native
+
+            self._native = Native()
+        return self._native
+
+
+def choice_of(code: Code, options: Options) -> Choice:
+    """The choice for an outermost frame, made once for each kind of options."""
+    key = (Choice, options.strict, options.checks)
+    found = code.compiled.get(key)
+    if not isinstance(found, Choice):
+        found = code.compiled[key] = choose(code.image, code.name, options)
+    return found
