@@ -61,6 +61,19 @@ def double(x: float) -> str:
     return f"0x{struct.unpack('<Q', struct.pack('<d', x))[0]:016X}"
 
 
+def whole(operand: str) -> int | None:
+    """The number of an operand that is an integer constant, as LLVM writes it; None of others."""
+    return int(operand) if operand.lstrip("-").isdigit() else None
+
+
+def number(operand: str) -> float | None:
+    """The number of an operand that is a constant of type double; None of others."""
+    if operand.startswith("0x"):
+        found: float = struct.unpack("<d", struct.pack("<Q", int(operand, 16)))[0]
+        return found
+    return None if operand.startswith("%") else float(operand)
+
+
 def register_type(t: Scalar) -> str:
     """LLVM's type of a value's operand (of each of the two, for a complex number)."""
     return REGISTER_TYPES[t.name]
@@ -122,6 +135,21 @@ def selection(t: Scalar) -> Llvm:
     return lambda emitter, c, a, b: tuple(
         chosen(emitter, c, kind, x, y) for x, y in zip(a, b, strict=True)
     )
+
+
+def raised(x: Any, n: int, times: Callable[[Any, Any], Any], one: Any = None) -> Any:
+    """The power n > 0 by squaring, with the products in the order of a loop over n's bits.
+
+    The loop starts from `one`; without it the product by 1 is left out.
+    """
+    result = one
+    while True:
+        if n & 1:
+            result = x if result is None else times(result, x)
+        n >>= 1
+        if not n:
+            return result
+        x = times(x, x)
 
 
 def chain(first: Llvm | None, second: Llvm | None) -> Llvm | None:

@@ -14,7 +14,7 @@ import math
 import sys
 from typing import Any, cast
 
-from rvm.numbers.llvm import Emitter, Llvm, chosen, double
+from rvm.numbers.llvm import Emitter, Llvm, chosen, double, number, raised, whole
 from rvm.types import Scalar
 
 Pair = tuple[str, str]
@@ -62,7 +62,10 @@ def complex_operands(llvm: Llvm, elems: tuple[Scalar, ...]) -> Llvm:
     def converted(e: Emitter, x: Any, t: Scalar) -> Pair:
         if t.is_complex:
             return cast(Pair, x)
-        return (e.op(f"sitofp i64 {x} to double") if t.is_integer else x, "0.0")
+        if not t.is_integer:
+            return x, "0.0"
+        n = whole(x)
+        return (e.op(f"sitofp i64 {x} to double") if n is None else double(float(n))), "0.0"
 
     return lambda e, *args: llvm(e, *map(converted, [e] * len(args), args, elems))
 
@@ -119,13 +122,35 @@ def power(e: Emitter, a: Pair, b: Pair) -> Pair:
     if REPAIRS:
         e.trouble("true")
         return a
+    constant, imaginary = map(number, b)
+    if imaginary == 0.0 and constant is not None and _is_small(constant):
+        found = _whole_power(e, a, int(constant))
+    else:
+        found = _any_power(e, a, b)
+    for part in found:
+        e.trouble(e.op(f"fcmp ueq double {_abs(e, part)}, {double(math.inf)}"))
+    return found
+
+
+def _is_small(exponent: float) -> bool:
+    """Whether CPython finds a power by squaring."""
+    return exponent.is_integer() and abs(exponent) <= 100.0
+
+
+def _whole_power(e: Emitter, a: Pair, n: int) -> Pair:
+    one = ("1.0", "0.0")
+    found = one
+    if n:
+        # The first product, by 1, is not left out: it has a say in the signs of zeros.
+        found = raised(a, abs(n), lambda x, y: product(e, x, y), one)
+    return found if n > 0 else quotient(e, one, found)
+
+
+def _any_power(e: Emitter, a: Pair, b: Pair) -> Pair:
     result = "{ double, double }"
     args = [("double", part) for part in (*a, *b)]
     pair = e.helper("rvm_complex_power", result, *args)
-    found = tuple(e.op(f"extractvalue {result} {pair}, {k}") for k in (0, 1))
-    for part in found:
-        e.trouble(e.op(f"fcmp ueq double {_abs(e, part)}, {double(math.inf)}"))
-    return cast(Pair, found)
+    return e.op(f"extractvalue {result} {pair}, 0"), e.op(f"extractvalue {result} {pair}, 1")
 
 
 def turned(llvm: Llvm) -> Llvm:

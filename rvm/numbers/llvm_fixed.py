@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rvm.numbers.llvm import Emitter, Llvm, chosen, double, instruction
+from rvm.numbers.llvm import Emitter, Llvm, chosen, double, instruction, raised, whole
 from rvm.numbers.llvm_conversions import fixed_of_float
 from rvm.numbers.llvm_integers import (
     extremes,
@@ -13,6 +13,9 @@ from rvm.numbers.llvm_integers import (
     signed_division,
 )
 from rvm.types import F64
+
+MOST_UNROLLED = 16
+"""The greatest constant exponent whose products are written out."""
 
 
 def fixed_llvm(frac: int) -> dict[str, Llvm]:
@@ -63,16 +66,23 @@ def _product(frac: int) -> Llvm:
 
 def quotient(e: Emitter, a: str, b: str, frac: int) -> str:
     """The quotient, rounded to nearest, ties to even; given up where b is 0."""
-    zero = e.op(f"icmp eq i64 {b}, 0")
-    e.trouble(zero)
-    divisor = chosen(e, zero, "i64", "1", b)
-    return e.helper("rvm_fixed_div", "i64", ("i64", a), ("i64", divisor), ("i64", str(frac)))
+    if not whole(b):
+        zero = e.op(f"icmp eq i64 {b}, 0")
+        e.trouble(zero)
+        b = chosen(e, zero, "i64", "1", b)
+    return e.helper("rvm_fixed_div", "i64", ("i64", a), ("i64", b), ("i64", str(frac)))
 
 
 def fixed_power_llvm(frac: int) -> Llvm:
     """`x ** n` with an integer exponent; to a negative one, 1 is divided by the power."""
 
+    product = _product(frac)
+
     def write(e: Emitter, x: str, n: str) -> str:
+        constant = whole(n)
+        if constant is not None and 0 < abs(constant) <= MOST_UNROLLED:
+            found = str(raised(x, abs(constant), lambda a, b: product(e, a, b)))
+            return found if constant > 0 else quotient(e, str(1 << frac), found, frac)
         size = e.op(f"call i64 @llvm.abs.i64(i64 {n}, i1 false)")
         power = e.helper("rvm_fixed_power", "i64", ("i64", x), ("i64", size), ("i64", str(frac)))
         below = e.op(f"icmp slt i64 {n}, 0")

@@ -1,17 +1,22 @@
 """LLVM code of integers and bools: two's complement, wrapping, quotients rounded down.
 
 A fault of the reference (a divisor 0, a negative count) gives the instruction up; operands are
-replaced there, so that what is computed nevertheless is no trap and no undefined value.
+replaced there, so that what is computed nevertheless is no trap and no undefined value.  Where a
+divisor, count or exponent is a constant, nothing is tested, and less is computed.
 """
 
 from __future__ import annotations
 
-from rvm.numbers.llvm import Emitter, Llvm, chosen, instruction, same
+from rvm.numbers.llvm import Emitter, Llvm, chosen, instruction, raised, same, whole
 
 SIGNED = {"<": "slt", "<=": "sle", ">": "sgt", ">=": "sge", "==": "eq", "!=": "ne"}
 """LLVM's names of the comparisons of signed integers."""
 UNSIGNED = {s: name.replace("s", "u", 1) if name[0] == "s" else name for s, name in SIGNED.items()}
 """And of unsigned ones."""
+
+
+MOST_UNROLLED = 64
+"""The greatest constant exponent whose products are written out."""
 
 
 def integer_comparisons(kind: str, signed: bool) -> dict[str, Llvm]:
@@ -79,6 +84,10 @@ def count_of(bits: int, signed: bool, saturated: bool) -> Llvm:
     """A bit count of an integer type as an i64; saturated, an unsigned one is at most 64."""
 
     def write(e: Emitter, k: str) -> str:
+        constant = whole(k)
+        if constant is not None:
+            known = constant if signed else constant % (1 << bits)
+            return str(min(known, 64) if saturated else known % 64)
         if bits < 64:
             return e.op(f"{'sext' if signed else 'zext'} i{bits} {k} to i64")
         if signed or not saturated:
@@ -115,6 +124,8 @@ def _unsigned_sign(kind: str) -> Llvm:
 def _unsigned_division(kind: str) -> dict[str, Llvm]:
     def by(name: str) -> Llvm:
         def write(e: Emitter, a: str, b: str) -> str:
+            if whole(b):
+                return e.op(f"{name} {kind} {a}, {b}")
             zero = e.op(f"icmp eq {kind} {b}, 0")
             e.trouble(zero)
             return e.op(f"{name} {kind} {a}, {chosen(e, zero, kind, '1', b)}")
@@ -128,33 +139,49 @@ def signed_division(kind: str) -> dict[str, Llvm]:
     """`//` and `%`, rounded to minus infinity; the least number // -1 wraps."""
 
     def parts(e: Emitter, a: str, b: str) -> tuple[str, str, str, str]:
-        zero = e.op(f"icmp eq {kind} {b}, 0")
-        e.trouble(zero)
-        # -1 is taken apart: the processor would trap on the least number.
-        minus = e.op(f"icmp eq {kind} {b}, -1")
-        divisor = chosen(e, e.op(f"or i1 {zero}, {minus}"), kind, "1", b)
+        minus = "false"
+        divisor = b
+        if whole(b) in (None, 0, -1):
+            zero = e.op(f"icmp eq {kind} {b}, 0")
+            e.trouble(zero)
+            # -1 is taken apart: the processor would trap on the least number.
+            minus = e.op(f"icmp eq {kind} {b}, -1")
+            divisor = chosen(e, e.op(f"or i1 {zero}, {minus}"), kind, "1", b)
         rest = e.op(f"srem {kind} {a}, {divisor}")
         unlike = e.op(f"icmp slt {kind} {e.op(f'xor {kind} {rest}, {divisor}')}, 0")
         left = e.op(f"icmp ne {kind} {rest}, 0")
         return divisor, rest, minus, e.op(f"and i1 {left}, {unlike}")
 
     def quotient(e: Emitter, a: str, b: str) -> str:
+        if (power := _power_of_two(b)) is not None:
+            return e.op(f"ashr {kind} {a}, {power}")
         divisor, _, minus, down = parts(e, a, b)
-        whole = e.op(f"sdiv {kind} {a}, {divisor}")
-        floor = e.op(f"add {kind} {whole}, {e.op(f'sext i1 {down} to {kind}')}")
+        cut = e.op(f"sdiv {kind} {a}, {divisor}")
+        floor = e.op(f"add {kind} {cut}, {e.op(f'sext i1 {down} to {kind}')}")
         return chosen(e, minus, kind, e.op(f"sub {kind} 0, {a}"), floor)
 
     def modulo(e: Emitter, a: str, b: str) -> str:
+        if (power := _power_of_two(b)) is not None:
+            return e.op(f"and {kind} {a}, {(1 << power) - 1}")
         divisor, rest, _, down = parts(e, a, b)
         return e.op(f"add {kind} {rest}, {chosen(e, down, kind, divisor, '0')}")
 
     return {"//": quotient, "%": modulo}
 
 
+def _power_of_two(operand: str) -> int | None:
+    """The k of a constant 2**k; None of other operands."""
+    n = whole(operand)
+    return n.bit_length() - 1 if n is not None and n > 0 and not n & (n - 1) else None
+
+
 def _power(bits: int, signed: bool) -> Llvm:
     kind = f"i{bits}"
 
     def write(e: Emitter, x: str, n: str) -> str:
+        constant = whole(n)
+        if constant is not None and 0 < constant <= MOST_UNROLLED:
+            return str(raised(x, constant, lambda a, b: e.op(f"mul {kind} {a}, {b}")))
         if signed:
             # To a negative power, 1 and -1 are what they are to a power that is as odd.
             negative = e.op(f"icmp slt {kind} {n}, 0")
@@ -176,6 +203,9 @@ def _shift(name: str, bits: int, beyond: str) -> Llvm:
     kind = f"i{bits}"
 
     def write(e: Emitter, x: str, k: str) -> str:
+        constant = whole(k)
+        if constant is not None and 0 <= constant < bits:
+            return e.op(f"{name} {kind} {x}, {constant}")
         e.trouble(e.op(f"icmp slt i64 {k}, 0"))
         far = e.op(f"icmp ugt i64 {k}, {bits - 1}")
         count = chosen(e, far, "i64", str(bits - 1), k)
@@ -192,7 +222,11 @@ def _rotation(funnel: str, bits: int) -> Llvm:
 
     def write(e: Emitter, x: str, k: str) -> str:
         # The funnel shift takes its count modulo the width, which is a power of 2.
-        count = k if bits == 64 else e.op(f"trunc i64 {k} to {kind}")
+        constant = whole(k)
+        if constant is not None:
+            count = str(constant % bits)
+        else:
+            count = k if bits == 64 else e.op(f"trunc i64 {k} to {kind}")
         return e.op(f"call {kind} @llvm.{funnel}.{kind}({kind} {x}, {kind} {x}, {kind} {count})")
 
     return write

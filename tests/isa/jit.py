@@ -9,7 +9,7 @@ import numpy as np
 
 from rvm.isa.implementation import implementation
 from rvm.numbers import system
-from rvm.numbers.llvm import SYMBOLS, declaration, memory_type
+from rvm.numbers.llvm import SYMBOLS, declaration, double, memory_type
 from rvm.numbers.llvm_prelude import definitions
 
 PURE = "nounwind willreturn memory(none)"
@@ -70,10 +70,26 @@ class Lines:
             self.do(f"store {memory_type(t)} {part}, ptr {at}")
 
 
-def function(name, fn, types, result):
-    """The text of a loop over the rows of columns, and the emitter that wrote it."""
+def constant(t, raw):
+    """A raw value as an operand."""
+    if t.is_complex:
+        return double(raw.real), double(raw.imag)
+    if t.is_bool:
+        return "true" if raw else "false"
+    if t.is_float or t.is_log:
+        return double(raw)
+    return str(int(np.array(raw).astype(f"i{t.bits // 8}")))
+
+
+def function(name, fn, types, result, last=None):
+    """The text of a loop over the rows of columns, and the emitter that wrote it.
+
+    `last` is a constant in the place of the last argument.
+    """
     e = Lines()
     args = [e.load(t, f"%c{k}") for k, t in enumerate(types)]
+    if last is not None:
+        args[-1] = constant(types[-1], last)
     e.store(result, implementation(fn, types).llvm(e, *args), "%out")
     bad = "false"
     for condition in e.conditions:
@@ -94,15 +110,18 @@ def function(name, fn, types, result):
 
 
 class Compiled:
-    """Functions (name, argument types, result's type), compiled into one module."""
+    """Functions (name, argument types, result's type), compiled into one module.
+
+    A fourth item is a constant that stands for the last argument, whatever is in its column.
+    """
 
     def __init__(self, functions):
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         self.functions = list(functions)
         texts, symbols, helpers = [], set(), set()
-        for k, (fn, types, result) in enumerate(self.functions):
-            text, emitter = function(f"f{k}", fn, types, result)
+        for k, case in enumerate(self.functions):
+            text, emitter = function(f"f{k}", *case)
             texts.append(text)
             symbols |= emitter.symbols
             helpers |= emitter.helpers
@@ -128,7 +147,7 @@ class Compiled:
 
     def call(self, k, rows):
         """The results of function k on rows of raw arguments, and where it was given up."""
-        _, types, result = self.functions[k]
+        types, result = self.functions[k][1:3]
         out = np.empty(len(rows), system(result).dtype)
         bad = np.empty(len(rows), np.bool_)
         columns = [
