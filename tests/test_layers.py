@@ -20,6 +20,8 @@ LAYERS = [
     ("rvm.probes",),
     ("rvm.engines", "rvm.binding"),
     ("rvm.machine",),
+    ("rvm.lanes",),
+    ("rvm.direct",),
     ("rvm.gradients",),
     ("rvm.directions",),
     ("rvm.calling",),

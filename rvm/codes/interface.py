@@ -77,6 +77,23 @@ INTERFACE: dict[str, Explanation] = {
         `on_error` is "back" or "stop"; `tolerance`, `max_steps` and `max_memory` are not negative.
         """,
     ),
+    "I020": explain(
+        "nothing tells the lanes apart",
+        """
+        `f.map` runs a function once for each lane: at least one argument must have one dimension
+        more than its parameter, the lanes' axis in front.
+
+           f(x=1.0, n=3)                          # one run
+           f.map(x=np.array([1.0, 2.0]), n=3)     # two; n is the same in both
+        """,
+    ),
+    "I021": explain(
+        "lanes that are not equally many",
+        """
+        Every argument of `f.map` that is given by lane has as many lanes as the others: the
+        lengths of their first axes are equal.
+        """,
+    ),
     "U001": explain(
         "a function that the program does not have",
         """

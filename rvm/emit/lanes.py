@@ -1,0 +1,338 @@
+"""From statements to NumPy calls over lanes; see `rvm.emit.lanes_values` for values.
+
+A scalar's vector is its frame's own and is changed in place, or exchanged for another; an array's
+memory may be seen through several views and is only ever filled.  Whatever is to be checked is
+checked before anything changes, so that a statement that raises can be done again without the
+lanes that were at fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rvm.emit.lanes_values import UFUNC, LaneValues, Unprintable, Value, ufunc_of
+from rvm.emit.values import bare, element, type_of
+from rvm.expr import Apply, Const, Expr, Place
+from rvm.image import Clash
+from rvm.isa import implementation
+from rvm.numbers import fill, system
+from rvm.stmt import (
+    FORWARD,
+    Alloc,
+    Drop,
+    Effect,
+    Exchange,
+    Free,
+    Fresh,
+    Land,
+    Map,
+    Pop,
+    Push,
+    Stmt,
+    Update,
+)
+from rvm.types import Array, Scalar, Stack, elem_of, rank_of
+
+
+class LanePrinter(LaneValues):
+    """Prints the statements of a segment."""
+
+    def begin(self) -> list[str]:
+        """Start a statement: its lines, to be filled."""
+        self._lines, self._bound, self._checked, self._inline = [], {}, set(), False
+        self._guard = ""
+        return self._lines
+
+    def end(self) -> None:
+        """Finish a statement."""
+        self._spend(*self._later)
+        self._later = []
+
+    def statement(self, stmt: Stmt, clashes: Sequence[Clash] = ()) -> list[str]:
+        """The lines that do a statement in all lanes; Unprintable if it is not for this printer."""
+        lines = self.begin()
+        self.apart(clashes)
+        match stmt:
+            case Update():
+                self._update_lanes(stmt)
+            case Exchange(a, b):
+                self._exchange_lanes(a, b)
+            case Map(dsts, values, _):
+                self._map_lanes(dsts, values)
+            case Alloc(reg, v):
+                self._alloc_lanes(reg, v)
+            case Free(reg, v):
+                self._free_lanes(reg, v)
+            case Fresh(reg):
+                self._fresh_lanes(reg)
+            case Drop(reg):
+                self._drop_lanes(reg)
+            case Push(src, stack):
+                held = self.lanes(src)
+                lines.append(f"{self.regs[stack.reg]}.push({held.text})")
+                self._spend(held)
+                self._put(src, Value(self._constant(_zero(src))))
+                self.changed(stack.reg)
+            case Pop(dst, stack):
+                held, name = self.lanes(dst), self.regs[stack.reg]
+                zero = self._constant(_zero(dst))
+                lines.append(f"must({UFUNC}equal({held.text}, {zero}), _W)")
+                lines.append(f"{name}.ready(_W)")
+                self._spend(held)
+                self._put(dst, self._named(f"{name}.pop()"))
+                self.changed(stack.reg)
+            case Land(cond, _):
+                if cond != Const(False, cond.type):  # type: ignore[arg-type]
+                    self.check(cond, False)
+            case Effect("assert", _, args, when):
+                if when & FORWARD:
+                    self.check(args[0], True)
+            case Effect():
+                if stmt.when & FORWARD:
+                    raise Unprintable
+            case _:
+                raise Unprintable
+        self.end()
+        return lines
+
+    def uniform(self, stmts: Sequence[Stmt], clashes: Sequence[Clash]) -> list[str]:
+        """The lines of an instruction on uniform registers alone: as in single runs."""
+        lines = self.instruction(stmts, clashes)
+        for stmt in stmts:
+            for place in written(stmt):
+                self.changed(place.reg)
+        return lines
+
+    def check(self, cond: Expr, want: bool) -> None:
+        """A line that raises, naming lanes, unless a condition is what it must be."""
+        if not self.differs(cond):
+            text = bare(self.value(cond))
+            if text != str(want):
+                self._lines.append(f"if {'not ' * want}({text}): trouble()")
+            return
+        held = self.lanes(cond)
+        self._lines.append(f"{'must' if want else 'must_not'}({held.text}, _W)")
+        self._spend(held)
+
+    def mask(self, cond: Expr) -> str:
+        """A condition that varies as a vector of bools of its own."""
+        held = self.lanes(cond)
+        self._lines.append(f"_m = spread({held.text}, _W)")
+        self._spend(held)
+        return "_m"
+
+    def apart(self, clashes: Sequence[Clash]) -> None:
+        """Lines that raise where places that must be apart are not."""
+        for a, b, same_ok in clashes:
+            one, two = element(a), element(b)
+            if one is not None and two is not None and len(one) == len(two):
+                if same_ok:
+                    continue
+                same: Expr | None = None
+                for i, j in zip(one, two, strict=True):
+                    equal = Apply("==", (i, j), _BOOL)
+                    same = equal if same is None else Apply("&", (same, equal), _BOOL)
+                assert same is not None
+                self.check(same, False)
+            else:
+                views = f"{self._cell(a)}, {self._cell(b)}"
+                self._lines.append(f"distinct({views}, {same_ok})")
+
+    def _cell(self, place: Place) -> str:
+        """A view of a place for a test of overlap."""
+        view = self._view(place)
+        return view if rank_of(type_of(place)) or place.reg in self.varying else f"cell({view})"
+
+    # ------------------------------------------------------------ storing
+
+    def _target(self, dst: Place) -> tuple[str, str | None]:
+        """Where a place is stored: a view that can be written to, or a view and a key."""
+        if not dst.path:
+            return self.regs[dst.reg], None
+        base, key = self.found(dst)
+        if key is None:
+            name = self._named(base).text
+            return name, None
+        return base, key
+
+    def _put(self, dst: Place, value: Value, number: int | None = None) -> None:
+        """Store a value, which has been computed, in a place."""
+        target, key = self._target(dst)
+        self._store_to(target, key, value.text)
+        self.changed(dst.reg, number)
+
+    def _store_to(self, target: str, key: str | None, text: str) -> None:
+        if key is None:
+            self._lines.append(f"{target}[...] = {text}")
+        else:
+            self._lines.append(f"put({target}, {key}, {text}, _W)")
+
+    # ------------------------------------------------------------ data statements
+
+    def _update_lanes(self, stmt: Update) -> None:
+        dst, t = stmt.dst, elem_of(type_of(stmt.dst))
+        code = implementation(stmt.op, (t, t))
+        value = self.lanes(stmt.value)
+        number = None
+        if not dst.path and not rank_of(type_of(dst)):
+            number = self._intern((stmt.op, dst.type, self.number(dst), self.number(stmt.value)))
+        if stmt.op in "*/":
+            self._lines.append(f"factors({value.text}, {t.is_log}, _W)")
+        target, key = self._target(dst)
+        ranked = rank_of(type_of(dst)) > 0
+        ufunc = ufunc_of(code.numpy)
+        special = {"*": "complex_product", "/": "complex_quotient"}.get(stmt.op)
+        direct = ufunc is not None and not (t.is_complex and special and not ranked)
+        if direct and key is None:
+            self._lines.append(f"{ufunc}({target}, {value.text}, {target})")
+        else:
+            old = target if key is None else self._named(f"pick({target}, {key}, _W)").text
+            if not ranked and t.is_complex and special:
+                new = f"{special}({old}, {value.text})"
+            else:
+                new = fill(code.numpy, old, value.text)
+            if ranked:
+                self._lines.append(f"fits({old}, {value.text})")
+            self._store_to(target, key, bare(new))
+        self._spend(value)
+        self.changed(dst.reg, number)
+
+    def _exchange_lanes(self, a: Place, b: Place) -> None:
+        scalar = all(isinstance(self.function.registers[p.reg].type, Scalar) for p in (a, b))
+        if scalar and not a.path and not b.path:
+            if a.reg != b.reg:
+                x, y = self.regs[a.reg], self.regs[b.reg]
+                m, n = self.number(a), self.number(b)
+                self._lines.append(f"{x}, {y} = {y}, {x}")
+                self.changed(a.reg, n)
+                self.changed(b.reg, m)
+            return
+        one, two = self._target(a), self._target(b)
+        for name, (target, key) in (("_x", one), ("_y", two)):
+            text = f"{target}.copy()" if key is None else f"pick({target}, {key}, _W)"
+            self._lines.append(f"{name} = {text}")
+        if rank_of(type_of(a)):
+            self._lines.append("alike(_x, _y)")
+        self._store_to(*one, "_y")
+        self._store_to(*two, "_x")
+        self.changed(a.reg)
+        self.changed(b.reg)
+
+    def _map_lanes(self, dsts: tuple[Place, ...], values: tuple[Expr, ...]) -> None:
+        numbers = [self.number(v) for v in values]
+        held = [self.lanes(v) for v in values]
+        targets = [self._target(d) for d in dsts]
+        texts = []
+        for d, v, (target, key) in zip(dsts, held, targets, strict=True):
+            # A value that lies in a register may be what another store changes.
+            text = self._named(f"copy({v.text})").text if v.home >= 0 else v.text
+            if rank_of(type_of(d)):
+                place = target if key is None else f"pick({target}, {key}, _W)"
+                self._lines.append(f"fits({place}, {text})")
+            texts.append(text)
+        for (target, key), text in zip(targets, texts, strict=True):
+            self._store_to(target, key, text)
+        self._spend(*held)
+        for d, n in zip(dsts, numbers, strict=True):
+            self.changed(d.reg, n if not d.path and isinstance(d.type, Scalar) else None)
+
+    # ------------------------------------------------------------ registers that come and go
+
+    def _alloc_lanes(self, reg: Place, v: Expr | None) -> None:
+        register, name = self.function.registers[reg.reg], self.regs[reg.reg]
+        if isinstance(register.type, Stack):
+            dtype = self.bind(system(register.type.elem).dtype)
+            self._lines.append(f"{name} = LaneStack({dtype}, _W)")
+            self.changed(reg.reg)
+            return
+        assert v is not None
+        dtype = self.bind(system(elem_of(register.type)).dtype)
+        if isinstance(register.type, Array):
+            held = self.lanes(v)
+            shape = "".join(f"{self.single(d)}, " for d in register.dims if d is not None)
+            self._lines.append(f"{name} = array_of(({shape}), {held.text}, {dtype}, _W)")
+            self._spend(held)
+            self.changed(reg.reg)
+            return
+        number = self.number(v)
+        known = number in self._have
+        if isinstance(v, Apply) and self.differs(v) and not known and v.fn not in _NOT_FRESH:
+            made = self._apply(v, name)
+            if made.text != name:
+                self._lines.append(f"{name} = own({made.text}, _W)")
+            self._spend(made)
+        else:
+            held = self.lanes(v)
+            self._lines.append(f"{name} = vector({held.text}, {dtype}, _W)")
+            self._spend(held)
+        self.changed(reg.reg, number)
+        if not isinstance(v, Const):
+            self._have.setdefault(number, self._made(name, home=reg.reg))
+
+    def _free_lanes(self, reg: Place, v: Expr | None) -> None:
+        register, name = self.function.registers[reg.reg], self.regs[reg.reg]
+        if isinstance(register.type, Stack):
+            self._lines.append(f"{name}.empty()")
+        elif isinstance(register.type, Array):
+            assert v is not None
+            held = self.lanes(v)
+            t = self.bind(system(register.type.elem))
+            shape = "".join(f"{self.single(d)}, " for d in register.dims if d is not None)
+            self._lines.append(f"drop_lanes(_ctx, {t}, {name}, ({shape}), {held.text}, _W)")
+            self._spend(held)
+        else:
+            assert v is not None
+            t = self.bind(system(register.type))
+            if self.number(v) == self.number(reg):
+                # Computed from the same values by the same calls: only NaN is not itself.
+                if not register.type.is_exact:
+                    self._lines.append(f"no_nan({name})")
+            else:
+                held = self.lanes(v)
+                self._lines.append(f"residues(_ctx, {t}, {name}, {held.text}, _W)")
+                self._spend(held)
+        self._lines.append(f"{name} = None")
+        self.changed(reg.reg)
+
+    def _fresh_lanes(self, reg: Place) -> None:
+        register, name = self.function.registers[reg.reg], self.regs[reg.reg]
+        dtype = self.bind(system(elem_of(register.type)).dtype)
+        if isinstance(register.type, Stack):
+            self._lines.append(f"{name} = LaneStack({dtype}, _W)")
+        else:
+            shape = "".join(f"{self.single(d)}, " for d in register.dims if d is not None)
+            self._lines.append(f"{name} = array_of(({shape}), {_zero(reg).value!r}, {dtype}, _W)")
+        self.changed(reg.reg)
+
+    def _drop_lanes(self, reg: Place) -> None:
+        register, name = self.function.registers[reg.reg], self.regs[reg.reg]
+        if isinstance(register.type, Stack):
+            self._lines.append(f"{name}.empty()")
+        else:
+            self._lines.append(f"erased(_ctx, {elem_of(register.type).bits}, {name}, _W)")
+        self._lines.append(f"{name} = None")
+        self.changed(reg.reg)
+
+
+_NOT_FRESH = ("and", "or", "dim", "len", "identity")
+_BOOL = Scalar("bool")
+
+
+def _zero(place: Place) -> Const:
+    t = elem_of(type_of(place))
+    return Const(system(t).zero, t)
+
+
+def written(stmt: Stmt) -> tuple[Place, ...]:
+    """The places that a statement changes, registers that come or go among them."""
+    match stmt:
+        case Update(dst, _, _):
+            return (dst,)
+        case Exchange(a, b) | Push(a, b) | Pop(a, b):
+            return (a, b)
+        case Map(dsts, _, _):
+            return dsts
+        case Alloc(reg, _) | Free(reg, _) | Fresh(reg) | Drop(reg):
+            return (reg,)
+    body = getattr(stmt, "body", ())
+    return tuple(p for inner in body for p in written(inner))

@@ -1,0 +1,462 @@
+"""From pure expressions and places to NumPy calls over lanes.
+
+A scalar that varies is a vector of W lanes, an array that varies has the lanes as its last axis;
+what is the same in all lanes is a Python number or a plain array.  Lines are made of one NumPy
+call each, with buffers to write to.  What was computed is remembered by *value number* until a
+register that it depends on changes, so that an expression which stands in several instructions
+is computed once.
+
+Nothing may fail silently: a line that finds lanes at fault raises, before anything has changed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from rvm.emit.python import Printer
+from rvm.emit.values import LAZY, Unprintable, bare, type_of
+from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span, Transposed
+from rvm.isa import implementation
+from rvm.isa import value as total_value
+from rvm.numbers import fill, system
+from rvm.program import Function
+from rvm.types import C128, Array, Scalar, elem_of, rank_of
+from rvm.verify.alias import reads
+
+INFIX = {
+    "+": "add",
+    "-": "subtract",
+    "*": "multiply",
+    "/": "divide",
+    "<": "less",
+    "<=": "less_equal",
+    ">": "greater",
+    ">=": "greater_equal",
+    "==": "equal",
+    "!=": "not_equal",
+    "&": "bitwise_and",
+    "|": "bitwise_or",
+    "^": "bitwise_xor",
+}
+"""NumPy's functions for the operators in templates."""
+_INFIX = re.compile(r"\(\{0\} (\S+) \{1\}\)")
+_CALL = re.compile(r"np\.(\w+)\(\{0\}(?:, \{1\})?\)")
+_SIGN = {"(-{0})": "negative", "(~{0})": "invert"}
+UFUNC = "n_"
+"""What the names of NumPy's functions begin with in generated source."""
+VIEWS = ("real", "imag")
+"""Functions whose templates give views of their argument."""
+GUARDED = ("//", "%", "/")
+"""Functions that may fault in a lane for its divisor."""
+COMPLEX = {"*": "complex_product", "/": "complex_quotient", "square": "complex_square"}
+"""Functions whose scalar arithmetic NumPy rounds otherwise on complex arrays."""
+
+
+def ufunc_of(template: str) -> str | None:
+    """The NumPy function that a template calls and nothing else, if it is so."""
+    if found := _INFIX.fullmatch(template):
+        return _prefixed(INFIX.get(found[1]))
+    if template in _SIGN:
+        return _prefixed(_SIGN[template])
+    found = _CALL.fullmatch(template)
+    if found and isinstance(getattr(np, found[1], None), np.ufunc):
+        return _prefixed(found[1])
+    return None
+
+
+def _prefixed(name: str | None) -> str | None:
+    """NumPy's function as source calls it; without a prefix the names are the C library's."""
+    return name and UFUNC + name
+
+
+def _through_floats(elems: tuple[Scalar, ...], template: str) -> bool:
+    """Whether an exact result is rounded from a function of floats that need not be exact."""
+    return elems[0].is_log or (elems[0].is_fixed and "fixed_round_array(np." in template)
+
+
+@dataclass(slots=True)
+class Value:
+    """A value over lanes (or a uniform one made ready for NumPy) as an atom of source.
+
+    `serial` counts the values made in a segment; `temp` is the letter and number of its buffer,
+    `home` the register in whose memory it lies.
+    """
+
+    text: str
+    serial: int = -1
+    temp: tuple[str, int] | None = None
+    home: int = -1
+
+
+class LaneValues(Printer):
+    """Prints the values of one segment of straight code.
+
+    It is used twice: the first time counts how often each value is asked for, so that the second
+    can give a buffer free after the last time.
+    """
+
+    def __init__(
+        self,
+        function: Function,
+        names: dict[str, object],
+        varying: Collection[int],
+        special: Callable[[str], str | None],
+        uses: Counter[int] | None = None,
+    ) -> None:
+        super().__init__(function, names)
+        self.varying = varying
+        self.special = special
+        """For a function of arrays the name of its form over lanes; "" where it has none."""
+        self.uses: Counter[int] = Counter()
+        self._left = uses
+        self._serials = 0
+        self._numbers: dict[object, int] = {}
+        self._have: dict[int, Value] = {}
+        self._versions: Counter[int] = Counter()
+        self._register: dict[int, int] = {}
+        """The value numbers of scalar registers."""
+        self._spare: dict[str, list[int]] = {}
+        self.buffers: list[str] = []
+        """The dtypes of the buffers, in the order of their numbers."""
+        self._guard = ""
+        self._keys: dict[tuple[str, str], str] = {}
+        self._later: list[Value] = []
+        """Values that are used until the end of the statement."""
+
+    # ------------------------------------------------------------ what varies, and numbers
+
+    def differs(self, node: Expr) -> bool:
+        """Whether a node's value may differ from lane to lane."""
+        return any(p.reg in self.varying for p in reads(node))
+
+    def number(self, node: Expr) -> int:
+        """The value number of a node: equal ones have equal values here."""
+        match node:
+            case Const():
+                return self._intern(("const", node))
+            case Place(reg, ()):
+                if isinstance(self.function.registers[reg].type, Scalar):
+                    return self._register_number(reg)
+                return self._intern(("reg", reg, self._versions[reg]))
+            case Place(reg, path):
+                steps = tuple(map(self._step_number, path))
+                return self._intern(("place", reg, self._versions[reg], steps))
+            case Apply(fn, args):
+                return self._intern((fn, node.type, *map(self.number, args)))
+        raise TypeError(f"a template cannot be printed: {node!r}")
+
+    def _step_number(self, step: object) -> object:
+        if not isinstance(step, Index):
+            return step
+        return tuple(
+            tuple(-1 if end is None else self.number(end) for end in (item.lo, item.hi))
+            if isinstance(item, Span)
+            else self.number(item)
+            for item in step.items
+        )
+
+    def _intern(self, key: object) -> int:
+        return self._numbers.setdefault(key, len(self._numbers))
+
+    def _register_number(self, reg: int) -> int:
+        if reg not in self._register:
+            self._register[reg] = self._intern(("reg", reg, self._versions[reg]))
+        return self._register[reg]
+
+    def changed(self, reg: int, number: int | None = None) -> None:
+        """Note that a register has a new value, if known what its number is."""
+        self._versions[reg] += 1
+        if number is None:
+            self._register.pop(reg, None)
+        else:
+            self._register[reg] = number
+        for n in [n for n, v in self._have.items() if v.home == reg]:
+            del self._have[n]
+
+    # ------------------------------------------------------------ buffers
+
+    def _spend(self, *values: Value) -> None:
+        """Note a use of values; a buffer that was used for the last time is free again."""
+        for v in values:
+            if v.serial < 0:
+                continue
+            self.uses[v.serial] += 1
+            if self._left is not None:
+                self._left[v.serial] -= 1
+                if not self._left[v.serial] and v.temp is not None:
+                    self._spare.setdefault(v.temp[0], []).append(v.temp[1])
+                    self._have = {n: w for n, w in self._have.items() if w is not v}
+
+    def _buffer(self, dtype: str) -> tuple[str, int]:
+        free = self._spare.setdefault(dtype, [])
+        if free:
+            return dtype, free.pop()
+        self.buffers.append(dtype)
+        return dtype, len(self.buffers) - 1
+
+    def _made(self, text: str, temp: tuple[str, int] | None = None, home: int = -1) -> Value:
+        self._serials += 1
+        return Value(text, self._serials, temp, home)
+
+    def _named(self, text: str, home: int = -1) -> Value:
+        """A value put into a variable of its own."""
+        value = self._made(f"_v{self._serials}", home=home)
+        self._lines.append(f"{value.text} = {bare(text)}")
+        return value
+
+    # ------------------------------------------------------------ values
+
+    def value(self, node: Expr) -> str:
+        """A uniform expression: as in single runs, but by total functions, which do not raise."""
+        if isinstance(node, Apply) and node.fn not in (*LAZY, "for_end", "dim", "len"):
+            elems = tuple(elem_of(type_of(a)) for a in node.args)
+            ranked = any(rank_of(type_of(a)) for a in node.args)
+            if not ranked and implementation(node.fn, elems).value is not None:
+                args = ", ".join(bare(self.value(a)) for a in node.args)
+                return f"{self.bind(total_value(node.fn, elems))}({args})"
+        return super().value(node)
+
+    def lanes(self, node: Expr) -> Value:
+        """A node as an operand of NumPy's: to be given back with `_spend`."""
+        number = self.number(node)
+        if number in self._have:
+            return self._have[number]
+        if self.differs(node):
+            made = self._varying(node)
+        elif isinstance(node, Const):
+            return Value(self._constant(node))
+        else:
+            made = self._uniform(node)
+        self._have[number] = made
+        return made
+
+    def _constant(self, node: Const) -> str:
+        assert isinstance(node.type, Scalar)
+        key = str(node.type), repr(node.value)
+        if key not in self._keys:
+            self._keys[key] = self.bind(np.asarray(node.value, system(node.type).dtype))
+        return self._keys[key]
+
+    def _uniform(self, node: Expr) -> Value:
+        text = self.value(node)
+        if rank_of(type_of(node)):
+            return self._named(f"{text}[..., None]")
+        dtype = self.bind(system(elem_of(type_of(node))).dtype)
+        return self._named(f"asarray({bare(text)}, {dtype})")
+
+    def _varying(self, node: Expr) -> Value:
+        if isinstance(node, Place):
+            return self._held(node)
+        assert isinstance(node, Apply)
+        if node.fn in ("dim", "len"):
+            return self._length(node)
+        if node.fn in LAZY:
+            return self._lazy(node)
+        return self._apply(node)
+
+    def _apply(self, node: Apply, fresh: str = "") -> Value:
+        """A function; into a new vector called `fresh` if that is given, else into a buffer."""
+        elems = tuple(elem_of(type_of(a)) for a in node.args)
+        name = self.special(node.fn)
+        if name is not None:
+            return self._special(node, name, elems)
+        code = implementation(node.fn, elems)
+        if code.numpy == "{0}" and not fresh:
+            return self.lanes(node.args[0])
+        args = [self.lanes(a) for a in node.args]
+        ranked = rank_of(type_of(node)) > 0
+        t = elem_of(type_of(node))
+        texts = [a.text for a in args]
+        if self._guard and node.fn in GUARDED and elems[-1].is_exact:
+            texts[1] = f"guarded({texts[1]}, {self._guard}, 1)"
+        if not ranked and C128 in elems and node.fn in COMPLEX:
+            text = f"{COMPLEX[node.fn]}({', '.join(texts)})"
+        elif not code.numpy or (not ranked and t.is_exact and _through_floats(elems, code.numpy)):
+            # NumPy's functions may differ from the C library's in the last bit, exact types not.
+            text = self._each(node, elems, texts)
+        else:
+            ufunc = ufunc_of(code.numpy)
+            if ufunc is not None:
+                self._spend(*args)
+                return self._into(ufunc, texts, t, ranked, fresh)
+            text = fill(code.numpy, *texts) + ".copy()" * (node.fn in VIEWS)
+        self._spend(*args)
+        if fresh:
+            self._lines.append(f"{fresh} = own({bare(text)}, _W)")
+            return self._made(fresh)
+        return self._named(text)
+
+    def _into(self, ufunc: str, texts: list[str], t: Scalar, ranked: bool, fresh: str) -> Value:
+        inside = ", ".join(texts)
+        if fresh:
+            self._lines.append(f"{fresh} = {ufunc}({inside})")
+            return self._made(fresh)
+        if ranked:
+            return self._named(f"{ufunc}({inside})")
+        temp = self._buffer(system(t).dtype.char)
+        value = self._made(f"_b{temp[1]}", temp)
+        self._lines.append(f"{ufunc}({inside}, {value.text})")
+        return value
+
+    def _each(self, node: Apply, elems: tuple[Scalar, ...], texts: list[str]) -> str:
+        dtype = self.bind(system(elem_of(type_of(node))).dtype)
+        return f"each({self.bind(total_value(node.fn, elems))}, {dtype}, {', '.join(texts)})"
+
+    def _special(self, node: Apply, name: str, elems: tuple[Scalar, ...]) -> Value:
+        """A function of arrays, by its form over lanes or lane after lane."""
+        args = [self.lanes(a) for a in node.args]
+        t = self.bind(elem_of(type_of(node)))
+        ranks = tuple(rank_of(type_of(a)) for a in node.args)
+        inside = ", ".join(a.text for a in args)
+        if name:
+            text = f"{name}({t}, {ranks}, _W, {inside})"
+        else:
+            code = self.bind(implementation(node.fn, elems))
+            text = f"lane_by_lane({code}, {t}, {ranks}, _W, {inside})"
+        self._spend(*args)
+        return self._named(text)
+
+    def _length(self, node: Apply) -> Value:
+        """A length of a view whose place varies: the same in all lanes."""
+        place = node.args[0]
+        view = self.lanes(place)
+        axis = bare(self.value(node.args[1])) if len(node.args) > 1 else "0"
+        self._spend(view)
+        return self._named(f"length({view.text}, {rank_of(type_of(place))}, {axis}, _W)")
+
+    def _lazy(self, node: Apply) -> Value:
+        """`and`, `or` of scalars: the second is evaluated only for lanes that ask for it."""
+        if rank_of(type_of(node)):
+            return self._apply(node)
+        one, two = node.args
+        asked = self.lanes(one)
+        if not self.differs(two):
+            test = "any_true" if node.fn == "and" else "any_false"
+            outside, self._inline = self._inline, True
+            text = f"{self.value(two)} if {test}({asked.text}) else {node.fn == 'or'}"
+            self._inline = outside
+            self._spend(asked)
+            return self._named(f"{UFUNC}logical_{node.fn}({asked.text}, {text})")
+        first = self._named(f"spread({asked.text}, _W)")
+        mask = first.text
+        if node.fn == "or":
+            mask = self._named(f"{UFUNC}logical_not({first.text})").text
+        if self._guard:
+            mask = self._named(f"{UFUNC}logical_and({mask}, {self._guard})").text
+        with self._guarding(mask):
+            second = self.lanes(two)
+        self._spend(asked, second)
+        return self._named(f"{UFUNC}logical_{node.fn}({first.text}, {second.text})")
+
+    @contextmanager
+    def _guarding(self, mask: str) -> Iterator[None]:
+        """Within it, only the lanes of a mask matter; what is computed is not used outside."""
+        outside, known = self._guard, dict(self._have)
+        self._guard = mask
+        yield
+        self._guard, self._have = outside, known
+
+    # ------------------------------------------------------------ places
+
+    def _held(self, place: Place) -> Value:
+        """What a place holds, as a view where there is one."""
+        name = self.regs[place.reg]
+        if not place.path:
+            return self._made(name, home=place.reg)
+        base, key = self.found(place)
+        if key is None:
+            return self._named(base, home=place.reg)
+        if place.reg in self.varying:
+            return self._named(f"pick({base}, {key}, _W)")
+        return self._named(f"pick_shared({base}, {key}, _W)")
+
+    def found(self, place: Place) -> tuple[str, str | None]:
+        """A place as a view, or as a view and a key with an index that varies."""
+        varying = place.reg in self.varying
+        view = self.regs[place.reg]
+        if isinstance(self.function.registers[place.reg].type, Scalar):
+            part = cast(Part, place.path[0])
+            return f"{view}.{'real' if part.name == 're' else 'imag'}", None
+        steps = [s for s in place.path if isinstance(s, Part)]
+        steps += [s for s in place.path if not isinstance(s, Part)]  # type: ignore[misc]
+        key = None
+        for step in cast("list[Any]", steps):
+            if key is not None:
+                pick = "pick" if varying else "pick_shared"
+                view, key, varying = self._named(f"{pick}({view}, {key}, _W)").text, None, True
+            if isinstance(step, Part):
+                view += ".real" if step.name == "re" else ".imag"
+            elif isinstance(step, Transposed):
+                view = f"turned({view})" if varying else f"{view}.T"
+            else:
+                items = [self._index(i, view, axis) for axis, i in enumerate(step.items)]
+                inside = ", ".join(text for text, _ in items)
+                if any(differs for _, differs in items):
+                    key = f"({inside},)"
+                else:
+                    view += f"[{inside.replace('slice(None)', ':')}]"
+        return view, key
+
+    def _index(self, item: Expr | Span, view: str, axis: int) -> tuple[str, bool]:
+        """One item of an index, and whether it varies."""
+        if isinstance(item, Span):
+            if item.lo is None and item.hi is None:
+                return "slice(None)", False
+            lo = "0" if item.lo is None else self.single(item.lo)
+            hi = "None" if item.hi is None else self.single(item.hi)
+            return f"span({lo}, {hi}, {view}.shape[{axis}])", False
+        if not self.differs(item):
+            return self._nonnegative(item), False
+        at = self.lanes(item)
+        text = at.text
+        if self._guard:
+            text = f"guarded({text}, {self._guard}, 0)"
+        self._later.append(at)
+        return self._named(f"inside({text}, {view}.shape[{axis}])").text, True
+
+    def single(self, node: Expr) -> str:
+        """An integer that must be the same in all lanes that come here together."""
+        if not self.differs(node):
+            return bare(self.value(node))
+        found = self.lanes(node)
+        self._spend(found)
+        return self._named(f"one({found.text})").text
+
+    def _view(self, place: Place) -> str:
+        """A view of an array place; lanes for which it is not the same one go apart."""
+        if place.reg not in self.varying:
+            return super()._view(place)
+        view = self.regs[place.reg]
+        for step in place.path:
+            if isinstance(step, Part):
+                view += ".real" if step.name == "re" else ".imag"
+            elif isinstance(step, Transposed):
+                view = f"turned({view})"
+            else:
+                items = []
+                for axis, item in enumerate(step.items):
+                    if isinstance(item, Span):
+                        items.append(self._index(item, view, axis)[0])
+                    else:
+                        items.append(
+                            self._nonnegative(item)
+                            if not self.differs(item)
+                            else f"inside({self.single(item)}, {view}.shape[{axis}])"
+                        )
+                view += f"[{', '.join(items)}]"
+        return view
+
+
+def is_array(function: Function, reg: int) -> bool:
+    """Whether a register holds an array."""
+    return isinstance(function.registers[reg].type, Array)
+
+
+__all__ = ["LaneValues", "Unprintable", "Value", "is_array", "ufunc_of"]

@@ -1,0 +1,238 @@
+"""Functions of arrays in all lanes at once: sums, products, scans, gathering.
+
+Each takes the element type of its result, the ranks of its arguments, the number W of lanes, and
+arguments whose last axis is that of the lanes (of length 1 where all lanes share them; a scalar
+that they share has no axis).  What it gives has the lanes last.  Sums are made in the order in
+which NumPy sums one lane's array alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rvm.engines.lanes.faults import Failing
+from rvm.engines.support import Trouble
+from rvm.numbers import NAMES, Code, compiled, system
+from rvm.types import Scalar
+
+Lanes = Any
+Ranks = tuple[int, ...]
+
+
+def wide(x: Any, rank: int, w: int) -> Lanes:
+    """An argument with all lanes in its last axis, as a view."""
+    x = np.asarray(x)
+    return np.broadcast_to(x if x.ndim > rank else x[..., None], (*x.shape[:rank], w))
+
+
+def rows(x: Lanes) -> Lanes:
+    """Lanes first, each lane's array contiguous."""
+    return np.ascontiguousarray(np.moveaxis(x, -1, 0))
+
+
+def lane_by_lane(code: Code, t: Scalar, ranks: Ranks, w: int, *args: Any) -> Lanes:
+    """A function that has no form over lanes: called for each lane by itself."""
+    f = compiled(code.numpy, len(args), NAMES)
+    many = [wide(a, r, w) for a, r in zip(args, ranks, strict=True)]
+    found = [
+        f(*(a[..., k] if r else a[k].item() for a, r in zip(many, ranks, strict=True)))
+        for k in range(w)
+    ]
+    return np.moveaxis(np.array(found, system(t).dtype), 0, -1)
+
+
+def in_order(x: Lanes) -> bool:
+    """Whether each lane's array is one stretch of memory in C order, gaps of one size aside."""
+    steps = [(s, n) for s, n in zip(x.strides[:-1], x.shape[:-1], strict=True) if n != 1]
+    return all(a == b * n for (a, _), (b, n) in itertools.pairwise(steps))
+
+
+def lane_sum(t: Scalar, ranks: Ranks, w: int, x: Any) -> Lanes:
+    """The sum of each lane's elements."""
+    x = wide(x, ranks[0], w)
+    if t.is_log:
+        flat = np.moveaxis(x, -1, 0).reshape(w, -1)
+        return np.logaddexp.reduce(flat, axis=1, initial=-np.inf)
+    dtype = system(t).dtype
+    if t.is_exact:
+        return np.sum(x, axis=tuple(range(ranks[0])), dtype=dtype)
+    if not in_order(x):
+        return np.array([np.sum(x[..., k], dtype=dtype) for k in range(w)], dtype)
+    return np.sum(rows(x).reshape(w, -1), axis=1, dtype=dtype)
+
+
+def lane_prod(t: Scalar, ranks: Ranks, w: int, x: Any) -> Lanes:
+    """The product of each lane's elements."""
+    x = wide(x, ranks[0], w)
+    if t.is_log:
+        return np.array([np.sum(x[..., k]) for k in range(w)], np.float64)
+    code = NAMES["fixed_prod"] if t.is_fixed else None
+    if code is not None:
+        return np.array([code(x[..., k], t.frac) for k in range(w)], np.int64)
+    dtype = system(t).dtype
+    if t.is_integer:
+        return np.prod(x, axis=tuple(range(ranks[0])), dtype=dtype)
+    return np.array([np.prod(x[..., k], dtype=dtype) for k in range(w)], dtype)
+
+
+def _extreme(f: Callable[..., Any]) -> Callable[..., Lanes]:
+    def form(t: Scalar, ranks: Ranks, w: int, x: Any) -> Lanes:
+        x = wide(x, ranks[0], w)
+        if not x[..., :1].size:
+            raise Trouble
+        return f(x.reshape(-1, w), axis=0)
+
+    return form
+
+
+def _first(f: Callable[..., Any]) -> Callable[..., Lanes]:
+    def form(t: Scalar, ranks: Ranks, w: int, x: Any) -> Lanes:
+        x = wide(x, ranks[0], w)
+        one = 1 << t.frac if t.is_fixed else 1
+        out: Any = np.zeros((x[..., 0].size, w), system(t).dtype)
+        if len(out):
+            out[f(x.reshape(-1, w), axis=0), np.arange(w)] = one
+        return out.reshape(x.shape)
+
+    return form
+
+
+def lane_product(t: Scalar, ranks: Ranks, w: int, a: Any, b: Any) -> Lanes:
+    """The product of vectors and matrices in each lane, as `@` contracts them."""
+    a, b = wide(a, ranks[0], w), wide(b, ranks[1], w)
+    if a.shape[ranks[0] - 1] != b.shape[max(ranks[1] - 2, 0)]:
+        raise Trouble
+    if t.is_fixed:
+        return _fixed_product(t, ranks, a, b)
+    left, right = rows(a), rows(b)
+    if ranks[0] == 1:
+        left = left[:, None, :]
+    if ranks[1] == 1:
+        right = right[:, :, None]
+    found = np.matmul(left, right)
+    if ranks[1] == 1:
+        found = found[:, :, 0]
+    if ranks[0] == 1:
+        found = found[:, 0]
+    return np.moveaxis(found, 0, -1)
+
+
+def _fixed_product(t: Scalar, ranks: Ranks, a: Lanes, b: Lanes) -> Lanes:
+    multiply = NAMES["fixed_mul_array"]
+    left = a if ranks[0] == 2 else a[None]
+    right = b if ranks[1] == 2 else b[:, None]
+    out = np.zeros((left.shape[0], *right.shape[1:]), np.int64)
+    for k in range(left.shape[1]):
+        out += multiply(left[:, k : k + 1], right[k : k + 1], t.frac)
+    if ranks[1] == 1:
+        out = out[:, 0]
+    return out[0] if ranks[0] == 1 else out
+
+
+def lane_outer(t: Scalar, ranks: Ranks, w: int, a: Any, b: Any) -> Lanes:
+    """All products of two vectors in each lane."""
+    a, b = wide(a, 1, w)[:, None], wide(b, 1, w)[None]
+    return NAMES["fixed_mul_array"](a, b, t.frac) if t.is_fixed else np.multiply(a, b)
+
+
+def scan_left(t: Scalar, ranks: Ranks, w: int, x: Any) -> Lanes:
+    """Running sums from the left in each lane."""
+    return np.cumsum(wide(x, 1, w), axis=0, dtype=system(t).dtype)
+
+
+def scan_right(t: Scalar, ranks: Ranks, w: int, x: Any) -> Lanes:
+    """Running sums from the right in each lane."""
+    return scan_left(t, ranks, w, wide(x, 1, w)[::-1])[::-1]
+
+
+def _check(idx: Lanes, n: int, w: int) -> None:
+    bad = (idx < 0) | (idx >= n)
+    if bad.any():
+        raise Failing(np.broadcast_to(bad, (len(idx), w)).any(axis=0))
+
+
+def lane_gather(t: Scalar, ranks: Ranks, w: int, x: Any, idx: Any) -> Lanes:
+    """The elements at indices in each lane."""
+    x, idx = wide(x, 1, w), wide(idx, 1, w)
+    _check(idx, len(x), w)
+    return np.take_along_axis(x, idx, 0)
+
+
+def lane_scatter(t: Scalar, ranks: Ranks, w: int, v: Any, idx: Any, n: Any) -> Lanes:
+    """A vector of length n in each lane, each value added at its index."""
+    v, idx = wide(v, 1, w), wide(idx, 1, w)
+    lengths = np.unique(n)
+    if len(lengths) != 1 or len(v) != len(idx) or lengths[0] < 0:
+        raise Trouble
+    _check(idx, int(lengths[0]), w)
+    out = np.zeros((int(lengths[0]), w), v.dtype)
+    np.add.at(out, (idx, np.arange(w)), v)
+    return out
+
+
+def transpose(t: Scalar, ranks: Ranks, w: int, x: Any) -> Lanes:
+    """The matrix of each lane with rows and columns exchanged."""
+    return wide(x, 2, w).swapaxes(0, 1).copy()
+
+
+def spread_like(t: Scalar, ranks: Ranks, w: int, g: Any, x: Any) -> Lanes:
+    """g broadcast to the shape of x in each lane."""
+    g, x = wide(g, ranks[0], w), wide(x, ranks[1], w)
+    return np.array(np.broadcast_to(g, x.shape))
+
+
+def sum_like(t: Scalar, ranks: Ranks, w: int, g: Any, x: Any) -> Lanes:
+    """g summed over the axes along which an array like x was broadcast to it, in each lane."""
+    g, x = wide(g, ranks[0], w), wide(x, ranks[1], w)
+    shape = x.shape[:-1]
+    if ranks[0] < len(shape):
+        return np.array(np.broadcast_to(g, x.shape))
+    lead = ranks[0] - len(shape)
+    axes = tuple(range(lead)) + tuple(
+        lead + k for k, m in enumerate(shape) if m == 1 and g.shape[lead + k] != 1
+    )
+    if not axes:
+        return g.copy()
+    if t.is_exact:
+        return np.sum(g, axis=axes, dtype=g.dtype).reshape(*shape, w)
+    one = NAMES["sum_like"]
+    found = [one(np.ascontiguousarray(g[..., k]), x[..., k]) for k in range(w)]
+    return np.moveaxis(np.array(found, g.dtype), 0, -1)
+
+
+FORMS: dict[str, Callable[..., Any]] = {
+    "lanes_sum": lane_sum,
+    "lanes_prod": lane_prod,
+    "lanes_amin": _extreme(np.min),
+    "lanes_amax": _extreme(np.max),
+    "lanes_first_min": _first(np.argmin),
+    "lanes_first_max": _first(np.argmax),
+    "lanes_dot": lane_product,
+    "lanes_matvec": lane_product,
+    "lanes_matmul": lane_product,
+    "lanes_product": lane_product,
+    "lanes_outer": lane_outer,
+    "lanes_scan_left": scan_left,
+    "lanes_scan_right": scan_right,
+    "lanes_gather": lane_gather,
+    "lanes_scatter": lane_scatter,
+    "lanes_transpose": transpose,
+    "lanes_spread_like": spread_like,
+    "lanes_sum_like": sum_like,
+    "lane_by_lane": lane_by_lane,
+}
+"""Forms over lanes by their names in generated source."""
+ALONE = ("prod_others", "prod_others_1", "prod_others_2")
+"""Functions of arrays that are called for each lane by itself."""
+
+
+def form_of(fn: str) -> str | None:
+    """What a function of arrays is called over lanes, "" if lane by lane; None for others."""
+    if fn in ALONE:
+        return ""
+    name = "lanes_product" if fn == "@" else f"lanes_{fn}"
+    return name if name in FORMS else None

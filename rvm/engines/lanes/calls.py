@@ -1,0 +1,195 @@
+"""Calls over lanes in generated form: filling a callee's registers, and taking them back."""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+
+from rvm.engines.lanes.arrays import form_of, wide
+from rvm.engines.lanes.plan import Op, Plan
+from rvm.engines.lanes.segment import SegmentPrinter
+from rvm.engines.lanes.support import LANE_NAMES, Context, by_lane, must
+from rvm.engines.lanes.uniform import place_varies, varies
+from rvm.engines.support import SUPPORT, Trouble
+from rvm.expr import Apply, Const, Expr, Place, places
+from rvm.numbers import NumberSystem, system
+from rvm.numbers.support import NAMES
+from rvm.stmt import Call
+from rvm.types import Array, Scalar, Stack, elem_of
+
+_serial = itertools.count()
+
+
+def every_lane(x: Any, rank: int, dtype: np.dtype[Any], w: int) -> Any:
+    """A new array that holds x in every lane."""
+    return np.array(wide(x, rank, w), dtype)
+
+
+def returned(
+    ctx: Context, sys: NumberSystem, held: Any, expected: Any, is_lanes: bool, w: int
+) -> None:
+    """Failing where what was passed an expression does not come back; residues are counted."""
+    if not is_lanes:
+        if np.array_equal(held, expected):
+            return
+        if not sys.close(held, expected, ctx.tolerance):
+            raise Trouble
+        ctx.erase(np.full(w, sys.type.bits))
+        return
+    same = np.equal(held, expected)
+    if 0 not in same.tobytes():
+        return
+    size = np.abs(expected) if not sys.exact else 0.0
+    near = np.zeros(1, bool)
+    if not sys.exact:
+        near = np.abs(np.subtract(held, expected)) <= ctx.tolerance * np.maximum(1.0, size)
+        near = near & np.isfinite(size)
+    must(by_lane(same | near, w), w)
+    ctx.erase(sys.type.bits * ~by_lane(same, w))
+
+
+CALL_NAMES: dict[str, object] = {"every_lane": every_lane, "returned": returned}
+
+
+class CallSite:
+    """A call: `enter(regs, W)` gives the callee's registers, `leave(regs, inner, W, context)`
+    takes them back; both raise before they change anything."""
+
+    def __init__(self, plan: Plan, op: Op) -> None:
+        call = op.stmt
+        assert isinstance(call, Call)
+        self.plan = plan
+        self.op = op
+        self.call = call
+        self.callee = plan.callee(op)
+        self.inout = plan.code.image.inout[call.callee]
+        touched = set()
+        for arg in call.args:
+            touched |= {p.reg for p in places(arg)}
+        for a, b, _ in op.clashes:
+            touched |= {p.reg for p in (*places(a), *places(b))}
+        self.varying = tuple(sorted(touched & plan.varying))
+        self.uniform = tuple(sorted(touched - plan.varying))
+        self.changed = frozenset(
+            a.reg for k, a in enumerate(call.args) if k in self.inout and isinstance(a, Place)
+        )
+        self.own = frozenset(
+            k
+            for k, a in enumerate(call.args)
+            if k in self.callee.varying and (not isinstance(a, Place) or isinstance(a.type, Scalar))
+        )
+        """Parameters whose values are the callee's own, not views of the caller's."""
+        self.enter: Callable[[list[Any], int], list[Any]] = self._compiled("enter", self._entering)
+        self.leave: Callable[..., None] = self._compiled("leave", self._leaving)
+
+    # ------------------------------------------------------------ text
+
+    def _compiled(self, name: str, body: Callable[[SegmentPrinter], list[str]]) -> Any:
+        uses: Counter[int] | None = None
+        names = {**NAMES, **SUPPORT, **LANE_NAMES, **CALL_NAMES}
+        for _ in range(2):
+            printer = SegmentPrinter(
+                self.plan.code.function, {**names, "inner": 0}, self.plan.varying, form_of, uses
+            )
+            printer.begin()
+            lines = body(printer)
+            uses = Counter(printer.uses)
+        regs = printer.regs
+        more = "" if name == "enter" else ", inner, _W, _ctx"
+        out = [f"def {name}(regs{more or ', _W'}):"]
+        out += [f"    {regs[k]} = regs[{k}]" for k in (*self.varying, *self.uniform)]
+        for k, char in enumerate(printer.buffers):
+            out.append(f"    _b{k} = empty(_W, {char!r})")
+        for k in sorted(printer.elements):
+            out.append(f"    {regs[k]}_m = memoryview({regs[k]})")
+        out += ["    " + line for line in lines]
+        text = "\n".join([*out, ""])
+        filename = f"<rvm lanes {name} {self.call.callee} #{next(_serial)}>"
+        linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
+        space = {**names, **printer.constants, "empty": np.empty}
+        exec(compile(text, filename, "exec"), space)
+        return space[name]
+
+    def _entering(self, printer: SegmentPrinter) -> list[str]:
+        printer.apart(self.op.clashes)
+        values = [self._argument(printer, k, a) for k, a in enumerate(self.call.args)]
+        lines = printer.taken()
+        lines.append(f"inner = [{''.join(v + ', ' for v in values)}]")
+        function = self.callee.code.function
+        for k in range(len(self.call.args)):
+            for axis, dim in enumerate(function.registers[k].dims):
+                if dim is not None:
+                    lines.append(f"if inner[{k}].shape[{axis}] != {_length(dim)}: trouble()")
+        more = len(function.registers) - len(self.call.args)
+        lines.append(f"return inner + [None] * {more}")
+        return lines
+
+    def _argument(self, printer: SegmentPrinter, k: int, arg: Expr) -> str:
+        """What the parameter k is given."""
+        t = self.callee.code.function.registers[k].type
+        name = printer.regs
+        if isinstance(t, Stack):
+            assert isinstance(arg, Place)
+            return name[arg.reg]
+        if k not in self.callee.varying:
+            return printer.value(arg)
+        dtype = printer.bind(system(elem_of(t)).dtype)
+        varying = self.plan.varying
+        by_view = isinstance(t, Array) and isinstance(arg, Place) and arg.reg in varying
+        if by_view and (k in self.inout or not place_varies(cast(Place, arg), varying)):
+            return printer.named(printer.view(cast(Place, arg)))
+        held = printer.lanes(arg)
+        printer.later(held)
+        if isinstance(t, Array):
+            if isinstance(arg, Place) and varies(arg, varying):
+                return held.text
+            return printer.named(f"every_lane({held.text}, {t.rank}, {dtype}, _W)")
+        if k in self.inout or not varies(arg, varying) or not isinstance(arg, Place):
+            return printer.named(f"vector({held.text}, {dtype}, _W)")
+        return held.text
+
+    def _leaving(self, printer: SegmentPrinter) -> list[str]:
+        stores: list[tuple[int, Place]] = []
+        for k in sorted(self.inout):
+            arg = self.call.args[k]
+            if isinstance(arg, Place):
+                if isinstance(arg.type, Scalar):
+                    stores.append((k, arg))
+                continue
+            self._compare(printer, k, arg)
+        late = []
+        for k, arg in stores:
+            if k not in self.callee.varying:
+                late.append(printer.store_uniform(arg, f"inner[{k}]"))
+                late.append(f"regs[{arg.reg}] = {printer.regs[arg.reg]}")
+            elif arg.path:
+                late.append(printer.store_lanes(arg, f"inner[{k}]"))
+            else:
+                late.append(f"regs[{arg.reg}] = inner[{k}]")
+        return [*printer.taken(), *late, "return None"]
+
+    def _compare(self, printer: SegmentPrinter, k: int, arg: Expr) -> None:
+        assert arg.type is not None
+        sys = printer.bind(system(elem_of(arg.type)))
+        if k in self.callee.varying:
+            held = printer.lanes(arg)
+            printer.line(f"returned(_ctx, {sys}, inner[{k}], {held.text}, True, _W)")
+            printer.later(held)
+        else:
+            text = printer.value(arg)
+            printer.line(f"returned(_ctx, {sys}, inner[{k}], {text}, False, _W)")
+
+
+def _length(dim: Expr) -> str:
+    """A parameter's length as an expression over the callee's registers."""
+    match dim:
+        case Const(v):
+            return repr(v)
+        case Apply("dim", (Place(reg, ()), Const(axis))):
+            return f"inner[{reg}].shape[{axis}]"
+    raise TypeError(f"a parameter's length is a constant or another's length, not {dim!r}")

@@ -1,0 +1,435 @@
+"""Running a block of lanes: groups that part at branches and meet again behind them.
+
+Of the groups of a frame the one at the least position goes on, so that those ahead wait for it;
+groups that stand at one position are one.  A call is made by the group that comes to it and ends
+when all of its lanes have returned.
+
+A lane that is at fault, or that can't go on with the others, is *set aside*: it is for the caller
+to run it by itself.  So there are no messages here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from rvm.engines.lanes.calls import CallSite
+from rvm.engines.lanes.faults import Failing, Ragged, Varied
+from rvm.engines.lanes.groups import Frame, Group, take
+from rvm.engines.lanes.plan import Op, Plan
+from rvm.engines.lanes.segment import Segment
+from rvm.engines.lanes.support import Context
+from rvm.engines.reference import step
+from rvm.expr import Const
+from rvm.faults import RvmError
+from rvm.state import Frame as SingleFrame
+from rvm.state import Options, State
+from rvm.stmt import Branch
+from rvm.types import BOOL
+
+NO_LIMIT = 1 << 62
+
+
+@dataclass(slots=True)
+class Block:
+    """What became of a block: the registers, and for each lane ticks, bits erased, and whether
+    it was set aside (what its registers hold is then of no account)."""
+
+    regs: list[Any]
+    ticks: Any
+    erased: Any
+    aside: Any = field(repr=False)
+
+
+def run_block(plan: Plan, regs: list[Any], width: int, options: Options) -> Block:
+    """Run a function on registers of `width` lanes, which are changed in place."""
+    ticks, erased = np.zeros(width, np.int64), np.zeros(width, np.int64)
+    block = Block(regs, ticks, erased, np.zeros(width, bool))
+    with np.errstate(all="ignore"):
+        _Run(plan, block, width, options).go()
+    return block
+
+
+class _Run:
+    """A block under way: a stack of frames, the innermost with a group that goes on."""
+
+    def __init__(self, plan: Plan, block: Block, width: int, options: Options) -> None:
+        self.block = block
+        self.options = options
+        self.limit = NO_LIMIT if options.max_steps is None else options.max_steps
+        self.context = Context(options.tolerance)
+        self.state = State(SingleFrame(plan.code, []), options)
+        self.pool: dict[tuple[str, int], Any] = {}
+        frame = Frame(plan, block.regs, np.arange(width), None)
+        self.frame = frame
+        self.group: Group | None = Group(frame, 0, None)
+
+    def go(self) -> None:
+        """Run until all lanes are at the end or set aside."""
+        while True:
+            group = self.group
+            if group is None or self.frame.waiting:
+                group = self.group = self._next(group)
+            if group is None or group.at == len(self.frame.plan.ops):
+                if not self._return(group):
+                    return
+                continue
+            op = group.frame.plan.ops[group.at]
+            if op.kind == "call":
+                self._call(group, op)
+            else:
+                self._advance(group, self._segment(group.frame.plan, group.at))
+
+    # ------------------------------------------------------------ groups
+
+    def _next(self, group: Group | None) -> Group | None:
+        """The group to go on with: the one at the least position, met by those that wait there."""
+        frame = self.frame
+        if not frame.waiting:
+            return group
+        least = min(frame.waiting)
+        if group is not None:
+            if group.at < least:
+                return group
+            self._stop(group)
+            if not group.width:
+                return self._next(None) if frame.waiting else None
+            frame.wait(group.at, _all(group))
+            least = min(frame.waiting)
+        return Group(frame, least, frame.waiting.pop(least))
+
+    def _stop(self, group: Group) -> None:
+        """Bring the lanes' own registers and counts up to date."""
+        try:
+            group.write_back()
+        except Ragged:
+            self._aside(group, np.ones(group.width, bool))
+            return
+        self._count(group)
+
+    def _count(self, group: Group) -> None:
+        if group.ticks:
+            self.block.ticks[group.ids] += group.ticks
+            group.ticks = 0
+
+    def _aside(self, group: Group, mask: Any) -> None:
+        """Set lanes of a group aside and go on with the others."""
+        self._count(group)
+        self.block.aside[group.ids[mask]] = True
+        group.keep(~mask)
+        if not group.width and self.group is group:
+            self.group = None
+
+    # ------------------------------------------------------------ straight code
+
+    def _segment(self, plan: Plan, start: int, stop: int | None = None) -> Segment:
+        found = plan.segments.get((start, stop))
+        if not isinstance(found, Segment):
+            found = plan.segments[start, stop] = Segment(plan, start, stop)
+        return found
+
+    def _advance(self, group: Group, segment: Segment) -> None:
+        """Run a segment, and see to what came of it."""
+        at, ticks, what = self._run(group, segment)
+        group.at = at
+        group.ticks += ticks
+        if what is None:
+            if self._room(group) <= 0:
+                self._limit(group)
+        elif isinstance(what, Exception):
+            self._trouble(group, what)
+        else:
+            self._branch(group, what)
+
+    def _run(self, group: Group, segment: Segment) -> tuple[int, int, Any]:
+        group.load(segment.varying, segment.uniform)
+        w = group.width
+        found = segment.run(
+            group.regs,
+            w,
+            segment.buffers_for(w, self.pool),
+            self._room(group),
+            self.context,
+            self.state,
+        )
+        group.note(segment.changed)
+        self._erase(group)
+        return found
+
+    def _erase(self, group: Group) -> None:
+        """File the bits that were erased with the lanes."""
+        context, account = self.context, self.state.account
+        if context.erased is not None:
+            self.block.erased[group.ids] += context.erased
+            context.erased = None
+        if account.erased_bits:
+            self.block.erased[group.ids] += account.erased_bits
+            account.erased_bits = 0
+
+    def _room(self, group: Group) -> int:
+        """The ticks that are left to the lane that has done the most."""
+        if self.limit == NO_LIMIT:
+            return NO_LIMIT
+        return self.limit - int(self.block.ticks[group.ids].max()) - group.ticks
+
+    def _limit(self, group: Group) -> None:
+        """Set aside the lanes that have gone as far as they may."""
+        self._count(group)
+        over = self.block.ticks[group.ids] >= self.limit
+        if over.any():
+            self._aside(group, over)
+
+    def _branch(self, group: Group, mask: Any) -> None:
+        """Part at a branch: some take it, some do not."""
+        plan, q = group.frame.plan, group.at
+        op = plan.ops[q]
+        self._count(group)
+        self.block.ticks[group.ids] += op.ticks
+        if op.kind == "skip":
+            behind, other, taken = op.target, q + 1, ~mask
+        else:
+            behind, other, taken = plan.behind(op), q + 1, mask
+            failed = self._landing(group, op, taken)
+            if failed is not None:
+                self._aside(group, failed)
+                taken = taken[~failed]
+                if not group.width:
+                    return
+        try:
+            self._part(group, taken, behind, other)
+        except Ragged:
+            self._aside(group, np.ones(group.width, bool))
+
+    def _part(self, group: Group, taken: Any, behind: int, other: int) -> None:
+        """Those that are less far go on."""
+        if taken.all() or not taken.any():
+            group.at = behind if taken.all() else other
+            return
+        if behind < other:
+            group.part(~taken, other)
+            group.at = behind
+        else:
+            group.part(taken, behind)
+            group.at = other
+
+    def _landing(self, group: Group, op: Op, taken: Any) -> Any:
+        """The lanes that take a branch whose come-from does not expect them; None if none."""
+        plan, q = group.frame.plan, group.at
+        landing = plan.landing(op).cond
+        branch = op.stmt
+        assert isinstance(branch, Branch)
+        if landing == branch.cond or landing == Const(True, BOOL):
+            return None
+        segment = plan.segments.get(("landing", q))
+        if not isinstance(segment, Segment):
+            segment = plan.segments["landing", q] = Segment(plan, q, landing=True)
+        check = segment
+        group.load(check.varying, check.uniform)
+        at = np.flatnonzero(taken)
+        bad = _failing(lambda some: self._try(group, check, at[some]), len(at))
+        if bad is None:
+            return None
+        failed = np.zeros(group.width, bool)
+        failed[at[bad]] = True
+        return failed
+
+    # ------------------------------------------------------------ trouble
+
+    def _trouble(self, group: Group, error: Exception) -> None:
+        """See to an operation that raised: by lanes at fault, by values, or by trying."""
+        if isinstance(error, Failing):
+            self._aside(group, np.broadcast_to(error.lanes, (group.width,)))
+        elif isinstance(error, Varied):
+            self._apart(group, error.values)
+        elif group.frame.plan.ops[group.at].kind == "same":
+            self._by_reference(group)
+        else:
+            self._search(group)
+
+    def _by_reference(self, group: Group) -> None:
+        """An operation on uniform registers, by the reference engine."""
+        plan = group.frame.plan
+        op = plan.ops[group.at]
+        group.load((), tuple(range(len(group.regs))))
+        regs = [None if k in plan.varying else v for k, v in enumerate(group.regs)]
+        state = State(SingleFrame(plan.code, regs, op.pc), self.options)
+        try:
+            step(state)
+        except RvmError:
+            self._aside(group, np.ones(group.width, bool))
+            return
+        for k, v in enumerate(regs):
+            if k not in plan.varying:
+                group.regs[k] = group.frame.regs[k] = v
+        self.block.erased[group.ids] += state.account.erased_bits
+        group.ticks += op.ticks
+        group.at += 1
+
+    def _apart(self, group: Group, values: Any) -> None:
+        """Let the lanes with the first lane's value do the operation; the others come after."""
+        values = np.asarray(values)
+        own = values == values.flat[0]
+        if own.all():
+            self._search(group)
+            return
+        try:
+            group.part(~own, group.at)
+        except Ragged:
+            self._aside(group, np.ones(group.width, bool))
+            return
+        self._alone(group)
+
+    def _alone(self, group: Group) -> None:
+        """Do one operation before meeting others at its position."""
+        plan, q = group.frame.plan, group.at
+        if plan.ops[q].kind == "call":
+            self._call(group, plan.ops[q])
+        else:
+            self._advance(group, self._segment(plan, q, q + 1))
+
+    def _search(self, group: Group) -> None:
+        """Find the lanes that an operation fails in, by trying it on parts of them."""
+        plan, q = group.frame.plan, group.at
+        if group.width == 1:
+            self._aside(group, np.ones(1, bool))
+            return
+        if plan.ops[q].kind == "call":
+            site = self._site(plan, q)
+            group.load(site.varying, site.uniform)
+            bad = _failing(
+                lambda sel: site.enter(_chosen(group.regs, plan.varying, sel), len(sel)),
+                group.width,
+            )
+        else:
+            segment = self._segment(plan, q, q + 1)
+            bad = _failing(lambda sel: self._try(group, segment, sel), group.width)
+        # Where no part fails by itself it is the whole that does not fit, into memory say.
+        mask = np.ones(group.width, bool)
+        if bad is not None:
+            mask[:] = False
+            mask[bad] = True
+        self._aside(group, mask)
+
+    def _try(self, group: Group, segment: Segment, some: Any) -> None:
+        """Run a segment on copies of some lanes; raises what it raises."""
+        regs = _chosen(group.regs, group.frame.plan.varying, some)
+        kept = self.context.erased, self.state.account.erased_bits
+        buffers = [b[: len(some)].copy() for b in segment.buffers_for(group.width, self.pool)]
+        _, _, what = segment.run(regs, len(some), buffers, NO_LIMIT, self.context, self.state)
+        self.context.erased, self.state.account.erased_bits = kept
+        if isinstance(what, Exception):
+            raise what
+
+    # ------------------------------------------------------------ calls
+
+    def _site(self, plan: Plan, q: int) -> CallSite:
+        found = plan.segments.get(("call", q))
+        if not isinstance(found, CallSite):
+            found = plan.segments["call", q] = CallSite(plan, plan.ops[q])
+        return found
+
+    def _call(self, group: Group, op: Op) -> None:
+        """Enter a call with all lanes of a group."""
+        if self._room(group) <= 0:
+            self._limit(group)
+            return
+        site = self._site(group.frame.plan, group.at)
+        group.load(site.varying, site.uniform)
+        try:
+            inner = site.enter(group.regs, group.width)
+        except Exception as error:
+            self._trouble(group, error)
+            return
+        group.ticks += 1
+        self._count(group)
+        self.frame = Frame(site.callee, inner, group.ids, group)
+        self.group = Group(self.frame, 0, None)
+
+    def _return(self, group: Group | None) -> bool:
+        """Return from a frame whose lanes are all at its end; False from the outermost."""
+        frame = self.frame
+        if group is not None:
+            self._stop(group)
+        outer = frame.caller
+        if outer is None:
+            return False
+        self.frame, self.group = outer.frame, outer
+        site = self._site(outer.frame.plan, outer.at)
+        outer.note(site.changed)
+        inner = frame.regs
+        gone = self.block.aside[frame.ids]
+        if gone.any():
+            stay = np.flatnonzero(~gone)
+            inner = [
+                take(v, stay) if k in site.own and v is not None else v for k, v in enumerate(inner)
+            ]
+            self._keep(outer, ~gone)
+            if not outer.width:
+                return True
+        self._leave(outer, site, inner)
+        return True
+
+    def _keep(self, group: Group, mask: Any) -> None:
+        group.keep(mask)
+        if not group.width:
+            self.group = None
+
+    def _leave(self, group: Group, site: CallSite, inner: list[Any]) -> None:
+        """Give scalars back to the caller's places."""
+        while True:
+            group.load(site.varying, site.uniform)
+            try:
+                site.leave(group.regs, inner, group.width, self.context)
+            except Failing as error:
+                stay = np.flatnonzero(~error.lanes)
+                inner = [
+                    take(v, stay) if k in site.own and v is not None else v
+                    for k, v in enumerate(inner)
+                ]
+                self._aside(group, np.asarray(error.lanes))
+                if not group.width:
+                    return
+                continue
+            except Exception:
+                self._aside(group, np.ones(group.width, bool))
+                return
+            break
+        group.note(site.changed)
+        self._erase(group)
+        group.ticks += 1
+        group.at += 1
+
+
+def _all(group: Group) -> Any:
+    return np.arange(group.width) if group.lanes is None else group.lanes
+
+
+def _chosen(regs: list[Any], varying: frozenset[int], some: Any) -> list[Any]:
+    """Registers of some lanes, copied."""
+    return [take(v, some) if v is not None and k in varying else v for k, v in enumerate(regs)]
+
+
+def _failing(attempt: Any, width: int) -> Any:
+    """The lanes for which an attempt raises, found by halving; None if there are none."""
+    bad: list[int] = []
+
+    def search(lanes: Any) -> None:
+        try:
+            attempt(lanes)
+        except Failing as error:
+            bad.extend(lanes[np.broadcast_to(error.lanes, (len(lanes),))])
+            rest = lanes[~np.broadcast_to(error.lanes, (len(lanes),))]
+            if len(rest):
+                search(rest)
+        except Exception:
+            if len(lanes) == 1:
+                bad.append(int(lanes[0]))
+                return
+            half = len(lanes) // 2
+            search(lanes[:half])
+            search(lanes[half:])
+
+    search(np.arange(width))
+    return np.array(sorted(set(bad)), int) if bad else None

@@ -1,0 +1,25 @@
+"""How a line of generated code says that lanes cannot go on together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Failing(Exception):
+    """Some lanes are at fault: `lanes` is a mask of them.  Nothing has changed."""
+
+    def __init__(self, lanes: Any) -> None:
+        super().__init__()
+        self.lanes = lanes
+
+
+class Varied(Exception):
+    """A value that must be one is not: `values` holds it for each lane.  Nothing has changed."""
+
+    def __init__(self, values: Any) -> None:
+        super().__init__()
+        self.values = values
+
+
+class Ragged(Exception):
+    """Lanes hold arrays of other lengths in one register, which cannot lie side by side."""

@@ -1,0 +1,197 @@
+"""A function's code laid out for lanes: single statements in a row, and the jumps among them.
+
+An instruction of several statements becomes several operations, so that each is done or not done;
+a `When` becomes a jump over its body.  Positions are indices of operations; lanes that have parted
+are together again when they stand at one position.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from rvm.emit.lanes import written
+from rvm.engines.lanes.uniform import Uniformity, called, varies
+from rvm.expr import Expr, Place, places
+from rvm.image import Clash, Code
+from rvm.stmt import FORWARD, Branch, Call, Effect, Land, Stmt, When
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One operation.
+
+    `kind`: "lane" is a statement on registers that vary, "same" an instruction on uniform ones,
+    "branch", "call" and "skip" (over the body of a `When`, to `target`) end a segment.
+    `ticks` is 1 for the first operation of an instruction, else 0.
+    """
+
+    kind: str
+    pc: int
+    ticks: int
+    stmts: tuple[Stmt, ...]
+    clashes: tuple[Clash, ...] = ()
+    target: int = -1
+
+    @property
+    def stmt(self) -> Stmt:
+        return self.stmts[0]
+
+
+class Plan:
+    """A function in one direction, called with certain parameters that vary."""
+
+    def __init__(self, code: Code, params: frozenset[int], uniformity: Uniformity) -> None:
+        self.code = code
+        self.uniformity = uniformity
+        self.varying = uniformity.varying(code, params)
+        self.ops: list[Op] = []
+        self.start: list[int] = []
+        """The position of each instruction, and that behind the last."""
+        for pc in range(len(code)):
+            self.start.append(len(self.ops))
+            self._lay_out(pc)
+        self.start.append(len(self.ops))
+        self.leaders = self._leaders()
+        self.segments: dict[object, object] = {}
+        """What the engine has compiled, by position and kind."""
+
+    def _lay_out(self, pc: int) -> None:
+        stmts, clashes = self.code.ready(pc)
+        first = stmts[0]
+        if isinstance(first, (Branch, Call)):
+            kind = "branch" if isinstance(first, Branch) else "call"
+            self.ops.append(Op(kind, pc, 1, stmts, clashes))
+        elif isinstance(first, Effect) and not (first.when & FORWARD):
+            self.ops.append(Op("nothing", pc, 1, stmts))
+        elif not isinstance(first, Land) and self._is_uniform(stmts, clashes):
+            self.ops.append(Op("same", pc, 1, stmts, clashes))
+        else:
+            self._statements(pc, stmts, clashes, 1)
+
+    def _statements(
+        self, pc: int, stmts: tuple[Stmt, ...], clashes: tuple[Clash, ...], ticks: int
+    ) -> None:
+        for stmt in stmts:
+            if isinstance(stmt, When):
+                at = len(self.ops)
+                self.ops.append(Op("skip", pc, ticks, (stmt,), clashes))
+                self._statements(pc, stmt.body, (), 0)
+                self.ops[at] = Op("skip", pc, ticks, (stmt,), clashes, len(self.ops))
+            else:
+                self.ops.append(Op("lane", pc, ticks, (stmt,), clashes))
+            clashes, ticks = (), 0
+
+    def _is_uniform(self, stmts: tuple[Stmt, ...], clashes: tuple[Clash, ...]) -> bool:
+        """Whether an instruction is the same for all lanes: it touches nothing that varies."""
+        registers = self.code.function.registers
+        for stmt in stmts:
+            for node in expressions(stmt):
+                if varies(node, self.varying) or (
+                    isinstance(node, Place) and node.reg in self.varying
+                ):
+                    return False
+            for place in written(stmt):
+                if place.reg in self.varying:
+                    return False
+                for d in registers[place.reg].dims:
+                    if d is not None and varies(d, self.varying):
+                        return False
+        return True
+
+    def _leaders(self) -> frozenset[int]:
+        """Positions that lanes can come to other than by going on from the one before."""
+        found = {0, len(self.ops)}
+        for q, op in enumerate(self.ops):
+            if op.kind == "branch":
+                found |= {q + 1, self.behind(op)}
+            elif op.kind == "call":
+                found |= {q, q + 1}
+            elif op.kind == "skip":
+                found |= {q + 1, op.target}
+        return frozenset(found)
+
+    def behind(self, op: Op) -> int:
+        """Where a taken branch leads: behind its come-from."""
+        branch = op.stmt
+        assert isinstance(branch, Branch)
+        return self.start[branch.partner + 1]
+
+    def landing(self, op: Op) -> Land:
+        """The come-from of a branch."""
+        branch = op.stmt
+        assert isinstance(branch, Branch)
+        landing = self.code.stmts(branch.partner)[0]
+        assert isinstance(landing, Land)
+        return landing
+
+    def callee(self, op: Op) -> Plan:
+        """The plan of the function that a call runs."""
+        call = op.stmt
+        assert isinstance(call, Call)
+        code, params = called(self.code, call, self.varying)
+        return plan_of(code, params, self.uniformity)
+
+    @cached_property
+    def touched(self) -> tuple[frozenset[int], ...]:
+        """For each operation the registers that it looks at or changes."""
+        return tuple(self._touched(op) for op in self.ops)
+
+    def _touched(self, op: Op) -> frozenset[int]:
+        found = set()
+        for stmt in op.stmts:
+            for node in expressions(stmt):
+                found |= {p.reg for p in places(node)}
+            for place in written(stmt):
+                found.add(place.reg)
+                for d in self.code.function.registers[place.reg].dims:
+                    if d is not None:
+                        found |= {p.reg for p in places(d)}
+        for a, b, _ in op.clashes:
+            found |= {p.reg for p in places(a)} | {p.reg for p in places(b)}
+        if op.kind == "branch":
+            found |= {p.reg for p in places(self.landing(op).cond)}
+        return frozenset(found)
+
+
+def expressions(stmt: Stmt) -> list[Expr]:
+    """Every expression and place of a statement, those of its body included."""
+    out: list[Expr] = []
+    for name in stmt.__dataclass_fields__:
+        found = getattr(stmt, name)
+        if isinstance(found, Expr):
+            out.append(found)
+        elif isinstance(found, tuple):
+            for item in found:
+                if isinstance(item, Expr):
+                    out.append(item)
+                elif hasattr(item, "__dataclass_fields__"):
+                    out.extend(expressions(item))
+    return out
+
+
+def plan_of(code: Code, params: frozenset[int], uniformity: Uniformity) -> Plan:
+    """The plan of a code for parameters that vary, made at first use."""
+    key = "lanes", params
+    found = code.compiled.get(key)
+    if not isinstance(found, Plan):
+        found = code.compiled[key] = Plan(code, params, uniformity)
+    return found
+
+
+def acts_outside(code: Code) -> bool:
+    """Whether a run may print or call back: what lanes do one after the other."""
+    seen: set[Code] = set()
+    todo = [code]
+    while todo:
+        here = todo.pop()
+        if here in seen:
+            continue
+        seen.add(here)
+        for pc in range(len(here)):
+            stmt = here.stmts(pc)[0]
+            if isinstance(stmt, Effect) and stmt.when & FORWARD and stmt.kind != "assert":
+                return True
+            if isinstance(stmt, Call):
+                todo.append(here.image.code(stmt.callee, stmt.undo))
+    return False

@@ -1,0 +1,265 @@
+"""A stretch of straight code compiled to one Python function over the registers of W lanes."""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rvm.emit.lanes import LanePrinter, written
+from rvm.emit.lanes_values import Value
+from rvm.emit.values import Unprintable
+from rvm.engines.lanes.arrays import form_of
+from rvm.engines.lanes.plan import Op, Plan
+from rvm.engines.lanes.support import LANE_NAMES
+from rvm.engines.support import SUPPORT
+from rvm.expr import Const, Expr, Place
+from rvm.numbers.support import NAMES
+from rvm.stmt import Branch, Stmt, When
+from rvm.types import BOOL
+
+_serial = itertools.count()
+
+Runner = Callable[..., tuple[int, int, Any]]
+"""(registers, W, buffers, ticks left, context, state) to (position, ticks, what): `what` is None,
+the mask of the lanes that take the branch at the position, or the exception that was raised at it.
+"""
+
+
+class Segment:
+    """Operations from a position on, as far as they are straight (or `stop`).
+
+    A branch back to the beginning is a loop of its own, as long as all lanes take it.  The
+    operation at `end` is for the engine if it is no branch.  With `landing` it is nothing but the
+    check of the come-from that the branch at `start` lands on.
+    """
+
+    def __init__(
+        self, plan: Plan, start: int, stop: int | None = None, landing: bool = False
+    ) -> None:
+        self.plan = plan
+        self.start = start
+        self.landing = landing
+        self.end, self.last = self._extent(stop)
+        uses: Counter[int] | None = None
+        for _ in range(2):
+            lines, numbers, printer = self._printed(uses)
+            uses = Counter(printer.uses)
+        touched = frozenset().union(*plan.touched[start : self.last])
+        self.varying = tuple(sorted(touched & plan.varying))
+        self.uniform = tuple(sorted(touched - plan.varying))
+        self.changed = printer.touched_by_stores & touched
+        self.buffers = tuple(printer.buffers)
+        self.text = self._text(lines, numbers, printer)
+        self.run: Runner = self._compiled(printer)
+        self.width = -1
+        self.memory: list[Any] = []
+
+    def _extent(self, stop: int | None) -> tuple[int, int]:
+        """The operation that ends the segment, and the position behind what it covers."""
+        ops, q = self.plan.ops, self.start
+        while q < len(ops) and q != stop:
+            kind = ops[q].kind
+            if kind == "branch" or kind == "skip":
+                return q, q + 1
+            if kind == "call" or kind == "alone":
+                return q, q
+            if q > self.start and q in self.plan.leaders:
+                return q, q
+            q += 1
+        return q, q
+
+    # ------------------------------------------------------------ text
+
+    def _printed(
+        self, uses: Counter[int] | None
+    ) -> tuple[list[str], dict[int, tuple[int, int]], SegmentPrinter]:
+        """Lines, and for each the operation it belongs to and the ticks done before that."""
+        plan = self.plan
+        names = {**NAMES, **SUPPORT, **LANE_NAMES}
+        printer = SegmentPrinter(
+            plan.code.function, names, plan.varying, form_of, None if uses is None else uses
+        )
+        lines: list[str] = []
+        numbers: dict[int, tuple[int, int]] = {}
+        ticks = 0
+
+        def add(new: list[str], q: int, depth: int = 0) -> None:
+            for line in new:
+                numbers[len(lines)] = (q, ticks)
+                lines.append("    " * depth + line)
+
+        if self.landing:
+            printer.begin()
+            printer.check(plan.landing(plan.ops[self.start]).cond, True)
+            printer.end()
+            add([*printer.taken(), f"_at = ({self.start}, None)", "break"], self.start)
+            return lines, numbers, printer
+        for q in range(self.start, self.last):
+            op = plan.ops[q]
+            if op.kind in ("branch", "skip"):
+                self._jump(op, q, ticks, printer, add)
+                return lines, numbers, printer
+            if op.kind == "same":
+                try:
+                    add(printer.uniform(op.stmts, op.clashes), q)
+                except Unprintable:
+                    add(["trouble()"], q)
+                    for stmt in op.stmts:
+                        printer.forget(stmt)
+            elif op.kind == "lane":
+                add(printer.statement(op.stmt, op.clashes), q)
+            ticks += op.ticks
+        add([f"_n += {ticks}", "_at = (" + f"{self.end}, None)", "break"], self.end)
+        return lines, numbers, printer
+
+    def _jump(
+        self, op: Op, q: int, ticks: int, printer: SegmentPrinter, add: Callable[..., None]
+    ) -> None:
+        """The branch at the end: taken by all, by none, or a mask for the engine."""
+        branch = op.stmt
+        assert isinstance(branch, (Branch, When))
+        cond: Expr = branch.cond
+        taken = self.plan.behind(op) if isinstance(branch, Branch) else q + 1
+        other = q + 1 if isinstance(branch, Branch) else op.target
+        add(printer.begin(), q)
+        printer.apart(op.clashes)
+        loop = taken == self.start
+        done = ticks + op.ticks
+        if printer.differs(cond):
+            mask = printer.mask(cond)
+            add(printer.taken(), q)
+            add(["_s = _m.tobytes()", "if 0 not in _s:"], q)
+        else:
+            text = printer.plain(cond)
+            mask = ""
+            add(printer.taken(), q)
+            add([f"if {text}:"], q)
+        checks = ["pass"]
+        if isinstance(branch, Branch):
+            landing = self.plan.landing(op).cond
+            if landing != cond and landing != Const(True, BOOL):
+                printer.check(landing, True)
+                checks += printer.taken()
+        printer.end()
+        add(checks, q, 1)
+        go = [f"_n += {done}"]
+        if loop:
+            go += ["if _n < _room: continue"]
+        add([*go, f"_at = ({taken}, None)", "break"], q, 1)
+        if mask:
+            add([f"if 1 in _s: _n += {ticks}; _at = ({q}, _m); break"], q)
+        add([f"_n += {done}", f"_at = ({other}, None)", "break"], q)
+
+    def _text(
+        self, lines: list[str], numbers: dict[int, tuple[int, int]], printer: SegmentPrinter
+    ) -> str:
+        names = printer.regs
+        used = sorted({*self.varying, *self.uniform})
+        out = ["def run(regs, _W, _buffers, _room, _ctx, state):"]
+        out += [f"    {names[k]} = regs[{k}]" for k in used]
+        if self.buffers:
+            out.append(f"    {''.join(f'_b{k}, ' for k in range(len(self.buffers)))} = _buffers")
+        views = [k for k in sorted(printer.elements) if k in used]
+        for k in views:
+            out.append(f"    {names[k]}_m = None if {names[k]} is None else memoryview({names[k]})")
+        out += ["    _n = 0", "    try:", "        while True:"]
+        self.lines_of = {}
+        for k, line in enumerate(lines):
+            if printer.is_needed(line.strip()):
+                out.append("            " + line)
+                self.lines_of[len(out)] = numbers[k]
+        out += [
+            "    except Exception as _error:",
+            "        _q, _done = LINES[_error.__traceback__.tb_lineno]",
+            "        _n += _done",
+            "        _at = (_q, _error)",
+        ]
+        out += [f"    regs[{k}] = {names[k]}" for k in used if k in self.changed]
+        out.append("    return _at[0], _n, _at[1]")
+        return "\n".join(out) + "\n"
+
+    def _compiled(self, printer: SegmentPrinter) -> Runner:
+        plan = self.plan
+        kind = f"{'~' * plan.code.undo}{plan.code.name}"
+        filename = f"<rvm lanes {kind} from {self.start} #{next(_serial)}>"
+        linecache.cache[filename] = (
+            len(self.text),
+            None,
+            self.text.splitlines(keepends=True),
+            filename,
+        )
+        names = {**NAMES, **SUPPORT, **LANE_NAMES, **printer.constants, "LINES": self.lines_of}
+        exec(compile(self.text, filename, "exec"), names)
+        run: Runner = names["run"]
+        return run
+
+    # ------------------------------------------------------------ running
+
+    def buffers_for(self, width: int, pool: dict[tuple[str, int], Any]) -> list[Any]:
+        """The buffers, of `width` lanes each."""
+        if self.width != width:
+            self.memory = []
+            for k, char in enumerate(self.buffers):
+                base = pool.get((char, k))
+                if base is None or len(base) < width:
+                    base = pool[char, k] = np.empty(width, char)
+                self.memory.append(base[:width])
+            self.width = width
+        return self.memory
+
+
+class SegmentPrinter(LanePrinter):
+    """A printer that knows which registers it has changed."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.touched_by_stores: frozenset[int] = frozenset()
+
+    def changed(self, reg: int, number: int | None = None) -> None:
+        super().changed(reg, number)
+        self.touched_by_stores |= {reg}
+
+    def line(self, text: str) -> None:
+        """Append a line."""
+        self._lines.append(text)
+
+    def later(self, held: Value) -> None:
+        """Keep a value until the end."""
+        self._later.append(held)
+
+    def named(self, text: str) -> str:
+        """The name of a variable that a line has been given for a value."""
+        return self._named(text).text
+
+    def view(self, place: Place) -> str:
+        """An array place as a view that writes go through."""
+        return self._view(place)
+
+    def store_uniform(self, place: Place, text: str) -> str:
+        """The line that stores in a place that is the same for all lanes."""
+        return self._store(place, self._place(place), text)
+
+    def store_lanes(self, place: Place, text: str) -> str:
+        """The line that stores in a place with a path."""
+        target, key = self._target(place)
+        return f"{target}[...] = {text}" if key is None else f"put({target}, {key}, {text}, _W)"
+
+    def forget(self, stmt: Stmt) -> None:
+        """A statement that is done elsewhere may change what it names."""
+        for place in written(stmt):
+            self.changed(place.reg)
+
+    def plain(self, cond: Expr) -> str:
+        """A uniform condition; the lines that it needs are `taken`."""
+        self._share([cond])
+        return self.value(cond)
+
+    def taken(self) -> list[str]:
+        """The lines printed since the last time."""
+        found, self._lines[:] = list(self._lines), []
+        return found

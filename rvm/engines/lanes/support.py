@@ -1,0 +1,342 @@
+"""What generated code over lanes calls: spreading, picking, checking.
+
+W is the number of lanes; a scalar that varies has the shape (W,), an array (..., W).  A function
+that finds lanes at fault raises `Failing` before it changes anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rvm.emit.lanes_values import UFUNC
+from rvm.engines.heap import fits
+from rvm.engines.lanes.arrays import FORMS
+from rvm.engines.lanes.faults import Failing, Varied
+from rvm.engines.lanes.stacks import LaneStack
+from rvm.engines.support import Trouble
+from rvm.numbers import NumberSystem
+
+Lanes = Any
+"""An array whose last axis is that of the lanes."""
+
+
+# ---------------------------------------------------------------- shapes
+
+
+def spread(x: Any, w: int) -> Lanes:
+    """A scalar as a vector of all lanes; not copied if it is one."""
+    return x if np.shape(x) == (w,) else np.full(w, x)
+
+
+def own(x: Any, w: int) -> Lanes:
+    """A vector of lanes that nobody else holds."""
+    return x if np.shape(x) == (w,) and x.base is None else np.array(np.broadcast_to(x, (w,)))
+
+
+def vector(x: Any, dtype: np.dtype[Any], w: int) -> Lanes:
+    """A new vector of lanes that holds x."""
+    out = np.empty(w, dtype)
+    out[...] = x
+    return out
+
+
+def array_of(shape: tuple[int, ...], x: Any, dtype: np.dtype[Any], w: int) -> Lanes:
+    """A new array in every lane (a vector for the shape ()), filled with x."""
+    if any(n < 0 for n in shape):
+        raise Trouble
+    out = np.empty((*shape, w), dtype)
+    fits(out, x)
+    out[...] = x
+    return out
+
+
+def copy(x: Any) -> Any:
+    """A copy of an array; scalars are not changed in place."""
+    return x.copy() if isinstance(x, np.ndarray) else x
+
+
+def turned(x: Lanes) -> Lanes:
+    """The transposed view in every lane."""
+    return np.moveaxis(x.T, 0, -1)
+
+
+def length(x: Any, rank: int, axis: int, w: int) -> Lanes:
+    """The length of an axis of a view of the given rank in every lane."""
+    if not 0 <= axis < rank:
+        raise Trouble
+    return np.full(w, x.shape[axis], np.int64)
+
+
+def one(x: Any) -> int:
+    """An integer that all lanes share; Varied if they do not."""
+    if not np.ndim(x):
+        return int(x)
+    first = x.flat[0]
+    if np.any(x != first):
+        raise Varied(x)
+    return int(first)
+
+
+# ---------------------------------------------------------------- elements by lane
+
+
+def inside(i: Any, n: int) -> Any:
+    """Indices that lie in an axis of length n; Failing where they do not."""
+    if not np.ndim(i):
+        if not 0 <= i < n:
+            raise Trouble
+        return i
+    bad = i >= n if i.dtype.kind == "u" else (i < 0) | (i >= n)
+    if 1 in bad.tobytes():
+        raise Failing(bad)
+    return i
+
+
+def pick(x: Lanes, key: tuple[Any, ...], w: int) -> Lanes:
+    """x at a key whose indices differ by lane: a copy, lanes last."""
+    if x.ndim == 2 and len(key) == 1:
+        return x[key[0], np.arange(w)]
+    found = np.moveaxis(x, -1, 0)[(np.arange(w), *key)]
+    return np.moveaxis(found, 0, -1)
+
+
+def pick_shared(x: Any, key: tuple[Any, ...], w: int) -> Lanes:
+    """An array that all lanes share, at a key whose indices differ by lane; lanes last."""
+    if x.ndim == len(key) and not any(isinstance(k, slice) for k in key):
+        return x[key]
+    shared = np.broadcast_to(x, (w, *x.shape))
+    return np.moveaxis(shared[(np.arange(w), *key)], 0, -1)
+
+
+def put(x: Lanes, key: tuple[Any, ...], value: Any, w: int) -> None:
+    """Store a value in x at a key whose indices differ by lane."""
+    if x.ndim == 2 and len(key) == 1:
+        x[key[0], np.arange(w)] = value
+        return
+    rows = np.moveaxis(x, -1, 0)
+    index = (np.arange(w), *key)
+    shape = np.moveaxis(rows[index], 0, -1).shape
+    rows[index] = np.moveaxis(np.broadcast_to(value, shape), -1, 0)
+
+
+def guarded(x: Any, mask: Lanes, instead: int) -> Lanes:
+    """x in the lanes of the mask, a harmless value in the others."""
+    return np.where(mask, x, np.asarray(instead, np.asarray(x).dtype))
+
+
+# ---------------------------------------------------------------- checks
+
+
+def must(m: Any, w: int) -> None:
+    """Failing unless a condition holds in every lane."""
+    m = spread(m, w)
+    if 0 in m.tobytes():
+        raise Failing(~m)
+
+
+def must_not(m: Any, w: int) -> None:
+    """Failing if a condition holds in a lane."""
+    m = spread(m, w)
+    if 1 in m.tobytes():
+        raise Failing(m)
+
+
+def any_true(m: Lanes) -> bool:
+    """Whether a condition holds in a lane."""
+    return 1 in m.tobytes()
+
+
+def any_false(m: Lanes) -> bool:
+    """Whether a condition fails in a lane."""
+    return 0 in m.tobytes()
+
+
+def by_lane(ok: Any, w: int) -> Lanes:
+    """Whether a condition on elements holds for all of a lane's."""
+    ok = np.asarray(ok)
+    if ok.ndim < 2:
+        return spread(ok, w)
+    return np.logical_and.reduce(ok.reshape(-1, ok.shape[-1]), axis=0)
+
+
+def factors(x: Any, is_log: bool, w: int) -> None:
+    """Failing where a factor could not be divided out again."""
+    ok = np.isfinite(x)
+    if not is_log:
+        ok = ok & np.not_equal(x, 0)
+    must(by_lane(ok, w), w)
+
+
+def alike(x: Any, y: Any) -> None:
+    """Trouble unless two arrays have one shape."""
+    if x.shape != y.shape:
+        raise Trouble
+
+
+def cell(x: Any) -> Any:
+    """A number for a test of overlap: it overlaps nothing."""
+    return np.asarray(x)[..., None]
+
+
+def distinct(x: Lanes, y: Lanes, same_ok: bool) -> None:
+    """Trouble if two views that must be apart share memory; the same in all lanes."""
+    a, b = x[..., :1], y[..., :1]
+    if not np.shares_memory(a, b):
+        return
+    same = a.shape == b.shape and a.strides == b.strides and _address(a) == _address(b)
+    if not (same_ok and same):
+        raise Trouble
+
+
+def _address(x: Lanes) -> int:
+    return int(x.__array_interface__["data"][0])
+
+
+def no_nan(x: Lanes) -> None:
+    """Failing where a vector is NaN."""
+    total = x.dot(x)
+    # Of real numbers the sum of squares is NaN only if one is; of complex ones inf - inf may be.
+    if total != total:
+        bad = np.isnan(x)
+        if 1 in bad.tobytes():
+            raise Failing(bad)
+
+
+# ---------------------------------------------------------------- registers that go
+
+
+class Context:
+    """What a block's generated code writes beside registers: bits erased in each lane."""
+
+    __slots__ = ("erased", "tolerance")
+
+    def __init__(self, tolerance: float) -> None:
+        self.tolerance = tolerance
+        self.erased: Any = None
+
+    def erase(self, bits: Any) -> None:
+        """Count bits that were lost, for each lane."""
+        self.erased = bits if self.erased is None else self.erased + bits
+
+
+def residues(ctx: Context, sys: NumberSystem, held: Lanes, expected: Any, w: int) -> None:
+    """Failing where a freed value does not pass for what it must be; residues are counted.
+
+    Arrays are compared element by element, each within the tolerance.
+    """
+    same = np.equal(held, expected)
+    if 0 not in same.tobytes():
+        return
+    if sys.exact:
+        raise Failing(~by_lane(same, w))
+    size = np.abs(expected)
+    near = np.abs(np.subtract(held, expected)) <= ctx.tolerance * np.maximum(1.0, size)
+    must(by_lane(same | (near & np.isfinite(size)), w), w)
+    lost = np.logical_not(same).reshape(-1, w).sum(axis=0)
+    ctx.erase(sys.type.bits * lost)
+
+
+def drop_lanes(
+    ctx: Context, sys: NumberSystem, held: Lanes, shape: tuple[int, ...], expected: Any, w: int
+) -> None:
+    """Check that an array has this shape and these values in every lane."""
+    if held.shape[:-1] != shape:
+        raise Trouble
+    fits(held, expected)
+    residues(ctx, sys, held, np.asarray(expected, sys.dtype), w)
+
+
+def erased(ctx: Context, bits: int, held: Lanes, w: int) -> None:
+    """Count the bits of a value that is forgotten."""
+    lost = np.not_equal(held, 0).reshape(-1, w).sum(axis=0)
+    if lost.any():
+        ctx.erase(bits * lost)
+
+
+# ---------------------------------------------------------------- numbers
+
+
+def each(f: Callable[..., Any], dtype: np.dtype[Any], *args: Any) -> Lanes:
+    """A function of scalars for each lane (and element), by itself."""
+    many = np.broadcast_arrays(*args)
+    flat = [f(*(v.item() for v in vs)) for vs in zip(*(m.flat for m in many), strict=True)]
+    return np.array(flat, dtype).reshape(many[0].shape)
+
+
+def complex_product(a: Any, b: Any) -> Lanes:
+    """The product of complex numbers, each product of parts rounded: as Python's."""
+    a, b = np.asarray(a, np.complex128), np.asarray(b, np.complex128)
+    out = np.empty(np.broadcast_shapes(a.shape, b.shape), np.complex128)
+    out.real = a.real * b.real - a.imag * b.imag
+    out.imag = a.real * b.imag + a.imag * b.real
+    return out
+
+
+def complex_square(a: Any) -> Lanes:
+    """The square of complex numbers."""
+    return complex_product(a, a)
+
+
+def complex_quotient(a: Any, b: Any) -> Lanes:
+    """The quotient of complex numbers as Python's (R. L. Smith, 1962), by zero as NumPy's."""
+    a, b = np.broadcast_arrays(np.asarray(a, np.complex128), np.asarray(b, np.complex128))
+    ar, ai, br, bi = a.real, a.imag, b.real, b.imag
+    wide = np.abs(br) >= np.abs(bi)
+    tall = np.abs(bi) >= np.abs(br)
+    big, small = np.where(wide, br, bi), np.where(wide, bi, br)
+    ratio = small / big
+    denominator = np.where(wide, br + bi * ratio, br * ratio + bi)
+    out = np.empty(a.shape, np.complex128)
+    out.real = np.where(wide, ar + ai * ratio, ar * ratio + ai) / denominator
+    out.imag = np.where(wide, ai - ar * ratio, ai * ratio - ar) / denominator
+    out[~wide & ~tall] = complex(np.nan, np.nan)
+    zero = b == 0
+    if zero.any():
+        out[zero] = np.divide(a[zero], b[zero])
+    return out
+
+
+LANE_NAMES: dict[str, object] = {
+    **{UFUNC + name: f for name, f in vars(np).items() if isinstance(f, np.ufunc)},
+    **FORMS,
+    **{
+        f.__name__: f
+        for f in (
+            alike,
+            any_false,
+            any_true,
+            array_of,
+            cell,
+            complex_product,
+            complex_quotient,
+            complex_square,
+            copy,
+            distinct,
+            drop_lanes,
+            each,
+            erased,
+            factors,
+            guarded,
+            inside,
+            length,
+            must,
+            must_not,
+            no_nan,
+            one,
+            own,
+            pick,
+            pick_shared,
+            put,
+            residues,
+            spread,
+            turned,
+            vector,
+            LaneStack,
+        )
+    },
+    "asarray": np.asarray,
+}
+"""Names of generated code over lanes, beside those of single runs."""

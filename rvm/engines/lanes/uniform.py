@@ -1,0 +1,157 @@
+"""Which registers differ from lane to lane: found before a run, for each way a function is called.
+
+A register *varies* if it is given by lane, gains a value that varies, or is written where only
+some lanes may pass.  All others are *uniform*: they hold one value for all lanes.
+
+Lanes part at a branch whose condition varies, and at every branch that stands where they have
+parted.  They are together again behind the farther end of such a jump: the range between a branch
+and its come-from is where some lanes may be without the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import cast
+
+from rvm.expr import Expr, Place
+from rvm.image import Code
+from rvm.stmt import (
+    Alloc,
+    Branch,
+    Call,
+    Drop,
+    Exchange,
+    Free,
+    Fresh,
+    Map,
+    Pop,
+    Push,
+    Stmt,
+    Update,
+    When,
+)
+from rvm.verify.alias import index_reads, reads
+
+Key = tuple[Code, frozenset[int]]
+"""A function in one direction, and the parameters that vary when it is called."""
+
+
+def varies(node: Expr, varying: Collection[int]) -> bool:
+    """Whether an expression may have different values in different lanes."""
+    return any(p.reg in varying for p in reads(node))
+
+
+def place_varies(place: Place, varying: Collection[int]) -> bool:
+    """Whether it differs by lane which cells a place is."""
+    return any(p.reg in varying for p in index_reads(place))
+
+
+class Uniformity:
+    """The varying registers of every function that is reached, as a least fixed point."""
+
+    def __init__(self) -> None:
+        self._known: dict[Key, frozenset[int]] = {}
+
+    def varying(self, code: Code, params: frozenset[int]) -> frozenset[int]:
+        """The registers of `code` that vary where the parameters `params` do."""
+        key = code, params
+        if key not in self._known:
+            self._known[key] = params
+            self._settle()
+        return self._known[key]
+
+    def _settle(self) -> None:
+        changed = True
+        while changed:
+            changed, size = False, len(self._known)
+            for key in tuple(self._known):
+                found = self._once(key[0], set(self._known[key]))
+                if found != self._known[key]:
+                    self._known[key] = found
+                    changed = True
+            changed = changed or len(self._known) > size
+
+    def _once(self, code: Code, varying: set[int]) -> frozenset[int]:
+        """The registers that vary, given what is known of the functions called."""
+        while True:
+            before = len(varying)
+            parted = parted_ranges(code, varying)
+            for pc in range(len(code)):
+                for stmt in code.stmts(pc):
+                    self._spread(code, stmt, varying, pc in parted)
+            if len(varying) == before:
+                return frozenset(varying)
+
+    def _spread(self, code: Code, stmt: Stmt, varying: set[int], some: bool) -> None:
+        """Add the registers that a statement makes vary; `some`: not all lanes may execute it."""
+
+        def write(place: Place, differs: bool) -> None:
+            if differs or place_varies(place, varying):
+                varying.add(place.reg)
+
+        match stmt:
+            case Update(dst, _, value):
+                write(dst, some or varies(value, varying))
+            case Exchange(a, b) | Push(a, b) | Pop(a, b):
+                differs = some or varies(a, varying) or b.reg in varying
+                differs = differs or place_varies(b, varying)
+                write(a, differs)
+                write(b, differs)
+            case Map(dsts, values, _):
+                for d, v in zip(dsts, values, strict=True):
+                    write(d, some or varies(v, varying))
+            case When(cond, body):
+                for inner in body:
+                    self._spread(code, inner, varying, some or varies(cond, varying))
+            case Alloc(reg, v) | Free(reg, v):
+                dims = code.function.registers[reg.reg].dims
+                differs = v is not None and varies(v, varying)
+                differs = differs or any(d is not None and varies(d, varying) for d in dims)
+                write(reg, some or differs)
+            case Fresh(reg) | Drop(reg):
+                dims = code.function.registers[reg.reg].dims
+                write(reg, some or any(d is not None and varies(d, varying) for d in dims))
+            case Call():
+                self._call(code, stmt, varying, some)
+
+    def _call(self, code: Code, call: Call, varying: set[int], some: bool) -> None:
+        changed = code.image.inout[call.callee]
+        if some:
+            for k in changed:
+                arg = call.args[k]
+                if isinstance(arg, Place):
+                    varying.add(arg.reg)
+        key = called(code, call, varying)
+        for k in self._known.setdefault(key, key[1]):
+            if k in changed and isinstance(call.args[k], Place):
+                varying.add(cast(Place, call.args[k]).reg)
+
+
+def called(code: Code, call: Call, varying: Collection[int]) -> Key:
+    """The function that a call runs, with the parameters that vary there."""
+    callee = code.image.code(call.callee, call.undo)
+    return callee, frozenset(k for k, a in enumerate(call.args) if _argument(a, varying))
+
+
+def _argument(arg: Expr, varying: Collection[int]) -> bool:
+    if isinstance(arg, Place):
+        return arg.reg in varying or place_varies(arg, varying)
+    return varies(arg, varying)
+
+
+def parted_ranges(code: Code, varying: Collection[int]) -> frozenset[int]:
+    """The instructions that some lanes may execute without the others."""
+    parted: set[int] = set()
+    branches = [
+        (pc, stmt) for pc in range(len(code)) if isinstance(stmt := code.stmts(pc)[0], Branch)
+    ]
+    changed = True
+    while changed:
+        changed = False
+        for pc, stmt in branches:
+            lo, hi = sorted((pc, stmt.partner))
+            inside = range(lo, hi + 1)
+            if (pc in parted or varies(stmt.cond, varying)) and not parted.issuperset(inside):
+                parted.update(inside)
+                changed = True
+    return frozenset(parted)

@@ -1,0 +1,248 @@
+"""Running a program on many inputs at once: `run_lanes`, from registers to registers.
+
+A *lane* is one run among B.  What differs by lane has a leading axis of length B; everything else
+is shared.  Inputs are copied, never changed.  Lanes that fail, and those that can't go on together
+with the others, are run again by themselves, so that an error is that of a single run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rvm.binding import outside
+from rvm.engines.lanes.engine import run_block
+from rvm.engines.lanes.plan import Plan, acts_outside, plan_of
+from rvm.engines.lanes.stacks import LaneStack
+from rvm.engines.lanes.uniform import Uniformity
+from rvm.faults import InputError, RvmError
+from rvm.image import Code, image_of
+from rvm.machine import Machine
+from rvm.numbers import system
+from rvm.program import Function, Program
+from rvm.state import Options
+from rvm.types import Array, Stack, elem_of
+
+CACHE_DOUBLES = 1 << 17
+"""How many numbers the registers of a block of lanes should have: a megabyte of them."""
+LEAST_BLOCK, MOST_BLOCK = 256, 16_384
+"""Bounds on the lanes of a block: fewer do not pay for the calls, more leave the caches."""
+
+
+@dataclass(slots=True)
+class LaneRun:
+    """What a run in lanes came to.
+
+    `regs`: the parameters' raw values at the end by register: with a leading axis of length B where
+    they were given so or may have changed (a stack: a list of lists); others as they were given.
+    A failed lane holds its inputs.  `errors` by lane; `ticks` and `erased` (bits) of each lane;
+    `alone`: the lanes that were run by themselves, failed ones among them.
+    """
+
+    regs: list[Any]
+    errors: dict[int, RvmError] = field(default_factory=dict)
+    ticks: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    erased: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    alone: tuple[int, ...] = ()
+
+
+def run_lanes(
+    program: Program,
+    name: str,
+    regs: Sequence[Any],
+    varying: Mapping[int, Any],
+    options: Options | None = None,
+    undo: bool = False,
+    *,
+    block: int | None = None,
+) -> LaneRun:
+    """Run the function `name` (its inverse if `undo`) once for each of B lanes.
+
+    `regs` are raw values of the parameters by register, as frames hold them: numbers, arrays of the
+    storage dtype, lists for stacks; `varying` maps the registers that differ by lane to arrays of
+    shape (B, …) of raw values (a stack: a list of B lists), and stands before `regs`.  At least one
+    must vary.  Nothing that is passed is changed.  `block` is how many lanes run at a time.
+
+    It raises no lane's error: those are in `errors` of the result.
+    """
+    options = options or Options()
+    batch = Batch(program, name, regs, varying, undo)
+    aside = batch.run(options, block)
+    errors: dict[int, RvmError] = {}
+    for lane in map(int, np.flatnonzero(aside)):
+        machine = Machine.start(program, name, batch.inputs(lane), options, undo=undo)
+        try:
+            machine.run()
+        except RvmError as error:
+            errors[lane] = error
+            batch.restore(lane)
+            continue
+        batch.store(lane, machine.state.frames[0].regs)
+        batch.ticks[lane] = machine.time
+        batch.erased[lane] = machine.erased_bits
+    alone = tuple(map(int, np.flatnonzero(aside)))
+    return LaneRun(batch.out, errors, batch.ticks, batch.erased, alone)
+
+
+class Batch:
+    """B inputs of a function, and room for its B results."""
+
+    def __init__(
+        self,
+        program: Program,
+        name: str,
+        regs: Sequence[Any],
+        varying: Mapping[int, Any],
+        undo: bool = False,
+    ) -> None:
+        image = image_of(program)
+        self.code: Code = image.code(name, undo)
+        self.function: Function = self.code.function
+        self.given = dict(varying)
+        self.shared = list(regs[: self.function.n_args])
+        sizes = {len(v) for v in varying.values()}
+        if len(sizes) != 1:
+            raise InputError("I021", "the lanes are not equally many", values={"lanes": sizes})
+        self.size = sizes.pop()
+        self._single = frozenset(
+            k for k, v in varying.items() if k not in image.inout[name] and _all_equal(v)
+        )
+        """Registers given by lane that hold one value all the same, and keep it."""
+        self.plan: Plan = plan_of(
+            self.code, frozenset(varying) - self._single, _uniformity(program)
+        )
+        self.inout = image.inout[name]
+        self.ticks = np.zeros(self.size, np.int64)
+        self.erased = np.zeros(self.size, np.int64)
+        self.out: list[Any] = [self._room(k) for k in range(self.function.n_args)]
+
+    def _room(self, k: int) -> Any:
+        """Where the results of a register go."""
+        if k not in self.inout and k not in self.plan.varying:
+            return self.given.get(k, self.shared[k])
+        t = self.function.registers[k].type
+        if isinstance(t, Stack):
+            return [[] for _ in range(self.size)]
+        shape = self.given[k].shape[1:] if k in self.given else np.shape(self.shared[k])
+        return np.empty((self.size, *shape), system(elem_of(t)).dtype)
+
+    # ------------------------------------------------------------ running
+
+    def run(self, options: Options, block: int | None = None) -> NDArray[np.bool_]:
+        """Run all lanes; a mask of those that were set aside."""
+        aside = np.ones(self.size, bool)
+        if options.strict or not self.size or acts_outside(self.code):
+            return aside
+        width = block or self._block()
+        for lo in range(0, self.size, width):
+            hi = min(lo + width, self.size)
+            regs = [self._enter(k, lo, hi) for k in range(self.function.n_args)]
+            regs += [None] * (len(self.function.registers) - len(regs))
+            done = run_block(self.plan, regs, hi - lo, options)
+            aside[lo:hi] = done.aside
+            self.ticks[lo:hi] = done.ticks
+            self.erased[lo:hi] = done.erased
+            for k in range(self.function.n_args):
+                self._leave(k, regs[k], lo, hi)
+        return aside
+
+    def _block(self) -> int:
+        """How many lanes run at a time, so that their registers stay in the cache."""
+        doubles = 0
+        for k, register in enumerate(self.function.registers):
+            if k in self.plan.varying:
+                size = 1
+                if k < self.function.n_args and isinstance(register.type, Array):
+                    size = max(1, int(np.prod(np.shape(self._sample(k)))))
+                doubles += size
+        return min(MOST_BLOCK, max(LEAST_BLOCK, CACHE_DOUBLES // max(1, doubles)))
+
+    def _sample(self, k: int) -> Any:
+        """The value of a register in the first lane."""
+        return self.given[k][0] if k in self.given else self.shared[k]
+
+    def _enter(self, k: int, lo: int, hi: int) -> Any:
+        """A register's value for some lanes, as the engine has it: lanes last."""
+        t = self.function.registers[k].type
+        if k not in self.plan.varying:
+            value = self._sample(k)
+            if isinstance(t, Stack):
+                return list(value)
+            if isinstance(t, Array):
+                return value.copy() if k in self.inout else value
+            return value.item() if isinstance(value, np.generic) else value
+        dtype = system(elem_of(t)).dtype
+        width = hi - lo
+        if isinstance(t, Stack):
+            lists = self.given[k][lo:hi] if k in self.given else [self.shared[k]] * width
+            return LaneStack.of(lists, dtype)
+        if k in self.given:
+            return np.array(np.moveaxis(self.given[k][lo:hi], 0, -1), dtype, order="C")
+        value = np.asarray(self.shared[k], dtype)
+        return np.array(np.broadcast_to(value[..., None], (*value.shape, width)), order="C")
+
+    def _leave(self, k: int, value: Any, lo: int, hi: int) -> None:
+        if k in self.plan.varying:
+            if isinstance(value, LaneStack):
+                self.out[k][lo:hi] = value.lists()
+            else:
+                self.out[k][lo:hi] = np.moveaxis(value, -1, 0)
+        elif k in self.inout:
+            if isinstance(value, list):
+                self.out[k][lo:hi] = [list(value) for _ in range(lo, hi)]
+            else:
+                self.out[k][lo:hi] = value
+
+    # ------------------------------------------------------------ single lanes
+
+    def raw(self, lane: int) -> list[Any]:
+        """Copies of the raw inputs of a lane, by register."""
+        out = []
+        for k in range(self.function.n_args):
+            value = self.given[k][lane] if k in self.given else self.shared[k]
+            if isinstance(value, np.generic):
+                value = value.item()
+            elif isinstance(value, np.ndarray):
+                value = np.array(value, order="C")
+            out.append(list(value) if isinstance(value, list) else value)
+        return out
+
+    def inputs(self, lane: int) -> dict[str, Any]:
+        """The inputs of a lane by name, as a single call takes them."""
+        regs = self.raw(lane)
+        return {p.name: outside(self.function, p.layout, regs) for p in self.function.params}
+
+    def store(self, lane: int, regs: Sequence[Any]) -> None:
+        """Take a single run's results for a lane."""
+        for k in range(self.function.n_args):
+            if k in self.inout or k in self.plan.varying:
+                self.out[k][lane] = regs[k]
+
+    def restore(self, lane: int) -> None:
+        """Give a failed lane its inputs for results."""
+        self.store(lane, self.raw(lane))
+
+
+def _all_equal(values: Any) -> bool:
+    """Whether numbers given by lane are all the same."""
+    if not isinstance(values, np.ndarray) or values.ndim != 1 or not len(values):
+        return False
+    if values[0] != values[-1]:
+        return False
+    same = values == values[0]
+    if values.dtype.kind in "fc":
+        # Not only equal: zeros have signs.
+        same = same & (values != 0)
+    return bool(np.all(same))
+
+
+def _uniformity(program: Program) -> Uniformity:
+    """What is known of a program's registers, found once."""
+    found = program.cache.get(Uniformity)
+    if not isinstance(found, Uniformity):
+        found = program.cache[Uniformity] = Uniformity()
+    return found
