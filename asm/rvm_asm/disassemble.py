@@ -7,7 +7,7 @@ expressions, which one instruction may hold, are printed as such.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rvm.expr import Expr, Place, places
 from rvm.isa import ENDS, MAKES, TypeFault, check_operands, zero_literal
@@ -51,6 +51,19 @@ def disassemble(program: Program, *, positions: bool = True) -> str:
         placed = program.sources or any(f.spans for f in program.functions)
         lines += source_lines(program.sources) if placed else [NONE]
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def instruction_texts(function: Function, functions: Mapping[str, Function]) -> list[str]:
+    """Each instruction of a function as strict code has it, labels of jumps in front.
+
+    `functions` are those that it may call, by name.
+    """
+    body = _Body(function, dict(functions), False)
+    body.declared = set(range(len(function.registers)))
+    return [
+        f"{body.labels[pc]}: {body._instr(instr)}" if instr.op == "cf" else body._instr(instr)
+        for pc, instr in enumerate(function.code)
+    ]
 
 
 class _Body:

@@ -142,6 +142,65 @@ TOOLS: dict[str, Explanation] = {
             rvm grad flow.rasm @in.npz --loss 'x[2]'        or p.vel[0], z.re, z.im
         """,
     ),
+    "U030": explain(
+        "an expression or place that the debugger can't read",
+        """
+        Expressions at the debugger are those of the assembly language, over the registers of the
+        frame that is looked at.  A condition is a bool (`n > 3`, not `n`); what is watched or set
+        is a place (`x`, `x[3]`, `p.vel`, `z.re`), and not a computed value.
+        """,
+    ),
+    "U031": explain(
+        "a place in the program that is not there",
+        """
+        A breakpoint stands at a line (`12`, `sort.rasm:12`), a function (`merge`), a label, or an
+        instruction by its index (`merge@7`, as `dis` counts them).  Where nothing begins at a line,
+        the next one is taken; behind the last there is none.
+        """,
+    ),
+    "U032": explain(
+        "a value that is not there",
+        """
+        The register is not live at this time: its `alloc` is still to come, or its `free` is past.
+        Go to where it is live (`last NAME` finds the end of its life), or look at another frame.
+        """,
+    ),
+    "U033": explain(
+        "a time that is not there",
+        """
+        Times are ticks from 0 to the end.  `mark NAME` names the present one, `@NAME` goes there;
+        `back` and `forward` go through the times that were visited; `50%` needs an end, and a
+        program that fails on the way, or never ends, has none.
+        """,
+    ),
+    "U034": explain(
+        "no such breakpoint or watchpoint",
+        """
+        `info b` lists what is set, with numbers.  A temporary breakpoint is gone after its stop,
+        and an edit removes the watchpoints whose functions are not under way.
+        """,
+    ),
+    "U035": explain(
+        "a place that can't be set so",
+        """
+        A value that is set has the place's own type and shape: a number for a number, a number or
+        an array of the same shape for an array.  `set x = i64(3)` converts.
+        """,
+    ),
+    "U036": explain(
+        "a debugger command that can't be understood",
+        """
+        `help` lists the commands, and `help COMMAND` says how one is used.  They may be shortened
+        as long as only one begins so: `orig x` is `origin x`, but `e` could be `enable`, `end`, …
+        """,
+    ),
+    "U037": explain(
+        "an edited session that can't be exported",
+        """
+        A test replays a run from its inputs.  After `set` the session is on another run than that
+        of the inputs, and no replay would come here.  `restart`, and export without the edit.
+        """,
+    ),
 }
 
 

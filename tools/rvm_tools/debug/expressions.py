@@ -7,6 +7,7 @@ program's sources.  Messages are the assembler's.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from rvm_asm.scope import Binding, Group, Length, Slot
 from rvm_asm.values import Rejected, Values
 
 from rvm.engines.evaluate import evaluate
-from rvm.expr import Const, Expr, Index, Part, Place, Span, Transposed, places
+from rvm.expr import Const, Expr, Index, Part, Place, Span, Step, Transposed, places
 from rvm.faults import UsageError
 from rvm.isa import TypeFault, typed
 from rvm.isa.typing import literal
@@ -93,8 +94,17 @@ class Language:
                 values.fault(fault, node)
         except (Bad, Rejected):
             pass
+        here = ", ".join(n for n, b in values.scope.names.items() if _is_live(b, regs))
+        fresh.report.found[:] = [
+            replace(d, hint=f"live here: {here}" if d.code == "A005" else d.hint)
+            for d in fresh.report.found
+        ]
         fresh.report.raise_if_failed()
         raise UsageError("U030", f"`{text}` can't be read as an expression")
+
+
+def _is_live(binding: Binding, regs: Regs | None) -> bool:
+    return not isinstance(binding, Slot) or regs is None or regs[binding.reg] is not None
 
 
 def names(function: Function, regs: Regs | None = None) -> dict[str, Binding]:
@@ -149,7 +159,7 @@ def value_of(node: Expr, function: Function, regs: Regs) -> Any:
 
 def fixed_place(place: Place, function: Function, regs: Regs) -> Place:
     """The place with its indices as they are now: one that stays where it is."""
-    path = []
+    path: list[Step] = []
     for step in place.path:
         if isinstance(step, (Part, Transposed)):
             path.append(step)

@@ -13,13 +13,13 @@ from typing import Any
 
 from rvm.engines.evaluate import evaluate
 from rvm.engines.memory import find
-from rvm.expr import Expr, Index, Place, Span
+from rvm.expr import Const, Expr, Index, Place, Span
 from rvm.faults import RvmError
 from rvm.image import Code
 from rvm.numbers import system
 from rvm.program import Function
 from rvm.stmt import Alloc, Call, Exchange, Free, Map, Pop, Push, Stmt, Update, When
-from rvm.types import Scalar, Stack, elem_of
+from rvm.types import I64, Scalar, Stack, elem_of
 from rvm_tools.debug.expressions import fixed_place
 from rvm_tools.debug.looking import place_text, raw_text
 from rvm_tools.debug.session import Session
@@ -103,24 +103,50 @@ def _from_caller(
     inner = _joined(fixed, at.place)
     how = f"passed to `{function.name}` as `{place_text(fixed, caller)}`"
     link = _link(session, name, shown, how)
-    return link, None if inner is None else _At(len(session.frames) - 1, inner)
+    return link, _At(len(session.frames) - 1, inner)
 
 
-def _joined(outer: Place, inner: Place) -> Place | None:
-    """A path inside an argument as one in the caller; None if that takes more than indices."""
-    if not inner.path:
-        return outer
-    if not outer.path:
-        return Place(outer.reg, inner.path, inner.type)
-    first, then = outer.path[-1], inner.path[0]
-    if len(outer.path) > 1 or not isinstance(first, Index) or not isinstance(then, Index):
-        return Place(outer.reg, (*outer.path, *inner.path), inner.type)
-    return Place(outer.reg, (*outer.path, *inner.path), inner.type)
+def _joined(outer: Place, inner: Place) -> Place:
+    """A path inside an argument as one in the caller: `x[2:8]` and `[1]` are `x[3]`."""
+    path = list(outer.path)
+    for step in inner.path:
+        last = path[-1] if path else None
+        joined = _chained(last, step) if isinstance(last, Index) else None
+        if joined is None:
+            path.append(step)
+        else:
+            path[-1] = joined
+    return Place(outer.reg, tuple(path), inner.type if inner.path else outer.type)
 
 
-def _from_instruction(
-    session: Session, at: _At, name: str, shown: str
-) -> tuple[Link, _At | None]:
+def _chained(first: Index, then: object) -> Index | None:
+    """Two steps of constant indices as one."""
+    if not isinstance(then, Index):
+        return None
+    items: list[Expr | Span] = []
+    rest = list(then.items)
+    for item in first.items:
+        if not isinstance(item, Span) or not rest:
+            items.append(item)
+            continue
+        low = 0 if item.lo is None else item.lo.value  # type: ignore[attr-defined]
+        inside = rest.pop(0)
+        if isinstance(inside, Span):
+            if inside.lo is None and inside.hi is None:
+                items.append(item)
+                continue
+            ends = [low if inside.lo is None else low + inside.lo.value]  # type: ignore[attr-defined]
+            if inside.hi is None:
+                items.append(Span(Const(ends[0], I64), item.hi))
+            else:
+                high = low + inside.hi.value  # type: ignore[attr-defined]
+                items.append(Span(Const(ends[0], I64), Const(high, I64)))
+        else:
+            items.append(Const(low + inside.value, I64))  # type: ignore[attr-defined]
+    return Index((*items, *rest))
+
+
+def _from_instruction(session: Session, at: _At, name: str, shown: str) -> tuple[Link, _At | None]:
     """What the instruction before which the machine now stands put into the place."""
     frames = session.frames
     top = frames[-1]
@@ -186,7 +212,7 @@ def _is_target(session: Session, place: Place, at: _At, target: Any) -> bool:
     )
 
 
-def _part_of(session: Session, place: Place, at: _At, target: Any) -> Index | None | bool:
+def _part_of(session: Session, place: Place, at: _At, target: Any) -> Index | bool | None:
     """How the followed place lies in a place: True if it is it, an index inside it, else None."""
     if _is_target(session, place, at, target):
         return True
@@ -209,10 +235,6 @@ def _part_of(session: Session, place: Place, at: _At, target: Any) -> Index | No
             return None
     if offset:
         return None
-    from rvm.types import I64
-
-    from rvm.expr import Const
-
     return Index(tuple(Const(i, I64) for i in index))
 
 
@@ -223,7 +245,7 @@ def _source(
     top = session.frames[-1]
     function, regs = code.function, top.regs
 
-    def taken(where: Index | None | bool, other: Expr, how: str) -> tuple[str, Place | None]:
+    def taken(where: Index | bool | None, other: Expr, how: str) -> tuple[str, Place | None]:
         assert isinstance(other, Place)
         fixed = fixed_place(other, function, regs)
         if isinstance(where, Index):
@@ -272,7 +294,11 @@ def _is_zero(session: Session, dst: Place, where: Index | bool, regs: Sequence[A
     if isinstance(where, Index):
         held = held[tuple(i.value for i in where.items if not isinstance(i, Span))]  # type: ignore[attr-defined]
     t = dst.type
-    return t is not None and bool((held == system(elem_of(t)).zero).all() if hasattr(held, "all") else held == system(elem_of(t)).zero)
+    return t is not None and bool(
+        (held == system(elem_of(t)).zero).all()
+        if hasattr(held, "all")
+        else held == system(elem_of(t)).zero
+    )
 
 
 def _type(function: Function, place: Place) -> Scalar | Any:

@@ -51,7 +51,10 @@ def _starts(code: Code) -> list[int]:
 
 def _is_passed_by(code: Code, pc: int) -> bool:
     instr = code.instrs[pc]
-    return instr.op == "cf" or (instr.op == "br" and instr.args[0] == Const(True, instr.args[0].type))  # type: ignore[arg-type]
+    if instr.op != "br":
+        return instr.op == "cf"
+    cond = instr.args[0]
+    return isinstance(cond, Const) and cond.value is True
 
 
 @dataclass(frozen=True, slots=True)

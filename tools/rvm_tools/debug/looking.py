@@ -56,4 +56,4 @@ def type_name(t: RegisterType | None, raw: Any) -> str:
     return str(t)
 
 
-__all__ = ["Scalar", "place_text", "raw_text", "type_name", "Sequence"]
+__all__ = ["Scalar", "Sequence", "place_text", "raw_text", "type_name"]

@@ -28,8 +28,8 @@ from rvm_tools.debug.expressions import (
     fixed_place,
     value_of,
 )
-from rvm_tools.debug.looking import place_text, raw_text
 from rvm_tools.debug.lines import find_target, line_of
+from rvm_tools.debug.looking import place_text, raw_text
 from rvm_tools.debug.stops import Breakpoint, Event, Stop, Watchpoint
 from rvm_tools.debug.travel import Arrival, Journey, Traveller
 
@@ -291,6 +291,12 @@ class Session:
     def watches(self) -> list[Watchpoint]:
         return self._travel.watches
 
+    @property
+    def probes(self) -> list[Breakpoint | Watchpoint]:
+        """All breakpoints, tracepoints and watchpoints, by number."""
+        both: list[Breakpoint | Watchpoint] = [*self.breaks, *self.watches]
+        return sorted(both, key=lambda p: p.number)
+
     def _next_number(self) -> int:
         self._number += 1
         return self._number
@@ -326,20 +332,20 @@ class Session:
         self._travel.version += 1
         return made
 
-    def _watch(self, number: int, text: str, condition: str = "", reads: bool = False) -> Watchpoint:
+    def _watch(
+        self, number: int, text: str, condition: str = "", reads: bool = False
+    ) -> Watchpoint:
         frame = self.frame
         function = frame.code.function
         place = self.language.place(text, function, frame.regs)
         place = fixed_place(place, function, frame.regs)
         guard = self.language.condition(condition, function, frame.regs) if condition else None
         shown = place_text(place, function)
-        return Watchpoint(
-            number, shown, place, self.depth, function.name, reads, condition, guard
-        )
+        return Watchpoint(number, shown, place, self.depth, function.name, reads, condition, guard)
 
     def probe(self, number: int) -> Breakpoint | Watchpoint:
         """The breakpoint or watchpoint with a number; UsageError U034 if there is none."""
-        for p in (*self.breaks, *self.watches):
+        for p in self.probes:
             if p.number == number:
                 return p
         raise UsageError("U034", f"there is no breakpoint or watchpoint {number}")
@@ -371,7 +377,8 @@ class Session:
             return Event("watchpoint", f"watchpoint {w.number}: {w.text} is read: {a}", w.number)
         return Event(
             "watchpoint",
-            f"watchpoint {w.number}: {w.text}  {a} -> {b}" + ("" if direction > 0 else "  (undone)"),
+            f"watchpoint {w.number}: {w.text}  {a} -> {b}"
+            + ("" if direction > 0 else "  (undone)"),
             w.number,
             {"place": w.text, "old": a, "new": b},
         )

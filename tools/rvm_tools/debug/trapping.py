@@ -82,7 +82,9 @@ class Rules:
                 if read:
                     # Before the instruction as time goes: behind its undoing, when going back.
                     at = pc if self.direction > 0 else pc + 1
-                    found.setdefault(at, []).append(Trap(watch, self._reading(watch, read, binding)))
+                    found.setdefault(at, []).append(
+                        Trap(watch, self._reading(watch, read, binding))
+                    )
             elif any(_meet(p, place, binding) for p in changed_places(code, pc)):
                 found.setdefault(pc + 1, []).append(Trap(watch, self._change(watch, place)))
 

@@ -20,7 +20,7 @@ from rvm.engines.reference import Reference, step
 from rvm.engines.trapping import condition, due
 from rvm.expr import Place
 from rvm.faults import Interrupted, LimitError, RvmError
-from rvm.image import Code, image_of
+from rvm.image import image_of
 from rvm.machine import NO_LIMIT, Machine
 from rvm.probes import Armory, Trap, arm, disarm
 from rvm.probes.armed import Binding, Bindings, plain_code
@@ -252,7 +252,8 @@ class Traveller:
                 view = find(place, frame.regs).bytes_view()
             except RvmError:
                 return lambda: None
-            return view.item if not view.ndim else view.copy
+            look: Callable[[], Any] = view.item if not view.ndim else view.copy
+            return look
         return lambda: value_at(place, frame.regs)
 
     def _wake(self, journey: Journey, time: int) -> int | None:
@@ -306,7 +307,7 @@ class Traveller:
                     self._sleep(watch, journey.direction)
                     if watch is journey.watch:
                         reasons.append("gone")
-                    elif not journey.quiet:
+                    elif not journey.quiet and journey.watch is None:
                         events.append(Event("watchpoint", _gone(watch, journey.direction)))
                         reasons.append("watchpoint")
         order = ("watchpoint", "breakpoint", "gone", "step")
@@ -428,4 +429,3 @@ def _gone(watch: Watchpoint, direction: int) -> str:
 
 def _reason(error: Exception) -> str:
     return error.message if isinstance(error, RvmError) else str(error)
-

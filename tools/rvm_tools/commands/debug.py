@@ -1,0 +1,51 @@
+"""`rvm debug`: a function under a debugger that goes both ways."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rich_click as click
+
+from rvm_tools.options import (
+    engine_option,
+    file_argument,
+    function_option,
+    run_options,
+    values_argument,
+)
+
+
+@click.command("debug")
+@file_argument
+@values_argument
+@function_option
+@click.option("--back", is_flag=True, help="Debug the inverse: the values are the results.")
+@click.option(
+    "--gradient",
+    metavar="LOSS",
+    help="Debug the gradient of this place of the results: adjoints beside values.",
+)
+@click.option(
+    "-x",
+    "--script",
+    "scripts",
+    multiple=True,
+    type=click.Path(),
+    metavar="SCRIPT",
+    help="Commands to begin with, one a line; may be given several times.",
+)
+@click.option("--batch", is_flag=True, help="Plain text, no prompt: scripts, or standard input.")
+@click.option("--json", "as_json", is_flag=True, help="Like --batch, but print one JSON object.")
+@engine_option
+@run_options
+def command(**given: Any) -> None:
+    """Step, run and search a function forwards and backwards; nothing is recorded.
+
+    Values are written as for `rvm run`.  At the prompt `help` lists the commands; steps and
+    searches have an opposite: s and rs, c and rc, last and next.
+
+    rvm debug sort.rasm x=[3,1,2] p=[0,0,0]
+    """
+    from rvm_tools.debug.front import Request, debug
+
+    debug(Request(**given))

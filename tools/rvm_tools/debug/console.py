@@ -1,0 +1,213 @@
+"""The text commands of a session: finding them, running them, collecting what they say.
+
+A command may be shortened while it is unambiguous, an empty line repeats the last one, and what
+goes wrong is a message.  Prompts, scripts and tests all talk to a `Console`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+from rvm.faults import Interrupted, RvmError, UsageError
+from rvm_tools.debug.session import Session
+from rvm_tools.debug.stops import Stop
+
+Run = Callable[["Console", str], None]
+SEEK = re.compile(r"[+-]\d|\d+(?:\.\d+)?%$|@\w|start$|end$")
+"""What goes to a time without the word `goto`."""
+MODULES = ("moving", "probing", "viewing", "keeping")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A text command: its names (the first is the full one), how it is used, what it does."""
+
+    names: tuple[str, ...]
+    usage: str
+    help: str
+    run: Run
+    group: str
+    repeats: bool = False
+    """Whether an empty line repeats it."""
+
+
+COMMANDS: dict[str, Command] = {}
+"""All commands by each of their names."""
+
+
+def command(
+    *names: str, usage: str, help: str, group: str, repeats: bool = False
+) -> Callable[[Run], Run]:
+    """Enter a function among the commands."""
+
+    def enter(run: Run) -> Run:
+        made = Command(names, usage, help, run, group, repeats)
+        for name in names:
+            COMMANDS[name] = made
+        return run
+
+    return enter
+
+
+def load_commands() -> dict[str, Command]:
+    """All commands; their modules are imported at first use."""
+    for name in MODULES:
+        import_module(f"rvm_tools.debug.{name}")
+    return COMMANDS
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of output and how to paint it: "", "head", "source", "current", "changed", …"""
+
+    text: str
+    style: str = ""
+
+
+@dataclass(slots=True)
+class Answer:
+    """What a command said and where it led."""
+
+    command: str
+    lines: list[Line] = field(default_factory=list)
+    stop: Stop | None = None
+    data: dict[str, Any] = field(default_factory=dict)
+    error: RvmError | None = None
+
+    @property
+    def text(self) -> str:
+        return "\n".join(line.text for line in self.lines)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, for `--json`."""
+        out: dict[str, Any] = {"command": self.command, "output": [k.text for k in self.lines]}
+        if self.stop is not None:
+            out["stop"] = self.stop.as_json()
+        if self.error is not None:
+            out["error"] = self.error.diagnostics[0].as_json()
+        return out | self.data
+
+
+class Console:
+    """A session and its text commands.
+
+    `show` is given every line as soon as there is one; width is that of the page.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        show: Callable[[Line], object] = lambda line: None,
+        width: int = 80,
+    ) -> None:
+        self.session = session
+        self.show = show
+        self.width = width
+        self.reverse = False
+        """Whether plain steps go backwards."""
+        self.finished = False
+        self.last = ""
+        """The command that an empty line repeats."""
+        self.page: dict[str, Any] = {}
+        """Where the next page of `x` and `l` begins."""
+        self.answer = Answer("")
+        self._nested = 0
+        session.say = lambda text: self.out(text, "printed")
+        session._travel.say = session.say
+
+    @property
+    def direction(self) -> int:
+        return -1 if self.reverse else 1
+
+    def out(self, text: str = "", style: str = "") -> None:
+        """Say something: one line, or several."""
+        for part in text.split("\n"):
+            line = Line(part, style)
+            self.answer.lines.append(line)
+            self.show(line)
+
+    def execute(self, text: str) -> Answer:
+        """Run a command; what goes wrong is in the answer, never raised."""
+        text = text.strip()
+        if not text:
+            text = self.last
+        elif text.startswith("#"):
+            return Answer(text)
+        self.answer = answer = Answer(text)
+        if not text:
+            return answer
+        try:
+            found, rest = find(text)
+            self.last = ""
+            with self._nesting():
+                found.run(self, rest)
+            if found.repeats and not self.last:
+                self.last = text
+        except Interrupted:
+            self.out("interrupted", "error")
+        except RvmError as error:
+            self.answer.error = error
+            self.out(error.diagnostics[0].human() if error.where.line else _short(error), "error")
+        return answer
+
+    @contextmanager
+    def _nesting(self) -> Iterator[None]:
+        if self._nested > 20:
+            raise UsageError("U036", "scripts are nested too deeply")
+        self._nested += 1
+        try:
+            yield
+        finally:
+            self._nested -= 1
+
+    def prompt(self) -> str:
+        """`[t=120 2.9% >]`: the time, how far that is, the direction of plain steps."""
+        session = self.session
+        parts = [f"t={session.time}"]
+        if session.length:
+            parts.append(f"{100 * session.time / session.length:.3g}%")
+        if session.diverged is not None:
+            parts.append("edited")
+        parts.append("<" if self.reverse else ">")
+        return f"[{' '.join(parts)}] "
+
+
+def _short(error: RvmError) -> str:
+    hint = f"\n  help: {error.hint}" if error.hint else ""
+    notes = "".join(f"\n  {n}" for n in error.notes)
+    return f"error[{error.code}]: {error.message}{notes}{hint}"
+
+
+def find(text: str) -> tuple[Command, str]:
+    """The command that a line names, and the rest of the line; UsageError U036 if there is none."""
+    table = load_commands()
+    if SEEK.match(text):
+        return table["goto"], text
+    found = re.match(r"[A-Za-z?!][\w-]*", text)
+    if found is None:
+        raise UsageError("U036", f"`{text}` is no command", hint="`help` lists them")
+    word, rest = found[0], text[found.end() :].strip()
+    if word in table:
+        return table[word], rest
+    near = {id(c): c for name, c in table.items() if name.startswith(word)}
+    if len(near) == 1:
+        return next(iter(near.values())), rest
+    if near:
+        names = ", ".join(sorted(c.names[0] for c in near.values()))
+        raise UsageError("U036", f"`{word}` could be {names}")
+    raise UsageError("U036", f"there is no command `{word}`", hint="`help` lists them")
+
+
+def count_of(rest: str, usage: str, default: int = 1) -> int:
+    """A command's count."""
+    if not rest:
+        return default
+    digits = rest.replace("_", "").replace(",", "")
+    if not digits.isdigit():
+        raise UsageError("U036", f"`{rest}` is no count", hint=f"usage: {usage}")
+    return int(digits)

@@ -1,0 +1,226 @@
+"""What `rvm debug` does: a session on a file and values, fed by scripts, a pipe or a prompt."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import get_terminal_size
+from typing import Any
+
+import numpy as np
+import rich_click as click
+
+from rvm.faults import InputError
+from rvm.gradients import nested
+from rvm.numbers import system
+from rvm.places import find_place
+from rvm.program import Function, Program, Record
+from rvm.state import Options
+from rvm.transform.duals import bar_slots
+from rvm.transform.gradient import gradient
+from rvm.types import Array, Stack, elem_of
+from rvm_tools.debug.console import Answer, Console, Line
+from rvm_tools.debug.session import Session
+from rvm_tools.debug.views import arrive
+from rvm_tools.messages import end
+from rvm_tools.programs import load_program, pick_function, read_text
+from rvm_tools.values import assignments, inputs_for
+
+BATCH_WIDTH = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The command's options and arguments."""
+
+    file: str
+    values: Sequence[str] = ()
+    function: str | None = None
+    back: bool = False
+    gradient: str | None = None
+    scripts: Sequence[str] = ()
+    batch: bool = False
+    as_json: bool = False
+    engine: str = "auto"
+    strict: bool = False
+    tolerance: float = 1e-8
+    max_steps: int | None = None
+    max_memory: int | None = None
+
+
+def debug(request: Request) -> None:
+    """Debug; in batch mode the exit code is that of the first command that went wrong."""
+    session = open_session(request)
+    if request.as_json:
+        _as_json(session, request)
+        return
+    on_terminal = sys.stdin.isatty() and not request.batch
+    painted = sys.stdout.isatty() and not request.batch and not os.environ.get("NO_COLOR")
+    width = get_terminal_size((BATCH_WIDTH, 24)).columns if on_terminal else BATCH_WIDTH
+    console = Console(session, painter() if painted else _plain, width)
+    arrive(console, session.stop)
+    failed = 0
+    for script in request.scripts:
+        failed = _feed(console, script_lines(script)) or failed
+    if on_terminal and not console.finished:
+        from rvm_tools.debug.prompt import converse
+
+        converse(console)
+        return
+    if not request.scripts or not request.batch:
+        failed = _feed(console, iter(sys.stdin)) or failed
+    if failed:
+        end(failed)
+
+
+def _plain(line: Line) -> None:
+    click.echo(line.text)
+
+
+def script_lines(script: str) -> list[str]:
+    """A script's commands; a line with `#` in front is a comment."""
+    return [
+        k for k in read_text(script).splitlines() if k.strip() and not k.lstrip().startswith("#")
+    ]
+
+
+def _feed(console: Console, lines: Iterable[str]) -> int:
+    """Run commands, each shown behind its prompt; the first error's exit code."""
+    failed = 0
+    for line in lines:
+        if console.finished:
+            break
+        command = line.strip()
+        if command.startswith("#"):
+            continue
+        console.show(Line(f"{console.prompt()}{command}", "dim"))
+        answer = console.execute(command)
+        if answer.error is not None and not failed:
+            failed = answer.error.exit_code
+    return failed
+
+
+def _as_json(session: Session, request: Request) -> None:
+    """One object: where the session began, and every command's answer."""
+    console = Console(session, width=BATCH_WIDTH)
+    answers: list[Answer] = []
+    sources: Iterator[str] = (
+        (line for script in request.scripts for line in script_lines(script))
+        if request.scripts
+        else iter(sys.stdin)
+    )
+    for line in sources:
+        if console.finished:
+            break
+        if line.strip():
+            answers.append(console.execute(line))
+    out = {
+        "function": session.function,
+        "answers": [a.as_json() for a in answers],
+        "time": session.time,
+        "work": session.work,
+        "length": session.length,
+    }
+    click.echo(json.dumps(out, ensure_ascii=False, default=str))
+    failed = next((a.error.exit_code for a in answers if a.error is not None), 0)
+    if failed:
+        end(failed)
+
+
+def painter() -> Callable[[Line], None]:
+    """Shows lines in colours on a terminal."""
+    from rich.console import Console as Rich
+    from rich.text import Text
+
+    rich = Rich(highlight=False, soft_wrap=True)
+    styles = {
+        "head": "bold",
+        "current": "bold green",
+        "changed": "yellow",
+        "error": "red",
+        "dim": "dim",
+        "printed": "cyan",
+        "source": "",
+    }
+
+    def show(line: Line) -> None:
+        rich.print(Text(line.text, style=styles.get(line.style, "")))
+
+    return show
+
+
+# ---------------------------------------------------------------- the session
+
+
+def open_session(request: Request) -> Session:
+    """The session that a command line asks for."""
+    program = load_program(request.file)
+    function = pick_function(program, request.function)
+    inputs = inputs_for(function, assignments(request.values, Path()), Path())
+    options = Options(
+        engine=request.engine,
+        strict=request.strict,
+        tolerance=request.tolerance,
+        max_steps=request.max_steps,
+        max_memory=request.max_memory,
+    )
+    if request.gradient is None:
+        return Session(program, function.name, inputs, options, undo=request.back)
+    if request.back:
+        raise InputError("I008", "--gradient and --back do not go together")
+    made, inputs = gradient_of(program, function, inputs, request.gradient)
+    return Session(made, made.entry, inputs, options)
+
+
+def gradient_of(
+    program: Program, function: Function, inputs: Mapping[str, Any], loss: str
+) -> tuple[Program, dict[str, Any]]:
+    """A function's gradient program and its inputs: adjoints of zero, that of the loss one."""
+    made = gradient(program, function.name)
+    entry = made.function(made.entry)
+    bars = bar_slots(function)
+    place = find_place(function, loss)
+    t = elem_of(function.registers[place.slot].type)
+    if place.slot not in bars:
+        raise InputError("I008", f"`{loss}` is a {t}, which carries no adjoint")
+    if t.is_complex and not place.part:
+        raise InputError(
+            "I008", f"`{loss}` is complex; a loss is real", hint=f"`{loss}.re` or `{loss}.im`"
+        )
+    values: list[Any] = [None] * entry.n_args
+    for p in function.params:
+        _spread(p.layout, inputs.get(p.name), values)
+    one: Any = 1j if place.part == "im" else 1.0
+    for slot, bar in bars.items():
+        register = entry.registers[bar].type
+        sys_ = system(elem_of(register))
+        held = values[slot]
+        if isinstance(register, Array):
+            zeros: Any = np.zeros(held.shape, sys_.dtype)
+            if slot == place.slot:
+                try:
+                    zeros[place.index] += one
+                except IndexError:
+                    raise InputError("I008", f"`{loss}` is outside the array") from None
+        elif isinstance(register, Stack):
+            zeros = [0.0] * len(held or [])
+        else:
+            zeros = one if slot == place.slot else sys_.to_python(sys_.zero)
+        values[bar] = zeros
+    return made, {p.name: nested(p.layout, values) for p in entry.params}
+
+
+def _spread(layout: int | Record, value: Any, values: list[Any]) -> None:
+    """A parameter's value over its registers."""
+    if isinstance(layout, int):
+        values[layout] = [] if value is None else value
+        return
+    for name, inner in layout.fields:
+        _spread(inner, value[name], values)
+
+
+__all__ = ["Request", "debug", "gradient_of", "open_session"]

@@ -1,0 +1,91 @@
+"""The commands that keep things: marks, edits, scripts, tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rvm.faults import UsageError
+from rvm_tools.debug.console import Console, command
+from rvm_tools.debug.export import script_of, test_of
+from rvm_tools.programs import read_text, unwritable
+
+GROUP = "keeping"
+
+EDITED = """\
+the session is edited: from here it is another run than the one of the inputs.  Going on
+computes with the new value.  Going back undoes with it, so that the start need not be the
+inputs again, or a check may fail on the way.  `restart` begins again without the edit."""
+
+
+@command("set", usage="set PLACE = VALUE", help="change a value", group=GROUP)
+def set_value(console: Console, rest: str) -> None:
+    place, equals, value = rest.partition("=")
+    if not equals or not place.strip() or not value.strip():
+        raise UsageError("U036", "what to what?", hint="set x[3] = 7")
+    session = console.session
+    first = session.diverged is None
+    before, after = session.set(place.strip(), value.strip())
+    console.out(f"{place.strip()}  {before} -> {after}", "changed")
+    if first:
+        console.out(EDITED, "head")
+
+
+@command("mark", usage="mark NAME", help="name this time, for goto @NAME", group=GROUP)
+def mark(console: Console, rest: str) -> None:
+    name = rest.lstrip("@")
+    if not name.isidentifier():
+        raise UsageError("U036", "what is the mark called?", hint="mark before")
+    console.session.marks[name] = console.session.time
+    console.out(f"@{name} is t={console.session.time}")
+
+
+@command("save", usage="save FILE", help="write this session as a script", group=GROUP)
+def save(console: Console, rest: str) -> None:
+    _write(console, rest, script_of(console.session), "save session.rdb")
+
+
+@command("source", usage="source FILE", help="run a script of commands", group=GROUP)
+def source(console: Console, rest: str) -> None:
+    if not rest:
+        raise UsageError("U036", "which file?", hint="source session.rdb")
+    answer = console.answer
+    for line in read_text(rest).splitlines():
+        if console.finished:
+            break
+        if line.strip() and not line.strip().startswith("#"):
+            console.out(f"{console.prompt()}{line.strip()}", "dim")
+            inner = console.execute(line)
+            answer.lines += inner.lines
+            answer.stop = inner.stop or answer.stop
+            answer.error = answer.error or inner.error
+    console.answer = answer
+    console.last = ""
+
+
+@command(
+    "export-test",
+    usage="export-test FILE",
+    help="write a pytest that replays this",
+    group=GROUP,
+)
+def export_test(console: Console, rest: str) -> None:
+    if console.session.diverged is not None:
+        raise UsageError("U037", "an edited session can't be replayed from its inputs")
+    if not rest.endswith(".py"):
+        raise UsageError("U036", "a test is a Python file", hint="export-test test_bug.py")
+    _write(console, rest, test_of(console.session, Path(rest)), "export-test test_bug.py")
+
+
+def _write(console: Console, file: str, text: str, usage: str) -> None:
+    if not file:
+        raise UsageError("U036", "to which file?", hint=usage)
+    try:
+        Path(file).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise unwritable(file, error) from None
+    console.out(f"written: {file}")
+
+
+@command("q", "quit", "exit", usage="q", help="leave", group="other")
+def leave(console: Console, rest: str) -> None:
+    console.finished = True

@@ -1,0 +1,234 @@
+"""The commands that travel: steps, seeks, and the questions who wrote a place."""
+
+from __future__ import annotations
+
+from rvm.faults import UsageError
+from rvm_tools.debug.console import Console, command, count_of
+from rvm_tools.debug.lineage import origin
+from rvm_tools.debug.stops import Stop
+from rvm_tools.debug.views import arrive
+
+GROUP = "going"
+
+
+def _said(console: Console, stop: Stop) -> None:
+    console.answer.stop = stop
+    arrive(console, stop)
+
+
+def _steps(names: tuple[str, str], how: str, what: str) -> None:
+    """A step forwards (or where the direction points), and its opposite."""
+    for name, fixed in zip(names, (0, -1), strict=True):
+        long = {"s": "step", "n": "", "si": "stepi"}.get(name, "")
+        reverse = {"rs": "reverse-step", "rn": "reverse-next", "rsi": "reverse-stepi"}.get(name, "")
+        more = [x for x in (long, reverse) if x]
+
+        def run(console: Console, rest: str, fixed: int = fixed, name: str = name) -> None:
+            n = count_of(rest, f"{name} [N]")
+            _said(console, getattr(console.session, how)(n, fixed or console.direction))
+
+        command(
+            name,
+            *more,
+            usage=f"{name} [N]",
+            help="the same, backwards" if fixed else what,
+            group=GROUP,
+            repeats=True,
+        )(run)
+
+
+_steps(("s", "rs"), "step", "to where the next line begins, into calls")
+_steps(("n", "rn"), "next", "to where the next line begins, over calls")
+_steps(("si", "rsi"), "instruction", "one bytecode instruction")
+
+
+@command("fin", "finish", usage="fin", help="go on until this function returns", group=GROUP)
+def finish(console: Console, rest: str) -> None:
+    _said(console, console.session.finish(console.direction))
+
+
+@command("rfin", "reverse-finish", usage="rfin", help="go back to where it was called", group=GROUP)
+def reverse_finish(console: Console, rest: str) -> None:
+    _said(console, console.session.finish(-1))
+
+
+def _resume(console: Console, rest: str, direction: int) -> None:
+    stop = console.session.stop
+    for _ in range(count_of(rest, "c [N]")):
+        stop = console.session.resume(direction)
+        if stop.reason not in ("breakpoint", "watchpoint"):
+            break
+    _said(console, stop)
+
+
+@command(
+    "c", "continue", usage="c [N]", help="go on to a stop, or the end", group=GROUP, repeats=True
+)
+def resume(console: Console, rest: str) -> None:
+    _resume(console, rest, console.direction)
+
+
+@command(
+    "rc",
+    "reverse-continue",
+    usage="rc [N]",
+    help="go back to a stop, or the start",
+    group=GROUP,
+    repeats=True,
+)
+def reverse_resume(console: Console, rest: str) -> None:
+    _resume(console, rest, -1)
+
+
+@command(
+    "direction",
+    usage="direction [forward|reverse]",
+    help="which way s, n, si, fin and c go",
+    group=GROUP,
+)
+def direction(console: Console, rest: str) -> None:
+    if rest:
+        if not ("forwards".startswith(rest) or "reverse".startswith(rest)):
+            raise UsageError("U036", f"`{rest}` is no direction", hint="forward or reverse")
+        console.reverse = rest.startswith("r")
+    console.out(f"s, n, si, fin and c go {'backwards' if console.reverse else 'forwards'}")
+
+
+@command(
+    "goto",
+    usage="goto T | +N | -N | P% | start | end | @MARK",
+    help="go to a time; `goto` may be left out but for T",
+    group=GROUP,
+)
+def goto(console: Console, rest: str) -> None:
+    session = console.session
+    if not rest:
+        raise UsageError("U036", "where to?", hint="goto 120, +10, -10, 50%, start, end, @mark")
+    _said(console, session.goto(time_of(console, rest)))
+
+
+def time_of(console: Console, text: str) -> int:
+    """The time that a text means."""
+    session = console.session
+    text = text.strip()
+    if text == "start":
+        return 0
+    if text == "end":
+        return session.length if session.length is not None else 1 << 62
+    if text.startswith("@"):
+        name = text[1:]
+        if name not in session.marks:
+            known = ", ".join(f"@{m}" for m in session.marks) or "none yet"
+            raise UsageError("U033", f"there is no mark `{text}`", hint=f"marks: {known}")
+        return session.marks[name]
+    if text.endswith("%"):
+        try:
+            part = float(text[:-1]) / 100
+        except ValueError:
+            raise UsageError("U036", f"`{text}` is no part of the run") from None
+        return round(min(max(part, 0.0), 1.0) * session.find_end())
+    digits = text.replace("_", "").replace(",", "")
+    try:
+        number = int(digits)
+    except ValueError:
+        raise UsageError(
+            "U036", f"`{text}` is no time", hint="a number, +N, -N, 50%, start, end or @mark"
+        ) from None
+    return max(0, session.time + number) if text[0] in "+-" else number
+
+
+@command("back", usage="back [N]", help="go to the place visited before", group=GROUP, repeats=True)
+def back(console: Console, rest: str) -> None:
+    _said(console, console.session.revisit(-count_of(rest, "back [N]")))
+
+
+@command(
+    "forward", usage="forward [N]", help="the other way after `back`", group=GROUP, repeats=True
+)
+def forward(console: Console, rest: str) -> None:
+    _said(console, console.session.revisit(count_of(rest, "forward [N]")))
+
+
+@command(
+    "last",
+    usage="last PLACE",
+    help="back to what changed a place last",
+    group=GROUP,
+    repeats=True,
+)
+def last(console: Console, rest: str) -> None:
+    _write(console, rest, -1)
+
+
+@command(
+    "next",
+    usage="next PLACE",
+    help="on to what changes a place next",
+    group=GROUP,
+    repeats=True,
+)
+def following(console: Console, rest: str) -> None:
+    if not rest or rest.isdigit():
+        _said(console, console.session.next(count_of(rest, "next [N]"), console.direction))
+        return
+    _write(console, rest, 1)
+
+
+def _write(console: Console, place: str, direction: int) -> None:
+    if not place:
+        raise UsageError("U036", "which place?", hint="last x[3]")
+    session = console.session
+    stop, event = session.seek_write(place, direction)
+    console.answer.stop = stop
+    if event is None:
+        console.out(_nobody(stop, place, direction), "head")
+    else:
+        old, new = str(event.data["old"]), str(event.data["new"])
+        if direction < 0:
+            old, new = new, old
+        verb = "was written here:" if direction < 0 else "was written:"
+        console.out(f"{event.data['place']} {verb} {old} -> {new}", "changed")
+        console.answer.data["write"] = {"place": event.data["place"], "old": old, "new": new}
+    arrive(console, stop, events=False)
+
+
+def _nobody(stop: Stop, place: str, direction: int) -> str:
+    if stop.reason == "gone":
+        way = "was called with this value" if direction < 0 else "has returned"
+        return f"nothing in this function changes {place} " + (
+            f"before: it {way}" if direction < 0 else f"any more: it {way}"
+        )
+    if stop.reason == "start":
+        return f"nothing has changed {place} since the start"
+    if stop.reason == "end":
+        return f"nothing changes {place} up to the end"
+    return f"the search for {place} ended: {stop.reason}"
+
+
+@command(
+    "origin",
+    usage="origin PLACE",
+    help="back to where its value was made",
+    group=GROUP,
+)
+def origin_of(console: Console, rest: str) -> None:
+    if not rest:
+        raise UsageError("U036", "of which place?", hint="origin x[3]")
+    links = origin(console.session, rest)
+    console.answer.stop = console.session.stop
+    width = max(len(k.place) for k in links)
+    for link in links:
+        at = f"{link.function}:{link.line}" if link.line else link.function
+        console.out(
+            f"  t={link.time:<8} {link.place:<{width}} = {link.value:<12} {link.how}  ({at})"
+        )
+    console.answer.data["origin"] = [
+        {"time": k.time, "place": k.place, "value": k.value, "how": k.how, "line": k.line}
+        for k in links
+    ]
+    arrive(console, console.session.stop, events=False)
+
+
+@command("restart", usage="restart", help="begin again with the inputs as they were", group=GROUP)
+def restart(console: Console, rest: str) -> None:
+    _said(console, console.session.restart())

@@ -1,0 +1,114 @@
+"""The prompt of `rvm debug` on a terminal: history, completion, Ctrl-C in either direction.
+
+It needs prompt_toolkit (the extra `debug`).  Without it the prompt is a plain line of input, with
+the history that the readline module has.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from rvm_tools.debug.console import Console, Line, load_commands
+from rvm_tools.debug.expressions import names
+
+FIRST = "rvm debugger: `help` lists the commands, s and rs step, c and rc run, q leaves"
+
+
+def converse(console: Console) -> None:
+    """Read commands and run them, until the session is left."""
+    console.show(Line(FIRST, "dim"))
+    read = _reader(console)
+    while not console.finished:
+        try:
+            text = read(console.prompt())
+        except KeyboardInterrupt:
+            continue
+        except EOFError:
+            break
+        console.execute(text)
+
+
+def _reader(console: Console) -> Callable[[str], str]:
+    try:
+        import prompt_toolkit  # noqa: F401
+    except ImportError:
+        console.show(Line("completion and a status line: pip install prompt_toolkit", "dim"))
+        return _plain_reader()
+    return _prompt_reader(console)
+
+
+def _plain_reader() -> Callable[[str], str]:
+    with contextlib.suppress(ImportError):
+        import readline  # noqa: F401
+    return input
+
+
+def history_file() -> Path | None:
+    """Where commands are remembered from one session to the next; None if that can't be."""
+    base = os.environ.get("XDG_STATE_HOME")
+    folder = Path(base) if base else Path.home() / ".local" / "state"
+    try:
+        (folder / "rvm").mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return folder / "rvm" / "debug_history"
+
+
+def _prompt_reader(console: Console) -> Callable[[str], str]:
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.completion import Completer, Completion
+    from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+
+    class Words(Completer):
+        """Completes commands, and then names of the frame, functions and marks."""
+
+        def get_completions(self, document: Any, event: Any) -> Iterable[Completion]:
+            word = document.get_word_before_cursor(WORD=False)
+            first = document.text_before_cursor.strip() == word
+            for found in completions(console, word, first=first):
+                yield Completion(found, start_position=-len(word))
+
+    path = history_file()
+    history: History = FileHistory(str(path)) if path is not None else InMemoryHistory()
+    session: PromptSession[str] = PromptSession(
+        history=history,
+        completer=Words(),
+        complete_while_typing=False,
+        bottom_toolbar=lambda: toolbar(console),
+    )
+    return session.prompt
+
+
+def completions(console: Console, word: str, *, first: bool) -> list[str]:
+    """What a word may become: a command at the beginning of a line, else a name."""
+    if first:
+        known: Iterable[str] = load_commands()
+    else:
+        session = console.session
+        function = session.frame.code.function
+        known = [
+            *names(function, session.frame.regs),
+            *session.program,
+            *(f"@{m}" for m in session.marks),
+            "if",
+            "start",
+            "end",
+        ]
+    return sorted(k for k in dict.fromkeys(known) if k.startswith(word) and k != word)
+
+
+def toolbar(console: Console) -> str:
+    """Where the machine is, and what that has cost."""
+    session = console.session
+    from rvm_tools.debug.views import frame_text
+
+    account = session.machine.state.account
+    where = frame_text(session.frames[-1], True)
+    return (
+        f" {where} | frame {len(session.frames) - 1} | work {session.work:,} | "
+        f"{account.erased_bits:,} bits erased | {account.live_bytes:,} bytes"
+    )

@@ -1,0 +1,329 @@
+"""What the console shows: where the machine stands, code, frames and values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rvm_asm.disassemble import instruction_texts
+
+from rvm.image import Code, image_of
+from rvm.probes.traps import same
+from rvm.program import Function, Program
+from rvm.state import Frame
+from rvm.types import Array, Scalar, Stack, elem_of
+from rvm_tools.debug.lines import line_of, line_starts
+from rvm_tools.debug.looking import raw_text, type_name
+from rvm_tools.debug.session import MAX_MARKED
+from rvm_tools.debug.stops import Stop
+from rvm_tools.show import leaves, number_text
+
+if TYPE_CHECKING:
+    from rvm_tools.debug.console import Console
+
+AROUND = 4
+"""Lines of source shown before and behind the present one."""
+MAX_CHANGES = 8
+
+
+def position(frame: Frame, innermost: bool) -> int:
+    """The instruction that a frame stands at, in its code; its length at the end."""
+    return frame.pc if innermost else min(frame.pc, max(len(frame.code) - 1, 0))
+
+
+def place_of(code: Code, pc: int) -> str:
+    """`sort.rasm:12`, or the instruction where there is no source."""
+    if pc >= len(code):
+        return "the end"
+    source, line = line_of(code, pc)
+    if source < 0:
+        return f"@{code.forward_pc(pc)}"
+    return f"{source_name(code.image.program, source)}:{line}"
+
+
+def source_name(program: Program, source: int) -> str:
+    return Path(program.sources[source].name).name if source < len(program.sources) else "?"
+
+
+def frame_text(frame: Frame, innermost: bool) -> str:
+    """A frame in a line: what runs, and where."""
+    undone = " (being undone)" if frame.code.undo else ""
+    return f"{frame.code.name}{undone} at {place_of(frame.code, position(frame, innermost))}"
+
+
+# ---------------------------------------------------------------- arriving
+
+
+def arrive(console: Console, stop: Stop, *, events: bool = True) -> None:
+    """Say where a journey has led: why, the line, and what has changed in this frame."""
+    session = console.session
+    for event in stop.events if events else ():
+        console.out(event.text, "changed" if event.kind == "watchpoint" else "head")
+    if stop.error is not None:
+        failed = stop.reason == "error"
+        console.out(str(stop.error) if failed else f"{stop.error.message}", "error")
+    elif stop.reason in ("start", "end"):
+        edge = "the start" if stop.reason == "start" else "the end"
+        console.out(f"{edge} of the program, t={stop.time}", "head")
+    frame = session.frames[-1]
+    undone = ", being undone" if frame.code.undo else ""
+    at = place_of(frame.code, frame.pc)
+    console.out(f"t={stop.time}  {frame.code.name}{undone}  {at}", "head")
+    text = current_line(session.program, frame)
+    if text is not None:
+        console.out(text, "current")
+    for change in changes(console):
+        console.out(f"  * {change}", "changed")
+    for shown in session.displays:
+        _display(console, shown)
+
+
+def _display(console: Console, text: str) -> None:
+    try:
+        t, value = console.session.evaluate(text)
+        console.out(f"  {text} = {raw_text(t, value, console.width - 8)}")
+    except Exception as error:
+        console.out(f"  {text} = <{getattr(error, 'message', error)}>", "dim")
+
+
+def current_line(program: Program, frame: Frame) -> str | None:
+    """The source line at which a frame stands; with no source, the instruction."""
+    code, pc = frame.code, frame.pc
+    if pc >= len(code):
+        return None
+    source, line = line_of(code, pc)
+    if source < 0 or source >= len(program.sources):
+        return f"> @{code.forward_pc(pc)}  {texts_of(code)[pc]}"
+    text = (program.sources[source].line(line) or "").expandtabs(4)
+    mid = "" if pc in line_starts(code) else f"   [inside: {texts_of(code)[pc]}]"
+    return f"> {line:>4}  {text}{mid}"
+
+
+def changes(console: Console) -> list[str]:
+    """The registers of the innermost frame that differ from when the command began."""
+    session = console.session
+    frame, old = session.before
+    top = session.frames[-1]
+    if frame is not top:
+        return []
+    out = list(differences(top.code.function, old, top.regs, console.width - 6))
+    if len(out) > MAX_CHANGES:
+        out = [*out[:MAX_CHANGES], f"and {len(out) - MAX_CHANGES} more"]
+    return out
+
+
+def differences(function: Function, old: list[Any], new: list[Any], width: int) -> Iterator[str]:
+    """`name  old -> new` for each register that differs; of an array, the elements that do."""
+    for slot, (name, register) in enumerate(named_registers(function)):
+        a, b, t = old[slot], new[slot], register.type
+        if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.shape == b.shape:
+            if not same(a, b):
+                yield _elements_changed(name, elem_of(t), a, b, width)
+        elif a is None and isinstance(b, np.ndarray) and b.size > MAX_MARKED:
+            continue
+        elif (a is None) != (b is None) or not same(a, b):
+            yield f"{name}  {raw_text(t, a, width)} -> {raw_text(t, b, width)}"
+
+
+def _elements_changed(name: str, t: Scalar, a: Any, b: Any, width: int) -> str:
+    """`x  [2] 0 -> 7, [3] 0 -> 8`, as many as a line holds."""
+    where = np.argwhere((a != b) & ~((a != a) & (b != b))).tolist()
+    if len(where) == 1:
+        at = tuple(where[0])
+        return (
+            f"{name}[{', '.join(map(str, at))}]  {number_text(t, a[at])} -> {number_text(t, b[at])}"
+        )
+    text = f"{name}  {len(where)} elements: "
+    for k, index in enumerate(where):
+        at = tuple(index)
+        part = f"[{', '.join(map(str, at))}] {number_text(t, a[at])} -> {number_text(t, b[at])}"
+        if len(text) + len(part) + 3 > width:
+            return text + "…"
+        text += (", " if k else "") + part
+    return text
+
+
+def named_registers(function: Function) -> list[tuple[str, Any]]:
+    """Every register's name (a record's leaf by its path) and itself, by index."""
+    named = {
+        slot: name for p in function.params for name, slot in leaves(function, p.layout, p.name)
+    }
+    return [(named.get(k, r.name), r) for k, r in enumerate(function.registers)]
+
+
+# ---------------------------------------------------------------- code
+
+
+def texts_of(code: Code) -> list[str]:
+    """A code's instructions as text, made once."""
+    found = code.compiled.get("texts")
+    if not isinstance(found, list):
+        program = code.image.program
+        functions = {f.name: f for f in program.functions}
+        from dataclasses import replace
+
+        function = replace(code.function, code=code.instrs)
+        found = code.compiled["texts"] = instruction_texts(function, functions)
+    return found
+
+
+def listing(console: Console, line: int | None = None) -> None:
+    """The source around a line, with marks: `>` where the machine is, `b` for breakpoints."""
+    session = console.session
+    frame = session.frame
+    innermost = session.depth == len(session.frames) - 1
+    pc = position(frame, innermost)
+    code = frame.code
+    source, here = line_of(code, min(pc, max(len(code) - 1, 0))) if len(code) else (-1, 0)
+    if source < 0 or source >= len(session.program.sources):
+        disassembly(console)
+        return
+    if pc >= len(code):
+        here = -1
+    text = session.program.sources[source].text.split("\n")
+    if line is not None:
+        middle = line
+    elif here > 0:
+        middle = here
+    else:
+        middle = max(line_of(code, p)[1] for p in range(len(code)))
+    first = max(1, middle - AROUND)
+    breaks = {b.target.line for b in session.breaks if b.target.source == source}
+    for number in range(first, min(len(text), first + 2 * AROUND) + 1):
+        mark = ">" if number == here else " "
+        flag = "b" if number in breaks else " "
+        row = f"{mark}{flag}{number:>4}  {text[number - 1].expandtabs(4)}"
+        console.out(row[: console.width], "current" if number == here else "source")
+    console.page["l"] = first + 3 * AROUND + 1
+
+
+def disassembly(console: Console, name: str = "", inverse: bool = True) -> None:
+    """Bytecode around the machine's position, with the inverse beside each instruction."""
+    session = console.session
+    frame = session.frame
+    code = frame.code
+    innermost = session.depth == len(session.frames) - 1
+    pc = position(frame, innermost)
+    if name:
+        code, pc = image_of(session.program).code(name, False), -1
+        first, last = 0, len(code)
+    else:
+        first, last = max(0, pc - 2 * AROUND), min(len(code), pc + 2 * AROUND + 1)
+    undone = " (being undone)" if code.undo else ""
+    console.out(f"{code.name}{undone}, {len(code)} instructions", "head")
+    for row, style in instruction_rows(code, range(first, last), pc, console.width):
+        console.out(row, style)
+    if pc == len(code):
+        console.out(f"> {pc:>4}  the end", "current")
+
+
+def instruction_rows(
+    code: Code, pcs: range | list[int], here: int, width: int
+) -> Iterator[tuple[str, str]]:
+    """Lines of bytecode, each with what undoes it."""
+    other = code.image.code(code.name, not code.undo)
+    texts, undos = texts_of(code), texts_of(other)
+    last = len(code) - 1
+    column = max((len(texts[p]) for p in pcs), default=0)
+    column = min(column, max(20, (width - 12) // 2))
+    for p in pcs:
+        mark = ">" if p == here else " "
+        text = texts[p] if len(texts[p]) <= column else texts[p][: column - 1] + "…"
+        row = f"{mark} {p:>4}  {text:<{column}}   {undos[last - p]}"
+        row = row if len(row) <= width else row[: width - 1] + "…"
+        yield row, "current" if p == here else "source"
+
+
+# ---------------------------------------------------------------- values
+
+
+def registers(console: Console, *, adjoints: bool = True) -> None:
+    """The selected frame's registers: parameters first, changed ones marked, adjoints beside."""
+    session = console.session
+    frame = session.frame
+    function, regs = frame.code.function, frame.regs
+    old = session.before[1] if session.before[0] is frame else None
+    named = named_registers(function)
+    index = {name: k for k, (name, _) in enumerate(named)}
+    bars = {k: index[f"{n}_bar"] for k, (n, _) in enumerate(named) if f"{n}_bar" in index}
+    beside = set(bars.values())
+    rows = []
+    for k, (name, register) in enumerate(named):
+        if (k >= function.n_args and regs[k] is None) or (adjoints and k in beside):
+            continue
+        marks = "*" if old is not None and _differs(old[k], regs[k]) else " "
+        value = raw_text(register.type, regs[k], console.width - 30)
+        bar = ""
+        if adjoints and k in bars:
+            slot = bars[k]
+            bar = f"adjoint {raw_text(named[slot][1].type, regs[slot], console.width - 30)}"
+            if old is not None and _differs(old[slot], regs[slot]):
+                marks = "*"
+        rows.append((marks, name, type_name(register.type, regs[k]), value, bar))
+    if not rows:
+        console.out("  (no registers)")
+        return
+    names = max(len(r[1]) for r in rows)
+    types = max(len(r[2]) for r in rows)
+    values = max((len(r[3]) for r in rows if r[4]), default=0)
+    for marks, name, t, value, bar in rows:
+        head = f"{marks} {name:<{names}}  {t:<{types}}  "
+        style = "changed" if marks == "*" else ""
+        if bar and len(head) + values + len(bar) + 3 <= console.width and "\n" not in value:
+            console.out(f"{head}{value:<{values}}   {bar}", style)
+            continue
+        first, *more = value.split("\n")
+        console.out(head + first, style)
+        for line in more:
+            console.out(" " * len(head) + line, style)
+        if bar:
+            for line in bar.split("\n"):
+                console.out(" " * len(head) + line, style)
+
+
+def _differs(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        if not (isinstance(a, np.ndarray) and isinstance(b, np.ndarray)):
+            return False
+        return a.shape != b.shape or not same(a, b)
+    return not same(a, b)
+
+
+def backtrace(console: Console) -> None:
+    """All frames, innermost first."""
+    session = console.session
+    last = len(session.frames) - 1
+    shown = list(range(last, -1, -1))
+    for depth in shown if len(shown) <= 40 else [*shown[:20], -1, *shown[-10:]]:
+        if depth < 0:
+            console.out(f"      … {len(shown) - 30} more frames", "dim")
+            continue
+        mark = ">" if depth == session.depth else " "
+        frame = session.frames[depth]
+        console.out(f"{mark} #{depth:<3} {frame_text(frame, depth == last)}")
+
+
+def array_rows(
+    console: Console, text: str, t: Array | Stack, raw: Any, old: Any, start: int, stop: int
+) -> None:
+    """Elements `start` to `stop` (of the first axis), several a row, changed ones marked."""
+    elem = elem_of(t)
+    if isinstance(raw, np.ndarray) and raw.ndim > 1:
+        for i in range(start, stop):
+            console.out(
+                f"  {text}[{i}]  {raw_text(Array(elem, raw.ndim - 1), raw[i], console.width - 12)}"
+            )
+        return
+    texts = []
+    for i in range(start, stop):
+        changed = old is not None and i < len(old) and not same(old[i], raw[i])
+        texts.append(number_text(elem, raw[i]) + ("*" if changed else ""))
+    cell = max((len(x) for x in texts), default=1) + 2
+    digits = len(str(stop))
+    per = max(1, (console.width - digits - 4) // cell)
+    per = next((k for k in (20, 16, 10, 8, 5, 4, 2, 1) if k <= per), 1)
+    for row in range(0, len(texts), per):
+        cells = "".join(f"{x:>{cell}}" for x in texts[row : row + per])
+        console.out(f"  {start + row:>{digits}}:{cells}")
