@@ -55,7 +55,8 @@ class Pullback:
         machine = Machine.start(handle.program, handle.name, copies, options, undo=handle.undo)
         self.start = [_copy(v) for v in machine.state.frames[0].regs]
         """The raw inputs, for further runs."""
-        machine.run()
+        self.there = machine.run()
+        """The machine at the end of the run, until that is consumed."""
         self.ticks = machine.time
         """Ticks of the run forwards."""
         self.regs = machine.state.frames[0].regs
@@ -86,7 +87,7 @@ class Pullback:
 
         Of a log64 that is its logarithm.
         """
-        place = self._loss(loss)
+        place = self.loss(loss)
         raw = self.regs[place.slot]
         if place.index:
             raw = raw[place.index].item()
@@ -95,7 +96,8 @@ class Pullback:
         t = elem_of(self.function.registers[place.slot].type)
         return float(raw if t.is_log else system(t).to_python(raw))
 
-    def _loss(self, loss: str) -> Named:
+    def loss(self, loss: str) -> Named:
+        """The real scalar place of the results that `loss` names; InputError I008 if it is none."""
         place = find_place(self.function, loss)
         t = elem_of(self.function.registers[place.slot].type)
         if place.slot not in self.bars:
@@ -108,7 +110,7 @@ class Pullback:
 
     def seed(self, loss: str) -> None:
         """Set the adjoint of a scalar place of the results to one."""
-        place = self._loss(loss)
+        place = self.loss(loss)
         one: Any = 1j if place.part == "im" else 1.0
         if place.index:
             held = self.bars[place.slot]
@@ -148,11 +150,11 @@ class Pullback:
         self.machine = machine
         regs = machine.state.frames[0].regs
         if check:
-            self._came_back(regs)
+            self.check_came_back(regs)
         slots = bar_slots(self.function)
         return self.named({k: regs[slot] for k, slot in slots.items()}, wrt)
 
-    def _came_back(self, regs: list[Any]) -> None:
+    def check_came_back(self, regs: list[Any]) -> None:
         """R017 unless the values are where they began: if not, the adjoints are not right."""
         tolerance = SLACK * self.options.tolerance
         for p in self.function.params:

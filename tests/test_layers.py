@@ -23,6 +23,7 @@ LAYERS = [
     ("rvm.lanes",),
     ("rvm.direct",),
     ("rvm.gradients",),
+    ("rvm.taylor",),
     ("rvm.directions",),
     ("rvm.calling",),
     ("rvm.differences",),

@@ -1,0 +1,69 @@
+"""Taylor propagation: gradient and Hessian of a loss in one run back.
+
+Where tangents of the gradient program need a run for each direction, here all second derivatives go
+back together: a matrix of as many rows and columns as the machine holds real numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rvm.expr import Const, Index, Part, Place, Step
+from rvm.gradients import Pullback
+from rvm.taylor.field import Field, flat
+from rvm.taylor.slots import locate
+from rvm.taylor.walk import Walk
+from rvm.types import I64, elem_of
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """First and second derivatives of a loss at the inputs, by parameter registers."""
+
+    field: Field
+    slots: tuple[Any, ...]
+    """The slots of each parameter register, None for those that carry no derivatives."""
+    wide: tuple[bool, ...]
+    """Whether a register holds complex numbers."""
+
+    def first(self, k: int) -> NDArray[np.float64]:
+        """The derivatives by the real numbers in a register, in a row."""
+        return self.field.g[flat(self.slots[k], self.wide[k])]
+
+    def second(self, j: int, k: int) -> NDArray[np.float64]:
+        """The second derivatives by those in two registers, as a matrix."""
+        rows, columns = (flat(self.slots[i], self.wide[i]) for i in (j, k))
+        return self.field.h[np.ix_(rows, columns)]
+
+
+def propagate(pull: Pullback, loss: str) -> Expansion:
+    """Run a pullback's function back with the first and second derivatives of a scalar place.
+
+    That consumes the pullback.  LimitError R011 where the matrix would take more than the memory
+    limit, or more than `field.MOST_BYTES`; InvertibilityError R017 if the values do not come back;
+    DefinitionError D011 or D012 where a function or an opcode has no second derivatives.
+    """
+    machine, function = pull.there, pull.function
+    field = Field(pull.options.max_memory)
+    walk = Walk(machine.state, field)
+    place = pull.loss(loss)
+    path: list[Step] = []
+    if place.index:
+        path.append(Index(tuple(Const(i, I64) for i in place.index)))
+    if place.part:
+        path.append(Part(place.part))
+    field.g[locate(Place(place.slot, tuple(path)), (), walk.frames[0])] = 1.0
+    machine.use(walk).run_back()
+    pull.check_came_back(machine.state.frames[0].regs)
+    return Expansion(
+        field,
+        tuple(walk.frames[0][: function.n_args]),
+        tuple(elem_of(r.type).is_complex for r in function.registers[: function.n_args]),
+    )
+
+
+__all__ = ["Expansion", "propagate"]
