@@ -100,6 +100,31 @@ TOOLS: dict[str, Explanation] = {
         one.  A bare `@file.npz` or `@file.json` gives several parameters by name.
         """,
     ),
+    "I030": explain(
+        "an energy model's file that is wrong",
+        """
+        A model of one's own is a TOML file.  All of it may be left out; what is there are texts,
+        numbers that are not negative, and for each class of operations joules by type:
+
+            title = "my device"
+            source = "where the figures are from"
+            temperature = 300.0         # kelvin
+            bit = 2.9e-21               # J for an erased bit; if not given, k T ln 2
+            step = 0.0                  # J for every executed instruction
+            scale = 1.0                 # what a reversible operation costs of an ordinary one
+
+            [adds]                      # also [moves], [mults], [nlops]
+            default = 1e-13             # J for an operation on any other type
+            f64 = 1.8e-12               # J for one on this type
+        """,
+    ),
+    "I031": explain(
+        "a window that begins after the end of the run",
+        """
+        `rvm trace --from T` counts from time T on, and the run has fewer steps.  The message says
+        when it ends.
+        """,
+    ),
     "U010": explain(
         "an argument that is no NAME=VALUE",
         """
@@ -140,6 +165,18 @@ TOOLS: dict[str, Explanation] = {
 
             rvm grad norm.rasm y=0 x=[1,2,3] --loss y
             rvm grad flow.rasm @in.npz --loss 'x[2]'        or p.vel[0], z.re, z.im
+        """,
+    ),
+    "U030": explain(
+        "no such energy model, or a parameter that it can't take",
+        """
+        `rvm trace --energy` takes `landauer`, `cmos`, `adiabatic` or a file that ends in `.toml`,
+        and behind it numbers that change the model:
+
+            --energy landauer:temperature=4
+            --energy cmos:step=70e-12                   J for every executed instruction
+            --energy adiabatic:tau=1e-6,rc=1e-11        seconds
+            --energy mine.toml:bit=1e-18                J for an erased bit
         """,
     ),
     "U030": explain(

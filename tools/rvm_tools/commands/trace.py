@@ -1,0 +1,81 @@
+"""`rvm trace`: what a run executes, erases and costs, by opcode, line and function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rich_click as click
+from click.shell_completion import CompletionItem
+
+from rvm_tools.options import (
+    STEPS,
+    engine_option,
+    file_argument,
+    function_option,
+    run_options,
+    values_argument,
+)
+
+
+def _models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from rvm_tools.trace.energy import MODELS
+
+    files = CompletionItem(incomplete, type="file")
+    return [*(CompletionItem(n) for n in MODELS if n.startswith(incomplete)), files]
+
+
+@click.command("trace")
+@file_argument
+@values_argument
+@function_option
+@click.option(
+    "--by",
+    type=click.Choice(["opcode", "line", "function"]),
+    default="line",
+    help="What the rows of a table are: source lines (the default), opcodes or functions.",
+)
+@click.option(
+    "--energy",
+    default="landauer",
+    metavar="MODEL",
+    shell_complete=_models,
+    help="landauer (the default), cmos, adiabatic or a .toml file; landauer:temperature=4 .",
+)
+@click.option(
+    "--from", "begin", type=STEPS, default=0, metavar="T", help="Count from this time on (0)."
+)
+@click.option(
+    "--to", "end", type=STEPS, metavar="T", help="Count up to this time; by default to the end."
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "csv", "callgrind", "perfetto", "speedscope", "folded"]),
+    default="table",
+    help="A table (the default), data, or a file for another tool.",
+)
+@click.option("--json", "as_json", is_flag=True, help="The same as --format=json.")
+@click.option("--back", is_flag=True, help="Run backwards: the values are the results.")
+@click.option(
+    "--gradient", metavar="PLACE", help="Trace the gradient of this loss, the run forwards too."
+)
+@click.option(
+    "--keep-stacks", is_flag=True, help="What stacks hold at the end is a result, not garbage."
+)
+@engine_option
+@run_options
+def command(as_json: bool, **given: Any) -> None:
+    """Count what a run executes, erases and costs.
+
+    Values are written as for `rvm run`.  Tables show executed instructions, operations by class,
+    checks, erased bits and energy; docs/energy.md says what they mean.
+
+    rvm trace norm.rasm y=0 x=[1,2,3] --by opcode --energy cmos
+    """
+    from rvm_tools.trace.tracing import Request, trace
+
+    if given["end"] is not None and given["end"] < given["begin"]:
+        raise click.BadParameter("the window ends before it begins", param_hint="--to")
+    if as_json:
+        given["form"] = "json"
+    trace(Request(**given))

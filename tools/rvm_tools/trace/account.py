@@ -1,0 +1,200 @@
+"""Accounts: counts of a run summed up by opcode, by source line and by function."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeVar
+
+from rvm.cost import Kind
+from rvm.counting import Counts, Node
+from rvm.isa.rows import COSTS
+from rvm.program import Program
+
+Key = TypeVar("Key")
+
+FREED, DROPPED, RETURNED = "freed", "dropped", "returned"
+SENT, LEFT = "sent out", "left on stacks"
+"""Why bits are lost: in residues of freed values, with values that `drop` forgets, in residues of
+expressions passed to calls, by effects, and on stacks that hold more at the end than at the start.
+"""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What some instructions took.
+
+    `executed` counts an instruction also as the other end of a jump; `ticks` are steps of time.
+    `erased` holds bits by why they are lost, `overwritten` the bits that an ordinary machine would
+    erase, see `rvm.cost.Cost`.
+    """
+
+    executed: int = 0
+    ticks: int = 0
+    calls: int = 0
+    checks: int = 0
+    work: Counter[Kind] = field(default_factory=Counter)
+    erased: Counter[str] = field(default_factory=Counter)
+    overwritten: int = 0
+
+    def add(self, other: Tally) -> None:
+        """Count another in."""
+        self.executed += other.executed
+        self.ticks += other.ticks
+        self.calls += other.calls
+        self.checks += other.checks
+        self.work.update(other.work)
+        self.erased.update(other.erased)
+        self.overwritten += other.overwritten
+
+    @property
+    def erased_bits(self) -> int:
+        return sum(self.erased.values())
+
+    def classes(self) -> dict[str, int]:
+        """Operations by class."""
+        out = dict.fromkeys(COSTS, 0)
+        for kind, n in self.work.items():
+            out[kind.cls] += n
+        return out
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Line:
+    """A line of one of the program's sources; number 0 where none is known."""
+
+    source: int
+    number: int
+
+
+@dataclass(slots=True)
+class Of:
+    """A function in one direction: its own work, and that with all it called.
+
+    `calls` counts how often it was entered; recursion is counted in the outermost call.
+    """
+
+    name: str
+    own: Tally = field(default_factory=Tally)
+    total: Tally = field(default_factory=Tally)
+    calls: int = 0
+
+
+class Account:
+    """What a run, or a part of one, took.
+
+    `left` are bits that the run left on stacks; they belong to the outermost function, and to no
+    instruction.
+    """
+
+    def __init__(self, program: Program, counts: Counts, left: int = 0) -> None:
+        self.program = program
+        self.counts = counts.settle()
+        self.left = Tally(erased=Counter({LEFT: left} if left else {}))
+        self._tallies: dict[int, list[Tally]] = {}
+        self._totals: dict[int, Tally] = {}
+
+    def tallies(self, node: Node) -> list[Tally]:
+        """A node's instructions, in order."""
+        found = self._tallies.get(id(node))
+        if found is None:
+            found = [_tally(node, pc) for pc in range(len(node.code))]
+            self._tallies[id(node)] = found
+        return found
+
+    def own(self, node: Node) -> Tally:
+        """What a function along one path took itself."""
+        return _sum([*self.tallies(node), *([self.left] if self._outermost(node) else [])])
+
+    def total(self, node: Node) -> Tally:
+        """What a function along one path took, with all that it called."""
+        found = self._totals.get(id(node))
+        if found is None:
+            found = _sum([self.own(node), *(self.total(n) for n in node.own_children())])
+            self._totals[id(node)] = found
+        return found
+
+    def _outermost(self, node: Node) -> bool:
+        return bool(self.counts.roots) and node is self.counts.roots[0]
+
+    @property
+    def nodes(self) -> list[Node]:
+        """All nodes, callers first."""
+        return list(self.counts.nodes())
+
+    @cached_property
+    def all(self) -> Tally:
+        """Everything."""
+        return _sum([self.total(root) for root in self.counts.roots])
+
+    # ------------------------------------------------------------ sums
+
+    def by_opcode(self) -> dict[str, Tally]:
+        """By opcode, in the order of the table."""
+        return self._by(lambda node, pc: node.code.instrs[pc].op)
+
+    def by_line(self) -> dict[Line, Tally]:
+        """By source line, in the sources' order; also lines that were not executed."""
+        found = self._by(line_of)
+        return {line: found[line] for line in sorted(found)}
+
+    def by_function(self) -> dict[str, Of]:
+        """By function and direction, callers first."""
+        out: dict[str, Of] = {}
+        for node in self.nodes:
+            of = out.setdefault(node.name, Of(node.name))
+            of.own.add(self.own(node))
+            # A node for the same function stands never above this one: see `rvm.counting`.
+            of.total.add(self.total(node))
+        for _, _, callee, n in self.edges():
+            out[callee.name].calls += n
+        return out
+
+    def edges(self) -> Iterator[tuple[Node, int, Node, int]]:
+        """(caller, position of the call, callee, calls), those of recursion too."""
+        for node in self.nodes:
+            for pc, callee in node.children.items():
+                yield node, pc, callee, node.done[pc]
+
+    def _by(self, key: Callable[[Node, int], Key]) -> dict[Key, Tally]:
+        out: dict[Key, Tally] = {}
+        for node in self.nodes:
+            for pc, tally in enumerate(self.tallies(node)):
+                out.setdefault(key(node, pc), Tally()).add(tally)
+        return out
+
+
+def line_of(node: Node, pc: int) -> Line:
+    """Where the instruction at `pc` stands."""
+    span = node.code.span(pc)
+    sources = node.code.image.program.sources
+    return Line(span.source, span.line) if 0 <= span.source < len(sources) else Line(-1, 0)
+
+
+def _sum(tallies: list[Tally]) -> Tally:
+    out = Tally()
+    for t in tallies:
+        out.add(t)
+    return out
+
+
+def _tally(node: Node, pc: int) -> Tally:
+    instr = node.code.instrs[pc]
+    ticks = node.done[pc] + node.jumps[pc] + node.returns[pc]
+    out = Tally(node.executed(pc), ticks)
+    if instr.op in ("call", "uncall"):
+        out.calls = node.done[pc]
+    for n, cost in node.costs(pc):
+        out.checks += n * cost.checks
+        out.overwritten += n * cost.overwritten
+        for kind, k in cost.work.items():
+            out.work[kind] += n * k
+        if cost.sent and n:
+            out.erased[SENT] += n * cost.sent
+    lost = node.erased.get(pc, 0)
+    if lost:
+        why = {"free": FREED, "drop": DROPPED}.get(instr.op, RETURNED)
+        out.erased[why] += lost
+    return out

@@ -1,0 +1,74 @@
+"""Calls over time: a slice for each, those that are too short to be seen left out of long runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rvm.counting import CallWatcher
+from rvm.image import Code
+
+MOST = 50_000
+"""Slices that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A call: the function in its direction, from when to when, and how deep it was."""
+
+    code: Code
+    begin: int
+    end: int
+    depth: int
+
+    @property
+    def name(self) -> str:
+        return "~" * self.code.undo + self.code.name
+
+    @property
+    def ticks(self) -> int:
+        return self.end - self.begin
+
+
+class Slices(CallWatcher):
+    """The calls of a run.
+
+    When they become more than `most`, those shorter than `least` ticks are left out, and `least`
+    doubles until they are at most half as many.  A call is longer than those that it makes, so a
+    slice that is kept has all that contain it.
+    """
+
+    def __init__(self, under_way: Sequence[Code], time: int, most: int = MOST) -> None:
+        self.kept: list[Slice] = []
+        self.least = 0
+        self.calls = len(under_way)
+        """All calls seen, those under way at the beginning too."""
+        self.most = most
+        self._open = [(code, time) for code in under_way]
+
+    def enter(self, code: Code, time: int) -> None:
+        self.calls += 1
+        # A call begins with the tick that enters it.
+        self._open.append((code, time - 1))
+
+    def leave(self, time: int) -> None:
+        code, begin = self._open.pop()
+        if time - begin >= self.least:
+            self.kept.append(Slice(code, begin, time, len(self._open)))
+            if len(self.kept) > self.most:
+                self._thin()
+
+    def close(self, time: int) -> None:
+        """End the calls under way."""
+        while self._open:
+            self.leave(time)
+        self.kept.sort(key=lambda s: (s.begin, s.depth))
+
+    def _thin(self) -> None:
+        while len(self.kept) > self.most // 2:
+            self.least = max(1, self.least * 2)
+            self.kept = [s for s in self.kept if s.ticks >= self.least]
+
+    @property
+    def left_out(self) -> int:
+        return self.calls - len(self.kept)

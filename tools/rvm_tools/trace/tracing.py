@@ -1,0 +1,203 @@
+"""Traces: a run, or a window of one, counted; and what `rvm trace` does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import rich_click as click
+
+from rvm.binding import snapshot
+from rvm.calling import FunctionHandle
+from rvm.counting import Counts
+from rvm.faults import InputError, RvmError
+from rvm.gradients import Pullback, dressed, nested
+from rvm.machine import Machine
+from rvm.program import Function
+from rvm.state import Options
+from rvm.types import Stack
+from rvm_tools.messages import end, errors_as_json
+from rvm_tools.programs import load_program, pick_function
+from rvm_tools.progress import watching
+from rvm_tools.trace.account import Account, Tally
+from rvm_tools.trace.energy import Model, model
+from rvm_tools.trace.slices import Slices
+from rvm_tools.values import assignments, inputs_for
+
+FORMATS = ("table", "json", "csv", "callgrind", "perfetto", "speedscope", "folded")
+KEYS = ("opcode", "line", "function")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The command's options and arguments."""
+
+    file: str
+    values: Sequence[str] = ()
+    function: str | None = None
+    by: str = "line"
+    energy: str = "landauer"
+    begin: int = 0
+    end: int | None = None
+    form: str = "table"
+    back: bool = False
+    gradient: str | None = None
+    keep_stacks: bool = False
+    engine: str = "auto"
+    strict: bool = False
+    tolerance: float = 1e-8
+    max_steps: int | None = None
+    max_memory: int | None = None
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A counted run, or a window of one.
+
+    `first` and `last` are the times between which it was counted; `complete` says whether all of
+    the run was, `ended` whether the window reaches its end.
+    """
+
+    name: str
+    way: str
+    engine: str
+    first: int
+    last: int
+    ended: bool
+    account: Account
+    model: Model
+    peak_bytes: int
+    residue_bytes: int
+    slices: Slices
+
+    @property
+    def complete(self) -> bool:
+        return self.ended and self.first == 0
+
+    @property
+    def steps(self) -> int:
+        return self.last - self.first
+
+    @cached_property
+    def all(self) -> Tally:
+        """Everything that was counted."""
+        return self.account.all
+
+    def joules(self, tally: Tally) -> float:
+        """The energy of some instructions by the trace's model."""
+        return self.model.energy(tally)
+
+
+def trace(request: Request) -> None:
+    """Trace, and print; errors are raised, in JSON printed as an object."""
+    from rvm_tools.trace.formats import written
+
+    try:
+        found = traced(request)
+    except RvmError as error:
+        if request.form != "json":
+            raise
+        click.echo(json.dumps(errors_as_json(error), ensure_ascii=False))
+        end(error.exit_code)
+    click.echo(written(found, request.form, request.by))
+
+
+def traced(request: Request) -> Trace:
+    """Do the run that is asked for, and count it."""
+    used = model(request.energy)
+    program = load_program(request.file)
+    function = pick_function(program, request.function)
+    options = Options(
+        engine=request.engine,
+        tolerance=request.tolerance,
+        strict=request.strict,
+        max_steps=request.max_steps,
+        max_memory=request.max_memory,
+        # Standard output is the trace's alone.
+        output=lambda line: click.echo(line, err=True),
+    )
+    given = assignments(request.values, Path())
+    inputs = inputs_for(function, given, Path(), "")
+    handle = FunctionHandle(program, function.name, undo=request.back, options=options)
+    if request.gradient is None:
+        machine = Machine.start(program, function.name, inputs, options, undo=request.back)
+    else:
+        machine = differentiating(handle.upright(), request.gradient, inputs)
+    return counted(machine, used, request.begin, request.end, keep_stacks=request.keep_stacks)
+
+
+def differentiating(handle: FunctionHandle, loss: str, inputs: Mapping[str, Any]) -> Machine:
+    """A machine before a function's gradient program, the adjoint of the loss seeded with one."""
+    # The lengths of the adjoints are those of the results, so the function runs once before.
+    pull = Pullback(handle, inputs, handle.options)
+    pull.seed(loss)
+    program = handle.gradient_program
+    entry = program.function(program.entry)
+    values = [*pull.start[: handle.function.n_args], *pull.bars.values()]
+    given = {p.name: nested(p.layout, values) for p in entry.params}
+    return Machine.start(program, entry.name, dressed(entry, given), handle.options)
+
+
+def counted(
+    machine: Machine,
+    used: Model,
+    begin: int = 0,
+    end: int | None = None,
+    *,
+    keep_stacks: bool = False,
+) -> Trace:
+    """Count a machine's run from time `begin` to time `end`, or to its end.
+
+    The machine stands at its start and is run to `begin` uncounted.  InputError I031 if the run
+    ends before that.  With `keep_stacks` what stacks hold at the end is not counted as lost.
+    """
+    state, frame = machine.state, machine.state.frames[0]
+    function = frame.code.function
+    name = "~" * frame.code.undo + function.name
+    way = "backwards" if frame.code.undo else "forwards"
+    before = _on_stacks(function, snapshot(function, frame.regs))
+    with watching(machine, begin, f"to time {begin:,}"):
+        if machine.seek(begin) < begin:
+            raise InputError(
+                "I031",
+                f"the run ends at time {machine.time:,}, before the window begins",
+                values={"from": begin, "end of the run": machine.time},
+            )
+    state.account.peak_bytes = state.account.live_bytes
+    slices = Slices([f.code for f in state.frames], begin)
+    counts = machine.count(Counts(slices))
+    with watching(machine, end, way):
+        if end is None:
+            machine.run()
+        else:
+            machine.seek(end)
+    slices.close(machine.time)
+    left = 0
+    if state.at_end and not keep_stacks:
+        left = max(0, _on_stacks(function, frame.regs) - before)
+    return Trace(
+        name,
+        way,
+        machine.engine,
+        begin,
+        machine.time,
+        state.at_end,
+        Account(machine.program, counts, left),
+        used,
+        state.account.peak_bytes,
+        machine.residue_bytes,
+        slices,
+    )
+
+
+def _on_stacks(function: Function, regs: Sequence[Any]) -> int:
+    """The bits that a function's parameters hold on stacks."""
+    return sum(
+        r.type.elem.bits * len(held)
+        for r, held in zip(function.registers[: function.n_args], regs, strict=False)
+        if isinstance(r.type, Stack) and held is not None
+    )
