@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rvm.binding import Result, restore, snapshot
+from rvm.direct import direct_of
 from rvm.faults import InternalError, RvmError, UsageError
 from rvm.image import image_of
 from rvm.machine import OPTION_NAMES, Machine
@@ -43,6 +44,7 @@ class FunctionHandle:
         self.name = name
         self.undo = undo
         self._options = options or Options()
+        self._known = frozenset(self.parameters)
 
     @property
     def function(self) -> Function:
@@ -82,11 +84,11 @@ class FunctionHandle:
 
     def __call__(self, /, *args: Any, **inputs: Any) -> Result:
         options, values = self._split(args, inputs)
-        machine = Machine.start(self.program, self.name, values, options, undo=self.undo)
-        frame = machine.state.frames[0]
-        image = image_of(self.program)
-        by_copy = options.on_error == "back" and not image.is_exact(self.name)
-        saved = snapshot(frame.code.function, frame.regs) if by_copy else None
+        direct = direct_of(self.program, self.name, self.undo, options)
+        begun = None if direct is None else direct.begin(values, options)
+        if isinstance(begun, Result):
+            return begun
+        machine, saved = begun or self._begin(values, options)
         try:
             machine.run()
         except RvmError as error:
@@ -96,6 +98,15 @@ class FunctionHandle:
             self._undo(machine, saved, error)
             raise
         return machine.result
+
+    def _begin(
+        self, values: Mapping[str, Any], options: Options
+    ) -> tuple[Machine, list[Any] | None]:
+        """A machine before its first instruction, and copies where running back would not do."""
+        machine = Machine.start(self.program, self.name, values, options, undo=self.undo)
+        frame = machine.state.frames[0]
+        by_copy = options.on_error == "back" and not image_of(self.program).is_exact(self.name)
+        return machine, snapshot(frame.code.function, frame.regs) if by_copy else None
 
     # ------------------------------------------------------------ derivatives
 
@@ -211,6 +222,8 @@ class FunctionHandle:
     def _split(
         self, args: tuple[Any, ...], inputs: Mapping[str, Any]
     ) -> tuple[Options, dict[str, Any]]:
+        if not args and inputs.keys() == self._known:
+            return self._options, dict(inputs)
         names = self.parameters
         if len(args) > len(names):
             raise UsageError("U005", f"`{self.name}` takes {len(names)} arguments, not {len(args)}")

@@ -139,12 +139,11 @@ class Auto:
         """Execute up to `ticks` ticks with the engine of the hour."""
         root = state.frames[0].code
         choice = choice_of(root, state.options)
-        heat = root.image.heat
-        if choice.then == "native" and (choice.first == "native" or heat[root.name] >= WARM):
+        if is_warm(root, choice):
             return self.native.advance(state, ticks)
         ticks = min(ticks, WARM) if choice.then == "native" else ticks
         did = self.python.advance(state, ticks)
-        heat[root.name] += did
+        root.image.heat[root.name] += did
         return did
 
     def first_chunk(self, state: State) -> int:
@@ -160,6 +159,13 @@ class Auto:
 
             self._native = Native()
         return self._native
+
+
+def is_warm(code: Code, choice: Choice) -> bool:
+    """Whether it is machine code's turn."""
+    if choice.then != "native":
+        return False
+    return choice.first == "native" or code.image.heat[code.name] >= WARM
 
 
 def choice_of(code: Code, options: Options) -> Choice:

@@ -10,7 +10,7 @@ import numpy as np
 import rvm
 from rvm.calling import FunctionHandle
 
-ENGINES = ("reference", "python")
+ENGINES = ("reference", "python", "native")
 
 
 def bits(value: Any) -> Any:

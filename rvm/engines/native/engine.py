@@ -6,6 +6,7 @@ import ctypes
 import struct
 import sys
 import threading
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,12 @@ from rvm.emit.llvm import context
 from rvm.emit.llvm.function import Kind
 from rvm.emit.llvm.module import ROOT, ModulePrinter, plan_of
 from rvm.engines.native.compiler import Run, compiler
-from rvm.engines.native.frames import free, layout_of
+from rvm.engines.native.frames import Layout, free, layout_of
 from rvm.engines.protocol import FIRST_CHUNK
 from rvm.engines.reference import step
 from rvm.image import Code
 from rvm.isa import VARIADIC
-from rvm.state import Frame, State
+from rvm.state import Frame, Options, State
 from rvm.types import Array
 
 CONTEXT = struct.Struct("<qqqqqqdQQ")
@@ -110,40 +111,83 @@ def source_of(code: Code, kind: Kind) -> str:
     return ModulePrinter(code, kind).text(llvm.triple, llvm.layout)
 
 
-def run(state: State, frame: Frame, ticks: int) -> tuple[int, int]:
-    """Run the innermost frame's code from a gate: the ticks that are left, and how it ended.
+class Flight:
+    """A run of machine code: what it was given, and what it left."""
 
-    Frames that were entered on the way and not left again are put on the state's.
-    """
-    layout, regs, account, options = layout_of(frame.code), frame.regs, state.account, state.options
-    kind = Kind(frame.pc, layout.scattered(regs), options.checks, options.strict)
-    root = root_of(frame.code, kind)
-    slots = layout.packed(regs)
-    limit = options.max_memory
-    fields = bytearray(
-        CONTEXT.pack(
-            ticks,
+    __slots__ = ("fields", "how", "layout", "root", "slots", "ticks")
+
+    def __init__(self, root: Root, layout: Layout, slots: bytearray, ticks: int) -> None:
+        self.root = root
+        self.layout = layout
+        self.slots = slots
+        self.ticks = ticks
+        self.fields = bytearray(CONTEXT.size)
+        self.how = context.STOPPED
+
+    def go(self, live: int, peak: int, options: Options) -> None:
+        """Run, with so many live bytes at the start and at most."""
+        limit = options.max_memory
+        CONTEXT.pack_into(
+            self.fields,
             0,
-            account.live_bytes,
-            account.peak_bytes,
+            self.ticks,
+            0,
+            live,
+            peak,
             0,
             NO_LIMIT if limit is None else limit,
             options.tolerance,
             _stack_room(),
             0,
         )
-    )
-    how = root.run(_address(slots), _address(fields))
-    left, pc, live, peak, erased, _, _, _, first = CONTEXT.unpack(fields)
-    stacks: dict[int, list[Any]] = {}
-    layout.unpack(slots, pc, regs, stacks)
-    frame.pc = pc
-    while first:
-        first = _stopped(state, root, first, stacks)
-    account.live_bytes, account.peak_bytes = live, peak
-    account.erased_bits += erased
-    state.time += (ticks - left) * state.direction
-    return left, how
+        self.how = self.root.run(_address(self.slots), _address(self.fields))
+
+    @property
+    def done(self) -> bool:
+        """Whether the function has come to its end."""
+        return self.how == context.DONE
+
+    def land(self, state: State) -> int:
+        """Put a state where the run has come to; the ticks that are left.
+
+        Frames that were entered on the way and not left again are put on the state's.
+        """
+        left, pc, live, peak, erased, _, _, _, first = CONTEXT.unpack(self.fields)
+        frame, account = state.frames[-1], state.account
+        stacks: dict[int, list[Any]] = {}
+        self.layout.unpack(self.slots, pc, frame.regs, stacks)
+        frame.pc = pc
+        while first:
+            first = _stopped(state, self.root, first, stacks)
+        account.live_bytes, account.peak_bytes = live, peak
+        account.erased_bits += erased
+        state.time += (self.ticks - left) * state.direction
+        return int(left)
+
+
+def run(state: State, frame: Frame, ticks: int) -> tuple[int, int]:
+    """Run the innermost frame's code from a gate: the ticks that are left, and how it ended."""
+    layout, regs, options = layout_of(frame.code), frame.regs, state.options
+    kind = Kind(frame.pc, layout.scattered(regs), options.checks, options.strict)
+    flight = Flight(root_of(frame.code, kind), layout, layout.packed(regs), ticks)
+    flight.go(state.account.live_bytes, state.account.peak_bytes, options)
+    return flight.land(state), flight.how
+
+
+class Launch:
+    """A code that is run from its beginning on registers without gaps, again and again."""
+
+    def __init__(self, code: Code, checks: bool) -> None:
+        self.layout = layout_of(code)
+        self.root = root_of(code, Kind(0, frozenset(), checks))
+        self.ticks = FIRST_CHUNK if _wide(code) else WORK
+
+    def run(self, values: list[Any], live: int, options: Options) -> Flight:
+        """A run, on what the slots are packed from."""
+        slots = bytearray(self.layout.struct.pack(*values))
+        flight = Flight(self.root, self.layout, slots, self.ticks)
+        flight.go(live, live, options)
+        return flight
 
 
 def _address(data: bytearray) -> int:
@@ -165,8 +209,13 @@ def _stopped(state: State, root: Root, address: int, stacks: dict[int, list[Any]
 
 def _stack_room() -> int:
     """How many bytes of the host's stack generated code may take."""
-    if threading.current_thread() is not threading.main_thread():
-        return threading.stack_size() // 2 or STACK_BYTES // 16
+    if threading.get_ident() == threading.main_thread().ident:
+        return _main_room()
+    return threading.stack_size() // 2 or STACK_BYTES // 16
+
+
+@cache
+def _main_room() -> int:
     if sys.platform == "win32":
         return WINDOWS_STACK_BYTES // 2
     import resource

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.emit.llvm.arrays import MINE
+from rvm.emit.llvm.context import slots
 from rvm.image import Code
 from rvm.numbers import system
 from rvm.types import Array, Scalar, elem_of
@@ -56,7 +57,8 @@ class Layout:
                 text.append("Q" if not isinstance(t, Array) else f"Qq{2 * t.rank}q")
         self.struct = struct.Struct("<" + "".join(text))
         self.dtypes = tuple(system(elem_of(t)).dtype for t in self.types)
-        self.simple = all(isinstance(t, Scalar) and not t.is_complex for t in self.types)
+        self.places, self.count = slots(code.function)
+        """Where each register begins among what the slots unpack to, and how many there are."""
         self.code = code
         self._liveness: Liveness | None = None
 

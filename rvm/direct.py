@@ -1,0 +1,162 @@
+"""Calls that go straight to machine code: for short functions, where binding would cost most.
+
+A direct call checks what binding checks, by cheaper questions; whenever an answer is not the
+ordinary one the call is made the ordinary way, which finds the words for what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from rvm.binding import Result, check_lengths
+from rvm.engines.auto import choice_of, is_warm
+from rvm.faults import Interrupted
+from rvm.image import Code, image_of
+from rvm.machine import Machine
+from rvm.numbers import system
+from rvm.program import Program
+from rvm.state import SCALAR_BYTES, Options
+from rvm.types import Array, Scalar
+
+MOST = 1 << 20
+"""Arrays of more bytes than this are not copied for a transaction in passing."""
+Begun = tuple[Machine, list[Any]]
+"""A machine that is under way, and copies of what the caller had."""
+
+
+class Direct:
+    """A function in one direction, ready to be called with plain arguments."""
+
+    def __init__(self, program: Program, code: Code, checks: bool) -> None:
+        from rvm.engines.native.engine import Launch
+
+        function = code.function
+        self.program = program
+        self.code = code
+        self.launch = Launch(code, checks)
+        layout = self.launch.layout
+        registers = function.registers
+        self.names = tuple(p.name for p in function.params)
+        self.scalars = [
+            (name, layout.places[k], _quick(t), system(t), t.is_complex)
+            for k, name in enumerate(self.names)
+            if isinstance(t := registers[k].type, Scalar)
+        ]
+        self.bytes = sum(SCALAR_BYTES * (2 if c else 1) for *_, c in self.scalars)
+        changed = code.image.inout[code.name]
+        self.arrays = [
+            (name, k, layout.places[k], system(t.elem).dtype, t.rank, k in changed)
+            for k, name in enumerate(self.names)
+            if isinstance(t := registers[k].type, Array)
+        ]
+        self.shaped = any(d is not None for r in registers[: function.n_args] for d in r.dims)
+        self.blank = [0] * layout.count
+
+    def begin(self, values: Mapping[str, Any], options: Options) -> Result | Begun | None:
+        """The results; or a machine that has more to do; or None if the call is not for here."""
+        if len(values) != len(self.names):
+            return None
+        flat: list[Any] = self.blank.copy()
+        live = self.bytes
+        arrays: dict[int, Any] = {}
+        saved: dict[int, Any] = {}
+        try:
+            for name, at, quick, sys, pair in self.scalars:
+                v = values[name]
+                if type(v) is not quick:
+                    v = sys.from_python(v)
+                if pair:
+                    flat[at], flat[at + 1] = v.real, v.imag
+                else:
+                    flat[at] = v
+            if self.arrays:
+                live += self._take_arrays(values, flat, arrays, saved)
+        except (KeyError, TypeError, ValueError, OverflowError):
+            return None
+        try:
+            flight = self.launch.run(flat, live, options)
+            if flight.done:
+                return self._result(self.launch.layout.struct.unpack(flight.slots), arrays)
+            machine = Machine.start(
+                self.program, self.code.name, dict(values), options, undo=self.code.undo
+            )
+            regs = machine.state.frames[0].regs.copy()
+            flight.land(machine.state)
+        except KeyboardInterrupt:
+            for k, v in saved.items():
+                arrays[k][...] = v
+            raise Interrupted(
+                "R016", "interrupted", hint="the arguments are as they were before the call"
+            ) from None
+        return machine, [saved.get(k, regs[k]) for k in range(len(self.names))]
+
+    def _take_arrays(
+        self,
+        values: Mapping[str, Any],
+        flat: list[Any],
+        arrays: dict[int, Any],
+        saved: dict[int, Any],
+    ) -> int:
+        """Enter arrays, and copies of those that change; their bytes.  TypeError if one is odd."""
+        spans: list[tuple[int, int]] = []
+        total = 0
+        for name, k, at, dtype, rank, changed in self.arrays:
+            v = values[name]
+            if type(v) is not np.ndarray or v.dtype is not dtype or v.ndim != rank:
+                raise TypeError
+            flags, size = v.flags, v.nbytes
+            if not flags.c_contiguous or size > MOST or (changed and not flags.writeable):
+                raise TypeError
+            start = v.__array_interface__["data"][0]
+            flat[at] = start
+            flat[at + 2 : at + 2 + 2 * rank] = (*v.shape, *v.strides)
+            spans.append((start, start + size))
+            total += size
+            arrays[k] = v
+            if changed:
+                saved[k] = v.copy()
+        if self.shaped:
+            check_lengths(self.code.function, [arrays.get(k) for k in range(len(self.names))])
+        spans.sort()
+        if any(a[1] > b[0] for a, b in pairwise(spans)):
+            raise TypeError
+        return total
+
+    def _result(self, raw: Sequence[Any], arrays: Mapping[int, Any]) -> Result:
+        out: dict[str, Any] = dict.fromkeys(self.names)
+        for name, at, quick, sys, pair in self.scalars:
+            v = complex(raw[at], raw[at + 1]) if pair else raw[at]
+            out[name] = v if quick is not None else sys.to_python(v)
+        for k, v in arrays.items():
+            out[self.names[k]] = v
+        return Result(out)
+
+
+def _quick(t: Scalar) -> type | None:
+    """The Python type whose values are raw values as they are; None if none is."""
+    if t.name in ("f64", "log64"):
+        return float
+    return complex if t.is_complex else None
+
+
+def direct_of(program: Program, name: str, undo: bool, options: Options) -> Direct | None:
+    """The direct call of a function; None where options or parameters ask for more."""
+    if options.engine not in ("auto", "native") or options.strict or options.max_steps is not None:
+        return None
+    code = image_of(program).code(name, undo)
+    if options.engine == "auto" and not is_warm(code, choice_of(code, options)):
+        return None
+    key = (Direct, options.checks)
+    found = code.compiled.get(key)
+    if found is None:
+        able = all(
+            isinstance(p.layout, int)
+            and isinstance(code.function.registers[p.layout].type, (Scalar, Array))
+            for p in code.function.params
+        )
+        found = code.compiled[key] = Direct(program, code, options.checks) if able else False
+    return found if isinstance(found, Direct) else None
