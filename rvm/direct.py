@@ -138,7 +138,7 @@ class Direct:
 
 def _quick(t: Scalar) -> type | None:
     """The Python type whose values are raw values as they are; None if none is."""
-    if t.name in ("f64", "log64"):
+    if t.name == "f64":
         return float
     return complex if t.is_complex else None
 
