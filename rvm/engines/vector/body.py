@@ -51,6 +51,8 @@ class Body(Elements):
         self.pieces: dict[Hashable, Pieces] = {}
         self._versions: dict[int, int] = {}
         self._changes = 0
+        self._before: dict[Hashable, Node] = {}
+        """What an iteration finds in elements that the one before has changed."""
         self._make_cells()
         self._go(counted.first, counted.stop, self.root)
         self.root.ticks += 2
@@ -59,12 +61,41 @@ class Body(Elements):
             if not cell.is_running:
                 cell.after = self._current(self._cell_key(cell), self.root, cell.type, None)
 
+        for key, node in self._before.items():
+            self._delay(node, *self.survey.delayed[key])
+
+    def _delay(self, node: Node, found: Access, changed: Access) -> None:
+        """Say what an iteration finds where the one before has changed an element.
+
+        If that is added to the very element that is changed there, it is a running sum.
+        """
+        t = self.type_of(found)
+        dtype = f"dtype_{t.name}"
+        first = self.one(found)
+        after = self._current(changed.key, self.root, t, changed)
+        old = self.loaded.get(changed.key)
+        if old is not None and after.template == "({0} + {1})" and after.args == (old, node):
+            text = f"running(np.add, {{0}}, ({{1}}, ), _k, {dtype})"
+            every = Node(text, (first, old), t)
+            after.template, after.args, after.fresh = "{0}[1:]", (every,), False
+            node.template, node.args = "{0}[:-1]", (every,)
+            return
+        node.template, node.args = (
+            f"shifted({{0}}, {{1}}, {{2}}, {dtype})",
+            (
+                first,
+                after,
+                self.root.count,
+            ),
+        )
+
     def _make_cells(self) -> None:
         for reg in self.survey.carried:
             t = self._type(reg)
             name = self.printer.regs[reg]
             self.used.add(reg)
-            self._cell(Cell(reg, t, name, None, self.survey.updates(reg)), reg)
+            label = f"`{self.function.registers[reg].name}`"
+            self._cell(Cell(reg, t, name, label, None, self.survey.updates(reg)), reg)
         for found in self.survey.cells:
             t = self.type_of(found)
             name = f"_c{len(self.cells)}"
@@ -73,12 +104,13 @@ class Body(Elements):
                 self._use(axis.index)
             lines, text = self.printer.scalar(found.place)
             self.top += [*lines, f"{name} = {text}"]
-            self._cell(Cell(found.reg, t, name, found, self.survey.updates(found.key)), found.key)
+            ops = self.survey.updates(found.key)
+            self._cell(Cell(found.reg, t, name, self.survey.show(found), found, ops), found.key)
 
     def _cell(self, cell: Cell, key: Hashable) -> None:
         self.cells[key] = cell
         if not cell.is_running:
-            cell.before = Node("", (), cell.type)
+            cell.before = Node("", (), cell.type, label=cell.label)
             self.pieces[key] = [(self.root, cell.before)]
 
     def _cell_key(self, cell: Cell) -> Hashable:
@@ -102,13 +134,19 @@ class Body(Elements):
         cell = self.cells.get(key)
         if cell is not None and cell.is_running:
             return self._running(cell, context)
+        if key in self.survey.delayed:
+            node = self._before.get(key)
+            if node is None:
+                node = Node("", (), self.type_of(found), label=self.survey.show(found))
+                self._before[key] = node
+            return self.pack(node, self.root, context)
         return self._current(key, context, self.type_of(found), found)
 
     def _running(self, cell: Cell, context: Context) -> Node:
         """A running value as it is here."""
         node = next((n for k, n in cell.reads if k == len(cell.parts)), None)
         if node is None:
-            node = Node("", (), cell.type)
+            node = Node("", (), cell.type, label=cell.label)
             cell.reads.append((len(cell.parts), node))
         return self.pack(node, self.root, context)
 
@@ -138,6 +176,9 @@ class Body(Elements):
             key = found.key
             if key not in self.cells:
                 self.stored.setdefault(key, found)
+            if key in self.survey.distinct:
+                _, args = self.place(found, context)
+                self.checks.append(Node("distinct({0})", args, lanes=False))
         self._put(key, node, context)
         self._touch(place.reg)
 
@@ -275,7 +316,7 @@ class Body(Elements):
         cell = self.cells.get(key)
         if cell is not None and cell.is_running:
             self._combine(cell, op, node, context)
-        elif found is not None and found.kind == "scattered":
+        elif found is not None and self.survey.is_summed(found):
             f = combiner({op}, t)
             self.scatters.append((f, found, self.place(found, context), node))
         else:

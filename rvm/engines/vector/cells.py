@@ -50,6 +50,8 @@ class Cell:
     reg: int
     type: Scalar
     name: str
+    label: str
+    """The register or element as the assembly language writes it."""
     access: Access | None
     ops: set[str]
     """The updates that change it, if nothing else does; else none."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from rvm.engines.vector.access import Access, Axis
 from rvm.engines.vector.graph import Node
-from rvm.engines.vector.loops import Declined
 from rvm.engines.vector.values import Context, Values
 from rvm.types import Scalar, elem_of
 
@@ -118,6 +117,16 @@ class Elements(Values):
             self._bounded.add(key)
             self.bounds.append(line)
 
+    def one(self, found: Access) -> Node:
+        """The element that the first lane reaches."""
+        for k in range(len(found.axes)):
+            first = self.first(found.axes[k])
+            length = f"{self.base(found)}.shape[{k}]"
+            key = (found.reg, k, found.axes[k].key, "first")
+            self._bound(key, f"within({first}, {first}, {length})")
+        keys = ", ".join(map(self.first, found.axes))
+        return Node(f"{self.base(found)}[{keys}].item()", (), self.type_of(found), lanes=False)
+
     def load(self, found: Access, context: Context) -> Node:
         """Elements as they are in memory."""
         keys, args = self.place(found, context)
@@ -130,7 +139,7 @@ class Elements(Values):
                 self.loaded[found.key] = node
             return node
         if not args:
-            raise Declined("it reads a fixed element in few of its iterations")
+            return Node(f"{base}[{keys}].item()", (), t, lanes=False)
         if len(found.axes) == 1:
             return Node(f"{base}.take({keys})", args, t)
         return Node(f"{base}[{keys}]", args, t)

@@ -7,12 +7,15 @@ back early; others get names.  `Text` prints nodes in an order in which argument
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 
 from rvm.engines.vector.loops import Declined
 from rvm.types import Scalar
 
+_ATOM = re.compile(r"[\w.()+-]+")
+"""A name or a number."""
 MAX_HEIGHT = 12
 """Levels that one line nests: Python's parser has its limits."""
 
@@ -22,9 +25,10 @@ class Node:
 
     `memory` is the register of whose array it is a view, if it is one: its value is that of the
     moment when it is used.  `fresh`: it is an array of its own, of all lanes.
+    `label` names what an iteration finds as the one before has left it.
     """
 
-    __slots__ = ("args", "fresh", "lanes", "memory", "template", "type")
+    __slots__ = ("args", "fresh", "label", "lanes", "memory", "template", "type")
 
     def __init__(
         self,
@@ -34,6 +38,7 @@ class Node:
         lanes: bool = True,
         memory: int = -1,
         fresh: bool = False,
+        label: str = "",
     ) -> None:
         self.template = template
         self.args = args
@@ -41,6 +46,7 @@ class Node:
         self.lanes = lanes
         self.memory = memory
         self.fresh = fresh
+        self.label = label
 
     def __repr__(self) -> str:
         return f"<Node {self.template} of {len(self.args)}>"
@@ -48,7 +54,7 @@ class Node:
     @property
     def is_atom(self) -> bool:
         """Whether its text is as short as a name for it would be."""
-        return not self.args and (not self.lanes or self.template.isidentifier())
+        return not self.args and _ATOM.fullmatch(self.template) is not None
 
 
 class Text:
@@ -80,7 +86,11 @@ class Text:
                 if id(node) in done:
                     continue
                 if id(node) in self._under:
-                    raise Declined("each iteration goes on from what the one before has computed")
+                    names = {n.label for n in self._kept if n.label and id(n) in self._under}
+                    raise Declined(
+                        f"an iteration goes on from {' and '.join(sorted(names))} "
+                        "as the one before has left it"
+                    )
                 self._under.add(id(node))
                 self._kept.append(node)
                 stack.append((node, True))

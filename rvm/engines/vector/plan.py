@@ -70,6 +70,31 @@ class Plan:
             f"    return {', '.join(['True', 'n', *(names[r] for r in self.results)])}",
         ]
 
+    @property
+    def summary(self) -> str:
+        """What the loop becomes, in words."""
+        body, survey = self.body, self.body.survey
+        kinds = []
+        for cell in body.cells.values():
+            name = cell.label
+            if not cell.is_running:
+                kinds.append(f"{name} handed on from iteration to iteration")
+            elif cell.reads:
+                kinds.append(f"scan of {name}")
+            else:
+                kinds.append(f"reduction into {name}")
+        kinds += [f"scan by way of {survey.show(a)}" for a, _ in survey.delayed.values()]
+        kinds += [f"sums into {survey.show(f)}" for _, f, _, _ in body.scatters]
+        if body.stored or not kinds:
+            kinds.insert(0, "elementwise")
+        if len(body.contexts) > 1:
+            kinds.append("by masks")
+        if survey.limit:
+            kinds.append(f"{survey.limit} iterations at a time")
+        kinds += [f"where {survey.show(a)} and {survey.show(b)} are apart" for a, b in survey.apart]
+        kinds += [f"where {survey.show(a)} are different ones" for a in survey.distinct.values()]
+        return ", ".join(dict.fromkeys(kinds))
+
     def _most(self) -> int:
         limit = self.body.survey.limit
         return min(limit, BLOCK) if limit else BLOCK

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.engines.support import SUPPORT, Trouble
+from rvm.faults import RvmError
 from rvm.numbers.base import NumberSystem
 from rvm.state import State
 
@@ -45,6 +46,16 @@ def inside(index: Lanes, length: int) -> Lanes:
     elif index.size and index.max() >= length:
         raise Trouble
     return index
+
+
+def distinct(index: Lanes) -> None:
+    """Trouble if an index occurs twice.  All are in bounds."""
+    if index.size:
+        lanes = np.arange(index.size)
+        last = np.empty(int(index.max()) + 1, np.intp)
+        last[index] = lanes
+        if np.any(last[index] != lanes):
+            raise Trouble
 
 
 def within(first: int, last: int, length: int) -> None:
@@ -178,7 +189,10 @@ def agree(found: Any, wanted: bool) -> None:
 
 VECTOR_SUPPORT: dict[str, object] = {
     **SUPPORT,
+    "RvmError": RvmError,
+    "Trouble": Trouble,
     "agree": agree,
+    "distinct": distinct,
     "dropped": dropped,
     "each": each,
     "final": final,

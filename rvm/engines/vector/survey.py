@@ -55,6 +55,10 @@ class Survey:
         """The most iterations that a piece may have; 0: any number."""
         self.apart: list[tuple[Access, Access]] = []
         """Elements that the run must find apart."""
+        self.delayed: dict[Hashable, tuple[Access, Access]] = {}
+        """Elements that the iteration before has changed: they themselves, and what it changed."""
+        self.distinct: dict[Hashable, Access] = {}
+        """Scattered elements that the run must find to be different in all iterations."""
         self._compare()
 
     # ------------------------------------------------------------ what there is
@@ -140,8 +144,6 @@ class Survey:
             found = self._access(place)
             key = found.key
             self._written.setdefault(key, found)
-            if found.kind == "scattered" and op not in ("+", "-", "^"):
-                raise Declined(f"{self.show(found)} may be one element in several iterations")
         elif place.path:
             raise Declined(f"`{show(place, self.function)}` is a part of a number")
         self._ops.setdefault(key, set()).add(op)
@@ -166,8 +168,30 @@ class Survey:
                         f"{self.show(other)} may be {self.show(one)} of another iteration"
                     )
                 self._pair(one, other, other_key in self._written)
-            if one.kind == "scattered" and key in self._read:
-                raise Declined(f"{self.show(one)} is read where other iterations may change it")
+            if one.kind == "scattered":
+                self._scattered(key, one)
+
+    def _scattered(self, key: Hashable, one: Access) -> None:
+        """A scattered element that is changed: by sums in order, or each in one iteration only."""
+        if self.is_summed(one):
+            return
+        places = [p for axis in one.axes for p in _looked_at(axis.index)]
+        if any(p.reg in self.counted.changed - {self.counted.var} for p in places):
+            raise Declined(f"the index of {self.show(one)} changes within an iteration")
+        if any(a.rest is not None and a.rate for a in one.axes):
+            return
+        if sum(a.rest is None for a in one.axes) > 1:
+            raise Declined(f"{self.show(one)} may be one element in several iterations")
+        self.distinct[key] = one
+
+    def is_summed(self, found: Access) -> bool:
+        """Whether a scattered element is only added to, and so may repeat."""
+        key = found.key
+        return (
+            found.kind == "scattered"
+            and key not in self._read
+            and bool(self.updates(key) and self.updates(key) <= {"+", "-", "^"})
+        )
 
     def _pair(self, one: Access, other: Access, both: bool) -> None:
         """An element that is changed, and another access (`both`: that is a change too)."""
@@ -178,6 +202,9 @@ class Survey:
             self.apart.append((one, other))
         elif found.delay > 0 or both:
             delay = abs(found.delay)
+            if delay == 1 and not both and other.key not in self.delayed:
+                self.delayed[other.key] = other, one
+                return
             if delay < LEAST_DELAY:
                 what = "changes" if both else "reads"
                 first, then = (one, other) if found.delay > 0 else (other, one)

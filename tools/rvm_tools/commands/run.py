@@ -34,8 +34,13 @@ from rvm_tools.options import (
     help="back (the default): an error shows no values; stop: those at the failing instruction.",
 )
 @click.option("--out", type=click.Path(), metavar="FILE.npz", help="Write the results as arrays.")
+@click.option(
+    "--explain-vector",
+    is_flag=True,
+    help="Run nothing; say which loops the vector engine vectorises, and why not the others.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
-def command(**given: Any) -> None:
+def command(explain_vector: bool, **given: Any) -> None:
     """Run a function and print its parameters.
 
     A VALUE is a number (3, 1.5, 2+1j, true), [a, list], {field: value}, zeros(5), ones(2,3),
@@ -44,6 +49,11 @@ def command(**given: Any) -> None:
 
     rvm run norm.rasm y=0 r=0 x=[1,2,3] --round-trip
     """
+    if explain_vector:
+        from rvm_tools import explaining
+
+        explaining.explain_vector(given["file"], given["function"], given["as_json"])
+        return
     from rvm_tools.running import Request, run
 
     run(Request(**given))

@@ -1,0 +1,77 @@
+"""Which loops the vector engine vectorises, and why it does not the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rvm.engines.blocks import Loop
+from rvm.engines.vector.engine import vector_of
+from rvm.image import Code, image_of
+from rvm.program import Program, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What becomes of a loop.  `direction` is "forwards", "backwards" or "both ways"."""
+
+    function: str
+    direction: str
+    span: Span
+    variable: str
+    """What the loop counts; "" if nothing."""
+    vectorised: bool
+    reason: str
+    """What the loop becomes, or why it stays as it is."""
+
+    def __str__(self) -> str:
+        return f"{'vectorised' if self.vectorised else 'declined'}: {self.reason}"
+
+
+def explain(program: Program | Code, functions: Iterable[str] | None = None) -> list[Verdict]:
+    """The verdicts on all loops of a program (or of some of its functions, or of one code).
+
+    They stand in the order of the source; both ways of a loop are one verdict if they are alike.
+    """
+    if isinstance(program, Code):
+        return [v for _, v in _verdicts(program)]
+    image = image_of(program)
+    out: list[Verdict] = []
+    for name in program if functions is None else functions:
+        found = [item for undo in (False, True) for item in _verdicts(image.code(name, undo))]
+        for _, group in sorted(_grouped(found).items()):
+            if len(group) == 2 and _alike(*group):
+                one = group[0]
+                group = [
+                    Verdict(name, "both ways", one.span, one.variable, one.vectorised, one.reason)
+                ]
+            out.extend(group)
+    return out
+
+
+def _grouped(found: list[tuple[int, Verdict]]) -> dict[int, list[Verdict]]:
+    """Verdicts by the position of their loop in the function as it is written."""
+    groups: dict[int, list[Verdict]] = {}
+    for at, verdict in found:
+        groups.setdefault(at, []).append(verdict)
+    return groups
+
+
+def _alike(one: Verdict, two: Verdict) -> bool:
+    return (one.vectorised, one.reason) == (two.vectorised, two.reason)
+
+
+def _verdicts(code: Code) -> list[tuple[int, Verdict]]:
+    source = vector_of(code).source
+    direction = "backwards" if code.undo else "forwards"
+    out = []
+    for pc, piece in sorted(source.shape.structure.items()):
+        if not isinstance(piece, Loop):
+            continue
+        plan = source.plans.get(pc)
+        reason = plan.summary if plan is not None else source.declined[pc]
+        variable = "" if plan is None else code.function.registers[plan.counted.var].name
+        first = min(code.forward_pc(piece.head), code.forward_pc(piece.back))
+        verdict = Verdict(code.name, direction, code.span(pc), variable, plan is not None, reason)
+        out.append((first, verdict))
+    return out

@@ -1,0 +1,66 @@
+"""What `rvm run --explain-vector` prints: a verdict on every loop that a run may come to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import rich_click as click
+
+from rvm.engines.vector.explain import Verdict, explain
+from rvm.image import image_of
+from rvm.program import Program
+from rvm_tools.programs import load_program, pick_function
+
+MAX_LOOP = 40
+"""The most characters that are shown of a loop's head."""
+
+
+def explain_vector(file: str, function: str | None, as_json: bool) -> None:
+    """Print which loops are vectorised, and why the others are not."""
+    program = load_program(file)
+    name = pick_function(program, function).name
+    verdicts = explain(program, image_of(program).reachable(name))
+    if as_json:
+        click.echo(json.dumps({"loops": [_object(program, v) for v in verdicts]}))
+        return
+    if not verdicts:
+        click.echo("no loops")
+        return
+    for line in table(program, verdicts):
+        click.echo(line)
+
+
+def table(program: Program, verdicts: Sequence[Verdict]) -> list[str]:
+    """A line a loop, under the name of its function."""
+    heads = [_head(program, v) for v in verdicts]
+    wide = max(map(len, heads))
+    out: list[str] = []
+    function = ""
+    for verdict, head in zip(verdicts, heads, strict=True):
+        if verdict.function != function:
+            function = verdict.function
+            out.append(f"{function}:")
+        line, way = verdict.span.line, verdict.direction
+        out.append(f"  {line:>4}  {head:<{wide}}  {way:<9}  {verdict}")
+    return out
+
+
+def _head(program: Program, verdict: Verdict) -> str:
+    """The source text of a loop's first line, cut short if it is long."""
+    sources = program.sources
+    if not 0 <= verdict.span.source < len(sources):
+        return "loop"
+    text = (sources[verdict.span.source].line(verdict.span.line) or "").split(";")[0].strip()
+    return text if len(text) <= MAX_LOOP else text[: MAX_LOOP - 1] + "…"
+
+
+def _object(program: Program, verdict: Verdict) -> dict[str, object]:
+    return {
+        "function": verdict.function,
+        "line": verdict.span.line,
+        "loop": _head(program, verdict),
+        "direction": verdict.direction,
+        "vectorised": verdict.vectorised,
+        "reason": verdict.reason,
+    }
