@@ -100,7 +100,7 @@ def landauer() -> Model:
     """Only what cannot be avoided: k T ln 2 for each erased bit."""
     return Model(
         "landauer",
-        "k T ln 2 for an erased bit, and all else free",
+        "only what erasing bits must take",
         "R. Landauer, IBM J. Res. Dev. 5 (1961) 183; k is exact in the SI of 2019",
     )
 

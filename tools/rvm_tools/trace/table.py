@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from math import floor, log10
 
 from rvm_tools.running import page_width
@@ -13,6 +16,8 @@ from rvm_tools.words import count
 
 ARITIES = (2, 3, 10)
 """The k of the k-ary nestings for which the head says how deep they pay."""
+COMMENT = re.compile(r"\s\s+;.*$")
+"""What is not shown of a source line."""
 PREFIXES = {
     -24: "y",
     -21: "z",
@@ -61,15 +66,16 @@ def head(trace: Trace) -> Iterator[str]:
     ]
     if trace.residue_bytes:
         rows.insert(4, ("log", f"{count(trace.residue_bytes, 'byte')} that rounding would lose"))
-    rows += [("ξ", text) for text in _xi(trace)]
+    rows += _xi(trace)
     for name, text in rows:
         yield f"  {name:<9} {text}"
 
 
 def _title(trace: Trace) -> str:
     model = trace.model
-    kelvin = f" at {model.temperature:g} K" if model.bit is None else ""
-    return f": {model.title}{kelvin}" if model.title else ""
+    kelvin = f" (k T ln 2 at {model.temperature:g} K)" if model.bit is None else ""
+    title = f"{model.title}, " if model.title else ""
+    return f": {title}{joules(model.erasing)} a bit{kelvin}"
 
 
 def _calls(tally: Tally) -> str:
@@ -88,57 +94,63 @@ def _ordinary(trace: Trace) -> str:
     return f"{joules(model.ordinary(tally))}: the same work, {bits} overwritten and so erased"
 
 
-def _xi(trace: Trace) -> Iterator[str]:
+def _xi(trace: Trace) -> Iterator[tuple[str, str]]:
     """The ratio, and how deep a nesting of compute and uncompute pays."""
     xi = trace.model.xi(trace.all)
     if xi is None:
         return
     if xi == 0:
-        yield "0 of the ordinary energy: undoing, however often, costs less than erasing"
+        yield "ξ", "0 of the ordinary energy: undoing, however often, costs less than erasing"
         return
     if (deepest(xi, ARITIES[0]) or 0) <= 0:
-        yield f"{xi:.3g} of the ordinary energy: erasing costs less than undoing"
+        yield "ξ", f"{xi:.3g} of the ordinary energy: erasing costs less than undoing"
         return
-    depths = ", ".join(f"n = {deepest(xi, k)} for k = {k}" for k in ARITIES)
-    yield f"{xi:.3g} of the ordinary energy: undoing pays while (2k-1)^n ≤ {1 / xi:.3g}; {depths}"
+    yield "ξ", f"{xi:.3g} of the ordinary energy: undoing pays while (2k-1)^n ≤ 1/ξ = {1 / xi:.3g},"
+    depths = (f"n = {deepest(xi, k)} for k = {k}" for k in ARITIES)
+    yield "", f"that is to {', '.join(depths)}"
 
 
 # ---------------------------------------------------------------- the table
 
 
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row: its label, what it took (nothing in a heading), and the text behind it."""
+
+    label: str
+    tally: Tally | None = None
+    text: str = ""
+
+
 def _table(trace: Trace, by: str) -> list[str]:
-    match by:
-        case "opcode":
-            rows = [(op, "", t) for op, t in trace.account.by_opcode().items() if t.executed]
-            rows.sort(key=lambda row: (-row[2].executed, row[0]))
-            return _aligned(trace, "opcode", [*rows, *_left(trace)])
-        case "line":
-            found = list(_lines(trace))
-            return _aligned(trace, "line", [*found, *_left(trace)])
-        case _:
-            return _functions(trace)
+    if by == "function":
+        return _functions(trace)
+    rows = _lines(trace) if by == "line" else _opcodes(trace)
+    if trace.account.left.erased_bits:
+        # It belongs to no instruction.
+        rows.append(Row("(left on stacks)", trace.account.left))
+    return _aligned(trace, by, rows)
 
 
-def _left(trace: Trace) -> list[tuple[str, str, Tally]]:
-    """A row for what is left on stacks, which belongs to no instruction."""
-    left = trace.account.left
-    return [("(left on stacks)", "", left)] if left.erased_bits else []
+def _opcodes(trace: Trace) -> list[Row]:
+    rows = [Row(op, t) for op, t in trace.account.by_opcode().items() if t.executed]
+    return sorted(rows, key=lambda row: -(row.tally or Tally()).executed)
 
 
-def _lines(trace: Trace) -> Iterator[tuple[str, str, Tally]]:
-    account = trace.account
-    found = account.by_line()
-    sources = {line.source for line in found if line.number}
+def _lines(trace: Trace) -> list[Row]:
+    """Numbers and texts of lines; where there are several files, each under its name."""
+    account, found = trace.account, trace.account.by_line()
+    several = len({line.source for line in found if line.number}) > 1
+    texts = {line: COMMENT.sub("", text_of(account, line)).expandtabs() for line in found}
+    indent = min((len(t) - len(t.lstrip()) for t in texts.values() if t), default=0)
+    rows, file = [], -1
     for line, tally in found.items():
-        yield place(account, line, len(sources) > 1), text_of(account, line), tally
-
-
-def place(account: Account, line: Line, with_file: bool = True) -> str:
-    """A line's number, behind its file's name if that is wanted."""
-    if not line.number:
-        return "(no source)"
-    name = account.program.sources[line.source].name
-    return f"{name}:{line.number}" if with_file else str(line.number)
+        if several and line.number and line.source != file:
+            file = line.source
+            rows.append(Row("", text=f"{account.program.sources[file].name}:"))
+        label = str(line.number) if line.number else "(no source)"
+        rows.append(Row(label, tally, texts[line][indent:]))
+    return rows
 
 
 def text_of(account: Account, line: Line) -> str:
@@ -148,25 +160,27 @@ def text_of(account: Account, line: Line) -> str:
     return account.program.sources[line.source].line(line.number) or ""
 
 
-def _aligned(trace: Trace, name: str, rows: Sequence[tuple[str, str, Tally]]) -> list[str]:
+def _aligned(trace: Trace, name: str, rows: Sequence[Row]) -> list[str]:
     """The rows in columns; columns with nothing in them are left out."""
     every = trace.all
-    columns = [(name, [label for label, _, _ in rows])]
-    tallies = [t for _, _, t in rows]
-    columns.append(("executed", [f"{t.executed:,}" for t in tallies]))
-    columns.append(("%", [_share(t.executed, every.executed) for t in tallies]))
+
+    def column(title: str, show: Callable[[Tally], str]) -> tuple[str, list[str]]:
+        return title, ["" if r.tally is None else show(r.tally) for r in rows]
+
+    columns = [(name, [r.label for r in rows])]
+    columns.append(column("executed", lambda t: _number(t.executed)))
+    columns.append(column("%", lambda t: _share(t.executed, every.executed)))
     for cls, n in every.classes().items():
         if n:
-            columns.append((cls, [_number(t.classes()[cls]) for t in tallies]))
+            columns.append(column(cls, partial(_of_class, cls)))
     if every.checks:
-        columns.append(("checks", [_number(t.checks) for t in tallies]))
+        columns.append(column("checks", lambda t: _number(t.checks)))
     if every.erased_bits:
-        columns.append(("erased", [_number(t.erased_bits) for t in tallies]))
+        columns.append(column("erased", lambda t: _number(t.erased_bits)))
     if trace.joules(every):
-        columns.append(("energy", [_energy(trace, t) for t in tallies]))
-    left = name != "line"
-    texts = [text for _, text, _ in rows] if name == "line" else []
-    return _columns(columns, texts, left)
+        columns.append(column("energy", lambda t: _energy(trace, t)))
+    texts = [r.text for r in rows] if name == "line" else []
+    return _columns(columns, texts, name != "line")
 
 
 def _functions(trace: Trace) -> list[str]:
@@ -198,7 +212,7 @@ def _columns(
 ) -> list[str]:
     """Columns aligned to the right (the first to the left if `left`), texts behind them."""
     widths = [max(map(len, (title, *cells))) for title, cells in columns]
-    room = max(20, page_width() - sum(widths) - 2 * len(widths) - 1)
+    room = max(40, page_width() - sum(widths) - 2 * len(widths) - 1)
     out = []
     for k in range(-1, len(columns[0][1])):
         cells = [title if k < 0 else given[k] for title, given in columns]
@@ -211,6 +225,10 @@ def _columns(
             text = text[: room - 1] + "…"
         out.append(f"{line}  {text}")
     return out
+
+
+def _of_class(cls: str, tally: Tally) -> str:
+    return _number(tally.classes()[cls])
 
 
 def _number(n: int) -> str:
