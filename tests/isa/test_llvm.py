@@ -106,9 +106,9 @@ def drawn(t, r):
 def rows(types, r):
     """Arguments: edges crossed, then random ones."""
     found = list(itertools.product(*map(edges, types)))
-    if len(found) > 4000:
-        found = r.sample(found, 4000)
-    return found + [tuple(drawn(t, r) for t in types) for _ in range(2000)]
+    if len(found) > 2500:
+        found = r.sample(found, 2500)
+    return found + [tuple(drawn(t, r) for t in types) for _ in range(1000)]
 
 
 def expected(f, zero, arguments):
