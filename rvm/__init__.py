@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rvm.frontends import assemble, load
     from rvm.isa.define import Mut, Use, exchange, opcode, when
     from rvm.machine import Machine
+    from rvm.mapping import LaneErrors
     from rvm.numbers import Fixed, LogNumber
     from rvm.program import Program
     from rvm.state import Options
@@ -59,6 +60,7 @@ _HOMES = {
     ),
     "frontends": ("assemble", "load"),
     "machine": ("Machine",),
+    "mapping": ("LaneErrors",),
     "numbers": ("Fixed", "LogNumber"),
     "program": ("Program",),
     "state": ("Options",),
@@ -77,6 +79,7 @@ __all__ = [
     "InternalError",
     "Interrupted",
     "InvertibilityError",
+    "LaneErrors",
     "LimitError",
     "LogNumber",
     "Machine",

@@ -16,6 +16,7 @@ from rvm.state import Options
 
 if TYPE_CHECKING:
     from rvm.gradients import Pullback
+    from rvm.mapping import LaneMap
 
 
 class FunctionHandle:
@@ -107,6 +108,13 @@ class FunctionHandle:
         frame = machine.state.frames[0]
         by_copy = options.on_error == "back" and not image_of(self.program).is_exact(self.name)
         return machine, snapshot(frame.code.function, frame.regs) if by_copy else None
+
+    @property
+    def map(self) -> LaneMap:
+        """This function over lanes: `f.map(x=xs, …)`, `f.map.grad(loss="y", x=xs, …)`."""
+        from rvm.mapping import LaneMap
+
+        return LaneMap(self)
 
     # ------------------------------------------------------------ derivatives
 

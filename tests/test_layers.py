@@ -25,6 +25,7 @@ LAYERS = [
     ("rvm.gradients",),
     ("rvm.taylor",),
     ("rvm.directions",),
+    ("rvm.mapping", "rvm.lanes_gradient"),
     ("rvm.calling",),
     ("rvm.differences",),
     ("rvm.frontends", "rvm.interop"),

@@ -283,11 +283,8 @@ class LanePrinter(LaneValues):
         else:
             assert v is not None
             t = self.bind(system(register.type))
-            if self.number(v) == self.number(reg):
-                # Computed from the same values by the same calls: only NaN is not itself.
-                if not register.type.is_exact:
-                    self._lines.append(f"no_nan({name})")
-            else:
+            # What was computed from the same values by the same calls has the same bits.
+            if self.number(v) != self.number(reg):
                 held = self.lanes(v)
                 self._lines.append(f"residues(_ctx, {t}, {name}, {held.text}, _W)")
                 self._spend(held)

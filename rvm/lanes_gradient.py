@@ -1,0 +1,243 @@
+"""The gradient of a function through lanes: a run forwards, and one back with adjoints.
+
+Both are runs in lanes: of the function, and of its adjoint as `rvm.transform.gradient` makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rvm.faults import InputError, RvmError
+from rvm.gradients import SLACK, Pullback, bar_layout, gradient_program, loss_place
+from rvm.lanes import Batch, LaneRun
+from rvm.mapping import Lanes, values_of
+from rvm.numbers import system
+from rvm.state import Options
+from rvm.transform.duals import bar_slots
+from rvm.transform.gradient import adjoint_names
+from rvm.types import Array, Stack, elem_of
+
+if TYPE_CHECKING:
+    from rvm.calling import FunctionHandle
+
+
+class LaneGradient:
+    """The gradient of a loss in every lane; `losses` holds each lane's after `run`."""
+
+    def __init__(
+        self,
+        handle: FunctionHandle,
+        given: Lanes,
+        loss: str,
+        options: Options,
+        block: int | None,
+    ) -> None:
+        self.handle = handle
+        self.function = handle.function
+        self.given = given
+        self.loss = loss
+        self.place = loss_place(self.function, loss)
+        self.options = options
+        self.block = block
+        self.program = gradient_program(handle.program, handle.name)
+        name = adjoint_names(handle.program)[handle.name]
+        self.adjoint = self.program.function(name)
+        self.slots = bar_slots(self.function)
+        self.losses: NDArray[np.float64] = np.zeros(given.size)
+
+    def run(self, wrt: Collection[str] | None) -> tuple[dict[str, Any], LaneRun]:
+        """The gradient by parameter, and what became of the lanes."""
+        names = self._wanted(wrt)
+        given, handle = self.given, self.handle
+        there = Batch(handle.program, handle.name, given.regs, given.varying, handle.undo)
+        self._loss_exists(there)
+        aside = there.run(self.options, self.block)
+        self._note_losses(there.out)
+        back = self._back(there, ~aside)
+        aside |= back.run(self.options, self.block)
+        aside |= ~self._came_back(back.out)
+        bars = {k: self._bars(back.out[slot]) for k, slot in self.slots.items()}
+        done = LaneRun(
+            [], {}, there.ticks + back.ticks, there.erased + back.erased, _numbers(aside)
+        )
+        for lane in done.alone:
+            try:
+                self._alone(lane, there, bars, done)
+            except RvmError as error:
+                done.errors[lane] = error
+                self.losses[lane] = np.nan
+                self._clear(bars, lane)
+        return self._named(bars, names, done), done
+
+    def _wanted(self, wrt: Collection[str] | None) -> set[str]:
+        """The parameters whose adjoints are wanted."""
+        able = [
+            p.name for p in self.function.params if bar_layout(p.layout, self.slots) is not None
+        ]
+        for name in wrt or ():
+            if name not in able:
+                raise InputError(
+                    "I008",
+                    f"`{name}` is no parameter that carries an adjoint",
+                    hint=f"those are: {', '.join(able)}",
+                )
+        return set(able if wrt is None else wrt)
+
+    def _loss_exists(self, batch: Batch) -> None:
+        """InputError I008 if the loss names an element outside its array."""
+        slot, index = self.place.slot, self.place.index
+        if index:
+            shape = np.shape(batch.raw(0)[slot]) if batch.size else index
+            if len(index) != len(shape) or any(
+                not 0 <= i < n for i, n in zip(index, shape, strict=True)
+            ):
+                raise InputError(
+                    "I008",
+                    f"`{self.loss}` is outside the array",
+                    values={"shape": list(shape)},
+                )
+
+    def _note_losses(self, out: list[Any]) -> None:
+        held = out[self.place.slot]
+        t = elem_of(self.function.registers[self.place.slot].type)
+        at: Any = (..., *self.place.index)
+        values = np.asarray(held)[at]
+        if self.place.part:
+            values = values.real if self.place.part == "re" else values.imag
+        if t.is_fixed:
+            values = values * 2.0**-t.frac
+        self.losses[:] = values
+
+    # ------------------------------------------------------------ running back
+
+    def _back(self, there: Batch, able: Any) -> Batch:
+        """The adjoint on the results, with the loss's adjoint seeded.
+
+        Lanes that have failed take part with what they began with, and are not looked at.
+        """
+        n = self.function.n_args
+        regs: list[Any] = [None] * self.adjoint.n_args
+        varying: dict[int, Any] = {}
+        for k in range(n):
+            value = there.out[k]
+            if k in there.inout or k in there.plan.varying or k in self.given.varying:
+                varying[k] = value
+            else:
+                regs[k] = value
+        for lane in _numbers(~able):
+            for k, value in enumerate(there.raw(lane)):
+                if k in varying:
+                    varying[k][lane] = value
+        for k, slot in self.slots.items():
+            self._seed(k, slot, there, regs, varying)
+        return Batch(self.program, self.adjoint.name, regs, varying, self.handle.undo)
+
+    def _seed(
+        self, k: int, slot: int, there: Batch, regs: list[Any], varying: dict[int, Any]
+    ) -> None:
+        """An adjoint of zero for a parameter; of one where the loss is."""
+        t = self.adjoint.registers[slot].type
+        sys = system(elem_of(t))
+        if isinstance(t, Stack):
+            if k in varying:
+                varying[slot] = [[sys.zero] * len(held) for held in varying[k]]
+            else:
+                regs[slot] = [sys.zero] * len(regs[k])
+            return
+        zero: Any = sys.zero
+        if isinstance(t, Array):
+            shape = varying[k].shape[1:] if k in varying else regs[k].shape
+            zero = np.zeros(shape, sys.dtype)
+        if k == self.place.slot:
+            one: Any = 1j if self.place.part == "im" else 1.0
+            if self.place.index:
+                zero[self.place.index] = one
+            else:
+                zero = sys.from_python(one)
+        regs[slot] = zero
+
+    def _bars(self, held: Any) -> Any:
+        """Adjoints of a parameter in every lane, with the lanes in front."""
+        size = self.given.size
+        if isinstance(held, list):
+            by_lane = len(held) == size and all(isinstance(v, list) for v in held)
+            return held if by_lane else [list(held) for _ in range(size)]
+        if isinstance(held, np.ndarray) and held.shape[:1] == (size,):
+            return held
+        return np.array(np.broadcast_to(held, (size, *np.shape(held))))
+
+    def _came_back(self, out: list[Any]) -> Any:
+        """The lanes whose values are where they began, as single gradients check it."""
+        tolerance = SLACK * self.options.tolerance
+        fine = np.ones(self.given.size, bool)
+        for k in range(self.function.n_args):
+            t, ended = self.function.registers[k].type, out[k]
+            begun = self.given.varying.get(k, self.given.regs[k])
+            if isinstance(t, Stack):
+                if k in self.given.varying:
+                    fine &= [len(a) == len(b) for a, b in zip(begun, ended, strict=True)]
+                continue
+            if not isinstance(ended, np.ndarray) or ended is begun:
+                continue
+            elem = elem_of(t)
+            scale = 2.0**-elem.frac if elem.is_fixed else 1
+            same = np.equal(ended, begun)
+            if elem.is_fixed or not elem.is_exact:
+                with np.errstate(all="ignore"):
+                    gap = np.abs(np.subtract(ended * scale, np.multiply(begun, scale)))
+                    wide = np.maximum(np.abs(np.multiply(begun, scale)), 1.0)
+                    same = same | ((gap <= tolerance * wide) & np.isfinite(wide))
+                    same = same | (np.not_equal(ended, ended) & np.not_equal(begun, begun))
+            fine &= np.broadcast_to(same, ended.shape).reshape(self.given.size, -1).all(axis=1)
+        return fine
+
+    # ------------------------------------------------------------ single lanes, results
+
+    def _alone(self, lane: int, there: Batch, bars: dict[int, Any], done: LaneRun) -> None:
+        """A lane's gradient by itself."""
+        pull = Pullback(self.handle, there.inputs(lane), self.options)
+        pull.seed(self.loss)
+        self.losses[lane] = pull.value(self.loss)
+        pull()
+        regs = pull.machine.state.frames[0].regs
+        for k, slot in self.slots.items():
+            bars[k][lane] = regs[slot]
+        done.ticks[lane] = pull.ticks
+        done.erased[lane] = pull.there.erased_bits + pull.machine.erased_bits
+
+    def _clear(self, bars: dict[int, Any], lane: int) -> None:
+        """A failed lane has adjoints of zero."""
+        for held in bars.values():
+            if isinstance(held, list):
+                held[lane] = [0.0] * len(held[lane])
+            else:
+                held[lane] = 0
+
+    def _named(self, bars: dict[int, Any], names: set[str], done: LaneRun) -> dict[str, Any]:
+        """The adjoints by parameter: each lane's, or the sum for what all lanes share."""
+        regs: list[Any] = [None] * len(self.adjoint.registers)
+        for k, slot in self.slots.items():
+            regs[slot] = bars[k] if k in self.given.varying else _summed(bars[k])
+        done.regs = regs
+        found = {}
+        for p in self.function.params:
+            layout = bar_layout(p.layout, self.slots)
+            if layout is not None and p.name in names:
+                found[p.name] = values_of(self.adjoint, layout, regs)
+        return found
+
+
+def _summed(held: Any) -> Any:
+    """The sum over the lanes: a number, an array, or a list for a stack."""
+    if isinstance(held, list):
+        return [sum(column) for column in zip(*held, strict=False)]
+    total = held.sum(axis=0)
+    return total.item() if total.ndim == 0 else total
+
+
+def _numbers(mask: Any) -> tuple[int, ...]:
+    return tuple(map(int, np.flatnonzero(mask)))

@@ -1,0 +1,335 @@
+"""Functions of a program over many inputs: `f.map(x=xs, …)`, and gradients through lanes.
+
+An argument with one dimension more than its parameter differs by lane, its first axis being that
+of the lanes; others are shared.  Unlike a call, `map` leaves its arguments as they were and gives
+new arrays.  A lane that fails spoils no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rvm.binding import Result, bind
+from rvm.faults import InputError, Interrupted, RvmError, UsageError
+from rvm.lanes import LaneRun, run_lanes
+from rvm.machine import OPTION_NAMES
+from rvm.numbers import system
+from rvm.program import Function, Layout, Record, type_text
+from rvm.state import Options
+from rvm.types import Array, Scalar, Stack, elem_of, rank_of
+
+if TYPE_CHECKING:
+    from rvm.calling import FunctionHandle
+
+MAP_OPTIONS = ("block", "on_error")
+"""Options of `map` beside those of a run."""
+
+
+class LaneErrors(RvmError):
+    """Lanes that failed: `errors` by lane, each that of a single run; `result` of the others.
+
+    Its code, place, values and hint are those of the first.
+    """
+
+    def __init__(self, errors: Mapping[int, RvmError], lanes: int, result: Any) -> None:
+        lane, first = next(iter(errors.items()))
+        others = f", and {len(errors) - 1} more of {lanes}" if len(errors) > 1 else f" of {lanes}"
+        super().__init__(
+            first.code,
+            f"lane {lane}{others}: {first.message}",
+            where=first.where,
+            values=first.values,
+            notes=first.notes,
+            hint=first.hint,
+            time=first.time,
+            direction=first.direction,
+        )
+        self.errors = dict(errors)
+        self.result = result
+
+
+class LaneResult(Result):
+    """The parameters after a map, by name: what may differ by lane has the lanes' axis in front.
+
+    `errors`: by lane, what failed (that lane holds its inputs).  `ticks` and `erased_bits` of each
+    lane.  `alone`: lanes that were run one by one, since they failed or could not go on together.
+    """
+
+    __slots__ = ("alone", "erased_bits", "errors", "ticks")
+    errors: dict[int, RvmError]
+    ticks: NDArray[np.int64]
+    erased_bits: NDArray[np.int64]
+    alone: tuple[int, ...]
+
+    def __init__(self, values: dict[str, Any], run: LaneRun) -> None:
+        super().__init__(values)
+        for name, value in (
+            ("errors", run.errors),
+            ("ticks", run.ticks),
+            ("erased_bits", run.erased),
+            ("alone", run.alone),
+        ):
+            object.__setattr__(self, name, value)
+
+
+class LaneMap:
+    """A function over lanes: call it, or take gradients through it.
+
+    Options are those of a run, and `on_error` ("raise", the default: LaneErrors if a lane fails;
+    "return": the errors are in the result) and `block`, how many lanes run at a time.
+    """
+
+    def __init__(
+        self, handle: FunctionHandle, *, on_error: str = "raise", block: int | None = None
+    ) -> None:
+        if on_error not in ("raise", "return"):
+            raise InputError("I009", f'on_error of a map is "raise" or "return", not {on_error!r}')
+        if block is not None and block < 1:
+            raise InputError("I009", f"a block has at least one lane, not {block}")
+        self.handle = handle
+        self.on_error = on_error
+        self.block = block
+
+    def __repr__(self) -> str:
+        return f"<map of {self.handle!r}>"
+
+    def __invert__(self) -> LaneMap:
+        return LaneMap(~self.handle, on_error=self.on_error, block=self.block)
+
+    def with_options(self, **options: Any) -> LaneMap:
+        """The same map with other options, whatever its parameters are called."""
+        own = {k: options.pop(k) for k in MAP_OPTIONS if k in options}
+        handle = self.handle.with_options(**options) if options else self.handle
+        return LaneMap(handle, **{"on_error": self.on_error, "block": self.block} | own)
+
+    def __call__(self, /, *args: Any, **inputs: Any) -> LaneResult:
+        """The results by name; the inputs are left as they were.
+
+        InputError I020 (nothing has a lane axis), I021 (lanes are not equally many) and those of a
+        single call; LaneErrors where a lane fails.
+        """
+        chosen, options, values = self._split(args, inputs)
+        given = Lanes(chosen.handle.function, values)
+        handle = chosen.handle
+        with Interruptible():
+            run = run_lanes(
+                handle.program,
+                handle.name,
+                given.regs,
+                given.varying,
+                options,
+                handle.undo,
+                block=chosen.block,
+            )
+        return chosen.finished(given.function, run, given.size)
+
+    def finished(self, function: Function, run: LaneRun, size: int) -> LaneResult:
+        """A run's result; raises for failed lanes if that is asked for."""
+        found = LaneResult(
+            {p.name: values_of(function, p.layout, run.regs) for p in function.params}, run
+        )
+        if run.errors and self.on_error == "raise":
+            raise LaneErrors(run.errors, size, found)
+        return found
+
+    # ------------------------------------------------------------ derivatives
+
+    def grad(
+        self, /, *, loss: str, wrt: Collection[str] | None = None, **inputs: Any
+    ) -> LaneResult:
+        """dL/dx for every parameter x that carries an adjoint (or those in `wrt`).
+
+        `loss` names a scalar place of the results, as for a single gradient; L is the sum of the
+        lanes' losses.  What is given by lane has an adjoint in each lane, what is shared the sum of
+        all lanes' (of those that did not fail).
+        """
+        return self.value_and_grad(loss=loss, wrt=wrt, **inputs)[1]
+
+    def value_and_grad(
+        self, /, *, loss: str, wrt: Collection[str] | None = None, **inputs: Any
+    ) -> tuple[NDArray[np.float64], LaneResult]:
+        """Each lane's loss after the run, and the gradient; see `grad`."""
+        from rvm.lanes_gradient import LaneGradient
+
+        chosen, options, values = self._split((), inputs)
+        given = Lanes(chosen.handle.function, values)
+        with Interruptible():
+            made = LaneGradient(chosen.handle, given, loss, options, chosen.block)
+            found, run = made.run(wrt)
+        result = LaneResult(found, run)
+        if run.errors and chosen.on_error == "raise":
+            raise LaneErrors(run.errors, given.size, result)
+        return made.losses, result
+
+    def _split(
+        self, args: tuple[Any, ...], inputs: Mapping[str, Any]
+    ) -> tuple[LaneMap, Options, dict[str, Any]]:
+        """Options of the map and of its runs, and the inputs."""
+        names = self.handle.parameters
+        if len(args) > len(names):
+            raise UsageError(
+                "U005", f"`{self.handle.name}` takes {len(names)} arguments, not {len(args)}"
+            )
+        values = dict(zip(names, args, strict=False))
+        given: dict[str, Any] = {}
+        own: dict[str, Any] = {}
+        for name, value in inputs.items():
+            if name in values:
+                raise UsageError("U005", f"`{self.handle.name}` got `{name}` twice")
+            if name not in names and name in MAP_OPTIONS:
+                own[name] = value
+            elif name not in names and name in OPTION_NAMES:
+                given[name] = value
+            else:
+                values[name] = value
+        options = replace(self.handle.options, on_error="back", **given)
+        return self.with_options(**own) if own else self, options, values
+
+
+class Lanes:
+    """The arguments of a map: what is shared as raw registers, and what is given by lane."""
+
+    def __init__(self, function: Function, inputs: Mapping[str, Any]) -> None:
+        self.function = function
+        self.varying: dict[int, Any] = {}
+        self._named: dict[int, str] = {}
+        sample = dict(inputs)
+        for p in function.params:
+            if p.name in inputs:
+                sample[p.name] = self._one(p.name, p.layout, inputs[p.name])
+        if not self.varying:
+            raise InputError(
+                "I020",
+                f"no argument of `{function.name}` is given by lane",
+                hint="give at least one argument one dimension more than its parameter has: "
+                + next((_example(function, p.layout, p.name) for p in function.params), ""),
+            )
+        self.size = len(next(iter(self.varying.values())))
+        self._equally_many()
+        self.regs: list[Any] = bind(function, sample, frozenset())
+
+    def _equally_many(self) -> None:
+        """InputError I021 unless all lanes' axes have one length."""
+        sizes = {self._named[k]: len(v) for k, v in self.varying.items()}
+        if len(set(sizes.values())) > 1:
+            raise InputError(
+                "I021",
+                "the arguments given by lane do not have equally many lanes",
+                values=dict(sizes),
+                hint="the first axis of each is that of the lanes",
+            )
+
+    def _one(self, name: str, layout: Layout, value: Any) -> Any:
+        """What stands for an argument in one lane; an argument by lane is put aside."""
+        if isinstance(layout, Record):
+            fields = {}
+            for field, inner in layout.fields:
+                try:
+                    part = value[field] if _indexed(value) else getattr(value, field)
+                except (KeyError, AttributeError, IndexError, ValueError, TypeError):
+                    return value
+                fields[field] = self._one(f"{name}.{field}", inner, part)
+            return fields
+        t = self.function.registers[layout].type
+        if isinstance(t, Stack):
+            if isinstance(value, list) and value and all(isinstance(v, list) for v in value):
+                sys = system(t.elem)
+                self._aside(layout, name, [[_raw(sys, name, t, v) for v in held] for held in value])
+                return []
+            return value
+        if isinstance(t, Scalar):
+            return self._scalar(name, layout, t, value)
+        if isinstance(value, np.ndarray) and value.ndim == t.rank + 1:
+            dtype = system(t.elem).dtype
+            if value.dtype != dtype:
+                raise self._dtype(name, layout, dtype, value)
+            self._aside(layout, name, value)
+            return np.zeros(value.shape[1:], dtype)
+        return value
+
+    def _scalar(self, name: str, layout: int, t: Scalar, value: Any) -> Any:
+        sys = system(t)
+        if isinstance(value, (list, tuple)):
+            raw = np.array([_raw(sys, name, t, v) for v in value], sys.dtype)
+        elif isinstance(value, np.ndarray) and value.ndim == 1:
+            raw = value
+            if t.is_fixed and value.dtype == np.float64:
+                raw = np.array([_raw(sys, name, t, v) for v in value.tolist()], sys.dtype)
+            if raw.dtype != sys.dtype:
+                raise self._dtype(name, layout, sys.dtype, value)
+        else:
+            return value
+        self._aside(layout, name, raw)
+        return sys.to_python(sys.zero)
+
+    def _aside(self, layout: int, name: str, raw: Any) -> None:
+        self.varying[layout] = raw
+        self._named[layout] = name
+
+    def _dtype(self, name: str, layout: int, dtype: np.dtype[Any], value: Any) -> InputError:
+        return InputError(
+            "I003",
+            f"`{name}` is a {type_text(self.function, layout)}: by lane its dtype must be "
+            f"{dtype.name}, not {value.dtype}",
+            hint=f"convert it yourself, for example {name}.astype(np.{dtype.name}): "
+            "nothing is converted silently",
+        )
+
+    def lane(self, k: int) -> list[Any]:
+        """The raw values of one lane by register."""
+        return [self.varying[r][k] if r in self.varying else v for r, v in enumerate(self.regs)]
+
+
+def _indexed(value: Any) -> bool:
+    return isinstance(value, (Mapping, np.ndarray, np.void))
+
+
+def _raw(sys: Any, name: str, t: Any, value: Any) -> Any:
+    try:
+        return sys.from_python(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError("I003", f"`{name}` is a {t}: {error}", values={name: value}) from None
+
+
+def _example(function: Function, layout: Layout, name: str) -> str:
+    while isinstance(layout, Record):
+        field, layout = layout.fields[0]
+        name = f"{name}.{field}"
+    t = function.registers[layout].type
+    if isinstance(t, Stack):
+        return f"`{name}` as a list of lists"
+    dtype = system(elem_of(t)).dtype.name
+    return f"`{name}` as an array of {rank_of(t) + 1} dimensions of {dtype}"
+
+
+def values_of(function: Function, layout: Layout, regs: list[Any]) -> Any:
+    """A parameter's values as Python has them: arrays by lane as they are, shared ones as given."""
+    if isinstance(layout, Record):
+        return Result({f: values_of(function, inner, regs) for f, inner in layout.fields})
+    t, raw = function.registers[layout].type, regs[layout]
+    sys = system(elem_of(t))
+    if isinstance(t, Stack):
+        if raw and isinstance(raw[0], list):
+            return [[sys.to_python(v) for v in held] for held in raw]
+        return [sys.to_python(v) for v in raw]
+    if isinstance(t, Array) or isinstance(raw, np.ndarray):
+        return raw
+    return sys.to_python(raw)
+
+
+class Interruptible:
+    """Within it, Ctrl-C is the error that a machine gives."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if kind is KeyboardInterrupt:
+            raise Interrupted(
+                "R016", "interrupted", hint="nothing has changed: a map works on copies"
+            ) from None
