@@ -66,8 +66,8 @@ class Cost:
     places that may overlap, which the run looks at so that nothing is lost unseen.
     `sent`: the bits that an effect takes out of the machine.
     `overwritten`: the bits that an ordinary machine would erase doing the same: every place that
-    is changed or given up, an expression passed to a call, and at a come-from the bit that says
-    which way it was reached.
+    is changed or given up, an expression passed to a call, what is sent out, and at a come-from the
+    bit that says which way it was reached.
     """
 
     work: Mapping[Kind, int]
@@ -211,6 +211,7 @@ class _Count:
                     if kind != "assert":
                         # That an assertion holds tells nothing to who sees the run go on.
                         self.sent += sum(_elem(a).bits * self._elements(a) for a in args)
+                        self.overwritten += self.sent
 
     def _life(self, stmt: Alloc | Free | Fresh | Drop, reg: Place) -> None:
         """A register that comes or goes: its elements are moved, and checked if they are known."""

@@ -123,7 +123,7 @@ def test_work_of_an_instruction(line: str, work: dict[str, int] | None) -> None:
         ("push y, s; pop y, s", 1, 1, 64, 0),
         ("if c;     inc k; end", 0, 0, 0, 0),
         ("if c;     inc k; end", 2, 1, 1, 0),
-        ('extern forward;     print "{} {}", y, x; end', 0, 0, 0, 5 * 64),
+        ('extern forward;     print "{} {}", y, x; end', 0, 0, 5 * 64, 5 * 64),
         ("extern forward;     assert c; end", 0, 1, 0, 0),
         ("extern backward;     print y; end", 0, 0, 0, 0),
     ],
