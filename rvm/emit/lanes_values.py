@@ -370,12 +370,35 @@ class LaneValues(Printer):
         name = self.regs[place.reg]
         if not place.path:
             return self._made(name, home=place.reg)
+        if self._guard and (guarded := self._guarded(place)) is not None:
+            return guarded
         base, key = self.found(place)
         if key is None:
             return self._named(base, home=place.reg)
         if place.reg in self.varying:
             return self._named(f"pick({base}, {key}, _W)")
         return self._named(f"pick_shared({base}, {key}, _W)")
+
+    def _guarded(self, place: Place) -> Value | None:
+        """Elements that only the lanes of the guard ask for: others may have no such element."""
+        view = self.regs[place.reg]
+        steps = [s for s in place.path if not isinstance(s, Part)]
+        if len(steps) != 1 or not isinstance(steps[0], Index):
+            return None
+        items = []
+        for item in steps[0].items:
+            if isinstance(item, Span):
+                return None
+            held = self.lanes(item)
+            self._later.append(held)
+            items.append(held.text)
+        for step in place.path:
+            if isinstance(step, Part):
+                view += ".real" if step.name == "re" else ".imag"
+        shared = place.reg not in self.varying
+        return self._named(
+            f"pick_guarded({view}, ({', '.join(items)},), {self._guard}, {shared}, _W)"
+        )
 
     def found(self, place: Place) -> tuple[str, str | None]:
         """A place as a view, or as a view and a key with an index that varies."""

@@ -252,8 +252,10 @@ class _Run:
         """An operation on uniform registers, by the reference engine."""
         plan = group.frame.plan
         op = plan.ops[group.at]
-        group.load((), tuple(range(len(group.regs))))
-        regs = [None if k in plan.varying else v for k, v in enumerate(group.regs)]
+        regs = list(group.frame.regs)
+        for k in plan.varying:
+            # Of an array that varies it may look at the lengths.
+            regs[k] = regs[k][..., 0] if isinstance(regs[k], np.ndarray) else None
         state = State(SingleFrame(plan.code, regs, op.pc), self.options)
         try:
             step(state)

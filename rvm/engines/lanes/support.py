@@ -122,6 +122,21 @@ def put(x: Lanes, key: tuple[Any, ...], value: Any, w: int) -> None:
     rows[index] = np.moveaxis(np.broadcast_to(value, shape), -1, 0)
 
 
+def pick_guarded(x: Any, key: tuple[Any, ...], mask: Lanes, shared: bool, w: int) -> Lanes:
+    """x at a key, in the lanes of a mask; Failing where one of these is outside."""
+    safe, lost = [], False
+    for i, n in zip(key, x.shape, strict=False):
+        bad = (i < 0) | (i >= n)
+        if 1 in (bad & mask).tobytes():
+            raise Failing(bad & mask)
+        lost = lost or not n
+        safe.append(np.broadcast_to(np.where(bad, 0, i), (w,)))
+    if lost:
+        rest = x.shape[len(key) :] if shared else x.shape[len(key) : -1]
+        return np.zeros((*rest, w), x.dtype)
+    return (pick_shared if shared else pick)(x, tuple(safe), w)
+
+
 def guarded(x: Any, mask: Lanes, instead: int) -> Lanes:
     """x in the lanes of the mask, a harmless value in the others."""
     return np.where(mask, x, np.asarray(instead, np.asarray(x).dtype))
@@ -327,6 +342,7 @@ LANE_NAMES: dict[str, object] = {
             one,
             own,
             pick,
+            pick_guarded,
             pick_shared,
             put,
             residues,

@@ -1,0 +1,73 @@
+"""Every example and every program of the tests, in lanes: each lane is what a single run is.
+
+The first lane has the inputs of the `;! run` line, the others have their floats moved a little,
+so that checks fail in some of them, and paths part.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from lanes.singles import agree, by_lane, in_lanes, is_by_lane, perturbed, rounds_alike
+from programs.both_ways import Case, cases, refusals
+
+import rvm
+from rvm.binding import outside
+from rvm.lanes import run_lanes
+
+ROOT = Path(__file__).parents[2]
+FILES = [
+    f
+    for folder in ("examples", "tests/programs")
+    for f in sorted((ROOT / folder).glob("*.rasm"))
+    if not refusals(f)
+]
+CASES = [c for f in FILES for c in cases(f)]
+LANES = 3
+QUIET: dict[str, Any] = {"callbacks": {"visit": lambda *_: None, "see": lambda *_: None}}
+QUIET["output"] = str
+
+
+def inputs(case: Case) -> list[dict[str, Any]]:
+    rng = np.random.default_rng(7)
+    moved = [{k: perturbed(v, rng) for k, v in case.inputs().items()} for _ in range(LANES - 1)]
+    return [case.inputs(), *moved]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_forwards_and_back(case: Case) -> None:
+    program, name = case.program, case.function.name
+    function, lanes = case.function, inputs(case)
+    within = 0.0 if rounds_alike(program) else 1e-9
+    run = in_lanes(program, name, lanes, **QUIET)
+    agree(program, name, lanes, run, within, **QUIET)
+    ended = [k for k in range(LANES) if k not in run.errors]
+    if not ended:
+        return
+    # Back from results, which are the same for the lanes and for the single runs.
+    varying = {
+        k: by_lane(function, k, [held[lane] for lane in ended])
+        for k in range(function.n_args)
+        if is_by_lane(function, k, held := run.regs[k])
+    }
+    back = run_lanes(program, name, run.regs, varying, rvm.Options(**QUIET), undo=True)
+    results = []
+    for at in range(len(ended)):
+        regs = [varying[k][at] if k in varying else v for k, v in enumerate(run.regs)]
+        regs = [v.item() if isinstance(v, np.generic) else v for v in regs]
+        results.append({p.name: outside(function, p.layout, regs) for p in function.params})
+    agree(program, name, results, back, within, undo=True, **QUIET)
+
+
+def test_no_program_is_left_to_single_runs() -> None:
+    """What ends well runs in lanes, but for what prints or calls back."""
+    alone = set()
+    for case in CASES:
+        lanes = [case.inputs(), case.inputs()]
+        run = in_lanes(case.program, case.function.name, lanes, **QUIET)
+        if set(run.alone) - set(run.errors):
+            alone.add(str(case))
+    assert {name.split(":")[0] for name in alone} <= {"for_step"}, alone
