@@ -71,7 +71,7 @@ class Armory:
         found = self._codes.get(key)
         if found is None:
             traps = self._traps_of(plain, bindings, extra)
-            if not traps and not bindings and self._is_quiet(plain):
+            if not traps and self._is_quiet(plain) and not _passes(plain, bindings):
                 found = plain
             else:
                 found = ArmedCode(plain, self, bindings, traps)
@@ -110,6 +110,17 @@ class Armory:
         return self._quiet[key]
 
 
+def _passes(code: Code, bindings: Bindings) -> bool:
+    """Whether a call in the code passes on what is watched."""
+    bound = {b.reg for b in bindings}
+    return bool(bound) and any(
+        isinstance(arg, Place) and arg.reg in bound
+        for instr in code.instrs
+        if instr.op in ("call", "uncall")
+        for arg in instr.args
+    )
+
+
 def arm(
     state: State,
     armory: Armory,
@@ -130,7 +141,7 @@ def arm(
         passed = frozenset()
         if depth < len(frames) - 1 and isinstance(code, ArmedCode):
             passed = armory.passed(code, frame.pc)
-    state.armed = True
+    state.armed = any(isinstance(frame.code, ArmedCode) for frame in frames)
 
 
 def disarm(state: State) -> None:

@@ -62,6 +62,8 @@ def debug(request: Request) -> None:
     painted = sys.stdout.isatty() and not request.batch and not os.environ.get("NO_COLOR")
     width = get_terminal_size((BATCH_WIDTH, 24)).columns if on_terminal else BATCH_WIDTH
     console = Console(session, painter() if painted else _plain, width)
+    if session.note:
+        console.out(session.note, "dim")
     arrive(console, session.stop)
     failed = 0
     for script in request.scripts:

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from rvm.binding import snapshot
+from rvm.engines.auto import traits_of
 from rvm.engines.memory import store
 from rvm.expr import Place
 from rvm.faults import UsageError
-from rvm.image import image_of
+from rvm.image import Image, image_of
 from rvm.machine import Machine
 from rvm.program import Program
 from rvm.state import Frame, Options
@@ -57,6 +58,8 @@ class Session:
         self.undo = undo
         self.say = say
         self.options = replace(options or Options(), output=self._output)
+        self.note = self._one_engine(image_of(program))
+        """What there is to say of the choice of engines."""
         self._inputs = {name: copy.deepcopy(value) for name, value in inputs.items()}
         self.language = Language(program)
         self.marks: dict[str, int] = {}
@@ -85,6 +88,18 @@ class Session:
         made.filled = self.fill  # type: ignore[method-assign]
         made.changed = self._changed  # type: ignore[method-assign]
         return made
+
+    def _one_engine(self, image: Image) -> str:
+        """Keep to generated Python where compiled code rounds otherwise.
+
+        Stops are found by one engine and seeks made by another, and single steps by a third: what
+        they do must be undone by the others to the bit.
+        """
+        rounding = traits_of(image, self.function).rounding
+        if not rounding or self.options.engine not in ("auto", "native", "vector"):
+            return ""
+        self.options = replace(self.options, engine="python")
+        return f"{rounding} is rounded differently by engines: all runs here are on `python`"
 
     def _output(self, line: str) -> None:
         if not self._travel.muted:

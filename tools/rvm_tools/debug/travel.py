@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from rvm.engines.memory import find
+from rvm.engines.memory import find, store
 from rvm.engines.reference import Reference, step
 from rvm.engines.trapping import condition, due
 from rvm.expr import Place
@@ -25,6 +25,8 @@ from rvm.machine import NO_LIMIT, Machine
 from rvm.probes import Armory, Trap, arm, disarm
 from rvm.probes.armed import Binding, Bindings, plain_code
 from rvm.probes.traps import same
+from rvm.state import State
+from rvm.types import Scalar
 from rvm_tools.debug.stops import Breakpoint, Event, Watchpoint
 from rvm_tools.debug.trapping import LINES, Rules, reads_watched, value_at
 
@@ -103,6 +105,7 @@ class Traveller:
                 self.length = state.time
             if state.direction < 0:
                 state.turn()
+            settle(state)
 
     def seek(self, time: int) -> Arrival:
         """Go to a time at full speed; stops at either end."""
@@ -414,9 +417,25 @@ class Traveller:
             self.muted = muted
 
 
+def settle(state: State) -> None:
+    """Give the scalars that calls under way were passed their present values in the callers too.
+
+    They are copied in and out, so that a caller's own copy is the one before the call or the one
+    after it, by the way that the machine came.  No instruction looks at it before the call ends.
+    """
+    frames = state.frames
+    for depth in range(len(frames) - 2, -1, -1):
+        outer, inner = frames[depth], frames[depth + 1]
+        instr = outer.code.instrs[outer.pc]
+        for k in sorted(outer.code.image.inout[instr.symbol]):
+            arg = instr.args[k]
+            if isinstance(arg, Place) and isinstance(arg.type, Scalar):
+                store(arg, outer.regs, inner.regs[k])
+
+
 def is_scalar(place: Place) -> bool:
     """Whether a place is a whole scalar register."""
-    return not place.path and place.type is not None and not hasattr(place.type, "rank")
+    return not place.path and isinstance(place.type, Scalar)
 
 
 def _gone(watch: Watchpoint, direction: int) -> str:
