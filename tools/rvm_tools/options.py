@@ -75,7 +75,7 @@ def engine_option(f: F) -> F:
         default="auto",
         metavar="NAME",
         shell_complete=_engines,
-        help="auto (the default), reference or python.",
+        help="auto (the default), reference, python, vector or native.",
     )(f)
 
 

@@ -249,6 +249,8 @@ class Elements(Statements):
                 shape, element = self.elements(x)
                 add = plus
                 return self._accumulated(t, shape, lambda s, at: add(self, s, element(at)))
+            case "amin" | "amax", (x,):
+                return self._extreme(fn[1:], x)
             case "dot" | "@", (a, b):
                 (n,), left = self.elements(a)
                 (m,), right = self.elements(b)
@@ -256,14 +258,31 @@ class Elements(Statements):
                 return self._sum_of_products(a, b)(n, lambda k: left((k,)), lambda k: right((k,)))
         raise Unprintable
 
+    def _extreme(self, fn: str, x: Expr) -> Value:
+        """The least or greatest of the elements, of which there must be one."""
+        t = elem_of(type_of(x))
+        choose = implementation(fn, (t, t)).llvm
+        if t.is_complex or choose is None:
+            raise Unprintable
+        better = choose
+        shape, element = self.elements(x)
+        for n in shape:
+            self.trouble(self.compare("eq", "i64", n, "0"))
+        first = element(("0",) * len(shape))
+        return self._accumulated(t, shape, lambda s, at: better(self, s, element(at)), first)
+
     def _accumulated(
-        self, t: Scalar, dims: Sequence[str], step: Callable[[Value, Indices], Value]
+        self,
+        t: Scalar,
+        dims: Sequence[str],
+        step: Callable[[Value, Indices], Value],
+        begin: Value | None = None,
     ) -> Value:
-        """A value that grows from zero over all indices, in order."""
+        """A value that grows from zero, or what it begins with, over all indices, in order."""
         kind = register_type(t)
         parts = tuple(self.variable(kind, "sum") for _ in range(2 if t.is_complex else 1))
         where = Location(parts, t, variable=True)
-        super().write(where, constant(system(t).zero, t))
+        super().write(where, constant(system(t).zero, t) if begin is None else begin)
         self.nest(dims, lambda at: super(Elements, self).write(where, step(self.read(where), at)))
         return self.read(where)
 

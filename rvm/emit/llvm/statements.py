@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from rvm.emit.llvm import context
-from rvm.emit.llvm.values import Values, item_size
+from rvm.emit.llvm.values import Location, Values, View, item_size
 from rvm.emit.llvm.writer import COLD, constant
 from rvm.emit.values import Unprintable, element, scalar_of, type_of
 from rvm.expr import Expr, Place
@@ -332,15 +332,44 @@ class Statements(Values):
     # ------------------------------------------------------------ overlap
 
     def _apart(self, clashes: Sequence[Clash]) -> None:
-        """Trouble if places that must be apart are one."""
+        """Trouble if places that must be apart are one, or views of one array reach as far."""
         for a, b, same_ok in clashes:
             one, two = element(a), element(b)
-            if one is None or two is None or len(one) != len(two):
-                raise Unprintable
-            if same_ok:
-                continue
-            test = "true"
-            for i, j in zip(one, two, strict=True):
-                equal = self.compare("eq", "i64", self.whole_number(i), self.whole_number(j))
-                test = equal if test == "true" else self.op(f"and i1 {test}, {equal}")
-            self.trouble(test)
+            if one is not None and two is not None and len(one) == len(two):
+                if not same_ok:
+                    self._unequal_indices(one, two)
+            else:
+                self._disjoint(self.followed(a), self.followed(b), same_ok)
+
+    def _unequal_indices(self, one: Sequence[Expr], two: Sequence[Expr]) -> None:
+        test = "true"
+        for i, j in zip(one, two, strict=True):
+            equal = self.compare("eq", "i64", self.whole_number(i), self.whole_number(j))
+            test = equal if test == "true" else self.op(f"and i1 {test}, {equal}")
+        self.trouble(test)
+
+    def _disjoint(self, a: Location | View, b: Location | View, same_ok: bool) -> None:
+        """Trouble if two places reach into each other; whether they then meet is not asked here."""
+        (low, high), (begin, end) = self._reach(a), self._reach(b)
+        under = self.compare("ult", "i64", low, end)
+        over = self.compare("ult", "i64", begin, high)
+        test = self.op(f"and i1 {under}, {over}")
+        if same_ok:
+            test = self.op(f"and i1 {test}, {self.compare('ne', 'i64', low, begin)}")
+        self.trouble(test)
+
+    def _reach(self, place: Location | View) -> tuple[str, str]:
+        """The addresses from a place's first byte to behind its last."""
+        if isinstance(place, Location):
+            first, size = place.pointers[0], item_size(place.type)
+            dims: tuple[str, ...] = ()
+            strides: tuple[str, ...] = ()
+        else:
+            first, size = place.pointer, item_size(place.elem)
+            dims, strides = place.dims, place.strides
+        low = self.op(f"ptrtoint ptr {first} to i64")
+        high = self.op(f"add i64 {low}, {size}")
+        for dim, stride in zip(dims, strides, strict=True):
+            steps = self.op(f"sub i64 {dim}, 1")
+            high = self.op(f"add i64 {high}, {self.product(steps, stride)}")
+        return low, high

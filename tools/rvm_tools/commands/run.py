@@ -35,12 +35,17 @@ from rvm_tools.options import (
 )
 @click.option("--out", type=click.Path(), metavar="FILE.npz", help="Write the results as arrays.")
 @click.option(
+    "--explain-engine",
+    is_flag=True,
+    help="Run nothing; say which engine would run this, why, and what it leaves to another.",
+)
+@click.option(
     "--explain-vector",
     is_flag=True,
     help="Run nothing; say which loops the vector engine vectorises, and why not the others.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
-def command(explain_vector: bool, **given: Any) -> None:
+def command(explain_vector: bool, explain_engine: bool, **given: Any) -> None:
     """Run a function and print its parameters.
 
     A VALUE is a number (3, 1.5, 2+1j, true), [a, list], {field: value}, zeros(5), ones(2,3),
@@ -53,6 +58,12 @@ def command(explain_vector: bool, **given: Any) -> None:
         from rvm_tools import explaining
 
         explaining.explain_vector(given["file"], given["function"], given["as_json"])
+        return
+    if explain_engine:
+        from rvm_tools import explaining_engine
+
+        asked = (given[k] for k in ("file", "function", "engine", "strict", "as_json"))
+        explaining_engine.explain_engine(*asked)
         return
     from rvm_tools.running import Request, run
 
