@@ -18,10 +18,10 @@ from dataclasses import replace
 
 from rvm.expr import Apply, Const, Expr, Index, Place, Span, Step
 from rvm.isa import OPCODES
+from rvm.isa.shapes import Dims, Lengths, dims_of, is_length
 from rvm.program import Function, Instr, Program, Register
 from rvm.program import Span as SourceSpan
 from rvm.types import BOOL, Array, RegisterType, ValueType, rank_of
-from rvm_asm.shapes import dims_of, is_length
 
 LAZY = ("and", "or")
 VALUES = ("add", "sub", "xor", "mul", "div")
@@ -147,7 +147,7 @@ class _Expander:
             return simple
         t = simple.type
         assert t is not None
-        dims = dims_of(simple, self._dims) if isinstance(t, Array) else ()
+        dims = dims_of(simple, self._lengths) if isinstance(t, Array) else ()
         if dims is None or len(dims) != rank_of(t):
             return simple
         place = Place(self._temporary(t, dims), (), t)
@@ -172,6 +172,10 @@ class _Expander:
         return Index(tuple(items))
 
     # Temporaries.
+
+    def _lengths(self, node: Place) -> Dims:
+        known = None if node.path else self._dims.get(node.reg)
+        return Lengths().of_place(node) if known is None else known
 
     def _temporary(self, t: ValueType, dims: tuple[Expr, ...]) -> int:
         free = self._free.setdefault((t, dims), [])

@@ -1,22 +1,29 @@
 """What an expression passes back: the adjoints of the places that it reads.
 
-For a value with the adjoint g, every differentiable place in the expression
-gains something; `contributions` lists the gains, one for each occurrence, so
-that `x * x` gives x two of them and both arrive.
+The parts of an expression are visited from its result down, each once: its adjoint is the sum of
+what all that it is an argument of pass back, and it passes on the gains of its own arguments.
+Every occurrence of a place gains by itself, so that `x * x` gives x two gains and both arrive (of
+an array in `dot(x, x)` they are one, of twice the adjoint).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
-from rvm.expr import Apply, Expr, Place
+from rvm.expr import Const, Expr, Place
 from rvm.isa.derivatives import adjoint_type, gains
+from rvm.isa.shapes import Lengths
 from rvm.isa.simplify import simplify
-from rvm.isa.typing import apply
+from rvm.isa.typing import apply, typed
+from rvm.transform.factors import signed, summed
+from rvm.transform.graph import Graph, Node
 from rvm.types import elem_of, rank_of
 
 Gain = tuple[Place, Expr]
 """A place that is read, and what its adjoint gains."""
+Signed = tuple[bool, int]
+"""Whether a node counts negative, and its number."""
 
 
 def carries(node: Expr) -> bool:
@@ -27,22 +34,116 @@ def carries(node: Expr) -> bool:
 
 def contributions(node: Expr, g: Expr) -> Iterator[Gain]:
     """The gains of all places in `node` when its value has the adjoint `g`; typed both."""
-    if isinstance(node, Place):
-        if carries(node):
-            yield node, like(g, node)
-        return
-    if not isinstance(node, Apply) or not any(carries(a) for a in node.args):
-        return
-    for arg, gain in zip(node.args, gains(node.fn, node.args, g), strict=True):
-        if gain is not None:
-            yield from contributions(arg, simplify(gain))
+    graph = Graph(Lengths())
+    for read, (negative, gain) in sweep(graph, graph.intern(node), graph.intern(g)):
+        found = graph.expr(gain)
+        yield read, apply("neg", found) if negative else found
 
 
-def like(g: Expr, place: Place) -> Expr:
-    """An adjoint in the shape of what was broadcast to it: summed over what was repeated."""
-    assert g.type is not None and place.type is not None
-    if not rank_of(g.type):
-        return g
-    if not rank_of(place.type):
-        return apply("sum", g)
-    return apply("sum_like", g, place)
+def sweep(graph: Graph, root: int, g: int) -> Iterator[tuple[Place, Signed]]:
+    """The gains of all places in a node when its value has the adjoint `g`, in their order."""
+    first: Signed = (False, g)
+    if rank_of(graph[g].type) > rank_of(graph[root].type):
+        first = _like(graph, first, root)
+    waiting = _uses(graph, root)
+    found: dict[int, list[Signed]] = {root: [first]}
+    todo: list[tuple[int, Signed | None]] = [(root, first)]
+    while todo:
+        number, gain = todo.pop()
+        leaf = graph[number].leaf
+        if leaf is not None:
+            if gain is not None and isinstance(leaf, Place) and carries(leaf):
+                yield leaf, _like(graph, gain, number)
+            continue
+        ready: list[tuple[int, Signed | None]] = []
+        for arg, passed in _passed(graph, number, _total(graph, number, found.pop(number, []))):
+            if graph[arg].leaf is not None:
+                ready.append((arg, passed))
+                continue
+            if passed is not None:
+                found.setdefault(arg, []).append(passed)
+            waiting[arg] -= 1
+            if not waiting[arg]:
+                ready.append((arg, None))
+        todo += reversed(ready)
+
+
+def _uses(graph: Graph, root: int) -> Counter[int]:
+    """How often each part of a node is an argument in it."""
+    out: Counter[int] = Counter()
+    seen, todo = {root}, [root]
+    while todo:
+        args = graph[todo.pop()].args
+        out.update(args)
+        todo += set(args) - seen
+        seen.update(args)
+    return out
+
+
+def _passed(graph: Graph, number: int, total: Signed | None) -> Iterator[tuple[int, Signed | None]]:
+    """The arguments of a node, and what the adjoint of each gains from that of the node."""
+    node = graph[number]
+    if total is None:
+        yield from ((a, None) for a in node.args)
+        return
+    negative, g = total
+    args = tuple(map(graph.ref, node.args))
+    found = _gains(graph, node, args, g)
+    if not rank_of(graph[g].type) and _is_square(graph, node, found):
+        # Double the number, rather than what it is multiplied with twice.
+        double = graph.intern(apply("*", graph.ref(g), typed(Const(2), elem_of(graph[g].type))))
+        found = [_gains(graph, node, args, double)[0], None]
+    for arg, gain in zip(node.args, found, strict=True):
+        yield arg, None if gain is None else (gain[0] != negative, gain[1])
+
+
+def _is_square(graph: Graph, node: Node, found: Sequence[Signed | None]) -> bool:
+    """Whether a node is as `dot(x, x)`, whose arguments are one array that gains the same twice."""
+    return (
+        len(node.args) == 2
+        and node.args[0] == node.args[1]
+        and rank_of(graph[node.args[0]].type) > 0
+        and found[0] is not None
+        and found[0] == found[1]
+    )
+
+
+def _gains(graph: Graph, node: Node, args: tuple[Expr, ...], g: int) -> list[Signed | None]:
+    """What each argument of a node gains from its adjoint `g`."""
+    out: list[Signed | None] = []
+    for arg, gain in zip(args, gains(node.fn, args, graph.ref(g)), strict=True):
+        if gain is None or isinstance(arg, Const):
+            out.append(None)
+        else:
+            negative, value = signed(graph, simplify(gain))
+            out.append((negative, graph.intern(value)))
+    return out
+
+
+def _total(graph: Graph, number: int, passed: Sequence[Signed]) -> Signed | None:
+    """The sum of what a node's adjoint gains, in the shape of the node if there are several."""
+    if len(passed) < 2:
+        return passed[0] if passed else None
+    negative, total = _like(graph, passed[0], number)
+    for gain in passed[1:]:
+        minus, term = _like(graph, gain, number)
+        a, b = graph.ref(total), graph.ref(term)
+        if minus == negative:
+            total = graph.intern(apply("+", a, b))
+        elif negative:
+            negative, total = False, graph.intern(apply("-", b, a))
+        else:
+            total = graph.intern(apply("-", a, b))
+    return negative, total
+
+
+def _like(graph: Graph, gain: Signed, number: int) -> Signed:
+    """A gain in the shape of a node: summed over what was repeated."""
+    negative, g = gain
+    if not rank_of(graph[g].type):
+        return gain
+    if not rank_of(graph[number].type):
+        node = graph[g]
+        value = apply(node.fn, *map(graph.ref, node.args)) if node.fn == "*" else graph.ref(g)
+        return negative, graph.intern(summed(graph, value))
+    return negative, graph.intern(apply("sum_like", graph.ref(g), graph.ref(number)))

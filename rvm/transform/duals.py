@@ -6,14 +6,18 @@ adjoint in gradient mode, the tangent in tangent mode.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, cast
 
 from rvm.expr import Const, Expr, Place, rebuild
 from rvm.isa import OPCODES, apply, place
 from rvm.isa.derivatives import adjoint_type
+from rvm.isa.shapes import Dims, Lengths
 from rvm.program import Function, Instr, Layout, Param, Program, Record, Register, Span
 from rvm.stmt import Exchange, Stmt, When
-from rvm.types import F64, I64, Array, RegisterType, Scalar, Stack, elem_of, with_rank
+from rvm.transform.graph import Graph
+from rvm.transform.sharing import share
+from rvm.types import F64, I64, Array, RegisterType, Scalar, Stack, ValueType, elem_of, with_rank
 
 
 def unique(name: str, taken: set[str]) -> str:
@@ -63,6 +67,8 @@ class Duals:
 
     suffix: ClassVar[str]
     """What is added to a register's name for its dual."""
+    part: ClassVar[str]
+    """What a common part of the formulas for duals is called."""
 
     def __init__(self, f: Function, functions: dict[str, Function], names: dict[str, str]) -> None:
         self.f = f
@@ -71,6 +77,7 @@ class Duals:
         self.code: list[Instr] = []
         self.spans: list[Span] = []
         self._taken = {r.name for r in f.registers} | {p.name for p in f.params}
+        self._spare: dict[tuple[str, ValueType, Dims], list[int]] = {}
         self._layout()
 
     # ------------------------------------------------------------ registers
@@ -134,6 +141,63 @@ class Duals:
         found = bar_type(t)
         assert isinstance(found, (Scalar, Array))
         return found
+
+    # ------------------------------------------------------------ common parts
+
+    def graph(self) -> Graph:
+        """An empty graph over the registers so far."""
+        return Graph(Lengths(self.registers))
+
+    def shared(
+        self,
+        graph: Graph,
+        before: Sequence[Instr],
+        inner: Sequence[Instr],
+        after: Sequence[Instr] = (),
+        *,
+        changing: Sequence[int] = (),
+        held: Mapping[int, Place] | None = None,
+    ) -> None:
+        """Add instructions with what they have in common in ancillas.
+
+        Their operands may be stand-ins for nodes of the graph.  They read nothing that they change,
+        but for the registers `changing`, which stay the same throughout `inner`.
+        """
+        duals = set(self.dual_of.values())
+        mine: list[tuple[tuple[str, ValueType, Dims], int]] = []
+
+        def make(number: int, t: ValueType, dims: Dims) -> Place:
+            name = self.part if graph.reads(number) & duals else "t"
+            key = (name, t, dims)
+            spare = self._spare.setdefault(key, [])
+            reg = spare.pop() if spare else len(self.registers)
+            if reg == len(self.registers):
+                self.registers.append(Register(self._numbered(name), t, dims))
+            mine.append((key, reg))
+            return Place(reg, (), t)
+
+        body = [*before, *inner, *after]
+        outer = share(graph, body, make, changing=changing, held=held)
+        at = len(before), len(before) + len(inner)
+        nested = share(graph, outer.body[slice(*at)], make)
+        self.code += (
+            *outer.made,
+            *outer.body[: at[0]],
+            *nested.made,
+            *nested.body,
+            *nested.freed,
+            *outer.body[at[1] :],
+            *outer.freed,
+        )
+        for key, reg in reversed(mine):
+            self._spare[key].append(reg)
+
+    def _numbered(self, name: str) -> str:
+        k = 1
+        while f"{name}{k}" in self._taken:
+            k += 1
+        self._taken.add(f"{name}{k}")
+        return f"{name}{k}"
 
     # ------------------------------------------------------------ code
 

@@ -21,8 +21,9 @@ from rvm.faults import DefinitionError, UsageError
 from rvm.isa import OPCODES, apply, invert_instr, lower, typed
 from rvm.program import Function, Instr, Program, Span
 from rvm.stmt import Exchange, Map, Stmt, Update, When
-from rvm.transform.adjoint import contributions
+from rvm.transform.adjoint import sweep
 from rvm.transform.duals import Duals, bar_slots, bar_type, only_exchanges, reachable, unique
+from rvm.transform.graph import Graph
 from rvm.transform.maps import adjoint_map
 from rvm.types import Array, RegisterType, Scalar, Stack, ValueType, elem_of
 from rvm.verify.alias import overlap
@@ -30,6 +31,7 @@ from rvm.verify.alias import overlap
 ADJOINT, GRADIENT, BAR = "_adjoint", "_gradient", "_bar"
 """What is added to the names of functions and registers."""
 OPS = {"+": "add", "-": "sub", "^": "xor", "*": "mul", "/": "div"}
+OPPOSITE = {"add": "sub", "sub": "add"}
 
 
 def gradient(program: Program, function: str | None = None, *, loss: str | None = None) -> Program:
@@ -93,6 +95,7 @@ class _Adjoint(Duals):
     """The growing adjoint function of one function."""
 
     suffix = BAR
+    part = "g"
 
     def function(self) -> Function:
         """The finished adjoint."""
@@ -140,16 +143,30 @@ class _Adjoint(Duals):
         self.code.append(invert_instr(instr))
         self.emit_duals("fresh", x)
         if x.reg in self.dual_of and len(instr.args) > 1:
-            self._gain(instr.args[1], self.dual(x), "sub")
+            graph = self.graph()
+            held = self._held(graph, x, instr.args[1])
+            gains = self._gains(graph, instr.args[1], self.dual(x), "sub")
+            self.shared(graph, (), gains, held=held)
 
     def _made(self, instr: Instr) -> None:
         """An ancilla was made: what its first value came from gains, and its adjoint goes."""
         x = cast(Place, instr.args[0])
-        if x.reg in self.dual_of:
-            if len(instr.args) > 1:
-                self._gain(instr.args[1], self.dual(x))
-            self.emit("drop", self.dual(x))
-        self.code.append(invert_instr(instr))
+        undo = invert_instr(instr)
+        if x.reg not in self.dual_of:
+            self.code.append(undo)
+            return
+        bar, graph = self.dual(x), self.graph()
+        drop = Instr("drop", (bar,))
+        if len(instr.args) == 1:
+            self.code += (drop, undo)
+            return
+        held = self._held(graph, x, instr.args[1])
+        gains = self._gains(graph, instr.args[1], bar)
+        self.shared(graph, (), gains, (drop, undo), changing=(x.reg, bar.reg), held=held)
+
+    def _held(self, graph: Graph, x: Place, value: Expr) -> dict[int, Place]:
+        """What an ancilla holds where it is made and freed: its value need not be computed."""
+        return {} if x.type != value.type else {graph.intern(value): x}
 
     def _popped(self, x: Place, stack: Place) -> None:
         """A value was pushed, which left zero: the adjoint of that zero means nothing."""
@@ -175,8 +192,15 @@ class _Adjoint(Duals):
 
     def _gain(self, value: Expr, g: Expr, op: str = "add") -> None:
         """Whatever `value` reads gains from `g`."""
-        for read, gain in contributions(value, g):
-            self.emit(op, self.dual(read), gain)
+        graph = self.graph()
+        self.shared(graph, (), self._gains(graph, value, g, op))
+
+    def _gains(self, graph: Graph, value: Expr, g: Expr, op: str = "add") -> list[Instr]:
+        """An instruction for each gain from `g` of what `value` reads, over the graph's nodes."""
+        return [
+            Instr(OPPOSITE[op] if negative else op, (self.dual(read), graph.ref(gain)))
+            for read, (negative, gain) in sweep(graph, graph.intern(value), graph.intern(g))
+        ]
 
     # ------------------------------------------------------------ data
 
@@ -224,28 +248,23 @@ class _Adjoint(Duals):
         if dst.reg not in self.dual_of:
             self.code.append(undo)
             return
-        g = self.dual(dst)
-        if sign in "+-":
-            self.code.append(undo)
-            self._gain(value, g, OPS[sign])
-            return
+        g, graph = self.dual(dst), self.graph()
         assert dst.type is not None and value.type is not None
-        if elem_of(dst.type).is_log:
-            self.code.append(undo)
-            self._gain(value, g, "add" if sign == "*" else "sub")
+        if sign in "+-" or elem_of(dst.type).is_log:
+            op = "add" if sign in "+*" else "sub"
+            self.shared(graph, (undo,), self._gains(graph, value, g, op))
             return
         conjugate = apply("conj", value) if elem_of(value.type).is_complex else value
         old = apply("conj", dst) if elem_of(dst.type).is_complex else dst
+        changing = (dst.reg, g.reg)
         if sign == "*":
             # dL/dvalue = old dst times g, and dst is the old one once it is undone.
-            self.code.append(undo)
-            self._gain(value, apply("*", g, old))
-            self.emit("mul", g, conjugate)
+            gains = self._gains(graph, value, apply("*", g, old))
+            self.shared(graph, (undo,), gains, (Instr("mul", (g, conjugate)),), changing=changing)
         else:
             # d(y / v)/dv = -(y / v) / v, and dst still holds y / v.
-            self._gain(value, apply("/", apply("*", g, old), conjugate), "sub")
-            self.code.append(undo)
-            self.emit("div", g, conjugate)
+            gains = self._gains(graph, value, apply("/", apply("*", g, old), conjugate), "sub")
+            self.shared(graph, (), gains, (undo, Instr("div", (g, conjugate))), changing=changing)
 
     def _map(self, instr: Instr, stmt: Map) -> None:
         """New values were computed from the old: with those back, adjoints go by the Jacobian."""
@@ -253,11 +272,11 @@ class _Adjoint(Duals):
         if not all(d.reg in self.dual_of for d in stmt.dsts):
             return
         bars = [self.dual(d) for d in stmt.dsts]
-        own = set(stmt.dsts)
+        graph = self.graph()
+        gains: list[Instr] = []
         for new, g in zip(stmt.values, bars, strict=True):
-            for read, gain in contributions(new, g):
-                if read not in own:
-                    self.emit("add", self.dual(read), gain)
+            gains += self._gains(graph, new, g)
+        self.shared(graph, (), [i for i in gains if i.args[0] not in bars])
         row = OPCODES[instr.op]
         op, takes_values = adjoint_map(row, elem_of(cast(ValueType, stmt.dsts[0].type)))
         operands = iter(bars)

@@ -8,16 +8,19 @@ code, as reversible as `f`; of a gradient program it makes Hessian-vector produc
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import cast
 
 from rvm.expr import Const, Expr, Place
 from rvm.faults import DefinitionError, UsageError
 from rvm.isa import OPCODES, apply, lower, typed
-from rvm.isa.tangents import tangent as tangent_of
+from rvm.isa.tangents import tangent_of
 from rvm.program import Function, Instr, Program
 from rvm.stmt import Exchange, Map, Stmt, Update, When
 from rvm.transform.duals import Duals, bar_slots, only_exchanges, reachable, unique
+from rvm.transform.factors import signed
+from rvm.transform.graph import Graph
 from rvm.transform.maps import tangent_map
 from rvm.types import Array, Scalar, ValueType, elem_of, rank_of
 
@@ -48,10 +51,37 @@ def tangent_names(program: Program) -> dict[str, str]:
     return {n: unique(n + TANGENT, set(program)) for n in program}
 
 
+def tangent_on(graph: Graph, node: Expr, dot: Callable[[Expr], Expr | None]) -> Expr | None:
+    """The tangent of an expression over a graph's nodes, `dot` giving that of a place.
+
+    None if it is zero.
+    """
+    found: dict[int, Expr | None] = {}
+
+    def visit(number: int) -> Expr | None:
+        if number not in found:
+            part = graph[number]
+            if part.leaf is not None:
+                found[number] = dot(part.leaf)
+            else:
+                args, dots = tuple(map(graph.ref, part.args)), tuple(map(visit, part.args))
+                raw = tangent_of(part.fn, args, dots) if set(dots) != {None} else None
+                found[number] = None if raw is None else tidy(raw)
+        return found[number]
+
+    def tidy(raw: Expr) -> Expr:
+        negative, value = signed(graph, raw)
+        held = graph.ref(graph.intern(value))
+        return apply("neg", held) if negative else held
+
+    return visit(graph.intern(node))
+
+
 class _Tangent(Duals):
     """The growing tangent function of one function."""
 
     suffix = DOT
+    part = "d"
 
     def function(self) -> Function:
         """The finished function."""
@@ -67,8 +97,8 @@ class _Tangent(Duals):
             self.code[new] = replace(self.code[new], aux=at[self.f.code[pc].aux])
         return self.finished(self.names[self.f.name])
 
-    def _tangent(self, node: Expr) -> Expr | None:
-        return tangent_of(node, self._dot)
+    def _tangent(self, graph: Graph, node: Expr) -> Expr | None:
+        return tangent_on(graph, node, self._dot)
 
     def _dot(self, node: Expr) -> Expr | None:
         return self.dual(node) if isinstance(node, Place) and node.reg in self.dual_of else None
@@ -78,12 +108,8 @@ class _Tangent(Duals):
         match instr.op:
             case "call" | "uncall":
                 self._call(instr)
-            case "alloc":
-                self.code.append(instr)
+            case "alloc" | "free":
                 self._known(instr)
-            case "free":
-                self._known(instr)
-                self.code.append(instr)
             case "fresh" | "drop" | "push" | "pop":
                 self.code.append(instr)
                 self.emit_duals(instr.op, *instr.args)
@@ -95,15 +121,14 @@ class _Tangent(Duals):
     def _known(self, instr: Instr) -> None:
         """An ancilla's value is known where it begins and ends, and so is its tangent."""
         x = cast(Place, instr.args[0])
-        if x.reg not in self.dual_of:
-            return
-        dot = self.dual(x)
-        if len(instr.args) == 1:
-            self.emit(instr.op, dot)
-            return
-        known = self._tangent(instr.args[1])
-        zero = typed(Const(0), elem_of(cast(ValueType, dot.type)))
-        self.emit(instr.op, dot, zero if known is None else known)
+        both = [instr]
+        graph = self.graph()
+        if x.reg in self.dual_of:
+            dot, values = self.dual(x), instr.args[1:]
+            zero = typed(Const(0), elem_of(cast(ValueType, dot.type)))
+            dots = [zero if k is None else k for k in (self._tangent(graph, v) for v in values)]
+            both.append(Instr(instr.op, (dot, *dots)))
+        self.shared(graph, both if instr.op == "alloc" else both[::-1], ())
 
     # ------------------------------------------------------------ data
 
@@ -146,19 +171,23 @@ class _Tangent(Duals):
     def _update(self, stmt: Update, instr: Instr) -> None:
         """Tangents first: they need the old value of the destination."""
         dst, sign, value = stmt.dst, stmt.op, stmt.value
-        if dst.reg in self.dual_of:
-            dot, change = self.dual(dst), self._tangent(value)
-            if sign in "+-" or elem_of(cast(ValueType, dst.type)).is_log:
-                if change is not None:
-                    self.emit(OPS[{"*": "+", "/": "-"}.get(sign, sign)], dot, change)
-            else:
-                self.emit(OPS[sign], dot, value)
-                if change is not None and sign == "*":
-                    self.emit("add", dot, apply("*", dst, change))
-                elif change is not None:
-                    quotient = apply("/", apply("*", dst, change), apply("*", value, value))
-                    self.emit("sub", dot, quotient)
-        self.code.append(instr)
+        if dst.reg not in self.dual_of:
+            self.code.append(instr)
+            return
+        graph = self.graph()
+        dot, change = self.dual(dst), self._tangent(graph, value)
+        if sign in "+-" or elem_of(cast(ValueType, dst.type)).is_log:
+            op = OPS[{"*": "+", "/": "-"}.get(sign, sign)]
+            both = [instr] if change is None else [Instr(op, (dot, change)), instr]
+            self.shared(graph, both, ())
+            return
+        code = [Instr(OPS[sign], (dot, value))]
+        if change is not None and sign == "*":
+            code.append(Instr("add", (dot, apply("*", dst, change))))
+        elif change is not None:
+            quotient = apply("/", apply("*", dst, change), apply("*", value, value))
+            code.append(Instr("sub", (dot, quotient)))
+        self.shared(graph, [*code, instr], (), changing=(dst.reg, dot.reg))
 
     def _map(self, instr: Instr, stmt: Map) -> None:
         """Tangents go by the Jacobian, and gain from the operands that are only read."""
@@ -172,11 +201,12 @@ class _Tangent(Duals):
                 for a, o in zip(instr.args, row.operands, strict=True)
             ]
             self.emit(op, *args, *(stmt.dsts if takes_values else ()))
-            own = set(stmt.dsts)
-            for new, dot in zip(stmt.values, dots, strict=True):
-                change = tangent_of(new, lambda p: None if p in own else self._dot(p))
-                if change is not None:
-                    self.emit("add", dot, change)
+            own, graph = set(stmt.dsts), self.graph()
+            changes = [
+                (dot, tangent_on(graph, new, lambda p: None if p in own else self._dot(p)))
+                for new, dot in zip(stmt.values, dots, strict=True)
+            ]
+            self.shared(graph, [Instr("add", (d, c)) for d, c in changes if c is not None], ())
         self.code.append(instr)
 
     # ------------------------------------------------------------ calls
@@ -189,9 +219,10 @@ class _Tangent(Duals):
     def _argument(self, arg: Expr) -> Expr:
         if isinstance(arg, Place) and arg.reg in self.dual_of:
             return self.dual(arg)
-        known = self._tangent(arg)
+        graph = self.graph()
+        known = self._tangent(graph, arg)
         if known is not None:
-            return known
+            return graph.expr(graph.intern(known))
         t = cast("Scalar | Array", arg.type)
         zero = typed(Const(0), elem_of(self.dual_type(t)))
         return apply("spread_like", zero, arg) if rank_of(t) else zero

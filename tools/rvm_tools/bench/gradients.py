@@ -29,7 +29,7 @@ from rvm.types import I64, Scalar, Stack, elem_of, rank_of
 from rvm_tools.directives import Directive, directives
 from rvm_tools.values import inputs_for
 
-FREE = ("dim", "identity", "select", "spread_like")
+FREE = ("dim", "identity", "select", "spread_like", "transpose")
 """Functions that only choose or copy."""
 
 

@@ -1,0 +1,95 @@
+"""Formulas of derivatives in the form that takes least.
+
+Signs go outside, where they turn additions into subtractions; a factor 1 / x becomes a divisor;
+numbers go out of sums, and the sum of a product of two vectors is their `dot`.
+"""
+
+from __future__ import annotations
+
+from rvm.expr import Apply, Const, Expr
+from rvm.isa.functions.formulas import rank
+from rvm.isa.simplify import simplify
+from rvm.isa.typing import apply, typed
+from rvm.transform.graph import Graph
+from rvm.types import elem_of
+
+LINEAR = ("sum_like", "spread_like", "transpose", "gather", "scatter", "conj", "real", "imag")
+"""Functions whose sign is that of their first argument."""
+Scalings = list[tuple[str, Expr]]
+"""Numbers that something is multiplied with or divided by, with the function that does it."""
+
+
+def signed(graph: Graph, node: Expr) -> tuple[bool, Expr]:
+    """Whether a formula over a graph's nodes is to be taken negative, and the formula without."""
+    assert node.type is not None
+    t = elem_of(node.type)
+    if not (t.is_float or t.is_complex):
+        return False, node
+    match node:
+        case Apply("neg", (a,)):
+            negative, value = signed(graph, a)
+            return not negative, value
+        case Apply("*" | "/" as fn, (a, b)):
+            (minus, one), (other, two) = signed(graph, a), signed(graph, b)
+            return minus != other, _product(fn, one, two)
+        case Apply("+", (a, b)):
+            (minus, one), (other, two) = signed(graph, a), signed(graph, b)
+            if minus == other:
+                return minus, apply("+", one, two)
+            return False, apply("-", two, one) if minus else apply("-", one, two)
+        case Apply("sum", (a,)):
+            negative, value = signed(graph, a)
+            return negative, summed(graph, value)
+        case Apply(fn, (a, *rest)) if fn in LINEAR:
+            negative, value = signed(graph, a)
+            return negative, apply(fn, value, *rest)
+        case Const(value) if value == -1:
+            return True, typed(Const(1), t)
+        case _:
+            return False, node
+
+
+def _product(fn: str, a: Expr, b: Expr) -> Expr:
+    match fn, b:
+        case "*", Apply("/", (Const(value=one), x)) if one == 1:
+            return apply("/", a, x)
+        case _:
+            return simplify(apply(fn, a, b))
+
+
+def summed(graph: Graph, node: Expr) -> Expr:
+    """The sum of an array's elements: numbers stay outside of it."""
+    array, scalings = _apart(graph, node)
+    total = apply("sum", array)
+    match array:
+        case Apply("*", (a, b)) if _are_vectors(graph, a, b):
+            total = apply("dot", a, b)
+    for fn, number in scalings:
+        total = _product(fn, total, number)
+    return total
+
+
+def _apart(graph: Graph, node: Expr) -> tuple[Expr, Scalings]:
+    """An array without the numbers that it is scaled with; what is computed anyway is kept."""
+    if not isinstance(node, Apply) or graph.has(node):
+        return node, []
+    match node:
+        case Apply("*" | "/" as fn, (a, b)) if not rank(b):
+            array, scalings = _apart(graph, a)
+            return array, [*scalings, (fn, b)]
+        case Apply("*", (a, b)) if not rank(a):
+            array, scalings = _apart(graph, b)
+            return array, [*scalings, ("*", a)]
+        case Apply("*" | "/" as fn, (a, b)):
+            one, scalings = _apart(graph, a)
+            two, more = _apart(graph, b) if fn == "*" else (b, [])
+            return apply(fn, one, two), scalings + more
+        case _:
+            return node, []
+
+
+def _are_vectors(graph: Graph, a: Expr, b: Expr) -> bool:
+    if rank(a) != 1 or rank(b) != 1:
+        return False
+    one, two = graph.dims(graph.intern(a)), graph.dims(graph.intern(b))
+    return one is not None and one == two
