@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,7 @@ def picture(machine: Machine) -> list[Any]:
     """A machine's frames with positions and registers, to be compared."""
     out: list[Any] = []
     for frame in machine.state.frames:
-        regs = [
-            (v.tolist(), v.dtype) if isinstance(v, np.ndarray) else list(v) if isinstance(v, list) else v
-            for v in frame.regs
-        ]
+        regs = [v.tolist() if isinstance(v, np.ndarray) else copy(v) for v in frame.regs]
         out.append((frame.code.name, frame.code.undo, frame.pc, regs))
     return out
 
@@ -166,9 +164,7 @@ def _inside_calls(seed: int, found: list[int]) -> set[int]:
         now = len(machine.state.frames)
         if now < depth and any(last <= t < machine.time for t in found):
             out.add(machine.time)
-        if now != depth and now == 1:
-            last = machine.time
-        elif now == 2 and depth == 1:
+        if (now != depth and now == 1) or (now == 2 and depth == 1):
             last = machine.time
         depth = now
     return out

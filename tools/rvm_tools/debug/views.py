@@ -36,7 +36,7 @@ def position(frame: Frame, innermost: bool) -> int:
 def place_of(code: Code, pc: int) -> str:
     """`sort.rasm:12`, or the instruction where there is no source."""
     if pc >= len(code):
-        return "the end"
+        return "at its end"
     source, line = line_of(code, pc)
     if source < 0:
         return f"@{code.forward_pc(pc)}"
@@ -50,7 +50,8 @@ def source_name(program: Program, source: int) -> str:
 def frame_text(frame: Frame, innermost: bool) -> str:
     """A frame in a line: what runs, and where."""
     undone = " (being undone)" if frame.code.undo else ""
-    return f"{frame.code.name}{undone} at {place_of(frame.code, position(frame, innermost))}"
+    at = place_of(frame.code, position(frame, innermost))
+    return f"{frame.code.name}{undone} {at if at.startswith('at') else f'at {at}'}"
 
 
 # ---------------------------------------------------------------- arriving
@@ -64,13 +65,11 @@ def arrive(console: Console, stop: Stop, *, events: bool = True) -> None:
     if stop.error is not None:
         failed = stop.reason == "error"
         console.out(str(stop.error) if failed else f"{stop.error.message}", "error")
-    elif stop.reason in ("start", "end"):
-        edge = "the start" if stop.reason == "start" else "the end"
-        console.out(f"{edge} of the program, t={stop.time}", "head")
     frame = session.frames[-1]
     undone = ", being undone" if frame.code.undo else ""
     at = place_of(frame.code, frame.pc)
-    console.out(f"t={stop.time}  {frame.code.name}{undone}  {at}", "head")
+    edge = f"  ({stop.reason} of the program)" if stop.reason in ("start", "end") else ""
+    console.out(f"t={stop.time}  {frame.code.name}{undone}  {at}{edge}", "head")
     text = current_line(session.program, frame)
     if text is not None:
         console.out(text, "current")
