@@ -318,6 +318,8 @@ class Body(Elements):
             self._combine(cell, op, node, context)
         elif found is not None and self.survey.is_summed(found):
             f = combiner({op}, t)
+            if not t.is_exact and any(other.reg == found.reg for _, other, _, _ in self.scatters):
+                raise Declined(f"{self.survey.show(found)} is changed twice in an iteration")
             self.scatters.append((f, found, self.place(found, context), node))
         else:
             old = self.value(dst, context)

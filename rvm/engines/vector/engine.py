@@ -5,6 +5,9 @@ from __future__ import annotations
 from rvm.engines.python import Compiled, Python
 from rvm.engines.vector.source import VectorSource
 from rvm.image import Code
+from rvm.state import State
+
+FIRST_TICKS = 200_000
 
 
 class VectorCompiled(Compiled):
@@ -18,6 +21,10 @@ class Vector(Python):
     """Generated source, whose loops do many iterations at once where they are independent."""
 
     name = "vector"
+
+    def first_chunk(self, state: State) -> int:
+        """Ordinary code does so many in a hundredth of a second; loops do not want to be cut."""
+        return FIRST_TICKS
 
     @staticmethod
     def find(code: Code, strict: bool) -> Compiled:

@@ -86,9 +86,9 @@ class Text:
                 if id(node) in done:
                     continue
                 if id(node) in self._under:
-                    names = {n.label for n in self._kept if n.label and id(n) in self._under}
+                    names = [n.label for n in self._kept if n.label and id(n) in self._under]
                     raise Declined(
-                        f"an iteration goes on from {' and '.join(sorted(names))} "
+                        f"an iteration goes on from {' and '.join(sorted(set(names)))} "
                         "as the one before has left it"
                     )
                 self._under.add(id(node))

@@ -16,11 +16,11 @@ from rvm.engines.vector.support import VECTOR_SUPPORT
 from rvm.image import Code
 from rvm.numbers import NAMES
 
-BLOCK = 16_384
-"""Iterations of a piece: an f64 value of all lanes takes 128 KiB."""
-PAYS = 400
+BLOCK = 32_768
+"""Iterations of a piece: an f64 value of all lanes takes 256 KiB."""
+PAYS = 60
 """Ticks of ordinary code that take about as long as beginning a piece."""
-LEAST = 8
+LEAST = 16
 """The fewest iterations of a piece, however long they are."""
 
 IN_PLACE = {"({0} + {1})": "np.add", "({0} - {1})": "np.subtract", "({0} * {1})": "np.multiply"}
@@ -39,7 +39,7 @@ class Plan:
         self.body = body = Body(code, shape, c, {**NAMES, **VECTOR_SUPPORT})
         self.name = f"_loop_{loop.head}"
         self.cost = loop.back - loop.head
-        self.least = max(LEAST, PAYS // self.cost)
+        self.least = LEAST + PAYS // self.cost
         self.constants = body.printer.constants
         body._use(c.start)
         body._use(c.end)

@@ -6,7 +6,7 @@ in ordinary code, which finds the iteration that it is about.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import repeat
 from typing import Any
 
@@ -146,12 +146,17 @@ def shifted(first: Any, after: Any, lanes: int, dtype: Any) -> Lanes:
 
 def each(f: Callable[..., Any], value: Callable[..., Any], dtype: Any, n: int, *args: Any) -> Lanes:
     """A function of scalars, applied lane by lane: `f`, or where that fails the total `value`."""
-    lists = [a.tolist() if isinstance(a, np.ndarray) else repeat(a, n) for a in args]
     try:
-        return np.fromiter(map(f, *lists), dtype, n)
+        return np.fromiter(map(f, *[_numbers(a, n) for a in args]), dtype, n)
     except (ArithmeticError, ValueError, TypeError):
-        lists = [a.tolist() if isinstance(a, np.ndarray) else repeat(a, n) for a in args]
-        return np.array(list(map(value, *lists)), dtype)
+        return np.array(list(map(value, *[_numbers(a, n) for a in args])), dtype)
+
+
+def _numbers(lanes: Any, n: int) -> Iterable[Any]:
+    """A value's lanes as Python numbers."""
+    if not isinstance(lanes, np.ndarray):
+        return repeat(lanes, n)
+    return lanes.data if lanes.dtype.kind in "fiu" else lanes.tolist()
 
 
 def times(a: Any, b: Any) -> Lanes:
@@ -166,13 +171,16 @@ def times(a: Any, b: Any) -> Lanes:
 
 def lost(state: State, sys: NumberSystem, held: Any, expected: Any, lanes: int) -> int:
     """The bits that freeing ancillas erases; Trouble if one does not hold what it must."""
-    differ = int(np.count_nonzero(np.not_equal(held, expected)))
-    if not differ:
+    differ = np.not_equal(held, expected)
+    if not np.any(differ):
         return 0
-    if not sys.close(held, expected, state.options.tolerance):
+    if not sys.exact:
+        # A NaN passes for a NaN.
+        differ = differ & (np.equal(held, held) | np.equal(expected, expected))
+    one, two, differ = np.broadcast_arrays(held, expected, differ)
+    if not sys.close(one[differ], two[differ], state.options.tolerance):
         raise Trouble
-    shaped = isinstance(held, np.ndarray) or isinstance(expected, np.ndarray)
-    return sys.type.bits * (differ if shaped else lanes)
+    return sys.type.bits * int(np.count_nonzero(differ)) * (1 if differ.ndim else lanes)
 
 
 def dropped(held: Any, bits: int, lanes: int) -> int:

@@ -186,11 +186,12 @@ class Survey:
 
     def is_summed(self, found: Access) -> bool:
         """Whether a scattered element is only added to, and so may repeat."""
-        key = found.key
+        ops = self.updates(found.key)
         return (
             found.kind == "scattered"
-            and key not in self._read
-            and bool(self.updates(key) and self.updates(key) <= {"+", "-", "^"})
+            and found.key not in self._read
+            and bool(ops)
+            and (ops <= {"+", "-"} or ops == {"^"})
         )
 
     def _pair(self, one: Access, other: Access, both: bool) -> None:

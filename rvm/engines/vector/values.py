@@ -154,7 +154,7 @@ class Values:
         """An expression in the lanes of a context."""
         if self.counted.is_fixed(node):
             return self.fixed(node)
-        key = (node, id(context), tuple((r, self.version(r)) for r in self._regs(node)))
+        key = (node, context, tuple((r, self.version(r)) for r in self._regs(node)))
         found = self._memo.get(key)
         if found is None:
             found = self._memo[key] = self._value(node, context)

@@ -1,0 +1,454 @@
+"""The vector engine: what it vectorises agrees with the reference engine in every bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+from engines import loops_random
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rvm
+from rvm.engines.vector import plan, survey
+from rvm.engines.vector.engine import vector_of
+from rvm.engines.vector.explain import explain
+from rvm.image import image_of
+from rvm.machine import Machine
+from rvm.program import Program
+
+N = 300
+X = np.random.default_rng(1).normal(size=N)
+Y = np.random.default_rng(2).normal(size=N) + 2
+
+
+@pytest.fixture(autouse=True, scope="module")
+def short_pieces() -> Iterator[None]:
+    """Pieces of a few iterations, so that short loops have several of them."""
+    before = plan.LEAST, plan.PAYS, plan.BLOCK, survey.LEAST_DELAY
+    plan.LEAST, plan.PAYS, plan.BLOCK, survey.LEAST_DELAY = 8, 0, 16, 8
+    yield
+    plan.LEAST, plan.PAYS, plan.BLOCK, survey.LEAST_DELAY = before
+
+
+@dataclass
+class Watch:
+    """The ticks that vectorised loops did, by the loops' names, and what escaped from them."""
+
+    ticks: dict[str, int] = field(default_factory=dict)
+    leaks: list[BaseException] = field(default_factory=list)
+
+
+@contextmanager
+def watched(program: Program, name: str) -> Iterator[Watch]:
+    """Within it, the vectorised loops of a function are watched, both ways."""
+    watch = Watch()
+    undo: list[tuple[dict[str, Any], str, Any]] = []
+    for way in (False, True):
+        names = vector_of(image_of(program).code(name, way)).run.__globals__
+        for loop in [k for k in names if k.startswith("_loop_")]:
+            undo.append((names, loop, names[loop]))
+            names[loop] = _watching(watch, loop + "~" * way, names[loop])
+    yield watch
+    for names, loop, f in undo:
+        names[loop] = f
+
+
+def _watching(watch: Watch, name: str, f: Callable[..., Any]) -> Callable[..., Any]:
+    def wrapper(n: int, *args: Any) -> Any:
+        try:
+            out = f(n, *args)
+        except BaseException as error:
+            watch.leaks.append(error)
+            raise
+        watch.ticks[name] = watch.ticks.get(name, 0) + n - out[1]
+        return out
+
+    return wrapper
+
+
+def bits(m: Machine) -> dict[str, Any]:
+    """What parameters hold, arrays as bytes."""
+    return {k: v.tobytes() if isinstance(v, np.ndarray) else repr(v) for k, v in m.result.items()}
+
+
+def copied(inputs: dict[str, Any]) -> dict[str, Any]:
+    return {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in inputs.items()}
+
+
+def there_and_back(program: Program, engine: str, inputs: dict[str, Any]) -> list[Any]:
+    """Everything that can be seen of a run forwards, backwards and forwards again."""
+    m = Machine.start(program, program.entry, copied(inputs), rvm.Options(engine=engine))
+    seen: list[Any] = []
+    try:
+        for go in (m.run, m.run_back, m.run):
+            go()
+            seen.append((bits(m), m.time, m.erased_bits, m.state.account.live_bytes))
+    except rvm.RvmError as error:
+        seen.append((str(error), bits(m), m.time, m.erased_bits, m.registers().keys()))
+    return seen
+
+
+def agree(program: Program, inputs: dict[str, Any]) -> Watch:
+    """Both engines do the same; what of it was vectorised."""
+    with watched(program, program.entry) as watch:
+        got = there_and_back(program, "vector", inputs)
+    assert got == there_and_back(program, "reference", inputs)
+    assert watch.leaks == []
+    return watch
+
+
+def vectorised(body: str, inputs: dict[str, Any], head: str = "0 to n - 1", ways: int = 2) -> None:
+    """A loop with this body is vectorised (in so many directions), and does what it must."""
+    watch = agree(loop(body, inputs, head), inputs)
+    assert len(watch.ticks) == ways
+    assert all(watch.ticks.values())
+
+
+def loop(body: str, inputs: dict[str, Any], head: str = "0 to n - 1") -> Program:
+    """A program of one loop, whose parameters are the inputs."""
+    kinds = {"float64": "f64", "int64": "i64", "uint8": "u8", "complex128": "c128", "bool": "bool"}
+    kinds |= {"float32": "f32"}
+    params = []
+    for name, v in inputs.items():
+        if isinstance(v, np.ndarray):
+            dims = "n" if v.ndim == 1 else "m, n"
+            params.append(f"{name}: {kinds[v.dtype.name]}[{dims}]")
+        else:
+            t = {bool: "bool", int: "i64", float: "f64", complex: "c128"}[type(v)]
+            params.append(f"{name}: {t}")
+    lines = ["        " + line for line in body.strip().splitlines()]
+    head = f"func main({', '.join(params)})\n    for i = {head}\n"
+    return rvm.assemble(head + "\n".join(lines) + "\n    end\n")
+
+
+def reason(body: str, inputs: dict[str, Any], head: str = "0 to n - 1") -> str:
+    """Why a loop is declined, forwards."""
+    verdict = explain(loop(body, inputs, head))[0]
+    assert not verdict.vectorised
+    return verdict.reason
+
+
+# ---------------------------------------------------------------- random loops
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.integers(0, 10**6))
+def test_random_loops_agree(seed: int) -> None:
+    try:
+        program = rvm.assemble(loops_random.Loop(seed).text)
+    except rvm.RvmError:
+        return
+    agree(program, loops_random.inputs(seed))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6), st.data())
+def test_every_time_in_a_loop_is_one_state(seed: int, data: st.DataObject) -> None:
+    """A state that vectorised pieces lead to is the one that steps lead to."""
+    try:
+        program = rvm.assemble(loops_random.Loop(seed).text)
+    except rvm.RvmError:
+        return
+    seen = []
+    times = [data.draw(st.integers(0, 250)) for _ in range(4)]
+    for engine in ("reference", "vector"):
+        m = Machine.start(program, "main", loops_random.inputs(seed), rvm.Options(engine=engine))
+        states: list[Any] = []
+        try:
+            for t in times:
+                m.seek(t)
+                states.append((m.time, bits(m), str(m.registers()), m.erased_bits))
+        except rvm.RvmError as error:
+            states.append((str(error), bits(m), m.time))
+        seen.append(states)
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.soak
+def test_many_random_loops() -> None:
+    taken = tried = 0
+    for seed in range(20_000, 24_000):
+        try:
+            program = rvm.assemble(loops_random.Loop(seed).text)
+        except rvm.RvmError:
+            continue
+        tried += 1
+        taken += any(agree(program, loops_random.inputs(seed)).ticks.values())
+    assert taken > tried / 3
+
+
+# ---------------------------------------------------------------- kinds of loops
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "add y[i], 2*x[i]",
+        "add y[i], exp(x[i])*sin(x[i])",
+        "mul y[i], x[i]*x[i] + 1",
+        "swap x[i], y[i]",
+        "rot x[i], y[i], 0.5",
+        "add s, x[i]\nsub s, y[i]*x[i]",
+        "mul s, 1 + x[i]/1000\nmul s, 1.001",
+        "div s, 1 + x[i]/1000",
+        "add s, x[i]\nadd y[i], s",
+        "add y[i], s\nadd s, x[i]",
+        "swap s, x[i]",
+        "add y[i], f64(i)*s",
+        "add x[2], y[i]",
+        "alloc t: f64 = x[i]*x[i]\nadd y[i], t\nadd s, t\nfree t = x[i]*x[i]",
+        "alloc t: f64\nadd t, x[i]\nadd y[i], t*t\nsub t, x[i]\nfree t",
+        "fresh t: f64\nadd t, x[i]\nadd y[i], t\ndrop t",
+        "if x[i] > 0\nadd y[i], x[i]\nadd s, y[i]\nend",
+        "if x[i] > 0\nadd y[i], x[i]\nelse\nsub y[i], log(1 - x[i])\nsub s, 1\nend",
+        "if i > 0 and x[i - 1] > 0\nadd y[i - 1], x[i - 1]\nend",
+        "if x[i] > 0\nif x[i] > 1\nadd y[i], x[i]\nend\nneg y[i]\nend",
+        "cswap i % 3 == 0, x[i], y[i]",
+        "neg y[i]\ninc y[i]",
+    ],
+)
+def test_floats(body: str) -> None:
+    vectorised(body, {"x": X, "y": Y, "s": 0.25})
+
+
+def test_every_bit_of_a_sum_in_order() -> None:
+    """The sum is that of a loop in Python, not the pairwise one of `np.sum`."""
+    s = 0.0
+    for v in X.tolist():
+        s += v
+    program = loop("add s, x[i]", {"x": X, "s": 0.0})
+    assert program.main(x=X.copy(), s=0.0, engine="vector").s == s
+    assert s != np.sum(X)
+
+
+def test_integers_wrap() -> None:
+    a = np.random.default_rng(3).integers(-(2**63), 2**63 - 1, N)
+    u = np.random.default_rng(4).integers(0, 256, N).astype(np.uint8)
+    body = "add a[i], b[i]*b[i] - i\nadd t, a[i]\nxor u[i], u8(b[i] >> 3)\nxor v, b[i]"
+    vectorised(body, {"a": a, "b": a[::-1].copy(), "u": u, "t": 5, "v": 1})
+
+
+def test_gathers_and_scatters() -> None:
+    rng = np.random.default_rng(5)
+    idx = rng.integers(0, N, N)
+    vectorised("add y[i], x[idx[i]]", {"x": X, "y": Y, "idx": idx})
+    vectorised("add y[idx[i]], x[i]", {"x": X, "y": Y, "idx": idx})
+    vectorised("add a[idx[i]], i\nsub a[idx[i]], idx[i]", {"a": idx[::-1].copy(), "idx": idx})
+    body = "if x[i] > 0\nadd y[idx[i]], x[i]\nend"
+    vectorised(body, {"x": X, "y": Y, "idx": idx})
+    twice = reason("add y[idx[i]], x[i]\nsub y[idx[i]], 1", {"x": X, "y": Y, "idx": idx})
+    assert twice == "`y[idx[i]]` is changed twice in an iteration"
+    vectorised("swap y[idx[i]], x[i]", {"x": X, "y": Y, "idx": rng.permutation(N)})
+
+
+def test_indices_that_repeat_are_found() -> None:
+    idx = np.arange(N)
+    idx[40] = 35
+    watch = agree(
+        loop("swap y[idx[i]], x[i]", {"x": X, "y": Y, "idx": idx}), {"x": X, "y": Y, "idx": idx}
+    )
+    assert 0 < watch.ticks["_loop_3"] < 3 * N
+
+
+def test_matrices() -> None:
+    matrix = np.random.default_rng(6).normal(size=(4, N))
+    vectorised("add A[2, i], A[1, n - 1 - i]", {"A": matrix})
+    vectorised("add A[r, i], A[q, i]", {"A": matrix, "r": 1, "q": 3})
+    vectorised("add s, A[3, i]*A.T[i, 1]", {"A": matrix, "s": 0.0})
+    square = np.random.default_rng(6).normal(size=(N, N))
+    vectorised("add B[i, i], B[i, 0]", {"B": square}, "1 to n - 1")
+
+
+def test_complex_numbers() -> None:
+    z = X + 1j * Y
+    vectorised("add z[i], w[i]*w[i]\nadd s, z[i]", {"z": z, "w": z[::-1].copy(), "s": 1j})
+    vectorised("rot z[i].re, z[i].im, 0.25\nadd s, z[i].im", {"z": z, "s": 0.5})
+    assert "`z[i]` and `z[i].re`" in reason("conj z[i]\nadd z[i].re, 1", {"z": z})
+
+
+def test_steps_and_directions() -> None:
+    for head in (
+        "0 to n - 1 step 3",
+        "n - 1 downto 0",
+        "n - 2 downto 1 step 2",
+        "k to n - 1 step k",
+    ):
+        vectorised("add y[i], x[n - 1 - i]\nadd s, y[i]", {"x": X, "y": Y, "s": 0.0, "k": 2}, head)
+
+
+# ---------------------------------------------------------------- dependences
+
+
+def test_a_loop_that_reads_ahead_is_vectorised_one_way() -> None:
+    """Backwards it reads what the iteration before has changed: there it is a recurrence."""
+    vectorised("add x[i], x[i + 1]", {"x": X}, "0 to n - 2", ways=1)
+    verdicts = explain(loop("add x[i], x[i + 1]", {"x": X}, "0 to n - 2"))
+    assert [(v.direction, v.vectorised) for v in verdicts] == [
+        ("forwards", True),
+        ("backwards", False),
+    ]
+
+
+def test_prefix_sums() -> None:
+    vectorised("add x[i], x[i - 1]", {"x": X}, "1 to n - 1")
+    vectorised("add x[i], y[i]\nadd z[i], x[i - 1]", {"x": X, "y": Y, "z": X + 1}, "1 to n - 1")
+
+
+def test_pieces_end_before_what_they_read_was_written() -> None:
+    vectorised("add x[i], x[i - 20]", {"x": X}, "20 to n - 1")
+    vectorised("add x[i], x[i - d]\nsub x[i - d], 1", {"x": X, "d": 30}, "30 to n - 1")
+
+
+def test_what_only_the_run_can_tell_apart() -> None:
+    """An offset too short for a piece: the loop goes on in ordinary code."""
+    for d in (0, 1, 5, 8, 17, 100):
+        inputs = {"x": X, "y": Y, "d": d}
+        watch = agree(loop("add x[i + d], y[i]\nadd x[i], 1", inputs, "0 to n - 101"), inputs)
+        assert bool(watch.ticks.get("_loop_3")) == (d >= 8)
+
+
+def test_halves_and_reversals() -> None:
+    vectorised("swap x[i], x[n - 1 - i]", {"x": X}, "0 to n // 2 - 1")
+    vectorised("swap x[2*i], x[2*i + 1]", {"x": X}, "0 to n // 2 - 1")
+    vectorised("add x[i], x[i + n // 2]", {"x": X}, "0 to n // 2 - 1")
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (
+            "swap x[i], x[i + 1]",
+            "`x[i]` changes what an iteration 1 before has changed as `x[i + 1]`",
+        ),
+        ("add x[i], x[i - 3]", "`x[i - 3]` reads what an iteration 3 before"),
+        ("sub x[i], x[i - 1]", "an iteration goes on from `x[i - 1]`"),
+        ("add s, s2*x[i]\nadd s2, s", "an iteration goes on from `s2` and `s`"),
+        ("add x[i64(y[i])], x[i]", "`x[i]` may be `x[i64(y[i])]` of another iteration"),
+        ("add s, sum(x)", None),
+        ("add x[0:2], y[i]", "it changes `x` and uses more of it than an element"),
+        ("push x[i], k", "iterations share the stack `k`"),
+        ("alloc t: f64[2] = x[i]\nfree t = x[i]", "`t` is an array or a stack"),
+        ("for j = 0 to 1\nadd x[i], y[j]\nend", "it holds another loop"),
+        ("extern forward\nprint x[i]\nend", "it holds `print`"),
+    ],
+)
+def test_reasons(body: str, why: str | None) -> None:
+    text = "func main(x: f64[n], y: f64[n], s: f64, s2: f64, k: stack[f64])\n"
+    text += "    for i = 3 to n - 2\n" + body + "\n    end\n"
+    verdict = next(v for v in explain(rvm.assemble(text)) if v.span.line == 2)
+    assert verdict.vectorised == (why is None)
+    assert why is None or why in verdict.reason
+
+
+def test_a_while_is_no_counting_loop() -> None:
+    text = """
+    func main(x: f64[n], k: i64)
+        while k < n, k > 0
+            add x[k], 1
+            inc k
+        end
+"""
+    (verdict,) = explain(rvm.assemble(text))
+    assert not verdict.vectorised and "`for` does" in verdict.reason
+
+
+# ---------------------------------------------------------------- trouble
+
+
+def failing(body: str, inputs: dict[str, Any], code: str, head: str = "0 to n - 1") -> None:
+    """A loop fails on both engines at the same place and time, after vectorised pieces."""
+    program = loop(body, inputs, head)
+    watch = agree(program, inputs)
+    assert watch.ticks["_loop_3"] > 0
+    with pytest.raises(rvm.RvmError) as caught:
+        program.main(**copied(inputs), engine="vector")
+    assert caught.value.code == code
+
+
+def test_the_failing_iteration_is_found() -> None:
+    a = np.arange(N)
+    failing("add a[i], 100 // (i - 201)", {"a": a}, "R005")
+    failing("add y[i], x[i + 100]", {"x": X, "y": Y}, "R003")
+    failing("add y[i], x[b[i]]", {"x": X, "y": Y, "b": np.where(a == 150, N, a)}, "R003")
+    failing("mul y[i], x[i]", {"x": np.where(a == 177, 0.0, 1 + X * X), "y": Y}, "R007")
+    failing(
+        "alloc t: f64 = x[i]\nadd t, y[i]\nfree t = x[i]", {"x": X, "y": (a > 99) * 1.0}, "R001"
+    )
+    failing("if a[i] > 0\nneg a[i]\nend a[i] < 0 and i != 90", {"a": a + 1}, "R002")
+    failing("add a[i], i64(x[i])", {"a": a, "x": np.where(a == 80, 1e30, X)}, "R009")
+
+
+def test_a_failing_call_leaves_the_arguments_alone() -> None:
+    x, y = X.copy(), Y.copy()
+    program = loop("add y[i], x[i + 100]", {"x": X, "y": Y})
+    with pytest.raises(rvm.RvmError):
+        program.main(x=x, y=y, engine="vector")
+    assert x.tobytes() == X.tobytes()
+    assert y.tobytes() == Y.tobytes()
+
+
+def test_residues_are_counted() -> None:
+    body = "alloc t: f64\nadd t, x[i]\nadd t, 3.3\nsub t, x[i]\nsub t, 3.3\nfree t"
+    program = loop(body, {"x": X})
+    seen = {}
+    for engine in ("reference", "vector"):
+        m = Machine(program, x=X.copy(), engine=engine)
+        m.run()
+        seen[engine] = m.erased_bits
+    assert seen["reference"] == seen["vector"] > 0
+
+
+def test_a_nan_passes_for_a_nan() -> None:
+    x = np.where(np.arange(N) % 40 == 7, np.nan, X)
+    body = "alloc t: f64 = x[i]\nadd t, 3.3\nadd y[i], t\nsub t, 3.3\nfree t = x[i]"
+    vectorised(body, {"x": x, "y": Y})
+
+
+def test_limits_end_a_loop_exactly() -> None:
+    program = loop("add y[i], x[i]", {"x": X, "y": Y})
+    m = Machine(program, x=X.copy(), y=Y.copy(), engine="vector", max_steps=500)
+    with pytest.raises(rvm.RvmError, match="500 steps"):
+        m.run()
+    assert m.time == 500
+    slow = Machine(program, x=X.copy(), y=Y.copy(), engine="reference")
+    slow.step(500)
+    assert bits(m) == bits(slow)
+
+
+def test_strict_mode_restores_every_bit() -> None:
+    inputs = {"x": X, "y": Y, "a": np.arange(N), "s": 0.5}
+    program = loop("add y[i], x[i]\nadd s, y[i]\nxor a[i], i*i", inputs)
+    m = Machine(program, **copied(inputs), engine="vector", strict=True)
+    start = bits(m)
+    m.run().run_back()
+    assert bits(m) == start
+
+
+def test_gradients_run_through_it() -> None:
+    text = """
+    func loss(l: f64, x: f64[n], w: f64[n])
+        for i = 1 to n - 1
+            alloc t: f64 = x[i]*w[i] - x[i - 1]
+            add l, t*t + sin(t)
+            free t = x[i]*w[i] - x[i - 1]
+        end
+"""
+    program = rvm.assemble(text)
+    inputs = {"l": 0.0, "x": X, "w": Y}
+    grads = {
+        engine: program.loss.with_options(engine=engine).grad(**copied(inputs), loss="l")
+        for engine in ("reference", "vector")
+    }
+    for name in ("x", "w"):
+        assert grads["vector"][name].tobytes() == grads["reference"][name].tobytes()
+    t = X[1:] * Y[1:] - X[:-1]
+    by_t = 2 * t + np.cos(t)
+    want = np.zeros(N)
+    want[1:] += by_t * Y[1:]
+    want[:-1] -= by_t
+    np.testing.assert_allclose(grads["vector"]["x"], want, rtol=1e-12)
