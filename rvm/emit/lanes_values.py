@@ -51,6 +51,8 @@ _CALL = re.compile(r"np\.(\w+)\(\{0\}(?:, \{1\})?\)")
 _SIGN = {"(-{0})": "negative", "(~{0})": "invert"}
 UFUNC = "n_"
 """What the names of NumPy's functions begin with in generated source."""
+KEYWORD = (UFUNC + "maximum", UFUNC + "minimum")
+"""Functions of NumPy's that want the name of the argument to write to."""
 VIEWS = ("real", "imag")
 """Functions whose templates give views of their argument."""
 GUARDED = ("//", "%", "/")
@@ -302,7 +304,8 @@ class LaneValues(Printer):
             return self._named(f"{ufunc}({inside})")
         temp = self._buffer(system(t).dtype.char)
         value = self._made(f"_b{temp[1]}", temp)
-        self._lines.append(f"{ufunc}({inside}, {value.text})")
+        out = "out=" if ufunc in KEYWORD else ""
+        self._lines.append(f"{ufunc}({inside}, {out}{value.text})")
         return value
 
     def _each(self, node: Apply, elems: tuple[Scalar, ...], texts: list[str]) -> str:

@@ -181,3 +181,22 @@ def perturbed(value: Any, rng: np.random.Generator) -> Any:
     if isinstance(value, (float, complex)):
         return value * (1 + 0.05 * rng.standard_normal())
     return copied(value)
+
+
+def stacked(values: Sequence[Any]) -> Any:
+    """Inputs of several runs as one argument of `map`."""
+    first = values[0]
+    if isinstance(first, Mapping):
+        return {k: stacked([v[k] for v in values]) for k in first}
+    return np.array(values) if isinstance(first, np.ndarray) else list(values)
+
+
+def flat(result: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A result's numbers and arrays by dotted names."""
+    out = {}
+    for name, value in result.items():
+        if isinstance(value, Mapping):
+            out |= flat(value, f"{prefix}{name}.")
+        else:
+            out[prefix + name] = value
+    return out

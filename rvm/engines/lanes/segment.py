@@ -63,12 +63,12 @@ class Segment:
         """The operation that ends the segment, and the position behind what it covers."""
         ops, q = self.plan.ops, self.start
         while q < len(ops) and q != stop:
-            kind = ops[q].kind
-            if kind == "branch" or kind == "skip":
-                return q, q + 1
-            if kind == "call" or kind == "alone":
-                return q, q
             if q > self.start and q in self.plan.leaders:
+                # Others may wait here.
+                return q, q
+            if ops[q].kind in ("branch", "skip"):
+                return q, q + 1
+            if ops[q].kind == "call":
                 return q, q
             q += 1
         return q, q

@@ -1,0 +1,119 @@
+"""Random programs in lanes: forwards, back and gradients, each lane as a single run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from engines import programs_random
+from gradients import smooth
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lanes.singles import (
+    agree,
+    by_lane,
+    copied,
+    flat,
+    in_lanes,
+    perturbed,
+    rounds_alike,
+    single,
+    stacked,
+)
+
+import rvm
+from rvm.lanes import run_lanes
+from rvm.program import Program
+
+SEEDS = st.integers(0, 10**9)
+LANES = 5
+
+
+def alike(program: Program, lanes: list[dict[str, Any]], block: int | None = None) -> None:
+    """A program in lanes, there and back, is what single runs are."""
+    within = 0.0 if rounds_alike(program) else 1e-7
+    name, function = "main", program.function("main")
+    run = in_lanes(program, name, lanes, block=block)
+    agree(program, name, lanes, run, within, ticks=not within)
+    ended = [k for k in range(len(lanes)) if k not in run.errors]
+    singles = [single(program, name, lanes[k])[0] for k in ended]
+    back = run_lanes(
+        program,
+        name,
+        [None] * function.n_args,
+        {k: by_lane(function, k, [s[k] for s in singles]) for k in range(function.n_args)},
+        undo=True,
+    )
+    results = [rvm.binding.result(function, s) for s in singles] if ended else []
+    agree(program, name, results, back, within, undo=True, ticks=not within)
+
+
+@settings(max_examples=50, deadline=None)
+@given(SEEDS, st.sampled_from([None, 1, 2]))
+def test_paths_that_part(seed: int, block: int | None) -> None:
+    """Branches, loops and calls on values that are anything, in every lane another."""
+    program = rvm.assemble(programs_random.program(seed), f"random{seed}")
+    alike(program, [programs_random.inputs(seed + 7 * k) for k in range(LANES)], block)
+
+
+@settings(max_examples=50, deadline=None)
+@given(SEEDS, st.data())
+def test_arguments_that_are_shared(seed: int, data: st.DataObject) -> None:
+    """Whichever parameters are given once, the lanes are single runs with the same value."""
+    program = rvm.assemble(programs_random.program(seed), f"random{seed}")
+    n = program.function("main").n_args
+    shared = data.draw(st.sets(st.integers(0, n - 1), max_size=n - 1))
+    lanes = [programs_random.inputs(seed + 7 * k) for k in range(LANES)]
+    names = [program.function("main").registers[k].name for k in shared]
+    for inputs in lanes:
+        inputs |= {name: copied(lanes[0][name]) for name in names}
+    run = in_lanes(program, "main", lanes, tuple(shared))
+    within = 0.0 if rounds_alike(program) else 1e-7
+    agree(program, "main", lanes, run, within, ticks=not within)
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS)
+def test_programs_of_every_type(seed: int) -> None:
+    """Complex numbers, logarithms, stacks, records, products of matrices."""
+    program = rvm.assemble(smooth.program(seed), f"smooth{seed}")
+    rng = np.random.default_rng(seed)
+    inputs = smooth.inputs(seed)
+    alike(program, [inputs, *({k: perturbed(v, rng) for k, v in inputs.items()} for _ in "ab")])
+
+
+LOSSES = ("x2", "q0", "z1.im", "g0", "u[1]", "M[2, 0]", "p.pos[0]", "p.m")
+
+
+@settings(max_examples=25, deadline=None)
+@given(SEEDS, st.sampled_from(LOSSES), st.data())
+def test_gradients(seed: int, loss: str, data: st.DataObject) -> None:
+    """A lane's adjoints are those of a single gradient; shared ones are their sums."""
+    f = rvm.assemble(smooth.program(seed), f"smooth{seed}").main
+    rng = np.random.default_rng(seed)
+    first = smooth.inputs(seed)
+    lanes = [first, *({k: perturbed(v, rng) for k, v in first.items()} for _ in "ab")]
+    shared = data.draw(st.sets(st.sampled_from(sorted(first)), max_size=len(first) - 1))
+    for inputs in lanes:
+        inputs |= {name: copied(first[name]) for name in shared}
+    given = {k: first[k] if k in shared else stacked([v[k] for v in lanes]) for k in first}
+    losses, found = f.map.value_and_grad(loss=loss, on_error="return", **given)
+    assert found.errors == {}
+    singles = [f.value_and_grad(loss=loss, **lane) for lane in lanes]
+    assert np.allclose(losses, [value for value, _ in singles], rtol=1e-9)
+    parts = [flat(grad) for _, grad in singles]
+    for name, held in flat(found).items():
+        want = [np.asarray(part[name], complex) for part in parts]
+        value = np.asarray(held, complex)
+        expected = sum(want) if name.split(".")[0] in shared else np.array(want)
+        scale = max(1.0, float(np.max(np.abs(expected), initial=0.0)))
+        assert np.allclose(value, expected, rtol=1e-7, atol=1e-9 * scale), name
+
+
+@pytest.mark.soak
+def test_many_random_programs() -> None:
+    rng = np.random.default_rng(20240301)
+    for seed in map(int, rng.integers(0, 10**9, 1000)):
+        test_paths_that_part.hypothesis.inner_test(seed, None)
+        test_programs_of_every_type.hypothesis.inner_test(seed)
