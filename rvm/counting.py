@@ -276,21 +276,16 @@ class Counts:
         if self.calls is not None:
             self.calls.leave(time)
 
-    def settle(self) -> Counts:
-        """Bring the counts by instruction up to date with the counters of generated code."""
-        for node in self.nodes():
-            node.settle()
-        return self
-
     def nodes(self) -> Iterator[Node]:
-        """All nodes, callers first."""
+        """All nodes, callers first, their counts by instruction up to date."""
         for root in self.roots:
-            yield from root.walk()
+            for node in root.walk():
+                node.settle()
+                yield node
 
     @property
     def ticks(self) -> int:
         """All ticks counted."""
-        self.settle()
         return sum(n.ticks for n in self.nodes())
 
 

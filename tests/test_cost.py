@@ -44,7 +44,7 @@ def cost_of(text: str, at: int = 0) -> Cost:
     machine = rvm.Machine(program, "f", **values)
     counts = machine.count()
     machine.run()
-    ((n, found),) = counts.settle().roots[0].costs(at)
+    ((n, found),) = next(counts.nodes()).costs(at)
     assert n == 1
     return found
 

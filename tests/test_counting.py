@@ -49,7 +49,7 @@ def plain(counts: Counts) -> dict[Any, Any]:
             dict(node.erased),
             {pc: dict(sizes) for pc, sizes in node.sizes.items() if sizes},
         )
-        for node in counts.settle().nodes()
+        for node in counts.nodes()
         if node.ticks
     }
 
@@ -127,7 +127,7 @@ def test_stepping_counts_what_a_walk_sees(seed: int) -> None:
     counts = other.count()
     other.run()
     have: Counter[tuple[str, int]] = Counter()
-    for node in counts.settle().nodes():
+    for node in counts.nodes():
         for pc in range(len(node.code)):
             have[node.name, pc] += node.executed(pc)
     assert +have == +seen
@@ -239,7 +239,7 @@ def test_recursion_leads_back_to_its_own_node() -> None:
     machine = rvm.Machine(rvm.assemble(RECURSIVE), "fib", a=0, b=0, n=10)
     counts = machine.count()
     machine.run()
-    nodes = list(counts.settle().nodes())
+    nodes = list(counts.nodes())
     assert [n.name for n in nodes] == ["fib", "bump", "~bump"]
     fib, bump, undo = nodes
     by_op = {i.op: k for k, i in enumerate(fib.code.instrs)}
@@ -259,7 +259,7 @@ def test_residues_are_counted_where_they_are_freed() -> None:
         counts = machine.count()
         machine.run()
         assert machine.erased_bits == 64
-        assert dict(counts.settle().roots[0].erased) == {3: 64}
+        assert dict(next(counts.nodes()).erased) == {3: 64}
 
 
 def test_dropped_values_are_counted_where_they_are_dropped() -> None:
@@ -274,7 +274,7 @@ def test_dropped_values_are_counted_where_they_are_dropped() -> None:
         machine.run()
         where = {
             (node.code.instrs[pc].op, bits)
-            for node in counts.settle().nodes()
+            for node in counts.nodes()
             for pc, bits in node.erased.items()
         }
         assert where == {("drop", 64)}
@@ -290,7 +290,7 @@ def test_sizes_are_those_of_each_passing() -> None:
         machine = rvm.Machine(rvm.assemble(text), "f", x=np.ones(5), y=0.0, engine=engine)
         counts = machine.count()
         machine.run()
-        node = counts.settle().roots[0]
+        node = next(counts.nodes())
         (pc,) = [
             k for k, i in enumerate(node.code.instrs) if i.op == "add" and sized_of(node.code).of[k]
         ]

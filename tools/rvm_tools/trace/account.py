@@ -91,7 +91,9 @@ class Account:
 
     def __init__(self, program: Program, counts: Counts, left: int = 0) -> None:
         self.program = program
-        self.counts = counts.settle()
+        self.counts = counts
+        self.nodes: list[Node] = list(counts.nodes())
+        """All nodes, callers first."""
         self.left = Tally(erased=Counter({LEFT: left} if left else {}))
         self._tallies: dict[int, list[Tally]] = {}
         self._totals: dict[int, Tally] = {}
@@ -118,11 +120,6 @@ class Account:
 
     def _outermost(self, node: Node) -> bool:
         return bool(self.counts.roots) and node is self.counts.roots[0]
-
-    @property
-    def nodes(self) -> list[Node]:
-        """All nodes, callers first."""
-        return list(self.counts.nodes())
 
     @cached_property
     def all(self) -> Tally:

@@ -33,13 +33,14 @@ PREFIXES = {
 
 
 def joules(energy: float) -> str:
-    """An energy with three digits and a prefix: `2.87 zJ`."""
+    """An energy with three or four digits and a prefix: `2.87 zJ`, `183.7 zJ`."""
     if energy == 0:
         return "0 J"
     power = min(max(3 * floor((log10(energy) + 1e-9) / 3), -24), 3)
     scaled = energy / 10.0**power
-    digits = max(0, 2 - floor(log10(scaled) + 1e-9)) if scaled >= 1 else 3
-    return f"{scaled:.{digits}f} {PREFIXES[power]}J"
+    # Sums in another order may differ in the last bits, which must not decide a rounding.
+    scaled = float(f"{scaled:.12g}")
+    return f"{scaled:.{2 if scaled < 10 else 1}f} {PREFIXES[power]}J"
 
 
 def written(trace: Trace, by: str) -> str:
