@@ -144,7 +144,7 @@ class Console:
         try:
             found, rest = find(text)
             self.last = ""
-            with self._nesting():
+            with self._nesting(), self.session._travel.listening():
                 found.run(self, rest)
             if found.repeats and not self.last:
                 self.last = text

@@ -63,7 +63,7 @@ def profile(session: Session, begin: int, end: int) -> Iterator[str]:
         share = 100 * n / max(total, 1)
         yield f"  {n:>10,}  {share:5.1f}%  {at:<18} {(text or '').strip()}"
     if len(lines) > TOP:
-        yield f"  and {len(lines) - TOP} more lines"
+        yield f"  and {count(len(lines) - TOP, 'more line')}"
     yield "by opcode: " + ", ".join(f"{op} {n:,}" for op, n in ops.most_common(8))
 
 
@@ -87,4 +87,5 @@ def _counted(session: Session, end: int) -> tuple[Counter[tuple[str, int, int]],
             ops[op] += 1
             step(state)
             session._travel.work += 1
+            session._travel.check()
     return lines, ops

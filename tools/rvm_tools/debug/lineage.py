@@ -155,6 +155,11 @@ def _from_instruction(session: Session, at: _At, name: str, shown: str) -> tuple
         # Undone was a return: the value came back from the callee's parameter.
         return _from_callee(session, at, name, shown)
     target = _memory(session, at)
+    if target is None:
+        at = _At(*session._travel.followed(at.depth, at.place))
+    popped = code.stmts(pc)[0]
+    if isinstance(popped, Pop) and _is_target(session, popped.dst, at, target):
+        return _from_stack(session, popped.stack, name, shown)
     for stmt in code.stmts(pc):
         found = _source(session, code, stmt, at, target)
         if found is not None:
@@ -163,6 +168,27 @@ def _from_instruction(session: Session, at: _At, name: str, shown: str) -> tuple
             return link, None if source is None else _At(len(frames) - 1, source)
     op = code.instrs[pc].op
     return _link(session, name, shown, f"made here by `{op}`"), None
+
+
+def _from_stack(session: Session, stack: Place, name: str, shown: str) -> tuple[Link, _At | None]:
+    """The value was popped: go back to the push that put it there."""
+    frames = session.frames
+    depth, held = len(frames) - 1, frames[-1].regs[stack.reg]
+    called = frames[-1].code.function.registers[stack.reg].name
+    level = len(held)
+    link = _link(session, name, shown, f"popped from the stack `{called}`")
+    watch = Watchpoint(0, called, stack, depth, frames[-1].code.name)
+    while len(held) >= level:
+        arrival = session._travel.travel(Journey(-1, watch=watch))
+        session._finish(arrival, -1)
+        if arrival.reason != "watchpoint":
+            return link, None
+    top = session.frames[-1]
+    push = top.code.stmts(top.pc)[0] if top.pc < len(top.code) else None
+    if not isinstance(push, Push):
+        return link, None
+    src = fixed_place(push.src, top.code.function, top.regs)
+    return link, _At(len(session.frames) - 1, src)
 
 
 def _from_callee(session: Session, at: _At, name: str, shown: str) -> tuple[Link, _At | None]:
@@ -197,8 +223,11 @@ def _is_target(session: Session, place: Place, at: _At, target: Any) -> bool:
     """Whether a place of the innermost frame is the very place that is followed."""
     top = session.frames[-1]
     if target is None:
-        same_frame = len(session.frames) - 1 == at.depth or not at.place.path
-        return same_frame and place.reg == at.place.reg and place.path == at.place.path
+        return (
+            len(session.frames) - 1 == at.depth
+            and place.reg == at.place.reg
+            and place.path == at.place.path
+        )
     if top.regs[place.reg] is None:
         return False
     try:
@@ -250,7 +279,7 @@ def _source(
         fixed = fixed_place(other, function, regs)
         if isinstance(where, Index):
             t = elem_of(function.registers[fixed.reg].type)
-            fixed = Place(fixed.reg, (*fixed.path, where), t)
+            fixed = _joined(fixed, Place(0, (where,), t))
         return f"{how} `{place_text(fixed, function)}`", fixed
 
     match stmt:
@@ -279,9 +308,6 @@ def _source(
         case Free(reg, _):
             if reg.reg == at.place.reg:
                 return "freed here", None
-        case Pop(dst, stack) if _is_target(session, dst, at, target):
-            name = function.registers[stack.reg].name
-            return f"popped from the stack `{name}`", None
         case Push(src, stack) if _is_target(session, src, at, target):
             name = function.registers[stack.reg].name
             return f"left zero: its value was pushed to `{name}`", None

@@ -190,6 +190,8 @@ def _write(console: Console, place: str, direction: int) -> None:
         console.out(f"{event.data['place']} {verb} {old} -> {new}", "changed")
         console.answer.data["write"] = {"place": event.data["place"], "old": old, "new": new}
     arrive(console, stop, events=False)
+    if session.selected >= 0:
+        console.out(f"looking at frame #{session.depth}, {session.frame.code.name}", "dim")
 
 
 def _nobody(stop: Stop, place: str, direction: int) -> str:

@@ -409,7 +409,11 @@ class Session:
         self._remember()
         found = self._travel.travel(Journey(direction, watch=watch))
         event = found.events[0] if found.reason == "watchpoint" else None
-        return self._finish(found, direction), event
+        stop = self._finish(found, direction)
+        if watch.depth < len(self.frames) - 1:
+            # Inside a call that the place was passed to: look at the frame that it is of.
+            self.select(watch.depth)
+        return stop, event
 
     # ------------------------------------------------------------ edits
 

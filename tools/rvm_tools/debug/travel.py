@@ -8,6 +8,8 @@ seek runs the same code as if there were no debugger.
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -78,6 +80,8 @@ class Traveller:
         self._armories: dict[Hashable, Armory] = {}
         self._armed_version = 0
         self._slow = Reference()
+        self._asked = False
+        machine.on_progress = self.check
         self.muted = False
 
     # ------------------------------------------------------------ going
@@ -90,7 +94,8 @@ class Traveller:
             state.turn()
         muted, self.muted = self.muted, self.muted or journey.quiet
         try:
-            return self._go(journey)
+            with self.listening():
+                return self._go(journey)
         except Interrupted as error:
             return Arrival("interrupted", error=error)
         except LimitError as error:
@@ -126,6 +131,7 @@ class Traveller:
         for w in self._active(journey):
             w.cell[0] = self._value(w)
         while True:
+            self.check()
             done = abs(state.time - began)
             if done >= goal:
                 return Arrival("step", events)
@@ -146,6 +152,32 @@ class Traveller:
                 return Arrival(reason, events)
             if state.at_end:
                 return Arrival(self._edge(journey.direction), events)
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Within it, Ctrl-C only asks to stop: at the next instruction boundary, here or below."""
+        default = signal.default_int_handler
+        mine = threading.current_thread() is threading.main_thread()
+        if not mine or signal.getsignal(signal.SIGINT) is not default:
+            yield
+            return
+        self._asked = False
+
+        def ask(*_: object) -> None:
+            self._asked = True
+
+        signal.signal(signal.SIGINT, ask)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, default)
+
+    def check(self, machine: Machine | None = None) -> None:
+        """Interrupted if Ctrl-C has asked for it; engines ask between chunks."""
+        if self._asked:
+            self._asked = False
+            state = self.machine.state
+            raise Interrupted("R016", "interrupted", where=state.where(), time=state.time)
 
     def _run(self, ticks: int, warm: bool) -> None:
         """Let an engine run: the slow one first, which need not compile what is armed."""
@@ -233,17 +265,20 @@ class Traveller:
         frames = self.machine.state.frames
         if watch.depth >= len(frames):
             return None
-        regs, place = frames[watch.depth].regs, watch.place
-        for outer, inner in zip(frames[watch.depth :], frames[watch.depth + 1 :], strict=False):
-            # A scalar that is passed on lives in the parameter until the call returns.
-            if place.path or not is_scalar(place):
-                break
-            args = plain_code(outer.code).instrs[outer.pc].args
+        depth, place = self.followed(watch.depth, watch.place)
+        return value_at(place, frames[depth].regs)
+
+    def followed(self, depth: int, place: Place) -> tuple[int, Place]:
+        """Where a scalar lives now: in the parameter that it was passed to, until that returns."""
+        frames = self.machine.state.frames
+        while depth < len(frames) - 1 and is_scalar(place):
+            frame = frames[depth]
+            args = plain_code(frame.code).instrs[frame.pc].args
             slots = [k for k, a in enumerate(args) if isinstance(a, Place) and a == place]
             if not slots:
                 break
-            regs, place = inner.regs, Place(slots[0], (), place.type)
-        return value_at(place, regs)
+            depth, place = depth + 1, Place(slots[0], (), place.type)
+        return depth, place
 
     def _looker(self, watch: Watchpoint) -> Callable[[], Any]:
         """What reads a watched place's memory; fast where the array stays."""

@@ -184,7 +184,7 @@ def _what_undoing_changes(console: Console) -> None:
     top = session.frames[-1]
     with session._travel.silent():
         session._remember()
-        old, depth = session.before[1], len(session.frames)
+        old = session.before[1]
         probes = session._travel.breaks, session._travel.watches
         session._travel.breaks, session._travel.watches = [], []
         session._travel.version += 1
@@ -206,12 +206,8 @@ def _what_undoing_changes(console: Console) -> None:
     for text in changed:
         console.out(f"  {text}", "changed")
     if not changed:
-        what = (
-            "no register of this function"
-            if len(session.frames) == depth and frame is top
-            else ("frames: that is another function's")
-        )
-        console.out(f"  {what}", "dim")
+        here = frame is top
+        console.out(f"  {'no register' if here else 'the frame: that is another'}", "dim")
 
 
 @command(

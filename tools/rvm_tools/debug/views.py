@@ -64,7 +64,7 @@ def arrive(console: Console, stop: Stop, *, events: bool = True) -> None:
         console.out(event.text, "changed" if event.kind == "watchpoint" else "head")
     if stop.error is not None:
         failed = stop.reason == "error"
-        console.out(str(stop.error) if failed else f"{stop.error.message}", "error")
+        console.out(str(stop.error) if failed else stop.error.message, "error")
     frame = session.frames[-1]
     undone = ", being undone" if frame.code.undo else ""
     at = place_of(frame.code, frame.pc)
@@ -311,9 +311,10 @@ def array_rows(
     elem = elem_of(t)
     if isinstance(raw, np.ndarray) and raw.ndim > 1:
         for i in range(start, stop):
-            console.out(
-                f"  {text}[{i}]  {raw_text(Array(elem, raw.ndim - 1), raw[i], console.width - 12)}"
-            )
+            marked = old is not None and i < len(old) and not same(old[i], raw[i])
+            shown = raw_text(Array(elem, raw.ndim - 1), raw[i], console.width - 12)
+            mark = "*" if marked else " "
+            console.out(f"{mark} {text}[{i}]  {shown}", "changed" if marked else "")
         return
     texts = []
     for i in range(start, stop):

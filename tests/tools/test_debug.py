@@ -1,0 +1,288 @@
+"""`rvm debug`: scripts with their transcripts, the ways in, and what a terminal adds."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from rvm_tools.cli import cli
+from rvm_tools.debug import Session
+from rvm_tools.debug.console import Console, find, load_commands
+from rvm_tools.debug.front import gradient_of
+from tools.running import rvm as run
+from tools.running import rvm_json
+
+import rvm
+from rvm.state import Options
+
+CORPUS = Path(__file__).parent / "debug"
+SCRIPTS = sorted(CORPUS.glob("*.rdb"))
+
+
+def arguments(script: Path) -> list[str]:
+    """The command line that a script's first line names."""
+    first = script.read_text(encoding="utf-8").splitlines()[0]
+    assert first.startswith("# run: "), script
+    return shlex.split(first.removeprefix("# run: "))
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda p: p.stem)
+def test_transcripts(script: Path) -> None:
+    with contextlib.chdir(CORPUS):
+        words = ["debug", *arguments(script), "-x", script.name, "--batch"]
+        done = CliRunner().invoke(cli, words, prog_name="rvm")
+    text = f"{done.stdout}exit code {done.exit_code}\n"
+    kept = script.with_suffix(".txt")
+    if os.environ.get("RVM_GOLDEN"):
+        kept.write_text(text, encoding="utf-8")
+    assert text == kept.read_text(encoding="utf-8"), "RVM_GOLDEN=1 would keep the new one"
+
+
+def test_the_corpus_has_every_command() -> None:
+    used = set()
+    for script in SCRIPTS:
+        for line in script.read_text(encoding="utf-8").splitlines():
+            with contextlib.suppress(rvm.RvmError):
+                used.add(find(line.strip())[0].names[0])
+    elsewhere = {"save", "source", "export-test", "help"}
+    assert {c.names[0] for c in load_commands().values()} - used - elsewhere == set()
+
+
+# ---------------------------------------------------------------- other ways in
+
+
+LOOP = """\
+func walk(x: i64, y: i64, n: i64)
+    for i = 1 to n
+        add x, y ^ i
+        xor y, x >> 3
+    end
+"""
+
+
+@pytest.fixture
+def loop(tmp_path: Path) -> Path:
+    path = tmp_path / "walk.rasm"
+    path.write_text(LOOP, encoding="utf-8")
+    return path
+
+
+def console_of(text: str, function: str, **inputs: object) -> Console:
+    return Console(Session(rvm.assemble(text, "text.rasm"), function, inputs))
+
+
+def test_json_prints_one_object(loop: Path) -> None:
+    script = loop.with_suffix(".rdb")
+    script.write_text("b 3 if i == 5\nc\np x\nlast y\nwrong\n", encoding="utf-8")
+    found = rvm_json("debug", str(loop), "x=0", "y=1", "n=9", "-x", str(script), code=2)
+    stops = [a.get("stop") for a in found["answers"]]
+    assert stops[1]["reason"] == "breakpoint" and stops[1]["line"] == 3
+    machine = rvm.Machine(rvm.load(loop), x=0, y=1, n=9)
+    machine.seek(stops[1]["time"])
+    assert machine["i"] == 5 and found["answers"][2]["value"] == machine["x"]
+    write = found["answers"][3]["write"]
+    assert int(write["new"]) == machine["y"]
+    assert found["answers"][4]["error"]["code"] == "U036"
+    assert found["time"] == stops[3]["time"] < stops[1]["time"]
+
+
+def test_commands_come_through_a_pipe(loop: Path) -> None:
+    done = run("debug", str(loop), "x=0", "y=1", "n=9", input="si 3\n\nrsi\nq\nsi\n")
+    times = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("t=")]
+    assert times == ["t=0", "t=3", "t=6", "t=5"]
+
+
+def test_commands_may_be_shortened_while_that_is_unambiguous() -> None:
+    table = load_commands()
+    for name, found in table.items():
+        for k in range(1, len(name) + 1):
+            starting = {id(c) for n, c in table.items() if n.startswith(name[:k])}
+            if name[:k] in table:
+                assert find(name[:k])[0] is table[name[:k]]
+            elif len(starting) == 1:
+                assert find(f"{name[:k]} x") == (found, "x")
+            else:
+                with pytest.raises(rvm.UsageError, match="could be"):
+                    find(name[:k])
+
+
+def test_enter_repeats() -> None:
+    console = console_of(LOOP, "walk", x=0, y=1, n=9)
+    console.execute("si 2")
+    console.execute("")
+    assert console.session.time == 4
+    console.execute("p x")
+    console.execute("")
+    assert console.session.time == 4, "looking is not repeated"
+
+
+def test_a_script_is_sourced_and_a_session_saved(tmp_path: Path) -> None:
+    console = console_of(LOOP, "walk", x=0, y=1, n=9)
+    for command in ("b 3 if i == 5", 'tp 4 "y={y}"', "goto 11", "mark here", "watch y if y > 2"):
+        assert console.execute(command).error is None
+    saved = tmp_path / "session.rdb"
+    console.execute(f"save {saved}")
+    again = console_of(LOOP, "walk", x=0, y=1, n=9)
+    assert again.execute(f"source {saved}").error is None
+    assert [p.kind for p in again.session.probes] == ["breakpoint", "tracepoint", "watchpoint"]
+    assert again.session.marks == {"here": 11} and again.session.time == 11
+    for one in (console, again):
+        one.execute("c")
+    assert console.session.stop.time == again.session.stop.time
+
+
+def test_an_exported_test_passes_and_fails_when_the_program_changes(loop: Path) -> None:
+    session = Session(rvm.load(loop), "walk", {"x": 0, "y": 1, "n": 9})
+    console = Console(session)
+    console.execute("b 4 if i == 6")
+    console.execute("c")
+    test = loop.with_name("test_replay.py")
+    assert console.execute(f"export-test {test}").error is None
+    assert _pytest(test) == 0
+    loop.write_text(LOOP.replace(">> 3", ">> 2"), encoding="utf-8")
+    assert _pytest(test) == 1
+
+
+def test_an_exported_test_expects_the_error_that_the_session_stands_at(tmp_path: Path) -> None:
+    path = tmp_path / "forgets.rasm"
+    path.write_text((CORPUS / "forgets.rasm").read_text(encoding="utf-8"), encoding="utf-8")
+    inputs = {"total": 0, "n": 0, "data": np.array([5, 200, 7])}
+    console = Console(Session(rvm.load(path), "average", inputs))
+    assert console.execute("c").stop.reason == "error"  # type: ignore[union-attr]
+    test = tmp_path / "test_error.py"
+    console.execute(f"export-test {test}")
+    assert "R001" in test.read_text(encoding="utf-8")
+    assert _pytest(test) == 0
+
+
+def _pytest(path: Path) -> int:
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(path)]
+    return subprocess.run(words, cwd=path.parent, capture_output=True, timeout=120).returncode
+
+
+# ---------------------------------------------------------------- rules
+
+
+@pytest.mark.parametrize("direction", [1, -1])
+@pytest.mark.parametrize("stopping", [False, True])
+def test_ctrl_c_stops_either_direction_between_two_instructions(
+    direction: int, stopping: bool
+) -> None:
+    inputs = {"x": 0, "y": 1, "n": 50_000_000}
+    program = rvm.assemble(LOOP, "text.rasm")
+    console = Console(Session(program, "walk", inputs, Options(engine="python")))
+    if direction < 0:
+        console.session.goto(15_000_000)
+    if stopping:
+        console.execute("b 3 if i < 0")
+    begun = console.session.time
+
+    def interrupt() -> None:
+        time.sleep(0.2)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    answer = console.execute("c" if direction > 0 else "rc")
+    thread.join()
+    assert answer.stop is not None and answer.stop.reason == "interrupted"
+    assert (console.session.time - begun) * direction > 0
+    assert not console.session.machine.state.armed
+    here = console.session.time
+    console.execute("si")
+    assert console.session.time == here + 1
+    console.execute("rsi")
+    # n steps of the loop are four ticks each, behind four of its beginning.
+    machine = console.session.machine
+    assert machine["x"] is not None and console.session.time == here
+
+
+def test_a_stop_in_reverse_shows_the_machine_before_the_instruction_at_that_instruction() -> None:
+    console = console_of(LOOP, "walk", x=0, y=1, n=9)
+    session = console.session
+    session.break_at("4", "i == 3")
+    forth = session.resume()
+    shown = (session.machine["x"], session.machine["y"], session.frame.pc)
+    session.goto(1 << 60)
+    back = session.resume(-1)
+    assert (back.time, back.line, back.pc) == (forth.time, 4, forth.pc)
+    assert (session.machine["x"], session.machine["y"], session.frame.pc) == shown
+
+
+def test_time_goes_both_ways_and_work_only_one() -> None:
+    session = console_of(LOOP, "walk", x=0, y=1, n=9).session
+    session.instruction(10)
+    session.instruction(4, -1)
+    session.goto(8)
+    assert (session.time, session.work) == (8, 10 + 4 + 2)
+
+
+def test_an_edit_marks_the_session_and_leads_elsewhere() -> None:
+    console = console_of(LOOP, "walk", x=0, y=1, n=9)
+    session = console.session
+    session.goto(12)
+    assert "edited" not in console.prompt()
+    console.execute("set y = y + 1")
+    assert "edited" in console.prompt() and session.diverged == 12
+    session.goto(0)
+    assert session.machine["y"] != 1 or session.machine["x"] != 0
+    assert console.execute("export-test a.py").error.code == "U037"  # type: ignore[union-attr]
+    console.execute("restart")
+    assert session.diverged is None and (session.machine["x"], session.machine["y"]) == (0, 1)
+
+
+def test_the_caller_s_arrays_are_left_alone() -> None:
+    source = "func f(x: i64[n])\n    add x, 1\n"
+    data = np.zeros(3, np.int64)
+    session = Session(rvm.assemble(source), "f", {"x": data})
+    session.resume()
+    assert data.tolist() == [0, 0, 0] and session.machine["x"].tolist() == [1, 1, 1]
+
+
+def test_what_the_program_prints_is_not_repeated_by_searches() -> None:
+    source = """\
+func f(x: i64, n: i64)
+    for i = 1 to n
+        add x, i
+        extern forward
+            print "x", x
+        end
+    end
+"""
+    console = console_of(source, "f", x=0, n=3)
+    printed = [k.text for k in console.execute("c").lines if k.style == "printed"]
+    assert printed == ["x 1", "x 3", "x 6"]
+    for command in ("last x", "inverse", "prof start end", "origin x"):
+        assert not [k for k in console.execute(command).lines if k.style == "printed"]
+
+
+def test_a_gradient_is_debugged_with_adjoints_beside_values() -> None:
+    source = "func f(y: f64, a: f64, b: f64)\n    add y, a * a * b\n"
+    program = rvm.assemble(source)
+    inputs = {"y": 0.0, "a": 3.0, "b": 5.0}
+    made, dual = gradient_of(program, program.function("f"), inputs, "y")
+    session = Session(made, made.entry, dual)
+    session.resume()
+    assert session.machine["a_bar"] == 2 * 3.0 * 5.0 and session.machine["b_bar"] == 9.0
+    session.resume(-1)
+    assert session.time == 0 and session.machine["a_bar"] == 0.0
+
+
+def test_one_engine_for_programs_that_engines_round_differently() -> None:
+    source = "func f(y: f64, x: f64[n])\n    add y, sum(x * 0.1)\n"
+    inputs = {"y": 0.0, "x": np.linspace(0.0, 1.0, 1000)}
+    session = Session(rvm.assemble(source), "f", inputs)
+    assert session.machine.engine == "python" and "rounded" in session.note
+    session.instruction()
+    session.goto(0)
+    assert session.machine["y"] == 0.0
