@@ -263,11 +263,13 @@ class Counts:
 
     def enter(self, pc: int, time: int) -> None:
         """A call was entered; `time` is that after its tick."""
-        node = self.path[-1]
+        path = self.path
+        node = path[-1]
         node.done[pc] += 1
-        self.path.append(node.child(pc))
+        child = node.children.get(pc) or node.child(pc)
+        path.append(child)
         if self.calls is not None:
-            self.calls.enter(self.path[-1].code, time)
+            self.calls.enter(child.code, time)
 
     def leave(self, pc: int, time: int) -> None:
         """The innermost function has returned to the call at `pc`; `time` is as in `enter`."""

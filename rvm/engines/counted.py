@@ -10,12 +10,12 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from rvm.counting import Counts, Key, Node, sized_of
+from rvm.counting import Counts, Key, sized_of
 from rvm.engines.counted_source import CountedSource
 from rvm.engines.evaluate import evaluate
 from rvm.engines.memory import find
 from rvm.engines.protocol import Engine
-from rvm.engines.python import Compiled, Python
+from rvm.engines.python import SPENT, Compiled, Python
 from rvm.engines.reference import step
 from rvm.expr import Expr, Place
 from rvm.faults import RvmError, UsageError
@@ -98,10 +98,31 @@ def _is_array(node: Expr) -> TypeGuard[Place]:
     return isinstance(node, Place) and node.type is not None and rank_of(node.type) > 0
 
 
+class CountedCompiled(Compiled):
+    """Compiled source that counts."""
+
+    source_type = CountedSource
+    source: CountedSource
+
+    def __init__(self, code: Code, strict: bool) -> None:
+        super().__init__(code, strict)
+        self.marks = self.source.marks
+
+
+def counted_of(code: Code, strict: bool) -> CountedCompiled:
+    """The compiled source of a code that counts, made at first use."""
+    key = (CountedCompiled, strict)
+    found = code.compiled.get(key)
+    if not isinstance(found, CountedCompiled):
+        found = code.compiled[key] = CountedCompiled(code, strict)
+    return found
+
+
 class CountingPython(Python):
     """Generated source with a counter in every straight piece, the rest counted by steps."""
 
     exact = True
+    find = staticmethod(counted_of)
 
     def __init__(self, counts: Counts) -> None:
         self.counts = counts
@@ -114,16 +135,22 @@ class CountingPython(Python):
         with np.errstate(all="ignore"):
             while n > 0:
                 frame, node = frames[-1], path[-1]
-                compiled = counted_of(frame.code, strict)
-                pc = frame.pc
+                code, pc = frame.code, frame.pc
+                compiled = counted_of(code, strict)
                 if pc in compiled.entries:
-                    left, pc = run_counted(compiled, node, state, n)
+                    marks = compiled.marks
+                    hits = node.hits if node.marks is marks else node.counters(marks)
+                    left, pc, how = compiled.run(
+                        frame.regs, pc, n, state, hits, node.early, node.sizes, node.erased
+                    )
                     frame.pc = pc
                     state.time += (n - left) * state.direction
-                    if left != n:
-                        n = left
+                    spent, n = how == SPENT and left < n, left
+                    if spent:
                         continue
-                if pc == len(frame.code):
+                    if n == 0:
+                        break
+                if pc == len(code.instrs):
                     if len(frames) == 1:
                         break
                     self._count_return(state, strict)
@@ -141,32 +168,6 @@ class CountingPython(Python):
         self.counts.leave(pc, state.time)
         if state.account.erased_bits != erased:
             self.counts.path[-1].erased[pc] += state.account.erased_bits - erased
-
-
-class CountedCompiled(Compiled):
-    """Compiled source that counts."""
-
-    source_type = CountedSource
-    source: CountedSource
-
-
-def run_counted(compiled: CountedCompiled, node: Node, state: State, n: int) -> tuple[int, int]:
-    """Run generated source from where the innermost frame stands; (ticks left, position)."""
-    frame = state.frames[-1]
-    hits = node.counters(compiled.source.marks)
-    left, pc, _ = compiled.run(
-        frame.regs, frame.pc, n, state, hits, node.early, node.sizes, node.erased
-    )
-    return left, pc
-
-
-def counted_of(code: Code, strict: bool) -> CountedCompiled:
-    """The compiled source of a code that counts, made at first use."""
-    key = (CountedCompiled, strict)
-    found = code.compiled.get(key)
-    if not isinstance(found, CountedCompiled):
-        found = code.compiled[key] = CountedCompiled(code, strict)
-    return found
 
 
 def counting(name: str, counts: Counts) -> Engine:
