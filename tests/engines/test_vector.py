@@ -299,6 +299,17 @@ def test_prefix_sums() -> None:
     vectorised("add x[i], y[i]\nadd z[i], x[i - 1]", {"x": X, "y": Y, "z": X + 1}, "1 to n - 1")
 
 
+def test_sums_into_neighbours_are_made_in_order() -> None:
+    """As a stencil's adjoint makes them: each element gets its terms in the iterations' order."""
+    body = "add y[i - 1], x[i]\nadd y[i], x[i]*3\nsub y[i + 2], x[i]\nadd y[i - 1], 0.1"
+    for head in ("1 to n - 3", "n - 3 downto 1", "1 to n - 3 step 2", "k to n - 3 step k"):
+        ways = 2 if "k" not in head else 0
+        watch = agree(loop(body, {"x": X, "y": Y, "k": 1}, head), {"x": X, "y": Y, "k": 1})
+        assert sum(map(bool, watch.ticks.values())) == ways
+    body = "if x[i] > 0\nadd y[i - 1], x[i]\nelse\nsub y[i - 1], 2\nend\nadd y[i], x[i]"
+    vectorised(body, {"x": X, "y": Y}, "1 to n - 1")
+
+
 def test_pieces_end_before_what_they_read_was_written() -> None:
     vectorised("add x[i], x[i - 20]", {"x": X}, "20 to n - 1")
     vectorised("add x[i], x[i - d]\nsub x[i - d], 1", {"x": X, "d": 30}, "30 to n - 1")

@@ -48,6 +48,8 @@ class Body(Elements):
         """The elements that are changed, by their keys, in order."""
         self.scatters: list[tuple[str, Access, tuple[str, tuple[Node, ...]], Node]] = []
         """Updates of scattered elements: the ufunc, and what it adds where."""
+        self.sums: list[tuple[str, Access, Context, Node]] = []
+        """Updates of summed arrays: the ufunc, and what it adds where."""
         self.pieces: dict[Hashable, Pieces] = {}
         self._versions: dict[int, int] = {}
         self._changes = 0
@@ -316,6 +318,8 @@ class Body(Elements):
         cell = self.cells.get(key)
         if cell is not None and cell.is_running:
             self._combine(cell, op, node, context)
+        elif found is not None and found.reg in self.survey.summed:
+            self.sums.append((combiner({op}, t), found, context, node))
         elif found is not None and self.survey.is_summed(found):
             f = combiner({op}, t)
             if not t.is_exact and any(other.reg == found.reg for _, other, _, _ in self.scatters):

@@ -13,6 +13,7 @@ from rvm.engines.vector.body import Body
 from rvm.engines.vector.graph import Node, Text
 from rvm.engines.vector.loops import counted
 from rvm.engines.vector.support import VECTOR_SUPPORT
+from rvm.engines.vector.values import Context
 from rvm.image import Code
 from rvm.numbers import NAMES
 
@@ -25,6 +26,11 @@ LEAST = 16
 
 IN_PLACE = {"({0} + {1})": "np.add", "({0} - {1})": "np.subtract", "({0} * {1})": "np.multiply"}
 """Functions of an element and a value whose result can be put in the element's place."""
+
+Store = tuple[Access, Context, tuple[str, tuple[Node, ...]], Node]
+"""What is stored where: an element, the lanes, what stands in its brackets, and the value."""
+Sum = tuple[str, Access, Context, tuple[str, tuple[Node, ...]], Node]
+"""The same for an update, with its ufunc."""
 
 
 class Plan:
@@ -85,6 +91,7 @@ class Plan:
                 kinds.append(f"reduction into {name}")
         kinds += [f"scan by way of {survey.show(a)}" for a, _ in survey.delayed.values()]
         kinds += [f"sums into {survey.show(f)}" for _, f, _, _ in body.scatters]
+        kinds += [f"sums into {survey.show(f)}" for _, f, _, _ in body.sums]
         if body.stored or not kinds:
             kinds.insert(0, "elementwise")
         if len(body.contexts) > 1:
@@ -116,6 +123,13 @@ class Plan:
         ]
         apart = [line for pair in body.survey.apart for line in self._apart(*pair)]
         places = [(found, where, body.place(found, where), node) for found, where, node in stores]
+        sums = [
+            (f, found, where, body.place(found, where), node)
+            for reg, order in body.survey.summed.items()
+            for key in order
+            for f, found, where, node in body.sums
+            if found.reg == reg and found.key == key
+        ]
         ticks = Node(
             " + ".join(f"{x.ticks} * {{{k}}}" for k, x in enumerate(body.contexts) if x.ticks),
             tuple(x.count for x in body.contexts),
@@ -126,6 +140,8 @@ class Plan:
         for _, _, (_, args), node in places:
             roots += [*args, node]
         for _, _, (_, args), node in body.scatters:
+            roots += [*args, node]
+        for _, _, _, (_, args), node in sums:
             roots += [*args, node]
         text.count(roots)
         for cell in body.cells.values():
@@ -139,7 +155,7 @@ class Plan:
         new = [(cell, text.value(node, name=True)) for cell, node in finals]
         counted_ticks = text.value(ticks)
         text.lines.append(f"_t = {counted_ticks}")
-        after = self._commit(text, places)
+        after = self._commit(text, places, sums)
         after += [f"{cell.name} = {value}" for cell, value in new if cell.access is None]
         for cell, value in new:
             if cell.access is not None:
@@ -181,11 +197,12 @@ class Plan:
         )
         return [f"_k = room_for(_k, {axes})", f"if _k < {self.least}: break"]
 
-    def _commit(self, text: Text, places: list[tuple]) -> list[str]:  # type: ignore[type-arg]
+    def _commit(self, text: Text, places: list[Store], sums: list[Sum]) -> list[str]:
         """Lines that store; what they store is computed before the first of them stores."""
         body = self.body
-        single = len(places) + len(body.scatters) == 1
-        written = {found.reg for found, *_ in places} | {f.reg for _, f, *_ in body.scatters}
+        single = len(places) + len(body.scatters) + len(sums) == 1
+        written = {found.reg for found, *_ in places}
+        written |= {scatter[1].reg for scatter in body.scatters} | set(body.survey.summed)
         out = []
 
         def ready(node: Node) -> str:
@@ -212,6 +229,15 @@ class Plan:
             out.append(
                 f"{f}.at({body.base(found)}, {index if len(found.axes) > 1 else at}, {ready(node)})"
             )
+        for f, found, where, (keys, args), node in sums:
+            target = (
+                f"{body.base(found)}[{_filled(keys, [text.value(a, name=True) for a in args])}]"
+            )
+            value = ready(node)
+            if body.is_view(found, where):
+                out.append(f"{f}({target}, {value}, out={target})")
+            else:
+                out.append(f"{target} = {f}({target}, {value})")
         return out
 
     def _in_place(self, text: Text, found: Access, where: object, node: Node) -> str:

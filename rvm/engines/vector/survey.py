@@ -59,6 +59,11 @@ class Survey:
         """Elements that the iteration before has changed: they themselves, and what it changed."""
         self.distinct: dict[Hashable, Access] = {}
         """Scattered elements that the run must find to be different in all iterations."""
+        self.summed: dict[int, list[Hashable]] = {}
+        """Arrays that are only added to, by the keys of their elements: an element is reached by
+        the first of them in an earlier iteration than by the next."""
+        for reg in {one.reg for one in self._written.values()}:
+            self._order(reg)
         self._compare()
 
     # ------------------------------------------------------------ what there is
@@ -156,10 +161,38 @@ class Survey:
 
     # ------------------------------------------------------------ dependences
 
+    def _order(self, reg: int) -> None:
+        """Enter an array among the summed ones if it is one, and iterations share its elements."""
+        keys = [k for k, a in self._written.items() if a.reg == reg]
+        if any(a.reg == reg for a in self._read.values()) or not all(
+            self._written[k].kind == "stream" and self.updates(k) and self.updates(k) <= {"+", "-"}
+            for k in keys
+        ):
+            return
+        later: dict[Hashable, set[Hashable]] = {k: set() for k in keys}
+        """What reaches an element before each key does."""
+        for one in keys:
+            for two in keys:
+                if one == two:
+                    continue
+                found = relation(self._written[one], self._written[two], self.counted.stride)
+                if found.never:
+                    continue
+                if found.delay is None:
+                    return
+                if found.delay > 0:
+                    later[two].add(one)
+        if not any(later.values()):
+            return
+        order: list[Hashable] = []
+        while len(order) < len(keys):
+            order.append(next(k for k in keys if k not in order and later[k] <= set(order)))
+        self.summed[reg] = order
+
     def _compare(self) -> None:
         for key, one in self._written.items():
             for other_key, other in {**self._read, **self._written}.items():
-                if other.reg != one.reg or other_key == key:
+                if other.reg != one.reg or other_key == key or one.reg in self.summed:
                     continue
                 if one.part != other.part and not (one.part and other.part):
                     raise Declined(f"it uses {self.show(one)} and {self.show(other)}")
