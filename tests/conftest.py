@@ -20,6 +20,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(skip)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def short_loops() -> None:
+    """The vector engine takes loops of two iterations, so that small programs use it."""
+    from rvm.engines.vector import plan
+
+    plan.LEAST, plan.PAYS = 2, 0
+
+
 @pytest.fixture
 def clean_tables() -> Iterator[None]:
     """What a test defines is gone after it."""

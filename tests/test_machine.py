@@ -14,7 +14,7 @@ import pytest
 
 import rvm
 
-ENGINES = ("reference", "python", "native")
+ENGINES = ("reference", "python", "vector", "native")
 each_engine = pytest.mark.parametrize("engine", ENGINES)
 
 SUM = """

@@ -17,7 +17,7 @@ from rvm import InvertibilityError, LogNumber, Machine
 from rvm.program import Program
 
 TESTS = Path(__file__).parent
-ENGINES = ("reference", "python", "native")
+ENGINES = ("reference", "python", "vector", "native")
 each_engine = pytest.mark.parametrize("engine", ENGINES)
 
 

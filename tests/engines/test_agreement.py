@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import rvm
 from rvm.machine import Machine
 
-ENGINES = ("reference", "python", "native")
+ENGINES = ("reference", "python", "vector", "native")
 
 
 def machine(seed: int, engine: str, **options: Any) -> Machine:

@@ -10,7 +10,7 @@ import numpy as np
 import rvm
 from rvm.calling import FunctionHandle
 
-ENGINES = ("reference", "python", "native")
+ENGINES = ("reference", "python", "vector", "native")
 
 
 def bits(value: Any) -> Any:

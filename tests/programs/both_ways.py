@@ -24,7 +24,7 @@ from rvm.binding import snapshot
 from rvm.program import Function, Program
 from rvm.types import elem_of
 
-ENGINES = ("reference", "python", "native")
+ENGINES = ("reference", "python", "vector", "native")
 MODES = ("tolerant", "strict")
 
 
