@@ -13,7 +13,7 @@ import rvm
 from rvm.isa import OPCODES
 from rvm.user import apply
 
-ENGINES = ("reference", "python")
+ENGINES = ("reference", "python", "vector", "native")
 each_engine = pytest.mark.parametrize("engine", ENGINES)
 
 

@@ -26,7 +26,7 @@ _PATTERN = re.compile(
     | ((?:0[xX][0-9a-fA-F_]+|0[bB][01_]+|0[oO][0-7_]+
         |(?:\d[\d_]*(?:\.[\d_]*)?|\.\d[\d_]*)(?:[eE][-+]?\d+)?j?)(?!\w))  # 3 number
     | (\n)                                                                 # 4 newline
-    | (;[^\n]*)                                                            # 5 comment
+    | (;[^\n]*|\Z)                                                         # 5 comment, or the end
     | ("(?:[^"\\\n]|\\.)*")                                                # 6 string
     | (\\[ \t\r]*(?:;[^\n]*)?\n)                                           # 7 continued line
     | ([\d.]\w*|"[^\n]*|`[^\n]*|.)                                         # 8 anything else

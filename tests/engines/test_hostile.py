@@ -21,7 +21,7 @@ from rvm.program import Function, Program
 from rvm.types import Array, Stack, elem_of
 from rvm.verify import findings
 
-ENGINES = ("reference", "python")
+ENGINES = ("reference", "python", "vector", "native")
 LIMITS = {"max_steps": 3_000, "max_memory": 1_000_000}
 ALLOWED = (rvm.RvmError,)
 

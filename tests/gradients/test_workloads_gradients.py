@@ -11,7 +11,7 @@ import pytest
 
 import rvm
 
-ENGINES = ("reference", "python")
+ENGINES = ("reference", "python", "vector", "native")
 each_engine = pytest.mark.parametrize("engine", ENGINES)
 near = pytest.approx
 

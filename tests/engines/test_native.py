@@ -1,0 +1,364 @@
+"""The native engine where it is unlike others: ways in and out, memory of its own, its cache."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rvm
+from rvm.emit.llvm.flow import Flow
+from rvm.emit.llvm.module import plan_of
+from rvm.image import image_of
+from rvm.machine import Machine
+from rvm.program import Program
+
+pytest.importorskip("llvmlite")
+
+
+def apart(program: Program, name: str) -> list[str]:
+    """The opcodes of the instructions that are not compiled."""
+    code = image_of(program).code(name, False)
+    return [code.instrs[pc].op for pc in sorted(plan_of(code, True, False).flow.apart)]
+
+
+def same_run(program: Program, name: str, **inputs: Any) -> Machine:
+    """A machine at the end of a native run that went as the reference engine's."""
+    machines = []
+    for engine in ("reference", "native"):
+        copies = {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in inputs.items()}
+        machines.append(Machine(program, name, **copies, engine=engine).run())
+    one, two = machines
+    assert (one.time, one.erased_bits) == (two.time, two.erased_bits)
+    assert one.state.account == two.state.account
+    for k, v in one.result.items():
+        assert np.array_equal(np.asarray(v), np.asarray(two.result[k])), k
+    return two
+
+
+# ---------------------------------------------------------------- ways in and out
+
+NESTED = """
+func main(s: u64, n: i64)
+    for i = 1 to n
+        for j = 1 to i
+            add s, u64(i * j)
+            rol s, 3
+            call turn(s, u64(j))
+        end
+        xor s, 255
+    end
+
+func turn(s: u64, k: u64)
+    if k & 1 == 1
+        rol s, 1
+    else
+        add s, k
+    end
+"""
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_a_run_may_stop_and_go_on_anywhere_in_nested_loops(data: st.DataObject) -> None:
+    program = rvm.assemble(NESTED)
+    fresh = Machine(program, "main", s=1, n=7, engine="reference").run()
+    end = fresh.time
+    m = Machine(program, "main", s=1, n=7, engine="native")
+    for t in data.draw(st.lists(st.integers(0, end), max_size=5)):
+        m.seek(t)
+        other = Machine(program, "main", s=1, n=7, engine="reference")
+        other.seek(t)
+        assert m.registers() == other.registers()
+        assert [f.pc for f in m.state.frames] == [
+            f.pc if m.direction > 0 else _turned(f.pc, k, other)
+            for k, f in enumerate(other.state.frames)
+        ]
+    m.run()
+    assert m["s"] == fresh["s"]
+
+
+def _turned(pc: int, depth: int, m: Machine) -> int:
+    frame = m.state.frames[depth]
+    return len(frame.code) - (frame is not m.state.top) - pc
+
+
+def test_copies_of_loops_are_entered_at_their_heads_only() -> None:
+    """Going on in the middle of a round never jumps into a loop behind its head."""
+    program = rvm.assemble(NESTED)
+    code = image_of(program).code("main", False)
+    plan = plan_of(code, True, False)
+    flow: Flow = plan.flow
+    inner, outer = sorted(flow.cycles, key=lambda c: c.back - c.head)
+    middle = next(p for p in sorted(flow.gates) if inner.holds(p))
+    around = flow.around(middle)
+    assert around == (outer, inner)
+    assert flow.copy(around, 2, middle + 1) == 2
+    assert flow.copy(around, 2, inner.head + 1) == 1, "the next round is an ordinary one"
+    assert flow.copy(around, 2, inner.back + 1) == 1
+    assert flow.copy(around, 1, outer.head + 1) == 0
+
+
+def test_deep_recursion_leaves_the_hosts_stack_alone() -> None:
+    program = rvm.assemble(
+        """
+        func down(s: i64, n: i64)
+            if n > 0
+                sub n, 1
+                call down(s, n)
+                add n, 1
+                add s, n
+            end
+        """
+    )
+    m = Machine(program, "down", s=0, n=100_000, engine="native").run()
+    assert m["s"] == 100_000 * 100_001 // 2
+    assert m.time == Machine(program, "down", s=0, n=100_000, engine="python").run().time
+    assert m.run_back()["s"] == 0
+
+
+def test_an_error_deep_in_calls_leaves_every_frame() -> None:
+    program = rvm.assemble(
+        """
+        func outer(x: f64[n], d: i64[n])
+            alloc t: f64[3] = 0.25
+            for i = 0 to n - 1
+                call inner(x[i], t[1], d, i)
+            end
+            free t = 0.25
+
+        func inner(y: f64, t: f64, d: i64[n], i: i64)
+            alloc k: i64 = i * 2
+            add y, t * f64(100 // d[i])
+            free k = i * 2
+        """
+    )
+    x, d = np.zeros(4), np.array([1, 2, 0, 4])
+    seen = []
+    for engine in ("reference", "native"):
+        with pytest.raises(rvm.RvmError) as caught:
+            program.outer(x=x.copy(), d=d, engine=engine, on_error="stop")
+        m = caught.value.values.pop("machine")
+        frames = [
+            (f.code.name, f.pc, [np.asarray(v).tolist() for v in f.regs]) for f in m.state.frames
+        ]
+        seen.append((str(caught.value), m.time, frames, m.state.account))
+        m.run_back()
+        assert m.time == 0
+        assert m.result["x"].tolist() == [0.0] * 4
+    assert seen[0] == seen[1]
+    assert "division by zero" in seen[0][0]
+
+
+# ---------------------------------------------------------------- memory
+
+ARRAYS = """
+func main(x: f64[n], s: stack[f64], y: f64)
+    alloc t: f64[n]
+    add t, x * 2.0
+    for k = 0 to n - 1
+        push t[k], s
+    end
+    extern forward
+        callback look, x
+    end
+    for k = 0 to n - 1
+        pop t[n - 1 - k], s
+        sub t[n - 1 - k], x[n - 1 - k] * 2.0
+    end
+    alloc small: f64[2, 2] = 1.5
+    add y, small[1, 0] + small[0, 1]
+    extern forward
+        callback look, x
+    end
+    free small = 1.5
+    free t
+"""
+
+
+def test_arrays_and_stacks_survive_stops_on_the_way() -> None:
+    program = rvm.assemble(ARRAYS)
+    looks: list[list[float]] = []
+    f = program.main.with_options(
+        engine="native", callbacks={"look": lambda x: looks.append(x.tolist())}
+    )
+    out = f(x=np.arange(5.0), s=[7.0], y=0.0)
+    assert looks == [[0.0, 1.0, 2.0, 3.0, 4.0]] * 2
+    assert out == {"x": out["x"], "s": [7.0], "y": 3.0}
+    m = f.machine(x=np.arange(5.0), s=[7.0], y=0.0)
+    for t in range(m.run().time + 1):
+        assert m.seek(t) == t
+    m.run_back()
+    assert m.result["s"] == [7.0]
+    assert m.state.account.live_bytes == 5 * 8 + 8 + 8
+
+
+def test_a_stack_is_the_callers_own_list() -> None:
+    program = rvm.assemble("func f(x: i64, s: stack[i64])\n    push x, s\n")
+    mine = [1, 2]
+    assert program.f(x=3, s=mine, engine="native")["s"] == [1, 2, 3]
+    assert mine == [1, 2, 3]
+
+
+def test_fields_of_structured_arrays_have_gaps() -> None:
+    program = rvm.assemble(
+        """
+        func f(p: Point[n])
+            for i = 0 to n - 1
+                add p[i].x, p[i].y * 2.0
+            end
+            swap p[0:2].x, p[2:4].x
+        record Point
+            x: f64
+            y: f64
+        end
+        """
+    )
+    points = np.zeros(4, [("x", "f8"), ("y", "f8")])
+    points["y"] = [1, 2, 3, 4]
+    program.f(p=points, engine="native")
+    assert points["x"].tolist() == [6.0, 8.0, 2.0, 4.0]
+    assert points["y"].tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_views_that_reach_into_each_other_are_told_apart_by_the_reference() -> None:
+    program = rvm.assemble("func f(x: f64[n], a: i64, b: i64)\n    add x[a:a+3], x[b:b+3]\n")
+    assert apart(program, "f") == []
+    same_run(program, "f", x=np.arange(8.0), a=0, b=3)
+    with pytest.raises(rvm.RvmError) as caught:
+        program.f(x=np.arange(8.0), a=0, b=2, engine="native")
+    assert caught.value.code == "R004"
+
+
+def test_broadcasting_of_length_one_is_the_references() -> None:
+    program = rvm.assemble("func f(Y: f64[m, n], a: f64[p, n])\n    add Y, a * 2.0\n")
+    assert apart(program, "f") == []
+    same_run(program, "f", Y=np.ones((3, 4)), a=np.arange(4.0).reshape(1, 4))
+    same_run(program, "f", Y=np.ones((3, 4)), a=np.arange(12.0).reshape(3, 4))
+
+
+@pytest.mark.parametrize("n", [0, 1, 7])
+def test_sums_and_products_of_small_arrays(n: int) -> None:
+    """Below eight elements NumPy, too, adds from the left: no bit differs."""
+    program = rvm.assemble(
+        """
+        func f(s: f64, d: f64, A: f64[m, n], x: f64[n], y: f64[m])
+            add s, sum(x) * 3.0
+            add d, dot(x, x)
+            add y, A @ x
+            add A, outer(y, x)
+        """
+    )
+    rng = np.random.default_rng(n)
+    given = {"A": rng.normal(size=(3, n)), "x": rng.normal(size=n), "y": rng.normal(size=3)}
+    native = program.f(s=0.5, d=0.0, **{k: v.copy() for k, v in given.items()}, engine="native")
+    x = given["x"]
+    assert native.s == 0.5 + float(np.sum(x)) * 3.0
+    assert native.d == pytest.approx(float(x @ x), rel=1e-15)
+    y = given["y"] + given["A"] @ x
+    assert np.allclose(native["y"], y, rtol=1e-15)
+    assert np.allclose(native["A"], given["A"] + np.outer(y, x), rtol=1e-15)
+
+
+def test_large_products_are_left_to_the_tuned_library() -> None:
+    program = rvm.assemble("func f(C: f64[n, n], A: f64[n, n])\n    add C, A @ A\n")
+    a = np.random.default_rng(0).normal(size=(40, 40))
+    assert program.f(C=np.zeros((40, 40)), A=a, engine="native")["C"].tobytes() == (a @ a).tobytes()
+
+
+# ---------------------------------------------------------------- options
+
+FREED = """
+func f(x: f64, y: f64)
+    alloc t: f64 = x
+    add y, t
+    free t = x + 1.0
+"""
+
+
+def test_checks_may_be_left_out_and_only_here() -> None:
+    program = rvm.assemble(FREED)
+    with pytest.raises(rvm.InvertibilityError):
+        program.f(x=1.0, y=0.0, engine="native")
+    assert program.f(x=1.0, y=0.0, engine="native", checks=False).y == 1.0
+    assert program.f(x=1.0, y=0.0, checks=False).y == 1.0
+    with pytest.raises(rvm.InputError):
+        program.f(x=1.0, y=0.0, engine="python", checks=False)
+
+
+def test_indices_are_checked_all_the_same() -> None:
+    program = rvm.assemble("func f(x: f64[n], i: i64)\n    add x[i], 1.0\n")
+    for i in (-1, 3, 2**62):
+        with pytest.raises(rvm.RvmError) as caught:
+            program.f(x=np.zeros(3), i=i, engine="native", checks=False)
+        assert caught.value.code == "R003"
+
+
+def test_code_is_kept_and_taken_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rvm.engines.native import compiler
+
+    monkeypatch.setenv("RVM_CACHE_DIR", str(tmp_path))
+    llvm = compiler.compiler()
+    made: list[str] = []
+    compiled = llvm.compiled
+    monkeypatch.setattr(llvm, "compiled", lambda text: made.append(text) or compiled(text))
+    text = "func f(x: i64)\n    add x, 12345\n"
+    assert rvm.assemble(text).f(x=1, engine="native").x == 12346
+    (file,) = tmp_path.iterdir()
+    assert rvm.assemble(text).f(x=1, engine="native").x == 12346
+    assert len(made) == 1
+    file.write_bytes(file.read_bytes()[:-7])
+    assert rvm.assemble(text).f(x=1, engine="native").x == 12346
+    assert len(made) == 2, "a damaged file is not believed"
+    monkeypatch.setenv("RVM_CACHE_DIR", "")
+    assert rvm.assemble(text).f(x=1, engine="native").x == 12346
+    assert len(made) == 3
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+# ---------------------------------------------------------------- auto
+
+
+def test_auto_goes_over_to_machine_code_without_a_difference() -> None:
+    program = rvm.assemble(NESTED)
+    m = Machine(program, "main", s=1, n=300)
+    other = Machine(program, "main", s=1, n=300, engine="python")
+    assert m.run()["s"] == other.run()["s"]
+    assert m.time == other.time > 200_000
+    assert m.run_back()["s"] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "then"),
+    [
+        ("func f(x: f64)\n    add x, 1.0\n", "python", "python"),
+        ("func f(x: f64)\n    for i = 1 to 9\n        add x, 1.0\n    end\n", "python", "native"),
+        (
+            "func f(x: f64[n])\n    for i = 1 to 9\n        add x, exp(f64(i))\n    end\n",
+            "python",
+            "native",
+        ),
+        (
+            "func f(y: f64, x: f64[n])\n    for i = 1 to 9\n        add y, sum(exp(x))\n    end\n",
+            "native",
+            "native",
+        ),
+        (
+            "func f(y: i64, x: i64[n])\n    for i = 1 to 9\n        add y, sum(x)\n    end\n",
+            "python",
+            "native",
+        ),
+    ],
+)
+def test_what_auto_chooses(text: str, first: str, then: str) -> None:
+    from rvm.engines.auto import choose
+
+    program = rvm.assemble(text)
+    found = choose(image_of(program), "f", rvm.Options())
+    assert (found.first, found.then) == (first, then), str(found)
+    strict = choose(image_of(program), "f", rvm.Options(strict=True))
+    assert (strict.first, strict.then) == ("python", "python")
