@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rvm.cost import Cost, Size, cost, measured
-from rvm.expr import Expr
+from rvm.expr import Apply, Const, Expr, Index, Place, Span
 from rvm.image import Code
 from rvm.isa import ENDS, MAKES
 from rvm.state import Frame
-from rvm.types import Stack, elem_of
+from rvm.types import I64, Stack, elem_of, rank_of
 
 Key = tuple[Size, ...]
 """The sizes of what an instruction's cost depends on, in the order of `Sized.of`."""
@@ -50,6 +50,7 @@ class Node:
     """Counts of one function in one direction, called along one path."""
 
     __slots__ = (
+        "cells",
         "children",
         "code",
         "done",
@@ -80,6 +81,8 @@ class Node:
         """Bits that freeing or dropping a value, or returning from a call, erased."""
         self.sizes: dict[int, dict[Key, int]] = defaultdict(lambda: defaultdict(int))
         """How often an instruction on arrays found which sizes."""
+        self.cells: dict[int, dict[Key, list[int]]] = defaultdict(lambda: defaultdict(lambda: [0]))
+        """Counts for `sizes`, not yet added to it, that generated code raises in place."""
         self.children: dict[int, Node] = {}
         """What calls lead to; a recursive one to a node that stands above."""
         self.marks: Marks | None = None
@@ -143,6 +146,11 @@ class Node:
         """Add what the counters of generated code stand for to the counts by instruction."""
         if self.marks is None:
             return
+        for pc, cells in self.cells.items():
+            for key, cell in cells.items():
+                if cell[0]:
+                    self.sizes[pc][key] += cell[0]
+                    cell[0] = 0
         to = {DONE: self.done, JUMP: self.jumps}
         for k, n in enumerate(self.hits):
             if n:
@@ -199,6 +207,10 @@ class Sized:
         """Whether sizes are there only when the instruction has been executed."""
         return self.code.instrs[pc].op in MAKES
 
+    def steady(self, pc: int) -> bool:
+        """Whether it finds the same sizes as long as a frame's arrays are the same."""
+        return bool(self.of[pc]) and not self.after(pc) and all(map(_steady, self.of[pc]))
+
     def may_erase(self, pc: int) -> bool:
         """Whether executing the instruction may erase bits of what it frees."""
         instr = self.code.instrs[pc]
@@ -220,6 +232,26 @@ class Sized:
                 code.image.inout.get(code.instrs[pc].symbol, ()),
             )
         return found
+
+
+def _steady(node: Expr) -> bool:
+    """Whether an array place's shape, or a length, follows from the shapes of registers alone."""
+    match node:
+        case Const():
+            return True
+        case Apply(_, args):
+            return all(map(_steady, args))
+        case Place(_, path, t):
+            return rank_of(t or I64) > 0 and all(
+                bound is None or _steady(bound)
+                for step in path
+                if isinstance(step, Index)
+                for item in step.items
+                if isinstance(item, Span)
+                for bound in (item.lo, item.hi)
+            )
+        case _:
+            return False
 
 
 def sized_of(code: Code) -> Sized:

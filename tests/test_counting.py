@@ -297,6 +297,52 @@ def test_sizes_are_those_of_each_passing() -> None:
         assert dict(node.sizes[pc]) == {((k,),): 1 for k in (5, 4, 3, 2, 1)}
 
 
+SIZES = """\
+func f(x: f64[n], A: f64[n, n], k: i64, y: f64)
+    for i = 0 to n - 1
+        add y, sum(x[i:])               ; another length each time
+        add y, sum(A[i, :])             ; always n, wherever the row is
+        add y, sum(x[0:len(x) - 1])     ; follows from n
+        alloc t: f64[i + 1] = 1.0       ; made anew with another length
+        for j = 1 to 3
+            add y, sum(t)
+        end
+        add y, sum(x[0:dim(x[i:], 0)])  ; a length that depends on i inside
+        free t = 1.0
+    end
+    call g(x[0:2], y)
+    call g(x, y)
+    call g(A[1, :], y)
+
+func g(x: f64[n], y: f64)
+    for j = 1 to 2
+        add y, sum(x)
+    end
+"""
+
+
+def test_sizes_that_change_and_sizes_that_stay() -> None:
+    counts = []
+    for engine in ("reference", "python"):
+        machine = rvm.Machine(
+            rvm.assemble(SIZES), "f", x=np.ones(4), A=np.ones((4, 4)), k=0, y=0.0, engine=engine
+        )
+        counted_sizes = machine.count()
+        machine.run()
+        counts.append(plain(counted_sizes))
+    assert counts[0] == counts[1]
+    ((path, root), *called) = counts[1].items()
+    assert path == (("f", -1),)
+    sums = list(root[4].values())
+    rising = [((k,),) for k in range(1, 5)]
+    assert dict.fromkeys(rising, 1) in sums, "x[i:]"
+    assert {((4,),): 4} in sums, "A[i, :]"
+    assert {((3,),): 4} in sums, "x[0:len(x) - 1]"
+    assert dict.fromkeys(rising, 3) in sums, "t"
+    lengths = [next(iter(row[4].values())) for _, row in called]
+    assert lengths == [{((2,),): 2}, {((4,),): 2}, {((4,),): 2}]
+
+
 def test_engines_that_do_not_count_are_refused() -> None:
     from rvm.engines.counted import counting
 

@@ -21,9 +21,9 @@ from rvm.numbers import fill
 from rvm.program import Function
 from rvm.types import C128, I64, U64, UNSIGNED, Array, Scalar, ValueType, elem_of, rank_of
 
-RESERVED = frozenset(
-    "regs block n state how done error run hits early sizes erased LINES GUARDS".split()
-)
+RESERVED = ("regs", "block", "n", "state", "how", "done", "error", "run", "LINES", "GUARDS")
+COUNTING = ("hits", "early", "sizes", "cells", "erased")
+"""Names that source which counts uses beside those."""
 LAZY = ("and", "or")
 MAX_HEIGHT = 16
 """Levels of functions that one line of source nests."""
@@ -35,7 +35,7 @@ class Unprintable(Exception):
 
 def local_names(function: Function, taken: Iterable[str]) -> list[str]:
     """A Python variable for each register, as near to its name as can be."""
-    used = {*RESERVED, *taken, *keyword.kwlist}
+    used = {*RESERVED, *COUNTING, *taken, *keyword.kwlist}
     out = []
     for register in function.registers:
         base = re.sub(r"\W", "_", register.name)

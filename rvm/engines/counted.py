@@ -141,7 +141,15 @@ class CountingPython(Python):
                     marks = compiled.marks
                     hits = node.hits if node.marks is marks else node.counters(marks)
                     left, pc, how = compiled.run(
-                        frame.regs, pc, n, state, hits, node.early, node.sizes, node.erased
+                        frame.regs,
+                        pc,
+                        n,
+                        state,
+                        hits,
+                        node.early,
+                        node.sizes,
+                        node.cells,
+                        node.erased,
                     )
                     frame.pc = pc
                     state.time += (n - left) * state.direction

@@ -7,21 +7,25 @@ arrays also count how often they find which sizes, and those that may erase bits
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rvm.counting import DONE, Mark, Marks, sized_of
 from rvm.engines.blocks import If, Loop
 from rvm.engines.source import Source
-from rvm.expr import Expr
+from rvm.expr import Expr, places
 from rvm.image import Code
+from rvm.isa import MAKES
 
 
 class CountedSource(Source):
     """The generated source of one function in one direction, with counters.
 
-    `hits` are the counters, `early` how often a line failed; `sizes` and `erased` are those of a
-    `rvm.counting.Node`.
+    `hits` are the counters, `early` how often a line failed; `sizes`, `cells` and `erased` are
+    those of a `rvm.counting.Node`.  Where the sizes stay the same as long as a frame's arrays do,
+    an instruction finds its cell once, and then only raises it.
     """
 
-    parameters = "regs, block, n, state, hits, early, sizes, erased"
+    parameters = "regs, block, n, state, hits, early, sizes, cells, erased"
 
     def __init__(self, code: Code, strict: bool) -> None:
         self.marks = Marks()
@@ -34,9 +38,15 @@ class CountedSource(Source):
         sized = sized_of(self.code)
         before: list[str] = []
         after: list[str] = []
+        for k in self._depending(pc):
+            after.append(f"_c{k} = None")
         if sized.of[pc]:
             found, text = self.printer.sizes(sized.of[pc])
-            if sized.after(pc):
+            if sized.steady(pc):
+                before.append(f"if _c{pc} is None:")
+                before += [f"    {line}" for line in (*found, f"_c{pc} = cells[{pc}][{text}]")]
+                after.append(f"_c{pc}[0] += 1")
+            elif sized.after(pc):
                 after += [*found, f"sizes[{pc}][{text}] += 1"]
             else:
                 before += [*found, f"_sizes = {text}"]
@@ -46,6 +56,21 @@ class CountedSource(Source):
             after.append("_erased = state.account.erased_bits - _erased")
             after.append(f"if _erased: erased[{pc}] += _erased")
         return [*before, *lines, *after]
+
+    def _depending(self, pc: int) -> Iterator[int]:
+        """The instructions whose cells are no longer theirs when this one has made an array."""
+        instr, sized = self.code.instrs[pc], sized_of(self.code)
+        if instr.op in MAKES:
+            made = instr.args[0].reg  # type: ignore[attr-defined]
+            for k in range(len(self.code)):
+                if sized.steady(k) and any(p.reg == made for e in sized.of[k] for p in places(e)):
+                    yield k
+
+    def _begin(self, depth: int) -> None:
+        sized = sized_of(self.code)
+        for pc in self.plain:
+            if sized.of[pc] and sized.steady(pc):
+                self._line(depth, f"_c{pc} = None")
 
     def _condition(self, depth: int, pc: int, cond: Expr) -> str:
         """A jump whose conditions look at arrays is given up: a step counts the sizes it finds."""

@@ -84,6 +84,7 @@ class Source:
             assert isinstance(t, Array)
             test = "" if k < self.code.function.n_args else f" if {name} is not None else None"
             self._line(1, f"{name}_m = memoryview({name}){test}")
+        self._begin(1)
         self._line(1, "try:")
         self._line(2, "while True:")
         traps, end = self.code.traps, len(self.code)
@@ -107,6 +108,9 @@ class Source:
         text = self._bump(*marks)
         if text:
             self._line(depth, text)
+
+    def _begin(self, depth: int) -> None:
+        """What comes before the first block."""
 
     def _failed(self, depth: int) -> None:
         """What is to be done where an instruction was given up."""
