@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from rvm.mapping import LaneMap
 
 
+Inputs = Mapping[str, Any]
+"""Values by parameter."""
+
+
 class FunctionHandle:
     """A function of a program, callable; `~f` is its inverse, itself such a function.
 
@@ -144,40 +148,65 @@ class FunctionHandle:
         options, values = self._split(args, inputs)
         return Pullback(self, values, options)
 
-    def grad(self, /, *, loss: str, wrt: Collection[str] | None = None, **inputs: Any) -> Result:
+    def grad(
+        self,
+        given: Inputs | None = None,
+        /,
+        *,
+        loss: str,
+        wrt: Collection[str] | None = None,
+        **inputs: Any,
+    ) -> Result:
         """dL/dx for every parameter x that carries an adjoint (or those in `wrt`).
+
+        Inputs go by name, or in the mapping `given`: there a parameter may be called `loss`.
 
         `loss` names a scalar place of the results: `y`, `x[2]`, `p.vel[0, 1]`, `z.re`.  An array's
         adjoint has its shape, a complex one is dL/dRe + i dL/dIm, that of a `fixed` is a float, and
         that of a `log64` is by its logarithm.  The inputs are left as they were.
         """
-        return self.value_and_grad(loss=loss, wrt=wrt, **inputs)[1]
+        return self.value_and_grad(given, loss=loss, wrt=wrt, **inputs)[1]
 
     def value_and_grad(
-        self, /, *, loss: str, wrt: Collection[str] | None = None, **inputs: Any
+        self,
+        given: Inputs | None = None,
+        /,
+        *,
+        loss: str,
+        wrt: Collection[str] | None = None,
+        **inputs: Any,
     ) -> tuple[float, Result]:
         """The loss after the run, and its gradient; see `grad`."""
-        pull = self.pullback(**inputs)
+        pull = self._pullback(given, inputs)
         pull.seed(loss)
         return pull.value(loss), pull(wrt)
 
     def vjp(
-        self, /, seeds: Mapping[str, Any], *, wrt: Collection[str] | None = None, **inputs: Any
+        self,
+        seeds: Inputs,
+        given: Inputs | None = None,
+        /,
+        *,
+        wrt: Collection[str] | None = None,
+        **inputs: Any,
     ) -> Result:
         """The inputs' adjoints, from adjoints of the results given by parameter."""
-        pull = self.pullback(**inputs)
+        pull = self._pullback(given, inputs)
         pull.seed_all(seeds)
         return pull(wrt)
 
-    def jvp(self, /, tangents: Mapping[str, Any], **inputs: Any) -> tuple[Result, Result]:
+    def jvp(
+        self, tangents: Inputs, given: Inputs | None = None, /, **inputs: Any
+    ) -> tuple[Result, Result]:
         """The results, and their tangents from tangents of the inputs given by parameter."""
         from rvm.directions import jvp
 
-        options, values = self._split((), inputs)
+        options, values = self._merged(given, inputs)
         return jvp(self, tangents, values, options)
 
     def jacobian(
         self,
+        given: Inputs | None = None,
         /,
         *,
         of: Collection[str] | None = None,
@@ -190,25 +219,59 @@ class FunctionHandle:
         """
         from rvm.directions import jacobian
 
-        options, values = self._split((), inputs)
+        options, values = self._merged(given, inputs)
         return jacobian(self, of, wrt, values, options)
 
-    def hessian(self, /, *, loss: str, wrt: Collection[str] | None = None, **inputs: Any) -> Result:
+    def hessian(
+        self,
+        given: Inputs | None = None,
+        /,
+        *,
+        loss: str,
+        wrt: Collection[str] | None = None,
+        method: str | None = None,
+        **inputs: Any,
+    ) -> Result:
         """`h[a][b]`: the second derivatives of the loss by the inputs `a` and `b`, shapes joined.
 
-        Tangents of the gradient program (forward over reverse), one run for each number in `wrt`.
+        `method`: "taylor" propagates them all in one run back, "forward-over-reverse" takes
+        tangents of the gradient program, one for each number in `wrt`.  Without it the choice goes
+        by the length of the run; see `rvm.hessians.hessian`.
         """
-        from rvm.directions import hessian
+        from rvm.hessians import hessian
 
-        options, values = self._split((), inputs)
-        return hessian(self, loss, wrt, values, options)
+        options, values = self._merged(given, inputs)
+        return hessian(self, loss, wrt, values, options, method)
 
-    def hvp(self, /, tangents: Mapping[str, Any], *, loss: str, **inputs: Any) -> Result:
+    def hvp(
+        self, tangents: Inputs, given: Inputs | None = None, /, *, loss: str, **inputs: Any
+    ) -> Result:
         """The Hessian of the loss times a direction, which `tangents` gives by parameter."""
-        from rvm.directions import hvp
+        from rvm.hessians import hvp
 
-        options, values = self._split((), inputs)
+        options, values = self._merged(given, inputs)
         return hvp(self, loss, tangents, values, options)
+
+    def _pullback(self, given: Inputs | None, inputs: Inputs) -> Pullback:
+        from rvm.gradients import Pullback
+
+        options, values = self._merged(given, inputs)
+        return Pullback(self, values, options)
+
+    def _merged(self, given: Inputs | None, inputs: Inputs) -> tuple[Options, dict[str, Any]]:
+        """Options and inputs: those in a mapping are inputs, whatever they are called."""
+        options, values = self._split((), inputs)
+        if given is not None and not isinstance(given, Mapping):
+            raise UsageError(
+                "U005",
+                f"inputs go by name, or in one mapping, not as {type(given).__name__}",
+                hint=f"`{self.name}` takes: {', '.join(self.parameters)}",
+            )
+        for name, value in (given or {}).items():
+            if name in values:
+                raise UsageError("U005", f"`{self.name}` got `{name}` twice")
+            values[name] = value
+        return options, values
 
     def _undo(self, machine: Machine, saved: list[Any] | None, error: RvmError) -> None:
         """Leave the caller's data as it was: from the copy, or by running back."""

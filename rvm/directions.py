@@ -1,12 +1,11 @@
-"""Derivatives along directions, Jacobians and Hessians, as Python sees them.
+"""Derivatives along directions and Jacobians, as Python sees them.
 
-Tangents go forwards beside values; of the gradient program that gives
-Hessian-vector products (forward over reverse).  The inputs are left as they were.
+Tangents go forwards beside values.  The inputs are left as they were.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,19 +13,20 @@ from numpy.typing import NDArray
 
 from rvm.binding import Result, outside
 from rvm.faults import InputError
-from rvm.gradients import Pullback, add_seeds, bar_layout, dressed, nested
+from rvm.gradients import Pullback, add_seeds, bar_layout, dressed, nested, zero_dual
 from rvm.machine import Machine
-from rvm.numbers import system
 from rvm.program import Function, Program
 from rvm.state import Options
+from rvm.sweep import Sweep, copied, units
 from rvm.transform.duals import bar_slots
 from rvm.transform.tangent import tangent
-from rvm.types import Array, Stack, elem_of
+from rvm.types import Stack, elem_of
 
 if TYPE_CHECKING:
     from rvm.calling import FunctionHandle
 
 Seeds = Mapping[str, Any]
+Shape = tuple[int, ...]
 
 
 def tangent_program(program: Program, name: str) -> Program:
@@ -54,20 +54,12 @@ class Pushforward:
 
     def zeros(self) -> dict[int, Any]:
         """Tangents of zero, by parameter register."""
-        out: dict[int, Any] = {}
-        for k, slot in self.slots.items():
-            t, held = self.function.registers[slot].type, self.regs[k]
-            sys = system(elem_of(t))
-            if isinstance(t, Array):
-                out[k] = np.zeros(held.shape, sys.dtype)
-            else:
-                out[k] = [sys.zero] * len(held) if isinstance(t, Stack) else sys.zero
-        return out
+        return {k: zero_dual(self.source, k, self.regs[k]) for k in self.slots}
 
     def run(self, dots: Mapping[int, Any]) -> list[Any]:
         """The registers after a run with these tangents: results, then their tangents."""
         n = self.source.n_args
-        values = [_fresh(v) for v in self.regs[:n]] + [_fresh(dots[k]) for k in self.slots]
+        values = [copied(v) for v in self.regs[:n]] + [copied(dots[k]) for k in self.slots]
         inputs = {p.name: nested(p.layout, values) for p in self.function.params}
         machine = Machine.start(
             self.program,
@@ -78,6 +70,13 @@ class Pushforward:
         )
         return machine.run().state.frames[0].regs
 
+    def sweep(self, shapes: Mapping[int, Shape]) -> Sweep:
+        """Runs along all unit directions of the registers named, whose shapes these are."""
+        zeros = self.zeros()
+        regs = [*self.regs[: self.source.n_args], *(zeros[k] for k in self.slots)]
+        varying = {self.slots[k]: dots for k, dots in units(shapes).items()}
+        return Sweep(self.program, self.function.name, regs, varying, self.options, self.undo)
+
     def tangents(self, regs: list[Any]) -> Result:
         """The tangents among a run's registers, by parameter."""
         out = {}
@@ -86,10 +85,6 @@ class Pushforward:
             if layout is not None:
                 out[p.name] = outside(self.function, layout, regs)
         return Result(out)
-
-
-def _fresh(v: Any) -> Any:
-    return v.copy() if isinstance(v, np.ndarray) else list(v) if isinstance(v, list) else v
 
 
 def jvp(
@@ -104,60 +99,6 @@ def jvp(
     return pull.result, push.tangents(regs)
 
 
-class Curvature:
-    """The gradient of a loss as a function whose own derivatives are taken."""
-
-    def __init__(self, handle: FunctionHandle, loss: str, inputs: Seeds, options: Options) -> None:
-        handle = handle.upright()
-        self.pull = Pullback(handle, inputs, options)
-        self.pull.seed(loss)
-        self.slots = bar_slots(handle.function)
-        program = handle.gradient_program
-        regs = [*self.pull.start[: handle.function.n_args], *self.pull.bars.values()]
-        self.push = Pushforward(program, program.entry, regs, options)
-
-    def along(self, dots: Mapping[int, Any]) -> dict[int, Any]:
-        """The derivatives of the gradient along a direction, by parameter register."""
-        all_dots = self.push.zeros() | dict(dots)
-        regs = self.push.run(all_dots)
-        return {k: regs[self.push.slots[slot]] for k, slot in self.slots.items()}
-
-
-def hvp(
-    handle: FunctionHandle, loss: str, tangents: Seeds, inputs: Seeds, options: Options
-) -> Result:
-    """The Hessian of the loss times a direction, by parameter; zero where none is given."""
-    curvature = Curvature(handle, loss, inputs, options)
-    zeros = curvature.push.zeros()
-    dots = {k: zeros[k] for k in curvature.slots}
-    add_seeds(handle.function, dots, tangents)
-    return curvature.pull.named(curvature.along(dots))
-
-
-def hessian(
-    handle: FunctionHandle,
-    loss: str,
-    wrt: Collection[str] | None,
-    inputs: Seeds,
-    options: Options,
-) -> Result:
-    """Second derivatives: `h[a][b]` has the shape of `a` followed by that of `b`."""
-    curvature = Curvature(handle, loss, inputs, options)
-    function = handle.function
-    chosen = _chosen(function, wrt)
-    zeros = {k: curvature.push.zeros()[k] for k in chosen.values()}
-    out: dict[str, dict[str, Any]] = {a: {} for a in chosen}
-    for b, k in chosen.items():
-        rows: dict[str, list[Any]] = {a: [] for a in chosen}
-        for dot in _units(zeros[k]):
-            found = curvature.along({k: dot})
-            for a, j in chosen.items():
-                rows[a].append(np.array(found[j]))
-        for a, j in chosen.items():
-            out[a][b] = _last(np.array(rows[a]), np.shape(zeros[j]), np.shape(zeros[k]))
-    return Result({a: Result(row) for a, row in out.items()})
-
-
 def jacobian(
     handle: FunctionHandle,
     of: Collection[str] | None,
@@ -170,38 +111,63 @@ def jacobian(
     By rows, with adjoints, or by columns, with tangents: whichever are fewer.
     """
     pull = Pullback(handle, inputs, options)
-    function = handle.function
-    outs, ins = _chosen(function, of), _chosen(function, wrt)
-    sizes = {k: int(np.size(v)) for k, v in pull.bars.items()}
-    push = Pushforward(handle.program, handle.name, pull.start, options, handle.undo)
-    zeros = push.zeros()
-    out: dict[str, dict[str, Any]] = {y: {} for y in outs}
-    if sum(sizes[k] for k in outs.values()) <= sum(sizes[k] for k in ins.values()):
-        for y, k in outs.items():
-            rows: dict[str, list[Any]] = {x: [] for x in ins}
-            for seed in _units(zeros[k]):
-                again = Pullback(handle, inputs, options)
-                again.bars[k] = seed
-                found = again()
-                for x in ins:
-                    rows[x].append(np.array(found[x]))
-            for x, j in ins.items():
-                shape = (*np.shape(zeros[k]), *np.shape(zeros[j]))
-                out[y][x] = _plain(np.array(rows[x]).reshape(shape))
-        return Result({y: Result(row) for y, row in out.items()})
-    for x, j in ins.items():
-        columns: dict[str, list[Any]] = {y: [] for y in outs}
-        for dot in _units(zeros[j]):
-            tangents = push.tangents(push.run(zeros | {j: dot}))
-            for y in outs:
-                columns[y].append(np.array(tangents[y]))
-        for y, k in outs.items():
-            out[y][x] = _last(np.array(columns[y]), np.shape(zeros[k]), np.shape(zeros[j]))
-    return Result({y: Result(row) for y, row in out.items()})
+    outs, ins = chosen(handle.function, of), chosen(handle.function, wrt)
+    shapes = {k: np.shape(pull.bars[k]) for k in {*outs.values(), *ins.values()}}
+    to, of_what = ({k: shapes[k] for k in some.values()} for some in (outs, ins))
+    if not to or not of_what:
+        return Result({y: Result({}) for y in outs})
+    if sum(map(_size, to.values())) <= sum(map(_size, of_what.values())):
+        blocks = _blocks(_pulled(pull, to), to, of_what, bar_slots(handle.function), rows=True)
+    else:
+        push = Pushforward(handle.program, handle.name, pull.start, options, handle.undo)
+        blocks = _blocks(push.sweep(of_what), to, of_what, push.slots, rows=False)
+    return Result({y: Result({x: blocks[j, k] for x, k in ins.items()}) for y, j in outs.items()})
 
 
-def _chosen(function: Function, names: Collection[str] | None) -> dict[str, int]:
-    """Parameters of real numbers, arrays of them, by name: those that a matrix is made for."""
+def _pulled(pull: Pullback, shapes: Mapping[int, Shape]) -> Sweep:
+    """Runs back with all unit adjoints of the registers named, whose shapes these are.
+
+    InvertibilityError R017 if the values do not come back.
+    """
+    slots = bar_slots(pull.function)
+    regs = [*pull.regs[: pull.function.n_args], *pull.bars.values()]
+    varying = {slots[k]: bars for k, bars in units(shapes).items()}
+    undo = pull.handle.undo
+    found = Sweep(pull.program, pull.adjoint.name, regs, varying, pull.options, undo)
+    # What the values are does not depend on the adjoints.
+    pull.check_came_back(found.first)
+    return found
+
+
+def _blocks(
+    sweep: Sweep,
+    to: Mapping[int, Shape],
+    of: Mapping[int, Shape],
+    slots: Mapping[int, int],
+    *,
+    rows: bool,
+) -> dict[tuple[int, int], Any]:
+    """The derivatives of registers by others, from runs along the former (`rows`) or the latter."""
+    out: dict[tuple[int, int], Any] = {}
+    along, across = (to, of) if rows else (of, to)
+    for k, shape in across.items():
+        found = sweep[slots[k]].reshape(sweep.size, -1)
+        at = 0
+        for j, other in along.items():
+            part = found[at : at + _size(other)]
+            at += _size(other)
+            if rows:
+                out[j, k] = _plain(part.reshape((*other, *shape)))
+            else:
+                out[k, j] = _plain(part.T.reshape((*shape, *other)))
+    return out
+
+
+def chosen(function: Function, names: Collection[str] | None) -> dict[str, int]:
+    """Parameters of real numbers, arrays of them, by name: those that a matrix is made for.
+
+    InputError I008 where one of `names` is none of these.
+    """
     slots = bar_slots(function)
     able = {
         p.name: p.layout
@@ -223,21 +189,8 @@ def _chosen(function: Function, names: Collection[str] | None) -> dict[str, int]
     return {name: able[name] for name in names}
 
 
-def _units(zero: Any) -> Iterator[Any]:
-    """Unit tangents of a scalar or an array, one for each element."""
-    if not isinstance(zero, np.ndarray):
-        yield 1.0
-        return
-    for index in np.ndindex(zero.shape):
-        unit = zero.copy()
-        unit[index] = 1
-        yield unit
-
-
-def _last(stacked: NDArray[Any], shape: tuple[int, ...], last: tuple[int, ...]) -> Any:
-    """Derivatives stacked by direction, with the directions' axes moved to the end."""
-    moved = np.moveaxis(stacked.reshape((stacked.shape[0], *shape)), 0, -1)
-    return _plain(moved.reshape((*shape, *last)))
+def _size(shape: Shape) -> int:
+    return int(np.prod(shape, dtype=np.int64))
 
 
 def _plain(array: NDArray[Any]) -> Any:

@@ -19,7 +19,7 @@ from rvm.numbers import system
 from rvm.places import Named, find_place
 from rvm.program import Function, Layout, Program, Record, slots_of
 from rvm.state import Options
-from rvm.transform.duals import bar_slots
+from rvm.transform.duals import bar_slots, bar_type
 from rvm.transform.gradient import adjoint_names, gradient
 from rvm.types import Array, Scalar, Stack, elem_of
 
@@ -61,26 +61,17 @@ class Pullback:
         """Ticks of the run forwards."""
         self.regs = machine.state.frames[0].regs
         self.result: Result = machine.result
-        self.bars = {k: self._zeros(k) for k in bar_slots(self.function)}
-
-    def _zeros(self, slot: int) -> Any:
-        """An adjoint of zero for a parameter's register, as raw values."""
-        t, held = self._adjoint_register(slot), self.regs[slot]
-        sys = system(elem_of(t))
-        if isinstance(t, Array):
-            return np.zeros(held.shape, sys.dtype)
-        return [sys.zero] * len(held) if isinstance(t, Stack) else sys.zero
-
-    def _adjoint_register(self, slot: int) -> Any:
-        return self._adjoint_function.registers[bar_slots(self.function)[slot]].type
+        self.bars = {k: zero_dual(self.function, k, self.regs[k]) for k in bar_slots(self.function)}
 
     @property
-    def _adjoint_function(self) -> Function:
-        return self._program.function(adjoint_names(self.handle.program)[self.handle.name])
-
-    @property
-    def _program(self) -> Program:
+    def program(self) -> Program:
+        """The gradient program."""
         return gradient_program(self.handle.program, self.handle.name)
+
+    @property
+    def adjoint(self) -> Function:
+        """The function that runs back with adjoints."""
+        return self.program.function(adjoint_names(self.handle.program)[self.handle.name])
 
     def value(self, loss: str) -> float:
         """The value of a scalar place of the results: what `seed` starts the adjoints of.
@@ -98,15 +89,7 @@ class Pullback:
 
     def loss(self, loss: str) -> Named:
         """The real scalar place of the results that `loss` names; InputError I008 if it is none."""
-        place = find_place(self.function, loss)
-        t = elem_of(self.function.registers[place.slot].type)
-        if place.slot not in self.bars:
-            raise InputError("I008", f"`{loss}` is a {t}, which carries no adjoint")
-        if t.is_complex and not place.part:
-            raise InputError(
-                "I008", f"`{loss}` is complex; a loss is real", hint=f"`{loss}.re` or `{loss}.im`"
-            )
-        return place
+        return loss_place(self.function, loss)
 
     def seed(self, loss: str) -> None:
         """Set the adjoint of a scalar place of the results to one."""
@@ -135,11 +118,11 @@ class Pullback:
         InvertibilityError R017 if the values do not come back to where they began, within SLACK
         times the tolerance; `check=False` leaves that to the caller.
         """
-        adjoint = self._adjoint_function
+        adjoint = self.adjoint
         values = [*self.regs[: self.function.n_args], *self.bars.values()]
         inputs = {p.name: nested(p.layout, values) for p in adjoint.params}
         machine = Machine.start(
-            self._program,
+            self.program,
             adjoint.name,
             dressed(adjoint, inputs),
             self.options,
@@ -183,7 +166,7 @@ class Pullback:
 
     def named(self, duals: Mapping[int, Any], wrt: Collection[str] | None = None) -> Result:
         """Duals by parameter register as a result by parameter, all or those in `wrt`."""
-        adjoint = self._adjoint_function
+        adjoint = self.adjoint
         slots = bar_slots(self.function)
         regs: list[Any] = [None] * len(adjoint.registers)
         for k, slot in slots.items():
@@ -203,6 +186,29 @@ class Pullback:
                     hint=f"those are: {', '.join(found)}",
                 )
         return Result({name: found[name] for name in found if name in set(wrt)})
+
+
+def zero_dual(function: Function, slot: int, held: Any) -> Any:
+    """Duals of zero for what a parameter's register holds, as raw values."""
+    t = bar_type(function.registers[slot].type)
+    assert t is not None
+    sys = system(elem_of(t))
+    if isinstance(t, Array):
+        return np.zeros(held.shape, sys.dtype)
+    return [sys.zero] * len(held) if isinstance(t, Stack) else sys.zero
+
+
+def loss_place(function: Function, loss: str) -> Named:
+    """The real scalar place of a function's results that `loss` names; InputError I008 if none."""
+    place = find_place(function, loss)
+    t = elem_of(function.registers[place.slot].type)
+    if place.slot not in bar_slots(function):
+        raise InputError("I008", f"`{loss}` is a {t}, which carries no adjoint")
+    if t.is_complex and not place.part:
+        raise InputError(
+            "I008", f"`{loss}` is complex; a loss is real", hint=f"`{loss}.re` or `{loss}.im`"
+        )
+    return place
 
 
 def add_seeds(function: Function, held: dict[int, Any], seeds: Mapping[str, Any]) -> None:

@@ -161,6 +161,15 @@ INTERFACE: dict[str, Explanation] = {
             jax.config.update("jax_enable_x64", True)
         """,
     ),
+    "U017": explain(
+        "no such way to a Hessian",
+        """
+        There are two: "taylor" takes all second derivatives back in one run,
+        "forward-over-reverse" takes tangents of the gradient program.
+
+            f.hessian(loss="y", x=x, y=0.0, method="taylor")
+        """,
+    ),
     "U016": explain(
         "a run that can't be counted",
         """

@@ -199,7 +199,7 @@ def hessians_are_symmetric(
 ) -> None:
     """uᵀH v = vᵀH u; H v is what the gradient changes along v; running back twice gives it too."""
     u, v = along(f, inputs, rng), along(f, inputs, rng)
-    hu, hv = (f.hvp(loss=loss, tangents=w, **inputs) for w in (u, v))
+    hu, hv = (f.hvp(w, loss=loss, **inputs) for w in (u, v))
     size = max(1.0, abs(dot(u, hv)), (dot(hu, hu) * dot(v, v)) ** 0.5)
     assert abs(dot(u, hv) - dot(hu, v)) <= near * size, (dot(u, hv), dot(hu, v))
     h = 1e-5

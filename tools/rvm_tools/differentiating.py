@@ -185,7 +185,7 @@ def _no_loss(function: Function) -> str:
 def _answer(
     handle: FunctionHandle, loss: str, inputs: Mapping[str, Any], request: Request
 ) -> Answer:
-    from rvm.directions import hessian
+    from rvm.hessians import hessian
 
     wrt = [n.strip() for n in request.wrt.split(",") if n.strip()] if request.wrt else None
     options = handle.options

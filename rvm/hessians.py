@@ -1,0 +1,157 @@
+"""Second derivatives as Python sees them: `f.hvp`, and `f.hessian` in either of two ways.
+
+*Forward over reverse*: tangents of the gradient program, a run for each direction.  *Taylor*: one
+run back with all second derivatives.  The inputs are left as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rvm.binding import Result
+from rvm.directions import Pushforward, Seeds, Shape, chosen
+from rvm.faults import DefinitionError, LimitError, UsageError
+from rvm.gradients import Pullback, add_seeds
+from rvm.state import Options
+from rvm.taylor import propagate
+from rvm.transform.duals import bar_slots
+
+if TYPE_CHECKING:
+    from rvm.calling import FunctionHandle
+
+TAYLOR, DIRECTIONS = "taylor", "forward-over-reverse"
+METHODS = (DIRECTIONS, TAYLOR)
+MOST_TICKS = 20_000
+"""Where no method is named, longer runs are left to generated code."""
+MOST_NUMBERS = 1_000
+"""Where no method is named, the most numbers among the parameters for Taylor propagation."""
+
+
+class Curvature:
+    """The gradient of a loss as a function whose own derivatives are taken."""
+
+    def __init__(
+        self,
+        handle: FunctionHandle,
+        loss: str,
+        inputs: Seeds,
+        options: Options,
+        pull: Pullback | None = None,
+    ) -> None:
+        if pull is None or handle.undo:
+            handle = handle.upright()
+            pull = Pullback(handle, inputs, options)
+        self.pull = pull
+        self.pull.seed(loss)
+        self.slots = bar_slots(handle.function)
+        program = handle.gradient_program
+        regs = [*self.pull.start[: handle.function.n_args], *self.pull.bars.values()]
+        self.push = Pushforward(program, program.entry, regs, options)
+
+    def along(self, dots: Mapping[int, Any]) -> dict[int, Any]:
+        """The derivatives of the gradient along a direction, by parameter register.
+
+        InvertibilityError R017 if the values do not come back.
+        """
+        regs = self.push.run(self.push.zeros() | dict(dots))
+        self.pull.check_came_back(regs)
+        return {k: regs[self.push.slots[slot]] for k, slot in self.slots.items()}
+
+    def blocks(self, shapes: Mapping[int, Shape]) -> Blocks:
+        """The derivatives of the gradient by these registers, of these shapes, by these registers.
+
+        InvertibilityError R017 if the values do not come back.
+        """
+        sweep = self.push.sweep(shapes)
+        # What the values are does not depend on the direction.
+        self.pull.check_came_back(sweep.first)
+        sizes = {k: int(np.prod(shape, dtype=np.int64)) for k, shape in shapes.items()}
+        out: Blocks = {}
+        for j, shape in shapes.items():
+            found = sweep[self.push.slots[self.slots[j]]].reshape(sweep.size, -1)
+            at = 0
+            for k, other in shapes.items():
+                out[j, k] = found[at : at + sizes[k]].T.reshape((*shape, *other))
+                at += sizes[k]
+        return out
+
+
+Blocks = dict[tuple[int, int], Any]
+"""Second derivatives by two parameter registers."""
+
+
+def hvp(
+    handle: FunctionHandle, loss: str, tangents: Seeds, inputs: Seeds, options: Options
+) -> Result:
+    """The Hessian of the loss times a direction, by parameter; zero where none is given."""
+    curvature = Curvature(handle, loss, inputs, options)
+    zeros = curvature.push.zeros()
+    dots = {k: zeros[k] for k in curvature.slots}
+    add_seeds(handle.function, dots, tangents)
+    return curvature.pull.named(curvature.along(dots))
+
+
+def hessian(
+    handle: FunctionHandle,
+    loss: str,
+    wrt: Collection[str] | None,
+    inputs: Seeds,
+    options: Options,
+    method: str | None = None,
+) -> Result:
+    """Second derivatives: `h[a][b]` has the shape of `a` followed by that of `b`.
+
+    Without a method it is Taylor propagation for short runs on few numbers, where making the
+    derived programs would take longer than the walk, and forward over reverse for others, and for
+    those that the former refuses.  UsageError U017 where there is no such method.
+    """
+    if method not in (None, *METHODS):
+        raise UsageError(
+            "U017",
+            f"there is no way to a Hessian called `{method}`",
+            hint=f"ways: {', '.join(METHODS)}",
+        )
+    slots = chosen(handle.function, wrt)
+    pull = Pullback(handle, inputs, options)
+    pull.loss(loss)
+    shapes: dict[int, Shape] = {k: np.shape(pull.start[k]) for k in slots.values()}
+    found = _found(handle, pull, loss, inputs, shapes, method) if shapes else {}
+    return Result(
+        {a: Result({b: _plain(found[j, k]) for b, k in slots.items()}) for a, j in slots.items()}
+    )
+
+
+def _found(
+    handle: FunctionHandle,
+    pull: Pullback,
+    loss: str,
+    inputs: Seeds,
+    shapes: dict[int, Shape],
+    method: str | None,
+) -> Blocks:
+    if method == TAYLOR or (method is None and _is_short(pull)):
+        try:
+            field = propagate(pull, loss)
+        except (DefinitionError, LimitError) as error:
+            if method == TAYLOR or error.code not in ("D012", "R011"):
+                raise
+            pull = Pullback(handle, inputs, pull.options)
+        else:
+            return {
+                (j, k): field.second(j, k).reshape((*shapes[j], *shapes[k]))
+                for j in shapes
+                for k in shapes
+            }
+    return Curvature(handle, loss, inputs, pull.options, pull).blocks(shapes)
+
+
+def _is_short(pull: Pullback) -> bool:
+    numbers = sum(int(np.size(pull.start[k])) for k in pull.bars)
+    return pull.ticks <= MOST_TICKS and numbers <= MOST_NUMBERS
+
+
+def _plain(array: Any) -> Any:
+    return array.item() if np.ndim(array) == 0 else array
