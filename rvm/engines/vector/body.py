@@ -53,6 +53,8 @@ class Body(Elements):
         self.pieces: dict[Hashable, Pieces] = {}
         self._versions: dict[int, int] = {}
         self._changes = 0
+        self._apart: set[Hashable] = set()
+        """Pairs of elements for which there is a check."""
         self._before: dict[Hashable, Node] = {}
         """What an iteration finds in elements that the one before has changed."""
         self._make_cells()
@@ -143,6 +145,18 @@ class Body(Elements):
                 self._before[key] = node
             return self.pack(node, self.root, context)
         return self._current(key, context, self.type_of(found), found)
+
+    def place(self, found: Access, context: Context) -> tuple[str, tuple[Node, ...]]:
+        keys, args = super().place(found, context)
+        for other in self.survey.met.get(found.key, {}).values():
+            if (found.key, other.key, context) not in self._apart:
+                self._apart.add((found.key, other.key, context))
+                axes = ", ".join(
+                    f"({self.first(axis)}, {self.rate_text(axis)}, {key})"
+                    for axis, key in zip(other.axes, keys.split(", "), strict=True)
+                )
+                self.checks.append(Node(f"never(_k, {axes})", args, lanes=False))
+        return keys, args
 
     def _running(self, cell: Cell, context: Context) -> Node:
         """A running value as it is here."""

@@ -99,6 +99,11 @@ class Plan:
         if survey.limit:
             kinds.append(f"{survey.limit} iterations at a time")
         kinds += [f"where {survey.show(a)} and {survey.show(b)} are apart" for a, b in survey.apart]
+        kinds += [
+            f"where no {survey.show(a)} is an {survey.show(b)}"
+            for a in (*survey.reached.values(),)
+            for b in survey.met.get(a.key, {}).values()
+        ]
         kinds += [f"where {survey.show(a)} are different ones" for a in survey.distinct.values()]
         return ", ".join(dict.fromkeys(kinds))
 

@@ -58,6 +58,23 @@ def distinct(index: Lanes) -> None:
             raise Trouble
 
 
+def never(k: int, *axes: tuple[int, int, Any]) -> None:
+    """Trouble if elements are among those that k iterations reach in even steps.
+
+    An axis is the first index and the stride of these, and the indices of those.
+    """
+    meet: Any = True
+    for first, stride, index in axes:
+        gap = index - first
+        if stride:
+            lane = gap // stride
+            meet = meet & (gap == lane * stride) & (lane >= 0) & (lane < k)
+        else:
+            meet = meet & (gap == 0)
+    if np.any(meet):
+        raise Trouble
+
+
 def within(first: int, last: int, length: int) -> None:
     """Trouble unless both ends of a run of indices are in bounds."""
     if not (0 <= first < length and 0 <= last < length):
@@ -74,13 +91,15 @@ def room_for(k: int, *axes: tuple[int, int, int, int]) -> int:
     """Of how many iterations, up to k, two accesses reach no common element; 0 if not of any.
 
     An axis is (first index and stride of the one, those of the other).  It is enough that the
-    ranges of indices on one axis are apart.
+    ranges of indices on one axis are apart, or that they never meet in equal steps.
     """
     best = 0
     for f, s, g, t in axes:
         n = k
         if f == g:
             continue
+        if s == t and s and (f - g) % s:
+            return k
         a, b = f + s * (k - 1), g + t * (k - 1)
         if not (max(f, a) < min(g, b) or max(g, b) < min(f, a)):
             n = abs(f - g) // abs(s) if s == t and s else 0
@@ -208,6 +227,7 @@ VECTOR_SUPPORT: dict[str, object] = {
     "inside": inside,
     "lost": lost,
     "merged": merged,
+    "never": never,
     "room_for": room_for,
     "run_of": run_of,
     "running": running,

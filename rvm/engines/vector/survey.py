@@ -59,6 +59,8 @@ class Survey:
         """Elements that the iteration before has changed: they themselves, and what it changed."""
         self.distinct: dict[Hashable, Access] = {}
         """Scattered elements that the run must find to be different in all iterations."""
+        self.met: dict[Hashable, dict[Hashable, Access]] = {}
+        """For scattered elements those that they must not be, in any iteration: the run finds."""
         self.summed: dict[int, list[Hashable]] = {}
         """Arrays that are only added to, by the keys of their elements: an element is reached by
         the first of them in an earlier iteration than by the next."""
@@ -84,6 +86,11 @@ class Survey:
     def cells(self) -> list[Access]:
         """The elements that are changed and are the same in every iteration."""
         return [a for a in self._written.values() if a.kind == "cell"]
+
+    @property
+    def reached(self) -> dict[Hashable, Access]:
+        """All elements of arrays that are changed, by their keys."""
+        return {**self._read, **self._written}
 
     def updates(self, key: Hashable) -> set[str]:
         """The operators that change a register or an element; none if anything else does."""
@@ -191,15 +198,19 @@ class Survey:
 
     def _compare(self) -> None:
         for key, one in self._written.items():
-            for other_key, other in {**self._read, **self._written}.items():
+            for other_key, other in self.reached.items():
                 if other.reg != one.reg or other_key == key or one.reg in self.summed:
                     continue
                 if one.part != other.part and not (one.part and other.part):
                     raise Declined(f"it uses {self.show(one)} and {self.show(other)}")
-                if "scattered" in (one.kind, other.kind):
+                if one.kind == other.kind == "scattered":
                     raise Declined(
                         f"{self.show(other)} may be {self.show(one)} of another iteration"
                     )
+                if "scattered" in (one.kind, other.kind):
+                    a, b = (one, other) if one.kind == "scattered" else (other, one)
+                    self.met.setdefault(a.key, {})[b.key] = b
+                    continue
                 self._pair(one, other, other_key in self._written)
             if one.kind == "scattered":
                 self._scattered(key, one)
