@@ -5,6 +5,8 @@
 | `rasm NAME.rasm` | a file, written to the page's folder |
 | `rasm` | a text that assembles |
 | `console` | lines `$ rvm …`, each followed by what it prints |
+| `debug ARGUMENTS` | a session of `rvm debug`: commands behind their prompts, and what they print |
+| `debug` | the session goes on |
 | `sh`, with `text` after it | commands; what follows `&&` in the last prints the text |
 | `python` with `>>>` | a session, held to its output as doctest does |
 | `python`, perhaps with `text` after it | a script; the text is what it prints |
@@ -82,6 +84,8 @@ def _run(block: Block, shown: str | None, names: dict[str, Any], folder: Path) -
         case "console":
             for command, output in commands(block.text):
                 same(printed(command, folder), output, command)
+        case "debug":
+            same(debugged(block.title, block.text, names), block.text, "the session")
         case "sh" if shown is not None:
             command = last_command(block.text)
             same(printed(command, folder), shown, command)
@@ -124,6 +128,35 @@ def printed(command: str, folder: Path) -> str:
         timeout=120,
     )
     return done.stdout.decode("utf-8")
+
+
+PROMPT = re.compile(r"^\[t=[^\]]*\] ?(.*)$", re.M)
+
+
+def debugged(arguments: str, text: str, names: dict[str, Any]) -> str:
+    """What a debugger prints for the commands in `text`; the session is kept among the names."""
+    from rvm_tools.debug.console import Console, Line
+    from rvm_tools.debug.front import Request, open_session
+    from rvm_tools.debug.views import arrive
+
+    out: list[str] = []
+
+    def show(line: Line) -> None:
+        out.append(line.text)
+
+    if arguments:
+        file, *values = shlex.split(arguments)
+        loss = values.pop() if "--gradient" in values else None
+        values = [v for v in values if v != "--gradient"]
+        names["debugger"] = Console(open_session(Request(file, values, gradient=loss)))
+        names["debugger"].show = show
+        arrive(names["debugger"], names["debugger"].session.stop)
+    console = names["debugger"]
+    console.show = show
+    for command in PROMPT.findall(text):
+        out.append(f"{console.prompt()}{command}")
+        console.execute(command)
+    return "\n".join(out) + "\n"
 
 
 def _session(block: Block, names: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from docs.pages import FENCE, ROOT, commands, last_command, printed, script_output
+from docs.pages import FENCE, ROOT, commands, debugged, last_command, printed, script_output
 
 
 def rewritten(source: str, folder: Path) -> str:
@@ -34,6 +34,8 @@ def rewritten(source: str, folder: Path) -> str:
         elif kind == "console":
             shown = [f"$ {c}\n{trimmed(printed(c, folder))}" for c, _ in commands(text)]
             text = "".join(shown)
+        elif kind == "debug":
+            text = trimmed(debugged(title, text, names))
         elif kind == "sh" and last_command(text).startswith("rvm "):
             pending = printed(last_command(text), folder)
         elif kind == "python" and ">>> " in text:

@@ -96,6 +96,13 @@ def test_json_prints_one_object(loop: Path) -> None:
     assert found["time"] == stops[3]["time"] < stops[1]["time"]
 
 
+def test_json_has_what_is_wrong_with_the_file(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.rasm"
+    bad.write_text("func f(x: i64)\n    add x, x\n", encoding="utf-8")
+    found = rvm_json("debug", str(bad), "x=1", code=1)
+    assert [e["code"] for e in found["errors"]] == ["A013"]
+
+
 def test_commands_come_through_a_pipe(loop: Path) -> None:
     done = run("debug", str(loop), "x=0", "y=1", "n=9", input="si 3\n\nrsi\nq\nsi\n")
     times = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("t=")]
@@ -286,3 +293,110 @@ def test_one_engine_for_programs_that_engines_round_differently() -> None:
     session.instruction()
     session.goto(0)
     assert session.machine["y"] == 0.0
+
+
+RECURSIVE = """\
+func main(n: i64, out: i64)
+    call fib(n, out)
+    add n, 1
+    uncall fib(n, out)
+
+func fib(n: i64, out: i64)
+    if n < 2, n < 2
+        add out, n
+    else
+        alloc k: i64 = n - 1
+        call fib(k, out)
+        sub k, 1
+        call fib(k, out)
+        free k = n - 2
+    end
+"""
+
+
+def frames_of(session: Session) -> list[tuple[str, int, int]]:
+    return [(f.code.name, f.pc, f.regs[0]) for f in session.frames]
+
+
+def test_a_watch_belongs_to_one_call_and_sleeps_outside_it() -> None:
+    """Recursion has many registers `k`; the one that is watched is found again on the way back."""
+    session = console_of(RECURSIVE, "main", n=6, out=0).session
+    session.break_at("10", "n == 4")
+    assert session.resume().reason == "breakpoint"
+    begun = frames_of(session)
+    session.delete(1)
+    watch = session.watch("k")
+    times = []
+    while (stop := session.resume()).reason == "watchpoint" and watch.awake:
+        times.append(stop.time)
+    # k is made as 3, the call leaves it, it goes down to 2, and is freed.
+    assert len(times) == 3 and not watch.awake
+    assert "sleeps" in stop.events[0].text
+    session.goto(1 << 60)
+    assert session.stop.reason == "end"
+    back = []
+    while (stop := session.resume(-1)).reason == "watchpoint" and stop.events[0].data:
+        back.append(stop.time + 1)
+    assert back == times[::-1]
+    session.goto(watch.born or 0)
+    assert not [t for t in back if t <= session.time]
+    session.resume()
+    assert session.time == times[0] and frames_of(session)[:-1] == begun[:-1]
+
+
+def test_finish_and_its_opposite_are_the_ends_of_one_call() -> None:
+    session = console_of(RECURSIVE, "main", n=6, out=0).session
+    session.break_at("fib", "n == 3")
+    session.resume()
+    depth, time_in = len(session.frames), session.time
+    out = session.finish()
+    assert len(session.frames) == depth - 1
+    session.instruction(1, -1)
+    assert len(session.frames) == depth and session.frame.pc == len(session.frame.code)
+    session.delete(1)
+    back = session.finish(-1)
+    assert len(session.frames) == depth - 1 and back.time == time_in - 1
+    assert out.time > time_in
+
+
+def test_steps_over_calls_stay_in_the_function(loop: Path) -> None:
+    """Going over, no stop is ever deeper, in whichever direction."""
+    session = console_of(RECURSIVE, "main", n=7, out=0).session
+    lines = []
+    while session.next().reason == "step":
+        assert len(session.frames) == 1
+        lines.append(session.stop.line)
+    assert lines == [3, 4]
+    lines = []
+    while session.next(1, -1).reason == "step":
+        lines.append(session.stop.line)
+    assert lines == [4, 3, 2]
+    assert session.next(1, -1).reason == "start" and session.machine["out"] == 0
+
+
+def test_a_session_at_a_late_time_holds_no_more_than_at_an_early_one() -> None:
+    import tracemalloc
+
+    session = console_of(LOOP, "walk", x=0, y=1, n=1_000_000).session
+    session.break_at("3", "i < 0")
+
+    def held() -> int:
+        session.step(3)
+        session.step(2, -1)
+        session.instruction(400)
+        return tracemalloc.get_traced_memory()[0]
+
+    def there(time: int) -> int:
+        session.goto(time)
+        session.resume(-1)
+        session.goto(time)
+        return held()
+
+    there(3_900_000)  # whatever is compiled at first use has been
+    session.goto(0)
+    tracemalloc.start()
+    try:
+        early, late = there(1_000), there(3_900_000)
+    finally:
+        tracemalloc.stop()
+    assert late < early + 50_000

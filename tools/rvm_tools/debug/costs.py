@@ -28,6 +28,8 @@ R. Landauer, "Irreversibility and heat generation in the computing process" (196
 """
 TOP = 12
 """Lines of a profile that are shown."""
+LONGEST = 100
+"""The longest line of a profile."""
 
 
 def energy_lines(session: Session) -> Iterator[str]:
@@ -57,11 +59,14 @@ def profile(session: Session, begin: int, end: int) -> Iterator[str]:
         session.goto(here, note=False)
     total = sum(lines.values())
     yield f"from t={begin} to t={end}: {count(total, 'instruction')}"
-    for (function, source, line), n in lines.most_common(TOP):
-        at = f"{source_name(session.program, source)}:{line}" if source >= 0 else function
+    shown = lines.most_common(TOP)
+    width = max((len(function) for (function, _, _), _ in shown), default=0)
+    for (function, source, line), n in shown:
+        at = f"{source_name(session.program, source)}:{line}" if source >= 0 else ""
         text = session.program.sources[source].line(line) if source >= 0 else ""
         share = 100 * n / max(total, 1)
-        yield f"  {n:>10,}  {share:5.1f}%  {at:<18} {(text or '').strip()}"
+        row = f"  {n:>10,}  {share:5.1f}%  {function:<{width}}  {at:<16}  {(text or '').strip()}"
+        yield row[:LONGEST].rstrip()
     if len(lines) > TOP:
         yield f"  and {count(len(lines) - TOP, 'more line')}"
     yield "by opcode: " + ", ".join(f"{op} {n:,}" for op, n in ops.most_common(8))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import rich_click as click
 
-from rvm.faults import InputError
+from rvm.faults import InputError, RvmError
 from rvm.gradients import nested
 from rvm.numbers import system
 from rvm.places import find_place
@@ -26,7 +26,7 @@ from rvm.types import Array, Stack, elem_of
 from rvm_tools.debug.console import Answer, Console, Line
 from rvm_tools.debug.session import Session
 from rvm_tools.debug.views import arrive
-from rvm_tools.messages import end
+from rvm_tools.messages import end, errors_as_json
 from rvm_tools.programs import load_program, pick_function, read_text
 from rvm_tools.values import assignments, inputs_for
 
@@ -54,10 +54,15 @@ class Request:
 
 def debug(request: Request) -> None:
     """Debug; in batch mode the exit code is that of the first command that went wrong."""
-    session = open_session(request)
     if request.as_json:
+        try:
+            session = open_session(request)
+        except RvmError as error:
+            click.echo(json.dumps(errors_as_json(error), ensure_ascii=False))
+            end(error.exit_code)
         _as_json(session, request)
         return
+    session = open_session(request)
     on_terminal = sys.stdin.isatty() and not request.batch
     painted = sys.stdout.isatty() and not request.batch and not os.environ.get("NO_COLOR")
     width = get_terminal_size((BATCH_WIDTH, 24)).columns if on_terminal else BATCH_WIDTH

@@ -425,6 +425,7 @@ class Traveller:
         """Whether a watchpoint's condition holds in its frame; one without a value does."""
         if w.guard is None:
             return True
+        settle(self.machine.state)
         try:
             return bool(condition(w.guard, self.machine.state.frames[w.depth].regs))
         except Exception:
