@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rvm.differences import check_grad
     from rvm.faults import (
         AssemblyError,
+        BudgetError,
         BytecodeError,
         DefinitionError,
         InputError,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         LimitError,
         MachineError,
         RvmError,
+        ScheduleError,
         UsageError,
         VerifyError,
     )
@@ -46,6 +48,7 @@ _HOMES = {
     "isa.define": ("Mut", "Use", "exchange", "opcode", "when"),
     "faults": (
         "AssemblyError",
+        "BudgetError",
         "BytecodeError",
         "DefinitionError",
         "InputError",
@@ -55,6 +58,7 @@ _HOMES = {
         "LimitError",
         "MachineError",
         "RvmError",
+        "ScheduleError",
         "UsageError",
         "VerifyError",
     ),
@@ -71,6 +75,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "AssemblyError",
+    "BudgetError",
     "BytecodeError",
     "DefinitionError",
     "Fixed",
@@ -88,6 +93,7 @@ __all__ = [
     "Options",
     "Program",
     "RvmError",
+    "ScheduleError",
     "UsageError",
     "Use",
     "VerifyError",

@@ -280,6 +280,14 @@ class UsageError(RvmError):
     exit_code = 2
 
 
+class BudgetError(UsageError):
+    """No schedule keeps within a budget; `values` and the hint name the least that would do."""
+
+
+class ScheduleError(RvmError):
+    """A schedule that breaks a rule of its game; `values` has the number of the action."""
+
+
 class MachineError(RvmError):
     """A fault while running that is no matter of reversibility: a bad index, a division by zero."""
 

@@ -11,7 +11,7 @@ from rvm_tools.codes import TOOLS
 from rvm.codes import EXPLANATIONS
 
 ROOT = Path(__file__).parent.parent
-CODE = re.compile(r'"([ABCDIRU]\d{3})"')
+CODE = re.compile(r'"([ABCDIPRU]\d{3})"')
 
 
 def raised() -> set[str]:

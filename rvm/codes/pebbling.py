@@ -1,0 +1,69 @@
+"""P codes: budgets that no schedule keeps, schedules that break the rules, files that are none."""
+
+from __future__ import annotations
+
+from rvm.codes.explanation import Explanation, explain
+
+PEBBLING: dict[str, Explanation] = {
+    "P001": explain(
+        "an argument of a plan that cannot be",
+        """
+        A plan needs a length, one budget, and terms that go together:
+
+            rvm.pebble.plan(1000, pebbles=12)
+            rvm.pebble.plan(1000, memory=2e9, state_bytes=10_000_000, goal="gradient")
+            rvm.pebble.plan(1000, max_moves=10_000, goal="gradient", price=8)
+
+        `rvm.pebble.STRATEGIES` tells for each strategy its goals and the terms that it takes.
+        """,
+    ),
+    "P002": explain(
+        "a budget that no schedule keeps",
+        """
+        With S pebbles, the input not counted, nothing beyond node 2^S - 1 of a chain is ever
+        reached reversibly, and a pebble alone gets to 2^(S-1).  And each step has to be done once,
+        and undone unless its state is erased.  The message names the least budget that will do.
+        """,
+    ),
+    "P003": explain(
+        "an action that the rules of the game forbid",
+        """
+        The player holds every action of a schedule to the rules: a state is computed, and computed
+        away, only next to one that is held; nothing is erased, overwritten or kept beyond what the
+        rules allow; adjoints are taken from the last step to the first.  `values` has the number of
+        the action and the pebbles at that moment.
+        """,
+    ),
+    "P004": explain(
+        "a schedule that ends before its goal",
+        """
+        persist: a pebble on the result, and no other.  visit: a pebble on the result.  erase: no
+        pebble, and the result was copied out.  gradient: no pebble, and all adjoints were taken.
+        Nothing may be left on disk.
+        """,
+    ),
+    "P005": explain(
+        "data that are no schedule",
+        """
+        A file of a plan is damaged or of another version, or a stretch that loses states is to be
+        undone.  Files are written by `plan.save(path)` and read by `rvm.pebble.load(path)`.
+        """,
+    ),
+    "P006": explain(
+        "a chain that is too long for exact tables",
+        """
+        The recursions for erasure budgets, for a disk, and for steps of unequal cost need tables
+        that grow with the square of the length or faster.  The hint names what does without:
+        a price of erasing, the strategy `multistage`, or fewer and longer steps.
+        """,
+    ),
+    "P007": explain(
+        "the library checkpoint_schedules is not installed",
+        """
+        `rvm.pebble.checkpointing` gives plans in the form of that library's schedules, and needs
+        it for their classes:
+
+            pip install "rvm[checkpoint]"
+        """,
+    ),
+}

@@ -1,0 +1,236 @@
+"""Our gradient plans as schedules of the library checkpoint_schedules.
+
+    plan = rvm.pebble.plan(n, goal="gradient", strategy="revolve", pebbles=10)
+    tape.enable_checkpointing(checkpointing.schedule(plan))
+
+What understands that library's schedules (pyadjoint, firedrake) then runs ours.  The library is
+imported when it is needed.
+
+There, restart data of a step are in RAM or on disk, and WORK is the state that moves on; here, the
+moving state has a pebble, and the input needs none.  So S pebbles are S restart points in RAM, that
+of the input included.  The library has no action that undoes a step: plans that do have no such
+form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import chain, pairwise
+from typing import Any
+
+from rvm.faults import UsageError
+from rvm.pebble.actions import Action, Kind, at
+from rvm.pebble.online import Online
+from rvm.pebble.plans import Plan
+
+TRANSLATED = ("revolve", "hybrid", "online", "disk", "multistage")
+
+
+@cache
+def library() -> Any:
+    """The module checkpoint_schedules; UsageError P007 if it is not there."""
+    try:
+        import checkpoint_schedules
+    except ImportError as error:
+        raise UsageError(
+            "P007",
+            "the library checkpoint_schedules is not installed",
+            hint='pip install "rvm[checkpoint]"',
+        ) from error
+    return checkpoint_schedules
+
+
+class Translator:
+    """The position of a run in the library's terms, and the actions that ours stand for."""
+
+    def __init__(self) -> None:
+        self.cs = library()
+        self.work: int | None = 0
+        """The node whose state is in WORK."""
+        self.ram: set[int] = set()
+        self.disk: set[int] = set()
+        self.saving: int | None = None
+        """A node that goes to disk with the next step from it."""
+
+    def translate(self, action: Action, following: Action | None) -> tuple[list[Any], bool]:
+        """The library's actions for one of ours, and whether the following is done by them, too."""
+        kind, i, j = action
+        storage = self.cs.StorageType
+        match kind:
+            case Kind.ADVANCE:
+                return self._advance(i, j), False
+            case Kind.OVERWRITE:
+                return self._overwrite(i, j), False
+            case Kind.REVERSE:
+                last = i == 0 or following == at(Kind.FREE, i)
+                return self._reverse(i, j, last), last and i > 0
+            case Kind.FREE:
+                if i in self.ram:
+                    self.ram.remove(i)
+                    return [self.cs.Move(i, storage.RAM, storage.NONE)], False
+                self.work = None
+                return [], False
+            case Kind.SAVE:
+                self.saving = i
+                return [], False
+            case Kind.LOAD:
+                self.work = i
+                if following == at(Kind.DROP, i):
+                    self.disk.remove(i)
+                    return [self.cs.Move(i, storage.DISK, storage.WORK)], True
+                return [self.cs.Copy(i, storage.DISK, storage.WORK)], False
+            case Kind.DROP if i == self.saving:
+                self.saving = None
+                return [], False
+            case Kind.DROP:
+                self.disk.remove(i)
+                return [self.cs.Move(i, storage.DISK, storage.NONE)], False
+        raise _foreign(action)
+
+    def _forward(self, i: int, j: int, keep: Any = None, adjoint: bool = False) -> Any:
+        work = self.cs.StorageType.WORK
+        return self.cs.Forward(i, j, keep is not None, adjoint, work if keep is None else keep)
+
+    def _advance(self, i: int, j: int) -> list[Any]:
+        storage = self.cs.StorageType
+        here, self.work = self.work, j
+        if i in self.ram:
+            return [self.cs.Copy(i, storage.RAM, storage.WORK), self._forward(i, j)]
+        assert here == i, f"state {i} is nowhere"
+        self.ram.add(i)
+        return [self._forward(i, j, storage.RAM)]
+
+    def _overwrite(self, i: int, j: int) -> list[Any]:
+        storage = self.cs.StorageType
+        here, self.work = self.work, j
+        if i in self.ram:
+            self.ram.remove(i)
+            return [self.cs.Move(i, storage.RAM, storage.WORK), self._forward(i, j)]
+        assert here == i, f"state {i} is nowhere"
+        if self.saving == i:
+            self.saving = None
+            self.disk.add(i)
+            return [self._forward(i, j, storage.DISK)]
+        return [self._forward(i, j)]
+
+    def _reverse(self, i: int, j: int, last: bool) -> list[Any]:
+        storage = self.cs.StorageType
+        out = []
+        if i in self.ram:
+            fetch = self.cs.Move if last else self.cs.Copy
+            out.append(fetch(i, storage.RAM, storage.WORK))
+            if last:
+                self.ram.remove(i)
+        else:
+            assert self.work == i and last, f"state {i} is nowhere, or lost with its adjoint"
+        self.work = None
+        return [*out, self._forward(i, j, adjoint=True), self.cs.Reverse(j, i, True)]
+
+
+def translated(actions: Iterable[Action], n: int, by: Translator, ended: bool) -> Iterator[Any]:
+    """The library's actions for ours, with the ends of the run and of the sweep."""
+    forward = by.cs.Forward
+    skip = False
+    for action, following in pairwise(chain(actions, [None])):
+        if skip or action is None:
+            skip = False
+            continue
+        out, skip = by.translate(action, following)
+        for found in out:
+            yield found
+            if not ended and isinstance(found, forward) and found.n1 == n:
+                ended = True
+                yield by.cs.EndForward()
+    yield by.cs.EndReverse()
+
+
+@cache
+def _classes() -> tuple[type, type]:
+    """The schedules, which derive from a class of the library."""
+    cs = library()
+
+    class Followed(cs.CheckpointSchedule):  # type: ignore[misc, name-defined]
+        """A schedule that tells where the run and the sweep are."""
+
+        def __init__(self, n: int | None, disk: bool) -> None:
+            super().__init__(max_n=n)
+            self._exhausted = False
+            self._disk = disk
+
+        @property
+        def is_exhausted(self) -> bool:
+            return self._exhausted
+
+        def uses_storage_type(self, storage_type: Any) -> bool:
+            kinds = cs.StorageType
+            return storage_type in (kinds.RAM, kinds.WORK) or (
+                storage_type == kinds.DISK and self._disk
+            )
+
+        def _follow(self, actions: Iterable[Any]) -> Iterator[Any]:
+            for action in actions:
+                if isinstance(action, cs.Forward):
+                    self._n = action.n1
+                elif isinstance(action, cs.Reverse):
+                    self._r = self._max_n - action.n0
+                elif isinstance(action, cs.EndReverse):
+                    self._exhausted = True
+                yield action
+
+        def _iterator(self) -> Iterator[Any]:
+            raise NotImplementedError
+
+    class PlannedSchedule(Followed):
+        """A plan as a schedule of the library.  One adjoint calculation."""
+
+        def __init__(self, plan: Plan) -> None:
+            super().__init__(plan.n, plan.cost.writes > 0)
+            self.plan = plan
+
+        def _iterator(self) -> Iterator[Any]:
+            yield from self._follow(
+                translated(self.plan.actions(), self.plan.n, Translator(), ended=False)
+            )
+
+    class OnlineSchedule(Followed):
+        """A schedule for a run of unknown length: call `finalize(n)` after its last step."""
+
+        def __init__(self, pebbles: int) -> None:
+            super().__init__(None, disk=False)
+            self.run = Online(pebbles)
+
+        def _iterator(self) -> Iterator[Any]:
+            by = Translator()
+            while self._max_n is None:
+                for action in self.run.step():
+                    yield from self._follow(by.translate(action, None)[0])
+            yield cs.EndForward()
+            yield from self._follow(translated(self.run.finish(), self._max_n, by, ended=True))
+
+    return PlannedSchedule, OnlineSchedule
+
+
+def schedule(plan: Plan) -> Any:
+    """A gradient plan as a `checkpoint_schedules.CheckpointSchedule`.
+
+    UsageError P001 if the plan undoes steps, which the library cannot say; P007 without it.
+    """
+    if plan.goal != "gradient" or plan.strategy not in TRANSLATED or plan.units.price:
+        raise UsageError(
+            "P001",
+            f"a plan for `{plan.goal}` by `{plan.strategy}` is no schedule of checkpoint_schedules",
+            values={"price": plan.units.price},
+            hint="of gradient plans, those by revolve, online, disk and multistage are, and "
+            "those by hybrid at price 0",
+        )
+    return _classes()[0](plan)
+
+
+def online(pebbles: int) -> Any:
+    """A schedule for a run whose length is told at its end, by `finalize(n)`."""
+    return _classes()[1](pebbles)
+
+
+def _foreign(action: Action) -> UsageError:
+    return UsageError("P001", f"checkpoint_schedules has no action for {action!r}")

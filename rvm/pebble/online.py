@@ -1,0 +1,102 @@
+"""Checkpointing while a chain runs, when nobody knows yet how long it will be.
+
+With S states in memory, the one that moves on included and the input not counted, states are kept
+and given up so that at every moment the adjoint could be taken from there with as few repetitions
+as if the length had been known: no step is done more than r times before its adjoint, where
+n <= beta(S, r) (Wang, Moin and Iaccarino 2009, minimal repetition).  A kept state has a level, 0 at
+first.  One that is earlier than another of a higher level is dispensable.  If there is no room, the
+latest dispensable state is given up; if there is none, the newest state goes on in place, and its
+level rises by one.
+
+When the end is known, the pieces between kept states are swept by Revolve, which is the best that
+can be done from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+from rvm.faults import UsageError
+from rvm.pebble.actions import Action, Kind, advance, at, overwrite
+from rvm.pebble.grammar import Item, Schedule
+from rvm.pebble.revolve import Revolve
+
+
+class Online:
+    """A run whose length is not known: `step` until it ends, then `finish`.
+
+    Both give the actions to do.  `kept` are the nodes with a pebble, in order.
+    """
+
+    def __init__(self, pebbles: int) -> None:
+        if pebbles < 1:
+            raise UsageError("P001", "a run needs at least one pebble", values={"pebbles": pebbles})
+        self.pebbles = pebbles
+        self.n = 0
+        self._kept: list[tuple[int, int]] = []
+        self._finished = False
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """The nodes that hold a pebble now; the last is the state of the run."""
+        return tuple(node for node, _ in self._kept)
+
+    def step(self) -> tuple[Action, ...]:
+        """The actions that take the run one step further."""
+        if self._finished:
+            raise UsageError("P001", "the run is finished; it cannot go on")
+        here, self.n = self.n, self.n + 1
+        kept = self._kept
+        if len(kept) < self.pebbles:
+            kept.append((self.n, 0))
+            return (advance(here, self.n),)
+        spare = self._latest_dispensable()
+        if spare is not None:
+            node, _ = kept.pop(spare)
+            kept.append((self.n, 0))
+            return at(Kind.FREE, node), advance(here, self.n)
+        _, level = kept.pop()
+        kept.append((self.n, level + 1))
+        return (overwrite(here, self.n),)
+
+    def _latest_dispensable(self) -> int | None:
+        highest = -1
+        for k in range(len(self._kept) - 1, -1, -1):
+            level = self._kept[k][1]
+            if level < highest:
+                return k
+            highest = max(highest, level)
+        return None
+
+    def finish(self) -> Iterator[Action]:
+        """The actions of the adjoint sweep, back to the input."""
+        return self.sweep().actions()
+
+    def sweep(self) -> Schedule:
+        """The same as a schedule, from the position in which the run ended."""
+        if not self.n:
+            raise UsageError("P001", "the run has done no step")
+        self._finished = True
+        rules = Revolve()
+        items, end = [Item(at(Kind.FREE, self.n))], self.n
+        nodes = [0, *self.kept[:-1]]
+        for k in range(len(nodes) - 1, -1, -1):
+            base = nodes[k]
+            items.append(Item(rules.name(end - base, self.pebbles - k), base))
+            if base:
+                items.append(Item(at(Kind.FREE, base)))
+            end = base
+        return Schedule("all", lambda name: items if name == "all" else rules.expand(name))
+
+
+def online(n: int, pebbles: int) -> Schedule:
+    """The schedule of a run that turns out to have n steps."""
+    run = Online(pebbles)
+    forwards = list(chain.from_iterable(run.step() for _ in range(n)))
+    back = run.sweep()
+    halves = {"forwards": [Item(a) for a in forwards], "all": [Item("forwards"), Item("back")]}
+    halves["back"] = [Item(back.root)]
+    if back.root == "all":
+        halves["back"] = list(back.expand("all"))
+    return Schedule("all", lambda name: halves[str(name)] if name in halves else back.expand(name))

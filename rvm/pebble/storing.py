@@ -1,0 +1,140 @@
+"""The file of a plan: a NumPy `.npz` archive with the grammar of its schedule.
+
+| array | holds |
+|---|---|
+| header | JSON text: version, strategy, goal, n, budget, proof, notes, units |
+| rules | int64[r + 1]: where the items of each name begin; the last name is the root |
+| items | int64[4, m]: name or -1, kind (or 1 if undone), start (or shift), stop |
+| in_place, costs, sizes | the steps in place; costs and sizes, by node, if there are any |
+
+A name's items mention earlier names only.  A schedule of tens of millions of actions takes some
+tens of kilobytes.  What is read is checked, and nothing in it is executed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from os import PathLike
+from pathlib import Path
+from typing import Any, cast
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rvm.faults import ScheduleError
+from rvm.pebble.actions import Action, Kind
+from rvm.pebble.choosing import GOALS
+from rvm.pebble.game import Rules
+from rvm.pebble.grammar import Item, Name, Schedule
+from rvm.pebble.plans import Plan, Units, cost_of
+from rvm.pebble.tally import Weights
+
+VERSION = 1
+
+
+def save(plan: Plan, path: str | PathLike[str]) -> None:
+    """Write a plan to a file."""
+    schedule, rules = plan.schedule, plan.rules
+    names = schedule.names
+    number = {name: k for k, name in enumerate(names)}
+    starts, items = [0], []
+    for name in names:
+        for what, shift, back in schedule.expand(name):
+            if isinstance(what, Action):
+                kind = what.kind ^ back
+                items.append((-1, kind, what.start + shift, what.stop + shift))
+            else:
+                items.append((number[what], int(back), shift, 0))
+        starts.append(len(items))
+    header = {
+        "version": VERSION,
+        "strategy": plan.strategy,
+        "goal": rules.goal,
+        "n": rules.n,
+        "pebbles": rules.pebbles,
+        "erasures": rules.erasures,
+        "disk": rules.disk,
+        "proof": plan.proof,
+        "notes": plan.notes,
+        "units": asdict(plan.units),
+    }
+    arrays: dict[str, NDArray[Any]] = {
+        "header": np.array(json.dumps(header)),
+        "rules": np.array(starts, dtype=np.int64),
+        "items": np.array(items, dtype=np.int64).reshape(-1, 4).T,
+        "in_place": np.array(sorted(rules.in_place), dtype=np.int64),
+    }
+    for field in ("costs", "sizes"):
+        values = getattr(rules.weights, field)
+        if values is not None:
+            arrays[field] = np.array(values)
+    with Path(path).open("wb") as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)
+
+
+def load(path: str | PathLike[str]) -> Plan:
+    """Read a plan.  ScheduleError P005 for a file that is no plan."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        header = json.loads(str(arrays["header"]))
+        if header["version"] != VERSION:
+            raise _unsound(f"its version is {header['version']}, not {VERSION}")
+        weights = Weights(*(_weights(arrays.get(field)) for field in ("costs", "sizes")))
+        rules = Rules(
+            int(header["n"]),
+            str(header["goal"]),
+            float(header["pebbles"]),
+            float(header["erasures"]),
+            float(header["disk"]),
+            frozenset(arrays["in_place"].tolist()),
+            weights,
+        )
+        if rules.goal not in GOALS:
+            raise _unsound(f"it has the goal `{rules.goal}`")
+        schedule = _grammar(arrays["rules"], arrays["items"], weights)
+        units = Units(**header["units"])
+        cost = cost_of(schedule.tally(), units, weights.sizes is not None)
+        notes = tuple(str(note) for note in header["notes"])
+        strategy, proof = str(header["strategy"]), str(header["proof"])
+    except (ValueError, KeyError, TypeError, EOFError, BadZipFile) as error:
+        raise _unsound(str(error)) from error
+    return Plan(strategy, rules, schedule, cost, proof, units, notes)
+
+
+def _weights(values: NDArray[Any] | None) -> tuple[float, ...] | None:
+    return None if values is None else tuple(values.tolist())
+
+
+def _grammar(starts: NDArray[Any], items: NDArray[Any], weights: Weights) -> Schedule:
+    count = len(starts) - 1
+    whole = starts.dtype == items.dtype == np.int64 and starts.ndim == 1 and count > 0
+    if not whole or items.shape != (4, int(starts[-1])) or (np.diff(starts) < 0).any():
+        raise _unsound("its rules and items do not fit together")
+    owner = np.repeat(np.arange(count), np.diff(starts))
+    names, kinds, first, last = items
+    actions = names == -1
+    if (names < -1).any() or (names >= owner).any():
+        raise _unsound("a name's items mention a later one")
+    if (kinds < 0).any() or (kinds > np.where(actions, max(Kind), 1)).any():
+        raise _unsound("there is an unknown kind of action")
+    if starts[0] or (last < 0).any() or (first < 0).any():
+        raise _unsound("a node is negative")
+    rows = items.T.tolist()
+    begin = starts.tolist()
+
+    def expand(name: Name) -> Sequence[Item]:
+        k = cast(int, name)
+        return [
+            Item(Action(kind, i, j)) if what < 0 else Item(what, i, bool(kind))
+            for what, kind, i, j in rows[begin[k] : begin[k + 1]]
+        ]
+
+    return Schedule(count - 1, expand, weights)
+
+
+def _unsound(why: str) -> ScheduleError:
+    return ScheduleError("P005", f"the file is no plan: {why}")
