@@ -276,6 +276,7 @@ class _Run:
         if own.all():
             self._search(group)
             return
+        self._count(group)
         try:
             group.part(~own, group.at)
         except Ragged:
