@@ -14,6 +14,7 @@ from rvm.faults import InvertibilityError, LimitError, MachineError
 from rvm.numbers.base import NumberSystem
 from rvm.state import SCALAR_BYTES, State
 
+
 def room(state: State, n: int) -> None:
     """LimitError R011 unless `n` more bytes are allowed."""
     limit = state.options.max_memory
@@ -88,11 +89,15 @@ def drop_array(
 
 
 def residue(state: State, sys: NumberSystem, held: Any, expected: Any, name: str = "") -> None:
-    """R001 unless `held` passes for `expected`; an accepted difference is logged or counted."""
-    # Equal bits pass in any mode, those of a NaN too.
-    if (state.residue is None and np.array_equal(held, expected)) or sys.same(held, expected):
+    """R001 unless `held` passes for `expected`; an accepted difference is logged or counted.
+
+    A NaN passes where a NaN is expected: it is what the value was made of, and is known.
+    """
+    strict = state.residue is not None
+    off = None if strict else differing(held, expected)
+    if sys.same(held, expected) if off is None else not np.any(off):
         return
-    if not sys.close(held, expected, state.options.tolerance):
+    if not _within(sys, held, expected, state.options.tolerance):
         raise InvertibilityError(
             "R001",
             f"`{name}` is freed with another value than it must hold",
@@ -104,7 +109,22 @@ def residue(state: State, sys: NumberSystem, held: Any, expected: Any, name: str
         kept = held.copy() if isinstance(held, np.ndarray) else held
         state.residue.keep(state.tick, state.direction, [kept])
     else:
-        state.account.erased_bits += sys.type.bits * int(np.sum(np.not_equal(held, expected)))
+        state.account.erased_bits += sys.type.bits * int(np.sum(off))
+
+
+def differing(held: Any, expected: Any) -> Any:
+    """Where two numbers, or the elements of two arrays, differ; a NaN does not from a NaN."""
+    off = np.not_equal(held, expected)
+    if not np.any(off):
+        return off
+    return off & ~(np.not_equal(held, held) & np.not_equal(expected, expected))
+
+
+def _within(sys: NumberSystem, held: Any, expected: Any, tolerance: float) -> bool:
+    if not isinstance(held, np.ndarray):
+        return not np.any(differing(held, expected)) or sys.close(held, expected, tolerance)
+    off = differing(held, expected)
+    return sys.close(held[off], np.broadcast_to(expected, held.shape)[off], tolerance)
 
 
 def zeros(state: State, sys: NumberSystem, shape: tuple[int, ...] | None) -> Any:

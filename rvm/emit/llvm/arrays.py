@@ -169,7 +169,8 @@ class Arrays(Elements):
             if t.is_exact:
                 self.freed(t, v, want)
                 return
-            differs = self.unequal(t, v, want)
+            known = self.op(f"xor i1 {self.both_nan(t, v, want)}, true")
+            differs = self.op(f"and i1 {self.unequal(t, v, want)}, {known}")
             far = self.distant(t, v, want)
             self.trouble(self.op(f"and i1 {differs}, {far}"))
             self.add_to(count, self.op(f"zext i1 {differs} to i64"))

@@ -205,12 +205,26 @@ class Statements(Values):
         differs, far, same = self.fresh("differs"), self.fresh("near"), self.fresh("freed")
         self.fork(self.unequal(t, held, expected), differs, same, COLD)
         self.label(differs)
+        number = self.fresh("number")
+        # Where nothing has happened to a value LLVM finds that this is all there can be.
+        self.fork(self.both_nan(t, held, expected), same, number)
+        self.label(number)
         self.trouble(self.distant(t, held, expected))
         self.jump(far)
         self.label(far)
         self.erase("true", t.bits)
         self.jump(same)
         self.label(same)
+
+    def both_nan(self, t: Scalar, a: Value, b: Value) -> str:
+        """Whether two inexact numbers are both NaN."""
+        return self.op(f"and i1 {self._is_nan(t, a)}, {self._is_nan(t, b)}")
+
+    def _is_nan(self, t: Scalar, value: Value) -> str:
+        kind = register_type(t)
+        if isinstance(value, tuple):
+            return self.op(f"fcmp uno {kind} {value[0]}, {value[1]}")
+        return self.op(f"fcmp uno {kind} {value}, {value}")
 
     def unequal(self, t: Scalar, a: Value, b: Value) -> str:
         """Whether two inexact numbers differ; a NaN differs from everything."""
