@@ -262,6 +262,13 @@ def test_scattered_elements_that_are_no_others() -> None:
     vectorised("add A[r, i], A[q, idx[i]]", {"A": matrix, "idx": idx, "r": 0, "q": 2})
 
 
+def test_an_index_that_changes_in_the_body() -> None:
+    body = "alloc j: i64 = i\nadd y[i], x[j % 7]\nadd j, 3\nadd y[i], x[j % 7]\nfree j = i + 3"
+    vectorised(body, {"x": X, "y": Y})
+    body = "if x[i] > 0\n" + body.replace("free j", "neg y[i]\nfree j") + "\nend"
+    vectorised(body, {"x": X, "y": Y})
+
+
 def test_indices_that_repeat_are_found() -> None:
     idx = np.arange(N)
     idx[40] = 35

@@ -149,8 +149,9 @@ class Body(Elements):
     def place(self, found: Access, context: Context) -> tuple[str, tuple[Node, ...]]:
         keys, args = super().place(found, context)
         for other in self.survey.met.get(found.key, {}).values():
-            if (found.key, other.key, context) not in self._apart:
-                self._apart.add((found.key, other.key, context))
+            pair = self.moment(found, context), other.key
+            if pair not in self._apart:
+                self._apart.add(pair)
                 axes = ", ".join(
                     f"({self.first(axis)}, {self.rate_text(axis)}, {key})"
                     for axis, key in zip(other.axes, keys.split(", "), strict=True)
@@ -230,7 +231,10 @@ class Body(Elements):
         if not cond.lanes:
             cond = Node("np.full({1}, {0})", (cond, context.count), BOOL)
         chosen = Node("np.flatnonzero({0})", (cond,))
-        others = Node("np.flatnonzero(np.logical_not({0}))", (cond,))
+        if cond.template == "np.logical_not({0})":
+            others = Node("np.flatnonzero({0})", cond.args)
+        else:
+            others = Node("np.flatnonzero(np.logical_not({0}))", (cond,))
         both = Context(context, chosen), Context(context, others)
         self.contexts.extend(both)
         return both
@@ -295,8 +299,9 @@ class Body(Elements):
                 assert v is not None
                 t = self._type(reg.reg)
                 held, expected = self.read(reg, context), self.value(v, context)
-                text = f"lost(state, {self.printer.bind(system(t))}, {{0}}, {{1}}, {{2}})"
-                self.erased.append(Node(text, (held, expected, context.count), lanes=False))
+                if held is not expected:
+                    text = f"lost(state, {self.printer.bind(system(t))}, {{0}}, {{1}}, {{2}})"
+                    self.erased.append(Node(text, (held, expected, context.count), lanes=False))
                 self._end(reg.reg, context)
             case Drop(reg):
                 t = self._type(reg.reg)

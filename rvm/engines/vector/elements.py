@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from rvm.engines.vector.access import Access, Axis
 from rvm.engines.vector.graph import Node
 from rvm.engines.vector.values import Context, Values
+from rvm.expr import Expr
 from rvm.types import Scalar, elem_of
 
 
@@ -19,6 +22,7 @@ class Elements(Values):
         """Lines that check both ends of runs, when the number of lanes is known."""
         self.loaded: dict[object, Node] = {}
         """Views of elements, by their keys."""
+        self._placed: dict[Hashable, tuple[str, tuple[Node, ...]]] = {}
         self._firsts: dict[object, str] = {}
         self._slices: dict[object, str] = {}
         self._bounded: set[object] = set()
@@ -38,12 +42,28 @@ class Elements(Values):
             return self.printer_text(axis)
         found = self._firsts.get(axis.key)
         if found is None:
-            self._use(axis.index)
-            lines, text = self.printer.scalar(axis.index)
-            self.starts.extend(lines)
             found = self._firsts[axis.key] = f"_f{len(self._firsts)}"
-            self.starts.append(f"{found} = {text}")
+            self.starts.append(f"{found} = {self._sum(axis)}")
         return found
+
+    def _sum(self, axis: Axis) -> str:
+        """An affine index in the first lane.
+
+        It is not wrapped around: what would be is out of bounds here, and so left to the ordinary
+        loop.
+        """
+        assert axis.rest is not None
+        terms = [(axis.rate, "_at")]
+        for atom, factor in axis.rest.atoms.items():
+            assert isinstance(atom, Expr)
+            terms.append((factor, self.fixed(atom).template))
+        text = ""
+        for factor, name in terms:
+            size = "" if abs(factor) == 1 else f"{abs(factor)} * "
+            text += f" {'-' if factor < 0 else '+'} {size}{name}"
+        text = text.removeprefix(" + ").lstrip()
+        constant = axis.rest.constant
+        return f"{text} {'-' if constant < 0 else '+'} {abs(constant)}" if constant else text
 
     def printer_text(self, axis: Axis) -> str:
         """A fixed index."""
@@ -73,6 +93,10 @@ class Elements(Values):
         """What stands in the brackets, as a template and its arguments; its bounds are checked."""
         if self.is_view(found, context):
             return ", ".join(self._run(found, k) for k in range(len(found.axes))), ()
+        key = self.moment(found, context)
+        known = self._placed.get(key)
+        if known is not None:
+            return known
         args: list[Node] = []
         keys = []
         for k, axis in enumerate(found.axes):
@@ -83,18 +107,24 @@ class Elements(Values):
                 keys.append(first)
                 continue
             if axis.rest is not None:
-                # A fixed index that is affine in no lane's own values: the lanes are counted.
                 first, rate = self.first(axis), self.rate_text(axis)
                 lanes = Node(f"steps({first}, {rate}, _k)")
                 if context.sel is not None:
-                    lanes = Node(f"({first} + {rate} * {{0}})", (context.sel,))
+                    size = "" if rate == "1" else f"{rate} * "
+                    lanes = Node(f"({first} + {size}{{0}})", (context.sel,))
             else:
                 lanes = self.value(axis.index, context)
                 if not lanes.lanes:
                     lanes = Node("np.full({1}, {0})", (lanes, context.count))
             keys.append(f"{{{len(args)}}}")
             args.append(Node(f"inside({{0}}, {length})", (lanes,)))
-        return ", ".join(keys), tuple(args)
+        self._placed[key] = ", ".join(keys), tuple(args)
+        return self._placed[key]
+
+    def moment(self, found: Access, context: Context) -> Hashable:
+        """Equal where an access reaches the same elements: its indices may change in a body."""
+        regs = {r for axis in found.axes for r in self._regs(axis.index)}
+        return found.key, context, tuple((r, self.version(r)) for r in sorted(regs))
 
     def _run(self, found: Access, k: int) -> str:
         """One index of a slice."""
@@ -105,7 +135,8 @@ class Elements(Values):
             self._bound(bound, f"within({first}, {first}, {length})")
             return first
         rate = self.rate_text(axis)
-        self._bound(bound, f"within({first}, {first} + {rate} * (_k - 1), {length})")
+        last = f"{first} + _k - 1" if rate == "1" else f"{first} + {rate} * (_k - 1)"
+        self._bound(bound, f"within({first}, {last}, {length})")
         name = self._slices.get(axis.key)
         if name is None:
             name = self._slices[axis.key] = f"_s{len(self._slices)}"

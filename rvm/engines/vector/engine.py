@@ -7,7 +7,7 @@ from rvm.engines.vector.source import VectorSource
 from rvm.image import Code
 from rvm.state import State
 
-FIRST_TICKS = 200_000
+FIRST_TICKS = 500_000
 
 
 class VectorCompiled(Compiled):
@@ -23,7 +23,7 @@ class Vector(Python):
     name = "vector"
 
     def first_chunk(self, state: State) -> int:
-        """Ordinary code does so many in a hundredth of a second; loops do not want to be cut."""
+        """Ordinary code does so many in a twentieth of a second; loops do not want to be cut."""
         return FIRST_TICKS
 
     @staticmethod
