@@ -42,10 +42,12 @@ class Lengths:
         """The lengths of a place; () of a scalar."""
         assert node.type is not None
         axes = self._axes(node)
-        return tuple(
-            length(node, k) if axes is None or axes[k] is None else self._axis(node.reg, axes[k])
-            for k in range(rank_of(node.type))
-        )
+        return tuple(self._length(node, axes, k) for k in range(rank_of(node.type)))
+
+    def _length(self, node: Place, axes: list[int | None] | None, k: int) -> Expr:
+        if axes is None or axes[k] is None:
+            return length(node, k)
+        return self._axis(node.reg, axes[k])
 
     def _axes(self, node: Place) -> list[int | None] | None:
         """The register's axis of each axis of a place, None of one that is cut."""
@@ -89,8 +91,9 @@ class Lengths:
         if is_length(node):
             of, axis = node.args[0], node.args[1] if node.fn == "dim" else Const(0, I64)
             assert isinstance(of, Place) and isinstance(axis, Const)
-            lengths = self.of_place(of)
-            return lengths[axis.value] if axis.value < len(lengths) else node
+            # Only this axis: others of a square matrix are as long as it.
+            known = of.type is not None and axis.value < rank_of(of.type)
+            return self._length(of, self._axes(of), axis.value) if known else node
         return Apply(node.fn, tuple(map(self._known, node.args)), node.type)
 
 
