@@ -10,10 +10,11 @@ from typing import Any, cast
 
 import numpy as np
 
+from rvm.engines.heap import differing
 from rvm.engines.lanes.arrays import form_of, wide
 from rvm.engines.lanes.plan import Op, Plan
 from rvm.engines.lanes.segment import SegmentPrinter
-from rvm.engines.lanes.support import LANE_NAMES, Context, by_lane, must
+from rvm.engines.lanes.support import LANE_NAMES, Context, by_lane, must, near
 from rvm.engines.lanes.uniform import place_varies, varies
 from rvm.engines.support import SUPPORT, Trouble
 from rvm.expr import Apply, Const, Expr, Place, places
@@ -35,22 +36,19 @@ def returned(
 ) -> None:
     """Failing where what was passed an expression does not come back; residues are counted."""
     if not is_lanes:
-        if np.array_equal(held, expected):
+        if not np.any(differing(held, expected)):
             return
         if not sys.close(held, expected, ctx.tolerance):
             raise Trouble
         ctx.erase(np.full(w, sys.type.bits))
         return
-    same = np.equal(held, expected)
-    if 0 not in same.tobytes():
+    off = differing(held, expected)
+    if 1 not in off.tobytes():
         return
-    size = np.abs(expected) if not sys.exact else 0.0
-    near = np.zeros(1, bool)
-    if not sys.exact:
-        near = np.abs(np.subtract(held, expected)) <= ctx.tolerance * np.maximum(1.0, size)
-        near = near & np.isfinite(size)
-    must(by_lane(same | near, w), w)
-    ctx.erase(sys.type.bits * ~by_lane(same, w))
+    fine = by_lane(~off, w)
+    close = np.equal(held, expected) | near(ctx, sys, held, expected)
+    must(fine | by_lane(close, w), w)
+    ctx.erase(sys.type.bits * ~fine)
 
 
 CALL_NAMES: dict[str, object] = {"every_lane": every_lane, "returned": returned}

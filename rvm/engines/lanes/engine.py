@@ -16,20 +16,17 @@ from typing import Any
 import numpy as np
 
 from rvm.engines.lanes.calls import CallSite
-from rvm.engines.lanes.faults import Failing, Ragged, Varied
+from rvm.engines.lanes.faults import Failing, Ragged
 from rvm.engines.lanes.groups import Frame, Group, take
 from rvm.engines.lanes.plan import Op, Plan
+from rvm.engines.lanes.recovery import NO_LIMIT, Recovering, failing
 from rvm.engines.lanes.segment import Segment
 from rvm.engines.lanes.support import Context
-from rvm.engines.reference import step
 from rvm.expr import Const
-from rvm.faults import RvmError
 from rvm.state import Frame as SingleFrame
 from rvm.state import Options, State
 from rvm.stmt import Branch
 from rvm.types import BOOL
-
-NO_LIMIT = 1 << 62
 
 
 @dataclass(slots=True)
@@ -52,7 +49,7 @@ def run_block(plan: Plan, regs: list[Any], width: int, options: Options) -> Bloc
     return block
 
 
-class _Run:
+class _Run(Recovering):
     """A block under way: a stack of frames, the innermost with a group that goes on."""
 
     def __init__(self, plan: Plan, block: Block, width: int, options: Options) -> None:
@@ -61,7 +58,7 @@ class _Run:
         self.limit = NO_LIMIT if options.max_steps is None else options.max_steps
         self.context = Context(options.tolerance)
         self.state = State(SingleFrame(plan.code, []), options)
-        self.pool: dict[tuple[str, int], Any] = {}
+        self.pool: dict[object, Any] = {}
         frame = Frame(plan, block.regs, np.arange(width), None)
         self.frame = frame
         self.group: Group | None = Group(frame, 0, None)
@@ -108,19 +105,6 @@ class _Run:
             self._aside(group, np.ones(group.width, bool))
             return
         self._count(group)
-
-    def _count(self, group: Group) -> None:
-        if group.ticks:
-            self.block.ticks[group.ids] += group.ticks
-            group.ticks = 0
-
-    def _aside(self, group: Group, mask: Any) -> None:
-        """Set lanes of a group aside and go on with the others."""
-        self._count(group)
-        self.block.aside[group.ids[mask]] = True
-        group.keep(~mask)
-        if not group.width and self.group is group:
-            self.group = None
 
     # ------------------------------------------------------------ straight code
 
@@ -228,102 +212,12 @@ class _Run:
         check = segment
         group.load(check.varying, check.uniform)
         at = np.flatnonzero(taken)
-        bad = _failing(lambda some: self._try(group, check, at[some]), len(at))
+        bad = failing(lambda some: self._try(group, check, at[some]), len(at))
         if bad is None:
             return None
         failed = np.zeros(group.width, bool)
         failed[at[bad]] = True
         return failed
-
-    # ------------------------------------------------------------ trouble
-
-    def _trouble(self, group: Group, error: Exception) -> None:
-        """See to an operation that raised: by lanes at fault, by values, or by trying."""
-        if isinstance(error, Failing):
-            self._aside(group, np.broadcast_to(error.lanes, (group.width,)))
-        elif isinstance(error, Varied):
-            self._apart(group, error.values)
-        elif group.frame.plan.ops[group.at].kind == "same":
-            self._by_reference(group)
-        else:
-            self._search(group)
-
-    def _by_reference(self, group: Group) -> None:
-        """An operation on uniform registers, by the reference engine."""
-        plan = group.frame.plan
-        op = plan.ops[group.at]
-        regs = list(group.frame.regs)
-        for k in plan.varying:
-            # Of an array that varies it may look at the lengths.
-            regs[k] = regs[k][..., 0] if isinstance(regs[k], np.ndarray) else None
-        state = State(SingleFrame(plan.code, regs, op.pc), self.options)
-        try:
-            step(state)
-        except RvmError:
-            self._aside(group, np.ones(group.width, bool))
-            return
-        for k, v in enumerate(regs):
-            if k not in plan.varying:
-                group.regs[k] = group.frame.regs[k] = v
-        self.block.erased[group.ids] += state.account.erased_bits
-        group.ticks += op.ticks
-        group.at += 1
-
-    def _apart(self, group: Group, values: Any) -> None:
-        """Let the lanes with the first lane's value do the operation; the others come after."""
-        values = np.asarray(values)
-        own = values == values.flat[0]
-        if own.all():
-            self._search(group)
-            return
-        self._count(group)
-        try:
-            group.part(~own, group.at)
-        except Ragged:
-            self._aside(group, np.ones(group.width, bool))
-            return
-        self._alone(group)
-
-    def _alone(self, group: Group) -> None:
-        """Do one operation before meeting others at its position."""
-        plan, q = group.frame.plan, group.at
-        if plan.ops[q].kind == "call":
-            self._call(group, plan.ops[q])
-        else:
-            self._advance(group, self._segment(plan, q, q + 1))
-
-    def _search(self, group: Group) -> None:
-        """Find the lanes that an operation fails in, by trying it on parts of them."""
-        plan, q = group.frame.plan, group.at
-        if group.width == 1:
-            self._aside(group, np.ones(1, bool))
-            return
-        if plan.ops[q].kind == "call":
-            site = self._site(plan, q)
-            group.load(site.varying, site.uniform)
-            bad = _failing(
-                lambda sel: site.enter(_chosen(group.regs, plan.varying, sel), len(sel)),
-                group.width,
-            )
-        else:
-            segment = self._segment(plan, q, q + 1)
-            bad = _failing(lambda sel: self._try(group, segment, sel), group.width)
-        # Where no part fails by itself it is the whole that does not fit, into memory say.
-        mask = np.ones(group.width, bool)
-        if bad is not None:
-            mask[:] = False
-            mask[bad] = True
-        self._aside(group, mask)
-
-    def _try(self, group: Group, segment: Segment, some: Any) -> None:
-        """Run a segment on copies of some lanes; raises what it raises."""
-        regs = _chosen(group.regs, group.frame.plan.varying, some)
-        kept = self.context.erased, self.state.account.erased_bits
-        buffers = [b[: len(some)].copy() for b in segment.buffers_for(group.width, self.pool)]
-        _, _, what = segment.run(regs, len(some), buffers, NO_LIMIT, self.context, self.state)
-        self.context.erased, self.state.account.erased_bits = kept
-        if isinstance(what, Exception):
-            raise what
 
     # ------------------------------------------------------------ calls
 
@@ -407,32 +301,3 @@ class _Run:
 
 def _all(group: Group) -> Any:
     return np.arange(group.width) if group.lanes is None else group.lanes
-
-
-def _chosen(regs: list[Any], varying: frozenset[int], some: Any) -> list[Any]:
-    """Registers of some lanes, copied."""
-    return [take(v, some) if v is not None and k in varying else v for k, v in enumerate(regs)]
-
-
-def _failing(attempt: Any, width: int) -> Any:
-    """The lanes for which an attempt raises, found by halving; None if there are none."""
-    bad: list[int] = []
-
-    def search(lanes: Any) -> None:
-        try:
-            attempt(lanes)
-        except Failing as error:
-            bad.extend(lanes[np.broadcast_to(error.lanes, (len(lanes),))])
-            rest = lanes[~np.broadcast_to(error.lanes, (len(lanes),))]
-            if len(rest):
-                search(rest)
-        except Exception:
-            if len(lanes) == 1:
-                bad.append(int(lanes[0]))
-                return
-            half = len(lanes) // 2
-            search(lanes[:half])
-            search(lanes[half:])
-
-    search(np.arange(width))
-    return np.array(sorted(set(bad)), int) if bad else None

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rvm.emit.lanes import LanePrinter, written
-from rvm.emit.lanes_values import Value
+from rvm.emit.lanes_numbers import Value
 from rvm.emit.values import Unprintable
 from rvm.engines.lanes.arrays import form_of
 from rvm.engines.lanes.plan import Op, Plan
@@ -56,8 +56,6 @@ class Segment:
         self.buffers = tuple(printer.buffers)
         self.text = self._text(lines, numbers, printer)
         self.run: Runner = self._compiled(printer)
-        self.width = -1
-        self.memory: list[Any] = []
 
     def _extent(self, stop: int | None) -> tuple[int, int]:
         """The operation that ends the segment, and the position behind what it covers."""
@@ -200,17 +198,19 @@ class Segment:
 
     # ------------------------------------------------------------ running
 
-    def buffers_for(self, width: int, pool: dict[tuple[str, int], Any]) -> list[Any]:
-        """The buffers, of `width` lanes each."""
-        if self.width != width:
-            self.memory = []
-            for k, char in enumerate(self.buffers):
-                base = pool.get((char, k))
-                if base is None or len(base) < width:
-                    base = pool[char, k] = np.empty(width, char)
-                self.memory.append(base[:width])
-            self.width = width
-        return self.memory
+    def buffers_for(self, width: int, pool: dict[object, Any]) -> list[Any]:
+        """The buffers, of `width` lanes each; a run's segments share the memory in its `pool`."""
+        known: tuple[int, list[Any]] = pool.get(self, (-1, []))
+        if known[0] == width:
+            return known[1]
+        memory = []
+        for k, char in enumerate(self.buffers):
+            base = pool.get((char, k))
+            if base is None or len(base) < width:
+                base = pool[char, k] = np.empty(width, char)
+            memory.append(base[:width])
+        pool[self] = width, memory
+        return memory
 
 
 class SegmentPrinter(LanePrinter):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rvm.emit.lanes_values import UFUNC
-from rvm.engines.heap import fits
+from rvm.engines.heap import differing, fits
 from rvm.engines.lanes.arrays import FORMS
 from rvm.engines.lanes.faults import Failing, Varied
 from rvm.engines.lanes.stacks import LaneStack
@@ -228,30 +228,21 @@ class Context:
 
 
 def residues(ctx: Context, sys: NumberSystem, held: Lanes, expected: Any, w: int) -> None:
-    """Failing where a freed value does not pass for what it must be; residues are counted.
-
-    A lane passes if all elements are equal, if all have the same bits, or if all are close.
-    """
-    same = np.equal(held, expected)
-    if 0 not in same.tobytes():
+    """Failing where a freed value does not pass for what it must be; residues are counted."""
+    off = differing(held, expected)
+    if 1 not in off.tobytes():
         return
+    must(by_lane(~off | near(ctx, sys, held, expected), w), w)
+    ctx.erase(sys.type.bits * off.reshape(-1, w).sum(axis=0))
+
+
+def near(ctx: Context, sys: NumberSystem, held: Lanes, expected: Any) -> Any:
+    """Where numbers are within the tolerance of what they must be: nowhere for exact types."""
     if sys.exact:
-        raise Failing(~by_lane(same, w))
-    fine = by_lane(same, w) | by_lane(same_bits(held, np.asarray(expected, held.dtype)), w)
-    if 0 not in fine.tobytes():
-        return
+        return np.zeros(held.shape, bool)
     size = np.abs(expected)
-    near = np.abs(np.subtract(held, expected)) <= ctx.tolerance * np.maximum(1.0, size)
-    must(fine | by_lane(same | (near & np.isfinite(size)), w), w)
-    lost = np.logical_not(same).reshape(-1, w).sum(axis=0)
-    ctx.erase(sys.type.bits * np.where(fine, 0, lost))
-
-
-def same_bits(x: Any, y: Any) -> Any:
-    """Whether numbers have the same bits, element by element; all NaN count as one."""
-    if np.iscomplexobj(x):
-        return same_bits(x.real, y.real) & same_bits(x.imag, y.imag)
-    return ((x == y) & (np.signbit(x) == np.signbit(y))) | ((x != x) & (y != y))
+    close = np.abs(np.subtract(held, expected)) <= ctx.tolerance * np.maximum(1.0, size)
+    return close & np.isfinite(size)
 
 
 def drop_lanes(
