@@ -1,0 +1,66 @@
+"""`rvm run --explain-vector`: a verdict on every loop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tools.running import golden, rvm, rvm_json
+
+LOOPS = """\
+func main(s: f64, x: f64[n], y: f64[n], idx: i64[n])
+    for i = 0 to n - 1
+        add y[i], 2*x[idx[i]]       ; a gather
+    end
+    for i = 1 to n - 1
+        add y[i], s
+        swap y[i - 1], x[i]
+        add s, x[i]
+    end
+    for i = 1 to n - 1 ; goes on from the element before
+        add x[i], x[i - 1] * 2
+    end
+    call more(s, y)
+
+func more(s: f64, y: f64[n])
+    for i = 0 to n - 1
+        call square(s, y, i)
+    end
+
+func square(s: f64, y: f64[n], i: i64)
+    add s, y[i] ** 2
+
+func apart(y: f64[n])
+    for i = 0 to n - 1
+        neg y[i]
+    end
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "loops.rasm"
+    path.write_text(LOOPS)
+    return str(path)
+
+
+def test_what_people_read(file: str) -> None:
+    """The loops of the entry and of what it calls; those of another function if that is named."""
+    golden("explain_vector", rvm("run", file, "--explain-vector").stdout)
+    assert rvm("run", file, "-f", "apart", "--explain-vector").stdout == (
+        "apart:\n    26  for i = 0 to n - 1  both ways  vectorised: elementwise\n"
+    )
+    assert rvm("run", file, "-f", "square", "--explain-vector").stdout == "no loops\n"
+
+
+def test_as_an_object(file: str) -> None:
+    first, *_, last = rvm_json("run", file, "--explain-vector")["loops"]
+    assert first == {
+        "function": "main",
+        "line": 2,
+        "loop": "for i = 0 to n - 1",
+        "direction": "both ways",
+        "vectorised": True,
+        "reason": "elementwise",
+    }
+    assert (last["function"], last["vectorised"]) == ("more", False)
