@@ -29,6 +29,7 @@ LAYERS = [
     ("rvm.hessians",),
     ("rvm.mapping", "rvm.lanes_gradient"),
     ("rvm.calling",),
+    ("rvm.pebble",),
     ("rvm.differences",),
     ("rvm.frontends", "rvm.interop"),
     ("rvm",),

@@ -77,7 +77,7 @@ def checked(n: int, goal: str, strategy: str, terms: Terms) -> None:
         ("write", 0),
         ("read", 0),
         ("radix", 2),
-        ("blocks", 2),
+        ("blocks", 16),
     ):
         value = getattr(terms, name)
         if value is not None and not value >= least:

@@ -183,14 +183,13 @@ class Priced(Family):
 
     def __post_init__(self) -> None:
         self.erasures = inf if self.price < inf else 0
-        self.grain = prices.grain_for(self.n, self.blocks)
 
     @property
     def name(self) -> str:  # type: ignore[override]
         return "hybrid" if self.goal == "gradient" else "priced"
 
     def _tables(self) -> prices.Priced:
-        return prices.priced(self.n, self.price, self.overwrite, self.grain)
+        return prices.priced(self.n, self.price, self.overwrite, self.blocks)
 
     def fewest(self) -> int:
         return prices.fewest(self.n, self.price, self.overwrite, self.goal)
@@ -212,7 +211,7 @@ class Priced(Family):
     def _best(self, budget: float) -> tuple[float, Family | None]:
         s = whole(budget, self.n)
         own: tuple[float, Family | None] = (self._tables().cost(s, self.goal), None)
-        if self.grain > 1:
+        if self.n > self.blocks:
             own = min([own, *((f.total(s), f) for f in self._ends())], key=lambda pair: pair[0])
         return own
 
@@ -226,16 +225,17 @@ class Priced(Family):
         return self._tables().schedule(whole(budget, self.n), self.goal)
 
     def proof(self, budget: float) -> str:
-        if self.grain == 1:
+        if self.n <= self.blocks:
             return f"optimal by the recursions H, V, J, K, {CHECKED}"
-        return f"best known: optimal among schedules cut at multiples of {self.grain} steps"
+        return "best known: optimal among schedules that cut long pieces at round numbers only"
 
     def notes(self, budget: float) -> tuple[str, ...]:
         where = "in place, or into fresh memory" if self.overwrite else "into fresh memory only"
         out = [f"an erased state costs {self.price:g} moves; steps go {where}"]
-        if self.grain > 1:
+        if self.n > self.blocks:
             out.append(
-                f"long pieces are cut at multiples of {self.grain} steps, short ones anywhere"
+                f"blocks: pieces of up to {self.blocks:,} steps are cut anywhere, longer ones at "
+                f"multiples of {prices.COARSER}, ..., {self._tables().grain:,} steps"
             )
             other = self._best(budget)[1]
             if other is not None:

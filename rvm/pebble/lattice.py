@@ -35,8 +35,9 @@ class Lattice:
     """Costs of the lengths base + k unit, k = 0 .. count, for S = 0, 1, 2, ...
 
     Left parts have lengths unit, 2 unit, ...: they are those of `left`, which is this lattice
-    itself if base = unit.  `leaf` has the costs of k = 0; without it base is a single step.
-    `cost[table][S][k]` is a cost, `choice[table][S][k]` the m in units, 0 for the other term.
+    itself if base = unit.  Lengths that `finer` has, too, are taken from there; without it base is
+    a single step.  `cost[table][S][k]` is a cost, `choice[table][S][k]` the m in units, 0 for the
+    other term.
     """
 
     def __init__(
@@ -47,17 +48,22 @@ class Lattice:
         base: int,
         unit: int,
         count: int,
-        leaf: Lattice | None = None,
+        finer: Lattice | None = None,
         left: Lattice | None = None,
     ) -> None:
         self.table, self.price, self.in_place = table, price, in_place
         self.base, self.unit, self.count = base, unit, count
-        self.leaf, self.left = leaf, left or self
+        self.finer, self.left = finer, left or self
+        self.known = slice(0, 0)
+        """The indices of `finer` that are the first ones here."""
+        if finer is not None:
+            known = min((finer.length(finer.count) - base) // unit, count) + 1
+            first = (base - finer.base) // finer.unit
+            ratio = unit // finer.unit
+            self.known = slice(first, first + (known - 1) * ratio + 1, ratio)
         none = infeasible(count + 1)
         alone = none.copy()
-        if leaf is None:
-            alone[0] = 0
-        elif base - leaf.base == 0:
+        if base == 1:
             alone[0] = 0  # one step from its base needs no pebble
         self.cost: dict[str, list[Row]] = {"H": [none], "V": [none], "J": [alone], "K": [none]}
         self.choice: dict[str, list[NDArray[np.int32]]] = {
@@ -70,19 +76,12 @@ class Lattice:
 
     def upto(self, pebbles: int) -> None:
         """Make sure that the costs for all S <= pebbles are there."""
-        if self.leaf is not None:
-            self.leaf.upto(pebbles)
+        if self.finer is not None:
+            self.finer.upto(pebbles)
         if self.left is not self:
             self.left.upto(pebbles)
         while len(self.cost["H"]) <= pebbles:
             self._add(len(self.cost["H"]))
-
-    def _leaf(self, s: int) -> tuple[float, float, float, float]:
-        if self.leaf is None:
-            return 1.0, 1.0, 0.0, min(1.0, self.price)
-        k = self.base - self.leaf.base
-        h, v, j, kk = (float(self.leaf.cost[t][s][k]) for t in TABLES)
-        return h, v, j, kk
 
     def clearing(self, s: int) -> Row:
         """min(xi, F(m, s)) of left parts of 1, 2, ... units: what it takes to be rid of node m."""
@@ -96,7 +95,14 @@ class Lattice:
         n = self.count + 1
         h, v, j, k = (infeasible(n) for _ in TABLES)
         choices = [np.zeros(n, dtype=np.int32) for _ in TABLES]
-        h[0], v[0], j[0], k[0] = self._leaf(s)
+        first = 1
+        if self.finer is None:
+            h[0], v[0], j[0], k[0] = 1, 1, 0, min(1, self.price)
+        else:
+            for table, row in zip(TABLES, (h, v, j, k), strict=True):
+                found = self.finer.cost[table][s][self.known]
+                first = len(found)
+                row[:first] = found
         own = self.left is self
         before = {t: self.cost[t][s - 1][::-1] for t in TABLES}
         left_h = h if own else self.left.cost["H"][s]
@@ -106,7 +112,11 @@ class Lattice:
         size = len(left_h)
         cleared, swept, held = left_h + clear[:size], left_h + left_k, less_h[:size] + left_k
         step = self.unit * (1 + self.price) if self.in_place else inf
-        for i in range(1, n):
+        if own:
+            cleared[:first] = h[:first] + clear[:first]
+            swept[:first] = h[:first] + k[:first]
+            held[:first] = less_h[:first] + k[:first]
+        for i in range(first, n):
             if own:
                 cleared[i - 1] = h[i - 1] + clear[i - 1]
                 swept[i - 1] = h[i - 1] + k[i - 1]

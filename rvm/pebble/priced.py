@@ -1,8 +1,9 @@
 """Schedules where erasing a state has a price: persist, visit, and the hybrid gradient.
 
-The tables of `rvm.pebble.lattice` take n^2 time.  Longer chains are cut at multiples of a *grain* g
-only, except within pieces of g steps or fewer, where every place is considered; what is left over,
-n mod g steps, is at the end.  The schedule is then the best among those that are cut so.
+The tables of `rvm.pebble.lattice` take n^2 time.  So only pieces of up to `blocks` steps are cut
+anywhere; those of up to 4 times as many are cut at multiples of 4 steps, those of up to 16 times as
+many at multiples of 16, and so on.  The schedule is then the best among those that are cut so.  A
+left part is a multiple of the grain of its length; what is left over is at the end.
 """
 
 from __future__ import annotations
@@ -19,41 +20,73 @@ from rvm.pebble.lattice import Lattice
 from rvm.pebble.reversible import Reversible
 
 HAIR, LONGEST = 2.0**-24, 10**6
+COARSER = 4
+"""The ratio of one grain to the next."""
 TABLE = {"persist": "H", "visit": "V", "gradient": "J"}
 
 
 class Priced:
     """Tables and rules for chains of n steps at one price; they grow with the pebbles."""
 
-    def __init__(self, n: int, price: float, in_place: bool, grain: int) -> None:
-        self.n, self.price, self.grain = n, price, grain
+    def __init__(self, n: int, price: float, in_place: bool, blocks: int) -> None:
+        self.n, self.price = n, price
         self.line = line(n)
         self._rows = Reversible(self.line)
-        short = n if grain == 1 else grain
         # A hair more, so that of equal costs the one with fewer erasures is taken.  All sums of
         # whole costs and hairs are exact.
         self.hair = HAIR if price < inf and price == int(price) and n <= LONGEST else 0.0
         price += self.hair
-        fine = Lattice(self.line, price, in_place, 1, 1, short - 1)
-        self.lattices = [fine]
-        if grain > 1:
-            blocks, rest = divmod(n, grain)
-            coarse = Lattice(self.line, price, in_place, grain, grain, blocks - 1, fine)
-            self.lattices.append(coarse)
-            if rest:
-                tail = Lattice(self.line, price, in_place, rest, grain, blocks, fine, coarse)
-                self.lattices.append(tail)
+        self.lattices = [Lattice(self.line, price, in_place, 1, 1, min(n, blocks) - 1)]
+        self._lefts = [0]
+        """For each lattice the number of that of its left parts."""
+        self._finer = [0]
+        self.grain, left, tail = 1, 0, 0
+        while blocks * self.grain < n:
+            self.grain *= COARSER
+            unit = self.grain
+            whole = min(n // unit, blocks)
+            finer, finer_tail = left, tail
+            left = self._add(
+                Lattice(self.line, price, in_place, unit, unit, whole - 1, self.lattices[finer]),
+                finer,
+            )
+            tail = left
+            base = n % unit
+            if base:
+                count = (min(n, blocks * unit + base) - base) // unit
+                tail = self._add(
+                    Lattice(
+                        self.line,
+                        price,
+                        in_place,
+                        base,
+                        unit,
+                        count,
+                        self.lattices[finer_tail],
+                        self.lattices[left],
+                    ),
+                    finer_tail,
+                    left,
+                )
+        self._whole = tail
+
+    def _add(self, lattice: Lattice, finer: int, left: int | None = None) -> int:
+        own = len(self.lattices)
+        self.lattices.append(lattice)
+        self._finer.append(finer)
+        self._lefts.append(own if left is None else left)
+        return own
 
     def cost(self, pebbles: int, goal: str) -> float:
         """Moves, and the price of each erased state; inf if there are too few pebbles."""
-        whole = self.lattices[-1]
+        whole = self.lattices[self._whole]
         whole.upto(pebbles)
         found = float(whole.cost[TABLE[goal]][pebbles][whole.count])
         return float(int(found)) if self.hair and found < inf else found
 
     def schedule(self, pebbles: int, goal: str) -> Schedule:
         """A schedule of that cost."""
-        whole = len(self.lattices) - 1
+        whole = self._whole
         self.lattices[whole].upto(pebbles)
         return Schedule(
             (TABLE[goal], whole, self.lattices[whole].count, pebbles),
@@ -66,14 +99,16 @@ class Priced:
         if kind in ("F", "up"):
             return self._rows.expand(name)
         own = self.lattices[where]
-        if k == 0:
-            if own.leaf is not None:
-                return [Item((kind, 0, own.base - 1, s))]
+        if own.finer is not None:
+            known = range(own.finer.count + 1)[own.known]
+            if k < len(known):
+                return [Item((kind, self._finer[where], known[k], s))]
+        elif k == 0:
             return [Item(a) for a in self._single(kind)]
         n, m = own.length(k), int(own.choice[kind][s][k])
         if m == 0:
             return self._other(kind, where, k, s)
-        left = 0 if own.left is self.lattices[0] else 1
+        left = self._lefts[where]
         shift = m * own.unit
         rest = (kind, where, k - m)
         match kind:
@@ -112,8 +147,10 @@ class Priced:
         n = own.length(k)
         if kind == "K":
             return [Item(at(Kind.FREE, n)), Item(("J", where, k, s))]
-        first = k - 1
-        while first and own.choice["H"][s][first] == 0:
+        first, least = k - 1, 0
+        if own.finer is not None:
+            least = len(range(own.finer.count + 1)[own.known]) - 1
+        while first > least and own.choice["H"][s][first] == 0:
             first -= 1
         m = own.length(first)
         if m == 1:
@@ -122,18 +159,9 @@ class Priced:
 
 
 @lru_cache(maxsize=8)
-def priced(n: int, price: float, in_place: bool, grain: int) -> Priced:
+def priced(n: int, price: float, in_place: bool, blocks: int) -> Priced:
     """The tables, kept for the next plan."""
-    return Priced(n, price, in_place, grain)
-
-
-def grain_for(n: int, blocks: int) -> int:
-    """The least grain for which neither the pieces nor the steps in one are more than `blocks`.
-
-    With the second, n is at most blocks^2; beyond it the number of blocks grows.
-    """
-    grain = -(-n // blocks)
-    return 1 if grain <= 1 else grain
+    return Priced(n, price, in_place, blocks)
 
 
 def fewest(n: int, price: float, in_place: bool, goal: str) -> int:

@@ -167,7 +167,7 @@ def test_blocks_are_the_actions(chunk: int) -> None:
 
 
 def test_blocks_of_a_long_schedule_go_up_and_down_by_one() -> None:
-    """A million moves and more: every pebble set is taken off but the last, and the peak is kept."""
+    """A million moves and more: every pebble but the last is taken off, and the peak is kept."""
     n, pebbles = 40_000, 22
     schedule = reversible(n, pebbles, "persist")
     held, peak, count = 0, 0, 0
