@@ -6,7 +6,8 @@ left as they were.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from rvm.program import Function, Layout, Program, Record, slots_of
 from rvm.state import Options
 from rvm.transform.duals import bar_slots, bar_type
 from rvm.transform.gradient import adjoint_names, gradient
-from rvm.types import Array, Scalar, Stack, elem_of
+from rvm.types import Array, RegisterType, Scalar, Stack, elem_of
 
 if TYPE_CHECKING:
     from rvm.calling import FunctionHandle
@@ -39,13 +40,30 @@ def gradient_program(program: Program, name: str) -> Program:
     return found
 
 
+Watch = Callable[[Machine, str], AbstractContextManager[object]]
+"""What surrounds the run of a machine, which goes a way that is named: for progress bars."""
+
+
+def unwatched(machine: Machine, way: str) -> AbstractContextManager[object]:
+    """Nothing."""
+    return nullcontext()
+
+
 class Pullback:
     """A function run forwards on copies of its inputs, ready to pass adjoints back.
 
     `result` holds the function's results.  Calling it with adjoints of these consumes the run.
+    `watch` surrounds the runs.
     """
 
-    def __init__(self, handle: FunctionHandle, inputs: Mapping[str, Any], options: Options) -> None:
+    def __init__(
+        self,
+        handle: FunctionHandle,
+        inputs: Mapping[str, Any],
+        options: Options,
+        watch: Watch = unwatched,
+    ) -> None:
+        self.watch = watch
         self.handle = handle
         self.options = options
         self.function: Function = handle.function
@@ -55,7 +73,8 @@ class Pullback:
         machine = Machine.start(handle.program, handle.name, copies, options, undo=handle.undo)
         self.start = [_copy(v) for v in machine.state.frames[0].regs]
         """The raw inputs, for further runs."""
-        self.there = machine.run()
+        with watch(machine, "forwards"):
+            self.there = machine.run()
         """The machine at the end of the run, until that is consumed."""
         self.ticks = machine.time
         """Ticks of the run forwards."""
@@ -128,7 +147,8 @@ class Pullback:
             self.options,
             undo=self.handle.undo,
         )
-        machine.run()
+        with self.watch(machine, "back with the adjoints"):
+            machine.run()
         self.ticks += machine.time
         self.machine = machine
         regs = machine.state.frames[0].regs
@@ -138,54 +158,73 @@ class Pullback:
         return self.named({k: regs[slot] for k, slot in slots.items()}, wrt)
 
     def check_came_back(self, regs: list[Any]) -> None:
-        """R017 unless the values are where they began: if not, the adjoints are not right."""
-        tolerance = SLACK * self.options.tolerance
-        for p in self.function.params:
-            for k in slots_of(p.layout):
-                t = self.function.registers[k].type
-                sys = system(elem_of(t))
-                begun, ended = self.start[k], regs[k]
-                if isinstance(t, Stack):
-                    fine = len(begun) == len(ended)
-                elif elem_of(t).is_fixed:
-                    # Exact by themselves; but what they gained may have come from floats.
-                    one = 2.0 ** elem_of(t).frac
-                    wide, gap = np.abs(begun / one), np.abs(ended / one - begun / one)
-                    fine = bool(np.all(gap <= tolerance * np.maximum(wide, 1.0)))
-                else:
-                    fine = sys.same(ended, begun) or sys.close(ended, begun, tolerance)
-                if not fine:
-                    raise InvertibilityError(
-                        "R017",
-                        f"run back with the adjoints, `{p.name}` is not where it began: "
-                        "the gradient cannot be trusted",
-                        values={"began as": begun, "came back as": ended},
-                        hint="a run that contracts forgets its start by rounding: push what is "
-                        "lost, or compute with fixed-point numbers",
-                    )
+        """R017 unless the values are where they began."""
+        check_came_back(self.function, self.start, regs, self.options)
 
     def named(self, duals: Mapping[int, Any], wrt: Collection[str] | None = None) -> Result:
         """Duals by parameter register as a result by parameter, all or those in `wrt`."""
-        adjoint = self.adjoint
-        slots = bar_slots(self.function)
-        regs: list[Any] = [None] * len(adjoint.registers)
-        for k, slot in slots.items():
-            regs[slot] = duals[k]
-        found = {}
-        for p in self.function.params:
-            layout = bar_layout(p.layout, slots)
-            if layout is not None:
-                found[p.name] = outside(adjoint, layout, regs)
-        if wrt is None:
-            return Result(found)
-        for name in wrt:
-            if name not in found:
-                raise InputError(
-                    "I008",
-                    f"`{name}` is no parameter that carries an adjoint",
-                    hint=f"those are: {', '.join(found)}",
-                )
-        return Result({name: found[name] for name in found if name in set(wrt)})
+        return named_duals(self.function, self.adjoint, duals, wrt)
+
+
+def check_came_back(
+    function: Function, start: Sequence[Any], regs: Sequence[Any], options: Options
+) -> None:
+    """R017 unless the values are where they began: if not, the adjoints are not right."""
+    tolerance = SLACK * options.tolerance
+    for p in function.params:
+        for k in slots_of(p.layout):
+            begun, ended = start[k], regs[k]
+            if _came_back(function.registers[k].type, begun, ended, tolerance):
+                continue
+            raise InvertibilityError(
+                "R017",
+                f"run back with the adjoints, `{p.name}` is not where it began: "
+                "the gradient cannot be trusted",
+                values={"began as": begun, "came back as": ended},
+                hint="a run that contracts forgets its start by rounding: push what is "
+                "lost, or compute with fixed-point numbers",
+            )
+
+
+def _came_back(t: RegisterType, begun: Any, ended: Any, tolerance: float) -> bool:
+    if isinstance(t, Stack):
+        return len(begun) == len(ended)
+    elem = elem_of(t)
+    if elem.is_fixed:
+        # Exact by themselves; but what they gained may have come from floats.
+        one = 2.0**elem.frac
+        wide, gap = np.abs(begun / one), np.abs(ended / one - begun / one)
+        return bool(np.all(gap <= tolerance * np.maximum(wide, 1.0)))
+    sys = system(elem)
+    return sys.same(ended, begun) or sys.close(ended, begun, tolerance)
+
+
+def named_duals(
+    function: Function,
+    adjoint: Function,
+    duals: Mapping[int, Any],
+    wrt: Collection[str] | None = None,
+) -> Result:
+    """Duals by parameter register as a result by parameter, all or those in `wrt`."""
+    slots = bar_slots(function)
+    regs: list[Any] = [None] * len(adjoint.registers)
+    for k, slot in slots.items():
+        regs[slot] = duals[k]
+    found = {}
+    for p in function.params:
+        layout = bar_layout(p.layout, slots)
+        if layout is not None:
+            found[p.name] = outside(adjoint, layout, regs)
+    if wrt is None:
+        return Result(found)
+    for name in wrt:
+        if name not in found:
+            raise InputError(
+                "I008",
+                f"`{name}` is no parameter that carries an adjoint",
+                hint=f"those are: {', '.join(found)}",
+            )
+    return Result({name: found[name] for name in found if name in set(wrt)})
 
 
 def zero_dual(function: Function, slot: int, held: Any) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 from rvm.binding import Result
 from rvm.directions import Pushforward, Seeds, Shape, chosen
 from rvm.faults import DefinitionError, LimitError, UsageError
-from rvm.gradients import Pullback, add_seeds
+from rvm.gradients import Pullback, Watch, add_seeds, unwatched
 from rvm.state import Options
 from rvm.taylor import propagate
 from rvm.transform.duals import bar_slots
@@ -101,6 +101,7 @@ def hessian(
     inputs: Seeds,
     options: Options,
     method: str | None = None,
+    watch: Watch = unwatched,
 ) -> Result:
     """Second derivatives: `h[a][b]` has the shape of `a` followed by that of `b`.
 
@@ -115,7 +116,7 @@ def hessian(
             hint=f"ways: {', '.join(METHODS)}",
         )
     slots = chosen(handle.function, wrt)
-    pull = Pullback(handle, inputs, options)
+    pull = Pullback(handle, inputs, options, watch)
     pull.loss(loss)
     shapes: dict[int, Shape] = {k: np.shape(pull.start[k]) for k in slots.values()}
     found = _found(handle, pull, loss, inputs, shapes, method) if shapes else {}

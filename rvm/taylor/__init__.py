@@ -57,7 +57,9 @@ def propagate(pull: Pullback, loss: str) -> Expansion:
     if place.part:
         path.append(Part(place.part))
     field.g[locate(Place(place.slot, tuple(path)), (), walk.frames[0])] = 1.0
-    machine.use(walk).run_back()
+    machine.use(walk)
+    with pull.watch(machine, "back with second derivatives"):
+        machine.run_back()
     pull.check_came_back(machine.state.frames[0].regs)
     return Expansion(
         field,

@@ -29,7 +29,7 @@ def is_wide(place: Place) -> bool:
 
 
 def locate(place: Place, regs: Regs, slots: SlotList) -> Any:
-    """The slots of a place: an int, or an array in the place's shape."""
+    """The slots of a place: an int, an array in the place's shape, or a stack's own list."""
     base = slots[place.reg]
     part = 0
     for step in place.path:
@@ -41,7 +41,7 @@ def locate(place: Place, regs: Regs, slots: SlotList) -> Any:
             base = base.T
     if part:
         base = base + 1
-    return base if isinstance(base, np.ndarray) else int(base)
+    return base if isinstance(base, (np.ndarray, list)) else int(base)
 
 
 def _item(item: Expr | Span, regs: Regs) -> Any:

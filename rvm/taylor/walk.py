@@ -147,8 +147,7 @@ def _located(code: Code, pc: int, prepare: Callable[[], Any]) -> Any:
     try:
         return prepare()
     except RvmError as error:
-        if error.where is None:
-            error.where = where(code, pc)
+        error.where = where(code, pc)
         raise
 
 

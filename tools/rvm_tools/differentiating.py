@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from rvm.binding import Result, snapshot
 from rvm.calling import FunctionHandle
 from rvm.faults import InvertibilityError, RvmError, UsageError
 from rvm.gradients import Pullback
+from rvm.machine import Machine
 from rvm.program import Function
 from rvm.state import Options
 from rvm.transform.duals import bar_slots
@@ -24,6 +26,7 @@ from rvm_tools import derivatives, show
 from rvm_tools.drift import Drift, drifts
 from rvm_tools.messages import end, errors_as_json
 from rvm_tools.programs import load_program, pick_function, unwritable
+from rvm_tools.progress import watching
 from rvm_tools.running import page_width
 from rvm_tools.values import assignments, inputs_for
 from rvm_tools.words import count
@@ -182,6 +185,11 @@ def _no_loss(function: Function) -> str:
     )
 
 
+def _watched(machine: Machine, way: str) -> AbstractContextManager[None]:
+    """A progress bar for a run whose length is known where it goes back to the start."""
+    return watching(machine, machine.time or None, way)
+
+
 def _answer(
     handle: FunctionHandle, loss: str, inputs: Mapping[str, Any], request: Request
 ) -> Answer:
@@ -189,7 +197,7 @@ def _answer(
 
     wrt = [n.strip() for n in request.wrt.split(",") if n.strip()] if request.wrt else None
     options = handle.options
-    pull = Pullback(handle, inputs, options)
+    pull = Pullback(handle, inputs, options, _watched)
     pull.seed(loss)
     value, forward = pull.value(loss), pull.ticks
     before = snapshot(handle.function, pull.start)
@@ -206,7 +214,7 @@ def _answer(
         drifts(handle.function, before, after, options.tolerance),
     )
     if request.hessian:
-        answer.hessian = hessian(handle, loss, wrt, inputs, options)
+        answer.hessian = hessian(handle, loss, wrt, inputs, options, watch=_watched)
     if request.check:
         answer.check = rvm.check_grad(handle, inputs, loss=loss, wrt=wrt)
     return answer
