@@ -39,11 +39,12 @@ class Marks:
     """What the counters of generated code stand for.
 
     `counters[k]` are the marks of counter k in the order in which they come true; `lines` says of
-    a line of the source which counter was raised for it, and from which mark on that was too early.
+    a line of the source which counters were raised, and from which mark on each was too early if
+    the line fails.
     """
 
     counters: list[list[Mark]] = field(default_factory=list)
-    lines: dict[int, tuple[int, int]] = field(default_factory=dict)
+    lines: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
 
 class Node:
@@ -158,8 +159,7 @@ class Node:
                     to[kind][pc] += n * weight
                 self.hits[k] = 0
         for line, n in self.early.items():
-            if line in self.marks.lines:
-                k, first = self.marks.lines[line]
+            for k, first in self.marks.lines.get(line, ()):
                 for pc, kind, weight in self.marks.counters[k][first:]:
                     to[kind][pc] -= n * weight
         self.early.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -103,6 +104,63 @@ def test_counting_changes_nothing(case: Case) -> None:
             results.append([])
         results[-1] += [machine.time, machine.erased_bits, repr(machine.result)]
     assert results[0] == results[1]
+
+
+def troubled(seed: int) -> str:
+    """A program whose generated source gives up in many places: Python's `exp` overflows."""
+    rng = random.Random(seed)
+    names = iter(range(1000))
+
+    def body(depth: int, loop: str) -> list[str]:
+        out = []
+        for _ in range(rng.randrange(1, 4)):
+            kind = rng.randrange(8 if depth < 3 else 4)
+            if kind < 2:
+                out.append(
+                    f"add y{rng.randrange(3)}, exp(f64({loop}) * {rng.choice([1, 300, 800])})"
+                )
+            elif kind < 4:
+                out.append("inc k")
+            elif kind < 7:
+                hard = f"exp(f64({loop}) * 400) > 1e10"
+                out.append(f"if {rng.choice([f'{loop} % 2 == 0', f'{loop} != 1', hard])}")
+                out += [f"    {line}" for line in body(depth + 1, loop)]
+                if rng.random() < 0.5:
+                    out.append("else")
+                    out += [f"    {line}" for line in body(depth + 1, loop)]
+                out.append("end")
+            else:
+                i = f"i{next(names)}"
+                out.append(f"for {i} = 0 to {rng.randrange(3)}")
+                out += [f"    {line}" for line in body(depth + 1, i)]
+                out.append("end")
+        return out
+
+    lines = "\n".join(f"        {line}" for line in body(0, "i"))
+    return f"func f(k: i64, y0: f64, y1: f64, y2: f64)\n    for i = 0 to 4\n{lines}\n    end\n"
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**9), st.lists(st.integers(0, 600), max_size=2))
+def test_what_generated_source_gives_up_is_counted_once(seed: int, stops: list[int]) -> None:
+    program = rvm.assemble(troubled(seed))
+    seen = []
+    for engine in ("reference", "python"):
+        inputs = {"k": 0, "y0": 0.0, "y1": 0.0, "y2": 0.0}
+        machine = Machine.start(program, "f", inputs, rvm.Options(engine=engine))
+        seen.append(counted(machine, *sorted(stops)))
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.soak
+def test_many_random_programs_are_counted_alike() -> None:
+    rng = random.Random(20261121)
+    for _ in range(1500):
+        seed, strict = rng.randrange(10**9), rng.random() < 0.3
+        one, two = (
+            counted(random_machine(seed, e, strict=strict)) for e in ("reference", "python")
+        )
+        assert one == two, seed
 
 
 # ---------------------------------------------------------------- stepping = a walk

@@ -29,8 +29,10 @@ class CountedSource(Source):
 
     def __init__(self, code: Code, strict: bool) -> None:
         self.marks = Marks()
-        self._open = False
-        """Whether the last counter is that of the straight piece being printed."""
+        self._current = -1
+        """The counter of the straight piece being printed; -1 if it has none yet."""
+        self._waiting: list[int] = []
+        """The counters of pieces that go on behind the ifs being printed."""
         super().__init__(code, strict)
 
     def _instruction(self, pc: int) -> list[str]:
@@ -88,35 +90,47 @@ class CountedSource(Source):
 
     def _mark(self, depth: int, *marks: Mark) -> None:
         super()._mark(depth, *marks)
-        self._open = True
+        self._current = len(self.marks.counters) - 1
+
+    def _follow(self, depth: int, mark: Mark) -> None:
+        if self._current < 0:
+            super()._follow(depth, mark)
+        else:
+            self.marks.counters[self._current].append(mark)
 
     def _line(self, depth: int, text: str, pc: int = -1) -> None:
         super()._line(depth, text, pc)
-        if pc >= 0 and self._open:
+        if pc >= 0:
             counters = self.marks.counters
-            self.marks.lines[len(self._out)] = (len(counters) - 1, len(counters[-1]))
+            raised = (k for k in dict.fromkeys((*self._waiting, self._current)) if k >= 0)
+            self.marks.lines[len(self._out)] = tuple((k, len(counters[k])) for k in raised)
 
     def _plain(self, depth: int, pc: int) -> None:
-        if not self._open:
+        if self._current < 0:
             self._mark(depth)
         super()._plain(depth, pc)
-        self.marks.counters[-1].append((pc, DONE, 1))
-
-    def _flush(self, depth: int, more: int = 0) -> None:
-        super()._flush(depth, more)
-        self._open = False
+        self.marks.counters[self._current].append((pc, DONE, 1))
 
     def _block(self, depth: int, start: int) -> None:
-        self._open = False
+        self._current = -1
         super()._block(depth, start)
 
     def _loop(self, depth: int, loop: Loop) -> None:
         super()._loop(depth, loop)
-        self._open = False
+        self._current = -1
 
     def _branching(self, depth: int, piece: If, after: int) -> None:
+        before = self._current
+        inside = (self.shape.structure.get(pc) for pc in range(piece.test + 1, piece.join))
+        if before < 0 or any(isinstance(p, Loop) for p in inside):
+            super()._branching(depth, piece, after)
+            self._current = -1
+            return
+        # What stands behind an if is passed as often as what stands before it: where a line inside
+        # fails, so does that.  Loops inside can be left in other ways.
+        self._waiting.append(before)
         super()._branching(depth, piece, after)
-        self._open = False
+        self._current = self._waiting.pop()
 
     def _failed(self, depth: int) -> None:
         self._line(depth, "early[error.__traceback__.tb_lineno] += 1")

@@ -109,6 +109,10 @@ class Source:
         if text:
             self._line(depth, text)
 
+    def _follow(self, depth: int, mark: Mark) -> None:
+        """Count what comes true as often as what stands before it."""
+        self._mark(depth, mark)
+
     def _begin(self, depth: int) -> None:
         """What comes before the first block."""
 
@@ -337,7 +341,7 @@ class Source:
         stmt = self.code.stmts(skip)[0]
         assert isinstance(stmt, Branch)
         self._landing(depth + 1, skip, stmt)
-        self._mark(depth + 1, (skip, JUMP, 1))
+        self._follow(depth + 1, (skip, JUMP, 1))
         self._uncounted = 0
 
     def _part(self, depth: int, lo: int, join: int, after: int) -> None:
