@@ -33,6 +33,10 @@ LEAST_BLOCK, MOST_BLOCK = 256, 16_384
 """Bounds on the lanes of a block: fewer do not pay for the calls, more leave the caches."""
 
 
+TOGETHER = ("auto", "vector")
+"""Engines by whose name lanes run together; any other runs them one by one."""
+
+
 @dataclass(slots=True)
 class LaneRun:
     """What a run in lanes came to.
@@ -135,7 +139,8 @@ class Batch:
     def run(self, options: Options, block: int | None = None) -> NDArray[np.bool_]:
         """Run all lanes; a mask of those that were set aside."""
         aside = np.ones(self.size, bool)
-        if options.strict or not self.size or acts_outside(self.code):
+        single = options.strict or options.max_memory is not None or acts_outside(self.code)
+        if single or options.engine not in TOGETHER or not self.size:
             return aside
         width = block or self._block()
         for lo in range(0, self.size, width):

@@ -21,9 +21,9 @@ Lanes = Any
 
 
 def take(value: Any, lanes: Any) -> Any:
-    """A register's value in some lanes, copied."""
+    """A register's value in some lanes: copied, but for stacks."""
     if isinstance(value, LaneStack):
-        return value.take(lanes)
+        return value.part(lanes)
     return value.take(lanes, axis=-1)
 
 
@@ -124,7 +124,7 @@ class Group:
         frame = self.frame
         if isinstance(value, LaneStack):
             if frame.regs[k] is None:
-                frame.regs[k] = LaneStack(value.values.dtype, frame.width)
+                frame.regs[k] = LaneStack(value.dtype, frame.width)
             frame.regs[k].put(at, value)
             return
         shape = (*value.shape[:-1], frame.width)

@@ -18,6 +18,7 @@ from rvm.engines.lanes.faults import Failing, Ragged, Varied
 from rvm.engines.lanes.groups import Group, take
 from rvm.engines.lanes.plan import Op, Plan
 from rvm.engines.lanes.segment import Segment
+from rvm.engines.lanes.stacks import LaneStack
 from rvm.engines.lanes.support import Context
 from rvm.engines.reference import step
 from rvm.faults import RvmError
@@ -130,7 +131,7 @@ class Recovering(ABC):
             site = self._site(plan, q)
             group.load(site.varying, site.uniform)
             bad = failing(
-                lambda sel: site.enter(chosen(group.regs, plan.varying, sel), len(sel)),
+                lambda sel: site.enter(chosen(group.regs, site.varying, sel), len(sel)),
                 group.width,
             )
         else:
@@ -145,7 +146,7 @@ class Recovering(ABC):
 
     def _try(self, group: Group, segment: Segment, some: Any) -> None:
         """Run a segment on copies of some lanes; raises what it raises."""
-        regs = chosen(group.regs, group.frame.plan.varying, some)
+        regs = chosen(group.regs, segment.varying, some)
         kept = self.context.erased, self.state.account.erased_bits
         buffers = [b[: len(some)].copy() for b in segment.buffers_for(group.width, self.pool)]
         _, _, what = segment.run(regs, len(some), buffers, NO_LIMIT, self.context, self.state)
@@ -154,9 +155,14 @@ class Recovering(ABC):
             raise what
 
 
-def chosen(regs: list[Any], varying: frozenset[int], some: Any) -> list[Any]:
-    """Registers of some lanes, copied."""
-    return [take(v, some) if v is not None and k in varying else v for k, v in enumerate(regs)]
+def chosen(regs: list[Any], varying: tuple[int, ...], some: Any) -> list[Any]:
+    """A frame's registers for some lanes, those that are wanted and vary copied."""
+    out = list(regs)
+    for k in varying:
+        v = regs[k]
+        if v is not None:
+            out[k] = v.copy(some) if isinstance(v, LaneStack) else take(v, some)
+    return out
 
 
 def failing(attempt: Callable[[Any], object], width: int) -> Any:

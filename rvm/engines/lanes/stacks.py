@@ -10,43 +10,71 @@ import numpy as np
 from rvm.engines.lanes.faults import Failing
 
 
-class LaneStack:
-    """A stack of scalars in each of `width` lanes.
+class _Store:
+    """The values of all stacks of a register, shape (capacity, lanes), and their depths.
 
-    `values` has the shape (capacity, width); what lies at or above a lane's depth is of no account.
+    What lies at or above a lane's depth is of no account.
     """
 
     __slots__ = ("depth", "values")
 
+    def __init__(self, values: Any, depth: Any) -> None:
+        self.values = values
+        self.depth = depth
+
+
+class LaneStack:
+    """A stack of scalars in each of some lanes of a store; `lanes` is None for all of them.
+
+    Unlike other registers' values a part of the lanes is no copy: each works on its own column.
+    """
+
+    __slots__ = ("lanes", "store")
+
     def __init__(self, dtype: np.dtype[Any], width: int) -> None:
-        self.values: Any = np.zeros((4, width), dtype)
-        self.depth: Any = np.zeros(width, np.int64)
+        self.store = _Store(np.zeros((4, width), dtype), np.zeros(width, np.int64))
+        self.lanes: Any = None
 
     @classmethod
     def of(cls, lists: Sequence[Sequence[Any]], dtype: np.dtype[Any]) -> LaneStack:
         """A stack from each lane's list."""
         made = cls(dtype, len(lists))
-        made.depth = np.array([len(held) for held in lists], np.int64)
-        made._reserve(int(made.depth.max(initial=0)))
+        made.store.depth[:] = [len(held) for held in lists]
+        made._reserve(int(made.store.depth.max(initial=0)))
         for k, held in enumerate(lists):
-            made.values[: len(held), k] = held
+            made.store.values[: len(held), k] = held
         return made
+
+    @property
+    def depth(self) -> Any:
+        """How many values each lane holds."""
+        return self.store.depth if self.lanes is None else self.store.depth[self.lanes]
+
+    @property
+    def dtype(self) -> Any:
+        """The storage type of the values."""
+        return self.store.values.dtype
 
     def lists(self) -> list[list[Any]]:
         """Each lane's values as a list of Python numbers."""
-        return [self.values[:n, k].tolist() for k, n in enumerate(self.depth)]
+        columns = range(len(self.store.depth)) if self.lanes is None else self.lanes
+        return [self.store.values[: self.store.depth[k], k].tolist() for k in columns]
 
     def _reserve(self, n: int) -> None:
-        capacity, width = self.values.shape
+        capacity, width = self.store.values.shape
         if n > capacity:
-            more = np.zeros((max(n, 2 * capacity) - capacity, width), self.values.dtype)
-            self.values = np.concatenate([self.values, more])
+            more = np.zeros((max(n, 2 * capacity) - capacity, width), self.dtype)
+            self.store.values = np.concatenate([self.store.values, more])
+
+    def _columns(self) -> Any:
+        return np.arange(len(self.store.depth)) if self.lanes is None else self.lanes
 
     def push(self, x: Any) -> None:
         """Put a value on every lane's stack."""
-        self._reserve(int(self.depth.max(initial=0)) + 1)
-        self.values[self.depth, np.arange(len(self.depth))] = x
-        self.depth += 1
+        depth, columns = self.depth, self._columns()
+        self._reserve(int(depth.max(initial=0)) + 1)
+        self.store.values[depth, columns] = x
+        self.store.depth[columns] += 1
 
     def ready(self, w: int) -> None:
         """Failing where there is nothing to take."""
@@ -56,8 +84,9 @@ class LaneStack:
 
     def pop(self) -> Any:
         """Take a value from every lane's stack."""
-        self.depth -= 1
-        return self.values[self.depth, np.arange(len(self.depth))]
+        columns = self._columns()
+        self.store.depth[columns] -= 1
+        return self.store.values[self.store.depth[columns], columns]
 
     def empty(self) -> None:
         """Failing where a stack is not empty."""
@@ -65,14 +94,27 @@ class LaneStack:
         if bad.any():
             raise Failing(bad)
 
-    def take(self, lanes: Any) -> LaneStack:
-        """The stacks of some lanes, copied."""
+    def part(self, lanes: Any) -> LaneStack:
+        """The stacks of some lanes, in the same store."""
         made = LaneStack.__new__(LaneStack)
-        made.values, made.depth = self.values[:, lanes], self.depth[lanes]
+        made.store = self.store
+        made.lanes = lanes if self.lanes is None else self.lanes[lanes]
+        return made
+
+    def copy(self, lanes: Any) -> LaneStack:
+        """The stacks of some lanes, copied."""
+        columns = self._columns()[lanes]
+        made = LaneStack.__new__(LaneStack)
+        made.store = _Store(self.store.values[:, columns], self.store.depth[columns])
+        made.lanes = None
         return made
 
     def put(self, lanes: Any, other: LaneStack) -> None:
-        """Store the stacks of some lanes."""
-        self._reserve(len(other.values))
-        self.values[: len(other.values), lanes] = other.values
-        self.depth[lanes] = other.depth
+        """Store the stacks of some lanes, where they are not here already."""
+        if other.store is self.store:
+            return
+        columns, theirs = self._columns()[lanes], other._columns()
+        values = other.store.values
+        self._reserve(len(values))
+        self.store.values[: len(values), columns] = values[:, theirs]
+        self.store.depth[columns] = other.store.depth[theirs]
