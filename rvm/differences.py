@@ -83,11 +83,20 @@ class GradCheck:
         if not self.ok:
             worst = self.worst
             assert worst is not None
+            bad = sum(not r.agrees(self.tolerance) for r in self.rows)
             raise DefinitionError(
                 "D013",
                 f"the gradient of `{self.loss}` by `{worst.place}` is not what differences say",
-                values={"gradient": worst.gradient, "difference quotient": worst.quotient},
-                notes=(f"the tolerance is {self.tolerance:g}", *filter(None, [worst.note])),
+                values={
+                    "gradient": worst.gradient,
+                    "difference quotient": worst.quotient,
+                    "error": float(f"{worst.error:.2g}"),
+                },
+                notes=(
+                    f"beyond the tolerance of {self.tolerance:g}: {bad} of {len(self.rows)} "
+                    "numbers looked at, this one furthest",
+                    *filter(None, [worst.note]),
+                ),
                 hint="at a kink or a pole neither is right; elsewhere look at partials of your own",
             )
         return self

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 TAYLOR, DIRECTIONS = "taylor", "forward-over-reverse"
 METHODS = (DIRECTIONS, TAYLOR)
-MOST_TICKS = 20_000
+MOST_TICKS = 2_000
 """Where no method is named, longer runs are left to generated code."""
 MOST_NUMBERS = 1_000
 """Where no method is named, the most numbers among the parameters for Taylor propagation."""

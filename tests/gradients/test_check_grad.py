@@ -144,3 +144,16 @@ def test_a_good_check_raises_nothing() -> None:
     f = rvm.assemble("func f(y: f64, x: f64)\n    add y, x * x\n").f
     check = rvm.check_grad(f, loss="y", y=0.0, x=2.0)
     assert check.raise_if_bad() is check
+
+
+def test_the_message_says_where_and_by_how_much() -> None:
+    f = rvm.assemble("func main(y: f64, x: f64[n])\n    add y, sum(abs(x))\n").main
+    x = np.array([1.0, 0.0, 1e-7, 3.0])
+    with pytest.raises(rvm.DefinitionError) as e:
+        rvm.check_grad(f, loss="y", y=0.0, x=x).raise_if_bad()
+    assert e.value.code == "D013"
+    assert "`x[2]`" in e.value.message
+    assert e.value.values["error"] == 0.98
+    assert e.value.notes[0] == (
+        "beyond the tolerance of 1e-06: 1 of 5 numbers looked at, this one furthest"
+    )

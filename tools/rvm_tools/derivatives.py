@@ -183,7 +183,7 @@ def checked(check: GradCheck) -> str:
         worst = sorted(rows, key=lambda r: (not math.isnan(r.error), -r.error))[:LONG]
         shown = replace(check, rows=tuple(worst))
         title = f"the {LONG} of {len(rows)} that part most:\n"
-    bad = sum(not row.error <= check.tolerance for row in rows)
+    bad = sum(not row.agrees(check.tolerance) for row in rows)
     verdict = (
         f"{bad} of {len(rows)} part from" if bad else f"{count(len(rows), 'number')} agree with"
     )
