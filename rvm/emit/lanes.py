@@ -267,8 +267,8 @@ class LanePrinter(LaneValues):
             self._lines.append(f"{name} = vector({held.text}, {dtype}, _W)")
             self._spend(held)
         self.changed(reg.reg, number)
-        if not isinstance(v, Const):
-            self._have.setdefault(number, self._made(name, home=reg.reg))
+        if not isinstance(v, Const) and number not in self._have:
+            self._remember(number, self._made(name, home=reg.reg))
 
     def _free_lanes(self, reg: Place, v: Expr | None) -> None:
         register, name = self.function.registers[reg.reg], self.regs[reg.reg]

@@ -24,13 +24,14 @@ class Value:
     """A value over lanes (or a uniform one made ready for NumPy) as an atom of source.
 
     `serial` counts the values made in a segment; `temp` is the letter and number of its buffer,
-    `home` the register in whose memory it lies.
+    `home` the register in whose memory it lies, `number` its value number.
     """
 
     text: str
     serial: int = -1
     temp: tuple[str, int] | None = None
     home: int = -1
+    number: int = -1
 
 
 class LaneNumbers(Printer):
@@ -58,6 +59,12 @@ class LaneNumbers(Printer):
         self._numbers: dict[object, int] = {}
         self._have: dict[int, Value] = {}
         self._versions: Counter[int] = Counter()
+        self._known: dict[int, int] = {}
+        """Numbers of nodes by identity, until a register changes."""
+        self._differing: dict[int, bool] = {}
+        self._alive: list[Expr] = []
+        """Nodes whose identities are keys."""
+        self._at_home: dict[int, list[int]] = {}
         self._register: dict[int, int] = {}
         """The value numbers of scalar registers."""
         self._spare: dict[str, list[int]] = {}
@@ -72,10 +79,22 @@ class LaneNumbers(Printer):
 
     def differs(self, node: Expr) -> bool:
         """Whether a node's value may differ from lane to lane."""
-        return any(p.reg in self.varying for p in reads(node))
+        found = self._differing.get(id(node))
+        if found is None:
+            found = any(p.reg in self.varying for p in reads(node))
+            self._differing[id(node)] = found
+            self._alive.append(node)
+        return found
 
     def number(self, node: Expr) -> int:
         """The value number of a node: equal ones have equal values here."""
+        found = self._known.get(id(node))
+        if found is None:
+            found = self._known[id(node)] = self._numbered(node)
+            self._alive.append(node)
+        return found
+
+    def _numbered(self, node: Expr) -> int:
         match node:
             case Const():
                 return self._intern(("const", node))
@@ -111,12 +130,21 @@ class LaneNumbers(Printer):
     def changed(self, reg: int, number: int | None = None) -> None:
         """Note that a register has a new value, if known what its number is."""
         self._versions[reg] += 1
+        self._known = {}
         if number is None:
             self._register.pop(reg, None)
         else:
             self._register[reg] = number
-        for n in [n for n, v in self._have.items() if v.home == reg]:
-            del self._have[n]
+        for n in self._at_home.pop(reg, ()):
+            if n in self._have and self._have[n].home == reg:
+                del self._have[n]
+
+    def _remember(self, number: int, value: Value) -> None:
+        """Note where the value of a number is."""
+        value.number = number
+        self._have[number] = value
+        if value.home >= 0:
+            self._at_home.setdefault(value.home, []).append(number)
 
     # ------------------------------------------------------------ buffers
 
@@ -130,7 +158,8 @@ class LaneNumbers(Printer):
                 self._left[v.serial] -= 1
                 if not self._left[v.serial] and v.temp is not None:
                     self._spare.setdefault(v.temp[0], []).append(v.temp[1])
-                    self._have = {n: w for n, w in self._have.items() if w is not v}
+                    if self._have.get(v.number) is v:
+                        del self._have[v.number]
 
     def _buffer(self, dtype: str) -> tuple[str, int]:
         free = self._spare.setdefault(dtype, [])

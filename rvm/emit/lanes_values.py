@@ -106,7 +106,7 @@ class LaneValues(LaneNumbers):
             return Value(self._constant(node))
         else:
             made = self._uniform(node)
-        self._have[number] = made
+        self._remember(number, made)
         return made
 
     def _constant(self, node: Const) -> str:

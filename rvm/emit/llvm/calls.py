@@ -45,7 +45,7 @@ def _plain(dim: Expr) -> bool:
 def print_call(p: FunctionPrinter, pc: int, done: int) -> None:
     """A call, from its entry to its return; two ticks."""
     call = cast(Call, p.code.stmts(pc)[0])
-    callee = p.code.image.code(call.callee, call.undo)
+    callee = p.code.callee(pc)
     changed = p.code.image.inout[call.callee]
     arguments: list[str] = []
     returned: list[tuple[Location, Location]] = []

@@ -15,11 +15,13 @@ from rvm.emit.llvm import context
 from rvm.emit.llvm.arrays import FRAMED, MINE, Arrays
 from rvm.emit.llvm.flow import Cycle, Flow
 from rvm.emit.llvm.loops import Counted
+from rvm.emit.llvm.traps import print_traps
 from rvm.emit.llvm.values import ArrayVariable, item_size, variable_types
 from rvm.emit.llvm.writer import COLD
 from rvm.expr import Place
 from rvm.image import Code
 from rvm.numbers.llvm import memory_type
+from rvm.probes.traps import Changed
 from rvm.stmt import Branch, Land
 from rvm.types import Array, Scalar, elem_of
 
@@ -38,6 +40,9 @@ class Callees(Protocol):
 
     def metadata(self, text: str) -> str:
         """The name of a new metadata node; `{}` in its text is that name."""
+
+    def cell(self, guard: Changed) -> int:
+        """The number of what a guard compares with, and of the element that it looks at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +281,8 @@ class FunctionPrinter(Arrays):
                 self._count(done)
                 onward(pc, True)
                 return
+            if pc in self.code.traps:
+                print_traps(self, pc, self._way_out(pc, done))
             if pc == len(self.code):
                 self._count(done)
                 self._finish()

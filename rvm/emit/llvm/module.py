@@ -9,11 +9,13 @@ from rvm.emit.llvm.flow import Flow
 from rvm.emit.llvm.function import FunctionPrinter, Kind
 from rvm.emit.llvm.loops import Counted, counted
 from rvm.emit.llvm.runtime import DECLARATIONS, RUNTIME
+from rvm.emit.llvm.traps import declared
 from rvm.emit.values import Unprintable
 from rvm.image import Code
 from rvm.isa import VARIADIC
 from rvm.numbers.llvm import declaration
 from rvm.numbers.llvm_prelude import definitions
+from rvm.probes.traps import Changed
 from rvm.types import Array
 
 ATTRIBUTES = """
@@ -43,6 +45,8 @@ class ModulePrinter:
         self._waiting: list[tuple[str, Code, Kind]] = []
         self._metadata: list[str] = []
         self._numbers: dict[Code, int] = {}
+        self.cells: list[Changed] = []
+        """The guards whose values stand in cells, by number."""
         self.texts: list[str] = []
         symbols: dict[str, str] = {}
         helpers: set[str] = set()
@@ -58,7 +62,11 @@ class ModulePrinter:
         self.symbols = tuple(sorted({*symbols, *more}))
         """The C library's functions that it calls, by their aliases."""
         own = "".join(RUNTIME[h] for h in sorted(helpers) if h in RUNTIME)
-        self._rest = "\n".join([_declared(self.symbols), DECLARATIONS, own, prelude, ATTRIBUTES])
+        watched = {k for k, guard in enumerate(self.cells) if guard.element is not None}
+        cells = declared(len(self.cells), watched)
+        self._rest = "\n".join(
+            [_declared(self.symbols), cells, DECLARATIONS, own, prelude, ATTRIBUTES]
+        )
 
     def text(self, triple: str, layout: str) -> str:
         """The module's source."""
@@ -81,6 +89,14 @@ class ModulePrinter:
             self._numbers[code] = len(self.codes)
             self.codes.append(code)
         return self._numbers[code]
+
+    def cell(self, guard: Changed) -> int:
+        """The number of a guard's cell."""
+        for k, known in enumerate(self.cells):
+            if known is guard:
+                return k
+        self.cells.append(guard)
+        return len(self.cells) - 1
 
     def metadata(self, text: str) -> str:
         """A new metadata node; `{}` in its text is its own name."""
@@ -150,6 +166,9 @@ class _Nobody:
 
     def metadata(self, text: str) -> str:
         return "!0"
+
+    def cell(self, guard: Changed) -> int:
+        return 0
 
 
 def _is_apart(code: Code, pc: int, checks: bool) -> bool:
