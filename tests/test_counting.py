@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -399,6 +400,19 @@ def test_sizes_that_change_and_sizes_that_stay() -> None:
     assert dict.fromkeys(rising, 3) in sums, "t"
     lengths = [next(iter(row[4].values())) for _, row in called]
     assert lengths == [{((2,),): 2}, {((4,),): 2}, {((4,),): 2}]
+
+
+def test_ordinary_source_has_no_counters() -> None:
+    from rvm.engines.python import source_of
+    from rvm.image import image_of
+
+    code = image_of(rvm.assemble(SIZES)).code("f", False)
+    machine = rvm.Machine(
+        code.image.program, "f", x=np.ones(4), A=np.ones((4, 4)), k=0, y=0.0, engine="python"
+    )
+    machine.count()
+    machine.run()
+    assert not {"hits", "early", "sizes", "cells"} & set(re.findall(r"\w+", source_of(code)))
 
 
 def test_engines_that_do_not_count_are_refused() -> None:
