@@ -278,6 +278,18 @@ def test_indices_that_repeat_are_found() -> None:
     assert 0 < watch.ticks["_loop_3"] < 3 * N
 
 
+def test_functions_at_their_edges() -> None:
+    x = np.where(np.arange(N) % 90 == 17, [0.0, -1.0, 1e3] * (N // 3), np.abs(X) + 0.1)
+    vectorised("add y[i], log(x[i]) + exp(x[i])\nadd s, x[i] ** x[i]", {"x": x, "y": Y, "s": 0.0})
+
+
+def test_long_bodies() -> None:
+    """Thousands of instructions, each of which goes on from the one before."""
+    vectorised("mul y[i], 1.01\nadd y[i], x[i]\n" * 550, {"x": X[:9], "y": Y[:9]})
+    body = "\n".join(f"add y[i + {k}], x[i]" for k in range(300))
+    assert "more than 200 elements" in reason(body, {"x": X, "y": Y})
+
+
 def test_matrices() -> None:
     matrix = np.random.default_rng(6).normal(size=(4, N))
     vectorised("add A[2, i], A[1, n - 1 - i]", {"A": matrix})

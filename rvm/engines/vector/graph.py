@@ -63,10 +63,14 @@ class Text:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self._names: dict[int, str] = {}
+        self._texts: dict[int, str] = {}
+        """Of nodes that are used once: they have no names."""
         self._heights: dict[int, int] = {}
         self._uses: Counter[int] = Counter()
         self._under: set[int] = set()
         self._kept: list[Node] = []
+        self._order: list[Node] = []
+        """All nodes, each behind its arguments."""
 
     def count(self, roots: Iterable[Node]) -> None:
         """Say what is going to be printed: what is used how often.
@@ -82,6 +86,7 @@ class Text:
                 if left:
                     self._under.discard(id(node))
                     done.add(id(node))
+                    self._order.append(node)
                     continue
                 if id(node) in done:
                     continue
@@ -98,22 +103,28 @@ class Text:
                     self._uses[id(arg)] += 1
                     stack.append((arg, False))
 
+    def print(self) -> None:
+        """Print the lines of all nodes that have names."""
+        for node in self._order:
+            self.value(node)
+
     def value(self, node: Node, name: bool = False) -> str:
-        """The text of a node; lines that it needs are printed first."""
+        """The text of a node, whose arguments have been printed; `name`: that of its name."""
         known = self._names.get(id(node))
         if known is not None:
             return known
-        args = [self.value(a) for a in node.args]
-        text = fill(node.template, args)
+        text = self._texts.get(id(node))
+        if text is None:
+            text = fill(node.template, [self.value(a) for a in node.args])
         height = 1 + max((self._heights.get(id(a), 0) for a in node.args), default=0)
         if node.is_atom:
             self._names[id(node)] = text
             return text
         if name or self._uses[id(node)] > 1 or height >= MAX_HEIGHT:
-            self._names[id(node)] = made = f"_v{len(self._names)}"
+            self._names[id(node)] = made = f"_v{len(self.lines)}"
             self.lines.append(f"{made} = {text}")
             return made
-        self._heights[id(node)] = height
+        self._heights[id(node)], self._texts[id(node)] = height, text
         return text
 
     def uses(self, node: Node) -> int:

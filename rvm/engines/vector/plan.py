@@ -17,8 +17,8 @@ from rvm.engines.vector.values import Context
 from rvm.image import Code
 from rvm.numbers import NAMES
 
-BLOCK = 32_768
-"""Iterations of a piece: an f64 value of all lanes takes 256 KiB."""
+BLOCK = 16_384
+"""Iterations of a piece: an f64 value of all lanes takes 128 KiB."""
 PAYS = 60
 """Ticks of ordinary code that take about as long as beginning a piece."""
 LEAST = 16
@@ -152,6 +152,7 @@ class Plan:
         for cell in body.cells.values():
             if cell.parts and text.uses(cell.parts[0]) > 1:
                 cell.keep_part()
+        text.print()
         for check in body.checks:
             text.lines.append(text.value(check))
         erased = [text.value(e) for e in body.erased]

@@ -19,6 +19,8 @@ from rvm.numbers.base import NumberSystem
 from rvm.state import State
 
 Lanes = NDArray[Any]
+FEW = 64
+"""Lanes that are not halved to find where a function fails."""
 
 
 def trips(at: int, end: int, start: int, step: int) -> int:
@@ -168,6 +170,14 @@ def each(f: Callable[..., Any], value: Callable[..., Any], dtype: Any, n: int, *
     try:
         return np.fromiter(map(f, *[_numbers(a, n) for a in args]), dtype, n)
     except (ArithmeticError, ValueError, TypeError):
+        if n > FEW:
+            # Few lanes want the other function; it is slower.
+            half = n // 2
+            parts = [a[:half] if isinstance(a, np.ndarray) else a for a in args]
+            others = [a[half:] if isinstance(a, np.ndarray) else a for a in args]
+            return np.concatenate(
+                [each(f, value, dtype, half, *parts), each(f, value, dtype, n - half, *others)]
+            )
         return np.array(list(map(value, *[_numbers(a, n) for a in args])), dtype)
 
 

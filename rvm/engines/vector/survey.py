@@ -33,6 +33,8 @@ from rvm.verify.text import show
 
 LEAST_DELAY = 64
 """Iterations that are nearer to each other are not taken apart: the pieces would be too short."""
+MOST = 200
+"""Elements that are compared with each other."""
 
 
 class Survey:
@@ -64,6 +66,8 @@ class Survey:
         self.summed: dict[int, list[Hashable]] = {}
         """Arrays that are only added to, by the keys of their elements: an element is reached by
         the first of them in an earlier iteration than by the next."""
+        if len(self.reached) > MOST:
+            raise Declined(f"it reaches more than {MOST} elements of the arrays that it changes")
         for reg in {one.reg for one in self._written.values()}:
             self._order(reg)
         self._compare()
