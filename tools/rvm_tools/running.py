@@ -93,7 +93,8 @@ def _run(request: Request, output: Callable[[str], Any] | None) -> dict[str, Any
             hint=f"--out {Path(request.out).with_suffix('.npz')}",
         )
     given = assignments(request.values, Path())
-    inputs = inputs_for(function, given, Path(), _example(request, program, function.name))
+    hint = example("run", request.file, request.function, program, function.name)
+    inputs = inputs_for(function, given, Path(), hint)
     machine = start(request, program, function.name, inputs, output)
     before = snapshot(function, machine.state.frames[0].regs)
     way = "backwards" if request.back else "forwards"
@@ -126,8 +127,11 @@ def _run(request: Request, output: Callable[[str], Any] | None) -> dict[str, Any
     return answer
 
 
-def _example(request: Request, program: Program, function: str) -> str:
-    """The inputs of the file's first `;! run` line for a function, as a command."""
+def example(command: str, file: str, named: str | None, program: Program, function: str) -> str:
+    """The inputs of the file's first `;! run` line for a function, as a command.
+
+    `named` is the function that the command line named, if it did.
+    """
     if not program.sources:
         return ""
     try:
@@ -137,7 +141,7 @@ def _example(request: Request, program: Program, function: str) -> str:
     line = next((d for d in found if d.function == function and not d.codes), None)
     if line is None:
         return ""
-    words = ["rvm", "run", request.file, *(["-f", function] if request.function else [])]
+    words = ["rvm", command, file, *(["-f", function] if named else [])]
     return " ".join([*words, *map(_shell_word, line.words)])
 
 

@@ -257,6 +257,11 @@ def test_a_refused_engine_and_a_failing_run() -> None:
     assert "R001" in rvm("trace", "bad.rasm", "k=1", code=4).stderr
 
 
+def test_missing_inputs_are_shown_as_a_command() -> None:
+    error = rvm("trace", "norm.rasm", code=1).stderr
+    assert "I001" in error and "rvm trace norm.rasm r=0 y=0 x=[3,4]" in error
+
+
 def test_a_program_without_source(tmp_path: Path) -> None:
     rvm("asm", "norm.rasm", "-o", "norm.rbc")
     Path("norm.rasm").unlink()

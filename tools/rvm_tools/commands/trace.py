@@ -39,7 +39,7 @@ def _models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
     default="landauer",
     metavar="MODEL",
     shell_complete=_models,
-    help="landauer (the default), cmos, adiabatic or a .toml file; landauer:temperature=4 .",
+    help="landauer (the default), cmos, adiabatic or FILE.toml; `cmos:step=7e-11` sets a number.",
 )
 @click.option(
     "--from", "begin", type=STEPS, default=0, metavar="T", help="Count from this time on (0)."

@@ -23,6 +23,7 @@ from rvm.types import Stack
 from rvm_tools.messages import end, errors_as_json
 from rvm_tools.programs import load_program, pick_function
 from rvm_tools.progress import watching
+from rvm_tools.running import example
 from rvm_tools.trace.account import Account, Tally
 from rvm_tools.trace.energy import Model, model
 from rvm_tools.trace.slices import Slices
@@ -121,7 +122,8 @@ def traced(request: Request) -> Trace:
         output=lambda line: click.echo(line, err=True),
     )
     given = assignments(request.values, Path())
-    inputs = inputs_for(function, given, Path(), "")
+    hint = example("trace", request.file, request.function, program, function.name)
+    inputs = inputs_for(function, given, Path(), hint)
     handle = FunctionHandle(program, function.name, undo=request.back, options=options)
     if request.gradient is None:
         machine = Machine.start(program, function.name, inputs, options, undo=request.back)
