@@ -75,6 +75,7 @@ INTERFACE: dict[str, Explanation] = {
         "an option that cannot be so",
         """
         `on_error` is "back" or "stop"; `tolerance`, `max_steps` and `max_memory` are not negative.
+        Of `f.map`, `on_error` is "raise" or "return", and a `block` has at least one lane.
         """,
     ),
     "I020": explain(
