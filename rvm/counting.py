@@ -17,10 +17,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from rvm.cost import Cost, Size, cost, measured
-from rvm.expr import Apply, Const, Expr, Index, Place, Span
+from rvm.expr import Apply, Const, Expr, Index, Place, Span, places
 from rvm.image import Code
 from rvm.isa import ENDS, MAKES
 from rvm.state import Frame
@@ -210,6 +211,16 @@ class Sized:
     def steady(self, pc: int) -> bool:
         """Whether it finds the same sizes as long as a frame's arrays are the same."""
         return bool(self.of[pc]) and not self.after(pc) and all(map(_steady, self.of[pc]))
+
+    @cached_property
+    def depending(self) -> dict[int, list[int]]:
+        """For each array register the instructions whose sizes stay as long as it does."""
+        out: dict[int, list[int]] = {}
+        for pc, nodes in enumerate(self.of):
+            if self.steady(pc):
+                for reg in {p.reg for e in nodes for p in places(e)}:
+                    out.setdefault(reg, []).append(pc)
+        return out
 
     def may_erase(self, pc: int) -> bool:
         """Whether executing the instruction may erase bits of what it frees."""

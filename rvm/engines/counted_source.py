@@ -7,12 +7,12 @@ arrays also count how often they find which sizes, and those that may erase bits
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 from rvm.counting import DONE, Mark, Marks, sized_of
 from rvm.engines.blocks import If, Loop
 from rvm.engines.source import Source
-from rvm.expr import Expr, places
+from rvm.expr import Expr
 from rvm.image import Code
 from rvm.isa import MAKES
 
@@ -59,14 +59,13 @@ class CountedSource(Source):
             after.append(f"if _erased: erased[{pc}] += _erased")
         return [*before, *lines, *after]
 
-    def _depending(self, pc: int) -> Iterator[int]:
+    def _depending(self, pc: int) -> Sequence[int]:
         """The instructions whose cells are no longer theirs when this one has made an array."""
-        instr, sized = self.code.instrs[pc], sized_of(self.code)
-        if instr.op in MAKES:
-            made = instr.args[0].reg  # type: ignore[attr-defined]
-            for k in range(len(self.code)):
-                if sized.steady(k) and any(p.reg == made for e in sized.of[k] for p in places(e)):
-                    yield k
+        instr = self.code.instrs[pc]
+        if instr.op not in MAKES:
+            return ()
+        made = instr.args[0].reg  # type: ignore[attr-defined]
+        return sized_of(self.code).depending.get(made, ())
 
     def _begin(self, depth: int) -> None:
         sized = sized_of(self.code)
