@@ -71,10 +71,12 @@ class Code:
         return self.image.code(instr.symbol, instr.op == "uncall")
 
     def loses(self, pc: int) -> bool:
-        """Whether an instruction may change an inexact number, which strict mode logs."""
+        """Whether strict mode logs what an instruction loses: inexact numbers, what is dropped."""
         instr = self.instrs[pc]
         if instr.op in ("cf", "br", "push", "pop", "swap", "exch", "cswap"):
             return False
+        if instr.op in ("fresh", "drop"):
+            return True
         first = instr.args[0]
         if instr.op in LIVES:
             assert isinstance(first, Place)
