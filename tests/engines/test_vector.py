@@ -475,6 +475,39 @@ def test_strict_mode_restores_every_bit() -> None:
     assert bits(m) == start
 
 
+def test_strict_mode_logs_what_is_dropped() -> None:
+    inputs = {"a": np.arange(N), "b": np.arange(N) % 7}
+    program = loop("fresh t: i64\nadd t, a[i]\nadd b[i], t\ndrop t", inputs)
+    m = Machine(program, **copied(inputs), engine="vector", strict=True)
+    start = bits(m)
+    m.run()
+    assert m.residue_bytes == 8 * (N - 1)
+    m.run_back()
+    assert bits(m) == start and m.residue_bytes == 0
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6))
+def test_random_loops_in_strict_mode(seed: int) -> None:
+    try:
+        program = rvm.assemble(loops_random.Loop(seed).text)
+    except rvm.RvmError:
+        return
+    seen = []
+    for engine in ("reference", "vector"):
+        options = rvm.Options(engine=engine, strict=True)
+        m = Machine.start(program, "main", loops_random.inputs(seed), options)
+        start = bits(m)
+        try:
+            m.run()
+            seen.append((bits(m), m.time, m.residue_bytes))
+            m.run_back()
+            assert bits(m) == start
+        except rvm.RvmError as error:
+            seen.append((str(error), bits(m), m.time))
+    assert seen[0] == seen[1]
+
+
 def test_gradients_run_through_it() -> None:
     text = """
     func loss(l: f64, x: f64[n], w: f64[n])
