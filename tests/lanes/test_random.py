@@ -49,7 +49,7 @@ def alike(program: Program, lanes: list[dict[str, Any]], block: int | None = Non
     agree(program, name, results, back, within, undo=True, ticks=not within)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(SEEDS, st.sampled_from([None, 1, 2]))
 def test_paths_that_part(seed: int, block: int | None) -> None:
     """Branches, loops and calls on values that are anything, in every lane another."""
@@ -57,7 +57,7 @@ def test_paths_that_part(seed: int, block: int | None) -> None:
     alike(program, [programs_random.inputs(seed + 7 * k) for k in range(LANES)], block)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(SEEDS, st.data())
 def test_arguments_that_are_shared(seed: int, data: st.DataObject) -> None:
     """Whichever parameters are given once, the lanes are single runs with the same value."""
@@ -73,7 +73,7 @@ def test_arguments_that_are_shared(seed: int, data: st.DataObject) -> None:
     agree(program, "main", lanes, run, within, ticks=not within)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(SEEDS)
 def test_programs_of_every_type(seed: int) -> None:
     """Complex numbers, logarithms, stacks, records, products of matrices."""
@@ -86,7 +86,7 @@ def test_programs_of_every_type(seed: int) -> None:
 LOSSES = ("x2", "q0", "z1.im", "g0", "u[1]", "M[2, 0]", "p.pos[0]", "p.m")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(SEEDS, st.sampled_from(LOSSES), st.data())
 def test_gradients(seed: int, loss: str, data: st.DataObject) -> None:
     """A lane's adjoints are those of a single gradient; shared ones are their sums."""
@@ -114,6 +114,6 @@ def test_gradients(seed: int, loss: str, data: st.DataObject) -> None:
 @pytest.mark.soak
 def test_many_random_programs() -> None:
     rng = np.random.default_rng(20240301)
-    for seed in map(int, rng.integers(0, 10**9, 1000)):
+    for seed in map(int, rng.integers(0, 10**9, 150)):
         test_paths_that_part.hypothesis.inner_test(seed, None)
         test_programs_of_every_type.hypothesis.inner_test(seed)
