@@ -76,6 +76,7 @@ class Machine:
         self.program = program
         self.options = options
         self._engine: Engine = engine(options.engine)
+        self._watchful: Engine | None = None
         regs = bind(code.function, inputs, image.inout[name])
         self.state = State(Frame(code, regs), options)
         self.on_progress: Callable[[Machine], object] | None = None
@@ -223,10 +224,11 @@ class Machine:
         """Let the engine run, a chunk at a time, and look up between chunks."""
         from rvm.engines.reference import Reference, step
         from rvm.engines.trapping import TRAPPING, due, trapped
+        from rvm.engines.watchful import Watchful
 
         fast = self._engine
         if self.state.armed and fast.name not in TRAPPING:
-            fast = engine("python")
+            fast = self._watchful = self._watchful or Watchful()
         state, budget = self.state, NO_LIMIT if ticks is None else ticks
         limit = NO_LIMIT if self.options.max_steps is None else self.options.max_steps
         done, chunk, slow = 0, first_chunk(fast, state), Reference()

@@ -6,6 +6,7 @@ import random
 from collections import Counter
 
 import numpy as np
+import pytest
 from engines.programs_random import inputs, program
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -96,6 +97,20 @@ def test_engines_stop_at_the_same_ticks(seed: int, where: int) -> None:
     back = every_tick(slow, armory)
     assert stops(fast, armory, 10**9) == back
     assert fast.time == slow.time == 0
+
+
+@settings(max_examples=6, deadline=None)
+@given(seed=st.integers(0, 10_000), where=st.integers(0, 10_000))
+def test_machine_code_stops_at_the_same_ticks(seed: int, where: int) -> None:
+    pytest.importorskip("llvmlite")
+    made = rvm.assemble(program(seed))
+    armory = random_armory(made, where)
+    slow = Machine(made, "main", engine="reference", **inputs(seed))
+    fast = Machine(made, "main", engine="native", **inputs(seed))
+    for _ in range(2):
+        assert stops(fast, armory, 10**9) == every_tick(slow, armory)
+        for machine in (slow, fast):
+            machine.state.turn()
 
 
 def told(seed: int, kinds: tuple[str, ...], turned: bool) -> list[tuple[str, int, str, int]]:

@@ -204,6 +204,9 @@ class Source:
         name = f"_trap_{pc}_{k}"
         if isinstance(guard, Changed):
             self.printer.constants[name] = guard.cell
+            if guard.element is not None:
+                self.printer.constants[f"{name}_item"] = guard.element[0].item
+                return f"{name}_item() != {name}[0]"
             if guard.place is None:
                 self.printer.constants[f"{name}_look"] = guard.holds
                 return f"{name}_look(())"

@@ -13,7 +13,7 @@ from rvm.expr import Expr, places
 from rvm.probes.traps import Changed, Trap
 from rvm.state import State
 
-TRAPPING = ("reference", "python")
+TRAPPING = ("reference", "python", "native")
 """The engines that stop at traps; others would run past them."""
 
 

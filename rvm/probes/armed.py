@@ -37,20 +37,16 @@ class ArmedCode(Code):
     def __init__(
         self, plain: Code, armory: Armory, bindings: Bindings, traps: Mapping[int, Traps]
     ) -> None:
-        self.image = plain.image
-        self.function = plain.function
-        self.undo = plain.undo
-        self.instrs = plain.instrs
-        self._ready = plain._ready
+        vars(self).update(vars(plain))
         self.compiled = {}
         self.traps = traps
         self.plain = plain
         self.bindings = bindings
-        self._armory = armory
+        self.armory = armory
 
     def callee(self, pc: int) -> Code:
         """The code that the call at `pc` enters, armed where it, or what it calls, has traps."""
-        return self._armory.called(self, pc)
+        return self.armory.called(self, pc)
 
 
 class Armory:
@@ -59,6 +55,8 @@ class Armory:
     def __init__(self, image: Image, traps_of: TrapsOf) -> None:
         self.image = image
         self._traps_of = traps_of
+        self.heat = 0
+        """Ticks that were run of what it armed: what says whether compiling it further pays."""
         self._codes: dict[Hashable, Code] = {}
         self._quiet: dict[tuple[str, bool], bool] = {}
 

@@ -11,7 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from rvm.expr import Expr, Place
+from rvm.types import Scalar
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -19,13 +22,16 @@ class Changed:
     """The guard that holds when what is watched is no longer `cell[0]`.
 
     `place` is the watched scalar register (or its part) of the trap's frame; None if `look` needs
-    no registers, because it looks at an array's memory.
+    no registers, because it looks at an array's memory.  `element` is that memory, if it is one
+    number that stays where it is.
     """
 
     cell: list[Any]
     look: Callable[[Sequence[Any]], Any]
     """From the frame's registers to the present value; None where that is not live."""
     place: Place | None = None
+    element: tuple[np.ndarray[Any, Any], Scalar] | None = None
+    """A view without dimensions, and the type of what it holds."""
 
     def holds(self, regs: Sequence[Any]) -> bool:
         """Whether the value is another one than it was."""

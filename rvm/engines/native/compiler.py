@@ -11,7 +11,7 @@ import ctypes.util
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
@@ -63,13 +63,21 @@ class Compiler:
             cpu=self.cpu, features=self.features, opt=level, reloc="pic", codemodel="small"
         )
 
-    def function(self, text: str, name: str, symbols: Sequence[str]) -> Run:
-        """The machine code of a module's function."""
+    def function(
+        self,
+        text: str,
+        name: str,
+        symbols: Sequence[str],
+        memory: Mapping[str, int] | None = None,
+    ) -> Run:
+        """The machine code of a module's function; `memory` are addresses of its globals."""
         data = self._object(text)
         builder = self.llvm.JITLibraryBuilder()
         builder.add_object_img(data).add_current_process().export_symbol(name)
         for alias in symbols:
             builder.import_symbol(alias, self.addresses[alias])
+        for alias, address in (memory or {}).items():
+            builder.import_symbol(alias, address)
         library = builder.link(self.jit, f"m{len(self.kept)}")
         self.kept.append(library)
         kind = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)

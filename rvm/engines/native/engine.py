@@ -14,14 +14,17 @@ import numpy as np
 from rvm.emit.llvm import context
 from rvm.emit.llvm.function import Kind
 from rvm.emit.llvm.module import ROOT, ModulePrinter, plan_of
+from rvm.emit.llvm.traps import CELL, ELEMENT
 from rvm.engines.native.compiler import Run, compiler
-from rvm.engines.native.frames import Layout, free, layout_of
+from rvm.engines.native.frames import FORMATS, Layout, free, layout_of
 from rvm.engines.protocol import FIRST_CHUNK
 from rvm.engines.reference import step
+from rvm.engines.trapping import due
 from rvm.image import Code
 from rvm.isa import VARIADIC
+from rvm.probes.traps import Changed
 from rvm.state import Frame, Options, State
-from rvm.types import Array
+from rvm.types import Array, Scalar
 
 CONTEXT = struct.Struct("<qqqqqqdQQ")
 HEADER = struct.Struct("<Qqq")
@@ -54,6 +57,8 @@ class Native:
         n, frames, options = ticks, state.frames, state.options
         while n > 0:
             frame = frames[-1]
+            if state.armed and due(state):
+                break
             flow = plan_of(frame.code, options.checks, options.strict).flow
             pc = frame.pc
             if pc in flow.gates and pc not in flow.apart:
@@ -64,6 +69,8 @@ class Native:
                     break
                 frame = frames[-1]
             if len(frames) == 1 and frame.pc == len(frame.code):
+                break
+            if state.armed and due(state):
                 break
             step(state)
             n -= 1
@@ -86,6 +93,27 @@ def _wide(code: Code) -> bool:
     return bool(cache[key])
 
 
+class Cell:
+    """The memory in which compiled code finds what a guard compares with."""
+
+    def __init__(self, guard: Changed) -> None:
+        self.guard = guard
+        self.words = (ctypes.c_int64 * 3)()
+        self.address = ctypes.addressof(self.words)
+        t = guard.place.type if guard.place is not None else (guard.element or (None, None))[1]
+        assert isinstance(t, Scalar)
+        self.struct = struct.Struct("<q" + FORMATS[t.name])
+
+    def fill(self) -> None:
+        """Put the value there; the flag in front is set where there is none."""
+        value = self.guard.cell[0]
+        parts = (value.real, value.imag) if isinstance(value, complex) else (value,)
+        if value is None:
+            self.words[0] = 1
+        else:
+            self.struct.pack_into(self.words, 0, 0, *parts)
+
+
 class Root:
     """The machine code of a code from one gate on, and the codes that its frames name."""
 
@@ -94,7 +122,13 @@ class Root:
         printer = ModulePrinter(code, kind)
         text = printer.text(llvm.triple, llvm.layout)
         self.codes = tuple(printer.codes)
-        self.run: Run = llvm.function(text, ROOT, printer.symbols)
+        self.cells = [Cell(guard) for guard in printer.cells]
+        memory: dict[str, int] = {}
+        for k, cell in enumerate(self.cells):
+            memory[f"{CELL}{k}"] = cell.address
+            if cell.guard.element is not None:
+                memory[f"{ELEMENT}{k}"] = cell.guard.element[0].__array_interface__["data"][0]
+        self.run: Run = llvm.function(text, ROOT, printer.symbols, memory)
 
 
 def root_of(code: Code, kind: Kind) -> Root:
@@ -140,6 +174,8 @@ class Flight:
             _stack_room(),
             0,
         )
+        for cell in self.root.cells:
+            cell.fill()
         self.how = self.root.run(_address(self.slots), _address(self.fields))
 
     @property
@@ -181,10 +217,18 @@ class Launch:
         self.layout = layout_of(code)
         self.root = root_of(code, Kind(0, frozenset(), checks))
         self.ticks = FIRST_CHUNK if _wide(code) else WORK
+        registers = code.function.registers
+        self.locals: list[None] = [None] * (len(registers) - code.function.n_args)
 
     def run(self, values: list[Any], live: int, options: Options) -> Flight:
         """A run, on what the slots are packed from."""
-        slots = bytearray(self.layout.struct.pack(*values))
+        return self._fly(bytearray(self.layout.struct.pack(*values)), live, options)
+
+    def run_registers(self, regs: list[Any], live: int, options: Options) -> Flight:
+        """A run on the parameters' raw values; locals are added."""
+        return self._fly(self.layout.packed(regs + self.locals), live, options)
+
+    def _fly(self, slots: bytearray, live: int, options: Options) -> Flight:
         flight = Flight(self.root, self.layout, slots, self.ticks)
         flight.go(live, live, options)
         return flight

@@ -29,6 +29,10 @@ LINES = "lines"
 """What is asked for a frame, or everywhere, to stop wherever a line begins."""
 
 
+Look = tuple[Callable[[], Any], tuple[np.ndarray[Any, Any], Scalar] | None]
+"""What reads a watched place's memory; and that memory, if it is one element that stays."""
+
+
 class Rules:
     """Says which traps a code has, for one direction of travel; `rvm.probes.Armory` asks it."""
 
@@ -37,7 +41,7 @@ class Rules:
         direction: int,
         breaks: Iterable[Breakpoint],
         watches: Iterable[Watchpoint],
-        look: Callable[[Watchpoint], Callable[[], Any]],
+        look: Callable[[Watchpoint], Look],
         lines: bool,
     ) -> None:
         self.direction = direction
@@ -94,8 +98,8 @@ class Rules:
             return watch.guard
         if isinstance(place.type, Scalar) and all(not isinstance(s, Index) for s in place.path):
             return Changed(watch.cell, lambda regs: value_at(place, regs), place)
-        look = self._look(watch)
-        return Changed(watch.cell, lambda regs: look())
+        look, element = self._look(watch)
+        return Changed(watch.cell, lambda regs: look(), element=element)
 
     def _reading(self, watch: Watchpoint, read: list[Place], binding: Binding) -> Guard:
         """Whether elements with indices of their own are the watched one."""

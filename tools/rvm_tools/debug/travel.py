@@ -30,7 +30,7 @@ from rvm.probes.traps import same
 from rvm.state import State
 from rvm.types import Scalar
 from rvm_tools.debug.stops import Breakpoint, Event, Watchpoint
-from rvm_tools.debug.trapping import LINES, Rules, reads_watched, value_at
+from rvm_tools.debug.trapping import LINES, Look, Rules, reads_watched, value_at
 
 WARM = 300
 """Ticks that the reference engine does before anything is compiled for the fast one."""
@@ -280,8 +280,8 @@ class Traveller:
             depth, place = depth + 1, Place(slots[0], (), place.type)
         return depth, place
 
-    def _looker(self, watch: Watchpoint) -> Callable[[], Any]:
-        """What reads a watched place's memory; fast where the array stays."""
+    def _looker(self, watch: Watchpoint) -> Look:
+        """What reads a watched place's memory; an array parameter's stays where it is."""
         frame = self.machine.state.frames[watch.depth]
         place = watch.place
         held = frame.regs[place.reg]
@@ -289,10 +289,12 @@ class Traveller:
             try:
                 view = find(place, frame.regs).bytes_view()
             except RvmError:
-                return lambda: None
-            look: Callable[[], Any] = view.item if not view.ndim else view.copy
-            return look
-        return lambda: value_at(place, frame.regs)
+                return lambda: None, None
+            if view.ndim:
+                return view.copy, None
+            assert isinstance(place.type, Scalar)
+            return view.item, (view, place.type)
+        return lambda: value_at(place, frame.regs), None
 
     def _wake(self, journey: Journey, time: int) -> int | None:
         """Ticks until the frame of a sleeping watchpoint is there again; None if that is never."""
