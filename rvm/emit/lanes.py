@@ -312,7 +312,7 @@ class LanePrinter(LaneValues):
         self.changed(reg.reg)
 
 
-_NOT_FRESH = ("and", "or", "dim", "len", "identity")
+_NOT_FRESH = ("and", "or", "dim", "len")
 _BOOL = Scalar("bool")
 
 

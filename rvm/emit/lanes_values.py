@@ -140,8 +140,14 @@ class LaneValues(LaneNumbers):
         if name is not None:
             return self._special(node, name, elems)
         code = implementation(node.fn, elems)
-        if code.numpy == "{0}" and not fresh:
-            return self.lanes(node.args[0])
+        if code.numpy == "{0}":
+            same = self.lanes(node.args[0])
+            if not fresh:
+                return same
+            dtype = self.bind(system(elem_of(type_of(node))).dtype)
+            self._lines.append(f"{fresh} = vector({same.text}, {dtype}, _W)")
+            self._spend(same)
+            return self._made(fresh)
         args = [self.lanes(a) for a in node.args]
         ranked = rank_of(type_of(node)) > 0
         t = elem_of(type_of(node))

@@ -198,6 +198,7 @@ def test_logarithms() -> None:
 ARRAYS = """
 func f(s: E, d: E, g: E[k], e: E[n], r: E[n], x: E[n], A: E[n, m], y: E[m], idx: i64[k], i: i64)
     add s, sum(x) + sum(A[:, 1]) - sum(A.T)
+    add d, sum(A) + sum(A[:, 1:5]) + sum(A[3:7, :])
     add s, amin(x) * amax(A[i, :])
     add d, sum(x[0:i]) + A[i, i]
     add g, gather(x, idx)

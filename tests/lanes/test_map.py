@@ -316,6 +316,15 @@ def test_adjoints_of_what_is_shared_are_summed() -> None:
     assert list(only) == ["w"]
 
 
+def test_the_gradient_of_an_inverse() -> None:
+    f = handle("func f(x: f64, y: f64)\n    add x, sin(y)\n    mul y, x * x + 1.0\n")
+    x, y = np.array([0.5, 0.25, 1.5]), np.array([0.75, 2.0, -0.5])
+    found = (~f).map.grad(loss="y", x=x, y=y)
+    for k in range(3):
+        single = (~f).grad(loss="y", x=float(x[k]), y=float(y[k]))
+        assert np.isclose(found.x[k], single.x) and np.isclose(found.y[k], single.y)
+
+
 def test_a_shared_array_read_at_places_that_differ() -> None:
     f = handle("func f(y: f64, table: f64[n], i: i64)\n    add y, table[i] ** 2\n")
     table = np.array([1.0, 2.0, 3.0, 4.0])

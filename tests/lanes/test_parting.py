@@ -57,8 +57,9 @@ func f(A: f64[m, k], B: f64[m, k], i: i64, j: i64)
     uncall mix(A[j, :], B[i, :], A[i, 0] * 0.25)
 """
     rng = np.random.default_rng(2)
-    A, B = rng.random((3, 2)), rng.random((3, 2))
-    lanes = [{"A": A.copy(), "B": B, "i": i, "j": j} for i in range(3) for j in range(4) if i != j]
+    one, two = rng.random((3, 2)), rng.random((3, 2))
+    pairs = [(i, j) for i in range(3) for j in range(4) if i != j]
+    lanes = [{"A": one.copy(), "B": two, "i": i, "j": j} for i, j in pairs]
     program = program_of(text)
     for shared in ((), (1,)):
         run = in_lanes(program, "f", lanes, shared)
@@ -184,6 +185,34 @@ func f(y: i64, s: stack[i64], n: i64, m: i64)
     lanes = [{"y": k, "s": [], "n": n, "m": m} for k, n in enumerate(ns)]
     run = in_lanes(program, "f", lanes, shared=(3,), block=block)
     agree(program, "f", lanes, run)
+
+
+def test_ancillas_have_values_of_their_own() -> None:
+    """Made of a register by functions that give it back as it is: no other name for it."""
+    text = """
+func f(x: f64, n: i64, w: log64, z: c128)
+    alloc t: f64 = conj(x)
+    alloc k: i64 = i64(n)
+    alloc v: log64 = abs(w)
+    alloc u: f64 = z.re
+    alloc s: f64 = x
+    add t, 1.0
+    inc k
+    mul v, 2.0
+    add u, 1.0
+    swap s, x
+    add x, t + f64(k) + u
+    sub x, t + f64(k) + u
+    swap s, x
+    free s = t - 1.0
+    free u = z.re + 1.0
+    free v = w * 2.0
+    free k = n + 1
+    free t = x + 1.0
+"""
+    lanes = [{"x": 0.5, "n": k, "w": 2.0, "z": 1j + k} for k in range(3)]
+    run = check(text, lanes)
+    assert run.errors == {} and run.regs[0].tolist() == [0.5] * 3
 
 
 def test_an_engine_by_name_runs_lane_by_lane() -> None:
