@@ -177,7 +177,15 @@ class FunctionHandle:
         **inputs: Any,
     ) -> tuple[float, Result]:
         """The loss after the run, and its gradient; see `grad`."""
-        pull = self._pullback(given, inputs)
+        from rvm.direct_gradient import direct_gradient
+        from rvm.gradients import Pullback
+
+        options, values = self._merged(given, inputs)
+        direct = direct_gradient(self, loss, options)
+        found = None if direct is None else direct.run(values, wrt, options)
+        if found is not None:
+            return found
+        pull = Pullback(self, values, options)
         pull.seed(loss)
         return pull.value(loss), pull(wrt)
 

@@ -6,7 +6,7 @@ left as they were.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -163,7 +163,7 @@ class Pullback:
 
     def named(self, duals: Mapping[int, Any], wrt: Collection[str] | None = None) -> Result:
         """Duals by parameter register as a result by parameter, all or those in `wrt`."""
-        return named_duals(self.function, self.adjoint, duals, wrt)
+        return named_duals(self.function, self.adjoint, bar_slots(self.function), duals, wrt)
 
 
 def check_came_back(
@@ -202,11 +202,14 @@ def _came_back(t: RegisterType, begun: Any, ended: Any, tolerance: float) -> boo
 def named_duals(
     function: Function,
     adjoint: Function,
+    slots: Mapping[int, int],
     duals: Mapping[int, Any],
     wrt: Collection[str] | None = None,
 ) -> Result:
-    """Duals by parameter register as a result by parameter, all or those in `wrt`."""
-    slots = bar_slots(function)
+    """Duals by parameter register as a result by parameter, all or those in `wrt`.
+
+    `slots` are the adjoint's registers of those duals.
+    """
     regs: list[Any] = [None] * len(adjoint.registers)
     for k, slot in slots.items():
         regs[slot] = duals[k]

@@ -107,15 +107,16 @@ class Function:
     code: tuple[Instr, ...]
     spans: tuple[Span, ...] = ()
     dims: tuple[Dim, ...] = ()
+    n_args: int = field(init=False, repr=False, compare=False)
+    """How many registers a caller fills: the first ones."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n_args", len(self.param_slots))
 
     @property
     def param_slots(self) -> tuple[int, ...]:
         """The registers that a caller fills, in order: 0, 1, …, n-1."""
         return tuple(s for p in self.params for s in slots_of(p.layout))
-
-    @property
-    def n_args(self) -> int:
-        return len(self.param_slots)
 
     def span(self, pc: int) -> Span:
         return self.spans[pc] if 0 <= pc < len(self.spans) else Span()
