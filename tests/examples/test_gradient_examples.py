@@ -216,7 +216,7 @@ def test_planets_take_as_much_memory_through_any_number_of_steps() -> None:
     solar = script("solar")
     short, long = solar.gradient(10), solar.gradient(160)
     assert short.bytes == long.bytes
-    assert long.ratio < 4
+    assert long.ratio < 5  # in steps: common parts are computed once, by steps of their own
     start = solar.giants()
     assert all(np.array_equal(start[k], solar.giants()[k]) for k in start)
 
