@@ -15,6 +15,9 @@ class Engine(Protocol):
     (at a block's end); it returns how many it did, 0 only at the end of the program or when a
     single tick is more than it can do.  On an error the state is left at the failing
     instruction, as before it.  `exact` engines never stop short.
+
+    If the state is armed, code has traps (`rvm.probes`).  Engines that `rvm.engines.trapping`
+    lists stop before a position where one is due; others are not run among traps.
     """
 
     name: str

@@ -400,3 +400,63 @@ def test_a_session_at_a_late_time_holds_no_more_than_at_an_early_one() -> None:
     finally:
         tracemalloc.stop()
     assert late < early + 50_000
+
+
+EVERY_KIND = """\\
+func kinds(b: bool, u: u8, z: c128, q: fixed, g: log64, f: f32, x: i64[n], w: c128[n], s: i64)
+    for i = 0 to 39
+        add x[i % n], i // 7
+        add w[i % n].im, 0.5
+        add w[(i + 1) % n].re, f64(i // 10)
+        if i % 9 == 4, i % 9 == 4
+            not b
+            add u, 3
+            add z.re, 1
+            sub z.im, 0.5
+            add q, 0.25
+            mul g, 2
+            add f, 1.5
+            call bump(s, x[1:n])
+        end
+    end
+
+func bump(t: i64, y: i64[m])
+    add t, y[0] // 4
+    add y[1], 5
+"""
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["b", "u", "z", "z.re", "z.im", "q", "g", "f", "s", "x[2]", "w[1]", "w[2].im", "x", "x[1:3]"],
+)
+def test_watches_stop_alike_on_all_engines(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values of every kind: in registers and arrays, whole and in part, there and back."""
+    pytest.importorskip("llvmlite")
+    monkeypatch.setattr("rvm_tools.debug.travel.WARM", 0)
+    program = rvm.assemble(EVERY_KIND)
+    found = {}
+    for engine in ("reference", "python", "native"):
+        inputs: dict[str, object] = {
+            "b": False,
+            "u": 0,
+            "z": 0j,
+            "q": 0,
+            "g": 1.0,
+            "f": 0.0,
+            "s": 0,
+        }
+        inputs |= {"x": np.zeros(3, np.int64), "w": np.zeros(3, np.complex128)}
+        session = Session(program, "kinds", inputs, Options(engine=engine))
+        session.watch(place)
+        stops = []
+        for direction in (1, -1):
+            while (stop := session.resume(direction)).reason == "watchpoint":
+                stops.append((stop.time, stop.function, stop.pc, stop.events[0].text))
+            stops.append((stop.time, stop.reason, 0, ""))
+        found[engine] = stops
+        forth = [s for s in stops if "(undone)" not in s[3]]
+        assert len(stops) - len(forth) == len(forth) - 2, "each change is undone once"
+    assert len(found["reference"]) > 4
+    assert found["python"] == found["reference"]
+    assert found["native"] == found["reference"]

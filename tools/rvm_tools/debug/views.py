@@ -96,7 +96,9 @@ def current_line(program: Program, frame: Frame) -> str | None:
     if source < 0 or source >= len(program.sources):
         return f"> @{code.forward_pc(pc)}  {texts_of(code)[pc]}"
     text = (program.sources[source].line(line) or "").expandtabs(4)
-    mid = "" if pc in line_starts(code) else f"   [inside: {texts_of(code)[pc]}]"
+    inside = pc not in line_starts(code)
+    how = "inside" if inside else "undoing it" if code.undo else ""
+    mid = f"   [{how}: {texts_of(code)[pc]}]" if how else ""
     return f"> {line:>4}  {text}{mid}"
 
 
