@@ -121,6 +121,8 @@ def resolved(goal: str, strategy: str, n: int, terms: Terms) -> str:
 
 def _unit(n: int, in_place: Collection[int]) -> int | None:
     """The length of pieces if all but the last have the same, else None."""
+    if not in_place:
+        return 1
     ends = pieces.ends_of(n, frozenset(in_place))
     *others, last = (j - i for i, j in pairwise(ends))
     lengths = set(others)

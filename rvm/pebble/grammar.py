@@ -40,6 +40,8 @@ class Schedule:
     """A list of actions that is never written down: a root name, and `expand`.
 
     `weights` are the costs and sizes that the tally goes by; with any, no name may be shifted.
+    `sizes` tells how many actions a name stands for, and `total` what the root costs, where that is
+    known without going through the names, of which there may be very many.
     """
 
     def __init__(
@@ -47,10 +49,15 @@ class Schedule:
         root: Name,
         expand: Callable[[Name], Sequence[Item]],
         weights: Weights = Weights(),  # noqa: B008  (immutable)
+        sizes: Callable[[Name], int] | None = None,
+        total: Tally | None = None,
     ) -> None:
         self.root = root
         self.expand = expand
         self.weights = weights
+        self._sizes = sizes or (lambda name: self._tallies[name].actions)
+        self._known = sizes is not None
+        self._total = total
         self._tallies: dict[Name, Tally] = {}
         self._leaves: OrderedDict[tuple[Name, bool], Block] = OrderedDict()
         self._cached = 0
@@ -63,11 +70,16 @@ class Schedule:
 
     # ------------------------------------------------------------ cost
 
-    def tally(self, name: Name = None) -> Tally:
-        """What a name costs; the root, if none is given."""
-        name = self.root if name is None else name
+    def tally(self) -> Tally:
+        """What the schedule costs."""
+        if self._total is None:
+            self._total = self._summed_up()
+        return self._total
+
+    def _summed_up(self) -> Tally:
+        """The tally of the root, from those of all its names."""
         found = self._tallies
-        stack = [name]
+        stack = [self.root]
         while stack:
             top = stack[-1]
             if top in found:
@@ -75,16 +87,14 @@ class Schedule:
                 continue
             items = self.expand(top)
             missing = [
-                i.what
-                for i in items
-                if not isinstance(i.what, Action) and i.what not in found and i.what is not top
+                i.what for i in items if not isinstance(i.what, Action) and i.what not in found
             ]
             if missing:
                 stack.extend(missing)
             else:
                 found[top] = self._summed(items)
                 stack.pop()
-        return found[name]
+        return found[self.root]
 
     def _summed(self, items: Sequence[Item]) -> Tally:
         total = Tally()
@@ -107,7 +117,7 @@ class Schedule:
     @property
     def names(self) -> list[Name]:
         """All names that the root needs, each after those in its items."""
-        self.tally()
+        self._summed_up()
         return list(self._tallies)
 
     # ------------------------------------------------------------ actions
@@ -119,7 +129,8 @@ class Schedule:
 
     def blocks(self, chunk: int = CHUNK) -> Iterator[Block]:
         """The actions as arrays of shape (3, m), m <= chunk: kinds, starts, stops."""
-        self.tally()
+        if not self._known:
+            self._summed_up()
         buffer, filled = np.empty((3, chunk), dtype=np.int64), 0
         for leaf, shift in self._pieces():
             taken, length = 0, leaf.shape[1]
@@ -145,7 +156,7 @@ class Schedule:
             if isinstance(what, Action):
                 kind = what.kind ^ back
                 yield block_of([Action(kind, what.start, what.stop)]), shift
-            elif self._tallies[what].actions <= LEAF:
+            elif self._sizes(what) <= LEAF:
                 yield self._leaf(what, back), shift
             else:
                 items = self.expand(what)

@@ -15,6 +15,7 @@ can be done from there.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import chain
 
 from rvm.faults import UsageError
@@ -90,13 +91,18 @@ class Online:
         return Schedule("all", lambda name: items if name == "all" else rules.expand(name))
 
 
+@lru_cache(maxsize=4)
 def online(n: int, pebbles: int) -> Schedule:
-    """The schedule of a run that turns out to have n steps."""
+    """The schedule of a run that turns out to have n steps; steps in place are joined."""
     run = Online(pebbles)
-    forwards = list(chain.from_iterable(run.step() for _ in range(n)))
+    forwards: list[Action] = []
+    for action in chain.from_iterable(run.step() for _ in range(n)):
+        last = forwards[-1] if forwards else None
+        if action.kind == Kind.OVERWRITE and last is not None and last.stop == action.start:
+            forwards[-1] = last._replace(stop=action.stop)
+        else:
+            forwards.append(action)
     back = run.sweep()
-    halves = {"forwards": [Item(a) for a in forwards], "all": [Item("forwards"), Item("back")]}
-    halves["back"] = [Item(back.root)]
-    if back.root == "all":
-        halves["back"] = list(back.expand("all"))
-    return Schedule("all", lambda name: halves[str(name)] if name in halves else back.expand(name))
+    rest = back.expand(back.root) if back.root == "all" else [Item(back.root)]
+    items = [*(Item(action) for action in forwards), *rest]
+    return Schedule("all", lambda name: items if name == "all" else back.expand(name))

@@ -19,12 +19,16 @@ order: each adjoint finds its state, and the gradient costs no move beyond visit
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import cast
 
 from rvm.pebble.actions import Action, Kind, at, composite, reverse, unadvance
 from rvm.pebble.grammar import Item, Name, Schedule
 from rvm.pebble.knill import Line, line
+from rvm.pebble.tally import Tally
 
+REMEMBERED = 1 << 14
+"""How many names' items are remembered: enough for all of those in use at a time."""
 GOALS = ("persist", "visit", "erase", "gradient")
 
 
@@ -34,12 +38,41 @@ class Reversible:
     def __init__(self, table: Line, unit: int = 1) -> None:
         self.table = table
         self.unit = unit
+        self.expand = lru_cache(REMEMBERED)(self._expand)
 
     def name(self, kind: str, n: int, pebbles: int, last: int) -> Name:
         """A name; when there is a pebble for each piece, their number does not matter."""
         return kind, n, min(n, pebbles), last
 
-    def expand(self, name: Name) -> Sequence[Item]:
+    def size(self, name: Name) -> int:
+        """The number of actions of a name."""
+        kind, n, s, last = cast(tuple[str, int, int, int], name)
+
+        def piece(length: int) -> int:
+            return 1 if length == 1 else 2
+
+        whole, end = piece(self.unit), piece(last)
+        match kind:
+            case "up" | "down":
+                played = n
+            case "F" | "P":
+                played = self.table.persist(n, s)
+            case _:
+                played = self.table.visit(n, s)
+        actions = (played - 1) * whole + end
+        if kind in ("P", "Q", "down"):
+            # Each piece is left once with its adjoints: two actions for each of its steps.
+            actions += (n - 1) * (2 * self.unit - whole) + 2 * last - end
+        return actions
+
+    def left(self, n: int, pebbles: int) -> int:
+        """How many pebbles a visit leaves."""
+        held = 0
+        while n > pebbles:
+            n, pebbles, held = n - self.table.visit_split(n, pebbles), pebbles - 1, held + 1
+        return held + n
+
+    def _expand(self, name: Name) -> Sequence[Item]:
         """The items of a name."""
         kind, n, s, last = cast(tuple[str, int, int, int], name)
         match kind:
@@ -97,23 +130,36 @@ def pieces(n: int, unit: int) -> tuple[int, int]:
 
 def reversible(n: int, pebbles: int, goal: str, unit: int = 1) -> Schedule:
     """The optimal schedule of n steps; the budget must be feasible."""
-    count, last = pieces(n, unit)
+    steps = n - (goal == "gradient")
+    count, last = pieces(steps, unit)
     rules = Reversible(line(count), unit)
-    match goal:
-        case "persist" | "visit":
-            return Schedule(
-                rules.name("F" if goal == "persist" else "G", count, pebbles, last), rules.expand
-            )
-        case "erase":
-            there = rules.name("G", count, pebbles, last)
-            root: list[Item] = [Item(there), Item(at(Kind.COPY, n)), Item(there, back=True)]
-        case _:
-            root = []
-            if n > 1:
-                count, last = pieces(n - 1, unit)
-                root += [Item(rules.name(kind, count, pebbles, last)) for kind in "GQ"]
-            root.append(Item(reverse(1)))
-    return Schedule("all", lambda name: root if name == "all" else rules.expand(name))
+    there = rules.name("F" if goal == "persist" else "G", count, pebbles, last)
+    root: tuple[Item, ...] = (Item(there),)
+    if goal == "erase":
+        root = Item(there), Item(at(Kind.COPY, n)), Item(there, back=True)
+    elif goal == "gradient":
+        back = rules.name("Q", count, pebbles, last)
+        root = (Item(there), Item(back), Item(reverse(1))) if steps else (Item(reverse(1)),)
+    kinds = {"erase": "GG", "gradient": "GQ" if steps else ""}
+    names = [rules.name(kind, count, pebbles, last) for kind in kinds.get(goal, "")] or [there]
+    actions = sum(rules.size(name) for name in names if steps) + (goal in kinds)
+    # All pebbles are in use at some time: each up to one for each piece makes the cost lower.
+    peak = min(count, pebbles)
+    held = 1 if goal == "persist" else rules.left(count, pebbles) if goal == "visit" else 0
+    total = Tally(
+        actions,
+        moves(n, pebbles, goal, unit),
+        reversals=n if goal == "gradient" else 0,
+        copies=int(goal == "erase"),
+        held=held,
+        peak=peak,
+    )
+    return Schedule(
+        "all",
+        lambda name: root if name == "all" else rules.expand(name),
+        sizes=lambda name: actions if name == "all" else rules.size(name),
+        total=total,
+    )
 
 
 def moves(n: int, pebbles: int, goal: str, unit: int = 1) -> int:
