@@ -295,6 +295,22 @@ def test_arguments_that_are_refused(inputs: dict[str, Any], code: str, words: st
     assert caught.value.code == code and words in caught.value.message
 
 
+def test_names_of_options_that_are_parameters() -> None:
+    f = handle("func f(block: f64, on_error: i64)\n    add block, f64(on_error)\n")
+    assert f.map(block=np.ones(2), on_error=3).block.tolist() == [4.0, 4.0]
+    small = f.map.with_options(block=1, on_error="return")
+    assert small(block=np.ones(2), on_error=3).block.tolist() == [4.0, 4.0]
+
+
+def test_ctrl_c_is_an_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rvm.mapping.run_lanes", stopped)
+    with pytest.raises(rvm.Interrupted):
+        handle("func f(x: f64)\n    add x, 1.0\n").map(x=np.zeros(2))
+
+
 def test_no_lanes_are_no_trouble() -> None:
     f = handle("func f(x: f64, a: f64[n])\n    add x, sum(a)\n")
     out = f.map(x=np.zeros(0), a=np.zeros(2))

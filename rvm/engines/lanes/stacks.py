@@ -57,8 +57,8 @@ class LaneStack:
 
     def lists(self) -> list[list[Any]]:
         """Each lane's values as a list of Python numbers."""
-        columns = range(len(self.store.depth)) if self.lanes is None else self.lanes
-        return [self.store.values[: self.store.depth[k], k].tolist() for k in columns]
+        rows = np.ascontiguousarray(self.store.values[:, self._columns()].T)
+        return [row[:n].tolist() for row, n in zip(rows, self.depth.tolist(), strict=True)]
 
     def _reserve(self, n: int) -> None:
         capacity, width = self.store.values.shape
