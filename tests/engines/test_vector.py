@@ -391,16 +391,73 @@ def test_reasons(body: str, why: str | None) -> None:
     assert why is None or why in verdict.reason
 
 
-def test_a_while_is_no_counting_loop() -> None:
+@pytest.mark.parametrize(
+    ("begin", "test", "count", "stop", "last"),
+    [
+        (1, "k < n, k > 1", "inc k", "end", "n"),
+        (1, "n > k, 1 < k", "inc k", "end", "n"),
+        (0, "k <= n - 3, k > 0", "add k, 3", "end", "n"),
+        (299, "k >= 0, k <= 298", "dec k", "end", "-1"),
+        (299, "k > 5, k != 299", "sub k, 6", "end", "5"),
+        (0, "not (k >= n), not (k == 0)", "inc k", "end", "n"),
+    ],
+)
+def test_other_loops_that_count(begin: int, test: str, count: str, stop: str, last: str) -> None:
+    """The conditions of a `while` may be any comparisons with bounds."""
+    text = f"""
+func main(x: f64[n], y: f64[n])
+    alloc k: i64 = {begin}
+    while {test}
+        add x[k], y[n - 1 - k]
+        {count}
+    {stop}
+    free k = {last}
+"""
+    watch = agree(rvm.assemble(text), {"x": X, "y": Y})
+    assert sorted(map(bool, watch.ticks.values())) == [True, True]
+
+
+def test_a_loop_that_lands_wrongly() -> None:
     text = """
-    func main(x: f64[n], k: i64)
-        while k < n, k > 0
-            add x[k], 1
-            inc k
-        end
+func main(x: f64[n])
+    alloc k: i64
+    while k < n, k > 0 and k != 150
+        inc x[k]
+        inc k
+    end
+    free k = n
+func other(x: f64[n])
+    alloc k: i64 = 3
+    while k < n, k > 7
+        inc x[k]
+        inc k
+    end
+    free k = n
+"""
+    program = rvm.assemble(text)
+    (one, two) = (explain(program, [name])[0] for name in ("main", "other"))
+    assert not one.vectorised and "do not compare what it counts" in one.reason
+    assert two.vectorised
+    for name in ("main", "other"):
+        seen = []
+        for engine in ("reference", "vector"):
+            m = Machine(program, name, x=X.copy(), engine=engine)
+            with pytest.raises(rvm.RvmError) as caught:
+                m.run()
+            seen.append((str(caught.value), m.time, bits(m)))
+        assert seen[0] == seen[1]
+
+
+def test_what_does_not_count() -> None:
+    text = """
+func main(x: f64[n], s: f64)
+    while s < 1000, s > 1
+        mul s, 2
+        inc x[0]
+    end
 """
     (verdict,) = explain(rvm.assemble(text))
-    assert not verdict.vectorised and "`for` does" in verdict.reason
+    assert not verdict.vectorised and "do not compare what it counts" in verdict.reason
 
 
 # ---------------------------------------------------------------- trouble

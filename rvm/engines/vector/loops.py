@@ -1,7 +1,8 @@
 """Counting loops: those whose trips are known before they begin, and what their bodies change.
 
 A `for` is `head: cf i != start ; body ; add i, step ; back: br i != end`; its inverse begins its
-body with `sub i, step`.  Nothing else in the body changes i, and nothing changes the bounds.
+body with `sub i, step`.  A `while` may compare otherwise.  Nothing else in the body changes i, and
+nothing changes the bounds.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ class Declined(Exception):
 class Counted:
     """A loop over `var`, a register of type i64, in steps of `sign * step`.
 
+    It goes on while the comparison `var going end` holds; then `var landing start` must hold too.
     Its iterations are the instructions `first` to `stop - 1` and the update of the variable,
     before them if `early`, else behind them.
     """
@@ -47,7 +49,9 @@ class Counted:
     var: int
     sign: int
     step: Expr
+    landing: str
     start: Expr
+    going: str
     end: Expr
     early: bool
     first: int
@@ -71,16 +75,16 @@ def counted(code: Code, loop: Loop) -> Counted:
         raise Declined("its body is empty")
     back, head = code.stmts(loop.back)[0], code.stmts(loop.head)[0]
     assert isinstance(back, Branch) and isinstance(head, Land)
-    var, end = _unequal(back.cond)
-    other, start = _unequal(head.cond, var)
-    if other != var:
-        raise Declined("its two conditions are about different variables")
     changed = frozenset(
         place.reg
         for pc in range(loop.head + 1, loop.back)
         for stmt in code.stmts(pc)
         for place in written(stmt)
     )
+    var, going, end = _compared(back.cond, changed)
+    other, landing, start = _compared(head.cond, changed)
+    if other != var:
+        raise Declined("its two conditions are about different variables")
     updates = [
         pc
         for pc in range(loop.head + 1, loop.back)
@@ -98,7 +102,9 @@ def counted(code: Code, loop: Loop) -> Counted:
         var,
         1 if stmt.op == "+" else -1,
         stmt.value,
+        landing,
         start,
+        going,
         end,
         early,
         loop.head + 1 + early,
@@ -110,15 +116,26 @@ def counted(code: Code, loop: Loop) -> Counted:
     return found
 
 
-def _unequal(cond: Expr, var: int | None = None) -> tuple[int, Expr]:
-    """The sides of `variable != bound`."""
+MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
+"""Comparisons with their sides exchanged."""
+DENIED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!="}
+"""Comparisons that hold where others do not."""
+
+
+def _compared(cond: Expr, changed: frozenset[int]) -> tuple[int, str, Expr]:
+    """The variable, the comparison and the bound of a condition about something that changes."""
     match cond:
-        case Apply("!=", (Place(reg, ()) as one, two)) if one.type == I64:
-            if var is None or reg == var:
-                return reg, two
-            if isinstance(two, Place) and not two.path:
-                return two.reg, one
-    raise Declined("it does not count from one bound to another (`for` does)")
+        case Apply("not", (Apply(op, (a, b)),)) if op in DENIED:
+            return _compared(Apply(DENIED[op], (a, b), cond.type), changed)
+        case Apply(op, (Place(reg, ()) as one, two)) if op in MIRRORED and _counts(one, changed):
+            return reg, op, two
+        case Apply(op, (one, Place(reg, ()) as two)) if op in MIRRORED and _counts(two, changed):
+            return reg, MIRRORED[op], one
+    raise Declined("its conditions do not compare what it counts with a bound")
+
+
+def _counts(place: Place, changed: frozenset[int]) -> bool:
+    return place.type == I64 and place.reg in changed
 
 
 def written(stmt: Stmt) -> Iterator[Place]:

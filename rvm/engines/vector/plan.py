@@ -60,15 +60,15 @@ class Plan:
         names = list(body.printer.regs)
         names[c.var] = self.variable
         sign = "" if c.sign > 0 else "-"
-        self.end = end
         self.lines = [
             f"def {self.name}(n, state, {', '.join(names[r] for r in self.inputs)}):",
             "    try:",
             *(f"        {line}" for line in body.top),
             f"        _by = {sign}{step}",
             "        while True:",
-            f"            _k = min(trips({self.variable}, {end}, {start}, _by), "
-            f"n // {self.cost}, {self._most()})",
+            f"            _k = trips({self.variable}, {c.going!r}, {end}, "
+            f"{c.landing!r}, {start}, _by)",
+            f"            _k = min(_k, n // {self.cost}, {self._most()})",
             f"            if _k < {self.least}: break",
             *(f"            {line}" for line in piece),
             "    except (ArithmeticError, ValueError, IndexError, MemoryError, RvmError, Trouble):",
@@ -182,7 +182,7 @@ class Plan:
             *after,
             f"{self.variable} += _by * _k",
             "n -= _t",
-            f"if {self.variable} == {self._end()}: "
+            f"if not {self.variable} {c.going} {self._end()}: "
             f"return {', '.join(['False', 'n', *self._returned()])}",
         ]
 

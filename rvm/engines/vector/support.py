@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import repeat
+from operator import ge, gt, le, lt
 from typing import Any
 
 import numpy as np
@@ -19,20 +20,36 @@ from rvm.numbers.base import NumberSystem
 from rvm.state import State
 
 Lanes = NDArray[Any]
+HOLDS = {"<": lt, "<=": le, ">": gt, ">=": ge}
 FEW = 64
 """Lanes that are not halved to find where a function fails."""
 
 
-def trips(at: int, end: int, start: int, step: int) -> int:
-    """How often a loop runs from `at` to `end`; 0 if it ends otherwise than by reaching `end`."""
+def trips(at: int, going: str, end: int, landing: str, start: int, step: int) -> int:
+    """How often a loop runs that begins with the variable at `at`; 0 if that is not known.
+
+    It goes on while the variable and `end` compare so, and they must compare with `start` so
+    whenever it does.
+    """
     if not step:
         return 0
-    m, rest = divmod(end - at, step)
-    if rest or m <= 0:
-        return 0
-    # The come-from wants every value behind the first to differ from the start.
-    k, rest = divmod(start - at, step)
-    return m if rest or not 0 < k < m else k - 1
+    if going == "!=":
+        m, rest = divmod(end - at, step)
+        if rest or m <= 0:
+            return 0
+    else:
+        if (step > 0) != (going[0] == "<"):
+            return 0
+        beyond = end if len(going) == 1 else end + (1 if step > 0 else -1)
+        m = max(1, -((at - beyond) // step))
+        if not -(1 << 63) <= at + m * step < 1 << 63:
+            return 0
+    if landing == "!=":
+        # The come-from wants every value behind the first to differ from the start.
+        k, rest = divmod(start - at, step)
+        return m if rest or not 0 < k < m else k - 1
+    holds = HOLDS[landing]
+    return m if m == 1 or (holds(at + step, start) and holds(at + (m - 1) * step, start)) else 0
 
 
 def steps(at: int, by: int, k: int) -> Lanes:
