@@ -11,7 +11,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from lanes.singles import agree, by_lane, in_lanes, is_by_lane, perturbed, rounds_alike
+from lanes.singles import (
+    agree,
+    by_lane,
+    in_lanes,
+    is_by_lane,
+    perturbed,
+    raw,
+    rounds_alike,
+    single,
+)
 from programs.both_ways import Case, cases, refusals
 
 import rvm
@@ -60,6 +69,41 @@ def test_forwards_and_back(case: Case) -> None:
         regs = [v.item() if isinstance(v, np.generic) else v for v in regs]
         results.append({p.name: outside(function, p.layout, regs) for p in function.params})
     agree(program, name, results, back, within, undo=True, **QUIET)
+
+
+def moved(value: Any, rng: np.random.Generator) -> Any:
+    """An input with its whole numbers moved, or exchanged among each other."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "iu" and value.size:
+        other = rng.permutation(value.ravel()).reshape(value.shape)
+        return other if rng.random() < 0.5 else np.roll(value, 1)
+    if type(value) is int and 0 <= value < 1000:
+        return max(0, value + int(rng.integers(-2, 3)))
+    return perturbed(value, rng)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_other_whole_numbers(case: Case) -> None:
+    """Loops of other lengths, other elements, checks that fail: within a limit of steps."""
+    program, name = case.program, case.function.name
+    _, time, _, _ = single(program, name, case.inputs(), **QUIET)
+    if time > 4000:
+        pytest.skip("too long for the reference engine")
+    rng = np.random.default_rng(8)
+    lanes = [{k: moved(v, rng) for k, v in case.inputs().items()} for _ in range(3)]
+    lanes = [lane for lane in [case.inputs(), *lanes] if accepted(case, lane)]
+    options = QUIET | {"max_steps": 2 * time + 100}
+    run = in_lanes(program, name, lanes, **options)
+    within = 0.0 if rounds_alike(program) else 1e-9
+    agree(program, name, lanes, run, within, **options)
+
+
+def accepted(case: Case, lane: dict[str, Any]) -> bool:
+    """Whether the moved numbers are inputs at all."""
+    try:
+        raw(case.program, case.function.name, lane)
+    except rvm.InputError:
+        return False
+    return True
 
 
 def test_no_program_is_left_to_single_runs() -> None:
