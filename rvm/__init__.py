@@ -112,10 +112,12 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module 'rvm' has no attribute {name!r}")
     from importlib import import_module
 
+    if name == "pebble":
+        return import_module("rvm.pebble")
+    if home is None:
+        raise AttributeError(f"module 'rvm' has no attribute {name!r}")
     value = getattr(import_module(f"rvm.{home}"), name)
     globals()[name] = value
     return value

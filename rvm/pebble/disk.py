@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from rvm.pebble.actions import Kind, advance, at, overwrite, reverse
 from rvm.pebble.grammar import Item, Name, Schedule
 
-WORK = 2_000_000_000
+WORK = 400_000_000
 """The most sums (n squared, times S, times D) that are made."""
 
 Row = NDArray[np.float64]

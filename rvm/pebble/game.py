@@ -178,7 +178,6 @@ class Player:
             f"action {self.count}, {shown!r}, is against the rules: {why}",
             values={
                 "action": self.count,
-                "kind": kind,
                 "start": i,
                 "stop": j,
                 "pebbles": held if len(held) <= 20 else [*held[:10], "...", *held[-10:]],
