@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -460,3 +461,25 @@ def test_watches_stop_alike_on_all_engines(place: str, monkeypatch: pytest.Monke
     assert len(found["reference"]) > 4
     assert found["python"] == found["reference"]
     assert found["native"] == found["reference"]
+
+
+def test_bytecode_without_its_source_is_debugged_by_instructions() -> None:
+    made = rvm.assemble((CORPUS / "forgets.rasm").read_text(encoding="utf-8"))
+    bare = replace(made, sources=())
+    console = Console(Session(bare, "average", {"total": 0, "n": 0, "data": np.array([5, 200])}))
+    for text in ("s", "b damp@0", "c", "l", "dis", "last t", "prof start end", "inverse"):
+        assert console.execute(text).error is None, text
+    assert console.session.stop.line == 0
+    before = console.session.time
+    console.execute("rs")
+    assert console.session.time == before - 1, "without lines, each instruction is one"
+
+
+def test_labels_are_places_to_stop_at() -> None:
+    source = (CORPUS.parents[2] / "examples" / "sum.rasm").read_text(encoding="utf-8")
+    session = Session(rvm.assemble(source), "sum", {"s": 0, "n": 4})
+    session.break_at("again")
+    times = []
+    while session.resume().reason == "breakpoint":
+        times.append(session.machine["i"])
+    assert times == [1, 2, 3, 4]

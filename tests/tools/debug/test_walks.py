@@ -15,6 +15,7 @@ from rvm_tools.debug.travel import settle
 
 import rvm
 from rvm.machine import Machine
+from rvm.state import Options
 from rvm.types import elem_of
 
 MOVES = ("s", "rs", "n", "rn", "si", "rsi", "fin", "rfin", "c", "rc", "goto")
@@ -87,6 +88,25 @@ def test_walks_agree_with_a_fresh_run(seed: int, walk: list[tuple[str, int]], li
         if name != "goto":
             assert (stop.time - before) * (-1 if name.startswith("r") else 1) >= 0
         assert close(picture(session.machine), picture(fresh(seed, session.time)))
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10_000), walk=moves)
+def test_walks_in_strict_mode_agree_to_the_bit(seed: int, walk: list[tuple[str, int]]) -> None:
+    """The log of residues is used up and refilled, however often the direction changes."""
+    made = rvm.assemble(program(seed))
+    options = Options(strict=True)
+    session = Session(made, "main", inputs(seed), options, say=lambda line: None)
+    length = session.find_end()
+    for name, number in walk:
+        move(session, name, number, length)
+        session.select(0)
+        session.seek_write("x0", -1 if number % 2 else 1)
+        while len(session.frames) > 1:
+            session.finish(-1)
+        machine = Machine(made, "main", engine="reference", strict=True, **inputs(seed))
+        machine.step(session.time)
+        assert repr(picture(session.machine)) == repr(picture(machine))
 
 
 @settings(max_examples=25, deadline=None)

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rvm.engines.reference import step
+from rvm.counting import Counts
+from rvm.engines.counted import counting
 from rvm_tools.debug.lines import line_of
 from rvm_tools.debug.session import Session
 from rvm_tools.debug.views import source_name
@@ -47,16 +48,16 @@ def energy_lines(session: Session) -> Iterator[str]:
 
 def profile(session: Session, begin: int, end: int) -> Iterator[str]:
     """Instructions by line between two times; the machine is then where it was."""
-    here = session.time
-    travel = session._travel
-    lines: Counter[tuple[str, int, int]] = Counter()
-    ops: Counter[str] = Counter()
-    with travel.silent():
-        session.goto(begin, note=False)
-        begin = session.time
-        lines, ops = _counted(session, end)
-        end = session.time
-        session.goto(here, note=False)
+    here, stop = session.time, session.stop
+    with session._travel.silent():
+        try:
+            session.goto(begin, note=False)
+            begin = session.time
+            lines, ops = _counted(session, end)
+            end = session.time
+        finally:
+            session.goto(here, note=False)
+            session.stop = stop
     total = sum(lines.values())
     yield f"from t={begin} to t={end}: {count(total, 'instruction')}"
     shown = lines.most_common(TOP)
@@ -73,24 +74,28 @@ def profile(session: Session, begin: int, end: int) -> Iterator[str]:
 
 
 def _counted(session: Session, end: int) -> tuple[Counter[tuple[str, int, int]], Counter[str]]:
-    """Step to a time, counting; calls' returns count as their instruction."""
+    """Run to a time, or to where the program fails, on an engine that counts.
+
+    The tick of a return counts for the line of its call.
+    """
+    machine, counts = session.machine, Counts()
+    engine = machine._engine
+    name = "reference" if session.options.engine == "reference" else "python"
+    machine.use(counting(name, counts))
+    try:
+        session._travel.seek(end)
+    finally:
+        machine.use(engine)
     lines: Counter[tuple[str, int, int]] = Counter()
     ops: Counter[str] = Counter()
-    state = session.machine.state
-    with np.errstate(all="ignore"):
-        while state.time < end and not state.at_end:
-            frame = state.frames[-1]
-            code, pc = frame.code, frame.pc
-            if pc >= len(code):
-                frame = state.frames[-2]
-                code, pc = frame.code, frame.pc
-                op = "return"
-            else:
-                op = code.instrs[pc].op
-            source, line = line_of(code, pc)
-            lines[code.name, source, line if source >= 0 else 0] += 1
-            ops[op] += 1
-            step(state)
-            session._travel.work += 1
-            session._travel.check()
-    return lines, ops
+    for node in counts.nodes():
+        code = node.code
+        for pc, instr in enumerate(code.instrs):
+            done = node.done[pc] + node.jumps[pc]
+            if done or node.returns[pc]:
+                source, line = line_of(code, pc)
+                key = (code.name, source, line if source >= 0 else 0)
+                lines[key] += done + node.returns[pc]
+                ops[instr.op] += done
+                ops["return"] += node.returns[pc]
+    return lines, +ops

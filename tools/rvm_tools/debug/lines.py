@@ -24,7 +24,8 @@ INSTRUCTION = re.compile(r"(?P<function>[^\s@]+)?@(?P<pc>\d+)")
 def line_of(code: Code, pc: int) -> tuple[int, int]:
     """The source and line of an instruction; of one without a source, a line of its own."""
     span = code.span(pc)
-    return (span.source, span.line) if span.line else (-1, -1 - pc)
+    known = span.line and 0 <= span.source < len(code.image.program.sources)
+    return (span.source, span.line) if known else (-1, -1 - pc)
 
 
 def line_starts(code: Code) -> frozenset[int]:

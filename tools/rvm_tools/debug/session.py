@@ -235,6 +235,10 @@ class Session:
                 break
         return self._finish(arrival, journey.direction)
 
+    def interrupt(self, asked: bool = True) -> None:
+        """Ask the journey under way to end, as Ctrl-C does; or take that back.  Any thread may."""
+        self._travel.interrupt(asked)
+
     def step(self, count: int = 1, direction: int = 1) -> Stop:
         """Go to where the next line begins, into calls."""
         return self._repeat(Journey(direction, lines=True), count)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,8 @@ class Breakpoint:
     temporary: bool = False
     enabled: bool = True
     ignore: int = 0
+    wanted: Callable[[int], bool] | None = None
+    """Which hits to stop at, by their number; None for all."""
     hits: int = 0
     message: str | None = None
     """What a tracepoint prints."""
@@ -50,6 +52,8 @@ class Watchpoint:
     guard: Expr | None = None
     enabled: bool = True
     ignore: int = 0
+    wanted: Callable[[int], bool] | None = None
+    """Which hits to stop at, by their number; None for all."""
     hits: int = 0
     cell: list[Any] = field(default_factory=lambda: [None])
     """The value that was seen last."""
@@ -60,6 +64,15 @@ class Watchpoint:
     @property
     def kind(self) -> str:
         return "read watchpoint" if self.reads else "watchpoint"
+
+
+def passed(probe: Breakpoint | Watchpoint) -> bool:
+    """Count a hit; whether it is none to stop at."""
+    probe.hits += 1
+    if probe.ignore:
+        probe.ignore -= 1
+        return True
+    return probe.wanted is not None and not probe.wanted(probe.hits)
 
 
 @dataclass(frozen=True, slots=True)

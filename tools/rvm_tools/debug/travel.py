@@ -29,7 +29,7 @@ from rvm.probes.armed import Binding, Bindings, plain_code
 from rvm.probes.traps import same
 from rvm.state import State
 from rvm.types import Scalar
-from rvm_tools.debug.stops import Breakpoint, Event, Watchpoint
+from rvm_tools.debug.stops import Breakpoint, Event, Watchpoint, passed
 from rvm_tools.debug.trapping import LINES, Look, Rules, reads_watched, value_at
 
 WARM = 300
@@ -136,10 +136,12 @@ class Traveller:
             if done >= goal:
                 return Arrival("step", events)
             self._arm(journey)
-            with np.errstate(all="ignore"):
-                step(state)
-            if self._rise(journey, state.time):
-                self._arm(journey)
+            if state.armed or self._wake(journey, state.time) == 0:
+                # Away from where it stands, whatever traps there are.
+                with np.errstate(all="ignore"):
+                    step(state)
+                if self._rise(journey, state.time):
+                    self._arm(journey)
             rest = goal - abs(state.time - began)
             wake = self._wake(journey, state.time)
             if wake is not None:
@@ -172,9 +174,16 @@ class Traveller:
         finally:
             signal.signal(signal.SIGINT, default)
 
+    def interrupt(self, asked: bool = True) -> None:
+        """Ask a journey to end at the next instruction boundary, from any thread."""
+        self._asked = asked
+
     def check(self, machine: Machine | None = None) -> None:
-        """Interrupted if Ctrl-C has asked for it; engines ask between chunks."""
-        if self._asked:
+        """Interrupted if that was asked for; engines ask between chunks.
+
+        A stop that is due there comes first, so that none is passed by who goes on afterwards.
+        """
+        if self._asked and (machine is None or not due(machine.state)):
             self._asked = False
             state = self.machine.state
             raise Interrupted("R016", "interrupted", where=state.where(), time=state.time)
@@ -363,9 +372,7 @@ class Traveller:
                 condition(trap.guard, regs)  # type: ignore[arg-type]
             except Exception as error:
                 note = f"; its condition `{b.condition}` has no value here: {_reason(error)}"
-        b.hits += 1
-        if b.ignore:
-            b.ignore -= 1
+        if passed(b):
             return
         if b.message is not None:
             self.say(f"{'>' if direction > 0 else '<'} {self.filled(b.message)}")
@@ -392,9 +399,7 @@ class Traveller:
         w.cell[0] = new
         if same(old, new) or not self._fits(w):
             return
-        w.hits += 1
-        if w.ignore:
-            w.ignore -= 1
+        if passed(w):
             return
         events.append(self.changed(w, old, new, journey.direction))
         yield "watchpoint"
@@ -416,9 +421,7 @@ class Traveller:
             return
         if pc >= len(code) or not reads_watched(w, code, pc, top.regs, target) or not self._fits(w):
             return
-        w.hits += 1
-        if w.ignore:
-            w.ignore -= 1
+        if passed(w):
             return
         events.append(self.changed(w, self._value(w), self._value(w), journey.direction))
         yield "watchpoint"
