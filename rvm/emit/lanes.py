@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rvm.emit.lanes_numbers import Value
-from rvm.emit.lanes_values import UFUNC, LaneValues, Unprintable, ufunc_of
-from rvm.emit.values import bare, element, type_of
+from rvm.emit.lanes_values import UFUNC, LaneValues, ufunc_of
+from rvm.emit.values import Unprintable, bare, element, type_of
 from rvm.expr import Apply, Const, Expr, Place
 from rvm.image import Clash
 from rvm.isa import implementation

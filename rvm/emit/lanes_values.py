@@ -19,13 +19,12 @@ from typing import Any, cast
 import numpy as np
 
 from rvm.emit.lanes_numbers import LaneNumbers, Value
-from rvm.emit.values import LAZY, Unprintable, bare, type_of
+from rvm.emit.values import LAZY, bare, type_of
 from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span, Transposed
 from rvm.isa import implementation
 from rvm.isa import value as total_value
 from rvm.numbers import fill, system
-from rvm.program import Function
-from rvm.types import C128, Array, Scalar, elem_of, rank_of
+from rvm.types import C128, Scalar, elem_of, rank_of
 
 INFIX = {
     "+": "add",
@@ -354,11 +353,3 @@ class LaneValues(LaneNumbers):
                         )
                 view += f"[{', '.join(items)}]"
         return view
-
-
-def is_array(function: Function, reg: int) -> bool:
-    """Whether a register holds an array."""
-    return isinstance(function.registers[reg].type, Array)
-
-
-__all__ = ["LaneValues", "Unprintable", "Value", "is_array", "ufunc_of"]

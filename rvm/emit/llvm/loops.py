@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rvm.emit.llvm.flow import Cycle, Flow
 from rvm.expr import Apply, Const, Expr, Index, Place, Span, children, walk
@@ -28,6 +29,7 @@ from rvm.stmt import (
 )
 from rvm.types import I64, Array, Scalar
 from rvm.verify.affine import affine
+from rvm.verify.flow import Liveness, liveness
 
 MAX_STEP = 1 << 20
 LENGTHS = ("dim", "len")
@@ -35,16 +37,41 @@ LENGTHS = ("dim", "len")
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """An index that must be checked for the first and the last round: all instances are proved."""
+    """An index that must lie inside at both ends of its range: all instances are proved.
+
+    `item` is over the nest's variables and what stays the same in it; `factors` are those of the
+    variables.
+    """
 
     item: Expr
     reg: int
     axis: int
+    factors: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """A loop within a nest, whose variable takes values from `low` to `high` only.
+
+    The bounds are over the variables of the loops around it; `low_factors` and `high_factors` are
+    those of the variables.
+    """
+
+    cycle: Cycle
+    variable: int
+    step: int
+    low: Expr
+    high: Expr
+    low_factors: tuple[tuple[int, int], ...]
+    high_factors: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A loop `variable` += `step` until it is `end`, which never is `start` on the way."""
+    """A loop `variable` += `step` until it is `end`, which never is `start` on the way.
+
+    `inner` are the loops inside it, outer ones first.
+    """
 
     cycle: Cycle
     variable: int
@@ -53,61 +80,258 @@ class Counted:
     start: Expr
     early: bool
     """Whether the variable is stepped at the beginning of a round, not at its end."""
+    inner: tuple[Inner, ...]
     indices: tuple[Inside, ...]
     proved: frozenset[int]
     """The `id`s of the index expressions that `indices` speak for."""
+    trusted: frozenset[int]
+    """The branches whose come-froms need not be asked."""
+
+    def rounds(self, cycle: Cycle) -> int:
+        """The instructions of a round of one of its loops, those of loops inside it aside."""
+        within = [i.cycle for i in self.inner if cycle.head < i.cycle.head < cycle.back]
+        covered = {pc for c in within for pc in range(c.head + 1, c.back + 1)}
+        return cycle.back - cycle.head - len(covered)
 
 
 def counted(code: Code, flow: Flow) -> dict[int, Counted]:
-    """The innermost counting loops of a code, by the position of their come-from."""
+    """The counting loops of a code, nests among them, by the position of their come-from."""
     out = {}
     for cycle in flow.cycles:
-        found = _counted(code, flow, cycle)
+        found = _Survey(code, flow, cycle).result()
         if found is not None:
             out[cycle.head] = found
     return out
 
 
-def _counted(code: Code, flow: Flow, cycle: Cycle) -> Counted | None:
-    inside = range(cycle.head + 1, cycle.back)
-    if not inside or not _simple(code, flow, cycle):
-        return None
-    ends, starts = _bound(code.stmts(cycle.back)[0]), _bound(code.stmts(cycle.head)[0])
-    if ends is None or starts is None or ends[0] != starts[0]:
-        return None
-    variable = ends[0]
-    writers = [pc for pc in inside if variable in written(code.stmts(pc))]
-    if len(writers) != 1 or writers[0] not in (inside[0], inside[-1]):
-        return None
-    step = _step(code.stmts(writers[0]), variable)
-    changed = {r for pc in inside for r in written(code.stmts(pc))}
-    if step is None or any(p.reg in changed for b in (ends, starts) for p in _read(b[1])):
-        return None
-    indices: dict[tuple[Expr, int, int], Inside] = {}
-    proved: set[int] = set()
-    for pc in inside:
-        for place in _touched(code.stmts(pc)):
-            _look(code, place, variable, changed, indices, proved)
-    early = writers[0] == inside[0] and len(inside) > 1
-    return Counted(
-        cycle, variable, step, ends[1], starts[1], early, tuple(indices.values()), frozenset(proved)
-    )
+class Stepped(NamedTuple):
+    """By how much a variable is stepped in a round, by which instruction, and whether first."""
+
+    step: int
+    at: int
+    early: bool
 
 
-def _simple(code: Code, flow: Flow, cycle: Cycle) -> bool:
-    """Whether a loop holds only scalar instructions and ifs that stay inside it."""
-    for pc in range(cycle.head + 1, cycle.back):
-        instr = code.instrs[pc]
-        if pc in flow.apart or pc in flow.calls:
-            return False
-        if instr.op in ("br", "cf"):
-            if not cycle.head < instr.aux < cycle.back or (instr.op == "br") != (instr.aux > pc):
-                return False
-        elif instr.op in ("push", "pop") or not all(
-            isinstance(p.type, Scalar) for p in _touched(code.stmts(pc))
+class _Survey:
+    """One loop, looked at: what changes in it, what its variables are."""
+
+    def __init__(self, code: Code, flow: Flow, cycle: Cycle) -> None:
+        self.code = code
+        self.flow = flow
+        self.cycle = cycle
+        self.inside = range(cycle.head + 1, cycle.back)
+        self.within = sorted(
+            (c for c in flow.cycles if cycle.head < c.head and c.back < cycle.back),
+            key=lambda c: c.head - c.back,
+        )
+        self.writers: dict[int, list[int]] = {}
+        self.variables: set[int] = set()
+        self.live_before = live_at(code, cycle.head + 1)
+        """The registers that live when a round begins."""
+
+    def result(self) -> Counted | None:
+        """What is known of the loop; None if it is no counting loop."""
+        code, cycle = self.code, self.cycle
+        if not self.inside or not self._simple():
+            return None
+        for pc in self.inside:
+            for reg in written(code.stmts(pc)):
+                self.writers.setdefault(reg, []).append(pc)
+        ends, starts = _bound(code.stmts(cycle.back)[0]), _bound(code.stmts(cycle.head)[0])
+        if ends is None or starts is None or ends[0] != starts[0]:
+            return None
+        variable = ends[0]
+        stepped = self._stepped(cycle, variable)
+        if stepped is None or any(
+            p.reg in self.writers for b in (ends, starts) for p in _read(b[1])
         ):
-            return False
-    return True
+            return None
+        self.variables.add(variable)
+        inner = []
+        trusted = {cycle.back}
+        for c in self.within:
+            found = self._inner(c)
+            if found is None:
+                return None
+            inner.append(found)
+            trusted.add(c.back)
+        indices, proved = self._indices()
+        return Counted(
+            cycle,
+            variable,
+            stepped.step,
+            ends[1],
+            starts[1],
+            stepped.early,
+            tuple(inner),
+            indices,
+            proved,
+            frozenset(trusted),
+        )
+
+    def _simple(self) -> bool:
+        """Whether the loop holds only scalar instructions, loops, and ifs that stay inside."""
+        backs = {c.back for c in self.within}
+        heads = {c.head for c in self.within}
+        for pc in self.inside:
+            instr = self.code.instrs[pc]
+            if pc in self.flow.apart or pc in self.flow.calls:
+                return False
+            if instr.op in ("br", "cf"):
+                if not self.cycle.head < instr.aux < self.cycle.back:
+                    return False
+                if (instr.op == "br") != (instr.aux > pc) and pc not in backs | heads:
+                    return False
+            elif instr.op in ("push", "pop") or not all(
+                isinstance(p.type, Scalar) for p in _touched(self.code.stmts(pc))
+            ):
+                return False
+        return True
+
+    def _stepped(self, cycle: Cycle, variable: int) -> Stepped | None:
+        """Where a loop's variable is stepped in a round."""
+        inside = range(cycle.head + 1, cycle.back)
+        at = [pc for pc in self.writers.get(variable, ()) if pc in inside]
+        if len(at) != 1 or at[0] not in (inside[0], inside[-1]):
+            return None
+        step = _step(self.code.stmts(at[0]), variable)
+        if step is None:
+            return None
+        return Stepped(step, at[0], at[0] == inside[0] and len(inside) > 1)
+
+    def _inner(self, cycle: Cycle) -> Inner | None:
+        """A loop within, if it is a `for` whose bounds are known before the nest."""
+        ends, starts = (_bound(self.code.stmts(pc)[0]) for pc in (cycle.back, cycle.head))
+        if ends is None or starts is None or ends[0] != starts[0]:
+            return None
+        variable = ends[0]
+        stepped = self._stepped(cycle, variable)
+        if stepped is None:
+            return None
+        begun = self._made(variable, stepped.at, cycle)
+        last, first = (starts[1], ends[1]) if stepped.early else (ends[1], starts[1])
+        if begun is None or begun != starts[1] or not isinstance(last, Place) or last.path:
+            return None
+        match self._made(last.reg, within=cycle):
+            case Apply("for_end", (a, b, Const(int(step)))) if a == first:
+                pass
+            case _:
+                return None
+        if abs(stepped.step) != abs(step) or not 0 < abs(step) < MAX_STEP:
+            return None
+        if not self._guarded(cycle, first, last):
+            return None
+        low, high = (self._resolved(e) for e in ((a, b) if step > 0 else (b, a)))
+        if low is None or high is None:
+            return None
+        low_factors, high_factors = self._factors(low), self._factors(high)
+        if low_factors is None or high_factors is None:
+            return None
+        self.variables.add(variable)
+        return Inner(cycle, variable, abs(step), low, high, low_factors, high_factors)
+
+    def _guarded(self, cycle: Cycle, first: Expr, last: Expr) -> bool:
+        """Whether a branch in front of a loop goes past it where it has no rounds."""
+        match self.code.stmts(cycle.head - 1)[0]:
+            case Branch(Apply("==", (a, b)), partner):
+                return partner > cycle.back and (a, b) in ((first, last), (last, first))
+        return False
+
+    def _around(self, pc: int) -> Cycle:
+        """The innermost loop of the nest that holds an instruction."""
+        found = [c for c in self.within if c.head < pc <= c.back]
+        return max(found, key=lambda c: c.head, default=self.cycle)
+
+    def _made(self, reg: int, step: int = -1, within: Cycle | None = None) -> Expr | None:
+        """The value that a register is made with in each round, and has until it is freed.
+
+        None if it lives when a round begins, or is made in several places, or is changed other
+        than at `step`.  `within` is a loop that it must be made for anew each time.
+        """
+        if reg in self.live_before:
+            return None
+        made: list[tuple[int, Expr | None]] = []
+        for pc in self.writers.get(reg, ()):
+            if pc == step:
+                continue
+            for stmt in self.code.stmts(pc):
+                if isinstance(stmt, Alloc):
+                    made.append((pc, stmt.value))
+                elif not isinstance(stmt, Free):
+                    return None
+        if len(made) != 1:
+            return None
+        pc, value = made[0]
+        if within is not None and self._around(pc) != self._around(within.head):
+            return None
+        return value
+
+    def _resolved(self, node: Expr) -> Expr | None:
+        """An expression over the loops' variables and what stays the same in the nest.
+
+        Ancillas that only come and go are replaced by what they are made of.
+        """
+        if isinstance(node, Place):
+            if node.path or node.type != I64:
+                return None
+            if node.reg in self.variables or node.reg not in self.writers:
+                return node
+            made = self._made(node.reg)
+            return None if made is None else self._resolved(made)
+        if isinstance(node, Apply) and node.fn in LENGTHS:
+            return node if isinstance(node.args[0], Place) and not node.args[0].path else None
+        if isinstance(node, Const):
+            return node
+        if isinstance(node, Apply) and node.fn in ("+", "-", "*", "neg") and node.type == I64:
+            args = [self._resolved(a) for a in node.args]
+            if any(a is None for a in args):
+                return None
+            return Apply(node.fn, tuple(a for a in args if a is not None), node.type)
+        return None
+
+    def _factors(self, node: Expr) -> tuple[tuple[int, int], ...] | None:
+        """The factors of the loops' variables in a resolved expression; None if it has others."""
+        found = []
+        for atom, k in affine(node).atoms.items():
+            match atom:
+                case Place(reg, ()):
+                    if reg in self.variables:
+                        found.append((reg, k))
+                case Apply(fn, _) if fn in LENGTHS:
+                    pass
+                case _:
+                    return None
+        return tuple(found) if all(abs(k) < MAX_STEP for _, k in found) else None
+
+    def _indices(self) -> tuple[tuple[Inside, ...], frozenset[int]]:
+        """The indices that can be checked before the loop, and the expressions they stand for."""
+        found: dict[tuple[Expr, int, int], Inside] = {}
+        proved: set[int] = set()
+        registers = self.code.function.registers
+        for pc in self.inside:
+            for place in _touched(self.code.stmts(pc)):
+                first = place.path[0] if place.path else None
+                if not isinstance(first, Index) or not isinstance(registers[place.reg].type, Array):
+                    continue
+                for axis, item in enumerate(first.items):
+                    if isinstance(item, (Span, Const)) or item.type != I64:
+                        continue
+                    resolved = self._resolved(item)
+                    factors = None if resolved is None else self._factors(resolved)
+                    if resolved is None or factors is None:
+                        continue
+                    key = (resolved, place.reg, axis)
+                    found.setdefault(key, Inside(*key, factors))
+                    proved.add(id(item))
+        return tuple(found.values()), frozenset(proved)
+
+
+def live_at(code: Code, position: int) -> frozenset[int]:
+    """The registers that are live at a position of a code."""
+    found = code.compiled.get(Liveness)
+    if not isinstance(found, Liveness):
+        found = code.compiled[Liveness] = liveness(code.function)
+    return found.live(len(code) - position if code.undo else position)
 
 
 def _bound(stmt: Stmt) -> tuple[int, Expr] | None:
@@ -190,43 +414,3 @@ def _read(node: Expr) -> Iterator[Place]:
             yield top
         if not (isinstance(top, Apply) and top.fn in LENGTHS):
             stack.extend(children(top))
-
-
-def _look(
-    code: Code,
-    place: Place,
-    variable: int,
-    changed: set[int],
-    indices: dict[tuple[Expr, int, int], Inside],
-    proved: set[int],
-) -> None:
-    """Enter the indices of a place that can be checked before the loop."""
-    registers = code.function.registers
-    if not isinstance(registers[place.reg].type, Array) or not place.path:
-        return
-    first = place.path[0]
-    if not isinstance(first, Index):
-        return
-    for axis, item in enumerate(first.items):
-        if isinstance(item, Span) or item.type != I64 or isinstance(item, Const):
-            continue
-        form = affine(item)
-        able = all(_steady(atom, variable, changed) for atom in form.atoms)
-        if able and abs(_factor(form.atoms, variable)) < MAX_STEP and _plain(item):
-            indices.setdefault((item, place.reg, axis), Inside(item, place.reg, axis))
-            proved.add(id(item))
-
-
-def _steady(atom: object, variable: int, changed: set[int]) -> bool:
-    """Whether a part of an index is the loop's variable, or the same in every round."""
-    match atom:
-        case Place(reg, ()):
-            return reg == variable or reg not in changed
-        case Apply(fn, (Place(_, ()), *_)):
-            return fn in LENGTHS
-    return False
-
-
-def _factor(atoms: object, variable: int) -> int:
-    assert isinstance(atoms, dict)
-    return next((k for a, k in atoms.items() if isinstance(a, Place) and a.reg == variable), 0)

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
+from rvm.emit.llvm.loops import live_at
 from rvm.emit.llvm.values import Location
 from rvm.emit.llvm.writer import COLD, operands
 from rvm.emit.values import Unprintable
 from rvm.expr import places
 from rvm.probes.traps import Changed, Guard
 from rvm.types import Scalar
-from rvm.verify.flow import Liveness, liveness
 
 if TYPE_CHECKING:
     from rvm.emit.llvm.function import FunctionPrinter
@@ -43,16 +43,9 @@ def _guard(p: FunctionPrinter, pc: int, guard: Guard) -> str:
     if guard is None:
         return "true"
     read = [guard.place] if isinstance(guard, Changed) else list(places(guard))
-    if not {r.reg for r in read if r is not None} <= _live(p, pc):
+    if not {r.reg for r in read if r is not None} <= live_at(p.code, pc):
         return "true"
     return _changed(p, guard) if isinstance(guard, Changed) else cast(str, p.value(guard))
-
-
-def _live(p: FunctionPrinter, pc: int) -> frozenset[int]:
-    found = p.code.compiled.get(Liveness)
-    if not isinstance(found, Liveness):
-        found = p.code.compiled[Liveness] = liveness(p.function)
-    return found.live(len(p.code) - pc if p.code.undo else pc)
 
 
 def _changed(p: FunctionPrinter, guard: Changed) -> str:

@@ -79,9 +79,7 @@ class Segment:
         """Lines, and for each the operation it belongs to and the ticks done before that."""
         plan = self.plan
         names = {**NAMES, **SUPPORT, **LANE_NAMES}
-        printer = SegmentPrinter(
-            plan.code.function, names, plan.varying, form_of, None if uses is None else uses
-        )
+        printer = SegmentPrinter(plan.code.function, names, plan.varying, form_of, uses)
         lines: list[str] = []
         numbers: dict[int, tuple[int, int]] = {}
         ticks = 0
@@ -112,7 +110,7 @@ class Segment:
             elif op.kind == "lane":
                 add(printer.statement(op.stmt, op.clashes), q)
             ticks += op.ticks
-        add([f"_n += {ticks}", "_at = (" + f"{self.end}, None)", "break"], self.end)
+        add([f"_n += {ticks}", f"_at = ({self.end}, None)", "break"], self.end)
         return lines, numbers, printer
 
     def _jump(
@@ -145,10 +143,8 @@ class Segment:
                 checks += printer.taken()
         printer.end()
         add(checks, q, 1)
-        go = [f"_n += {done}"]
-        if loop:
-            go += ["if _n < _room: continue"]
-        add([*go, f"_at = ({taken}, None)", "break"], q, 1)
+        again = ["if _n < _room: continue"] if loop else []
+        add([f"_n += {done}", *again, f"_at = ({taken}, None)", "break"], q, 1)
         if mask:
             add([f"if 1 in _s: _n += {ticks}; _at = ({q}, _m); break"], q)
         add([f"_n += {done}", f"_at = ({other}, None)", "break"], q)
