@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from rvm.emit.llvm.arrays import MINE
 from rvm.emit.llvm.context import slots
+from rvm.emit.llvm.loops import live_at
 from rvm.image import Code
 from rvm.numbers import system
 from rvm.types import Array, Scalar, elem_of
-from rvm.verify.flow import Liveness, liveness
 
 FORMATS = {
     "bool": "?7x",
@@ -60,13 +60,6 @@ class Layout:
         self.places, self.count = slots(code.function)
         """Where each register begins among what the slots unpack to, and how many there are."""
         self.code = code
-        self._liveness: Liveness | None = None
-
-    def live(self, pc: int) -> frozenset[int]:
-        """The registers that are live at a position of this direction."""
-        if self._liveness is None:
-            self._liveness = liveness(self.code.function)
-        return self._liveness.live(len(self.code) - pc if self.code.undo else pc)
 
     # ------------------------------------------------------------ in
 
@@ -105,7 +98,7 @@ class Layout:
         `stacks` are the lists that stacks in memory stand for, by address.
         """
         values = iter(self.struct.unpack_from(data))
-        live = self.live(pc)
+        live = live_at(self.code, pc)
         for k, t in enumerate(self.types):
             if isinstance(t, Scalar):
                 v = complex(next(values), next(values)) if t.is_complex else next(values)
