@@ -60,7 +60,7 @@ class LaneGradient:
         back = self._back(there, ~aside)
         aside |= back.run(self.options, self.block)
         aside |= ~self._came_back(back.out)
-        bars = {k: self._bars(back.out[slot]) for k, slot in self.slots.items()}
+        bars = {k: self._bars(slot, back.out[slot]) for k, slot in self.slots.items()}
         done = LaneRun(
             [], {}, there.ticks + back.ticks, there.erased + back.erased, _numbers(aside)
         )
@@ -160,13 +160,14 @@ class LaneGradient:
                 zero = sys.from_python(one)
         regs[slot] = zero
 
-    def _bars(self, held: Any) -> Any:
+    def _bars(self, slot: int, held: Any) -> Any:
         """Adjoints of a parameter in every lane, with the lanes in front."""
         size = self.given.size
         if isinstance(held, list):
             by_lane = len(held) == size and all(isinstance(v, list) for v in held)
             return held if by_lane else [list(held) for _ in range(size)]
-        if isinstance(held, np.ndarray) and held.shape[:1] == (size,):
+        t = self.adjoint.registers[slot].type
+        if np.ndim(held) > (t.rank if isinstance(t, Array) else 0):
             return held
         return np.array(np.broadcast_to(held, (size, *np.shape(held))))
 

@@ -332,6 +332,13 @@ def test_adjoints_of_what_is_shared_are_summed() -> None:
     assert list(only) == ["w"]
 
 
+def test_as_many_lanes_as_rows() -> None:
+    """A shared matrix whose adjoint is the same in all lanes is not taken for one by lane."""
+    f = handle("func f(y: f64, M: f64[m, n], x: f64)\n    add y, x\n    add M[0, 1], 2.0 * x\n")
+    grad = f.map.grad(loss="M[0, 1]", y=0.0, M=np.zeros((2, 3)), x=np.array([1.0, 2.0]))
+    assert grad.M.tolist() == [[0, 2, 0], [0, 0, 0]] and grad.x.tolist() == [2, 2]
+
+
 def test_the_gradient_of_an_inverse() -> None:
     f = handle("func f(x: f64, y: f64)\n    add x, sin(y)\n    mul y, x * x + 1.0\n")
     x, y = np.array([0.5, 0.25, 1.5]), np.array([0.75, 2.0, -0.5])
