@@ -112,7 +112,7 @@ def resolved(goal: str, strategy: str, n: int, terms: Terms) -> str:
             return "limited"
         return "knill" if terms.price is None or terms.price == inf else "priced"
     if terms.disk:
-        rows = 1 if terms.disk == inf else terms.disk + 1
+        rows = 1 if terms.disk >= n else terms.disk + 1
         return "disk" if n * n * rows <= WORK else "multistage"
     if terms.price is None or terms.price == inf:
         return "reversible"

@@ -73,6 +73,13 @@ class Uneven(Family):
     def most(self) -> float:
         return sum(self.sizes)
 
+    def floor(self) -> float:
+        # With a pebble for each piece everything is done once, and all that has to is undone once.
+        once = sum(self.costs)
+        if self.goal == "visit":
+            return once
+        return 2 * once - (self.costs[-1] if self.goal == "persist" else 0)
+
     def _unit(self, budget: float) -> int:
         """How many bytes are one unit: a budget has at most LEVELS of them."""
         if self._equal:

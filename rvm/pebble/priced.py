@@ -19,7 +19,7 @@ from rvm.pebble.knill import line
 from rvm.pebble.lattice import Lattice
 from rvm.pebble.reversible import Reversible
 
-HAIR, LONGEST = 2.0**-24, 10**6
+HAIR = 2.0**-24
 COARSER = 4
 """The ratio of one grain to the next."""
 TABLE = {"persist": "H", "visit": "V", "gradient": "J"}
@@ -32,9 +32,10 @@ class Priced:
         self.n, self.price = n, price
         self.line = line(n)
         self._rows = Reversible(self.line)
-        # A hair more, so that of equal costs the one with fewer erasures is taken.  All sums of
-        # whole costs and hairs are exact.
-        self.hair = HAIR if price < inf and price == int(price) and n <= LONGEST else 0.0
+        # A hair more, so that of equal costs the one with fewer erasures is taken.  Each erased
+        # state was made by a move, so a cost below (1 + price) / HAIR has fewer than 1 / HAIR of
+        # them, and their hairs are less than the least difference of whole costs.
+        self.hair = HAIR if price < inf and price == int(price) else 0.0
         price += self.hair
         self.lattices = [Lattice(self.line, price, in_place, 1, 1, min(n, blocks) - 1)]
         self._lefts = [0]
@@ -82,7 +83,12 @@ class Priced:
         whole = self.lattices[self._whole]
         whole.upto(pebbles)
         found = float(whole.cost[TABLE[goal]][pebbles][whole.count])
-        return float(int(found)) if self.hair and found < inf else found
+        if not self.hair or found == inf:
+            return found
+        if found < (1 + self.price) / self.hair:
+            return float(int(found))
+        tally = self.schedule(pebbles, goal).tally()
+        return tally.moves + self.price * tally.erased
 
     def schedule(self, pebbles: int, goal: str) -> Schedule:
         """A schedule of that cost."""

@@ -62,6 +62,8 @@ class Disk(Family):
 
     def __post_init__(self) -> None:
         self.disk = self.places
+        if self.places >= self.n:
+            self.places = inf
         rows = 1 if self.places == inf else self.places + 1
         self._work = self.n * self.n * rows
         if self._work > levels.WORK:
@@ -72,12 +74,13 @@ class Disk(Family):
             )
 
     def _tables(self) -> levels.Disk:
-        # More states than there are need no place.
-        places = self.places if self.places == inf else min(self.places, self.n)
-        return levels.disk_tables(self.n, places, self.write, self.read)
+        return levels.disk_tables(self.n, self.places, self.write, self.read)
 
     def fewest(self) -> int:
         return min(self.n - 1, 1)
+
+    def floor(self) -> float:
+        return self.n - 1
 
     def total(self, budget: float) -> float:
         return self._tables().cost(whole(budget, self.n))
@@ -113,6 +116,9 @@ class Multistage(Family):
 
     def fewest(self) -> int:
         return min(self.n - 1, 1)
+
+    def floor(self) -> float:
+        return self.n - 1
 
     def total(self, budget: float) -> float:
         if budget < self.fewest():
