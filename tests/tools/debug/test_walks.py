@@ -11,7 +11,7 @@ from engines.programs_random import inputs, program
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rvm_tools.debug import Session, Stop
-from rvm_tools.debug.travel import settle
+from rvm_tools.debug.watching import settle
 
 import rvm
 from rvm.machine import Machine

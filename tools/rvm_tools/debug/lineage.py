@@ -21,10 +21,11 @@ from rvm.program import Function
 from rvm.stmt import Alloc, Call, Exchange, Free, Map, Pop, Push, Stmt, Update, When
 from rvm.types import I64, Scalar, Stack, elem_of
 from rvm_tools.debug.expressions import fixed_place
+from rvm_tools.debug.journeys import Journey
 from rvm_tools.debug.looking import place_text, raw_text
 from rvm_tools.debug.session import Session
 from rvm_tools.debug.stops import Watchpoint
-from rvm_tools.debug.travel import Journey
+from rvm_tools.debug.watching import followed, watched_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ def _leg(session: Session, at: _At) -> tuple[Link, _At | None]:
     function = frames[at.depth].code.function
     name = place_text(at.place, function)
     watch = Watchpoint(0, name, at.place, at.depth, function.name)
-    shown = raw_text(_type(function, at.place), session._travel._value(watch))
+    shown = raw_text(_type(function, at.place), watched_value(frames, watch))
     arrival = session._travel.travel(Journey(-1, watch=watch))
     session._finish(arrival, -1)
     if arrival.reason == "gone":
@@ -156,7 +157,7 @@ def _from_instruction(session: Session, at: _At, name: str, shown: str) -> tuple
         return _from_callee(session, at, name, shown)
     target = _memory(session, at)
     if target is None:
-        at = _At(*session._travel.followed(at.depth, at.place))
+        at = _At(*followed(frames, at.depth, at.place))
     popped = code.stmts(pc)[0]
     if isinstance(popped, Pop) and _is_target(session, popped.dst, at, target):
         return _from_stack(session, popped.stack, name, shown)

@@ -10,10 +10,12 @@ from rvm_asm.printing import Names, Printer
 
 from rvm.expr import Place
 from rvm.program import Function
-from rvm.types import Array, RegisterType, Scalar, Stack, elem_of
+from rvm.types import Array, RegisterType, Stack, elem_of
 from rvm_tools.show import number_text
 
 EDGE, LONG = 4, 12
+MAX_MARKED = 10_000
+"""The longest array whose changed elements are marked."""
 PAGE = 20
 """Rows of an array that are shown at a time."""
 
@@ -56,4 +58,14 @@ def type_name(t: RegisterType | None, raw: Any) -> str:
     return str(t)
 
 
-__all__ = ["Scalar", "Sequence", "place_text", "raw_text", "type_name"]
+def kept(regs: Sequence[Any]) -> list[Any]:
+    """Copies of a frame's registers, long arrays aside (None), to find what changes."""
+    out: list[Any] = []
+    for v in regs:
+        if isinstance(v, np.ndarray):
+            out.append(v.copy() if v.size <= MAX_MARKED else None)
+        elif isinstance(v, list):
+            out.append(list(v) if len(v) <= MAX_MARKED else None)
+        else:
+            out.append(v)
+    return out

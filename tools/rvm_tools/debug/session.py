@@ -12,27 +12,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from rvm.binding import snapshot
 from rvm.engines.auto import traits_of
-from rvm.engines.memory import store
-from rvm.expr import Place
 from rvm.faults import UsageError
 from rvm.image import Image, image_of
 from rvm.machine import Machine
 from rvm.program import Program
 from rvm.state import Frame, Options
-from rvm.types import Array, Stack
+from rvm_tools.debug.editing import edited, filled
 from rvm_tools.debug.expressions import (
     Language,
     fixed_place,
     value_of,
 )
+from rvm_tools.debug.journeys import Arrival, Journey
 from rvm_tools.debug.lines import find_target, line_of
-from rvm_tools.debug.looking import place_text, raw_text
+from rvm_tools.debug.looking import kept, place_text, raw_text
 from rvm_tools.debug.stops import Breakpoint, Event, Stop, Watchpoint
-from rvm_tools.debug.travel import Arrival, Journey, Traveller
+from rvm_tools.debug.travel import Traveller
 
 Say = Callable[[str], object]
 
@@ -60,7 +56,7 @@ class Session:
         self.options = replace(options or Options(), output=self._output)
         self.note = self._one_engine(image_of(program))
         """What there is to say of the choice of engines."""
-        self._inputs = {name: copy.deepcopy(value) for name, value in inputs.items()}
+        self.inputs = {name: copy.deepcopy(value) for name, value in inputs.items()}
         self.language = Language(program)
         self.marks: dict[str, int] = {}
         self.displays: list[str] = []
@@ -68,9 +64,8 @@ class Session:
         """The time of the first edit: before it, there is another past."""
         self.selected = -1
         """The frame that is looked at, by depth; -1 is the innermost."""
-        self._number = 0
+        self._number, self._place = 0, 0
         self._visited: list[int] = [0]
-        self._place = 0
         self._travel = self._traveller(inputs)
         self.before: tuple[Frame | None, list[Any]] = (None, [])
         """The innermost frame and its registers when the last command began."""
@@ -85,7 +80,7 @@ class Session:
             undo=self.undo,
         )
         made = Traveller(machine, self.say)
-        made.filled = self.fill  # type: ignore[method-assign]
+        made.filled = self._filled  # type: ignore[method-assign]
         made.changed = self._changed  # type: ignore[method-assign]
         return made
 
@@ -141,11 +136,6 @@ class Session:
         """The selected frame."""
         return self.frames[self.depth]
 
-    @property
-    def inputs(self) -> Mapping[str, Any]:
-        """The arguments that the session began with."""
-        return self._inputs
-
     def select(self, depth: int) -> None:
         """Look at another frame; UsageError U032 if there is none."""
         if not 0 <= depth < len(self.frames):
@@ -159,23 +149,8 @@ class Session:
         value = value_of(node, function, regs)
         return node.type, value
 
-    def fill(self, message: str) -> str:
-        """A text with `{expression}` replaced by values in the innermost frame."""
-        frame = self.frames[-1]
-        out, rest = "", message
-        while "{" in rest:
-            head, _, rest = rest.partition("{")
-            inside, brace, rest = rest.partition("}")
-            if not brace:
-                return out + head + "{" + inside
-            try:
-                node = self.language.expression(inside, frame.code.function, frame.regs)
-                value = value_of(node, frame.code.function, frame.regs)
-                shown = raw_text(node.type, value)
-            except Exception as error:
-                shown = f"<{getattr(error, 'message', error)}>"
-            out += head + shown
-        return out + rest
+    def _filled(self, message: str) -> str:
+        return filled(self.language, self.frames[-1], message)
 
     # ------------------------------------------------------------ travelling
 
@@ -195,18 +170,7 @@ class Session:
 
     def _remember(self) -> None:
         """Keep the innermost registers, so that what changes can be marked."""
-        top = self.frames[-1]
-        kept = [
-            v.copy()
-            if isinstance(v, np.ndarray) and v.size <= MAX_MARKED
-            else list(v)
-            if isinstance(v, list) and len(v) <= MAX_MARKED
-            else v
-            if not isinstance(v, (np.ndarray, list))
-            else None
-            for v in top.regs
-        ]
-        self.before = (top, kept)
+        self.before = self.frames[-1], kept(self.frames[-1].regs)
 
     def _stopped(self, arrival: Arrival, direction: int) -> Stop:
         top = self.frames[-1]
@@ -289,7 +253,7 @@ class Session:
     def restart(self) -> Stop:
         """Begin again with the inputs as they were given; edits are gone, probes stay."""
         old = self._travel
-        self._travel = made = self._traveller(self._inputs)
+        self._travel = made = self._traveller(self.inputs)
         made.breaks, made.watches, made.work = old.breaks, old.watches, old.work
         made.length = None if self.diverged is not None else old.length
         for w in made.watches:
@@ -423,41 +387,14 @@ class Session:
 
     def set(self, text: str, value: str) -> tuple[str, str]:
         """Change a place of the selected frame; the old and the new value as text."""
-        frame = self.frame
-        function, regs = frame.code.function, frame.regs
-        place = self.language.place(text, function, regs)
-        t = place.type
-        if t is None or isinstance(function.registers[place.reg].type, Stack):
-            raise UsageError("U035", f"`{text}` is a stack; only numbers and arrays can be set")
-        elem = t.elem if isinstance(t, Array) else t
-        node = self.language.expression(value, function, regs, elem)
-        assert node.type is not None
-        given = node.type.elem if isinstance(node.type, Array) else node.type
-        if given != elem or (isinstance(node.type, Array) and not isinstance(t, Array)):
-            raise UsageError("U035", f"`{text}` is {t}, and the value is {node.type}")
-        new = value_of(node, function, regs)
-        old = value_of(place, function, regs)
-        before = raw_text(t, old)
-        if isinstance(new, np.ndarray) and np.shape(new) != np.shape(old):
-            raise UsageError("U035", f"`{text}` has the shape {list(np.shape(old))}")
-        store(place, regs, new)
-        after = raw_text(t, value_of(place, function, regs))
+        changed = edited(self.language, self.frame, text, value)
         if self.diverged is None:
             self.diverged = self.time
         self._travel.length = None
         self._travel.watches[:] = [w for w in self.watches if w.awake]
         self._travel.version += 1
-        return before, after
-
-    def input_values(self) -> list[Any]:
-        """Copies of the outermost function's parameters as they are now."""
-        frame = self.frames[0]
-        return snapshot(frame.code.function, frame.regs)
+        return changed
 
 
 MAX_VISITED = 1000
 """How many visited places are remembered."""
-MAX_MARKED = 10_000
-"""The longest array whose changed elements are marked."""
-
-__all__ = ["Place", "Session"]

@@ -65,6 +65,14 @@ class Watchpoint:
     def kind(self) -> str:
         return "read watchpoint" if self.reads else "watchpoint"
 
+    def gone(self, direction: int) -> str:
+        """What to say when the place's frame is there no longer, or not yet."""
+        way = "has returned" if direction > 0 else "has not been called yet"
+        return (
+            f"watchpoint {self.number} sleeps: the call of `{self.function}` that `{self.text}` "
+            f"belongs to {way}"
+        )
+
 
 def passed(probe: Breakpoint | Watchpoint) -> bool:
     """Count a hit; whether it is none to stop at."""

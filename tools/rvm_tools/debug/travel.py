@@ -12,55 +12,26 @@ import signal
 import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from rvm.engines.memory import find, store
+from rvm.engines.memory import find
 from rvm.engines.reference import Reference, step
 from rvm.engines.trapping import condition, due
-from rvm.expr import Place
 from rvm.faults import Interrupted, LimitError, RvmError
 from rvm.image import image_of
 from rvm.machine import NO_LIMIT, Machine
 from rvm.probes import Armory, Trap, arm, disarm
 from rvm.probes.armed import Binding, Bindings, plain_code
 from rvm.probes.traps import same
-from rvm.state import State
-from rvm.types import Scalar
+from rvm_tools.debug.journeys import Arrival, Journey
 from rvm_tools.debug.stops import Breakpoint, Event, Watchpoint, passed
-from rvm_tools.debug.trapping import LINES, Look, Rules, reads_watched, value_at
+from rvm_tools.debug.trapping import LINES, Rules, reads_watched
+from rvm_tools.debug.watching import looker, settle, watched_value
 
 WARM = 300
 """Ticks that the reference engine does before anything is compiled for the fast one."""
-
-
-@dataclass(slots=True)
-class Journey:
-    """One way to go: how far, and what to stop for besides breakpoints and watchpoints."""
-
-    direction: int
-    ticks: int | None = None
-    lines: bool = False
-    """Stop wherever a line begins."""
-    over: bool = False
-    """Stop where a line begins, in the frames that there are now."""
-    out: bool = False
-    """Stop where the innermost frame has returned (or, going back, before it was called)."""
-    quiet: bool = False
-    """Stop for no breakpoint and print nothing."""
-    watch: Watchpoint | None = None
-    """Stop for this place's changes only."""
-
-
-@dataclass(slots=True)
-class Arrival:
-    """How a journey ended."""
-
-    reason: str
-    events: list[Event] = field(default_factory=list)
-    error: RvmError | None = None
 
 
 class Traveller:
@@ -129,7 +100,7 @@ class Traveller:
         began, first = state.time, True
         events: list[Event] = []
         for w in self._active(journey):
-            w.cell[0] = self._value(w)
+            w.cell[0] = watched_value(self.machine.state.frames, w)
         while True:
             self.check()
             done = abs(state.time - began)
@@ -191,11 +162,8 @@ class Traveller:
     def _run(self, ticks: int, warm: bool) -> None:
         """Let an engine run: the slow one first, which need not compile what is armed."""
         machine, state = self.machine, self.machine.state
-        if not state.armed:
-            machine.go(ticks)
-            return
         fast = machine._engine
-        if warm or ticks < WARM:
+        if state.armed and (warm or ticks < WARM):
             machine.use(self._slow)
             try:
                 ticks -= machine.go(min(WARM, ticks))
@@ -261,49 +229,13 @@ class Traveller:
                 journey.direction,
                 [] if alone else self.breaks,
                 active,
-                self._looker,
+                lambda watch: looker(self.machine.state.frames, watch),
                 journey.lines,
             )
             found = self._armories[key] = Armory(image_of(self.machine.program), rules.traps)
         return found
 
-    # ------------------------------------------------------------ watched places
-
-    def _value(self, watch: Watchpoint) -> Any:
-        """What a watched place holds now, followed into the frames that it was passed to."""
-        frames = self.machine.state.frames
-        if watch.depth >= len(frames):
-            return None
-        depth, place = self.followed(watch.depth, watch.place)
-        return value_at(place, frames[depth].regs)
-
-    def followed(self, depth: int, place: Place) -> tuple[int, Place]:
-        """Where a scalar lives now: in the parameter that it was passed to, until that returns."""
-        frames = self.machine.state.frames
-        while depth < len(frames) - 1 and is_scalar(place):
-            frame = frames[depth]
-            args = plain_code(frame.code).instrs[frame.pc].args
-            slots = [k for k, a in enumerate(args) if isinstance(a, Place) and a == place]
-            if not slots:
-                break
-            depth, place = depth + 1, Place(slots[0], (), place.type)
-        return depth, place
-
-    def _looker(self, watch: Watchpoint) -> Look:
-        """What reads a watched place's memory; an array parameter's stays where it is."""
-        frame = self.machine.state.frames[watch.depth]
-        place = watch.place
-        held = frame.regs[place.reg]
-        if isinstance(held, np.ndarray) and place.reg < frame.code.function.n_args and place.path:
-            try:
-                view = find(place, frame.regs).bytes_view()
-            except RvmError:
-                return lambda: None, None
-            if view.ndim:
-                return view.copy, None
-            assert isinstance(place.type, Scalar)
-            return view.item, (view, place.type)
-        return lambda: value_at(place, frame.regs), None
+    # ------------------------------------------------------------ sleeping
 
     def _wake(self, journey: Journey, time: int) -> int | None:
         """Ticks until the frame of a sleeping watchpoint is there again; None if that is never."""
@@ -324,7 +256,7 @@ class Traveller:
             edge = w.ended if journey.direction < 0 else w.born
             if not w.awake and edge is not None and time == edge + journey.direction:
                 w.awake = woke = True
-                w.cell[0] = self._value(w)
+                w.cell[0] = watched_value(self.machine.state.frames, w)
                 self.version += 1
         return woke
 
@@ -357,7 +289,7 @@ class Traveller:
                     if watch is journey.watch:
                         reasons.append("gone")
                     elif not journey.quiet and journey.watch is None:
-                        events.append(Event("watchpoint", _gone(watch, journey.direction)))
+                        events.append(Event("watchpoint", watch.gone(journey.direction)))
                         reasons.append("watchpoint")
         order = ("watchpoint", "breakpoint", "gone", "step")
         return next((r for r in order if r in reasons), "")
@@ -394,7 +326,7 @@ class Traveller:
         if w.reads:
             yield from self._at_read(w, journey, events)
             return
-        new = self._value(w)
+        new = watched_value(self.machine.state.frames, w)
         old = w.cell[0] if w.guard is None else self._before(journey, w)
         w.cell[0] = new
         if same(old, new) or not self._fits(w):
@@ -423,7 +355,8 @@ class Traveller:
             return
         if passed(w):
             return
-        events.append(self.changed(w, self._value(w), self._value(w), journey.direction))
+        value = watched_value(state.frames, w)
+        events.append(self.changed(w, value, value, journey.direction))
         yield "watchpoint"
 
     def _fits(self, w: Watchpoint) -> bool:
@@ -442,7 +375,7 @@ class Traveller:
         with self.silent(), np.errstate(all="ignore"):
             state.turn()
             step(state)
-            old = self._value(w)
+            old = watched_value(self.machine.state.frames, w)
             state.turn()
             step(state)
         self._arm(journey)
@@ -456,35 +389,6 @@ class Traveller:
             yield
         finally:
             self.muted = muted
-
-
-def settle(state: State) -> None:
-    """Give the scalars that calls under way were passed their present values in the callers too.
-
-    They are copied in and out, so that a caller's own copy is the one before the call or the one
-    after it, by the way that the machine came.  No instruction looks at it before the call ends.
-    """
-    frames = state.frames
-    for depth in range(len(frames) - 2, -1, -1):
-        outer, inner = frames[depth], frames[depth + 1]
-        instr = outer.code.instrs[outer.pc]
-        for k in sorted(outer.code.image.inout[instr.symbol]):
-            arg = instr.args[k]
-            if isinstance(arg, Place) and isinstance(arg.type, Scalar):
-                store(arg, outer.regs, inner.regs[k])
-
-
-def is_scalar(place: Place) -> bool:
-    """Whether a place is a whole scalar register."""
-    return not place.path and isinstance(place.type, Scalar)
-
-
-def _gone(watch: Watchpoint, direction: int) -> str:
-    way = "has returned" if direction > 0 else "has not been called yet"
-    return (
-        f"watchpoint {watch.number} sleeps: the call of `{watch.function}` that `{watch.text}` "
-        f"belongs to {way}"
-    )
 
 
 def _reason(error: Exception) -> str:

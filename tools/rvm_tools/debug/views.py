@@ -15,8 +15,7 @@ from rvm.program import Function, Program
 from rvm.state import Frame
 from rvm.types import Array, Scalar, Stack, elem_of
 from rvm_tools.debug.lines import line_of, line_starts
-from rvm_tools.debug.looking import raw_text, type_name
-from rvm_tools.debug.session import MAX_MARKED
+from rvm_tools.debug.looking import MAX_MARKED, raw_text, type_name
 from rvm_tools.debug.stops import Stop
 from rvm_tools.show import leaves, number_text
 

@@ -1,0 +1,54 @@
+"""Expressions put to use in a frame: texts filled with values, and places given new ones."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rvm.engines.memory import store
+from rvm.faults import UsageError
+from rvm.state import Frame
+from rvm.types import Array, Stack
+from rvm_tools.debug.expressions import Language, value_of
+from rvm_tools.debug.looking import raw_text
+
+
+def filled(language: Language, frame: Frame, message: str) -> str:
+    """A text with `{expression}` replaced by values in a frame."""
+    out, rest = "", message
+    while "{" in rest:
+        head, _, rest = rest.partition("{")
+        inside, brace, rest = rest.partition("}")
+        if not brace:
+            return out + head + "{" + inside
+        try:
+            node = language.expression(inside, frame.code.function, frame.regs)
+            shown = raw_text(node.type, value_of(node, frame.code.function, frame.regs))
+        except Exception as error:
+            shown = f"<{getattr(error, 'message', error)}>"
+        out += head + shown
+    return out + rest
+
+
+def edited(language: Language, frame: Frame, text: str, value: str) -> tuple[str, str]:
+    """Give a place of a frame the value of an expression; the old and the new value as text.
+
+    UsageError U035 if the value is of another type or shape.
+    """
+    function, regs = frame.code.function, frame.regs
+    place = language.place(text, function, regs)
+    t = place.type
+    if t is None or isinstance(function.registers[place.reg].type, Stack):
+        raise UsageError("U035", f"`{text}` is a stack; only numbers and arrays can be set")
+    elem = t.elem if isinstance(t, Array) else t
+    node = language.expression(value, function, regs, elem)
+    assert node.type is not None
+    given = node.type.elem if isinstance(node.type, Array) else node.type
+    if given != elem or (isinstance(node.type, Array) and not isinstance(t, Array)):
+        raise UsageError("U035", f"`{text}` is {t}, and the value is {node.type}")
+    new = value_of(node, function, regs)
+    old = value_of(place, function, regs)
+    before = raw_text(t, old)
+    if isinstance(new, np.ndarray) and np.shape(new) != np.shape(old):
+        raise UsageError("U035", f"`{text}` has the shape {list(np.shape(old))}")
+    store(place, regs, new)
+    return before, raw_text(t, value_of(place, function, regs))

@@ -1,0 +1,78 @@
+"""What watched places hold, wherever that is kept just now.
+
+Scalars are copied into a call and out again, so that between the two they live in the callee's
+parameter; arrays are one memory under many names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rvm.engines.memory import find, store
+from rvm.expr import Place
+from rvm.faults import RvmError
+from rvm.probes.armed import plain_code
+from rvm.state import Frame, State
+from rvm.types import Scalar
+from rvm_tools.debug.stops import Watchpoint
+from rvm_tools.debug.trapping import Look, value_at
+
+
+def watched_value(frames: Sequence[Frame], watch: Watchpoint) -> object:
+    """A copy of what a watched place holds; None where its frame or register is not live."""
+    if watch.depth >= len(frames):
+        return None
+    depth, place = followed(frames, watch.depth, watch.place)
+    return value_at(place, frames[depth].regs)
+
+
+def followed(frames: Sequence[Frame], depth: int, place: Place) -> tuple[int, Place]:
+    """Where a scalar lives now: in the parameter that it was passed to, until that returns."""
+    while depth < len(frames) - 1 and is_scalar(place):
+        frame = frames[depth]
+        args = plain_code(frame.code).instrs[frame.pc].args
+        slots = [k for k, a in enumerate(args) if isinstance(a, Place) and a == place]
+        if not slots:
+            break
+        depth, place = depth + 1, Place(slots[0], (), place.type)
+    return depth, place
+
+
+def looker(frames: Sequence[Frame], watch: Watchpoint) -> Look:
+    """What reads a watched place's memory; an array parameter's stays where it is."""
+    frame = frames[watch.depth]
+    place = watch.place
+    held = frame.regs[place.reg]
+    if isinstance(held, np.ndarray) and place.reg < frame.code.function.n_args and place.path:
+        try:
+            view = find(place, frame.regs).bytes_view()
+        except RvmError:
+            return lambda: None, None
+        if view.ndim:
+            return view.copy, None
+        assert isinstance(place.type, Scalar)
+        return view.item, (view, place.type)
+    return lambda: value_at(place, frame.regs), None
+
+
+def settle(state: State) -> None:
+    """Give the scalars that calls under way were passed their present values in the callers too.
+
+    They are copied in and out, so that a caller's own copy is the one before the call or the one
+    after it, by the way that the machine came.  No instruction looks at it before the call ends.
+    """
+    frames = state.frames
+    for depth in range(len(frames) - 2, -1, -1):
+        outer, inner = frames[depth], frames[depth + 1]
+        instr = outer.code.instrs[outer.pc]
+        for k in sorted(outer.code.image.inout[instr.symbol]):
+            arg = instr.args[k]
+            if isinstance(arg, Place) and isinstance(arg.type, Scalar):
+                store(arg, outer.regs, inner.regs[k])
+
+
+def is_scalar(place: Place) -> bool:
+    """Whether a place is a whole scalar register."""
+    return not place.path and isinstance(place.type, Scalar)
