@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import struct
 import sys
 import threading
+from collections.abc import Iterator, Mapping
 from functools import cache
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -20,7 +23,8 @@ from rvm.engines.native.frames import FORMATS, Layout, free, layout_of
 from rvm.engines.protocol import FIRST_CHUNK
 from rvm.engines.reference import step
 from rvm.engines.trapping import due
-from rvm.image import Code
+from rvm.expr import Place, walk
+from rvm.image import Code, Image
 from rvm.isa import VARIADIC
 from rvm.probes.traps import Changed
 from rvm.state import Frame, Options, State
@@ -33,6 +37,10 @@ STACK_BYTES = 8 << 20
 WORK = 4_000_000
 """Ticks of scalars that take some hundredths of a second."""
 WINDOWS_STACK_BYTES = 1 << 20
+PATIENCE = 2_000
+"""Ticks that the reference engine does in search of a gate that is compiled, before one more is."""
+SOON = 0.02
+"""Seconds."""
 
 
 class Native:
@@ -47,14 +55,12 @@ class Native:
     def first_chunk(self, state: State) -> int:
         """How many ticks to begin with: fewer where one may be a loop over a large array."""
         root = state.frames[0]
-        if not _wide(root.code):
-            return WORK
-        largest = max((v.size for v in root.regs if isinstance(v, np.ndarray)), default=1)
-        return int(max(FIRST_CHUNK, WORK // max(largest, 1)))
+        return most_ticks(root.code, {k: v.size for k, v in enumerate(root.regs) if _is_array(v)})
 
     def advance(self, state: State, ticks: int) -> int:
         """Execute up to `ticks` ticks; may stop some short of them, at a gate."""
         n, frames, options = ticks, state.frames, state.options
+        patience = PATIENCE
         while n > 0:
             frame = frames[-1]
             if state.armed and due(state):
@@ -64,33 +70,59 @@ class Native:
             if pc in flow.gates and pc not in flow.apart:
                 if flow.needs(0)[pc] > n:
                     break
-                n, how = run(state, frame, n)
-                if how == context.SPENT or n == 0:
-                    break
-                frame = frames[-1]
+                kind = kind_of(frame, options)
+                if patience <= 0 or is_compiled(frame.code, kind) or _is_start(state):
+                    n, how = run(state, frame, kind, n)
+                    if how == context.SPENT or n == 0:
+                        break
+                    frame = frames[-1]
+                    patience = PATIENCE if patience > 0 else -1
             if len(frames) == 1 and frame.pc == len(frame.code):
                 break
             if state.armed and due(state):
                 break
             step(state)
+            patience -= 1
             n -= 1
         return ticks - n
 
 
-def _wide(code: Code) -> bool:
-    """Whether a function, or one that it calls, has instructions on whole arrays."""
-    key = (_wide, code.name)
+def _is_start(state: State) -> bool:
+    return len(state.frames) == 1 and state.frames[0].pc == 0
+
+
+def _is_array(v: object) -> bool:
+    return isinstance(v, np.ndarray)
+
+
+def most_ticks(code: Code, sizes: Mapping[int, int]) -> int:
+    """How many ticks take some hundredths of a second, as far as that can be foreseen.
+
+    `sizes` are the numbers of elements of arrays among the registers.
+    """
+    own, others = _whole_arrays(code)
+    involved = sizes.values() if others else (n for k, n in sizes.items() if k in own)
+    return max(FIRST_CHUNK, WORK // max(*involved, 1, 1))
+
+
+def _whole_arrays(code: Code) -> tuple[frozenset[int], bool]:
+    """The registers of a function's own statements on whole arrays; whether callees have such."""
+    key = (_whole_arrays, code.name)
     cache = code.image.program.cache
     if key not in cache:
-        functions = map(code.image.program.function, code.image.reachable(code.name))
-        cache[key] = any(
-            isinstance(a.type, Array)
-            for f in functions
-            for i in f.code
-            if i.op not in VARIADIC
-            for a in i.args
-        )
-    return bool(cache[key])
+        name, *callees = code.image.reachable(code.name)
+        others = any(any(True for _ in _array_operands(code.image, f)) for f in callees)
+        cache[key] = frozenset(_array_operands(code.image, name)), others
+    found: tuple[frozenset[int], bool] = cache[key]  # type: ignore[assignment]
+    return found
+
+
+def _array_operands(image: Image, name: str) -> Iterator[int]:
+    for instr in image.program.function(name).code:
+        if instr.op not in VARIADIC:
+            for node in (n for arg in instr.args for n in walk(arg)):
+                if isinstance(node, Place) and isinstance(node.type, Array):
+                    yield node.reg
 
 
 class Cell:
@@ -129,6 +161,17 @@ class Root:
             if cell.guard.element is not None:
                 memory[f"{ELEMENT}{k}"] = cell.guard.element[0].__array_interface__["data"][0]
         self.run: Run = llvm.function(text, ROOT, printer.symbols, memory)
+
+
+def kind_of(frame: Frame, options: Options) -> Kind:
+    """What would have to be compiled to go on from where a frame stands."""
+    scattered = layout_of(frame.code).scattered(frame.regs)
+    return Kind(frame.pc, scattered, options.checks, options.strict)
+
+
+def is_compiled(code: Code, kind: Kind) -> bool:
+    """Whether a root is there already."""
+    return kind in code.compiled
 
 
 def root_of(code: Code, kind: Kind) -> Root:
@@ -201,11 +244,10 @@ class Flight:
         return int(left)
 
 
-def run(state: State, frame: Frame, ticks: int) -> tuple[int, int]:
+def run(state: State, frame: Frame, kind: Kind, ticks: int) -> tuple[int, int]:
     """Run the innermost frame's code from a gate: the ticks that are left, and how it ended."""
-    layout, regs, options = layout_of(frame.code), frame.regs, state.options
-    kind = Kind(frame.pc, layout.scattered(regs), options.checks, options.strict)
-    flight = Flight(root_of(frame.code, kind), layout, layout.packed(regs), ticks)
+    layout, options = layout_of(frame.code), state.options
+    flight = Flight(root_of(frame.code, kind), layout, layout.packed(frame.regs), ticks)
     flight.go(state.account.live_bytes, state.account.peak_bytes, options)
     return flight.land(state), flight.how
 
@@ -216,7 +258,9 @@ class Launch:
     def __init__(self, code: Code, checks: bool) -> None:
         self.layout = layout_of(code)
         self.root = root_of(code, Kind(0, frozenset(), checks))
-        self.ticks = FIRST_CHUNK if _wide(code) else WORK
+        self.code = code
+        self.ticks = 0
+        """How many ticks a run is given; more after a run that was over soon without its end."""
         registers = code.function.registers
         self.locals: list[None] = [None] * (len(registers) - code.function.n_args)
 
@@ -229,9 +273,21 @@ class Launch:
         return self._fly(self.layout.packed(regs + self.locals), live, options)
 
     def _fly(self, slots: bytearray, live: int, options: Options) -> Flight:
+        if not self.ticks:
+            self.ticks = self._foreseen(slots)
         flight = Flight(self.root, self.layout, slots, self.ticks)
+        began = perf_counter()
         flight.go(live, live, options)
+        if flight.how == context.SPENT and perf_counter() - began < SOON:
+            self.ticks = min(8 * self.ticks, NO_LIMIT)
         return flight
+
+    def _foreseen(self, slots: bytearray) -> int:
+        values, sizes = self.layout.struct.unpack(slots), {}
+        for k, (t, at) in enumerate(zip(self.layout.types, self.layout.places, strict=True)):
+            if isinstance(t, Array):
+                sizes[k] = math.prod(values[at + 2 : at + 2 + t.rank])
+        return most_ticks(self.code, sizes)
 
 
 def _address(data: bytearray) -> int:

@@ -79,7 +79,7 @@ class Layout:
                     address = v.__array_interface__["data"][0]
                     values += (address, 0, *v.shape, *v.strides)
             else:
-                values.append(0 if v is None else _moved_in(v, elem_of(t)))
+                values.append(0 if v is None else moved_in(v, elem_of(t)))
         return bytearray(self.struct.pack(*values))
 
     def scattered(self, regs: Sequence[Any]) -> frozenset[int]:
@@ -116,7 +116,7 @@ class Layout:
             else:
                 address = next(values)
                 if k in live:
-                    regs[k] = _moved_out(address, self.dtypes[k], regs[k], stacks)
+                    regs[k] = moved_out(address, self.dtypes[k], regs[k], stacks)
                 else:
                     regs[k] = None
 
@@ -140,7 +140,7 @@ def array_at(
     return np.ndarray(shape, dtype, memoryview(buffer), 0, strides)
 
 
-def _moved_in(values: list[Any], t: Scalar) -> int:
+def moved_in(values: list[Any], t: Scalar) -> int:
     """A stack's values in memory as generated code has it; the stack's address."""
     data = np.array(values, system(t).dtype)
     room = max(len(values), 16)
@@ -153,7 +153,7 @@ def _moved_in(values: list[Any], t: Scalar) -> int:
     return stack
 
 
-def _moved_out(
+def moved_out(
     address: int, dtype: np.dtype[Any], held: list[Any] | None, stacks: dict[int, list[Any]]
 ) -> list[Any]:
     """The list of a stack in memory, which is given up; the list it had before, filled anew."""
