@@ -362,3 +362,24 @@ def test_what_auto_chooses(text: str, first: str, then: str) -> None:
     assert (found.first, found.then) == (first, then), str(found)
     strict = choose(image_of(program), "f", rvm.Options(strict=True))
     assert (strict.first, strict.then) == ("python", "python")
+
+
+@pytest.mark.parametrize(
+    "place", ["x[i, 0:2, :]", "x[i, 1:3]", "x[i]", "x[0:2, i, :]", "x[i, :, 1:3]"]
+)
+def test_parts_of_arrays_as_arguments(place: str) -> None:
+    """Those without gaps and those with gaps go to different variants of the callee."""
+    program = rvm.assemble(
+        f"""
+        func f(x: f64[l, m, n], i: i64)
+            call g({place})
+
+        func g(y: f64[p, q])
+            for a = 0 to p - 1
+                for b = 0 to q - 1
+                    add y[a, b], f64(10 * a + b)
+                end
+            end
+        """
+    )
+    same_run(program, "f", x=np.arange(36.0).reshape(3, 3, 4), i=1)

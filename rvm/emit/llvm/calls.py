@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 from rvm.emit.llvm import context
 from rvm.emit.llvm.values import Location, View, variable_types
 from rvm.emit.llvm.writer import COLD, operands
-from rvm.expr import Apply, Const, Expr, Place
+from rvm.expr import Apply, Const, Expr, Index, Place, Span
 from rvm.image import Code
 from rvm.state import FRAME_BYTES
 from rvm.stmt import Call
@@ -95,8 +95,20 @@ def print_call(p: FunctionPrinter, pc: int, done: int) -> None:
 
 
 def _contiguous(p: FunctionPrinter, arg: Place) -> bool:
-    """Whether a place is known to lie in C order without gaps."""
-    return not arg.path and not p.arrays[arg.reg].strides
+    """Whether a place is known to lie in C order without gaps: as `x`, `x[i]`, `x[i, a:b, :]`."""
+    if p.arrays[arg.reg].strides or len(arg.path) > 1:
+        return False
+    if not arg.path:
+        return True
+    step = arg.path[0]
+    if not isinstance(step, Index):
+        return False
+    spans = [k for k, item in enumerate(step.items) if isinstance(item, Span)]
+    first = spans[0] if spans else len(step.items)
+    return all(
+        isinstance(item, Span) and item.lo is None and item.hi is None
+        for item in step.items[first + 1 :]
+    )
 
 
 def _check_lengths(p: FunctionPrinter, callee: Code, shapes: dict[int, View]) -> None:
