@@ -73,6 +73,15 @@ TOOLS: dict[str, Explanation] = {
         lost to a stack, or use fixed-point numbers where the program does not contract.
         """,
     ),
+    "C007": explain(
+        "contestants of a benchmark differ",
+        """
+        `rvm bench` compares every contestant's numbers with those of the first, to 1e-8 of the
+        largest, before it times anything; and what a program runs back to with its inputs.  Both
+        values are shown.  One of the two is wrong: this is a fault of rvm, of the benchmark or of a
+        library; please report it.
+        """,
+    ),
     "I010": explain(
         "a value that can't be read",
         """

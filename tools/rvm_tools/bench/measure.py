@@ -1,113 +1,213 @@
-"""Timing engines and plain Python in turns, so that a slow minute hits all of them alike."""
+"""Timing contestants in turns, so that a slow minute hits all of them alike.
+
+A time is that of the clock or of the processors, whichever is less: on a busy machine the clock
+counts others' work too, and processors count the threads of one contestant twice.
+"""
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from statistics import median, quantiles
-from time import perf_counter
-from typing import Any
+from time import perf_counter, process_time
 
 import numpy as np
 
 from rvm.faults import InternalError
-from rvm.machine import Machine
-from rvm.state import Options
-from rvm_tools.bench.workloads import Workload
+from rvm_tools.bench.contest import BACK, GRADIENT, HESSIAN, Fresh, Go, Peer, Values, Workload
+from rvm_tools.bench.engines import PREFIX
 
-PLAIN = "plain Python"
+SHORT = 0.002
+"""Seconds below which a run is repeated within its turn."""
+MOST_LOOPS = 2_000
+AGREEMENT = 1e-8
+"""How far, relatively, peers' numbers may be from ours."""
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Seconds of several runs."""
+    """Seconds of one run each, one for each turn; of `loops` runs in a row at a time."""
 
     seconds: tuple[float, ...]
+    loops: int = 1
 
     @property
     def middle(self) -> float:
         return median(self.seconds)
 
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What one contestant took for a task at a size of so many units of work."""
+
+    name: str
+    size: int
+    work: int
+    times: Times
+    ticks: int = 0
+    """The machine's instructions in one run; 0 where they are not known."""
+
     @property
-    def spread(self) -> float:
-        """Half the distance between the quartiles, as a share of the median."""
-        if len(self.seconds) < 2:
-            return 0.0
-        low, _, high = quantiles(self.seconds, n=4, method="inclusive")
-        return (high - low) / 2 / self.middle
+    def unit_ns(self) -> float:
+        """Nanoseconds for a unit of work."""
+        return 1e9 * self.times.middle / self.work
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """What one workload took: `steps` ticks by each engine both ways, and plain Python's time."""
+class Spread:
+    """A median and the quartiles about it."""
 
-    name: str
-    steps: int
-    plain: Times
-    forwards: dict[str, Times]
-    backwards: dict[str, Times]
+    middle: float
+    low: float
+    high: float
 
-    def ratio(self, engine: str) -> float:
-        """How many times the engine's run takes what plain Python takes."""
-        return self.forwards[engine].middle / self.plain.middle
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """One task of one workload: entries, who was left out, and why."""
+
+    workload: str
+    task: str
+    unit: str
+    entries: tuple[Entry, ...]
+    left_out: tuple[tuple[str, str], ...] = ()
+
+    def entry(self, name: str) -> Entry | None:
+        """What a contestant took; None if it did not take part."""
+        return next((e for e in self.entries if e.name == name), None)
+
+    def ratio(self, name: str, to: str) -> Spread | None:
+        """How many times `to`'s time a unit of work takes, turn by turn; None without the two."""
+        one, two = self.entry(name), self.entry(to)
+        if one is None or two is None:
+            return None
+        pairs = zip(one.times.seconds, two.times.seconds, strict=True)
+        return spread([a / one.work * two.work / b for a, b in pairs])
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Median and quartiles."""
+    if len(values) < 2:
+        return Spread(values[0], values[0], values[0])
+    low, middle, high = quantiles(values, n=4, method="inclusive")
+    return Spread(middle, low, high)
+
+
+def timed(go: Go) -> float:
+    """Seconds of one run."""
+    wall, cpu = perf_counter(), process_time()
+    go()
+    return min(process_time() - cpu, perf_counter() - wall)
 
 
 def measure(
     workload: Workload,
-    engines: Sequence[str],
-    repeat: int,
+    task: str,
+    peers: Sequence[Peer],
+    *,
+    turns: int,
+    limit: float,
     scale: float = 1.0,
-    after_each: Callable[[], object] = lambda: None,
-) -> Measured:
-    """Time a workload; the first run of each contestant warms up and is not counted.
+    after_each: Callable[[str], object] = lambda _: None,
+) -> Contest:
+    """Check contestants at the smallest size, find each its own, and time them in turns.
 
-    InternalError if an engine and plain Python differ in a result, or the run back does not
-    restore the inputs (floats: within 1e-6).
+    InternalError C007 if numbers differ.  `limit`: seconds that a run may take; `scale` shrinks or
+    stretches the limit on sizes.
     """
-    program = workload.program()
-    there: dict[str, list[float]] = {e: [] for e in engines}
-    back: dict[str, list[float]] = {e: [] for e in engines}
-    plain: list[float] = []
-    steps = 0
-    for turn in range(repeat + 1):
-        inputs = workload.inputs(scale)
-        began = perf_counter()
-        expected = workload.python(**inputs)
-        plain.append(perf_counter() - began)
-        for engine in engines:
-            arrays = workload.arrays(scale)
-            start = deepcopy(arrays)
-            machine = Machine.start(program, "main", arrays, Options(engine=engine))
-            began = perf_counter()
-            machine.run()
-            middle = perf_counter()
-            result = dict(machine.result)
-            if turn == 0:
-                result = deepcopy(result)
-            again = perf_counter()
-            steps = machine.time
-            machine.run_back()
-            back[engine].append(perf_counter() - again)
-            there[engine].append(middle - began)
-            if turn == 0:
-                _same(workload.name, engine, result, expected)
-                _same(workload.name, engine, machine.result, start)
-            after_each()
-    return Measured(
-        workload.name,
-        steps,
-        Times(tuple(plain[1:])),
-        {e: Times(tuple(t[1:])) for e, t in there.items()},
-        {e: Times(tuple(t[1:])) for e, t in back.items()},
-    )
+    ready: list[tuple[Peer, int, Fresh, int]] = []
+    left_out = [(p.name, f"{p.needs} is not installed") for p in peers if not p.there]
+    sizes = [n for n in workload.sizes if n <= scale * workload.sizes[-1]] or [workload.sizes[0]]
+    wanted: Values | None = None
+    for peer in (p for p in peers if p.there):
+        inputs = workload.inputs(sizes[0])
+        if task == BACK:
+            wanted = inputs
+        fresh = peer.make(inputs)
+        go, read = fresh()
+        found = read(go())
+        if wanted is None:
+            wanted = {k: np.array(v) for k, v in found.items()}
+        else:
+            _same(workload.name, task, peer.name, found, wanted)
+        size, fresh, loops = _sized(workload, peer, sizes, fresh, limit)
+        ready.append((peer, size, fresh, loops))
+        after_each(peer.name)
+    seconds: dict[str, list[float]] = {p.name: [] for p, *_ in ready}
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(turns):
+            for peer, _, fresh, loops in ready:
+                gos = [fresh()[0] for _ in range(loops)]
+                seconds[peer.name].append(timed(lambda g=gos: [go() for go in g]) / loops)  # type: ignore[misc]
+                after_each(peer.name)
+    finally:
+        gc.enable()
+    entries = [
+        Entry(
+            p.name,
+            n,
+            workload.work(n),
+            Times(tuple(seconds[p.name]), loops),
+            ticks(workload, task, n) if p.name.startswith(PREFIX) else 0,
+        )
+        for p, n, _, loops in ready
+    ]
+    return Contest(workload.name, task, workload.unit, tuple(entries), tuple(left_out))
 
 
-def _same(name: str, engine: str, have: Any, want: Any) -> None:
+def ticks(workload: Workload, task: str, size: int) -> int:
+    """The instructions of one run of a task; 0 for second derivatives.
+
+    Counted at a middling size, from which larger ones follow by their work.
+    """
+    if task == HESSIAN:
+        return 0
+    counted = min(size, workload.sizes[min(2, len(workload.sizes) - 1)])
+    f = workload.main().with_options(engine="python")
+    key = (ticks, task, counted)
+    found = f.program.cache.get(key)
+    if not isinstance(found, int):
+        inputs = workload.inputs(counted)
+        pull = f.pullback(**inputs)
+        if task == GRADIENT:
+            assert workload.seeds is not None
+            pull.seed_all(workload.seeds(inputs))
+            pull()
+        found = f.program.cache[key] = pull.ticks
+    return round(found * workload.work(size) / workload.work(counted))
+
+
+def _sized(
+    workload: Workload, peer: Peer, sizes: Sequence[int], fresh: Fresh, limit: float
+) -> tuple[int, Fresh, int]:
+    """The largest size that a contestant does within the limit, ready, and how often a turn."""
+    size = sizes[0]
+    took = min(timed(fresh()[0]) for _ in range(2))
+    for n in sizes[1:]:
+        grown = workload.work(n) / workload.work(size)
+        if took * min(grown, 10) > limit:  # what is short is mostly the call
+            break
+        size, fresh = n, peer.make(workload.inputs(n))
+        fresh()[0]()
+        took = min(timed(fresh()[0]) for _ in range(2))
+    loops = 1 if took > SHORT else min(MOST_LOOPS, max(1, round(SHORT / max(took, 1e-7))))
+    return size, fresh, loops
+
+
+def _same(name: str, task: str, peer: str, have: Values, want: Values) -> None:
     for key, value in want.items():
-        if not np.allclose(have[key], value, rtol=1e-9, atol=1e-6):
+        if key not in have:
+            continue
+        expected, found = np.asarray(value), np.asarray(have[key])
+        # What comes back need not be as exact as it is large: it may be zero.
+        least = 1.0 if task == BACK else 1e-300
+        scale = max(float(np.max(np.abs(expected), initial=0.0)), least)
+        if not np.allclose(found, expected, rtol=AGREEMENT, atol=AGREEMENT * scale):
             raise InternalError(
-                "C002",
-                f"the workload `{name}` gives another `{key}` on the {engine} engine",
-                values={"engine": have[key], "expected": value},
+                "C007",
+                f"in the {task} task of the workload `{name}`, {peer} gives another `{key}`",
+                values={peer: found, "expected": expected},
             )

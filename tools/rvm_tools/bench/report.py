@@ -1,80 +1,135 @@
-"""The table and the JSON object that `rvm bench` prints."""
+"""The tables that `rvm bench` prints of a run's data."""
 
 from __future__ import annotations
 
-import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rvm_tools.bench.measure import Measured, Times
+Data = Mapping[str, Any]
+HEAD = ("", "size", "time", "a unit", "ratio", "spread", "instructions/s")
 
 
-def table(found: Sequence[Measured], engines: Sequence[str]) -> str:
-    """Million instructions a second of each engine both ways, and of plain Python's same work."""
-    head = ["workload", "steps", "plain Python"]
-    for engine in engines:
-        head += [engine, "back", "time"]
-    rows = [head]
-    for m in found:
-        row = [m.name, f"{m.steps:,}", _rate(m.steps, m.plain)]
-        for engine in engines:
-            row += [
-                _rate(m.steps, m.forwards[engine]),
-                _rate(m.steps, m.backwards[engine]),
-                f"×{m.ratio(engine):.1f}",
-            ]
-        rows.append(row)
-    widths = [max(len(row[k]) for row in rows) for k in range(len(head))]
-    lines = [
+def tables(data: Data) -> str:
+    """All that was measured, as aligned text."""
+    parts = [heading(data)]
+    parts += [contest_table(c) for c in data["contests"]]
+    parts += [part for part in extra_tables(data) if part]
+    return "\n\n".join(parts)
+
+
+def heading(data: Data) -> str:
+    """Where and with what it was measured."""
+    m = data["machine"]
+    versions = ", ".join(f"{k} {v}" for k, v in m["versions"].items())
+    return "\n".join(
+        [
+            f"{m['cpu']}, {m['cores']} cores, {m['system']}; {data['date']}",
+            f"Python {m['python']}, {versions}",
+            f"C: {m['compiler'] or 'no compiler, so left out'}",
+            "Medians of alternating runs; ratios are for a unit of work, with their quartiles.",
+        ]
+    )
+
+
+def contest_table(contest: Data) -> str:
+    """One task of one workload."""
+    rows = [contest_row(e) for e in contest["entries"]]
+    title = f"{contest['workload']}, {contest['task']}: {contest['doc']}"
+    head = list(HEAD)
+    head[3] = f"a {contest['unit']}"
+    head[4] = f"÷ {contest['base']}"
+    lines = [title, *aligned([head, *rows])]
+    lines += [f"  left out: {name} ({why})" for name, why in contest["left_out"].items()]
+    return "\n".join(lines)
+
+
+def contest_row(entry: Data) -> list[str]:
+    """A contestant's cells."""
+    middle, low, high = entry.get("ratio", (None, None, None))
+    rate = entry.get("instructions_per_second")
+    return [
+        f"  {entry['name']}",
+        f"{entry['size']:,}",
+        seconds(entry["seconds"]),
+        seconds(entry["unit_ns"] / 1e9),
+        "" if middle is None else times(middle),
+        "" if middle is None or middle == low == high else f"{times(low)} … {times(high)}",
+        "" if rate is None else f"{rate / 1e6:,.1f} M",
+    ]
+
+
+def extra_tables(data: Data) -> list[str]:
+    """First calls, memory, growth, lanes, as far as they were measured."""
+    parts = []
+    if first := data.get("first_call"):
+        rows = [["first calls: gradient of leapfrog", "load", "start LLVM", "first call", "second"]]
+        rows += [
+            [f"  {how}", *(seconds(first[how][k]) for k in ("load", "llvm", "first", "second"))]
+            for how in ("compiled", "cached")
+        ]
+        parts.append("\n".join(aligned(rows)))
+    if found := data.get("memory"):
+        rows = [["memory: gradient of leapfrog", "steps", "peak grows by", "a step"]]
+        rows += [
+            [f"  {m['peer']}", f"{m['size']:,}", size(m["bytes"]), f"{m['bytes'] / m['size']:,.1f}"]
+            for m in found
+        ]
+        parts.append("\n".join(aligned(rows)))
+    if found := data.get("growth"):
+        rows = [["growth: gradient of leapfrog, native", "time", "a step", "peak grows by"]]
+        rows += [
+            [f"  {g['size']:,}", seconds(g["seconds"]), f"{g['step_ns']:.1f} ns", size(g["bytes"])]
+            for g in found
+        ]
+        parts.append("\n".join(aligned(rows)))
+    if found := data.get("lanes"):
+        rows = [
+            ["lanes: leapfrog by f.map", "an instruction and lane", "gradient, a step and lane"]
+        ]
+        rows += [
+            [f"  {n['lanes']:,}", f"{n['forward_ns']:.2f} ns", f"{n['gradient_step_ns']:.0f} ns"]
+            for n in found
+        ]
+        parts.append("\n".join(aligned(rows)))
+    return parts
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows as lines: the first column to the left, the others to the right."""
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    return [
         "  ".join(
             cell.ljust(w) if k == 0 else cell.rjust(w)
             for k, (cell, w) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows
     ]
-    return "\n".join(
-        [
-            "million instructions a second (median, ± half the quartiles' distance);",
-            "plain Python: the same work, counted in the machine's instructions;",
-            "time: how many times plain Python's time the engine takes",
-            "",
-            *lines,
-        ]
-    )
 
 
-def _rate(steps: int, times: Times) -> str:
-    return f"{steps / times.middle / 1e6:.2f} ±{100 * times.spread:.0f}%"
+def seconds(value: float) -> str:
+    """A time in the unit that suits it, with three digits."""
+    for unit, factor in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
+        if value * factor >= 0.9995:
+            return f"{_digits(value * factor)} {unit}"
+    return f"{_digits(value * 1e9)} ns"
 
 
-def as_json(found: Sequence[Measured], engines: Sequence[str]) -> dict[str, Any]:
-    """All times in seconds, with the rates and ratios that follow from them."""
-    return {
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "workloads": [
-            {
-                "name": m.name,
-                "steps": m.steps,
-                "plain": _times(m.steps, m.plain),
-                "engines": {
-                    engine: {
-                        "forwards": _times(m.steps, m.forwards[engine]),
-                        "backwards": _times(m.steps, m.backwards[engine]),
-                        "ratio": m.ratio(engine),
-                    }
-                    for engine in engines
-                },
-            }
-            for m in found
-        ],
-    }
+def times(ratio: float) -> str:
+    """A ratio with three digits or so."""
+    return f"×{_digits(ratio)}"
 
 
-def _times(steps: int, times: Times) -> dict[str, Any]:
-    return {
-        "seconds": list(times.seconds),
-        "median": times.middle,
-        "spread": times.spread,
-        "instructions_per_second": steps / times.middle,
-    }
+def _digits(value: float) -> str:
+    if value >= 99.95:
+        return f"{value:,.0f}"
+    if value >= 9.995:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if value >= 0.0995 else f"{value:.2g}"
+
+
+def size(count: int) -> str:
+    """Bytes in the unit that suits them."""
+    for unit, factor in (("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= factor:
+            return f"{count / factor:,.1f} {unit}"
+    return f"{count} B"

@@ -1,0 +1,119 @@
+"""Workloads, and who runs them: what is timed, what is not, and what must come out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+import numpy as np
+
+from rvm.calling import FunctionHandle
+
+WORK = Path(__file__).parent / "work"
+"""Where the programs are, as `name.rasm` and `name.c`."""
+FORWARD, BACK, GRADIENT, HESSIAN = TASKS = ("forward", "back", "gradient", "hessian")
+COMPILERS = ("cc", "gcc", "clang")
+
+Values = Mapping[str, Any]
+Go = Callable[[], Any]
+"""What is timed."""
+Read = Callable[[Any], Values]
+"""Takes what was timed gave, and gives numbers by name."""
+Fresh = Callable[[], tuple[Go, Read]]
+"""Makes all ready for one run on fresh data."""
+Make = Callable[[Values], Fresh]
+"""Takes inputs; compiles and converts what is done once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """One who does a task of a workload.
+
+    `needs`: a module, or "cc" for a C compiler, without which it is left out.  `slow`: only in
+    full runs, since it compiles for long.
+    """
+
+    name: str
+    task: str
+    make: Make
+    needs: str = ""
+    slow: bool = False
+
+    @property
+    def there(self) -> bool:
+        """Whether what it needs is installed."""
+        return _there(self.needs)
+
+
+@cache
+def _there(needs: str) -> bool:
+    if needs == "cc":
+        return compiler() is not None
+    return not needs or find_spec(needs) is not None
+
+
+def compiler() -> str | None:
+    """The system's C compiler."""
+    return next((path for name in COMPILERS if (path := which(name))), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Something to compute: a program `name.rasm` with the function `main`, and peers.
+
+    `sizes` ascend; every peer is checked at the first and timed at the largest that it does within
+    the limit.  `work(n)` counts a size's units, each a `unit`.  `gives` names the results that
+    are compared; `seeds` gives adjoints of results, and `wrt` the inputs whose adjoints are
+    compared.  `hessian` names a loss whose second derivatives by `wrt[0]` are a task too.
+    """
+
+    name: str
+    doc: str
+    unit: str
+    sizes: tuple[int, ...]
+    inputs: Callable[[int], Values]
+    gives: tuple[str, ...]
+    peers: tuple[Peer, ...] = ()
+    seeds: Callable[[Values], Values] | None = None
+    wrt: tuple[str, ...] = ()
+    hessian: str = ""
+    work: Callable[[int], int] = field(default=int)
+    core: bool = True
+    """Whether it is measured by default."""
+
+    def main(self) -> FunctionHandle:
+        """The program's function."""
+        return _main(self.name)
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The tasks that it has."""
+        return (
+            FORWARD,
+            BACK,
+            *((GRADIENT,) if self.seeds else ()),
+            *((HESSIAN,) if self.hessian else ()),
+        )
+
+
+@cache
+def _main(name: str) -> FunctionHandle:
+    from rvm import load
+
+    handle: FunctionHandle = load(WORK / f"{name}.rasm")["main"]
+    return handle
+
+
+def copied(values: Values) -> dict[str, Any]:
+    """The same values, arrays as copies."""
+    return {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in values.items()}
+
+
+def picked(names: tuple[str, ...]) -> Callable[[Any], dict[str, Any]]:
+    """A reader of results by name."""
+    return lambda result: {name: result[name] for name in names}

@@ -1,0 +1,143 @@
+"""Measures that want a fresh process: peaks of memory, and the time of first calls.
+
+`python -m rvm_tools.bench.probes WHAT …` prints one JSON object; `memory`, `first_call` and
+`growth` start such processes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from tempfile import TemporaryDirectory
+from time import perf_counter, process_time
+from typing import Any
+
+from rvm_tools.bench.contest import GRADIENT, Peer, Workload
+from rvm_tools.bench.engines import PREFIX
+
+KIB = 1024
+
+
+def memory(peers: Sequence[tuple[str, Sequence[int]]]) -> list[dict[str, Any]]:
+    """How much the peak of resident memory grows from a run of ten steps to one of each size.
+
+    Of the gradient of `leapfrog`, each contestant and size in a process of its own.  Machine code
+    comes from the cache, so that what compiling takes is not counted.
+    """
+    found = []
+    with TemporaryDirectory(prefix="rvm-bench-") as folder:
+        environment = {"RVM_CACHE_DIR": folder}
+        for name, sizes in peers:
+            for n in sizes:
+                for _ in range(2 if name.startswith(PREFIX) else 1):
+                    grown = _probe("memory", name, str(n), environment=environment)["bytes"]
+                found.append({"peer": name, "size": n, "bytes": grown})
+    return found
+
+
+def first_call() -> dict[str, Any]:
+    """Seconds until the first gradient of `leapfrog`, without and with the cache on disk."""
+    with TemporaryDirectory(prefix="rvm-bench-") as folder:
+        environment = {"RVM_CACHE_DIR": folder}
+        compiled = _probe("first_call", environment=environment)
+        return {"compiled": compiled, "cached": _probe("first_call", environment=environment)}
+
+
+def growth(sizes: Sequence[int]) -> list[dict[str, Any]]:
+    """Time a step and the peak of memory of the gradient of `leapfrog`, by the number of steps."""
+    with TemporaryDirectory(prefix="rvm-bench-") as folder:
+        environment = {"RVM_CACHE_DIR": folder}
+        _probe("growth", "1000000", environment=environment)
+        return [_probe("growth", str(n), environment=environment) for n in sizes]
+
+
+def _probe(*arguments: str, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+    command = [sys.executable, "-m", "rvm_tools.bench.probes", *arguments]
+    done = subprocess.run(
+        command,
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **(environment or {})},
+    )
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+# ---------------------------------------------------------------- within the process
+
+
+def _peak() -> int:
+    """The most memory that this process has had in RAM, in bytes."""
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * KIB
+
+
+def _contestant(workload: Workload, name: str) -> Peer:
+    from rvm_tools.bench.engines import engine_peers
+
+    peers = (*engine_peers(workload, ("native", "python")), *workload.peers)
+    return next(p for p in peers if p.name == name and p.task == GRADIENT)
+
+
+def _memory(name: str, size: str) -> dict[str, Any]:
+    from rvm_tools.bench.workloads import WORKLOADS
+
+    workload = WORKLOADS["leapfrog"]
+    peer = _contestant(workload, name)
+    peer.make(workload.inputs(10))()[0]()
+    before = _peak()
+    fresh = peer.make(workload.inputs(int(size)))
+    fresh()[0]()
+    return {"bytes": _peak() - before}
+
+
+def _growth(size: str) -> dict[str, Any]:
+    from rvm_tools.bench.measure import timed
+    from rvm_tools.bench.workloads import WORKLOADS
+
+    workload = WORKLOADS["leapfrog"]
+    fresh = _contestant(workload, "rvm native").make
+    fresh(workload.inputs(10))()[0]()
+    before = _peak()
+    n = int(size)
+    seconds = min(timed(fresh(workload.inputs(n))()[0]) for _ in range(3 if n < 10**7 else 1))
+    return {"size": n, "seconds": seconds, "step_ns": 1e9 * seconds / n, "bytes": _peak() - before}
+
+
+def _first_call() -> dict[str, Any]:
+    """What comes once a process (starting LLVM) and once a program (loading it), and the call."""
+    begun = _now()
+    from rvm_tools.bench.workloads import WORKLOADS
+
+    main = WORKLOADS["leapfrog"].main().with_options(engine="native")
+    values = WORKLOADS["leapfrog"].inputs(1)
+    loaded = _now()
+    from rvm.engines.native.compiler import compiler
+
+    compiler()
+    started = _now()
+    main.vjp({"x": 1.0}, dict(values))
+    first = _now()
+    main.vjp({"x": 1.0}, dict(values))
+    times = {"load": (begun, loaded), "llvm": (loaded, started), "first": (started, first)}
+    times["second"] = (first, _now())
+    return {k: min(b[0] - a[0], b[1] - a[1]) for k, (a, b) in times.items()}
+
+
+def _now() -> tuple[float, float]:
+    return perf_counter(), process_time()
+
+
+def _main(what: str, *arguments: str) -> None:
+    probe = {"memory": _memory, "growth": _growth, "first_call": _first_call}[what]
+    print(json.dumps(probe(*arguments)))  # type: ignore[operator]
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])
