@@ -53,6 +53,7 @@ def in_lanes(
     """A run with one lane for each of the inputs; registers in `shared` are given once."""
     function = program.function(name)
     block, undo = options.pop("block", None), options.pop("undo", False)
+    options.setdefault("engine", "vector")
     given = [raw(program, name, inputs) for inputs in lanes]
     varying = {
         k: by_lane(function, k, [regs[k] for regs in given])

@@ -11,6 +11,7 @@ from rvm.image import image_of
 from rvm.lanes import run_lanes
 from rvm.transform.duals import bar_slots
 
+VECTOR = rvm.Options(engine="vector")
 TEXT = """
 func f(y: f64, x: f64[n], w: f64)
     alloc t: f64
@@ -38,7 +39,7 @@ def test_a_hessian_is_one_run_in_lanes() -> None:
     regs += [np.zeros(n) if k == 1 else 0.0 for k in bars]
     regs += [np.zeros_like(v) if isinstance(v, np.ndarray) else 0.0 for v in regs]
     assert len(regs) == function.n_args
-    run = run_lanes(t, t.entry, regs, {dots[1]: np.eye(n)})
+    run = run_lanes(t, t.entry, regs, {dots[1]: np.eye(n)}, VECTOR)
     assert run.errors == {} and run.alone == ()
     hessian = run.regs[dots[bars[1]]]
     assert hessian.shape == (n, n)
@@ -64,9 +65,9 @@ def test_registers_by_lane_and_shared() -> None:
         "func f(q: fixed, a: i64[n], k: i64, s: stack[u8])\n    add q, 0.5\n    add a, k\n"
     )
     a, q = np.array([1, 2]), np.array([1 << 43, 0])
-    run = run_lanes(program, "f", [None, a, 3, [7]], {0: q})
+    run = run_lanes(program, "f", [None, a, 3, [7]], {0: q}, VECTOR)
     assert run.regs[0].tolist() == [3 << 42, 1 << 42] and run.regs[1].tolist() == [[4, 5]] * 2
     assert run.regs[2] == 3 and run.regs[3] == [7]
     assert a.tolist() == [1, 2] and q.tolist() == [1 << 43, 0]
-    back = run_lanes(program, "f", run.regs, {0: run.regs[0], 1: run.regs[1]}, undo=True)
+    back = run_lanes(program, "f", run.regs, {0: run.regs[0], 1: run.regs[1]}, VECTOR, True)
     assert back.regs[0].tolist() == q.tolist() and back.regs[1].tolist() == [[1, 2]] * 2

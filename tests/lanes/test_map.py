@@ -39,9 +39,10 @@ func ack(y: i64, m: i64, n: i64)        ; Ackermann's function, added to y
 """
 
 
-def handle(text: str, **options: Any) -> FunctionHandle:
+def handle(text: str, engine: str = "vector", **options: Any) -> FunctionHandle:
+    """The first function of a text, its lanes as NumPy vectors if nothing else is asked for."""
     program = rvm.assemble(text)
-    return program[program.entry].with_options(**options) if options else program[program.entry]
+    return program[program.entry].with_options(engine=engine, **options)
 
 
 def test_results_have_the_lanes_in_front_and_inputs_stay() -> None:
@@ -98,7 +99,7 @@ func f(b: Body, z: c128, w: log64, ok: bool)
     mul w, w * w
     not ok
 """
-    f = rvm.assemble(text.replace("mul w, w * w", "mul w, 2.0")).f
+    f = handle(text.replace("mul w, w * w", "mul w, 2.0"))
     out = f.map(
         b={"pos": np.zeros((2, 2)), "m": [0.5, 1.5]},
         z=np.array([1j, 2.0]),

@@ -37,7 +37,8 @@ FILES = [
 CASES = [c for f in FILES for c in cases(f)]
 LANES = 3
 QUIET: dict[str, Any] = {"callbacks": {"visit": lambda *_: None, "see": lambda *_: None}}
-QUIET["output"] = str
+QUIET |= {"output": str}
+VECTOR = QUIET | {"engine": "vector"}
 
 
 def inputs(case: Case) -> list[dict[str, Any]]:
@@ -62,7 +63,7 @@ def test_forwards_and_back(case: Case) -> None:
         for k in range(function.n_args)
         if is_by_lane(function, k, held := run.regs[k])
     }
-    back = run_lanes(program, name, run.regs, varying, rvm.Options(**QUIET), undo=True)
+    back = run_lanes(program, name, run.regs, varying, rvm.Options(**VECTOR), undo=True)
     results = []
     for at in range(len(ended)):
         regs = [varying[k][at] if k in varying else v for k, v in enumerate(run.regs)]
