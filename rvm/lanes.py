@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.binding import outside
+from rvm.engines.auto import lanes_engine
 from rvm.engines.lanes.engine import run_block
 from rvm.engines.lanes.plan import Plan, acts_outside, plan_of
 from rvm.engines.lanes.stacks import LaneStack
@@ -31,10 +32,6 @@ CACHE_DOUBLES = 1 << 17
 """How many numbers the registers of a block of lanes should have: a megabyte of them."""
 LEAST_BLOCK, MOST_BLOCK = 256, 16_384
 """Bounds on the lanes of a block: fewer do not pay for the calls, more leave the caches."""
-
-
-TOGETHER = ("auto", "vector")
-"""Engines by whose name lanes run together; any other runs them one by one."""
 
 
 @dataclass(slots=True)
@@ -139,8 +136,10 @@ class Batch:
     def run(self, options: Options, block: int | None = None) -> NDArray[np.bool_]:
         """Run all lanes; a mask of those that were set aside."""
         aside = np.ones(self.size, bool)
-        single = options.strict or options.max_memory is not None or acts_outside(self.code)
-        if single or options.engine not in TOGETHER or not self.size:
+        engine = self._engine(options)
+        if engine == "native":
+            return self._natively(options, block)
+        if engine != "vector":
             return aside
         width = block or self._block()
         for lo in range(0, self.size, width):
@@ -154,6 +153,25 @@ class Batch:
             for k in range(self.function.n_args):
                 self._leave(k, regs[k], lo, hi)
         return aside
+
+    def _engine(self, options: Options) -> str:
+        """What runs the lanes together: "native" or "vector"; "" if they run one by one."""
+        if options.strict or acts_outside(self.code) or not self.size:
+            return ""
+        engine = options.engine
+        if engine == "auto":
+            engine = lanes_engine(self.code, options)
+        return "" if engine == "vector" and options.max_memory is not None else engine
+
+    def _natively(self, options: Options, block: int | None) -> NDArray[np.bool_]:
+        from rvm.engines.native.lanes import Batch as Runs
+        from rvm.engines.native.lanes import run_batch
+
+        fresh = frozenset(
+            k for k in range(self.function.n_args) if k in self.inout or k in self.plan.varying
+        )
+        runs = Runs(self.code, self.given, self.shared, fresh, self.out, self.ticks, self.erased)
+        return run_batch(runs, options, block)
 
     def _block(self) -> int:
         """How many lanes run at a time, so that their registers stay in the cache."""

@@ -69,6 +69,12 @@ def _only(engine: str, reason: str) -> Choice:
     return Choice(engine, engine, (reason,))
 
 
+def lanes_engine(code: Code, options: Options) -> str:
+    """What `auto` means for lanes: the same for a program's runs there and back."""
+    choice = choose(code.image, code.name, options)
+    return "native" if "native" in (choice.first, choice.then) else "vector"
+
+
 @cache
 def native_is_there() -> bool:
     """Whether llvmlite can be imported."""

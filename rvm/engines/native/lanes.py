@@ -1,0 +1,251 @@
+"""Lanes in machine code: many runs of one compiled function, from blocks of slots.
+
+A block has a row of slots and a context for each lane; arrays that differ by lane lie one behind
+the other in the result's memory.  Compiled code goes from lane to lane, so Python is not asked
+between them.  Lanes that do not come to their end are set aside for single runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rvm.emit.llvm import context
+from rvm.emit.llvm.function import Kind
+from rvm.emit.llvm.module import ROOT, ModulePrinter
+from rvm.engines.native.compiler import Run, compiler
+from rvm.engines.native.engine import NO_LIMIT, WORK, Flight, Root
+from rvm.engines.native.frames import Layout, layout_of, moved_in, moved_out
+from rvm.engines.native.lanes_threads import Piece, work_off
+from rvm.image import Code
+from rvm.numbers import system
+from rvm.state import Frame, Options, State, byte_size
+from rvm.types import Array, Scalar, Stack, elem_of
+
+LONGEST = 25 * WORK
+"""Ticks that a lane may take here; a longer one is left to a machine, which can be interrupted."""
+BLOCK = 16_384
+"""Lanes for which there are slots at a time."""
+DRIVER = f"""
+define i32 @lanes(ptr %job, ptr %none) #1 {{
+entry:
+  %rows = load ptr, ptr %job
+  %j1 = getelementptr i64, ptr %job, i64 1
+  %row = load i64, ptr %j1
+  %j2 = getelementptr i64, ptr %job, i64 2
+  %contexts = load ptr, ptr %j2
+  %j3 = getelementptr i64, ptr %job, i64 3
+  %context = load i64, ptr %j3
+  %j4 = getelementptr i64, ptr %job, i64 4
+  %hows = load ptr, ptr %j4
+  %j5 = getelementptr i64, ptr %job, i64 5
+  %first = load i64, ptr %j5
+  %j6 = getelementptr i64, ptr %job, i64 6
+  %end = load i64, ptr %j6
+  %j7 = getelementptr i64, ptr %job, i64 7
+  %budget = load i64, ptr %j7
+  br label %head
+head:
+  %k = phi i64 [%first, %entry], [%next, %lane]
+  %left = phi i64 [%budget, %entry], [%rest, %lane]
+  %more = icmp slt i64 %k, %end
+  %able = icmp sgt i64 %left, 0
+  %go = and i1 %more, %able
+  br i1 %go, label %lane, label %out
+lane:
+  %at = mul i64 %k, %row
+  %regs = getelementptr i8, ptr %rows, i64 %at
+  %from = mul i64 %k, %context
+  %ctx = getelementptr i8, ptr %contexts, i64 %from
+  %before = load i64, ptr %ctx
+  %how = call i32 @{ROOT}(ptr %regs, ptr %ctx) noinline
+  %told = getelementptr i32, ptr %hows, i64 %k
+  store i32 %how, ptr %told
+  %after = load i64, ptr %ctx
+  %used = sub i64 %before, %after
+  %some = add i64 %used, 16
+  %rest = sub i64 %left, %some
+  %next = add i64 %k, 1
+  br label %head
+out:
+  store i64 %k, ptr %j5
+  ret i32 0
+}}
+"""
+"""Runs lanes one after the other; `job` is a `Piece`'s row of fields."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Runs to be made: `given` by lane and `shared` raw values of parameters, by register.
+
+    `out` has room for the results of the registers in `fresh`, lanes in front; `ticks` and `erased`
+    (bits) of each lane are filled in too.
+    """
+
+    code: Code
+    given: Mapping[int, Any]
+    shared: Sequence[Any]
+    fresh: frozenset[int]
+    out: list[Any]
+    ticks: NDArray[np.int64]
+    erased: NDArray[np.int64]
+
+    @property
+    def size(self) -> int:
+        return len(self.ticks)
+
+    def columns(self, k: int, lo: int, hi: int) -> Any:
+        """A register's values in some lanes; one value where it is shared."""
+        return self.given[k][lo:hi] if k in self.given else self.shared[k]
+
+
+class LaneRoot(Root):
+    """The machine code of a code with its driver."""
+
+    def __init__(self, code: Code, checks: bool) -> None:
+        llvm = compiler()
+        printer = ModulePrinter(code, Kind(0, frozenset(), checks))
+        text = printer.text(llvm.triple, llvm.layout) + DRIVER
+        self.codes = tuple(printer.codes)
+        self.cells: list[Any] = []
+        self.run: Run = llvm.function(text, "lanes", printer.symbols)
+
+
+def lane_root(code: Code, checks: bool) -> LaneRoot:
+    """A code's machine code for lanes, compiled at first use."""
+    found = code.compiled.get((LaneRoot, checks))
+    if not isinstance(found, LaneRoot):
+        found = code.compiled[LaneRoot, checks] = LaneRoot(code, checks)
+    return found
+
+
+def run_batch(batch: Batch, options: Options, block: int | None) -> NDArray[np.bool_]:
+    """Make the runs of a batch; a mask of the lanes that have not come to their end."""
+    aside = np.ones(batch.size, bool)
+    width = block or BLOCK
+    for lo in range(0, batch.size, width):
+        hi = min(lo + width, batch.size)
+        Block(batch, lo, hi).run(options, aside[lo:hi])
+    return aside
+
+
+class Block:
+    """The lanes from `lo` to `hi`: their slots and contexts."""
+
+    def __init__(self, batch: Batch, lo: int, hi: int) -> None:
+        self.batch, self.lo, self.hi = batch, lo, hi
+        self.code = batch.code
+        self.layout: Layout = layout_of(self.code)
+        self.rows = np.zeros((hi - lo, self.layout.count), np.int64)
+        self.live = np.zeros(hi - lo, np.int64)
+        """The bytes that a lane's parameters stand for."""
+        self.kept: list[Any] = []
+        """Shared arrays that pointers lead to."""
+
+    def run(self, options: Options, aside: NDArray[np.bool_]) -> None:
+        """Run the lanes and take their results; `aside` is set where there are none."""
+        root = lane_root(self.code, options.checks)
+        contexts = self._contexts(options)
+        for k in range(self.code.function.n_args):
+            self._enter(k)
+        contexts[:, context.LIVE] = contexts[:, context.PEAK] = self.live
+        hows = np.full(len(self.rows), context.STOPPED, np.int32)
+        begun = contexts[:, context.TICKS].copy()
+        work_off(root.run, Piece(self.rows, contexts, hows))
+        ended = hows == context.DONE
+        for lane in map(int, np.flatnonzero(~ended)):
+            self._discard(root, lane, contexts[lane], options)
+        part = slice(self.lo, self.hi)
+        self.batch.ticks[part] = begun - contexts[:, context.TICKS]
+        self.batch.erased[part] = contexts[:, context.ERASED]
+        for k in self.batch.fresh:
+            self._leave(k, ended)
+        aside[:] = ~ended
+
+    def _contexts(self, options: Options) -> NDArray[np.int64]:
+        out = np.zeros((len(self.rows), context.FIELDS), np.int64)
+        out[:, context.TICKS] = most_ticks(options)
+        out[:, context.LIMIT] = NO_LIMIT if options.max_memory is None else options.max_memory
+        out.view(np.float64)[:, context.TOLERANCE] = options.tolerance
+        return out
+
+    # ------------------------------------------------------------ in and out
+
+    def column(self, start: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """A slot of all lanes as numbers of a type."""
+        return self.rows.view(dtype)[:, start * 8 // dtype.itemsize]
+
+    def _enter(self, k: int) -> None:
+        """Fill the slots of a parameter."""
+        t = self.layout.types[k]
+        start, dtype = self.layout.places[k], self.layout.dtypes[k]
+        if isinstance(t, Stack):
+            self._enter_stack(k, start, t.elem)
+            return
+        values = self.batch.columns(k, self.lo, self.hi)
+        if isinstance(t, Scalar):
+            self.live += 16 if t.is_complex else 8
+            if t.is_complex:
+                self.column(start, np.dtype(np.float64))[:] = np.real(values)
+                self.column(start + 1, np.dtype(np.float64))[:] = np.imag(values)
+            else:
+                self.column(start, dtype)[:] = values
+            return
+        assert isinstance(t, Array)
+        if k in self.batch.fresh:
+            held = self.batch.out[k][self.lo : self.hi]
+            held[...] = values
+            address, distance, one = held.ctypes.data, held.strides[0], held[0]
+        else:
+            # One array for all lanes, which none of them changes; or one by lane that holds one
+            # value throughout.
+            one = values[0] if k in self.batch.given else values
+            one = np.array(one, dtype, order="C", copy=None)
+            self.kept.append(one)
+            address, distance = one.ctypes.data, 0
+        self.live += one.nbytes
+        self.rows[:, start] = address + distance * np.arange(len(self.rows))
+        self.rows[:, start + 2 : start + 2 + t.rank] = one.shape
+        self.rows[:, start + 2 + t.rank : start + 2 + 2 * t.rank] = one.strides
+
+    def _enter_stack(self, k: int, start: int, t: Scalar) -> None:
+        for lane in range(len(self.rows)):
+            held = self.batch.given[k][self.lo + lane] if k in self.batch.given else None
+            values = self.batch.shared[k] if held is None else held
+            self.rows[lane, start] = moved_in(values, t)
+            self.live[lane] += byte_size(values)
+
+    def _leave(self, k: int, ended: NDArray[np.bool_]) -> None:
+        """Take a parameter's results."""
+        t = self.layout.types[k]
+        start, out = self.layout.places[k], self.batch.out[k]
+        if isinstance(t, Stack):
+            dtype = system(elem_of(t)).dtype
+            for lane in map(int, np.flatnonzero(ended)):
+                address = int(self.rows[lane, start])
+                out[self.lo + lane] = moved_out(address, dtype, None, {})
+        elif isinstance(t, Scalar):
+            part = out[self.lo : self.hi]
+            if t.is_complex:
+                part.real = self.column(start, np.dtype(np.float64))
+                part.imag = self.column(start + 1, np.dtype(np.float64))
+            else:
+                part[:] = self.column(start, self.layout.dtypes[k])
+
+    def _discard(self, root: LaneRoot, lane: int, fields: NDArray[np.int64], o: Options) -> None:
+        """Give back the memory of a lane that has stopped on its way."""
+        row = bytearray(self.rows[lane].tobytes())
+        flight = Flight(root, self.layout, row, 0)
+        flight.fields[:] = fields.tobytes()
+        state = State(Frame(self.code, [None] * len(self.layout.types)), o)
+        flight.land(state)
+
+
+def most_ticks(options: Options) -> int:
+    """The ticks that a lane may take."""
+    return LONGEST if options.max_steps is None else min(LONGEST, options.max_steps)
