@@ -483,3 +483,32 @@ def test_labels_are_places_to_stop_at() -> None:
     while session.resume().reason == "breakpoint":
         times.append(session.machine["i"])
     assert times == [1, 2, 3, 4]
+
+
+def test_completion_knows_commands_and_the_frame_s_names() -> None:
+    from rvm_tools.debug.prompt import completions, toolbar
+
+    console = console_of(LOOP, "walk", x=0, y=1, n=9)
+    console.execute("mark here")
+    assert completions(console, "ori", first=True) == ["origin"]
+    assert completions(console, "wa", first=False) == ["walk"]
+    assert "x" in completions(console, "", first=False)
+    assert completions(console, "@", first=False) == ["@here"]
+    assert "walk at text.rasm:2" in toolbar(console)
+
+
+def test_without_prompt_toolkit_the_prompt_is_a_plain_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rvm_tools.debug.prompt import converse
+
+    monkeypatch.setitem(sys.modules, "prompt_toolkit", None)
+    lines = iter(["si 4", "", "q"])
+    prompts: list[str] = []
+
+    def typed(prompt: str) -> str:
+        prompts.append(prompt)
+        return next(lines)
+
+    monkeypatch.setattr("builtins.input", typed)
+    console = console_of(LOOP, "walk", x=0, y=1, n=9)
+    converse(console)
+    assert prompts == ["[t=0 >] ", "[t=4 >] ", "[t=8 >] "] and console.finished
