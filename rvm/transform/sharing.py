@@ -101,19 +101,32 @@ def _chosen(
     for number in range(len(graph)):
         total.append(graph.work(number) + sum(total[a] for a in graph[number].args))
     chosen: set[int] = set()
+    tied = _tied(graph, {n for n, place in held.items() if place.reg in changing})
     for number in range(max(times, default=-1), -1, -1):
         count, node = times[number], graph[number]
         if not count or node.leaf is not None or number in held:
             continue
-        if (count - TWICE) * total[number] >= WORTH and _keeps(graph, number, set(changing)):
+        keeps = number not in tied and _keeps(graph, number, set(changing))
+        if (count - TWICE) * total[number] >= WORTH and keeps:
             chosen.add(number)
             count = TWICE
         for a in node.args:
             times[a] += count
-    return chosen | _deep(graph, times, chosen | set(held), set(changing))
+    return chosen | _deep(graph, times, chosen | set(held), set(changing), tied)
 
 
-def _deep(graph: Graph, times: Mapping[int, int], held: set[int], changing: set[int]) -> set[int]:
+def _tied(graph: Graph, loose: set[int]) -> set[int]:
+    """The nodes that are computed from those that places hold for a while only."""
+    out = set(loose)
+    for number in range(len(graph)):
+        if not out.isdisjoint(graph[number].args):
+            out.add(number)
+    return out
+
+
+def _deep(
+    graph: Graph, times: Mapping[int, int], held: set[int], changing: set[int], tied: set[int]
+) -> set[int]:
     """Nodes that are held only so that no expression becomes too deep."""
     out: set[int] = set()
     depth = [0] * len(graph)
@@ -121,7 +134,8 @@ def _deep(graph: Graph, times: Mapping[int, int], held: set[int], changing: set[
         args = graph[number].args
         if args and number not in held and times.get(number):
             depth[number] = 1 + max(depth[a] for a in args)
-            if depth[number] >= DEEP and _keeps(graph, number, changing):
+            keeps = number not in tied and _keeps(graph, number, changing)
+            if depth[number] >= DEEP and keeps:
                 out.add(number)
                 depth[number] = 0
     return out
