@@ -24,6 +24,8 @@ from rvm.pebble.actions import Action, Kind, at
 from rvm.pebble.online import Online
 from rvm.pebble.plans import Plan
 
+ADVANCE, FREE, REVERSE = int(Kind.ADVANCE), int(Kind.FREE), int(Kind.REVERSE)
+"""Plain numbers, which are faster to compare with: schedules have millions of these."""
 TRANSLATED = ("revolve", "hybrid", "online", "disk", "multistage")
 
 
@@ -56,21 +58,21 @@ class Translator:
     def translate(self, action: Action, following: Action | None) -> tuple[list[Any], bool]:
         """The library's actions for one of ours, and whether the following is done by them, too."""
         kind, i, j = action
+        if kind == REVERSE:
+            last = i == 0 or (following is not None and following == (FREE, i, i))
+            return self._reverse(i, j, last), last and i > 0
+        if kind == FREE:
+            return self._free(i), False
+        if kind == ADVANCE:
+            return self._advance(i, j), False
+        if kind == Kind.OVERWRITE:
+            return self._overwrite(i, j), False
+        return self._with_disk(action, following)
+
+    def _with_disk(self, action: Action, following: Action | None) -> tuple[list[Any], bool]:
+        kind, i, _ = action
         storage = self.cs.StorageType
         match kind:
-            case Kind.ADVANCE:
-                return self._advance(i, j), False
-            case Kind.OVERWRITE:
-                return self._overwrite(i, j), False
-            case Kind.REVERSE:
-                last = i == 0 or following == at(Kind.FREE, i)
-                return self._reverse(i, j, last), last and i > 0
-            case Kind.FREE:
-                if i in self.ram:
-                    self.ram.remove(i)
-                    return [self.cs.Move(i, storage.RAM, storage.NONE)], False
-                self.work = None
-                return [], False
             case Kind.SAVE:
                 self.saving = i
                 return [], False
@@ -87,6 +89,13 @@ class Translator:
                 self.disk.remove(i)
                 return [self.cs.Move(i, storage.DISK, storage.NONE)], False
         raise _foreign(action)
+
+    def _free(self, i: int) -> list[Any]:
+        if i in self.ram:
+            self.ram.remove(i)
+            return [self.cs.Move(i, self.cs.StorageType.RAM, self.cs.StorageType.NONE)]
+        self.work = None
+        return []
 
     def _forward(self, i: int, j: int, keep: Any = None, adjoint: bool = False) -> Any:
         work = self.cs.StorageType.WORK
@@ -128,9 +137,15 @@ class Translator:
         return [*out, self._forward(i, j, adjoint=True), self.cs.Reverse(j, i, True)]
 
 
-def translated(actions: Iterable[Action], n: int, by: Translator, ended: bool) -> Iterator[Any]:
-    """The library's actions for ours, with the ends of the run and of the sweep."""
-    forward = by.cs.Forward
+def translated(
+    actions: Iterable[Action], by: Translator, schedule: Any, ended: bool
+) -> Iterator[Any]:
+    """The library's actions for ours, with the ends of the run and of the sweep.
+
+    Before each is given out, `schedule` is told where the run and the sweep will be after it, in
+    the attributes that the library's schedules have for this.
+    """
+    forward, reverse, n = by.cs.Forward, by.cs.Reverse, schedule.max_n
     skip = False
     for action, following in pairwise(chain(actions, [None])):
         if skip or action is None:
@@ -138,11 +153,19 @@ def translated(actions: Iterable[Action], n: int, by: Translator, ended: bool) -
             continue
         out, skip = by.translate(action, following)
         for found in out:
-            yield found
-            if not ended and isinstance(found, forward) and found.n1 == n:
-                ended = True
-                yield by.cs.EndForward()
-    yield by.cs.EndReverse()
+            kind = type(found)
+            if kind is reverse:
+                schedule._r = n - found.args[1]
+                yield found
+            elif kind is forward:
+                node = found.args[1]
+                schedule._n = node
+                yield found
+                if node == n and not ended:
+                    ended = True
+                    yield by.cs.EndForward()
+            else:
+                yield found
 
 
 @cache
@@ -168,15 +191,9 @@ def _classes() -> tuple[type, type]:
                 storage_type == kinds.DISK and self._disk
             )
 
-        def _follow(self, actions: Iterable[Any]) -> Iterator[Any]:
-            for action in actions:
-                if isinstance(action, cs.Forward):
-                    self._n = action.n1
-                elif isinstance(action, cs.Reverse):
-                    self._r = self._max_n - action.n0
-                elif isinstance(action, cs.EndReverse):
-                    self._exhausted = True
-                yield action
+        def _ended(self) -> Any:
+            self._exhausted = True
+            return cs.EndReverse()
 
         def _iterator(self) -> Iterator[Any]:
             raise NotImplementedError
@@ -189,9 +206,8 @@ def _classes() -> tuple[type, type]:
             self.plan = plan
 
         def _iterator(self) -> Iterator[Any]:
-            yield from self._follow(
-                translated(self.plan.actions(), self.plan.n, Translator(), ended=False)
-            )
+            yield from translated(self.plan.actions(), Translator(), self, ended=False)
+            yield self._ended()
 
     class OnlineSchedule(Followed):
         """A schedule for a run of unknown length: call `finalize(n)` after its last step."""
@@ -203,10 +219,10 @@ def _classes() -> tuple[type, type]:
         def _iterator(self) -> Iterator[Any]:
             by = Translator()
             while self._max_n is None:
-                for action in self.run.step():
-                    yield from self._follow(by.translate(action, None)[0])
+                yield from translated(self.run.step(), by, self, ended=True)
             yield cs.EndForward()
-            yield from self._follow(translated(self.run.finish(), self._max_n, by, ended=True))
+            yield from translated(self.run.finish(), by, self, ended=True)
+            yield self._ended()
 
     return PlannedSchedule, OnlineSchedule
 

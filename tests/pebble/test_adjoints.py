@@ -271,3 +271,12 @@ def test_repetitions_are_binomial() -> None:
         for r in range(1, 8):
             assert treeverse.repetitions(beta(c, r), c) == r
             assert treeverse.repetitions(beta(c, r) + 1, c) == r + 1
+
+
+@pytest.mark.soak
+def test_a_million_steps_are_played_by_the_rules() -> None:
+    schedule = revolve(10**6, 10)
+    tally = check(Rules(10**6, "gradient", 10, erasures=inf), schedule.actions())
+    assert tally == schedule.tally() and tally.moves == 11_647_922
+    hybrid = priced(20_000, 8, True, 300).schedule(18, "gradient")
+    assert check(Rules(20_000, "gradient", 18, erasures=inf), hybrid.actions()) == hybrid.tally()

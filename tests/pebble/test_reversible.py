@@ -180,3 +180,10 @@ def test_blocks_of_a_long_schedule_go_up_and_down_by_one() -> None:
         np.add.at(balance, stops, change)
     assert (count, peak) == (moves(n, pebbles, "persist"), pebbles)
     assert balance.nonzero()[0].tolist() == [n] and count > 10**6
+
+
+@pytest.mark.soak
+def test_tens_of_millions_of_moves_are_played_by_the_rules() -> None:
+    schedule = reversible(10**6, 40, "persist")
+    tally = check(Rules(10**6, "persist", 40), schedule.actions())
+    assert tally == schedule.tally() and tally.moves == 35_216_829
