@@ -18,7 +18,19 @@ from click.exceptions import Exit
 
 import rvm
 
-COMMANDS = ("asm", "dis", "check", "run", "grad", "trace", "debug", "explain", "bench", "completion")
+COMMANDS = (
+    "asm",
+    "dis",
+    "check",
+    "run",
+    "grad",
+    "trace",
+    "debug",
+    "dap",
+    "explain",
+    "bench",
+    "completion",
+)
 """The commands, each in the module of its name in `rvm_tools.commands`, in help order."""
 
 BUG_EXIT = 70

@@ -247,6 +247,33 @@ TOOLS: dict[str, Explanation] = {
         of the inputs, and no replay would come here.  `restart`, and export without the edit.
         """,
     ),
+    "U040": explain(
+        "an address that can't be listened at",
+        """
+        `rvm dap --listen` takes an address of this computer alone, and a port that nobody has:
+
+            rvm dap --listen 127.0.0.1:4711
+            rvm dap --listen 127.0.0.1:0            any free port, which is then shown
+
+        Who can connect can run programs and read files, so it does not listen to a network.
+        """,
+    ),
+    "U041": explain(
+        "a request of an editor that can't be understood",
+        """
+        The message is no request of the Debug Adapter Protocol, the request is none that `rvm dap`
+        has, or one of its arguments is missing, of another type, or from before the last stop
+        (numbers of variables and of goto targets are valid until the program goes on).  For
+        `launch`, docs/editors.md lists the arguments.
+        """,
+    ),
+    "U042": explain(
+        "a request of an editor that comes at the wrong time",
+        """
+        First comes `initialize`, then `launch`, and all else after it.  While the program runs, it
+        can be paused and breakpoints can change; values can be asked for when it stands.
+        """,
+    ),
 }
 
 

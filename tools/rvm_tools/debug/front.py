@@ -50,6 +50,8 @@ class Request:
     tolerance: float = 1e-8
     max_steps: int | None = None
     max_memory: int | None = None
+    base: Path = Path()
+    """The folder that files with values are looked for in."""
 
 
 def debug(request: Request) -> None:
@@ -167,7 +169,7 @@ def open_session(request: Request) -> Session:
     """The session that a command line asks for."""
     program = load_program(request.file)
     function = pick_function(program, request.function)
-    inputs = inputs_for(function, assignments(request.values, Path()), Path())
+    inputs = inputs_for(function, assignments(request.values, request.base), request.base)
     options = Options(
         engine=request.engine,
         strict=request.strict,

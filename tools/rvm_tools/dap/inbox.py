@@ -1,0 +1,94 @@
+"""Requests that wait for the worker, and the word that a journey has to end for one of them.
+
+A reader puts requests in while the worker may be running a program.  Some of them end the run at
+the next instruction boundary: `pause` and its like for good, changes of breakpoints for the
+moment that they take.  All else has to wait for the program to stop, and is refused.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rvm_tools.dap.protocol import Request
+from rvm_tools.debug.session import Session
+
+ENDING = frozenset({"pause", "disconnect", "terminate", "restart"})
+SERVED = frozenset(
+    {
+        "setBreakpoints",
+        "setFunctionBreakpoints",
+        "setInstructionBreakpoints",
+        "setDataBreakpoints",
+        "setExceptionBreakpoints",
+        "breakpointLocations",
+        "source",
+        "loadedSources",
+        "threads",
+    }
+)
+"""What can be asked for while the program runs."""
+
+
+class Inbox:
+    """A queue that knows whether a journey is under way."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Request] = deque()
+        self._changed = threading.Condition()
+        self._session: Session | None = None
+        self._resumable = False
+
+    def put(self, request: Request) -> bool:
+        """Let a request wait; whether it may: False for what a running program can't be asked."""
+        with self._changed:
+            running = self._session is not None
+            if running and request.command not in ENDING | SERVED:
+                return False
+            self._waiting.append(request)
+            self._changed.notify()
+            self._interrupt()
+            return True
+
+    def take(self) -> Request:
+        """The next request, once there is one."""
+        with self._changed:
+            while not self._waiting:
+                self._changed.wait()
+            return self._waiting.popleft()
+
+    def pending(self, commands: frozenset[str]) -> bool:
+        """Whether one of these waits."""
+        with self._changed:
+            return any(r.command in commands for r in self._waiting)
+
+    def take_all(self) -> list[Request]:
+        """All that waits."""
+        with self._changed:
+            found = list(self._waiting)
+            self._waiting.clear()
+            return found
+
+    @contextmanager
+    def journey(self, session: Session, resumable: bool = False) -> Iterator[None]:
+        """Within it, requests may interrupt the session.
+
+        A resumable journey is begun again by who made it: breakpoints can change on the way.
+        """
+        with self._changed:
+            self._session, self._resumable = session, resumable
+            session.interrupt(False)
+            self._interrupt()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._session = None
+                session.interrupt(False)
+
+    def _interrupt(self) -> None:
+        wanted = ENDING | SERVED if self._resumable else ENDING
+        if self._session is not None and any(r.command in wanted for r in self._waiting):
+            self._session.interrupt()

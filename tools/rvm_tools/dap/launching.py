@@ -1,0 +1,173 @@
+"""The beginning and the end of a conversation: initialize, launch, restart, disconnect."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rvm.faults import UsageError
+from rvm_tools.dap.adapter import Adapter, Body, Client, Debuggee, answers
+from rvm_tools.dap.breakpoints import Registry
+from rvm_tools.dap.code import Addresses
+from rvm_tools.dap.protocol import Arguments
+from rvm_tools.dap.sources import Sources
+from rvm_tools.dap.travelling import ended, run, stopped
+from rvm_tools.debug.console import Console
+from rvm_tools.debug.front import Request, open_session
+from rvm_tools.options import quarter_of_memory
+
+WIDTH = 100
+CAPABILITIES = (
+    "supportsConfigurationDoneRequest",
+    "supportsFunctionBreakpoints",
+    "supportsConditionalBreakpoints",
+    "supportsHitConditionalBreakpoints",
+    "supportsLogPoints",
+    "supportsDataBreakpoints",
+    "supportsInstructionBreakpoints",
+    "supportsBreakpointLocationsRequest",
+    "supportsStepBack",
+    "supportsSteppingGranularity",
+    "supportsGotoTargetsRequest",
+    "supportsRestartRequest",
+    "supportsTerminateRequest",
+    "supportsEvaluateForHovers",
+    "supportsSetVariable",
+    "supportsSetExpression",
+    "supportsCompletionsRequest",
+    "supportsExceptionInfoRequest",
+    "supportsDelayedStackTraceLoading",
+    "supportsLoadedSourcesRequest",
+    "supportsDisassembleRequest",
+    "supportsValueFormattingOptions",
+)
+
+
+@answers("initialize")
+def initialize(adapter: Adapter, args: Arguments) -> Body:
+    """What the client counts from and knows; what we can do."""
+    if adapter.debuggee is not None:
+        raise UsageError("U042", "`initialize` comes once, and first")
+    adapter.client = Client(
+        1 if args.flag("linesStartAt1", True) else 0,
+        1 if args.flag("columnsStartAt1", True) else 0,
+        args.flag("supportsVariablePaging"),
+        args.flag("supportsInvalidatedEvent"),
+    )
+    return dict.fromkeys(CAPABILITIES, True) | {"exceptionBreakpointFilters": []}
+
+
+@answers("launch")
+def launch(adapter: Adapter, args: Arguments) -> None:
+    """Read the program and its inputs; the client is then asked for its breakpoints."""
+    if adapter.debuggee is not None:
+        raise UsageError("U042", "a program has been launched already")
+    base = Path(args.text("cwd", ""))
+    program = args.text("program")
+    session = open_session(
+        Request(
+            file=str(base / program),
+            values=written(args.given.get("inputs")),
+            function=args.text("function", "") or None,
+            back=args.flag("back"),
+            gradient=args.text("gradient", "") or None,
+            engine=args.text("engine", "auto"),
+            strict=args.flag("strict"),
+            tolerance=_tolerance(args),
+            max_steps=args.integer("maxSteps", 0) or None,
+            max_memory=args.integer("maxMemory", 0) or quarter_of_memory(),
+            base=base,
+        )
+    )
+    console = Console(session, width=WIDTH)
+    session.say = session._travel.say = adapter.channel.output
+    addresses = Addresses(session.program)
+    adapter.debuggee = Debuggee(
+        session,
+        console,
+        Sources(session.program, addresses, base),
+        addresses,
+        Registry(session),
+        args.flag("stopOnEntry"),
+        args.flag("stopAtEnd", True),
+        args.flag("noDebug"),
+    )
+    if session.note:
+        adapter.channel.output(session.note, "console")
+    adapter.later(lambda: adapter.channel.event("initialized"))
+
+
+def _tolerance(args: Arguments) -> float:
+    given = args.given.get("tolerance", 1e-8)
+    if isinstance(given, bool) or not isinstance(given, (int, float)):
+        raise UsageError("U041", "the argument `tolerance` is no number")
+    return float(given)
+
+
+def written(inputs: object) -> list[str]:
+    """Inputs as the command line has them: a list of `NAME=VALUE`, or an object of values."""
+    if inputs is None:
+        return []
+    if isinstance(inputs, list) and all(isinstance(text, str) for text in inputs):
+        return inputs
+    if isinstance(inputs, dict):
+        return [f"{name}={_value(value)}" for name, value in inputs.items()]
+    raise UsageError(
+        "U041",
+        "the argument `inputs` is neither an object nor a list of strings",
+        hint='for example {"n": 10, "x": "@data.csv"} or ["n=10", "x=@data.csv"]',
+    )
+
+
+def _value(value: Any) -> str:
+    """A value of JSON as a value of the command line; a string is one already."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{k}: {_value(v)}" for k, v in value.items()) + "}"
+    return json.dumps(value)
+
+
+@answers("configurationDone")
+def configured(adapter: Adapter, args: Arguments) -> None:
+    """All breakpoints are set: go, or stand at the beginning."""
+    debuggee = adapter.launched
+    if debuggee.no_debug:
+        adapter.later(lambda: _run_only(adapter))
+    elif debuggee.stop_on_entry:
+        adapter.later(lambda: stopped(adapter, debuggee.session.stop))
+    else:
+        adapter.later(lambda: run(adapter, 1))
+
+
+def _run_only(adapter: Adapter) -> None:
+    """Run without a debugger: to the end, or to what goes wrong."""
+    session = adapter.session
+    with adapter.inbox.journey(session):
+        stop = session.goto(1 << 62)
+    if stop.error is not None:
+        adapter.channel.output(str(stop.error), "stderr")
+    ended(adapter)
+
+
+@answers("restart")
+def restart(adapter: Adapter, args: Arguments) -> None:
+    """Begin again with the inputs as they were; edits are gone, breakpoints stay."""
+    adapter.session.restart()
+    adapter.handles.clear()
+    adapter.later(lambda: configured(adapter, args))
+
+
+@answers("terminate")
+def terminate(adapter: Adapter, args: Arguments) -> None:
+    """End the program."""
+    adapter.later(lambda: ended(adapter))
+
+
+@answers("disconnect")
+def disconnect(adapter: Adapter, args: Arguments) -> None:
+    """The client leaves."""
+    adapter.finished = True
