@@ -45,9 +45,16 @@ class Callees(Protocol):
         """The number of what a guard compares with, and of the element that it looks at."""
 
 
+INNER, ANYWHERE = -1, -2
+"""Entries that are no gate: that of an inner function, and that of a root for all gates."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What is made of a code: `entry` is a root's gate, or -1 for an inner function.
+    """What is made of a code: `entry` is a root's gate, INNER or ANYWHERE.
+
+    A root for one gate is made of proper loops, which optimise well; one for all gates is made
+    once, and serves until a run has gone on for long.
 
     `scattered` are the array parameters that need not be contiguous.  In `strict` mode what may
     lose bits is not compiled.
@@ -60,7 +67,7 @@ class Kind:
 
     @property
     def root(self) -> bool:
-        return self.entry >= 0
+        return self.entry != INNER
 
 
 class FunctionPrinter(Arrays):
@@ -112,7 +119,10 @@ class FunctionPrinter(Arrays):
             for held in self.arrays.values():
                 if held.owner:
                     self.store("i64", "0", held.owner)
-        self.goto(len(self.around), max(self.kind.entry, 0))
+        if self.kind.entry == ANYWHERE:
+            self._choose_gate()
+        else:
+            self.goto(len(self.around), max(self.kind.entry, 0))
         while self._todo:
             self._block(*self._todo.pop())
         self.lines += self._tail
@@ -235,6 +245,20 @@ class FunctionPrinter(Arrays):
         self.store(kind, name, pointer)
 
     # ------------------------------------------------------------ blocks
+
+    def _choose_gate(self) -> None:
+        """Go on at the gate that the context names."""
+        gates = sorted(g for g in self.flow.gates if g not in self.flow.apart)
+        ways = []
+        for gate in gates:
+            label = self.fresh("gate")
+            ways.append((gate, label))
+        wanted = self.load("i64", self.field(context.PC))
+        cases = " ".join(f"i64 {gate}, label %{label}" for gate, label in ways)
+        self.line(f"switch i64 {wanted}, label %{ways[0][1]} [ {cases} ]")
+        for gate, label in ways:
+            self.label(label)
+            self.goto(0, gate)
 
     def goto(self, copy: int, target: int) -> None:
         """End the block by going on at a leader."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from rvm.emit.llvm.calls import is_callable
 from rvm.emit.llvm.flow import Flow
-from rvm.emit.llvm.function import FunctionPrinter, Kind
+from rvm.emit.llvm.function import INNER, FunctionPrinter, Kind
 from rvm.emit.llvm.loops import Counted, counted
 from rvm.emit.llvm.runtime import DECLARATIONS, RUNTIME
 from rvm.emit.llvm.traps import declared
@@ -80,7 +80,9 @@ class ModulePrinter:
         found = self._symbols.get((code, scattered))
         if found is None:
             found = self._symbols[code, scattered] = f"f{len(self._symbols)}"
-            self._waiting.append((found, code, replace(self.kind, entry=-1, scattered=scattered)))
+            self._waiting.append(
+                (found, code, replace(self.kind, entry=INNER, scattered=scattered))
+            )
         return found
 
     def number(self, code: Code) -> int:
@@ -136,7 +138,7 @@ class _Probe(FunctionPrinter):
             k for k, r in enumerate(code.function.registers) if isinstance(r.type, Array)
         )
         super().__init__(
-            "probe", code, Kind(-1, scattered, checks), Flow(code, (), ()), {}, _Nobody()
+            "probe", code, Kind(INNER, scattered, checks), Flow(code, (), ()), {}, _Nobody()
         )
         self._variables()
 

@@ -22,8 +22,9 @@ from rvm.numbers.llvm import SYMBOLS
 
 Run = Callable[[Any, Any], int]
 """Takes the addresses of a frame's slots and of a context; how the run ended."""
-LONG = 20_000
-"""Modules of more lines than this are optimised less: LLVM's time grows faster than the text."""
+LEVELS = ((2_000, 3), (40_000, 2))
+"""Up to how many lines a module is optimised how much; longer ones least: LLVM's time grows faster
+than the text.  Loops are vectorised at levels 2 and 3."""
 DIGEST = 32
 
 
@@ -103,9 +104,10 @@ class Compiler:
         """A module of LLVM's after its optimisations."""
         llvm = self.llvm
         module = llvm.parse_assembly(text)
-        level = 3 if text.count("\n") < LONG else 1
+        lines = text.count("\n")
+        level = next((level for most, level in LEVELS if lines <= most), 1)
         options = llvm.create_pipeline_tuning_options(speed_level=level)
-        options.loop_vectorization = options.slp_vectorization = level == 3
+        options.loop_vectorization = options.slp_vectorization = level > 1
         passes = llvm.create_pass_builder(self.machine, options)
         passes.getModulePassManager().run(module, passes)
         return module

@@ -8,6 +8,7 @@ import struct
 import sys
 import threading
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from time import perf_counter
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from rvm.emit.llvm import context
-from rvm.emit.llvm.function import Kind
+from rvm.emit.llvm.function import ANYWHERE, Kind
 from rvm.emit.llvm.module import ROOT, ModulePrinter, plan_of
 from rvm.emit.llvm.traps import CELL, ELEMENT
 from rvm.engines.native.compiler import Run, compiler
@@ -37,8 +38,8 @@ STACK_BYTES = 8 << 20
 WORK = 4_000_000
 """Ticks of scalars that take some hundredths of a second."""
 WINDOWS_STACK_BYTES = 1 << 20
-PATIENCE = 2_000
-"""Ticks that the reference engine does in search of a gate that is compiled, before one more is."""
+PAYS = 5.0
+"""How many times the time of compiling code has to run before it is compiled for another gate."""
 SOON = 0.02
 """Seconds."""
 
@@ -60,7 +61,6 @@ class Native:
     def advance(self, state: State, ticks: int) -> int:
         """Execute up to `ticks` ticks; may stop some short of them, at a gate."""
         n, frames, options = ticks, state.frames, state.options
-        patience = PATIENCE
         while n > 0:
             frame = frames[-1]
             if state.armed and due(state):
@@ -70,25 +70,17 @@ class Native:
             if pc in flow.gates and pc not in flow.apart:
                 if flow.needs(0)[pc] > n:
                     break
-                kind = kind_of(frame, options)
-                if patience <= 0 or is_compiled(frame.code, kind) or _is_start(state):
-                    n, how = run(state, frame, kind, n)
-                    if how == context.SPENT or n == 0:
-                        break
-                    frame = frames[-1]
-                    patience = PATIENCE if patience > 0 else -1
+                n, how = run(state, frame, kind_for(frame, options), n)
+                if how == context.SPENT or n == 0:
+                    break
+                frame = frames[-1]
             if len(frames) == 1 and frame.pc == len(frame.code):
                 break
             if state.armed and due(state):
                 break
             step(state)
-            patience -= 1
             n -= 1
         return ticks - n
-
-
-def _is_start(state: State) -> bool:
-    return len(state.frames) == 1 and state.frames[0].pc == 0
 
 
 def _is_array(v: object) -> bool:
@@ -150,10 +142,12 @@ class Root:
     """The machine code of a code from one gate on, and the codes that its frames name."""
 
     def __init__(self, code: Code, kind: Kind) -> None:
-        llvm = compiler()
+        llvm, began = compiler(), perf_counter()
         printer = ModulePrinter(code, kind)
         text = printer.text(llvm.triple, llvm.layout)
         self.codes = tuple(printer.codes)
+        self.busy = 0.0
+        """Seconds of runs, for code that others may replace."""
         self.cells = [Cell(guard) for guard in printer.cells]
         memory: dict[str, int] = {}
         for k, cell in enumerate(self.cells):
@@ -161,17 +155,26 @@ class Root:
             if cell.guard.element is not None:
                 memory[f"{ELEMENT}{k}"] = cell.guard.element[0].__array_interface__["data"][0]
         self.run: Run = llvm.function(text, ROOT, printer.symbols, memory)
+        self.compiling = perf_counter() - began
+        """Seconds that making it took."""
 
 
-def kind_of(frame: Frame, options: Options) -> Kind:
-    """What would have to be compiled to go on from where a frame stands."""
-    scattered = layout_of(frame.code).scattered(frame.regs)
-    return Kind(frame.pc, scattered, options.checks, options.strict)
+def kind_for(frame: Frame, options: Options) -> Kind:
+    """What to run from where a frame stands.
 
-
-def is_compiled(code: Code, kind: Kind) -> bool:
-    """Whether a root is there already."""
-    return kind in code.compiled
+    In the middle of a function that is the code for all gates, until it has run for so long that
+    compiling for this one pays.
+    """
+    code = frame.code
+    exact = Kind(frame.pc, layout_of(code).scattered(frame.regs), options.checks, options.strict)
+    if frame.pc == 0 or exact in code.compiled:
+        return exact
+    anywhere = replace(exact, entry=ANYWHERE)
+    root = code.compiled.get(anywhere)
+    if isinstance(root, Root) and root.busy > PAYS * root.compiling:
+        root.busy = 0.0
+        return exact
+    return anywhere
 
 
 def root_of(code: Code, kind: Kind) -> Root:
@@ -191,13 +194,16 @@ def source_of(code: Code, kind: Kind) -> str:
 class Flight:
     """A run of machine code: what it was given, and what it left."""
 
-    __slots__ = ("fields", "how", "layout", "root", "slots", "ticks")
+    __slots__ = ("entry", "fields", "how", "layout", "root", "slots", "ticks")
 
-    def __init__(self, root: Root, layout: Layout, slots: bytearray, ticks: int) -> None:
+    def __init__(
+        self, root: Root, layout: Layout, slots: bytearray, ticks: int, entry: int = 0
+    ) -> None:
         self.root = root
         self.layout = layout
         self.slots = slots
         self.ticks = ticks
+        self.entry = entry
         self.fields = bytearray(CONTEXT.size)
         self.how = context.STOPPED
 
@@ -208,7 +214,7 @@ class Flight:
             self.fields,
             0,
             self.ticks,
-            0,
+            self.entry,
             live,
             peak,
             0,
@@ -246,9 +252,11 @@ class Flight:
 
 def run(state: State, frame: Frame, kind: Kind, ticks: int) -> tuple[int, int]:
     """Run the innermost frame's code from a gate: the ticks that are left, and how it ended."""
-    layout, options = layout_of(frame.code), state.options
-    flight = Flight(root_of(frame.code, kind), layout, layout.packed(frame.regs), ticks)
+    layout, options, root = layout_of(frame.code), state.options, root_of(frame.code, kind)
+    flight = Flight(root, layout, layout.packed(frame.regs), ticks, frame.pc)
+    began = perf_counter()
     flight.go(state.account.live_bytes, state.account.peak_bytes, options)
+    root.busy += perf_counter() - began
     return flight.land(state), flight.how
 
 
