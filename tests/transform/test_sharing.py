@@ -11,6 +11,7 @@ from rvm_asm import disassemble
 
 import rvm
 from rvm.codec import decode, encode
+from rvm.expr import places
 from rvm.program import Program
 from rvm.verify import findings
 
@@ -147,6 +148,29 @@ SHAPES = {
     "outer": "add M, tanh(outer(v, w)) * outer(v, w) * tanh(outer(v, w))",
     "fixed": "add q, fixed(sin(f64(q2) * a) * exp(sin(f64(q2) * a)) * sin(f64(q2) * a))",
 }
+
+
+def test_what_is_computed_from_an_ancilla_is_not_kept_beyond_it() -> None:
+    """`0.5 / size` would be worth keeping, but size is freed before that could be."""
+    f = function(
+        """
+        func main(y: f64, a: f64, b: f64)
+            alloc size: f64 = sqrt(a * a + b * b)
+            add y, log(size)
+            free size = sqrt(a * a + b * b)
+        """
+    )
+    code = f.gradient_program.function("main_adjoint").code
+    held: list[int] = []
+    for instr in code:
+        for arg in instr.args[instr.op in ("alloc", "fresh") :]:
+            assert all(p.reg < 6 or p.reg in held for p in places(arg)), instr
+        if instr.op in ("alloc", "fresh"):
+            held.append(instr.args[0].reg)
+        elif instr.op in ("free", "drop"):
+            held.remove(instr.args[0].reg)
+    found = f.grad(loss="y", y=0.0, a=3.0, b=4.0)
+    assert (found.a, found.b) == pytest.approx((3 / 25, 4 / 25), rel=1e-14)
 
 
 @pytest.mark.parametrize("name", SHAPES)
