@@ -23,7 +23,7 @@ from rvm.types import elem_of, rank_of
 
 WARM = 100_000
 """Ticks of generated Python after which compiling is worth its time."""
-SUMS = frozenset(["sum", "prod", "dot", "@", "matvec", "matmul"])
+SUMS = frozenset(["sum", "sum_like", "prod", "dot", "@", "matvec", "matmul"])
 ROUGH = frozenset(
     [
         *("exp", "log", "log2", "expm1", "log1p", "sin", "cos", "tan", "asin", "acos", "atan"),

@@ -383,3 +383,33 @@ def test_parts_of_arrays_as_arguments(place: str) -> None:
         """
     )
     same_run(program, "f", x=np.arange(36.0).reshape(3, 3, 4), i=1)
+
+
+@pytest.mark.parametrize(
+    "x", [[3.0, 1.0, 3.0, 2.0], [0.0, -0.0, 0.0], [1.0, np.nan, 2.0, np.nan], [5.0], [-np.inf, 7.0]]
+)
+def test_extremes_and_where_they_are(x: list[float]) -> None:
+    program = rvm.assemble(
+        """
+        func f(low: f64[n], high: f64[n], s: f64, x: f64[n])
+            add high, first_max(x)
+            add low, first_min(x)
+            add s, amax(x) - amin(x)
+        """
+    )
+    assert apart(program, "f") == []
+    values = np.array(x)
+    out = program.f(low=np.zeros(len(x)), high=np.zeros(len(x)), s=0.0, x=values, engine="native")
+    assert np.flatnonzero(out["high"]).tolist() == [np.argmax(values)]
+    assert np.flatnonzero(out["low"]).tolist() == [np.argmin(values)]
+    assert np.array_equal(out.s, np.max(values) - np.min(values), equal_nan=True)
+
+
+def test_sums_over_the_axes_that_another_has_not() -> None:
+    program = rvm.assemble(
+        "func f(y: f64[n], g: f64[m, n], z: f64[n])\n    add y, sum_like(g, z)\n"
+    )
+    assert apart(program, "f") == []
+    g = np.random.default_rng(3).normal(size=(5, 3))
+    out = program.f(y=np.ones(3), g=g, z=np.zeros(3), engine="native")
+    assert np.allclose(out["y"], 1 + g.sum(0), rtol=1e-15)

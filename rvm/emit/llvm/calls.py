@@ -57,7 +57,7 @@ def print_call(p: FunctionPrinter, pc: int, done: int) -> None:
             view = p.viewed(cast(Place, arg))
             shapes[k] = view
             arguments += [f"ptr {view.pointer}", *(f"i64 {d}" for d in view.dims)]
-            if not _contiguous(p, cast(Place, arg)):
+            if not is_contiguous(p, cast(Place, arg)):
                 scattered.add(k)
                 arguments += [f"i64 {s}" for s in view.strides]
         elif not isinstance(t, Scalar):
@@ -71,9 +71,9 @@ def print_call(p: FunctionPrinter, pc: int, done: int) -> None:
             arguments += [f"ptr {v}" for v in parts]
         else:
             arguments += [f"{kind} {v}" for kind, v in operands(t, p.value(arg))]
-    _check_lengths(p, callee, shapes)
+    check_lengths(p, callee, shapes)
     total = p.room(str(FRAME_BYTES))
-    p.trouble(_too_deep(p))
+    p.trouble(too_deep(p))
     p.grow(total)
     left = p.op(f"sub i64 {p.load('i64', p.ticks)}, {done + 1}")
     p.store("i64", left, p.field(context.TICKS))
@@ -94,7 +94,7 @@ def print_call(p: FunctionPrinter, pc: int, done: int) -> None:
     p.store("i64", p.op(f"sub i64 {left}, 1"), p.ticks)
 
 
-def _contiguous(p: FunctionPrinter, arg: Place) -> bool:
+def is_contiguous(p: FunctionPrinter, arg: Place) -> bool:
     """Whether a place is known to lie in C order without gaps: as `x`, `x[i]`, `x[i, a:b, :]`."""
     if p.arrays[arg.reg].strides or len(arg.path) > 1:
         return False
@@ -111,7 +111,7 @@ def _contiguous(p: FunctionPrinter, arg: Place) -> bool:
     )
 
 
-def _check_lengths(p: FunctionPrinter, callee: Code, shapes: dict[int, View]) -> None:
+def check_lengths(p: FunctionPrinter, callee: Code, shapes: dict[int, View]) -> None:
     """Trouble unless the lengths are those that the callee's parameters ask for."""
     for k, view in shapes.items():
         for axis, dim in enumerate(callee.function.registers[k].dims):
@@ -128,7 +128,7 @@ def _check_lengths(p: FunctionPrinter, callee: Code, shapes: dict[int, View]) ->
                 p.trouble(p.compare("ne", "i64", view.dims[axis], want))
 
 
-def _too_deep(p: FunctionPrinter) -> str:
+def too_deep(p: FunctionPrinter) -> str:
     """Whether the host's stack has grown as far as it may."""
     here = p.op("call ptr @llvm.frameaddress.p0(i32 0)")
     address = p.op(f"ptrtoint ptr {here} to i64")

@@ -15,7 +15,7 @@ from rvm.numbers import system
 from rvm.numbers.floats import LIBM
 from rvm.numbers.llvm import Value, register_type
 from rvm.program import Function
-from rvm.types import Scalar, elem_of, rank_of
+from rvm.types import UNSIGNED, Scalar, elem_of, rank_of
 
 Indices = Sequence[str]
 """Operands of indices, one for each axis."""
@@ -143,10 +143,9 @@ class Elements(Statements):
             case Apply("spread_like", (g, x)):
                 return self._spread(g, x)
             case Apply("sum_like", (g, x)):
-                shape, inner = self.elements(g)
-                like, _ = self.elements(x)
-                self.matching(shape, like, exactly=True)
-                return shape, inner
+                return self._summed_like(g, x)
+            case Apply("first_min" | "first_max" as fn, (x,)):
+                return self._first(fn[6:], x)
             case Apply("gather", (x, idx)):
                 return self._gather(x, idx)
             case Apply("@" | "matvec" | "matmul", (a, b)):
@@ -179,6 +178,76 @@ class Elements(Statements):
         like, _ = self.elements(x)
         self.matching(shape, like)
         return like, lambda at: inner(at[len(at) - len(shape) :])
+
+    def _summed_like(self, g: Expr, x: Expr) -> tuple[tuple[str, ...], Element]:
+        """`g` summed over the axes that `x` does not have; where `x` is longer, repeated."""
+        shape, inner = self.elements(g)
+        like, _ = self.elements(x)
+        lead = len(shape) - len(like)
+        if lead < 0:
+            self.matching(shape, like)
+            return like, lambda at: inner(at[len(at) - len(shape) :])
+        self.matching(like, shape)
+        if not lead:
+            return shape, inner
+        t = elem_of(type_of(g))
+        plus = implementation("+", (t, t)).llvm
+        if t.is_log or plus is None:
+            raise Unprintable
+        add = plus
+
+        def element(at: Indices) -> Value:
+            return self._accumulated(
+                t, shape[:lead], lambda s, front: add(self, s, inner((*front, *at)))
+            )
+
+        return shape[lead:], element
+
+    def _first(self, which: str, x: Expr) -> tuple[tuple[str, ...], Element]:
+        """One at the first least or greatest element, zero elsewhere; a NaN is before all."""
+        t = elem_of(type_of(x))
+        if t.is_complex or t.is_log or t.is_bool:
+            raise Unprintable
+        shape, inner = self.elements(x)
+        for n in shape:
+            self.trouble(self.compare("eq", "i64", n, "0"))
+        kind = register_type(t)
+        best, at_best, count = self.variable(kind), self.variable("i64"), self.variable("i64")
+        self.store(kind, cast(str, inner(("0",) * len(shape))), best)
+        self.store("i64", "0", at_best)
+        self.store("i64", "0", count)
+
+        def look(at: Indices) -> None:
+            value, held = cast(str, inner(at)), self.load(kind, best)
+            better = self._better(which, t, value, held)
+            here = self.load("i64", count)
+            self.store(kind, self.choose(better, kind, value, held), best)
+            found = self.choose(better, "i64", here, self.load("i64", at_best))
+            self.store("i64", found, at_best)
+            self.add_to(count, "1")
+
+        self.nest(shape, look)
+        found = self.load("i64", at_best)
+        one, zero = (cast(str, constant(system(t).literal(v), t)) for v in (1, 0))
+
+        def element(at: Indices) -> Value:
+            flat = at[0]
+            for i, n in zip(at[1:], shape[1:], strict=True):
+                flat = self.op(f"add i64 {self.product(flat, n)}, {i}")
+            return self.choose(self.compare("eq", "i64", flat, found), kind, one, zero)
+
+        return shape, element
+
+    def _better(self, which: str, t: Scalar, value: str, held: str) -> str:
+        kind = register_type(t)
+        how = "gt" if which == "max" else "lt"
+        if kind not in ("double", "float"):
+            sign = "u" if t.name in UNSIGNED else "s"
+            return self.compare(sign + how, kind, value, held)
+        beyond = self.op(f"fcmp o{how} {kind} {value}, {held}")
+        nan = self.op(f"fcmp uno {kind} {value}, {value}")
+        known = self.op(f"fcmp ord {kind} {held}, {held}")
+        return self.op(f"and i1 {known}, {self.op(f'or i1 {beyond}, {nan}')}")
 
     def _gather(self, x: Expr, idx: Expr) -> tuple[tuple[str, ...], Element]:
         (length,), inner = self.elements(x)
