@@ -22,7 +22,7 @@ from rvm.numbers.llvm import SYMBOLS
 
 Run = Callable[[Any, Any], int]
 """Takes the addresses of a frame's slots and of a context; how the run ended."""
-LEVELS = ((2_000, 3), (40_000, 2))
+LEVELS = ((4_000, 3), (40_000, 2))
 """Up to how many lines a module is optimised how much; longer ones least: LLVM's time grows faster
 than the text.  Loops are vectorised at levels 2 and 3."""
 DIGEST = 32
