@@ -36,6 +36,8 @@ class Online:
         self.pebbles = pebbles
         self.n = 0
         self._kept: list[tuple[int, int]] = []
+        self._sorted = True
+        """Whether levels are known to fall from left to right, so that no state is dispensable."""
         self._finished = False
 
     @property
@@ -52,13 +54,14 @@ class Online:
         if len(kept) < self.pebbles:
             kept.append((self.n, 0))
             return (advance(here, self.n),)
-        spare = self._latest_dispensable()
+        spare = None if self._sorted else self._latest_dispensable()
         if spare is not None:
             node, _ = kept.pop(spare)
             kept.append((self.n, 0))
             return at(Kind.FREE, node), advance(here, self.n)
-        _, level = kept.pop()
-        kept.append((self.n, level + 1))
+        level = kept.pop()[1] + 1
+        self._sorted = not kept or kept[-1][1] >= level
+        kept.append((self.n, level))
         return (overwrite(here, self.n),)
 
     def _latest_dispensable(self) -> int | None:
