@@ -66,4 +66,37 @@ PEBBLING: dict[str, Explanation] = {
             pip install "rvm[checkpoint]"
         """,
     ),
+    "P008": explain(
+        "data that are no graph of values",
+        """
+        A graph has nodes 0, 1, ..., each computed from nodes before it, and an output:
+
+            rvm.pebble.dag.Dag(preds=((), (0,), (0, 1)), outputs=(2,))
+            rvm.pebble.dag.Dag.of({"a": [], "b": ["a"], "c": ["a", "b"]}, outputs=["c"])
+
+        Or a program was traced that depends on values, or returns what it did not compute.
+        """,
+    ),
+    "P009": explain(
+        "a circuit that cannot be read",
+        """
+        A circuit in .bench text has a line for each input, output and gate:
+
+            INPUT(a)
+            INPUT(b)
+            OUTPUT(y)
+            y = NAND(a, b)
+
+        Every signal is defined once, by an input or a gate, and no gate depends on itself.
+        """,
+    ),
+    "P010": explain(
+        "a function that is no straight line of updates",
+        """
+        A function gives a graph if it makes ancillas, updates them and its parameters as a whole,
+        and takes updates of ancillas back in reverse order.  Contents that were read may not be
+        updated further: that would be another value in the same place, which the game has no
+        rule for.
+        """,
+    ),
 }

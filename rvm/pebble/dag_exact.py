@@ -1,0 +1,135 @@
+"""The optimum on small graphs: breadth first over the sets of nodes that have pebbles.
+
+A position is a bit mask with bit v for node v.  Moves are undone by themselves, so that the number
+of moves from the empty board is a distance; a level of it is an array, and a node's moves are made
+for the whole level at once.  Memory is 3 bytes for each of the 2^n masks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+
+import numpy as np
+import numpy.typing as npt
+
+from rvm.faults import UsageError
+from rvm.pebble.dag import Dag
+from rvm.pebble.dag_bounds import least_budget
+from rvm.pebble.dag_game import signed
+
+LIMIT = 24
+"""The most nodes that are searched exhaustively."""
+
+Stop = Callable[[], bool]
+
+
+def never() -> bool:
+    """A search that is not limited in time."""
+    return False
+
+
+def shortest(dag: Dag, budget: float, stop: Stop = never) -> tuple[int, ...] | None:
+    """A schedule with the fewest moves within a budget; None if there is none.
+
+    TimeoutError if `stop` says so; UsageError P006 with more than 24 nodes.
+    """
+    n = len(dag)
+    if n > LIMIT:
+        raise UsageError(
+            "P006",
+            f"the exhaustive search takes {LIMIT} nodes at most, and the graph has {n}",
+            hint='the strategy "search" takes any number',
+        )
+    need = [sum(1 << u for u in preds) for preds in dag.preds]
+    goal = sum(1 << v for v in dag.outputs)
+    distance: npt.NDArray[np.int16] = np.full(1 << n, -1, np.int16)
+    distance[0] = 0
+    level = np.zeros(1, np.int64)
+    held = np.zeros(1, np.int64)
+    moves = 0
+    while distance[goal] < 0 and len(level):
+        if stop():
+            raise TimeoutError
+        moves += 1
+        levels, weights = [], []
+        for v in range(n):
+            bit, size = 1 << v, dag.size(v)
+            able = (level & need[v]) == need[v]
+            after = level[able] ^ bit
+            heavy = held[able] + np.where(after & bit, size, -size)
+            new = (distance[after] < 0) & (heavy <= budget)
+            after = after[new]
+            distance[after] = moves
+            levels.append(after)
+            weights.append(heavy[new])
+        level, held = np.concatenate(levels), np.concatenate(weights)
+    if distance[goal] < 0:
+        return None
+    return signed(_backwards(goal, need, distance))
+
+
+def _backwards(goal: int, need: list[int], distance: npt.NDArray[np.int16]) -> list[int]:
+    """The nodes changed on a shortest way to the goal, found from its end."""
+    mask, out = goal, []
+    for moves in range(int(distance[goal]) - 1, -1, -1):
+        for v, needed in enumerate(need):
+            if mask & needed == needed and distance[mask ^ 1 << v] == moves:
+                out.append(v)
+                mask ^= 1 << v
+                break
+    return out[::-1]
+
+
+def thriftiest(dag: Dag, max_moves: float = inf, stop: Stop = never) -> tuple[int, ...]:
+    """A schedule with the least budget among those of so many moves; of these, one of the fewest.
+
+    `max_moves` is at least 2n - outputs, which a budget for all nodes allows.
+    """
+    budget = least_budget(dag)
+    while True:
+        found = shortest(dag, budget, stop)
+        if found is not None and len(found) <= max_moves:
+            return found
+        budget += 1
+
+
+def connected(
+    need: list[int], sizes: list[int], start: int, goal: int, budget: float
+) -> list[int] | None:
+    """The nodes changed on a shortest way from one mask to another, for a dozen of nodes.
+
+    `need[v]` is the mask of v's predecessors, `budget` what these nodes may hold together.
+    """
+    if start == goal:
+        return []
+    weights = {start: sum(s for v, s in enumerate(sizes) if start >> v & 1)}
+    came: dict[int, int] = {start: -1}
+    level = [start]
+    moves = [(v, 1 << v, needed) for v, needed in enumerate(need)]
+    while level:
+        following = []
+        for mask in level:
+            weight = weights[mask]
+            for v, bit, needed in moves:
+                after = mask ^ bit
+                if mask & needed != needed or after in came:
+                    continue
+                heavy = weight + sizes[v] if after & bit else weight - sizes[v]
+                if heavy > budget:
+                    continue
+                came[after] = v
+                if after == goal:
+                    return _path(after, came)
+                weights[after] = heavy
+                following.append(after)
+        level = following
+    return None
+
+
+def _path(mask: int, came: dict[int, int]) -> list[int]:
+    out = []
+    while (v := came[mask]) >= 0:
+        out.append(v)
+        mask ^= 1 << v
+    return out[::-1]
