@@ -256,7 +256,7 @@ def frontier(
     """
     if strategies is None:
         strategies = ("bennett", "optimal") if goal != "gradient" else ("reversible", "revolve")
-    points = []
+    points: dict[tuple[str, int], Point] = {}
     budgets = None if pebbles is None else sorted(set(pebbles))
     for strategy in strategies:
         takes = STRATEGIES[strategy][1] if strategy in STRATEGIES else ("price", "disk")
@@ -274,8 +274,9 @@ def frontier(
             total = family.total(s)
             if total < inf:
                 tally = family.schedule(s).tally()
-                points.append(Point(family.name, s, tally.moves, tally.erased, total))
-    return Frontier(n, goal, tuple(points))
+                point = Point(family.name, s, tally.moves, tally.erased, total)
+                points[family.name, s] = point
+    return Frontier(n, goal, tuple(points.values()))
 
 
 def _growing(low: int, high: int) -> Iterable[int]:

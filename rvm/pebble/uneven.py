@@ -25,8 +25,8 @@ from rvm.pebble.grammar import Item, Name, Schedule
 from rvm.pebble.reversible import descent
 from rvm.pebble.tally import Weights
 
-VALUES = 4_000_000
-"""The most values, (B + 1) (pieces + 1)^2, that are tabulated."""
+VALUES = 12_000_000
+"""The most values, (B + 1) (pieces + 1)^2, that are tabulated; 20 bytes each."""
 
 Values = NDArray[np.float64]
 
