@@ -220,6 +220,11 @@ def _classes() -> tuple[type, type]:
             by = Translator()
             while self._max_n is None:
                 yield from translated(self.run.step(), by, self, ended=True)
+            if self._max_n != self.run.n:
+                raise UsageError(
+                    "P001",
+                    f"the run was told to end after {self._max_n} steps, but has done {self.run.n}",
+                )
             yield cs.EndForward()
             yield from translated(self.run.finish(), by, self, ended=True)
             yield self._ended()

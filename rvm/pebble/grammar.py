@@ -108,7 +108,8 @@ class Schedule:
             else:
                 part = self._tallies[what]
                 if back:
-                    if part.erased or part.reversals or part.copies or part.writes or part.reads:
+                    effects = part.reversals or part.copies or part.writes or part.reads
+                    if part.erased or effects or part.disk:
                         raise _lossy(what)
                     part = part.undone()
             total = total.then(part)

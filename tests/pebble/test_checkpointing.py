@@ -134,6 +134,17 @@ def test_a_run_of_unknown_length(n: int, slots: int) -> None:
     assert again.steps == executor.steps
 
 
+def test_a_run_ends_where_it_is() -> None:
+    schedule = checkpointing.online(2)
+    actions = iter(schedule)
+    while schedule.n < 5:
+        next(actions)
+    schedule.finalize(3)
+    with pytest.raises(UsageError) as caught:
+        next(actions)
+    assert caught.value.code == "P001"
+
+
 def test_a_schedule_says_where_it_is() -> None:
     made = plan(9, goal="gradient", pebbles=2, disk=2, write=0.1, read=0.1)
     schedule = checkpointing.schedule(made)
