@@ -168,6 +168,7 @@ def _fewest_moves(task: Task, budget: float, strategy: str) -> Answer:
             )
     if strategy == "best" and dag.sizes is None and dag.is_chain():
         return "knill", Candidate(knill_chain(len(dag), budget)), int(bound), True
+    budget = min(budget, sum(dag.size(v) for v in range(len(dag))))
     if exact:
         try:
             found_exactly = shortest(dag, budget, task.stop)

@@ -74,6 +74,8 @@ class Search:
 
     def run(self, rounds: int) -> Found:
         """Try so many changes.  Ctrl-C ends it with what was found."""
+        if self.best is not None and len(self.best) <= self.bound:
+            return Found(self.best, self.least, self.thrifty, 0, "optimal")
         ended = "rounds"
         try:
             for turn in range(TURNS):
