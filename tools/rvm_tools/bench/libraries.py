@@ -166,7 +166,10 @@ def torch(
             k: lib.tensor(v, dtype=lib.float64) if isinstance(v, float) else lib.from_numpy(v)
             for k, v in copied(real).items()
         }
-        return lib, lib.compile(model) if compile else model, tensors, static
+        if not compile:
+            return lib, model, tensors, static
+        lib._dynamo.reset()  # else shapes and modes that came before count against it
+        return lib, lib.compile(model, dynamic=False), tensors, static
 
     def forward(values: Values) -> Fresh:
         lib, run, real, static = setup(values)

@@ -11,37 +11,54 @@ from rvm_tools.bench import libraries
 from rvm_tools.bench.ccode import Packed, c, cell
 from rvm_tools.bench.contest import FORWARD, GRADIENT, Peer, Values, Workload
 
+Formula = Callable[[Any, dict[str, Any]], Any]
+"""Of a library with the functions of NumPy, and inputs."""
+
 
 def _of_y(_: Values) -> Values:
     return {"y": 1.0}
 
 
-def _with(formula: Callable[[Any, dict[str, Any]], Any], module: str) -> libraries.Model:
-    """A formula with one library's functions."""
-
+def _with_jax(formula: Formula) -> libraries.Model:
     def model(v: dict[str, Any]) -> Values:
-        from importlib import import_module
+        import jax.numpy as jnp
 
-        return {"y": v["y"] + formula(import_module(module), v)}
+        return {"y": v["y"] + formula(jnp, v)}
 
     return model
 
 
-def _numpy(formula: Callable[[Any, dict[str, Any]], Any]) -> Peer:
+def _with_torch(formula: Formula) -> libraries.Model:
+    def model(v: dict[str, Any]) -> Values:
+        import torch
+
+        return {"y": v["y"] + formula(torch, v)}
+
+    return model
+
+
+def _with_autograd(formula: Formula) -> libraries.Model:
+    def model(v: dict[str, Any]) -> Values:
+        from autograd import numpy as anp
+
+        return {"y": v["y"] + formula(anp, v)}
+
+    return model
+
+
+def _numpy(formula: Formula) -> Peer:
     return libraries.numpy(lambda **v: {"y": v["y"] + formula(np, v)})
 
 
-def _everywhere(
-    formula: Callable[[Any, dict[str, Any]], Any], wrt: tuple[str, ...], hessian: str = ""
-) -> tuple[Peer, ...]:
+def _everywhere(formula: Formula, wrt: tuple[str, ...], hessian: str = "") -> tuple[Peer, ...]:
     """A formula of whole arrays with NumPy and all libraries that differentiate."""
-    torch = _with(formula, "torch")
+    torch = _with_torch(formula)
     return (
         _numpy(formula),
-        *libraries.jax(_with(formula, "jax.numpy"), _of_y, wrt, hessian=hessian),
+        *libraries.jax(_with_jax(formula), _of_y, wrt, hessian=hessian),
         *libraries.torch(torch, _of_y, wrt),
         *libraries.torch(torch, _of_y, wrt, compile=True),
-        libraries.autograd(_with(formula, "autograd.numpy"), _of_y, wrt),
+        libraries.autograd(_with_autograd(formula), _of_y, wrt),
     )
 
 
@@ -73,6 +90,9 @@ def _below(d: int) -> Any:
     return at
 
 
+BELOW = _below(D)
+
+
 def _log_sum(lib: Any, t: Any) -> Any:
     """Of rows."""
     top = t.max(1)
@@ -84,7 +104,7 @@ def _density(lib: Any, v: dict[str, Any]) -> Any:
     icf, x = v["icf"], v["x"]
     d = x.shape[1]
     diagonal = lib.exp(icf[:, :d])
-    lower = lib.concatenate([icf[:, d:], 0 * icf[:, :1]], 1)[:, _below(d)]
+    lower = lib.concatenate([icf[:, d:], 0 * icf[:, :1]], 1)[:, BELOW]
     centred = x[:, None] - v["means"]
     z = lib.einsum("kab,nkb->nka", lower, centred) + diagonal * centred
     t = v["alphas"] + icf[:, :d].sum(1) - 0.5 * (z * z).sum(2)

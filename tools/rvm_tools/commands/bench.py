@@ -57,7 +57,7 @@ def _one_thread() -> None:
     type=click.IntRange(min=1),
     default=None,
     metavar="N",
-    help="Turns of each contestant (5; 9 with --full).",
+    help="Turns of each contestant (5; 7 with --full).",
 )
 @click.option(
     "--scale",
@@ -113,8 +113,8 @@ def command(
         default(workloads, full),
         tuple(engine(n).name for n in engines) or engine_names(),
         tasks or TASKS,
-        turns=repeat or (9 if full else 5),
-        limit=0.05 if full else 0.02,
+        turns=repeat or (7 if full else 5),
+        limit=0.1 if full else 0.02,
         scale=scale,
         peers=not no_peers,
         slow=full,
