@@ -247,6 +247,17 @@ TOOLS: dict[str, Explanation] = {
         of the inputs, and no replay would come here.  `restart`, and export without the edit.
         """,
     ),
+    "U038": explain(
+        "no full screen here",
+        """
+        `rvm debug --tui` draws on a whole terminal, with the library Textual:
+
+            pip install "rvm[tui]"
+
+        It can't draw on a pipe or into a file, and does not go with --batch or --json, which
+        print.  Without --tui there is a prompt with the same commands, and --batch for scripts.
+        """,
+    ),
     "U040": explain(
         "an address that can't be listened at",
         """

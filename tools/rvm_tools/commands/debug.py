@@ -36,6 +36,7 @@ from rvm_tools.options import (
 )
 @click.option("--batch", is_flag=True, help="Plain text, no prompt: scripts, or standard input.")
 @click.option("--json", "as_json", is_flag=True, help="Like --batch, but print one JSON object.")
+@click.option("--tui", is_flag=True, help="On a full screen (needs the extra `tui`).")
 @engine_option
 @run_options
 def command(**given: Any) -> None:

@@ -45,6 +45,7 @@ class Request:
     scripts: Sequence[str] = ()
     batch: bool = False
     as_json: bool = False
+    tui: bool = False
     engine: str = "auto"
     strict: bool = False
     tolerance: float = 1e-8
@@ -56,6 +57,13 @@ class Request:
 
 def debug(request: Request) -> None:
     """Debug; in batch mode the exit code is that of the first command that went wrong."""
+    if request.tui:
+        from rvm_tools.debug import tui
+
+        tui.check(alone=not (request.batch or request.as_json))
+        lines = [line for script in request.scripts for line in script_lines(script)]
+        tui.full_screen(open_session(request), lines)
+        return
     if request.as_json:
         try:
             session = open_session(request)

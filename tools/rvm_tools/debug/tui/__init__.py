@@ -1,0 +1,42 @@
+"""The debugger on a full screen, with Textual (the extra `tui`): another client of a `Console`.
+
+`page` and `past` are what is shown, as plain data; `bars` the timeline; `panes` paints them; `app`
+has the keys, and a thread that the machine runs in.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+from rvm.faults import UsageError
+from rvm_tools.debug.session import Session
+
+
+def check(*, alone: bool = True) -> None:
+    """UsageError U038 if there can be no full screen here; `alone`: nothing else was asked for."""
+    if not alone:
+        raise UsageError("U038", "--tui goes with neither --batch nor --json, which print")
+    if find_spec("textual") is None:
+        raise UsageError(
+            "U038",
+            "a full screen needs Textual, which is not installed",
+            hint='pip install "rvm[tui]", or leave --tui out for the prompt',
+        )
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(
+            "U038",
+            "a full screen needs a terminal, and this is a pipe or a file",
+            hint="--batch runs scripts, or commands from standard input",
+        )
+
+
+def full_screen(session: Session, commands: Sequence[str] = ()) -> None:
+    """Debug on the full screen; `commands` are run first."""
+    from rvm_tools.debug.tui.app import Screenful
+
+    Screenful(session, commands).run()
+
+
+__all__ = ["check", "full_screen"]

@@ -1,0 +1,350 @@
+"""The screen: its panes and keys, and the thread in which the machine runs.
+
+The session belongs to that thread while a command is under way.  Only plain numbers (the
+time, the counters) are read meanwhile, and asking it to stop is allowed from anywhere.  The panes
+are made anew when a command has ended.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from functools import partial
+from typing import ClassVar
+
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.widgets import Footer, Input, RichLog, Static
+
+from rvm.faults import RvmError
+from rvm.image import image_of
+from rvm_tools.debug.console import Answer, Console, Line
+from rvm_tools.debug.lines import find_target
+from rvm_tools.debug.probing import described
+from rvm_tools.debug.prompt import completions
+from rvm_tools.debug.session import Session
+from rvm_tools.debug.tui.help import HelpScreen
+from rvm_tools.debug.tui.page import (
+    VIEWS,
+    code_of,
+    elements_of,
+    frames_of,
+    length_of,
+    values_of,
+)
+from rvm_tools.debug.tui.panes import CodePane, CommandLine, RowsPane, TimelinePane, painted
+from rvm_tools.debug.tui.past import Past
+from rvm_tools.debug.views import arrive, frame_text
+
+REFRESH = 0.1
+"""Seconds between looks at a machine that is running."""
+MAX_LINES = 2000
+"""Lines of output that can be scrolled back to."""
+MAX_WAITING = 16
+"""Commands that may be typed ahead."""
+
+
+def _key(key: str, action: str, label: str = "", shown: str | None = None) -> Binding:
+    return Binding(key, action, label, show=bool(label), key_display=shown)
+
+
+class Screenful(App[None]):
+    """A session on a full screen."""
+
+    TITLE = "rvm debug"
+    ENABLE_COMMAND_PALETTE = False
+    CSS = """
+    #status { height: 1; background: $primary-background; text-style: bold; }
+    #main { height: 3fr; }
+    #code { width: 3fr; height: 1fr; padding-right: 1; }
+    #right { width: 2fr; }
+    #values { height: 2fr; }
+    #frames { height: 1fr; min-height: 3; }
+    #code, #values, #frames, #log { border-top: solid $primary; border-title-color: $text; }
+    #code:focus { border-top: solid $accent; }
+    #timeline { height: 3; }
+    #log { height: 1fr; min-height: 5; scrollbar-size-vertical: 1; background: $background; }
+    #line { height: 1; }
+    #prompt { width: auto; }
+    #command { width: 1fr; border: none; height: 1; background: $background; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        _key("s", "go('s')", "step", "s/S"),
+        _key("S", "go('rs')"),
+        _key("n", "go('n')", "next", "n/N"),
+        _key("N", "go('rn')"),
+        _key("c", "go('c')", "cont", "c/C"),
+        _key("C", "go('rc')"),
+        _key("f", "go('fin')", "out", "f/F"),
+        _key("F", "go('rfin')"),
+        _key("i", "go('si')", "instr", "i/I"),
+        _key("I", "go('rsi')"),
+        _key("home", "go('start')"),
+        _key("end", "go('end')"),
+        _key("u", "go('up')"),
+        _key("d", "go('down')"),
+        _key("g", "type('goto ')"),
+        _key("b", "break", "break"),
+        _key("w", "type('watch ')"),
+        _key("v", "view(1)", "view"),
+        _key("V", "view(-1)"),
+        _key("a", "array(1)"),
+        _key("A", "array(-1)"),
+        _key("right_square_bracket", "elements(1)"),
+        _key("left_square_bracket", "elements(-1)"),
+        _key("colon", "type('')"),
+        _key("tab", "type('')"),
+        _key("question_mark", "help", "help", "?"),
+        _key("q", "leave", "quit"),
+        Binding("escape", "stop", show=False),
+        Binding("ctrl+c", "stop", show=False, priority=True),
+    ]
+
+    def __init__(self, session: Session, commands: Sequence[str] = ()) -> None:
+        super().__init__()
+        self.past = Past()
+        self.view = VIEWS[0]
+        self.array: str | None = None
+        """The array whose elements are shown in place of the registers."""
+        self.first = 0
+        """The first element that is shown."""
+        self.busy = ""
+        """The command under way."""
+        self._waiting: deque[tuple[str, bool]] = deque((k, False) for k in commands)
+        self._said: deque[Line] = deque(maxlen=MAX_LINES)
+        self._leaving = False
+        self.console_ = Console(session, self._said.append)
+
+    @property
+    def session(self) -> Session:
+        return self.console_.session
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="status", markup=False)
+        with Horizontal(id="main"):
+            yield CodePane("code")
+            with Vertical(id="right"):
+                yield RowsPane("values")
+                yield RowsPane("frames")
+        yield TimelinePane("timeline")
+        log = RichLog(id="log", max_lines=MAX_LINES, wrap=False, markup=False)
+        log.can_focus = False
+        yield log
+        with Horizontal(id="line"):
+            yield Static(id="prompt", markup=False)
+            yield CommandLine("command", self._complete)
+        yield Footer(compact=True)
+
+    def on_mount(self) -> None:
+        self.query_one(CodePane).focus()
+        if self.session.note:
+            self.console_.out(self.session.note, "dim")
+        arrive(self.console_, self.session.stop)
+        self.past.arrive(self.session, True)
+        self.set_interval(REFRESH, self._look)
+        self.call_after_refresh(self._begin)
+
+    def _begin(self) -> None:
+        self._show(follow=True)
+        self._next()
+
+    # ------------------------------------------------------------ running commands
+
+    def execute(self, text: str, forward: bool = False) -> None:
+        """Run a command in the machine's thread, behind those that wait.
+
+        `forward`: plain steps go forwards, wherever `direction` points.
+        """
+        if len(self._waiting) >= MAX_WAITING:
+            self.bell()
+            return
+        self._waiting.append((text, forward))
+        self._next()
+
+    def _next(self) -> None:
+        if self.busy or not self._waiting:
+            return
+        text, forward = self._waiting.popleft()
+        self.busy = text.strip() or self.console_.last or "nothing"
+        self.console_.width = max(40, self.query_one("#log").size.width - 1)
+        self.session.interrupt(False)
+        self.run_worker(partial(self._work, text, forward), thread=True, group="machine")
+
+    def _work(self, text: str, forward: bool) -> None:
+        """In the machine's thread."""
+        console = self.console_
+        if text.strip():
+            console.show(Line(f"{console.prompt()}{text.strip()}", "dim"))
+        reverse, console.reverse = console.reverse, console.reverse and not forward
+        answer = console.execute(text)
+        if forward:
+            console.reverse = reverse
+        self.call_from_thread(self._arrived, answer)
+
+    def _arrived(self, answer: Answer) -> None:
+        self.busy = ""
+        self.past.arrive(self.session, answer.stop is not None)
+        if answer.stop is not None and answer.stop.reason == "interrupted":
+            self._waiting.clear()
+        if self.console_.finished or self._leaving:
+            self.exit()
+            return
+        self._show(follow=True)
+        self._next()
+
+    def action_stop(self) -> None:
+        """Stop a run, in either direction; when nothing runs, leave the command line."""
+        if self.busy:
+            self._waiting.clear()
+            self.session.interrupt()
+        else:
+            self.screen.set_focus(self.query_one(CodePane))
+
+    def action_leave(self) -> None:
+        if self.busy:
+            self._leaving = True
+            self._waiting.clear()
+            self.session.interrupt()
+        else:
+            self.exit()
+
+    # ------------------------------------------------------------ showing
+
+    def _look(self) -> None:
+        """What moves while the machine runs: output, time, counters."""
+        self._pour()
+        if self.busy:
+            self.past.sample(self.session)
+            self._show_time()
+
+    def _pour(self) -> None:
+        log = self.query_one(RichLog)
+        while self._said:
+            log.write(painted(self._said.popleft()))
+
+    def _show_time(self) -> None:
+        session, past = self.session, self.past
+        time = session.time
+        extent, known = past.extent(session), session.length is not None
+        self.query_one(TimelinePane).show(past, session.marks, extent, known, time)
+        share = f"  {100 * time / extent:.3g}%" if known and extent else ""
+        where = (
+            f"running `{self.busy}`, Esc stops"
+            if self.busy
+            else frame_text(session.frames[-1], True)
+        )
+        edited = "  edited" if session.diverged is not None else ""
+        text = f" t={time:,}{share}{edited}  {where}  work {session.work:,}"
+        self.query_one("#status", Static).update(text)
+
+    def _show(self, follow: bool) -> None:
+        """Make all panes anew; only while no command is under way."""
+        if self.busy:
+            return
+        session, before = self.session, self.past.before
+        code = self.query_one(CodePane)
+        code.show(code_of(session, self.view, code.size.width), follow)
+        pane = self.query_one("#values", RowsPane)
+        width = max(20, pane.size.width)
+        if self.array is not None:
+            shown = elements_of(session, before, self.array, self.first, width)
+        else:
+            shown = values_of(session, before, width)
+        pane.show_values(shown)
+        count = len(session.frames)
+        self.query_one("#frames", RowsPane).show(
+            f"frames ({count})" if count > 1 else "frames", frames_of(session, before)
+        )
+        self.query_one("#prompt", Static).update(self.console_.prompt())
+        self._show_time()
+        self._pour()
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._show, False)
+
+    # ------------------------------------------------------------ keys
+
+    def action_go(self, command: str) -> None:
+        self.execute(command, forward=True)
+
+    def action_type(self, text: str) -> None:
+        """Go to the command line, with the beginning of a command."""
+        line = self.query_one(CommandLine)
+        line.value = text
+        line.cursor_position = len(text)
+        self.screen.set_focus(line)
+
+    def action_view(self, by: int) -> None:
+        self.view = VIEWS[(VIEWS.index(self.view) + by) % len(VIEWS)]
+        self._show(follow=True)
+
+    def action_array(self, by: int) -> None:
+        """The registers, then each array's elements, and round again."""
+        if self.busy:
+            return
+        names = [None, *values_of(self.session, self.past.before, 80).arrays]
+        at = names.index(self.array) if self.array in names else 0
+        self.array, self.first = names[(at + by) % len(names)], 0
+        self._show(follow=False)
+
+    def action_elements(self, by: int) -> None:
+        """Another page of the array; of the registers, other rows."""
+        if self.busy:
+            return
+        if self.array is None:
+            pane = self.query_one("#values", RowsPane)
+            pane.scroll_rows(by * max(1, pane.size.height - 1))
+            return
+        length, page = length_of(self.session, self.array)
+        if 0 <= self.first + by * page < length:
+            self.first += by * page
+            self._show(follow=False)
+
+    def action_break(self) -> None:
+        """Set a breakpoint at the cursor, or remove the one that is there."""
+        place = self.query_one(CodePane).place
+        if self.busy or place is None:
+            self.bell()
+            return
+        session = self.session
+        try:
+            target = find_target(image_of(session.program), place, session.frame.code)
+        except RvmError as error:
+            self.console_.out(error.message, "error")
+        else:
+            here = (target.source, target.line, target.function, target.pc)
+            for b in session.breaks:
+                t = b.target
+                if (t.source, t.line, t.function, t.pc) == here:
+                    session.delete(b.number)
+                    self.console_.out(f"removed {described(b)}")
+                    break
+            else:
+                self.console_.out(described(session.break_at(place)))
+        self._show(follow=False)
+
+    def action_help(self) -> None:
+        self.push_screen(HelpScreen())
+
+    # ------------------------------------------------------------ messages
+
+    def on_code_pane_again(self) -> None:
+        self.execute("")
+
+    def on_timeline_pane_seek(self, message: TimelinePane.Seek) -> None:
+        self.execute(f"goto {message.time}")
+
+    def on_input_submitted(self, message: Input.Submitted) -> None:
+        line = self.query_one(CommandLine)
+        line.remember(message.value.strip())
+        line.value = ""
+        self.execute(message.value)
+
+    def _complete(self, text: str) -> str | None:
+        """The first way in which a command may go on."""
+        if self.busy or not text or text.endswith(" "):
+            return None
+        word = text.split(" ")[-1]
+        found = completions(self.console_, word, first=word == text)
+        return text + found[0][len(word) :] if found else None

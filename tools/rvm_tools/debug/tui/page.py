@@ -1,0 +1,248 @@
+"""What the panes show, as rows of text: code, registers, frames, elements.  Nothing is painted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rvm.image import Code
+from rvm.probes.traps import same
+from rvm.types import Array, Stack
+from rvm_tools.debug.console import Answer, Console, Line
+from rvm_tools.debug.lines import line_of
+from rvm_tools.debug.looking import PAGE, raw_text, type_name
+from rvm_tools.debug.session import Session
+from rvm_tools.debug.stops import Breakpoint
+from rvm_tools.debug.tui.past import Before
+from rvm_tools.debug.views import (
+    array_rows,
+    frame_text,
+    named_registers,
+    position,
+    source_name,
+    texts_of,
+)
+
+VIEWS = ("source", "bytecode", "inverse")
+"""What the code pane can show."""
+FRAMES = 40
+"""Frames that are shown, the innermost ones."""
+BESIDE = 26
+"""The least width of a value for its adjoint to stand beside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Code as rows, with where the machine stands (-1: in none of them) and what is set.
+
+    `places` are what the command `b` takes for each row.
+    """
+
+    title: str
+    rows: Sequence[str]
+    places: Sequence[str]
+    here: int
+    focus: int
+    """The row to be seen: `here`, or the last of the function at its end."""
+    breaks: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The rows of the registers' pane, and the names of the registers that have elements."""
+
+    title: str
+    rows: Sequence[Line]
+    arrays: Sequence[str] = ()
+
+
+class _Page(Console):
+    """A console that gathers what the views say, and leaves the session's output alone."""
+
+    def __init__(self, session: Session, width: int) -> None:
+        self.session = session
+        self.width = width
+        self.answer = Answer("")
+        self.show = lambda line: None
+
+
+# ---------------------------------------------------------------- code
+
+
+def code_of(session: Session, view: str, width: int) -> Listing:
+    """The selected frame's code for a pane of a width.
+
+    Without a source, bytecode stands for it, and the title says so.
+    """
+    frame = session.frame
+    code = frame.code
+    pc = position(frame, session.depth == len(session.frames) - 1)
+    where = line_of(code, min(pc, len(code) - 1)) if len(code) else (-1, 0)
+    if view == "source" and 0 <= where[0] < len(session.program.sources):
+        return _source(session, code, pc, where)
+    return _bytecode(session, code, pc, view, width)
+
+
+def _source(session: Session, code: Code, pc: int, where: tuple[int, int]) -> Listing:
+    number, line = where
+    text = session.program.sources[number].text.rstrip("\n").split("\n")
+    own = next((s.source for s in code.function.spans if s.line), number)
+    name = session.program.sources[number].name
+    prefix = "" if own == number else f"{name}:"
+    breaks = set()
+    for b in _enabled(session):
+        if b.target.line:
+            if b.target.source == number:
+                breaks.add(b.target.line - 1)
+            continue
+        at = [line_of(code, p) for p in b.target.positions(code)]
+        breaks |= {row - 1 for source, row in at if source == number}
+    return Listing(
+        f"source {source_name(session.program, number)}",
+        [row.expandtabs(4) for row in text],
+        [f"{prefix}{k + 1}" for k in range(len(text))],
+        line - 1 if pc < len(code) else -1,
+        line - 1,
+        frozenset(breaks),
+    )
+
+
+def _bytecode(session: Session, code: Code, pc: int, view: str, width: int) -> Listing:
+    rows = list(texts_of(code))
+    title = f"bytecode {code.name}"
+    if view == "inverse":
+        title = f"bytecode {code.name} | what undoes it"
+        undos = texts_of(code.image.code(code.name, not code.undo))
+        column = min(max(map(len, rows), default=0), max(12, (width - 10) // 2))
+        rows = [
+            f"{row if len(row) <= column else row[: column - 1] + '…':<{column}} | {undo}"
+            for row, undo in zip(rows, reversed(undos), strict=True)
+        ]
+    elif view == "source":
+        title += " (no source here)"
+    if code.undo:
+        title += " (being undone)"
+    breaks = {p for b in _enabled(session) for p in b.target.positions(code)}
+    return Listing(
+        title,
+        [*rows, "(the end)"],
+        [f"{code.name}@{code.forward_pc(p)}" for p in range(len(rows))],
+        pc,
+        pc,
+        frozenset(breaks),
+    )
+
+
+def _enabled(session: Session) -> list[Breakpoint]:
+    return [b for b in session.breaks if b.enabled]
+
+
+# ---------------------------------------------------------------- values
+
+
+def values_of(session: Session, before: Before, width: int) -> Values:
+    """The selected frame's registers, changed ones with a star, adjoints beside their values."""
+    frame = session.frame
+    function, regs = frame.code.function, frame.regs
+    old = before.registers(frame)
+    named = named_registers(function)
+    index = {name: k for k, (name, _) in enumerate(named)}
+    bars = {k: index[f"{name}_bar"] for name, k in index.items() if f"{name}_bar" in index}
+    column = min(max((len(n) for n, _ in named), default=0), max(8, width // 3))
+    rows: list[Line] = []
+    arrays = []
+    for k, (name, register) in enumerate(named):
+        if regs[k] is not None and isinstance(register.type, (Array, Stack)):
+            arrays.append(name)
+        if k in bars.values() or (k >= function.n_args and regs[k] is None and not _was(old, k)):
+            continue
+        room = width - column - 4
+        value = raw_text(register.type, regs[k], room)
+        bar = ""
+        if k in bars:
+            slot = bars[k]
+            bar = f"adj {raw_text(named[slot][1].type, regs[slot], room - 4)}"
+            changed = old is not None and differs(old[slot], regs[slot])
+            bar = f"*{bar}" if changed else f" {bar}"
+        marked = old is not None and differs(old[k], regs[k])
+        style = "changed" if marked or bar.startswith("*") else ""
+        if bar and "\n" not in value + bar and max(len(value), BESIDE // 2) + len(bar) + 1 <= room:
+            value, bar = f"{value:<{BESIDE // 2}} {bar}", ""
+        head = f"{'*' if marked else ' '} {name:<{column}}  "
+        for n, text in enumerate(value.split("\n")):
+            rows.append(Line((head if n == 0 else " " * len(head)) + text, style))
+        if bar:
+            rows += [Line(" " * (len(head) - 1) + text, style) for text in bar.split("\n")]
+    if not rows:
+        rows.append(Line("  (no registers)", "dim"))
+    return Values(f"registers of {frame.code.name}", rows, arrays)
+
+
+def _was(old: list[Any] | None, k: int) -> bool:
+    """Whether a register that is not live was so at the last stop: its end is a change."""
+    return old is not None and old[k] is not None
+
+
+def differs(a: Any, b: Any) -> bool:
+    """Whether a kept value is another than the present one; long arrays are not kept."""
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return a.shape != b.shape or not same(a, b)
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return isinstance(a, np.ndarray)
+    return not same(a, b)
+
+
+def elements_of(session: Session, before: Before, name: str, start: int, width: int) -> Values:
+    """A page of an array's elements, changed ones with a star."""
+    frame = session.frame
+    found = [
+        (k, r.type)
+        for k, (n, r) in enumerate(named_registers(frame.code.function))
+        if n == name and frame.regs[k] is not None
+    ]
+    if not found or not isinstance(found[0][1], (Array, Stack)):
+        return Values(name, [Line(f"{name} is not live in this frame", "dim")])
+    slot, t = found[0]
+    raw = frame.regs[slot]
+    old = before.registers(frame)
+    page = _Page(session, width)
+    stop = min(len(raw), start + page_of(t))
+    array_rows(page, name, t, raw, old[slot] if old is not None else None, start, stop)
+    rows = [Line(k.text, "changed") if "*" in k.text else k for k in page.answer.lines] or [
+        Line("  (no elements)", "dim")
+    ]
+    title = f"{name}: {type_name(t, raw)}, {start} to {stop} of {len(raw)}"
+    return Values(title, rows, (name,))
+
+
+def page_of(t: Array | Stack) -> int:
+    """How many elements of the first axis make a page."""
+    return PAGE if isinstance(t, Array) and t.rank > 1 else 5 * PAGE
+
+
+def length_of(session: Session, name: str) -> tuple[int, int]:
+    """An array's length along its first axis, and its page; (0, 1) if it is not live."""
+    frame = session.frame
+    for k, (n, r) in enumerate(named_registers(frame.code.function)):
+        if n == name and frame.regs[k] is not None and isinstance(r.type, (Array, Stack)):
+            return len(frame.regs[k]), page_of(r.type)
+    return 0, 1
+
+
+def frames_of(session: Session, before: Before) -> list[Line]:
+    """The frames, innermost first: `>` is looked at, `*` is new or stood elsewhere."""
+    frames = session.frames
+    last = len(frames) - 1
+    rows = []
+    for depth in range(last, max(-1, last - FRAMES), -1):
+        frame = frames[depth]
+        marked = before.moved(frame)
+        mark = f"{'>' if depth == session.depth else ' '}{'*' if marked else ' '}"
+        text = f"{mark} #{depth} {frame_text(frame, depth == last)}"
+        rows.append(Line(text, "changed" if marked else ""))
+    if last >= FRAMES:
+        rows.append(Line(f"   … {last + 1 - FRAMES} more frames", "dim"))
+    return rows
