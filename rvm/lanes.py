@@ -165,12 +165,14 @@ class Batch:
 
     def _natively(self, options: Options, block: int | None) -> NDArray[np.bool_]:
         from rvm.engines.native.lanes import Batch as Runs
-        from rvm.engines.native.lanes import run_batch
+        from rvm.engines.native.lanes_batches import run_batch
 
         fresh = frozenset(
             k for k in range(self.function.n_args) if k in self.inout or k in self.plan.varying
         )
-        runs = Runs(self.code, self.given, self.shared, fresh, self.out, self.ticks, self.erased)
+        varying = frozenset(self.given) - self._single
+        counts = self.ticks, self.erased
+        runs = Runs(self.code, self.given, varying, self.shared, fresh, self.out, *counts)
         return run_batch(runs, options, block)
 
     def _block(self) -> int:

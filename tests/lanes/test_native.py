@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -19,7 +22,7 @@ import rvm
 from rvm.binding import outside
 from rvm.calling import FunctionHandle
 from rvm.engines.auto import traits_of
-from rvm.engines.native import lanes_threads
+from rvm.engines.native import lanes_threads, lanes_wide
 from rvm.image import image_of
 from rvm.lanes import LaneRun, run_lanes
 from rvm.program import Program
@@ -40,10 +43,27 @@ def rounding(program: Program, name: str) -> float:
     return 1e-9 if traits_of(image_of(program), name).rounding else 0.0
 
 
+@contextmanager
+def groups(enough: int) -> Iterator[None]:
+    """Within it vectors are used from so many groups of lanes on."""
+    with mock.patch.object(lanes_wide, "GROUPS_ENOUGH", enough):
+        yield
+
+
 def there_and_back(
     program: Program, name: str, lanes: list[dict[str, Any]], **options: Any
 ) -> LaneRun:
-    """Lanes run forwards and back, and compared."""
+    """Lanes run forwards and back, and compared: by vectors if they can, then one by one."""
+    with groups(1):
+        run = once(program, name, lanes, **options)
+    with groups(1 << 40):
+        other = once(program, name, lanes, **options)
+    assert run.alone == other.alone
+    return run
+
+
+def once(program: Program, name: str, lanes: list[dict[str, Any]], **options: Any) -> LaneRun:
+    """Lanes run forwards and back, and compared with single runs."""
     function, within = program.function(name), rounding(program, name)
     run = in_lanes(program, name, lanes, **NATIVE, **options)
     block = options.pop("block", None)
@@ -101,7 +121,8 @@ def test_random_gradients(seed: int, loss: str, data: st.DataObject) -> None:
     for lane in lanes:
         lane |= {name: first[name] for name in shared}
     given = {k: first[k] if k in shared else stacked([v[k] for v in lanes]) for k in first}
-    losses, found = f.map.value_and_grad(loss=loss, on_error="return", **given)
+    with groups(data.draw(st.sampled_from([1, 1 << 40]))):
+        losses, found = f.map.value_and_grad(loss=loss, on_error="return", **given)
     assert found.errors == {}
     singles = [f.value_and_grad(loss=loss, **lane) for lane in lanes]
     assert losses.tolist() == [value for value, _ in singles]
@@ -223,7 +244,8 @@ func f(a: f64[n], x: f64, s: stack[i64])
 
 def test_auto_runs_loops_in_machine_code_and_the_rest_with_numpy() -> None:
     """sin in NumPy's vectors may differ in the last place; machine code has the scalars' bits."""
-    text = "func f(x: f64, y: f64, n: i64)\n    for k = 1 to n\n        add x, sin(y * f64(k))\n    end\n"
+    text = "func f(x: f64, y: f64, n: i64)\n"
+    text += "    for k = 1 to n\n        add x, sin(y * f64(k))\n    end\n"
     program = rvm.assemble(text)
     rng = np.random.default_rng(0)
     lanes = [{"x": 0.0, "y": v, "n": 3} for v in (1e3 * rng.random(300)).tolist()]

@@ -49,6 +49,9 @@ def place_varies(place: Place, varying: Collection[int]) -> bool:
 class Uniformity:
     """The varying registers of every function that is reached, as a least fixed point."""
 
+    parting = True
+    """Whether lanes may part; if not, all of them execute every instruction."""
+
     def __init__(self) -> None:
         self._known: dict[Key, frozenset[int]] = {}
 
@@ -75,7 +78,7 @@ class Uniformity:
         """The registers that vary, given what is known of the functions called."""
         while True:
             before = len(varying)
-            parted = parted_ranges(code, varying)
+            parted = parted_ranges(code, varying) if self.parting else frozenset()
             for pc in range(len(code)):
                 for stmt in code.stmts(pc):
                     self._spread(code, stmt, varying, pc in parted)

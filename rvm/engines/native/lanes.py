@@ -8,7 +8,7 @@ between them.  Lanes that do not come to their end are set aside for single runs
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,8 +28,6 @@ from rvm.types import Array, Scalar, Stack, elem_of
 
 LONGEST = 25 * WORK
 """Ticks that a lane may take here; a longer one is left to a machine, which can be interrupted."""
-BLOCK = 16_384
-"""Lanes for which there are slots at a time."""
 DRIVER = f"""
 define i32 @lanes(ptr %job, ptr %none) #1 {{
 entry:
@@ -83,12 +81,14 @@ out:
 class Batch:
     """Runs to be made: `given` by lane and `shared` raw values of parameters, by register.
 
-    `out` has room for the results of the registers in `fresh`, lanes in front; `ticks` and `erased`
-    (bits) of each lane are filled in too.
+    `varying` are those of `given` whose values are not all the same.  `out` has room for the
+    results of the registers in `fresh`, lanes in front; `ticks` and `erased` (bits) of each lane
+    are filled in too.
     """
 
     code: Code
     given: Mapping[int, Any]
+    varying: frozenset[int]
     shared: Sequence[Any]
     fresh: frozenset[int]
     out: list[Any]
@@ -98,6 +98,23 @@ class Batch:
     @property
     def size(self) -> int:
         return len(self.ticks)
+
+    def part(self, lanes: NDArray[np.intp]) -> Batch:
+        """Some of the lanes, with room of their own for results."""
+        given = {k: _taken(v, lanes) for k, v in self.given.items()}
+        out = [_taken(v, lanes) if k in self.fresh else v for k, v in enumerate(self.out)]
+        counts = self.ticks[lanes], self.erased[lanes]
+        return replace(self, given=given, out=out, ticks=counts[0], erased=counts[1])
+
+    def take(self, part: Batch, lanes: NDArray[np.intp]) -> None:
+        """Put a part's results where they belong."""
+        for k in self.fresh:
+            if isinstance(self.out[k], list):
+                for at, value in zip(lanes, part.out[k], strict=True):
+                    self.out[k][at] = value
+            else:
+                self.out[k][lanes] = part.out[k]
+        self.ticks[lanes], self.erased[lanes] = part.ticks, part.erased
 
     def columns(self, k: int, lo: int, hi: int) -> Any:
         """A register's values in some lanes; one value where it is shared."""
@@ -124,16 +141,6 @@ def lane_root(code: Code, checks: bool) -> LaneRoot:
     return found
 
 
-def run_batch(batch: Batch, options: Options, block: int | None) -> NDArray[np.bool_]:
-    """Make the runs of a batch; a mask of the lanes that have not come to their end."""
-    aside = np.ones(batch.size, bool)
-    width = block or BLOCK
-    for lo in range(0, batch.size, width):
-        hi = min(lo + width, batch.size)
-        Block(batch, lo, hi).run(options, aside[lo:hi])
-    return aside
-
-
 class Block:
     """The lanes from `lo` to `hi`: their slots and contexts."""
 
@@ -150,29 +157,22 @@ class Block:
     def run(self, options: Options, aside: NDArray[np.bool_]) -> None:
         """Run the lanes and take their results; `aside` is set where there are none."""
         root = lane_root(self.code, options.checks)
-        contexts = self._contexts(options)
+        fields = contexts(len(self.rows), context.FIELDS, options)
         for k in range(self.code.function.n_args):
             self._enter(k)
-        contexts[:, context.LIVE] = contexts[:, context.PEAK] = self.live
+        fields[:, context.LIVE] = fields[:, context.PEAK] = self.live
         hows = np.full(len(self.rows), context.STOPPED, np.int32)
-        begun = contexts[:, context.TICKS].copy()
-        work_off(root.run, Piece(self.rows, contexts, hows))
+        begun = fields[:, context.TICKS].copy()
+        work_off(root.run, Piece(self.rows, fields, hows, largest(self.batch)))
         ended = hows == context.DONE
         for lane in map(int, np.flatnonzero(~ended)):
-            self._discard(root, lane, contexts[lane], options)
+            self._discard(root, lane, fields[lane], options)
         part = slice(self.lo, self.hi)
-        self.batch.ticks[part] = begun - contexts[:, context.TICKS]
-        self.batch.erased[part] = contexts[:, context.ERASED]
+        self.batch.ticks[part] = begun - fields[:, context.TICKS]
+        self.batch.erased[part] = fields[:, context.ERASED]
         for k in self.batch.fresh:
             self._leave(k, ended)
         aside[:] = ~ended
-
-    def _contexts(self, options: Options) -> NDArray[np.int64]:
-        out = np.zeros((len(self.rows), context.FIELDS), np.int64)
-        out[:, context.TICKS] = most_ticks(options)
-        out[:, context.LIMIT] = NO_LIMIT if options.max_memory is None else options.max_memory
-        out.view(np.float64)[:, context.TOLERANCE] = options.tolerance
-        return out
 
     # ------------------------------------------------------------ in and out
 
@@ -246,6 +246,21 @@ class Block:
         flight.land(state)
 
 
-def most_ticks(options: Options) -> int:
-    """The ticks that a lane may take."""
-    return LONGEST if options.max_steps is None else min(LONGEST, options.max_steps)
+def _taken(values: Any, lanes: NDArray[np.intp]) -> Any:
+    return [values[k] for k in lanes] if isinstance(values, list) else values[lanes]
+
+
+def contexts(n: int, fields: int, options: Options) -> NDArray[np.int64]:
+    """Contexts of so many fields for n runs."""
+    out = np.zeros((n, fields), np.int64)
+    most = options.max_steps
+    out[:, context.TICKS] = LONGEST if most is None else min(LONGEST, most)
+    out[:, context.LIMIT] = NO_LIMIT if options.max_memory is None else options.max_memory
+    out.view(np.float64)[:, context.TOLERANCE] = options.tolerance
+    return out
+
+
+def largest(batch: Batch) -> int:
+    """The size of the largest array that a lane has."""
+    held = (batch.columns(k, 0, 1) for k in range(batch.code.function.n_args))
+    return max((v.size for v in held if isinstance(v, np.ndarray)), default=1)

@@ -13,18 +13,28 @@ from numpy.typing import NDArray
 from rvm.emit.llvm import context
 from rvm.engines.native.compiler import Run
 from rvm.engines.native.engine import WORK, _stack_room
+from rvm.engines.protocol import FIRST_CHUNK
 
 PARTS = 8
 """Into how many pieces a thread's share is cut, since some take longer than others."""
 
 
 class Piece:
-    """Rows of slots and contexts, and room for how each ended: (rows, …), C order."""
+    """Rows of slots and contexts, and room for how each ended: (rows, …), C order.
+
+    A tick may go through an array of `largest` elements.
+    """
 
     def __init__(
-        self, rows: NDArray[np.int64], contexts: NDArray[np.int64], hows: NDArray[np.int32]
+        self,
+        rows: NDArray[np.int64],
+        contexts: NDArray[np.int64],
+        hows: NDArray[np.int32],
+        largest: int,
     ) -> None:
         self.rows, self.contexts, self.hows = rows, contexts, hows
+        self.ticks = max(FIRST_CHUNK, WORK // max(largest, 1))
+        """After how many ticks the driver comes back, so that Ctrl-C is heard."""
 
     def fields(self, first: int, end: int) -> NDArray[np.int64]:
         """What the driver is given, for the rows from `first` to `end`."""
@@ -37,7 +47,7 @@ class Piece:
                 self.hows.ctypes.data,
                 first,
                 end,
-                WORK,
+                self.ticks,
             ],
             np.int64,
         )

@@ -1,0 +1,211 @@
+"""Groups of lanes by LLVM's vectors: `WIDTH` lanes in a row of slots that are vectors.
+
+In a slot of a group what differs by lane is a vector, and what does not a number at its beginning.
+Arrays that differ by lane have the shape (groups, …, WIDTH).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rvm.emit.llvm import context
+from rvm.emit.llvm.function import Kind
+from rvm.emit.llvm.wide_module import WideModulePrinter
+from rvm.emit.llvm.wide_text import WIDTH
+from rvm.emit.values import Unprintable
+from rvm.engines.lanes.uniform import Uniformity
+from rvm.engines.native.compiler import Run, compiler
+from rvm.engines.native.frames import layout_of
+from rvm.engines.native.lanes import DRIVER, Batch, contexts, largest
+from rvm.engines.native.lanes_threads import Piece, work_off
+from rvm.image import Code
+from rvm.program import Program
+from rvm.state import Options
+from rvm.types import Array, Scalar, Stack
+
+GROUPS_ENOUGH = 4
+"""Fewer groups are not worth a compilation of their own."""
+
+
+class Together(Uniformity):
+    """Which registers differ by lane where lanes never part."""
+
+    parting = False
+
+
+class WideRoot:
+    """The machine code of a code for groups of lanes whose registers `varying` differ.
+
+    `parts` says that most groups have been left so far, as lanes had to go different ways.
+    """
+
+    def __init__(
+        self, code: Code, params: frozenset[int], varying: frozenset[int], checks: bool
+    ) -> None:
+        llvm = compiler()
+        known = _together(code.image.program)
+        printer = WideModulePrinter(code, Kind(0, frozenset(), checks), params, known.varying)
+        text = printer.text(llvm.triple, llvm.layout) + DRIVER
+        self.run: Run = llvm.function(text, "lanes", printer.symbols)
+        self.varying = varying
+        self.groups = 0
+        self.left = 0
+
+    @property
+    def tried(self) -> bool:
+        """Whether it is known how lanes do."""
+        return self.groups >= GROUPS_ENOUGH
+
+    @property
+    def parts(self) -> bool:
+        """Whether lanes are better off one by one."""
+        return self.tried and 2 * self.left > self.groups
+
+
+def wide_root(batch: Batch, checks: bool) -> WideRoot | None:
+    """The machine code for a batch's groups, compiled at first use; None if there is none."""
+    code, registers = batch.code, batch.code.function.registers
+    if any(isinstance(r.type, Stack) for r in registers):
+        return None
+    # Each lane has arrays of its own that it may change.
+    changed = code.image.inout[code.name]
+    params = batch.varying | {k for k in changed if isinstance(registers[k].type, Array)}
+    key = (WideRoot, params, checks)
+    if key not in code.compiled:
+        varying = _together(code.image.program).varying(code, params)
+        params = frozenset(k for k in varying if k < code.function.n_args)
+        try:
+            code.compiled[key] = WideRoot(code, params, varying, checks)
+        except Unprintable:
+            code.compiled[key] = None
+    found = code.compiled[key]
+    assert found is None or isinstance(found, WideRoot)
+    return found
+
+
+def wide_source(batch: Batch, checks: bool) -> str:
+    """The LLVM code of a batch's groups, to be read; Unprintable if there is none."""
+    llvm = compiler()
+    known = _together(batch.code.image.program)
+    params = frozenset(
+        k for k in known.varying(batch.code, batch.varying) if k < batch.code.function.n_args
+    )
+    kind = Kind(0, frozenset(), checks)
+    return WideModulePrinter(batch.code, kind, params, known.varying).text(llvm.triple, llvm.layout)
+
+
+def _together(program: Program) -> Together:
+    found = program.cache.get(Together)
+    if not isinstance(found, Together):
+        found = program.cache[Together] = Together()
+    return found
+
+
+class WideBlock:
+    """The lanes from `lo` to `hi` in groups; the last group is filled up with its last lane."""
+
+    def __init__(self, batch: Batch, lo: int, hi: int, root: WideRoot) -> None:
+        self.batch, self.lo, self.hi, self.root = batch, lo, hi, root
+        self.layout = layout_of(batch.code)
+        self.groups = -(-(hi - lo) // WIDTH)
+        self.order = np.minimum(np.arange(self.groups * WIDTH), hi - lo - 1)
+        self.rows = np.zeros((self.groups, self.layout.count, WIDTH), np.int64)
+        self.live = 0
+        """The bytes that a lane's parameters stand for."""
+        self.arrays: dict[int, NDArray[Any]] = {}
+
+    def run(self, options: Options, aside: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Run the groups and take their results; a mask of the lanes to be run one by one.
+
+        `aside` is set for those whose ticks did not suffice, and which need not be tried again.
+        """
+        for k in range(self.batch.code.function.n_args):
+            self._enter(k)
+        fields = contexts(self.groups, context.FIELDS + WIDTH, options)
+        fields[:, context.LIVE] = fields[:, context.PEAK] = self.live
+        begun = fields[:, context.TICKS].copy()
+        hows = np.full(self.groups, context.STOPPED, np.int32)
+        work_off(self.root.run, Piece(self.rows, fields, hows, largest(self.batch)))
+        part = slice(self.lo, self.hi)
+        size = self.hi - self.lo
+        self.batch.ticks[part] = np.repeat(begun - fields[:, context.TICKS], WIDTH)[:size]
+        self.batch.erased[part] = fields[:, context.FIELDS :].reshape(-1)[:size]
+        for k in self.batch.fresh:
+            self._leave(k)
+        self.root.groups += self.groups
+        self.root.left += int(np.count_nonzero(hows == context.STOPPED))
+        ends = np.repeat(hows, WIDTH)[:size]
+        aside[:] = ends != context.DONE
+        left: NDArray[np.bool_] = ends == context.STOPPED
+        return left
+
+    def column(self, start: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """A slot of all groups as vectors of a type: (groups, WIDTH)."""
+        return self.rows.view(dtype)[:, start, :WIDTH]
+
+    def _values(self, k: int) -> Any:
+        """A register's values with an axis of groups and one of lanes in front."""
+        if k not in self.batch.given:
+            return self.batch.shared[k]
+        held = self.batch.given[k][self.lo : self.hi]
+        if len(held) < len(self.order):
+            held = held[self.order]
+        return held.reshape(self.groups, WIDTH, *held.shape[1:])
+
+    def _one(self, k: int) -> Any:
+        """The value of a register that does not vary."""
+        return self.batch.given[k][self.lo] if k in self.batch.given else self.batch.shared[k]
+
+    def _enter(self, k: int) -> None:
+        t, varies = self.layout.types[k], k in self.root.varying
+        start, dtype = self.layout.places[k], self.layout.dtypes[k]
+        if isinstance(t, Scalar):
+            self.live += 16 if t.is_complex else 8
+            values = self._values(k) if varies else self._one(k)
+            parts = (np.real(values), np.imag(values)) if t.is_complex else (values,)
+            kind = np.dtype(np.float64) if t.is_complex else dtype
+            for part, value in enumerate(parts):
+                self.column(start + part, kind)[:, slice(None) if varies else 0] = value
+            return
+        assert isinstance(t, Array)
+        if varies:
+            values = self._values(k)
+            if k in self.batch.given:
+                shape, moved = values.shape[2:], np.moveaxis(values, 1, -1)
+            else:
+                shape, moved = values.shape, values[..., None]
+            held = np.empty((self.groups, *shape, WIDTH), dtype)
+            held[...] = moved
+            distance, size = held.strides[0], held.nbytes // (self.groups * WIDTH)
+        else:
+            held = np.array(self._one(k), dtype, order="C", copy=None)
+            shape, distance, size = held.shape, 0, held.nbytes
+        self.arrays[k] = held
+        self.live += size
+        self.rows[:, start, 0] = held.ctypes.data + distance * np.arange(self.groups)
+        for axis, n in enumerate(shape):
+            self.rows[:, start + 2 + axis, 0] = n
+
+    def _leave(self, k: int) -> None:
+        """Take a parameter's results, those of groups that were left among them."""
+        t, varies = self.layout.types[k], k in self.root.varying
+        out, size = self.batch.out[k], self.hi - self.lo
+        part = out[self.lo : self.hi]
+        if isinstance(t, Array):
+            if varies:
+                held = np.moveaxis(self.arrays[k], -1, 1)
+                part[...] = held.reshape(-1, *held.shape[2:])[:size]
+            else:
+                part[...] = self.arrays[k]
+            return
+        assert isinstance(t, Scalar)
+        start, dtype = self.layout.places[k], self.layout.dtypes[k]
+        kind = np.dtype(np.float64) if t.is_complex else dtype
+        for k_part, target in enumerate((part.real, part.imag) if t.is_complex else (part,)):
+            found = self.column(start + k_part, kind)
+            if not varies:
+                found = np.repeat(found[:, :1], WIDTH, axis=1)
+            target[:] = found.reshape(-1)[:size]
