@@ -15,7 +15,7 @@ from typing import ClassVar
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.widgets import Footer, Input, RichLog, Static
+from textual.widgets import Footer, RichLog, Static
 
 from rvm.faults import RvmError
 from rvm.image import image_of
@@ -46,7 +46,9 @@ MAX_WAITING = 16
 
 
 def _key(key: str, action: str, label: str = "", shown: str | None = None) -> Binding:
-    return Binding(key, action, label, show=bool(label), key_display=shown)
+    # What leads to the command line comes first, so that what is typed behind it goes there.
+    first = action.startswith("type")
+    return Binding(key, action, label, show=bool(label), key_display=shown, priority=first)
 
 
 class Screenful(App[None]):
@@ -268,6 +270,10 @@ class Screenful(App[None]):
     def action_go(self, command: str) -> None:
         self.execute(command, forward=True)
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """On the command line, the keys that lead there are text like any other."""
+        return action != "type" or not isinstance(self.focused, CommandLine)
+
     def action_type(self, text: str) -> None:
         """Go to the command line, with the beginning of a command."""
         line = self.query_one(CommandLine)
@@ -335,11 +341,8 @@ class Screenful(App[None]):
     def on_timeline_pane_seek(self, message: TimelinePane.Seek) -> None:
         self.execute(f"goto {message.time}")
 
-    def on_input_submitted(self, message: Input.Submitted) -> None:
-        line = self.query_one(CommandLine)
-        line.remember(message.value.strip())
-        line.value = ""
-        self.execute(message.value)
+    def on_command_line_entered(self, message: CommandLine.Entered) -> None:
+        self.execute(message.text)
 
     def _complete(self, text: str) -> str | None:
         """The first way in which a command may go on."""

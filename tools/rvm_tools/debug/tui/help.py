@@ -15,23 +15,24 @@ from rvm_tools.debug.console import Command, load_commands
 KEYS = """\
 Lower-case keys go forwards, upper-case keys backwards.
 
-  s S   to where a line begins, into calls     i I   one instruction
-  n N   the same, over calls                   f F   out of this function
-  c C   to a stop, or an end of the run        Enter repeats the last command
-  Home End   start and end of the run          click on the timeline: go there
-  g     go to a time                           Esc Ctrl-C   stop a run, either way
+  s S   to where a line begins           n N   the same, over calls
+  i I   one instruction                  f F   out of this function
+  c C   to a stop, or an end of the run  Home End   the start, the end
+  g     to a time; so does a click on the timeline
+  Enter repeats the last command; Esc and Ctrl-C stop a run, either way
 
-  Up Down PgUp PgDn   the cursor in the code   b     a breakpoint there, or none
-  v V   source, bytecode, inverse              w     watch a place
-  a A   registers, or the elements of an array [ ]   their pages
-  u d   look at the caller, the function called
-  Tab : the command line; Esc leaves it        q     quit
+  Up Down PgUp PgDn   the cursor         b     a breakpoint there, or none
+  v V   source, bytecode, inverse        w     watch a place
+  a A   registers, or an array           [ ]   pages of it
+  u d   the caller, the function called  q     quit
+  Tab : the command line; Esc leaves it
 
-In the code: > the machine, ● a breakpoint.  Among values: * changed since the last stop, adj the
-adjoint.  Over the timeline: ◆ marks, ● stops at breakpoints and watchpoints, ╵ calls and returns
-that were seen.  Below it: bits erased, or memory while none are, where the run was looked at.
+Code: > is the machine, ● a breakpoint.  Values: * has changed since the
+last stop, adj is the adjoint.  Over the timeline: ◆ marks, ● stops at
+breakpoints and watchpoints, ╵ calls and returns that were stopped in.
+Below it: bits erased (memory, while none are), where the run was looked at.
 
-Commands of the command line:
+On the command line:
 """
 
 
@@ -47,6 +48,6 @@ class HelpScreen(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         commands: list[Command] = list({id(c): c for c in load_commands().values()}.values())
-        rows = "\n".join(f"  {c.usage:<44} {c.help}" for c in commands)
+        rows = "\n".join(f"  {c.usage:<26} {c.help}" for c in commands)
         with VerticalScroll():
             yield Static(KEYS + rows, markup=False)

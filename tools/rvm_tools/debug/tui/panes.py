@@ -235,23 +235,44 @@ class CommandLine(Input):
     """The prompt's line: Up and Down go through what was typed, Tab takes what is proposed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "submit", "run"),
+        Binding("enter", "enter", "run"),
         Binding("up", "earlier(1)", "earlier"),
         Binding("down", "earlier(-1)", "later"),
-        Binding("tab", "cursor_right", "complete", priority=True),
+        Binding("tab", "cursor_right", "complete"),
         Binding("escape", "app.stop", "back to the keys"),
     ]
+
+    @dataclass
+    class Entered(Message):
+        """A line was typed."""
+
+        text: str
 
     def __init__(self, id: str, complete: Callable[[str], str | None]) -> None:
         super().__init__(id=id, compact=True, select_on_focus=False, suggester=Words(complete))
         self.typed: list[str] = []
         self._back = 0
 
-    def remember(self, text: str) -> None:
-        """Keep a line for Up."""
+    async def _on_key(self, event: events.Key) -> None:
+        # Enter and Tab are acted on here, and not when they have come up to the bindings: what is
+        # typed on quickly, or comes from another program, is in order then.
+        if event.key not in ("enter", "tab"):
+            await super()._on_key(event)
+            return
+        event.stop()
+        event.prevent_default()
+        if event.key == "enter":
+            self.action_enter()
+        else:
+            self.action_cursor_right()
+
+    def action_enter(self) -> None:
+        text = self.value.strip()
         if text and text not in self.typed[-1:]:
             self.typed.append(text)
         self._back = 0
+        self.value = ""
+        self.post_message(self.Entered(text))
 
     def action_earlier(self, by: int) -> None:
         self._back = max(0, min(len(self.typed), self._back + by))
