@@ -21,6 +21,8 @@ from rvm_tools.bench.engines import PREFIX
 SHORT = 0.002
 """Seconds below which a run is repeated within its turn."""
 MOST_LOOPS = 2_000
+WARM = 6
+"""Runs at most that warm a contestant up at a size."""
 AGREEMENT = 1e-8
 """How far, relatively, peers' numbers may be from ours."""
 
@@ -185,16 +187,25 @@ def _sized(
 ) -> tuple[int, Fresh, int]:
     """The largest size that a contestant does within the limit, ready, and how often a turn."""
     size = sizes[0]
-    took = min(timed(fresh()[0]) for _ in range(2))
+    took = _settled(fresh)
     for n in sizes[1:]:
         grown = workload.work(n) / workload.work(size)
         if took * min(grown, 10) > limit:  # what is short is mostly the call
             break
         size, fresh = n, peer.make(workload.inputs(n))
-        fresh()[0]()
-        took = min(timed(fresh()[0]) for _ in range(2))
+        took = _settled(fresh)
     loops = 1 if took > SHORT else min(MOST_LOOPS, max(1, round(SHORT / max(took, 1e-7))))
     return size, fresh, loops
+
+
+def _settled(fresh: Fresh) -> float:
+    """Seconds of a run when runs no longer become faster: what compiles may do so in steps."""
+    took = timed(fresh()[0])
+    for _ in range(WARM):
+        before, took = took, timed(fresh()[0])
+        if took > 0.7 * before:
+            return min(before, took)
+    return took
 
 
 def _same(name: str, task: str, peer: str, have: Values, want: Values) -> None:

@@ -114,7 +114,7 @@ def command(
         tuple(engine(n).name for n in engines) or engine_names(),
         tasks or TASKS,
         turns=repeat or (7 if full else 5),
-        limit=0.1 if full else 0.02,
+        limit=0.08 if full else 0.02,
         scale=scale,
         peers=not no_peers,
         slow=full,
