@@ -17,9 +17,10 @@ UNCOMPUTED = (
     "rounds, so that entering them counts."
 )
 SIGHTS = (
-    "the C compiler makes one call of `sincos` where the program has sin and cos of one angle; ours "
-    "calls both. In the gradient there are more divisions than by hand: derivatives of a quotient "
-    "are formed from its parts, and some are of the zero that an ancilla's adjoint begins with."
+    "the C compiler makes one call of `sincos` where the program has sin and cos of one angle; "
+    "ours calls both. In the gradient there are more divisions than by hand: derivatives of a "
+    "quotient are formed from its parts, and some are of the zero that an ancilla's adjoint begins "
+    "with."
 )
 PAIRS = (
     "five divisions and a root for each pair, where by hand it takes three: the derivative of "
@@ -73,8 +74,8 @@ NOTES: dict[str, str] = {
         "printed before it is found; modules that are imported at the first call count too."
     ),
     "vector": (
-        "each time a loop is entered, bounds, ranges and overlaps are checked in Python: some three "
-        "microseconds a loop, which at a thousand points is more than NumPy's work."
+        "each time a loop is entered, bounds, ranges and overlaps are checked in Python: some "
+        "three microseconds a loop, which at a thousand points is more than NumPy's work."
     ),
     "lanes": "NumPy's cost of a call is shared by the lanes, and there are few.",
 }
