@@ -1,43 +1,22 @@
-"""A legal schedule of a graph, and small changes of it that keep it legal.
+"""A legal schedule of a small graph under change: lists, and a bit mask for each position.
 
-The schedule is the list of the nodes that its moves change.  Beside it are the positions before
-each move: bit masks, and what is held.  A change replaces a stretch of the list by another between
-the same two positions, so that nothing outside of it has to be looked at.
-
-    drop    a node that rests for a while is undone and computed again, or later, or undone earlier
-    keep    a node that is undone and computed again stays; what was held for that alone goes
-    slide   a move goes to another time, past moves that have nothing to do with it
-    window  a stretch about few nodes becomes a shortest one (exhaustive search)
+What a change costs grows with the stretch that it is about; `rvm.pebble.dag_wide` has the same for
+large graphs, with arrays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from rvm.pebble.dag import Dag
+from rvm.pebble.dag_change import Change
 from rvm.pebble.dag_exact import connected
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A new stretch in place of the moves from `low` up to `high`, and what that changes."""
-
-    low: int
-    high: int
-    stretch: Sequence[int]
-    masks: list[int]
-    held: list[int]
-    moves: int
-    """The moves that are added."""
-    excess: int
-    """The excess that is added."""
 
 
 class Board:
     """A schedule under change.  `excess` sums what is held beyond the budget over all positions."""
 
-    def __init__(self, dag: Dag, toggles: Iterable[int], budget: float) -> None:
+    def __init__(self, dag: Dag, toggles: Iterable[int], budget: int) -> None:
         n = len(dag)
         self.preds = dag.preds
         self.sizes = [dag.size(v) for v in range(n)]
@@ -62,11 +41,23 @@ class Board:
         """The most that is held."""
         return max(self.held)
 
+    def schedule(self) -> tuple[int, ...]:
+        """The nodes that the moves change."""
+        return tuple(self.toggles)
+
+    def load(self, p: int) -> int:
+        """What is held at a position."""
+        return self.held[p]
+
+    def pebbled(self, v: int, p: int) -> bool:
+        """Whether a node has a pebble at a position."""
+        return bool(self.masks[p] >> v & 1)
+
     def do(self, change: Change) -> None:
         """Make a change."""
         low, high = change.low, change.high
-        self.toggles[low:high] = change.stretch
-        self.masks[low + 1 : high + 1] = change.masks
+        self.toggles[low:high] = change.nodes
+        self.masks[low + 1 : high + 1] = change.marks
         self.held[low + 1 : high + 1] = change.held
         self.excess += change.excess
 
@@ -229,5 +220,5 @@ class Board:
         return masks, held
 
     def _beyond(self, held: Sequence[int]) -> int:
-        budget = int(self.budget)
+        budget = self.budget
         return sum([h - budget for h in held if h > budget])

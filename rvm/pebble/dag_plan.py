@@ -104,7 +104,7 @@ def plan_dag(
     | exact | the exhaustive search: up to 24 nodes |
     | search | simulated annealing of legal schedules, with exact windows |
 
-    The search tries `rounds` changes, by default 60,000 and 300 a node, and ends earlier after
+    The search tries `rounds` changes, by default 60,000 and 100 a node, and ends earlier after
     `time_limit` seconds or with Ctrl-C: then the best so far is returned, and a note tells so.
     The same seed and rounds give the same plan, unless time or Ctrl-C ended it.
     `progress(fraction, moves, peak)` is called now and then.
@@ -126,7 +126,7 @@ def plan_dag(
     part = dag if len(live) == len(dag) else dag.part(live)
     end = inf if time_limit is None else monotonic() + time_limit
     task = Task(
-        part, rounds or 60_000 + 300 * len(live), seed, lambda: monotonic() >= end, progress
+        part, rounds or 60_000 + 100 * len(live), seed, lambda: monotonic() >= end, progress
     )
     if pebbles is not None:
         name, found, bound, optimal = _fewest_moves(task, pebbles, strategy)

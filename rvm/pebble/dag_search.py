@@ -13,8 +13,10 @@ from math import exp
 from random import Random
 
 from rvm.pebble.dag import Dag
-from rvm.pebble.dag_board import Board, Change
+from rvm.pebble.dag_board import Board
+from rvm.pebble.dag_change import Change, Changing
 from rvm.pebble.dag_exact import Stop, never
+from rvm.pebble.dag_wide import WideBoard
 
 TURNS = 3
 HOT, COLD = 4.0, 0.3
@@ -24,6 +26,10 @@ LIGHT, HEAVY = 0.3, 3.0
 WIDTH = 8
 FINAL_WIDTH = 10
 """Nodes of a window that is made exact."""
+PASSES = 3
+"""How often the windows of the best schedule are gone through, as long as that helps."""
+SMALL = 300
+"""Up to so many nodes, lists are faster than arrays."""
 
 Progress = Callable[[float, int, int], object]
 """Is told the fraction done, the fewest moves within the budget so far (0: none), their peak."""
@@ -45,6 +51,11 @@ class Found:
     """Why it ended: rounds, time or interrupt; or `optimal`, when the bound was met."""
 
 
+def board_of(dag: Dag, toggles: tuple[int, ...], budget: int) -> Changing:
+    """A schedule under change, kept as suits the size of the graph."""
+    return (Board if len(dag) <= SMALL else WideBoard)(dag, toggles, budget)
+
+
 class Search:
     """An annealing run.  The same seed and rounds give the same result."""
 
@@ -59,12 +70,12 @@ class Search:
         progress: Progress | None = None,
     ) -> None:
         self.dag = dag
-        self.budget = budget
+        self.budget = int(budget)
         self.random = Random(seed)
         self.bound = bound
         self.stop = stop
         self.progress = progress
-        self.board = Board(dag, start, budget)
+        self.board = board_of(dag, start, self.budget)
         self.best: tuple[int, ...] | None = None
         self.least, self.thrifty = self.board.peak(), start
         self.done = 0
@@ -90,7 +101,7 @@ class Search:
 
     def _turn(self, turn: int, count: int, rounds: int) -> str:
         if self.best is not None:
-            self.board = Board(self.dag, self.best, self.budget)
+            self.board = board_of(self.dag, self.best, self.budget)
         elif turn:
             self.pressure *= 4
         hot = HOT if self.best is None else HOT / 2**turn
@@ -125,13 +136,12 @@ class Search:
         if kind < 0.4:
             if board.excess:
                 for _ in range(6):
-                    if board.held[p] > self.budget:
+                    if board.load(p) > self.budget:
                         break
                     p = int(random.random() * length)
-            mask = board.masks[p]
             for _ in range(16):
                 v = int(random.random() * len(self.dag))
-                if mask >> v & 1:
+                if board.pebbled(v, p):
                     return board.drop(p, v)
             return None
         if kind < 0.65:
@@ -142,12 +152,11 @@ class Search:
         return board.window(p, WIDTH)
 
     def _windows(self) -> str:
-        """Exact windows over the best schedule, until a pass finds nothing."""
+        """Exact windows over the best schedule, as long as a pass finds something."""
         if self.best is None:
             return "rounds"
-        self.board = Board(self.dag, self.best, self.budget)
-        improved = True
-        while improved:
+        self.board = board_of(self.dag, self.best, self.budget)
+        for _ in range(PASSES):
             improved = False
             p = 0
             while p < len(self.board):
@@ -157,17 +166,19 @@ class Search:
                 if change is not None and change.moves < 0:
                     self.board.do(change)
                     improved = True
-                p += 4
+                p += FINAL_WIDTH // 2
             self._note()
+            if not improved:
+                break
         return "rounds"
 
     def _note(self) -> None:
         board = self.board
         if not board.excess and (self.best is None or len(board) < len(self.best)):
-            self.best = tuple(board.toggles)
+            self.best = board.schedule()
             self._lowest()
 
     def _lowest(self) -> None:
         peak = self.board.peak()
         if peak < self.least:
-            self.least, self.thrifty = peak, tuple(self.board.toggles)
+            self.least, self.thrifty = peak, self.board.schedule()

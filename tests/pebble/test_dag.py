@@ -14,6 +14,7 @@ from rvm.faults import BudgetError, ScheduleError, UsageError
 from rvm.pebble import plan
 from rvm.pebble.dag import Dag, chain
 from rvm.pebble.dag_bench import parse_bench
+from rvm.pebble.dag_board import Board
 from rvm.pebble.dag_bounds import least_budget as bound_budget
 from rvm.pebble.dag_bounds import least_moves as bound_moves
 from rvm.pebble.dag_exact import shortest, thriftiest
@@ -22,6 +23,7 @@ from rvm.pebble.dag_game import check_dag, signed
 from rvm.pebble.dag_plan import plan_dag
 from rvm.pebble.dag_search import Search
 from rvm.pebble.dag_tree import edge_ranks, fewest_on_tree, tree_moves, tree_schedule
+from rvm.pebble.dag_wide import WideBoard
 
 DIAMOND = Dag(((), (0,), (0,), (1, 2)), (3,), ("a", "b", "c", "d"))
 
@@ -345,3 +347,51 @@ def test_wrong_arguments(options: dict[str, object], code: str) -> None:
     with pytest.raises(UsageError) as error:
         plan_dag(parse_bench(adder(6)), **options)  # type: ignore[arg-type]
     assert error.value.code == code
+
+
+# ---------------------------------------------------------------- changes
+
+
+@given(graphs(12, sized=True), st.integers(3, 20), st.randoms(use_true_random=False))
+@settings(max_examples=50, deadline=None)
+def test_changes_are_legal_and_the_same_in_lists_and_arrays(
+    dag: Dag, budget: int, random: Random
+) -> None:
+    part = dag.part(dag.live())
+    start = tuple(m if m >= 0 else ~m for m in eager_dag(part))
+    board, wide = Board(part, start, budget), WideBoard(part, start, budget)
+    for _ in range(40):
+        if not len(board):
+            break
+        p = random.randrange(len(board))
+        kind, v = random.randrange(5), random.randrange(len(part))
+        later, far = random.random() < 0.5, random.random()
+        assert board.pebbled(v, p) == wide.pebbled(v, p) and board.load(p) == wide.load(p)
+        changes = []
+        for b in (board, wide):
+            if kind < 2:
+                changes.append(b.drop(p, v) if b.pebbled(v, p) else None)
+            elif kind == 2:
+                changes.append(b.keep(p))
+            elif kind == 3:
+                changes.append(b.slide(p, later, far))
+            else:
+                changes.append(b.window(p, 4))
+        one, other = changes
+        assert (one is None) == (other is None)
+        if one is None or other is None:
+            continue
+        assert (one.low, one.high, one.moves, one.excess) == (
+            other.low,
+            other.high,
+            other.moves,
+            other.excess,
+        )
+        assert list(one.nodes) == other.nodes.tolist()
+        board.do(one)
+        wide.do(other)
+        assert board.schedule() == wide.schedule()
+        tally = check_dag(part, signed(board.schedule()))
+        assert tally.peak == board.peak() == wide.peak()
+        positions = range(len(board) + 1)
+        assert board.excess == wide.excess == sum(max(0, board.load(k) - budget) for k in positions)
