@@ -140,14 +140,3 @@ class Adapter:
             except Exception as error:
                 traceback.print_exc(file=sys.stderr)
                 self.channel.output(f"internal error: {type(error).__name__}: {error}", "stderr")
-
-
-NOT_STOPPED = "notStopped"
-"""The protocol's word for a request that has to wait for the program to stop."""
-
-
-def not_stopped(request: Request) -> UsageError:
-    """What to say to a request that a running program can't be asked."""
-    return UsageError(
-        "U042", f"`{request.command}` while the program runs", hint="pause it, or wait for a stop"
-    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rvm_tools.dap.protocol import Request
@@ -33,24 +33,25 @@ SERVED = frozenset(
 
 
 class Inbox:
-    """A queue that knows whether a journey is under way."""
+    """A queue that knows whether a journey is under way.
 
-    def __init__(self) -> None:
+    `refuse` is given each request that a running program can't be asked.
+    """
+
+    def __init__(self, refuse: Callable[[Request], object]) -> None:
+        self._refuse = refuse
         self._waiting: deque[Request] = deque()
         self._changed = threading.Condition()
         self._session: Session | None = None
         self._resumable = False
 
-    def put(self, request: Request) -> bool:
-        """Let a request wait; whether it may: False for what a running program can't be asked."""
+    def put(self, request: Request) -> None:
+        """Let a request wait for the worker, or refuse it."""
         with self._changed:
-            running = self._session is not None
-            if running and request.command not in ENDING | SERVED:
-                return False
             self._waiting.append(request)
+            if self._session is not None:
+                self._attend(self._session)
             self._changed.notify()
-            self._interrupt()
-            return True
 
     def take(self) -> Request:
         """The next request, once there is one."""
@@ -64,11 +65,12 @@ class Inbox:
         with self._changed:
             return any(r.command in commands for r in self._waiting)
 
-    def take_all(self) -> list[Request]:
-        """All that waits."""
+    def take_served(self) -> list[Request]:
+        """All that waits and can be done on the way."""
         with self._changed:
-            found = list(self._waiting)
-            self._waiting.clear()
+            found = [r for r in self._waiting if r.command in SERVED]
+            for request in found:
+                self._waiting.remove(request)
             return found
 
     @contextmanager
@@ -80,7 +82,7 @@ class Inbox:
         with self._changed:
             self._session, self._resumable = session, resumable
             session.interrupt(False)
-            self._interrupt()
+            self._attend(session)
         try:
             yield
         finally:
@@ -88,7 +90,11 @@ class Inbox:
                 self._session = None
                 session.interrupt(False)
 
-    def _interrupt(self) -> None:
-        wanted = ENDING | SERVED if self._resumable else ENDING
-        if self._session is not None and any(r.command in wanted for r in self._waiting):
-            self._session.interrupt()
+    def _attend(self, session: Session) -> None:
+        """See whether what waits has to end the run; refuse what would wait for its end."""
+        for request in list(self._waiting):
+            if request.command not in ENDING | SERVED:
+                self._waiting.remove(request)
+                self._refuse(request)
+            elif request.command in ENDING or self._resumable:
+                session.interrupt()

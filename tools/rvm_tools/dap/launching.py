@@ -146,8 +146,10 @@ def configured(adapter: Adapter, args: Arguments) -> None:
 def _run_only(adapter: Adapter) -> None:
     """Run without a debugger: to the end, or to what goes wrong."""
     session = adapter.session
+    for probe in session.probes:
+        session.delete(probe.number)
     with adapter.inbox.journey(session):
-        stop = session.goto(1 << 62)
+        stop = session.resume()
     if stop.error is not None:
         adapter.channel.output(str(stop.error), "stderr")
     ended(adapter)

@@ -117,6 +117,12 @@ class Channel:
         code = error.code if isinstance(error, RvmError) else "internal error"
         self._send(message | {"message": short or code, "body": {"error": error_body(error)}})
 
+    def not_stopped(self, request: Request) -> None:
+        """The answer to a request that a running program can't be asked."""
+        hint = "pause it, or wait for a stop"
+        error = UsageError("U042", f"`{request.command}` while the program runs", hint=hint)
+        self.refuse(request.seq, request.command, error, "notStopped")
+
     def event(self, name: str, body: Mapping[str, Any] | None = None) -> None:
         """Tell the client of something."""
         message: dict[str, Any] = {"type": "event", "event": name}

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import BinaryIO
 
 from rvm.faults import UsageError
-from rvm_tools.dap.adapter import NOT_STOPPED, Adapter, not_stopped
+from rvm_tools.dap.adapter import Adapter
 from rvm_tools.dap.framing import BadMessage, BrokenStream, read_message
 from rvm_tools.dap.inbox import Inbox
 from rvm_tools.dap.protocol import Arguments, Channel, Request, request_of
@@ -25,7 +25,8 @@ def converse(incoming: BinaryIO, outgoing: BinaryIO) -> None:
 
     The worker is a thread of its own, so that the reader hears of a pause while a program runs.
     """
-    channel, inbox = Channel(outgoing), Inbox()
+    channel = Channel(outgoing)
+    inbox = Inbox(channel.not_stopped)
     adapter = Adapter(channel, inbox)
     worker = threading.Thread(target=adapter.serve, name="rvm dap", daemon=True)
     worker.start()
@@ -59,9 +60,8 @@ def _read(incoming: BinaryIO, channel: Channel, inbox: Inbox, finished: Callable
             continue
         if request is None:
             continue
-        if not inbox.put(request):
-            channel.refuse(request.seq, request.command, not_stopped(request), NOT_STOPPED)
-        elif request.command == "disconnect":
+        inbox.put(request)
+        if request.command == "disconnect":
             return
 
 
@@ -112,11 +112,16 @@ def serve_tcp(host: str, port: int, ready: Callable[[str, int], object]) -> None
         ready(host, listener.getsockname()[1])
         while True:
             client, _ = listener.accept()
-            threading.Thread(target=_client, args=(client,), daemon=True).start()
-
-
-def _client(client: socket.socket) -> None:
-    with client, client.makefile("rb") as incoming, client.makefile("wb") as outgoing:
-        with suppress(OSError):
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            threading.Thread(target=serve_socket, args=(client,), daemon=True).start()
+
+
+def serve_socket(client: socket.socket) -> None:
+    """Serve one client on a connected socket, and close it; the client may have done so."""
+    with (
+        suppress(OSError),
+        client,
+        client.makefile("wb") as outgoing,
+        client.makefile("rb") as incoming,
+    ):
         converse(incoming, outgoing)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rvm.faults import UsageError
-from rvm_tools.dap.adapter import NOT_STOPPED, Adapter, Body, answers, not_stopped
+from rvm_tools.dap.adapter import Adapter, Body, answers
 from rvm_tools.dap.inbox import ENDING, SERVED
 from rvm_tools.dap.protocol import Arguments
 from rvm_tools.debug.lines import find_target
@@ -36,17 +36,19 @@ def stopped(adapter: Adapter, stop: Stop, reason: str = "") -> None:
     numbers = [e.number for e in stop.events if e.number]
     if numbers:
         body["hitBreakpointIds"] = numbers
-    told = "\n".join(e.text for e in stop.events)
+    # The place of a search for a write is watched by nobody, and has the number 0.
+    events = [e for e in stop.events if e.number or not e.data]
+    told = "\n".join(e.text for e in events)
     if stop.error is not None and said == "exception":
         told = f"{stop.error.code}: {stop.error.message}"
     if told:
         body["text"] = told
-    adapter.channel.event("stopped", body)
-    for event in stop.events:
+    for event in events:
         if event.kind == "watchpoint":
             adapter.channel.output(event.text, "console")
     if said == "exception":
         adapter.channel.output(str(stop.error), "stderr")
+    adapter.channel.event("stopped", body)
 
 
 def _why(adapter: Adapter, stop: Stop) -> tuple[str, str]:
@@ -58,6 +60,8 @@ def _why(adapter: Adapter, stop: Stop) -> tuple[str, str]:
     if stop.reason == "breakpoint":
         hit = next(e.number for e in stop.events if e.kind == "breakpoint")
         return adapter.launched.breaks.reason(hit), f"stopped {at}, running {way}"
+    if stop.reason == "watchpoint" and all(e.data and not e.number for e in stop.events):
+        return "goto", at
     known = {
         "watchpoint": ("data breakpoint", f"stopped {at}, running {way}"),
         "start": ("entry", "at the start of the program: there is nothing to undo"),
@@ -87,12 +91,8 @@ def run(adapter: Adapter, direction: int) -> None:
             stop = session.resume(direction)
         if stop.reason != "interrupted" or inbox.pending(ENDING) or not inbox.pending(SERVED):
             break
-        for request in inbox.take_all():
-            if request.command in SERVED:
-                adapter.answer(request)
-            else:
-                refusal = not_stopped(request)
-                adapter.channel.refuse(request.seq, request.command, refusal, NOT_STOPPED)
+        for request in inbox.take_served():
+            adapter.answer(request)
     stopped(adapter, stop)
 
 
