@@ -1,4 +1,4 @@
-"""Schedules that trade memory for time: pebble games on chains of steps.
+"""Schedules that trade memory for time: pebble games on chains of steps, and on graphs.
 
     plan = rvm.pebble.plan(1_000_000, pebbles=40)       # cost and proof, before anything runs
     print(plan.describe())
@@ -9,6 +9,12 @@ What a schedule does is data (`rvm.pebble.actions`); who plays it is none of its
 
 from rvm.pebble.actions import Action, Block, Kind, actions_of
 from rvm.pebble.choosing import GOALS, STRATEGIES
+from rvm.pebble.dag import Dag
+from rvm.pebble.dag_bench import load_bench, parse_bench
+from rvm.pebble.dag_game import check_dag
+from rvm.pebble.dag_plan import DagPlan, plan_dag
+from rvm.pebble.dag_rasm import dag_of
+from rvm.pebble.dag_trace import apply, trace
 from rvm.pebble.game import Player, Rules, check
 from rvm.pebble.grammar import Schedule
 from rvm.pebble.online import Online
@@ -22,6 +28,8 @@ __all__ = [
     "Action",
     "Block",
     "Cost",
+    "Dag",
+    "DagPlan",
     "Frontier",
     "Kind",
     "Online",
@@ -31,8 +39,15 @@ __all__ = [
     "Rules",
     "Schedule",
     "actions_of",
+    "apply",
     "check",
+    "check_dag",
+    "dag_of",
     "frontier",
     "load",
+    "load_bench",
+    "parse_bench",
     "plan",
+    "plan_dag",
+    "trace",
 ]
