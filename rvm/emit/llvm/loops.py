@@ -7,32 +7,25 @@ that one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from rvm.emit.llvm.flow import Cycle, Flow
-from rvm.expr import Apply, Const, Expr, Index, Place, Span, children, walk
-from rvm.image import Code
-from rvm.stmt import (
-    Alloc,
-    Branch,
-    Drop,
-    Exchange,
-    Free,
-    Fresh,
-    Land,
-    Map,
-    Stmt,
-    Update,
-    When,
+from rvm.emit.llvm.reading import (
+    LENGTHS,
+    MAX_STEP,
+    bound,
+    live_at,
+    read_by,
+    step_of,
+    touched,
+    written,
 )
+from rvm.expr import Apply, Const, Expr, Index, Place, Span
+from rvm.image import Code
+from rvm.stmt import Alloc, Branch, Free
 from rvm.types import I64, Array, Scalar
 from rvm.verify.affine import affine
-from rvm.verify.flow import Liveness, liveness
-
-MAX_STEP = 1 << 20
-LENGTHS = ("dim", "len")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +130,13 @@ class _Survey:
         for pc in self.inside:
             for reg in written(code.stmts(pc)):
                 self.writers.setdefault(reg, []).append(pc)
-        ends, starts = _bound(code.stmts(cycle.back)[0]), _bound(code.stmts(cycle.head)[0])
+        ends, starts = bound(code.stmts(cycle.back)[0]), bound(code.stmts(cycle.head)[0])
         if ends is None or starts is None or ends[0] != starts[0]:
             return None
         variable = ends[0]
         stepped = self._stepped(cycle, variable)
         if stepped is None or any(
-            p.reg in self.writers for b in (ends, starts) for p in _read(b[1])
+            p.reg in self.writers for b in (ends, starts) for p in read_by(b[1])
         ):
             return None
         self.variables.add(variable)
@@ -183,7 +176,7 @@ class _Survey:
                 if (instr.op == "br") != (instr.aux > pc) and pc not in backs | heads:
                     return False
             elif instr.op in ("push", "pop") or not all(
-                isinstance(p.type, Scalar) for p in _touched(self.code.stmts(pc))
+                isinstance(p.type, Scalar) for p in touched(self.code.stmts(pc))
             ):
                 return False
         return True
@@ -194,14 +187,14 @@ class _Survey:
         at = [pc for pc in self.writers.get(variable, ()) if pc in inside]
         if len(at) != 1 or at[0] not in (inside[0], inside[-1]):
             return None
-        step = _step(self.code.stmts(at[0]), variable)
+        step = step_of(self.code.stmts(at[0]), variable)
         if step is None:
             return None
         return Stepped(step, at[0], at[0] == inside[0] and len(inside) > 1)
 
     def _inner(self, cycle: Cycle) -> Inner | None:
         """A loop within, if it is a `for` whose bounds are known before the nest."""
-        ends, starts = (_bound(self.code.stmts(pc)[0]) for pc in (cycle.back, cycle.head))
+        ends, starts = (bound(self.code.stmts(pc)[0]) for pc in (cycle.back, cycle.head))
         if ends is None or starts is None or ends[0] != starts[0]:
             return None
         variable = ends[0]
@@ -309,7 +302,7 @@ class _Survey:
         proved: set[int] = set()
         registers = self.code.function.registers
         for pc in self.inside:
-            for place in _touched(self.code.stmts(pc)):
+            for place in touched(self.code.stmts(pc)):
                 first = place.path[0] if place.path else None
                 if not isinstance(first, Index) or not isinstance(registers[place.reg].type, Array):
                     continue
@@ -324,93 +317,3 @@ class _Survey:
                     found.setdefault(key, Inside(*key, factors))
                     proved.add(id(item))
         return tuple(found.values()), frozenset(proved)
-
-
-def live_at(code: Code, position: int) -> frozenset[int]:
-    """The registers that are live at a position of a code."""
-    found = code.compiled.get(Liveness)
-    if not isinstance(found, Liveness):
-        found = code.compiled[Liveness] = liveness(code.function)
-    return found.live(len(code) - position if code.undo else position)
-
-
-def _bound(stmt: Stmt) -> tuple[int, Expr] | None:
-    """(variable, bound) of a jump whose condition is `variable != bound`, of type i64."""
-    if not isinstance(stmt, (Branch, Land)):
-        return None
-    match stmt.cond:
-        case Apply("!=", (Place(reg, (), t), bound)) if t == I64 and _plain(bound):
-            return reg, bound
-    return None
-
-
-def _plain(node: Expr) -> bool:
-    """Whether evaluating an expression cannot fail: whole registers and wrapping arithmetic."""
-    return all(
-        isinstance(sub, Const)
-        or (isinstance(sub, Place) and not sub.path)
-        or (isinstance(sub, Apply) and sub.fn in ("+", "-", "*", "neg", *LENGTHS))
-        for sub in walk(node)
-    )
-
-
-def _step(stmts: tuple[Stmt, ...], variable: int) -> int | None:
-    match stmts:
-        case (Update(Place(reg, ()), "+" | "-" as op, Const(int(k))),) if reg == variable:
-            return (k if op == "+" else -k) if 0 < abs(k) < MAX_STEP else None
-    return None
-
-
-def written(stmts: tuple[Stmt, ...]) -> set[int]:
-    """The registers that statements may change."""
-    out: set[int] = set()
-    for stmt in stmts:
-        match stmt:
-            case Update(dst):
-                out.add(dst.reg)
-            case Exchange(a, b):
-                out |= {a.reg, b.reg}
-            case Map(dsts):
-                out |= {d.reg for d in dsts}
-            case When(_, body):
-                out |= written(body)
-            case Alloc(reg) | Free(reg) | Fresh(reg) | Drop(reg):
-                out.add(reg.reg)
-    return out
-
-
-def _touched(stmts: tuple[Stmt, ...]) -> Iterator[Place]:
-    """Every place that statements read or write."""
-    for stmt in stmts:
-        match stmt:
-            case Update(dst, _, value):
-                yield from _read(dst)
-                yield from _read(value)
-            case Exchange(a, b):
-                yield from _read(a)
-                yield from _read(b)
-            case Map(dsts, values):
-                for node in (*dsts, *values):
-                    yield from _read(node)
-            case When(cond, body):
-                yield from _read(cond)
-                yield from _touched(body)
-            case Alloc(reg, value) | Free(reg, value):
-                yield reg
-                if value is not None:
-                    yield from _read(value)
-            case Fresh(reg) | Drop(reg):
-                yield reg
-            case Branch(cond) | Land(cond):
-                yield from _read(cond)
-
-
-def _read(node: Expr) -> Iterator[Place]:
-    """The places that an expression reads; asking for an array's length does not read it."""
-    stack = [node]
-    while stack:
-        top = stack.pop()
-        if isinstance(top, Place):
-            yield top
-        if not (isinstance(top, Apply) and top.fn in LENGTHS):
-            stack.extend(children(top))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from rvm.emit.llvm.loops import live_at
+from rvm.emit.llvm.reading import live_at
 from rvm.emit.llvm.values import Location
 from rvm.emit.llvm.writer import COLD, operands
 from rvm.emit.values import Unprintable

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from rvm.emit.llvm.arrays import MINE
 from rvm.emit.llvm.context import slots
-from rvm.emit.llvm.loops import live_at
+from rvm.emit.llvm.reading import live_at
 from rvm.image import Code
 from rvm.numbers import system
 from rvm.types import Array, Scalar, elem_of
