@@ -19,7 +19,7 @@ NEWLINE = "newline"
 END = "end of file"
 WRONG = "wrong"
 
-_PATTERN = re.compile(
+PATTERN = re.compile(
     r"""[ \t\r\f]*(?:
       ([^\W\d]\w*(?:\#\d+)?|`[^`\n]*`(?:\#\d+)?)                          # 1 name
     | (\*\*|//|<<|>>|<=|>=|==|!=|->|\.\.\.(?!\d)|[-+*/%@&|^~<>=(){}\[\],:'…]|\.(?!\d))  # 2 sign
@@ -50,7 +50,7 @@ def lex(file: SourceFile, report: Reporter) -> Tokens:
     starts: list[int] = []
     base = file.base
     add_kind, add_text, add_start = kinds.append, texts.append, starts.append
-    for m in _PATTERN.finditer(file.text):
+    for m in PATTERN.finditer(file.text):
         k = m.lastindex
         if k == 5 or k == 7:
             continue

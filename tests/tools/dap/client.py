@@ -179,7 +179,7 @@ def talking() -> Iterator[Client]:
     ours, theirs = socket.socketpair()
     server = threading.Thread(target=serve_socket, args=(theirs,))
     server.start()
-    with ours, ours.makefile("rb") as incoming, ours.makefile("wb") as outgoing:
+    with ours, ours.makefile("rb") as incoming, ours.makefile("wb", buffering=0) as outgoing:
         try:
             yield Client(incoming, outgoing)
         finally:

@@ -1,0 +1,172 @@
+"""A lexer for Pygments: assembly in colours, wherever Pygments or rich show it.
+
+The tokens are those of the assembler's own lexer.  What a word is, depends on where it stands: any
+word may be a name, and is an instruction only where one begins.  Instructions, functions and types
+are those of the table, a user's own included.  It is found as the entry point `rasm` of the group
+`pygments.lexers`; Pygments comes with rich, and nothing else of rvm needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pygments.lexer import Lexer
+from pygments.token import (
+    Comment,
+    Error,
+    Keyword,
+    Name,
+    Number,
+    Operator,
+    Punctuation,
+    String,
+    Whitespace,
+)
+
+from rvm.isa import FUNCTIONS, OPCODES
+from rvm.types import SCALARS
+from rvm_asm.lexer import PATTERN
+from rvm_asm.literals import WORDS
+from rvm_asm.messages import Reporter
+from rvm_asm.source import SourceMap
+from rvm_asm.statements import CLOSERS, DIRECTIONS, TOP, StatementParser
+
+NAMES = {
+    "func": Name.Function,
+    "pure": Name.Function,
+    "macro": Name.Function,
+    "entry": Name.Function,
+    "call": Name.Function,
+    "uncall": Name.Function,
+    "routine": Name.Function,
+    "undo": Name.Function,
+    "record": Name.Class,
+    "const": Name.Constant,
+}
+"""What the name behind such a word is."""
+BETWEEN = frozenset({"to", "downto", "step"})
+"""Words in the head of a `for`."""
+BRACKETS = frozenset("()[]{},:.'") | {"...", "…"}
+
+
+@dataclass(slots=True)
+class _Token:
+    """A stretch of the text; `kind` is the number of the group of the lexer's pattern."""
+
+    start: int
+    text: str
+    kind: int
+
+
+NAME, SIGN, NUMBER, NEWLINE, COMMENT, STRING, CONTINUED, WRONG = range(1, 9)
+
+
+class RasmLexer(Lexer):  # type: ignore[misc]  # Pygments has no types
+    """Assembly of rvm: structured and strict code, as `rvm dis` prints it too."""
+
+    name = "rvm assembly"
+    aliases = ["rasm", "rvm"]  # noqa: RUF012
+    filenames = ["*.rasm"]  # noqa: RUF012
+    mimetypes = ["text/x-rasm"]  # noqa: RUF012
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        special = StatementParser(([], [], []), Reporter(SourceMap()))._special
+        self._control = (set(special) | CLOSERS) - set(OPCODES)
+
+    def get_tokens_unprocessed(self, text: str) -> Iterator[tuple[int, Any, str]]:
+        """Position, token type and text, from the first character to the last."""
+        line: list[_Token] = []
+        in_record = False
+        for found in PATTERN.finditer(text):
+            kind = found.lastindex or COMMENT
+            gap = found.start(kind) - found.start()
+            if gap:
+                line.append(_Token(found.start(), found[0][:gap], 0))
+            if found[kind]:
+                line.append(_Token(found.start(kind), found[kind], kind))
+            if kind == NEWLINE:
+                words = [t for t in line if t.kind == NAME]
+                yield from self._line(line, in_record)
+                if words and words[0].text in TOP | {"end"}:
+                    in_record = words[0].text == "record"
+                line = []
+        yield from self._line(line, in_record)
+
+    def _line(self, line: list[_Token], in_record: bool) -> Iterator[tuple[int, Any, str]]:
+        """The tokens of a line (or of several, continued ones)."""
+        solid = [t for t in line if t.kind in (NAME, SIGN, NUMBER, STRING, WRONG)]
+        kinds = dict(zip(map(id, solid), self._meanings(solid, in_record), strict=True))
+        for token in line:
+            yield token.start, kinds.get(id(token)) or _plain(token), token.text
+
+    def _meanings(self, solid: list[_Token], in_record: bool) -> list[Any]:
+        """What each sign, number and word of a line is."""
+        out: list[Any] = [None] * len(solid)
+        texts = [t.text for t in solid]
+        begin = 0
+        while not in_record and texts[begin + 1 : begin + 2] == [":"]:
+            out[begin] = Name.Label
+            begin += 2
+        head = texts[begin] if begin < len(texts) and solid[begin].kind == NAME else ""
+        for k, token in enumerate(solid):
+            if token.kind == NAME and out[k] is None:
+                out[k] = self._word(texts, k, begin, head, in_record)
+        last = len(solid) - 1
+        if head in ("br", "cf") and last > begin and solid[last].kind == NAME:
+            out[last] = Name.Label if texts[last - 1] == "," else out[last]
+        return out
+
+    def _word(self, texts: list[str], k: int, begin: int, head: str, in_record: bool) -> Any:
+        text = texts[k]
+        before = texts[k - 1] if k else ""
+        behind = texts[k + 1] if k + 1 < len(texts) else ""
+        if text in WORDS:
+            return Keyword.Constant
+        if text in ("and", "or") or (text == "not" and k != begin):
+            return Operator.Word
+        if before == ".":
+            return Name.Attribute
+        if k == begin:
+            return self._first(text, behind, in_record)
+        if k == begin + 1 and head in NAMES:
+            return NAMES[head]
+        if (head == "for" and text in BETWEEN) or (head == "extern" and text in DIRECTIONS):
+            return Keyword
+        if text in SCALARS or text == "stack":
+            in_stack = before == "[" and texts[k - 2 : k - 1] == ["stack"]
+            if before in (":", "'") or in_stack or (behind == "(" and text in SCALARS):
+                return Keyword.Type
+        if behind == "(":
+            return Name.Builtin if text in FUNCTIONS else Name.Function
+        return Name
+
+    def _first(self, text: str, behind: str, in_record: bool) -> Any:
+        """What the first word of a statement is; one that is nothing else uses a macro."""
+        if text in TOP:
+            return Keyword.Declaration
+        if in_record and text != "end":
+            return Name.Attribute
+        if text in OPCODES:
+            return Keyword.Reserved
+        if text in self._control:
+            return Keyword
+        return Name.Function if behind != ":" else Name
+
+
+def _plain(token: _Token) -> Any:
+    """What a token is that needs no looking around."""
+    text = token.text
+    if token.kind == NUMBER:
+        base = {"0x": Number.Hex, "0b": Number.Bin, "0o": Number.Oct}.get(text[:2].lower())
+        real = any(c in text for c in ".eEj")
+        return base or (Number.Float if real else Number.Integer)
+    if token.kind == COMMENT:
+        return Comment.Special if text[1:2] in ("!", "@") else Comment.Single
+    if token.kind == SIGN:
+        return Punctuation if text in BRACKETS else Operator
+    if token.kind == CONTINUED:
+        return Comment.Single if ";" in text else Punctuation
+    return {STRING: String.Double, WRONG: Error, NAME: Name}.get(token.kind, Whitespace)
