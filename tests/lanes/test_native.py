@@ -22,6 +22,7 @@ import rvm
 from rvm.binding import outside
 from rvm.calling import FunctionHandle
 from rvm.engines.auto import traits_of
+from rvm.engines.native import lanes as native_lanes
 from rvm.engines.native import lanes_threads, lanes_wide
 from rvm.image import image_of
 from rvm.lanes import LaneRun, run_lanes
@@ -171,7 +172,7 @@ def test_limits_hold_for_each_lane() -> None:
 
 def test_many_lanes_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """With little work a chunk and more threads than pieces every lane is run once."""
-    monkeypatch.setattr(lanes_threads, "WORK", 50)
+    monkeypatch.setattr(native_lanes, "most_ticks", lambda *_: 50)
     monkeypatch.setattr(lanes_threads, "processors", lambda: 5)
     text = (
         "func f(x: i64, a: i64[m], n: i64)\n    for k = 1 to n\n        add x, k * a[0]\n    end\n"
@@ -196,7 +197,7 @@ def _ticks(f: FunctionHandle, n: int) -> int:
 
 def test_an_interrupt_stops_all_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C in the thread that waits: the others end, and the inputs are as they were."""
-    monkeypatch.setattr(lanes_threads, "WORK", 50)
+    monkeypatch.setattr(native_lanes, "most_ticks", lambda *_: 50)
     monkeypatch.setattr(lanes_threads, "processors", lambda: 3)
     rows, calls = lanes_threads.Crew.rows, []
 
@@ -249,5 +250,5 @@ def test_auto_runs_loops_in_machine_code_and_the_rest_with_numpy() -> None:
     program = rvm.assemble(text)
     rng = np.random.default_rng(0)
     lanes = [{"x": 0.0, "y": v, "n": 3} for v in (1e3 * rng.random(300)).tolist()]
-    run = in_lanes(program, "f", lanes)
+    run = in_lanes(program, "f", lanes, engine="auto")
     assert run.regs[0].tolist() == [single(program, "f", lane)[0][0] for lane in lanes]

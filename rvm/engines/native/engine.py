@@ -220,7 +220,7 @@ class Flight:
             0,
             NO_LIMIT if limit is None else limit,
             options.tolerance,
-            _stack_room(),
+            stack_room(),
             0,
         )
         for cell in self.root.cells:
@@ -315,7 +315,7 @@ def _stopped(state: State, root: Root, address: int, stacks: dict[int, list[Any]
     return int(following)
 
 
-def _stack_room() -> int:
+def stack_room() -> int:
     """How many bytes of the host's stack generated code may take."""
     if threading.get_ident() == threading.main_thread().ident:
         return _main_room()

@@ -18,7 +18,7 @@ from rvm.emit.llvm import context
 from rvm.emit.llvm.function import Kind
 from rvm.emit.llvm.module import ROOT, ModulePrinter
 from rvm.engines.native.compiler import Run, compiler
-from rvm.engines.native.engine import NO_LIMIT, WORK, Flight, Root
+from rvm.engines.native.engine import NO_LIMIT, Flight, Root, most_ticks
 from rvm.engines.native.frames import Layout, layout_of, moved_in, moved_out
 from rvm.engines.native.lanes_threads import Piece, work_off
 from rvm.image import Code
@@ -26,8 +26,8 @@ from rvm.numbers import system
 from rvm.state import Frame, Options, State, byte_size
 from rvm.types import Array, Scalar, Stack, elem_of
 
-LONGEST = 25 * WORK
-"""Ticks that a lane may take here; a longer one is left to a machine, which can be interrupted."""
+LONGEST = 25
+"""Chunks of ticks that a lane may take; a longer one is left to a machine, which hears Ctrl-C."""
 DRIVER = f"""
 define i32 @lanes(ptr %job, ptr %none) #1 {{
 entry:
@@ -157,13 +157,14 @@ class Block:
     def run(self, options: Options, aside: NDArray[np.bool_]) -> None:
         """Run the lanes and take their results; `aside` is set where there are none."""
         root = lane_root(self.code, options.checks)
-        fields = contexts(len(self.rows), context.FIELDS, options)
+        chunk = chunk_of(self.batch)
+        fields = contexts(len(self.rows), context.FIELDS, chunk, options)
         for k in range(self.code.function.n_args):
             self._enter(k)
         fields[:, context.LIVE] = fields[:, context.PEAK] = self.live
         hows = np.full(len(self.rows), context.STOPPED, np.int32)
         begun = fields[:, context.TICKS].copy()
-        work_off(root.run, Piece(self.rows, fields, hows, largest(self.batch)))
+        work_off(root.run, Piece(self.rows, fields, hows, chunk))
         ended = hows == context.DONE
         for lane in map(int, np.flatnonzero(~ended)):
             self._discard(root, lane, fields[lane], options)
@@ -250,17 +251,17 @@ def _taken(values: Any, lanes: NDArray[np.intp]) -> Any:
     return [values[k] for k in lanes] if isinstance(values, list) else values[lanes]
 
 
-def contexts(n: int, fields: int, options: Options) -> NDArray[np.int64]:
+def contexts(n: int, fields: int, chunk: int, options: Options) -> NDArray[np.int64]:
     """Contexts of so many fields for n runs."""
     out = np.zeros((n, fields), np.int64)
     most = options.max_steps
-    out[:, context.TICKS] = LONGEST if most is None else min(LONGEST, most)
+    out[:, context.TICKS] = LONGEST * chunk if most is None else min(LONGEST * chunk, most)
     out[:, context.LIMIT] = NO_LIMIT if options.max_memory is None else options.max_memory
     out.view(np.float64)[:, context.TOLERANCE] = options.tolerance
     return out
 
 
-def largest(batch: Batch) -> int:
-    """The size of the largest array that a lane has."""
-    held = (batch.columns(k, 0, 1) for k in range(batch.code.function.n_args))
-    return max((v.size for v in held if isinstance(v, np.ndarray)), default=1)
+def chunk_of(batch: Batch) -> int:
+    """How many ticks of a lane take some hundredths of a second."""
+    held = ((k, batch.columns(k, 0, 1)) for k in range(batch.code.function.n_args))
+    return most_ticks(batch.code, {k: v.size for k, v in held if isinstance(v, np.ndarray)})

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from rvm.emit.llvm import context
 from rvm.engines.native.compiler import Run
-from rvm.engines.native.engine import WORK, _stack_room
-from rvm.engines.protocol import FIRST_CHUNK
+from rvm.engines.native.engine import stack_room
 
 PARTS = 8
 """Into how many pieces a thread's share is cut, since some take longer than others."""
@@ -22,7 +21,7 @@ PARTS = 8
 class Piece:
     """Rows of slots and contexts, and room for how each ended: (rows, …), C order.
 
-    A tick may go through an array of `largest` elements.
+    After `chunk` ticks the driver comes back, so that Ctrl-C is heard.
     """
 
     def __init__(
@@ -30,11 +29,10 @@ class Piece:
         rows: NDArray[np.int64],
         contexts: NDArray[np.int64],
         hows: NDArray[np.int32],
-        largest: int,
+        chunk: int,
     ) -> None:
         self.rows, self.contexts, self.hows = rows, contexts, hows
-        self.ticks = max(FIRST_CHUNK, WORK // max(largest, 1))
-        """After how many ticks the driver comes back, so that Ctrl-C is heard."""
+        self.chunk = chunk
 
     def fields(self, first: int, end: int) -> NDArray[np.int64]:
         """What the driver is given, for the rows from `first` to `end`."""
@@ -47,7 +45,7 @@ class Piece:
                 self.hows.ctypes.data,
                 first,
                 end,
-                self.ticks,
+                self.chunk,
             ],
             np.int64,
         )
@@ -64,7 +62,7 @@ class Crew:
 
     def rows(self, first: int, end: int, once: bool = False) -> int:
         """Work off rows, or, if `once`, some of them; the first that is not done."""
-        self.piece.contexts[first:end, context.DEEPEST] = _stack_room()
+        self.piece.contexts[first:end, context.DEEPEST] = stack_room()
         fields = self.piece.fields(first, end)
         address = ctypes.c_void_p(fields.ctypes.data)
         while fields[5] < end and not self.stopped.is_set():

@@ -19,7 +19,7 @@ from rvm.emit.values import Unprintable
 from rvm.engines.lanes.uniform import Uniformity
 from rvm.engines.native.compiler import Run, compiler
 from rvm.engines.native.frames import layout_of
-from rvm.engines.native.lanes import DRIVER, Batch, contexts, largest
+from rvm.engines.native.lanes import DRIVER, Batch, chunk_of, contexts
 from rvm.engines.native.lanes_threads import Piece, work_off
 from rvm.image import Code
 from rvm.program import Program
@@ -124,11 +124,12 @@ class WideBlock:
         """
         for k in range(self.batch.code.function.n_args):
             self._enter(k)
-        fields = contexts(self.groups, context.FIELDS + WIDTH, options)
+        chunk = chunk_of(self.batch)
+        fields = contexts(self.groups, context.FIELDS + WIDTH, chunk, options)
         fields[:, context.LIVE] = fields[:, context.PEAK] = self.live
         begun = fields[:, context.TICKS].copy()
         hows = np.full(self.groups, context.STOPPED, np.int32)
-        work_off(self.root.run, Piece(self.rows, fields, hows, largest(self.batch)))
+        work_off(self.root.run, Piece(self.rows, fields, hows, chunk))
         part = slice(self.lo, self.hi)
         size = self.hi - self.lo
         self.batch.ticks[part] = np.repeat(begun - fields[:, context.TICKS], WIDTH)[:size]

@@ -1,0 +1,262 @@
+"""Groups of lanes as LLVM's vectors: what they can do together, to the bit of single runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+from lanes.singles import agree, in_lanes
+
+import rvm
+from rvm.emit.llvm.wide_text import widened
+from rvm.emit.values import Unprintable
+from rvm.engines.native import lanes_wide
+from rvm.engines.native.lanes_wide import WideRoot
+from rvm.image import image_of
+from rvm.lanes import LaneRun
+
+pytest.importorskip("llvmlite")
+LANES = 19
+Make = Callable[[int, np.random.Generator], dict[str, Any]]
+
+
+def groups_of(program: rvm.Program, name: str, undo: bool = False) -> tuple[int, int]:
+    """How many groups were run for a function, and how many of them were left."""
+    code = image_of(program).code(name, undo)
+    roots = [r for r in code.compiled.values() if isinstance(r, WideRoot)]
+    return sum(r.groups for r in roots), sum(r.left for r in roots)
+
+
+def together(text: str, make: Make, shared: tuple[int, ...] = (), left: int = 0) -> LaneRun:
+    """Lanes that go together, all but `left` groups of three, there and back: as single runs."""
+    program, rng = rvm.assemble(text), np.random.default_rng(5)
+    name = program.entry
+    assert name is not None
+    lanes = [make(k, rng) for k in range(LANES)]
+    for k in shared:
+        parameter = program.function(name).registers[k].name
+        for lane in lanes[1:]:
+            lane[parameter] = lanes[0][parameter]
+    with mock.patch.object(lanes_wide, "GROUPS_ENOUGH", 2):
+        run = in_lanes(program, name, lanes, shared, engine="native")
+        agree(program, name, lanes, run)
+        assert groups_of(program, name) == (3, left)
+        f = program[name].with_options(engine="reference")
+        results = [dict(f(**_own(lane))) for k, lane in enumerate(lanes) if k not in run.errors]
+        still = tuple(k for k in shared if k not in image_of(program).inout[name])
+        back = in_lanes(program, name, results, still, undo=True, engine="native")
+        agree(program, name, results, back, undo=True)
+    return run
+
+
+def _own(lane: dict[str, Any]) -> dict[str, Any]:
+    return {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in lane.items()}
+
+
+def test_local_arrays_and_products() -> None:
+    text = """
+func f(y: f64[n], A: f64[n, n], x: f64[n], s: f64)
+    alloc t: f64[n] = A @ x
+    alloc big: f64[200]
+    add big, s
+    add y, t * big[3] + 0.5
+    add y[1], sum(t) + dot(t, x) + amax(t)
+    sub big, s
+    free big
+    free t = A @ x
+"""
+
+    def make(k: int, rng: np.random.Generator) -> dict[str, Any]:
+        return {"y": np.zeros(3), "A": rng.random((3, 3)), "x": rng.random(3), "s": 0.25 * k}
+
+    # Products of matrices are NumPy's in single runs of the reference engine: exact numbers.
+    def exact(k: int, rng: np.random.Generator) -> dict[str, Any]:
+        made = make(k, rng)
+        return {n: np.rint(8 * v) if isinstance(v, np.ndarray) else v for n, v in made.items()}
+
+    together(text, exact)
+    together(text, exact, shared=(1,))
+    together(text, exact, shared=(0, 2))
+
+
+def test_numbers_of_all_types() -> None:
+    text = """
+func f(a: i32, b: u8, c: u64, d: f32, e: fixed, z: c128, z2: c128, w: log64, ok: bool, n: i64)
+    for k = 1 to n
+        add a, i32(k) * 77777777
+        xor b, u8(a) + u8(77)
+        add c, u64(b) * u64(12345678901234567)
+        rol c, k
+        add d, f32(0.1) * f32(a)
+        add e, fixed(k) * fixed(f64(b) / 7.0)
+        add z, z2 * f64(k)
+        mul w, 1.5
+    end
+    not ok
+"""
+
+    def make(k: int, rng: np.random.Generator) -> dict[str, Any]:
+        a, b, c = (int(v) for v in rng.integers(0, 200, 3))
+        z = complex(rng.random(), rng.random())
+        numbers = {"d": np.float32(rng.random()).item(), "e": float(b), "z": z, "z2": z * 1j}
+        return {"a": a, "b": b, "c": c, "w": 1.0 + k, "ok": k % 2 == 0, "n": 4} | numbers
+
+    together(text, make)
+
+
+def test_indices_and_exchanges_by_lane() -> None:
+    text = """
+func f(a: i64[n], b: f64[n], table: f64[m], i: i64, j: i64, flag: bool)
+    add a[i], 5
+    swap a[j], a[i]
+    add b[i], table[j] * b[j]
+    cswap flag, b[0], b[i]
+    cswap a[0] > 3, a[i], a[1]
+    add b, table[i] * 2.0
+    neg b[1:3]
+"""
+
+    def make(k: int, rng: np.random.Generator) -> dict[str, Any]:
+        i, j = (2 + int(v) for v in rng.permutation(4)[:2])
+        arrays = {"a": rng.integers(0, 9, 6), "b": rng.random(6), "table": rng.random(7)}
+        return {"i": i, "j": j, "flag": k % 3 == 0} | arrays
+
+    together(text, make)
+    together(text, make, shared=(2,))
+
+
+def test_a_lane_outside_an_array_takes_its_group_with_it() -> None:
+    text = "func f(a: i64[n], i: i64)\n    add a[i], 5\n    neg a\n"
+    run = together(
+        text, lambda k, rng: {"a": rng.integers(0, 9, 4), "i": 7 if k == 9 else 2}, left=1
+    )
+    assert run.alone == (9,) and run.errors[9].code == "R003"
+
+
+def test_calls_with_what_varies_and_what_does_not() -> None:
+    text = """
+func f(A: f64[m, k], b: f64[k], s: f64, t: f64, u: f64, n: i64)
+    call mix(A[1, :], b, 0.5, t)
+    call mix(A[0, :], A[1, :], s, t)
+    call mix(A[:, 0], A[:, 1], s, u)
+    call power(u, s, n)
+    call power(t, 0.5, n)
+
+func mix(p: f64[k], q: f64[k], s: f64, t: f64)
+    for i = 0 to k - 1
+        add p[i], q[i] * s
+    end
+    add t, s * q[0]
+
+func power(y: f64, x: f64, n: i64)
+    if n == 0
+        add y, 1.0
+    else
+        alloc t: f64
+        call power(t, x, n - 1)
+        add y, t * x
+        uncall power(t, x, n - 1)
+        free t
+    end
+"""
+
+    def make(k: int, rng: np.random.Generator) -> dict[str, Any]:
+        return {"A": rng.random((2, 2)), "b": rng.random(2), "s": k / 8, "t": 0.0, "u": 0.0, "n": 5}
+
+    together(text, make)
+    together(text, make, shared=(1,))
+    together(text, make, shared=(0, 1, 4, 5))
+
+
+def test_conditions_on_what_differs() -> None:
+    """All lanes of the second and third group go one way; those of the first part."""
+    text = """
+func f(x: f64, y: f64)
+    if x > 0.0 and 1.0 / x < 100.0
+        add y, sqrt(x)
+    else
+        sub y, 1.0
+    end
+"""
+    run = together(
+        text, lambda k, rng: {"x": 1.0 + k if k >= 8 else -1.0 if k % 2 else 3.0, "y": 0.5}, left=1
+    )
+    assert run.alone == ()
+
+
+def test_what_is_erased_is_counted_by_lane() -> None:
+    text = (
+        "func f(x: f64, e: f64)\n    alloc t: f64 = x\n    add t, e\n    free t = x\n    add x, e\n"
+    )
+    run = together(text, lambda k, _: {"x": 1.0 + k, "e": 1e-12 * (k % 3)})
+    assert run.erased.tolist() == [64 * (k % 3 > 0) for k in range(LANES)]
+    text = "func f(x: f64[n], e: f64)\n    alloc t: f64[n] = x\n    add t[1], e\n    free t = x\n"
+    run = together(text, lambda k, _: {"x": np.ones(3), "e": 1e-12 * (k % 3)})
+    assert run.erased.tolist() == [64 * (k % 3 > 0) for k in range(LANES)]
+
+
+def test_lanes_that_part_are_not_tried_again() -> None:
+    text = "func f(n: i64, y: i64)\n    for k = 1 to n\n        add y, k\n    end\n"
+    program = rvm.assemble(text)
+    n = np.arange(640)
+    for _ in "ab":
+        out = program.f.map(n=n, y=0, engine="native")
+        assert out.y.tolist() == (n * (n + 1) // 2).tolist() and out.alone == ()
+    assert groups_of(program, "f") == (lanes_wide.GROUPS_ENOUGH,) * 2
+
+
+def test_gradients_by_groups() -> None:
+    """Of a function with an analytic gradient: L = sum of w_i x_i^2 over n rounds."""
+    text = """
+func f(y: f64, x: f64[m], w: f64[m], n: i64)
+    for k = 1 to n
+        for i = 0 to m - 1
+            add y, w[i] * square(x[i])
+        end
+    end
+"""
+    program, rng = rvm.assemble(text), np.random.default_rng(1)
+    x, w = rng.random((40, 3)), rng.random(3)
+    losses, grad = program.f.map.value_and_grad(loss="y", y=0.0, x=x, w=w, n=4, engine="native")
+    assert np.allclose(losses, 4 * (x * x) @ w) and np.allclose(grad.x, 8 * x * w)
+    assert np.allclose(grad.w, 4 * (x * x).sum(axis=0)) and grad.alone == ()
+    assert groups_of(program, "f") == (5, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        (
+            "fadd double %a, 0x3FF0000000000000",
+            "fadd <8 x double> [double %a], [double 0x3FF0000000000000]",
+        ),
+        ("add nsw i64 %a, 1", "add nsw <8 x i64> [i64 %a], [i64 1]"),
+        ("fcmp olt double %a, %b", "fcmp olt <8 x double> [double %a], [double %b]"),
+        ("sext i32 %a to i64", "sext <8 x i32> [i32 %a] to <8 x i64>"),
+        (
+            "select i1 %c, i64 %a, i64 0",
+            "select <8 x i1> [i1 %c], <8 x i64> [i64 %a], <8 x i64> [i64 0]",
+        ),
+        (
+            "call i64 @llvm.abs.i64(i64 %a, i1 false)",
+            "call <8 x i64> @llvm.abs.v8i64(<8 x i64> [i64 %a], i1 false)",
+        ),
+        (
+            "call {i64, i1} @llvm.umul.with.overflow.i64(i64 %a, i64 %b)",
+            "call {<8 x i64>, <8 x i1>} @llvm.umul.with.overflow.v8i64("
+            "<8 x i64> [i64 %a], <8 x i64> [i64 %b])",
+        ),
+        ("extractvalue {i64, i1} %p, 1", "extractvalue {<8 x i64>, <8 x i1>} %p, 1"),
+    ],
+)
+def test_instructions_on_vectors(text: str, want: str) -> None:
+    assert widened(text, lambda t, v: f"[{t} {v}]") == want
+
+
+def test_instructions_that_have_no_form_on_vectors() -> None:
+    for text in ("call double @other(double %a)", "phi i1 [%a, %b], [true, %c]", "alloca double"):
+        with pytest.raises(Unprintable):
+            widened(text, lambda t, v: v)
