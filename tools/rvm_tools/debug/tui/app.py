@@ -8,7 +8,7 @@ are made anew when a command has ended.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -66,7 +66,8 @@ class Screenful(App[None]):
     #code, #values, #frames, #log { border-top: solid $primary; border-title-color: $text; }
     #code:focus { border-top: solid $accent; }
     #timeline { height: 3; }
-    #log { height: 1fr; min-height: 5; scrollbar-size-vertical: 1; background: $background; }
+    #log { height: 1fr; min-height: 5; background: $background; }
+    #log { overflow-x: hidden; scrollbar-size-vertical: 1; }
     #line { height: 1; }
     #prompt { width: auto; }
     #command { width: 1fr; border: none; height: 1; background: $background; }
@@ -76,11 +77,11 @@ class Screenful(App[None]):
         _key("S", "go('rs')"),
         _key("n", "go('n')", "next", "n/N"),
         _key("N", "go('rn')"),
-        _key("c", "go('c')", "cont", "c/C"),
+        _key("c", "go('c')", "run", "c/C"),
         _key("C", "go('rc')"),
         _key("f", "go('fin')", "out", "f/F"),
         _key("F", "go('rfin')"),
-        _key("i", "go('si')", "instr", "i/I"),
+        _key("i", "go('si')", "op", "i/I"),
         _key("I", "go('rsi')"),
         _key("home", "go('start')"),
         _key("end", "go('end')"),
@@ -89,6 +90,7 @@ class Screenful(App[None]):
         _key("g", "type('goto ')"),
         _key("b", "break", "break"),
         _key("w", "type('watch ')"),
+        _key("e", "survey", "energy"),
         _key("v", "view(1)", "view"),
         _key("V", "view(-1)"),
         _key("a", "array(1)"),
@@ -117,29 +119,35 @@ class Screenful(App[None]):
         self._said: deque[Line] = deque(maxlen=MAX_LINES)
         self._leaving = False
         self.console_ = Console(session, self._said.append)
+        self.status = Static(id="status", markup=False)
+        self.code = CodePane("code")
+        self.values, self.frames = RowsPane("values"), RowsPane("frames")
+        self.timeline = TimelinePane("timeline")
+        self.output = RichLog(id="log", max_lines=MAX_LINES, wrap=False, markup=False)
+        self.output.can_focus = False
+        self.prompt = Static(id="prompt", markup=False)
+        self.line = CommandLine("command", self._complete)
 
     @property
     def session(self) -> Session:
         return self.console_.session
 
     def compose(self) -> ComposeResult:
-        yield Static(id="status", markup=False)
+        yield self.status
         with Horizontal(id="main"):
-            yield CodePane("code")
+            yield self.code
             with Vertical(id="right"):
-                yield RowsPane("values")
-                yield RowsPane("frames")
-        yield TimelinePane("timeline")
-        log = RichLog(id="log", max_lines=MAX_LINES, wrap=False, markup=False)
-        log.can_focus = False
-        yield log
+                yield self.values
+                yield self.frames
+        yield self.timeline
+        yield self.output
         with Horizontal(id="line"):
-            yield Static(id="prompt", markup=False)
-            yield CommandLine("command", self._complete)
+            yield self.prompt
+            yield self.line
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
-        self.query_one(CodePane).focus()
+        self.code.focus()
         if self.session.note:
             self.console_.out(self.session.note, "dim")
         arrive(self.console_, self.session.stop)
@@ -168,10 +176,15 @@ class Screenful(App[None]):
         if self.busy or not self._waiting:
             return
         text, forward = self._waiting.popleft()
-        self.busy = text.strip() or self.console_.last or "nothing"
-        self.console_.width = max(40, self.query_one("#log").size.width - 1)
+        self._start(
+            text.strip() or self.console_.last or "nothing", partial(self._work, text, forward)
+        )
+
+    def _start(self, name: str, work: Callable[[], None]) -> None:
+        self.busy = name
+        self.console_.width = max(40, self.output.size.width - 1)
         self.session.interrupt(False)
-        self.run_worker(partial(self._work, text, forward), thread=True, group="machine")
+        self.run_worker(work, thread=True, group="machine")
 
     def _work(self, text: str, forward: bool) -> None:
         """In the machine's thread."""
@@ -195,13 +208,29 @@ class Screenful(App[None]):
         self._show(follow=True)
         self._next()
 
+    def action_survey(self) -> None:
+        """Look at the counters at every column of the timeline, and come back."""
+        if self.busy:
+            self.bell()
+            return
+        line = self.timeline.timeline
+        times = [line.time_at(k) for k in range(line.cells)]
+        self._start("energy", partial(self._survey, times))
+
+    def _survey(self, times: Sequence[int]) -> None:
+        """In the machine's thread."""
+        answer = Answer("energy")
+        if not self.past.survey(self.session, times):
+            self.console_.out("interrupted", "error")
+        self.call_from_thread(self._arrived, answer)
+
     def action_stop(self) -> None:
         """Stop a run, in either direction; when nothing runs, leave the command line."""
         if self.busy:
             self._waiting.clear()
             self.session.interrupt()
         else:
-            self.screen.set_focus(self.query_one(CodePane))
+            self.screen.set_focus(self.code)
 
     def action_leave(self) -> None:
         if self.busy:
@@ -221,7 +250,7 @@ class Screenful(App[None]):
             self._show_time()
 
     def _pour(self) -> None:
-        log = self.query_one(RichLog)
+        log = self.output
         while self._said:
             log.write(painted(self._said.popleft()))
 
@@ -229,7 +258,7 @@ class Screenful(App[None]):
         session, past = self.session, self.past
         time = session.time
         extent, known = past.extent(session), session.length is not None
-        self.query_one(TimelinePane).show(past, session.marks, extent, known, time)
+        self.timeline.show(past, session.marks, extent, known, time)
         share = f"  {100 * time / extent:.3g}%" if known and extent else ""
         where = (
             f"running `{self.busy}`, Esc stops"
@@ -237,17 +266,18 @@ class Screenful(App[None]):
             else frame_text(session.frames[-1], True)
         )
         edited = "  edited" if session.diverged is not None else ""
-        text = f" t={time:,}{share}{edited}  {where}  work {session.work:,}"
-        self.query_one("#status", Static).update(text)
+        work = "" if self.busy else f"  work {session.work:,}"
+        text = f" t={time:,}{share}{edited}  {where}{work}"
+        self.status.update(text)
 
     def _show(self, follow: bool) -> None:
         """Make all panes anew; only while no command is under way."""
         if self.busy:
             return
         session, before = self.session, self.past.before
-        code = self.query_one(CodePane)
+        code = self.code
         code.show(code_of(session, self.view, code.size.width), follow)
-        pane = self.query_one("#values", RowsPane)
+        pane = self.values
         width = max(20, pane.size.width)
         if self.array is not None:
             shown = elements_of(session, before, self.array, self.first, width)
@@ -255,14 +285,12 @@ class Screenful(App[None]):
             shown = values_of(session, before, width)
         pane.show_values(shown)
         count = len(session.frames)
-        self.query_one("#frames", RowsPane).show(
-            f"frames ({count})" if count > 1 else "frames", frames_of(session, before)
-        )
-        self.query_one("#prompt", Static).update(self.console_.prompt())
+        self.frames.show(f"frames ({count})" if count > 1 else "frames", frames_of(session, before))
+        self.prompt.update(self.console_.prompt())
         self._show_time()
         self._pour()
 
-    def on_resize(self) -> None:
+    def on_code_pane_resized(self) -> None:
         self.call_after_refresh(self._show, False)
 
     # ------------------------------------------------------------ keys
@@ -276,7 +304,7 @@ class Screenful(App[None]):
 
     def action_type(self, text: str) -> None:
         """Go to the command line, with the beginning of a command."""
-        line = self.query_one(CommandLine)
+        line = self.line
         line.value = text
         line.cursor_position = len(text)
         self.screen.set_focus(line)
@@ -299,7 +327,7 @@ class Screenful(App[None]):
         if self.busy:
             return
         if self.array is None:
-            pane = self.query_one("#values", RowsPane)
+            pane = self.values
             pane.scroll_rows(by * max(1, pane.size.height - 1))
             return
         length, page = length_of(self.session, self.array)
@@ -309,7 +337,7 @@ class Screenful(App[None]):
 
     def action_break(self) -> None:
         """Set a breakpoint at the cursor, or remove the one that is there."""
-        place = self.query_one(CodePane).place
+        place = self.code.place
         if self.busy or place is None:
             self.bell()
             return
@@ -339,7 +367,7 @@ class Screenful(App[None]):
         self.execute("")
 
     def on_timeline_pane_seek(self, message: TimelinePane.Seek) -> None:
-        self.execute(f"goto {message.time}")
+        self.execute(f"goto {message.goal}")
 
     def on_command_line_entered(self, message: CommandLine.Entered) -> None:
         self.execute(message.text)

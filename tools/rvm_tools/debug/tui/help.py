@@ -30,7 +30,8 @@ Lower-case keys go forwards, upper-case keys backwards.
 Code: > is the machine, ● a breakpoint.  Values: * has changed since the
 last stop, adj is the adjoint.  Over the timeline: ◆ marks, ● stops at
 breakpoints and watchpoints, ╵ calls and returns that were stopped in.
-Below it: bits erased (memory, while none are), where the run was looked at.
+Below it: bits erased (memory, while none are), where the run was looked at;
+e looks everywhere, by going there and back.
 
 On the command line:
 """

@@ -13,7 +13,7 @@ from rvm.probes.traps import same
 from rvm.types import Array, Stack
 from rvm_tools.debug.console import Answer, Console, Line
 from rvm_tools.debug.lines import line_of
-from rvm_tools.debug.looking import PAGE, raw_text, type_name
+from rvm_tools.debug.looking import MAX_MARKED, PAGE, raw_text, type_name
 from rvm_tools.debug.session import Session
 from rvm_tools.debug.stops import Breakpoint
 from rvm_tools.debug.tui.past import Before
@@ -187,11 +187,13 @@ def _was(old: list[Any] | None, k: int) -> bool:
 
 
 def differs(a: Any, b: Any) -> bool:
-    """Whether a kept value is another than the present one; long arrays are not kept."""
+    """Whether a kept value is another than the present one; of what is too long, none is kept."""
+    if a is None and isinstance(b, (np.ndarray, list)):
+        return len(b) <= MAX_MARKED if isinstance(b, list) else b.size <= MAX_MARKED
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return a.shape != b.shape or not same(a, b)
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return isinstance(a, np.ndarray)
+        return True
     return not same(a, b)
 
 

@@ -58,6 +58,10 @@ class CodePane(Widget, can_focus=True):
     class Again(Message):
         """Enter: repeat the last command."""
 
+    @dataclass
+    class Resized(Message):
+        """The pane has another size: what is made for a width is to be made anew."""
+
     def __init__(self, id: str) -> None:
         super().__init__(id=id)
         self.listing = Listing("", [], [], -1, 0, frozenset())
@@ -70,12 +74,13 @@ class CodePane(Widget, can_focus=True):
             self.cursor = listing.focus
         self.listing = listing
         self.border_title = listing.title
-        self._move_to(self.cursor)
+        self._move_to(self.cursor, 3 if follow else 2)
 
-    def _move_to(self, row: int) -> None:
+    def _move_to(self, row: int, margin: int = 2) -> None:
+        """Put the cursor on a row, with so many rows of code to be seen on either side."""
         count, height = len(self.listing.rows), max(self.size.height, 1)
         self.cursor = max(0, min(row, count - 1))
-        margin = min(2, (height - 1) // 2)
+        margin = min(margin, (height - 1) // 2)
         low, high = self.cursor - height + 1 + margin, self.cursor - margin
         self.top = max(0, min(max(self.top, low), high, max(0, count - height)))
         self.refresh()
@@ -91,6 +96,7 @@ class CodePane(Widget, can_focus=True):
 
     def on_resize(self, event: events.Resize) -> None:
         self._move_to(self.cursor)
+        self.post_message(self.Resized())
 
     def on_click(self, event: events.Click) -> None:
         at = event.get_content_offset(self)
@@ -173,7 +179,7 @@ class TimelinePane(Widget, can_focus=False):
     class Seek(Message):
         """A click: the time that was meant."""
 
-        time: int
+        goal: int
 
     def __init__(self, id: str) -> None:
         super().__init__(id=id)

@@ -5,6 +5,7 @@ That is for the eye alone, and bounded: the machine is still taken back by undoi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,6 +73,24 @@ class Past:
         self.samples[time] = Sample(account.erased_bits, account.live_bytes)
         if len(self.samples) > MAX_SAMPLES:
             self.samples = {t: self.samples[t] for t in sorted(self.samples)[::2]}
+
+    def survey(self, session: Session, times: Sequence[int]) -> bool:
+        """Sample at times to come and past, and return; False if that was interrupted.
+
+        Nothing is printed or stopped at on the way.
+        """
+        here, stop, whole = session.time, session.stop, True
+        with session._travel.silent():
+            for time in sorted(times):
+                session.goto(time, note=False)
+                self.sample(session)
+                if session.stop.reason in ("interrupted", "error", "limit"):
+                    whole = session.stop.reason != "interrupted"
+                    break
+            session.interrupt(False)
+            session.goto(here, note=False)
+        session.stop = stop
+        return whole
 
     def arrive(self, session: Session, moved: bool) -> None:
         """Note a stop; `moved`: a journey led there."""

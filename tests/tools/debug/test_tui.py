@@ -1,0 +1,453 @@
+"""The debugger's full screen: keys, clicks and the command line, as its pilot drives them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rvm_tools.debug import Session
+from rvm_tools.debug.front import gradient_of
+from tools.running import golden
+from tools.running import rvm as run
+
+import rvm
+from rvm.machine import Machine
+from rvm.program import Program
+
+pytest.importorskip("textual", reason="the extra `tui`")
+
+from rvm_tools.debug.tui.app import Screenful
+from rvm_tools.debug.tui.bars import LEFT, RIGHT, Timeline
+from rvm_tools.debug.tui.panes import CodePane, RowsPane, TimelinePane
+from rvm_tools.debug.tui.past import MAX_SAMPLES, Past, Sample
+from textual.pilot import Pilot
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+SORT = {"x": [9, 4, 7, 1], "p": [0, 0, 0, 0]}
+LOOP = """\
+func walk(x: i64, y: i64, n: i64)
+    for i = 1 to n
+        add x, y ^ i
+        xor y, x >> 3
+    end
+"""
+
+Play = Callable[[Screenful, Pilot[None]], Awaitable[None]]
+
+
+def sort() -> Session:
+    program = rvm.load(EXAMPLES / "sort.rasm")
+    values = {name: np.array(v) for name, v in SORT.items()}
+    return Session(program, "sort", values, say=lambda line: None)
+
+
+def walk(n: int) -> Session:
+    program = rvm.assemble(LOOP, "walk.rasm")
+    return Session(program, "walk", {"x": 100, "y": 2, "n": n}, say=lambda line: None)
+
+
+def play(session: Session, script: Play, size: tuple[int, int] = (80, 24), **more: Any) -> None:
+    """Run a script of key presses on a screen of a size."""
+
+    async def main() -> None:
+        app = Screenful(session, **more)
+        async with app.run_test(size=size) as pilot:
+            await rest(app, pilot)
+            await script(app, pilot)
+
+    asyncio.run(main())
+
+
+async def rest(app: Screenful, pilot: Pilot[None]) -> None:
+    """Until nothing runs and everything is shown."""
+    await pilot.pause()
+    while app.busy or app._waiting:
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+    await pilot.pause()
+
+
+async def press(app: Screenful, pilot: Pilot[None], *keys: str) -> None:
+    await pilot.press(*keys)
+    await rest(app, pilot)
+
+
+async def enter(app: Screenful, pilot: Pilot[None], text: str) -> None:
+    """Type a line on the command line, and leave it."""
+    await pilot.press("colon", *text, "enter")
+    await rest(app, pilot)
+    await pilot.press("escape")
+
+
+def screen(app: Screenful) -> str:
+    """What is on the screen, as text."""
+    strips = app.screen._compositor.render_strips()
+    return "\n".join(strip.text.rstrip() for strip in strips) + "\n"
+
+
+def rows(app: Screenful, pane: str) -> list[str]:
+    return [line.text for line in app.query_one(f"#{pane}", RowsPane).rows]
+
+
+def picture(machine: Machine) -> list[Any]:
+    return [
+        (f.code.name, f.pc, [v.tolist() if isinstance(v, np.ndarray) else v for v in f.regs])
+        for f in machine.state.frames
+    ]
+
+
+# ---------------------------------------------------------------- going
+
+WAYS: dict[str, Callable[[Session], object]] = {
+    "s": lambda s: s.step(),
+    "S": lambda s: s.step(1, -1),
+    "n": lambda s: s.next(),
+    "N": lambda s: s.next(1, -1),
+    "i": lambda s: s.instruction(),
+    "I": lambda s: s.instruction(1, -1),
+    "f": lambda s: s.finish(),
+    "F": lambda s: s.finish(-1),
+    "c": lambda s: s.resume(),
+    "C": lambda s: s.resume(-1),
+    "home": lambda s: s.goto(0),
+    "end": lambda s: s.goto(1 << 62),
+}
+
+
+def test_keys_move_as_a_session_without_a_screen_does() -> None:
+    plain = sort()
+    plain.break_at("merge")
+
+    async def script(app: Screenful, pilot: Pilot[None]) -> None:
+        await enter(app, pilot, "b merge")
+        for key in (*"sssiiccFnssfSNIcCC", "end", *"II", "home", *"nnc"):
+            WAYS[key](plain)
+            await press(app, pilot, key)
+            assert app.session.time == plain.time, key
+            assert picture(app.session.machine) == picture(plain.machine), key
+
+    play(sort(), script)
+
+
+def test_lower_case_goes_forwards_whatever_the_prompt_does() -> None:
+    async def script(app: Screenful, pilot: Pilot[None]) -> None:
+        await enter(app, pilot, "goto 20")
+        await enter(app, pilot, "direction reverse")
+        await press(app, pilot, "i")
+        assert app.session.time == 21
+        await enter(app, pilot, "si")
+        assert app.session.time == 20
+        await press(app, pilot, "I")
+        assert app.session.time == 19
+
+    play(sort(), script)
+
+
+def test_enter_repeats() -> None:
+    async def script(app: Screenful, pilot: Pilot[None]) -> None:
+        await press(app, pilot, "i", "enter", "enter")
+        assert app.session.time == 3
+
+    play(sort(), script)
+
+
+@pytest.mark.parametrize("key", ["escape", "ctrl+c"])
+def test_a_run_is_stopped_in_either_direction(key: str) -> None:
+    async def until_running(app: Screenful, pilot: Pilot[None]) -> None:
+        while app.busy and app.session.machine.time == app.session.stop.time:
+            await pilot.pause(0.02)
+
+    async def script(app: Screenful, pilot: Pilot[None]) -> None:
+        await pilot.press("c")
+        await until_running(app, pilot)
+        assert app.busy == "c"
+        await press(app, pilot, key)
+        there = app.session.time
+        assert app.session.stop.reason == "interrupted"
+        assert 0 < there < 10**12
+        await pilot.press("C")
+        await until_running(app, pilot)
+        await press(app, pilot, key)
+        assert app.session.stop.reason in ("interrupted", "start")
+        assert app.session.time < there
+        await press(app, pilot, "home", "i")
+        assert app.session.time == 1
+
+    play(walk(10**12), script)
+
+
+# ---------------------------------------------------------------- the timeline
+
+
+def test_a_click_on_the_timeline_seeks() -> None:
+    length = sort().find_end()
+
+    async def script(app: Screenful, pilot: Pilot[None]) -> None:
+        await press(app, pilot, "end")
+        assert app.session.time == length
+        cells = 80 - LEFT - RIGHT
+        for cell in (0, 17, 30, cells - 1, 1):
+            await pilot.click("#timeline", offset=(LEFT + cell, 1))
+            await rest(app, pilot)
+            time = round(length * cell / (cells - 1))
+            assert app.session.time == time
+            fresh = sort()
+            fresh.goto(time)
+            assert picture(app.session.machine) == picture(fresh.machine)
+        await pilot.click("#timeline", offset=(2, 1))
+        await rest(app, pilot)
+        assert app.session.time == time
+
+    play(sort(), script)
+
+
+def test_marks_and_hits_stand_where_they_are_in_time() -> None:
+    async def script(app: Screenful, pilot: Pilot[None]) -> None:
+        await press(app, pilot, "end")
+        await enter(app, pilot, "goto 72")
+        await enter(app, pilot, "mark half")
+        await enter(app, pilot, "start")
+        await enter(app, pilot, "b merge")
+        await press(app, pilot, "c")
+        line = app.query_one(TimelinePane).timeline
+        shown = screen(app).splitlines()
+        events = next(row for row in shown if row.startswith("events"))
+        bar = next(row for row in shown if row.startswith("time "))
+        assert events.index("◆") - LEFT == line.cell(72)
+        assert events.index("●") == bar.index("█")
+        assert bar.index("█") - LEFT == line.cell(app.session.time)
+        assert bar.endswith("of 144")
+
+    play(sort(), script)
+
+
+def test_columns_and_times() -> None:
+    line = Timeline(cells=11, extent=1000, known=True, time=500)
+    assert [line.time_at(k) for k in (0, 3, 10)] == [0, 300, 1000]
+    assert [line.cell(t) for t in (0, 300, 1000, 5000)] == [0, 3, 10, 10]
+    assert [len(part) for part in line.bar()] == [5, 1, 5]
+    assert Timeline(11, 1000, False, 500).bar()[2].endswith("?")
+    memory = {0: Sample(0, 8), 1000: Sample(0, 16)}
+    assert line.spark(memory) == ("memory", "▄         █", "0 B")
+    bits = {0: Sample(0, 8), 500: Sample(64, 8), 1000: Sample(128, 8)}
+    assert line.spark(bits) == ("erased", "▁    ▄    █", "64 bits")
+
+
+def test_a_survey_looks_everywhere_and_comes_back() -> None:
+    session = walk(1000)
+    session.find_end()
+    session.goto(77)
+    stop, kept = session.stop, picture(session.machine)
+    past = Past()
+    assert past.survey(session, [0, 500, 1000, 1500])
+    assert (session.time, session.stop) == (77, stop)
+    assert picture(session.machine) == kept
+    fresh = walk(1000)
+    for time in (0, 500, 1000, 1500):
+        fresh.goto(time)
+        assert past.samples[time].bytes == fresh.machine.state.account.live_bytes
+    for time in range(2 * MAX_SAMPLES):
+        session.goto(time)
+        past.sample(session)
+    assert len(past.samples) <= MAX_SAMPLES
+
+
+# ---------------------------------------------------------------- values and code
+
+
+def test_what_has_changed_is_marked() -> None:
+    async def script(app: Screenful, pilot: Pilot[None]) -> None:
+        while app.session.frame.regs[0] == 100:
+            await press(app, pilot, "i")
+        marked = {row.split()[1] for row in rows(app, "values") if row.startswith("*")}
+        assert marked == {"x"}
+        await press(app, pilot, "i")
+        marked = {row.split()[1] for row in rows(app, "values") if row.startswith("*")}
+        assert marked == {"y"}
+        await press(app, pilot, "I")
+        marked = {row.split()[1] for row in rows(app, "values") if row.startswith("*")}
+        assert marked == {"y"}
+        await enter(app, pilot, "p x")
+        marked = {row.split()[1] for row in rows(app, "values") if row.startswith("*")}
+        assert marked == {"y"}, "looking at a value is no stop"
+
+    play(walk(3), script)
+
+
+def test_arrays_by_pages() -> None:
+    program = rvm.assemble("func one(x: i64[n])\n    add x[250], 7\n", "one.rasm")
+    session = Session(program, "one", {"x": np.arange(300)}, say=lambda line: None)
+
+    async def script(app: Screenful, pilot: Pilot[None]) -> None:
+        await press(app, pilot, "i", "a")
+        assert " ".join(rows(app, "values")).split()[:4] == ["0:", "0", "1", "2"]
+        await press(app, pilot, "right_square_bracket", "right_square_bracket")
+        shown = " ".join(rows(app, "values")).split()
+        assert shown[:3] == ["200:", "200", "201"]
+        assert "257*" in shown
+        assert sum("*" in word for word in shown) == 1
+        await press(app, pilot, "right_square_bracket")
+        assert " ".join(rows(app, "values")).split()[:2] == ["200:", "200"]
+        await press(app, pilot, "left_square_bracket")
+        assert " ".join(rows(app, "values")).split()[:2] == ["100:", "100"]
+        await press(app, pilot, "a")
+        assert app.query_one("#values", RowsPane).border_title == "registers of one"
+
+    play(session, script)
+
+
+def test_a_breakpoint_at_the_cursor() -> None:
+    async def script(app: Screenful, pilot: Pilot[None]) -> None:
+        await press(app, pilot, "down", "b")
+        assert [b.target.line for b in app.session.breaks] == [3]
+        await press(app, pilot, "c")
+        assert (app.session.stop.reason, app.session.stop.line) == ("breakpoint", 3)
+        await press(app, pilot, "b")
+        assert app.session.breaks == []
+        await press(app, pilot, "v", "down", "b")
+        (made,) = app.session.breaks
+        pane = app.query_one(CodePane)
+        assert made.target.text == pane.place == f"walk@{pane.cursor}"
+        assert pane.cursor in pane.listing.breaks
+        await press(app, pilot, "b")
+        assert app.session.breaks == []
+
+    play(walk(5), script)
+
+
+def test_views_of_the_code() -> None:
+    async def script(app: Screenful, pilot: Pilot[None]) -> None:
+        pane = app.query_one(CodePane)
+        assert pane.listing.rows[pane.listing.here].strip() == "if n > 1"
+        await press(app, pilot, "v")
+        assert pane.listing.rows[1].split() == ["alloc", "m", "=", "n", "//", "2"]
+        await press(app, pilot, "v")
+        left, right = pane.listing.rows[1].split("|")
+        assert (left.split()[0], right.split()[0]) == ("alloc", "free")
+        await press(app, pilot, "v")
+        assert pane.listing.title == "source sort.rasm"
+
+    play(sort(), script)
+
+
+def test_the_command_line() -> None:
+    async def script(app: Screenful, pilot: Pilot[None]) -> None:
+        await enter(app, pilot, "goto 107")
+        assert app.session.time == 107
+        await enter(app, pilot, "watch x[0]")
+        assert [w.text for w in app.session.watches] == ["x[0]"]
+        await pilot.press("colon", "up", "up", "enter")
+        await rest(app, pilot)
+        assert app.session.time == 107
+        await pilot.press(*"resta", "tab", "enter")
+        await rest(app, pilot)
+        assert app.session.time == 0
+        await pilot.press(*"nonsense", "enter")
+        await rest(app, pilot)
+        assert "U036" in screen(app)
+        await pilot.press("q", "enter")
+        await pilot.pause()
+
+    play(sort(), script)
+
+
+def test_commands_to_begin_with() -> None:
+    async def script(app: Screenful, pilot: Pilot[None]) -> None:
+        assert app.session.time == 20
+        assert len(app.session.breaks) == 1
+
+    play(sort(), script, commands=["b merge", *["si"] * 20])
+
+
+def test_a_failing_check_is_shown() -> None:
+    program = rvm.assemble(
+        "func bad(x: i64)\n    alloc a: i64\n    add a, x\n    free a\n", "b.rasm"
+    )
+    session = Session(program, "bad", {"x": 3}, say=lambda line: None)
+
+    async def script(app: Screenful, pilot: Pilot[None]) -> None:
+        await press(app, pilot, "c")
+        assert app.session.stop.reason == "error"
+        assert "R001" in "\n".join(s.text for s in app.query_one("#log").lines)  # type: ignore
+        await press(app, pilot, "C")
+        assert app.session.time == 0
+
+    play(session, script)
+
+
+# ---------------------------------------------------------------- gradients
+
+
+def norm_gradient() -> tuple[Program, dict[str, Any]]:
+    program = rvm.load(EXAMPLES / "norm.rasm")
+    given = {"y": 0.0, "x": np.array([3.0, 4.0])}
+    return gradient_of(program, program.function("norm"), given, "y")
+
+
+def test_a_gradient_has_adjoints_beside_values() -> None:
+    made, inputs = norm_gradient()
+
+    async def script(app: Screenful, pilot: Pilot[None]) -> None:
+        await press(app, pilot, "end")
+        shown = " ".join(" ".join(rows(app, "values")).split())
+        # The gradient of x . x is 2 x.
+        assert shown == "y 0.0 adj 1.0 x [3.0, 4.0] *adj [6.0, 8.0]"
+        await enter(app, pilot, "last x_bar[0]")
+        shown = " ".join(" ".join(rows(app, "values")).split())
+        assert shown == "y 0.0 adj 1.0 x [3.0, 4.0] *adj [0.0, 8.0]"
+        assert rows(app, "frames")[0].split()[2] == "norm_adjoint"
+
+    play(Session(made, made.entry, inputs, say=lambda line: None), script)
+
+
+# ---------------------------------------------------------------- the screen
+
+
+def test_how_it_looks() -> None:
+    async def script(app: Screenful, pilot: Pilot[None]) -> None:
+        await press(app, pilot, "end")
+        await enter(app, pilot, "mark done")
+        await enter(app, pilot, "b merge")
+        await press(app, pilot, "home", "c", "n")
+        golden("tui_sort", screen(app))
+
+    play(sort(), script)
+
+
+def test_how_a_gradient_looks() -> None:
+    made, inputs = norm_gradient()
+
+    async def script(app: Screenful, pilot: Pilot[None]) -> None:
+        await press(app, pilot, "end")
+        await enter(app, pilot, "last x_bar[0]")
+        await press(app, pilot, "d")
+        golden("tui_gradient", screen(app))
+
+    play(Session(made, made.entry, inputs, say=lambda line: None), script)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 50), (50, 16)])
+def test_every_row_fits(size: tuple[int, int]) -> None:
+    async def script(app: Screenful, pilot: Pilot[None]) -> None:
+        await press(app, pilot, "s", "s", "v", "v")
+        shown = screen(app).splitlines()
+        assert len(shown) == size[1]
+        assert max(map(len, shown)) <= size[0]
+        assert shown[0].startswith(f" t={app.session.time}")
+        assert any(row.startswith("time ") for row in shown)
+        await pilot.resize_terminal(100, 30)
+        await rest(app, pilot)
+        assert len(screen(app).splitlines()) == 30
+
+    play(sort(), script, size)
+
+
+def test_it_needs_a_terminal() -> None:
+    file = str(EXAMPLES / "sort.rasm")
+    assert "U038" in run("debug", file, "x=[1]", "p=[0]", "--tui", code=2).stderr
+    both = run("debug", file, "x=[1]", "p=[0]", "--tui", "--batch", code=2)
+    assert "neither --batch nor --json" in both.stderr
