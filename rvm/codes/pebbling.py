@@ -99,4 +99,19 @@ PEBBLING: dict[str, Explanation] = {
         rule for.
         """,
     ),
+    "P011": explain(
+        "the library python-sat is not installed",
+        """
+        `rvm.pebble.dag_sat` finds parallel schedules with the fewest steps by a SAT solver:
+
+            pip install "rvm[sat]"
+        """,
+    ),
+    "P012": explain(
+        "a time limit that came before an answer",
+        """
+        A search that proves its answer has nothing to show before it ends.  Give it more time, or
+        take the search of `rvm.pebble.plan_dag`, which always has a best schedule so far.
+        """,
+    ),
 }

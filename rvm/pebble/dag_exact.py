@@ -20,6 +20,8 @@ from rvm.pebble.dag_game import signed
 
 LIMIT = 24
 """The most nodes that are searched exhaustively."""
+EASY = 20
+"""Up to so many nodes that takes a second or two at most."""
 
 Stop = Callable[[], bool]
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from rvm.faults import BudgetError, UsageError
 from rvm.pebble.dag import Dag
 from rvm.pebble.dag_bounds import least_budget, least_moves
-from rvm.pebble.dag_exact import LIMIT, shortest, thriftiest
+from rvm.pebble.dag_exact import EASY, LIMIT, shortest, thriftiest
 from rvm.pebble.dag_floors import bennett_dag
 from rvm.pebble.dag_game import DagTally, check_dag, tally_dag
 from rvm.pebble.dag_heuristics import Candidate, Task, knill_chain, squeezed, within
@@ -19,8 +19,6 @@ from rvm.pebble.dag_search import Progress
 from rvm.pebble.dag_tree import fewest_on_tree
 
 STRATEGIES = ("best", "bennett", "eager", "exact", "search")
-EASY = 20
-"""Up to so many nodes "best" searches exhaustively: a second or two at most."""
 
 
 class Move(NamedTuple):
@@ -256,9 +254,10 @@ def _too_small(task: Task, budget: float, least: int, exact: bool) -> BudgetErro
 
 
 def _late(task: Task) -> UsageError:
-    return _wrong(
+    return UsageError(
+        "P012",
         f"the exhaustive search of {len(task.dag)} nodes did not end within the time limit",
-        'a longer one, or the strategy "search"',
+        hint='a longer one, or the strategy "search"',
     )
 
 
