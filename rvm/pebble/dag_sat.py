@@ -8,8 +8,8 @@ and De Micheli 2019, arXiv 1904.02121):
     at most S of p[., k];  p[., 0] = 0;  p[., K] = exactly the outputs
 
 K grows one by one from a lower bound, so that the first K that can be solved is the least.  Then
-the moves in these K steps are made fewer, as long as time allows.  Steps are emitted removals first, so
-that the peak is kept when a schedule is played move by move.
+the moves in these K steps are made fewer, as long as time allows.  Steps are emitted removals
+first, so that the peak is kept when a schedule is played move by move.
 """
 
 from __future__ import annotations
@@ -155,7 +155,11 @@ class Encoding:
 
     def solve(self, end: float, assumptions: list[int] | None = None) -> bool | None:
         """Whether there is a schedule; None if the time ended first."""
-        timer = Timer(max(0.0, end - monotonic()), self.solver.interrupt)
+        left = end - monotonic()
+        if left <= 0:
+            return None
+        # An interrupt before the solver has started would be lost.
+        timer = Timer(max(0.05, left), self.solver.interrupt)
         timer.start()
         try:
             found: bool | None = self.solver.solve_limited(
