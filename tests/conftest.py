@@ -9,15 +9,16 @@ import pytest
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--soak", action="store_true", help="run the long tests too")
+    parser.addoption("--npm", action="store_true", help="run tests with packages from npm too")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--soak"):
-        return
-    skip = pytest.mark.skip(reason="a long run: --soak")
-    for item in items:
-        if "soak" in item.keywords:
-            item.add_marker(skip)
+    reasons = {"soak": "a long run: --soak", "npm": "needs packages from npm: --npm"}
+    for name, reason in reasons.items():
+        if not config.getoption(f"--{name}"):
+            for item in items:
+                if name in item.keywords:
+                    item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(scope="session", autouse=True)
