@@ -72,7 +72,16 @@ DATA: dict[str, Any] = {
         {"peer": "rvm native", "size": 1_000_000, "bytes": 4096},
         {"peer": "JAX jit", "size": 1_000_000, "bytes": 56_000_000},
     ],
-    "growth": [{"size": 1_000, "seconds": 5e-5, "step_ns": 50.0, "bytes": 0}],
+    "growth": [
+        {"peer": "rvm native", "size": 1_000_000, "seconds": 5e-2, "step_ns": 50.0, "bytes": 0},
+        {
+            "peer": "JAX jit",
+            "size": 1_000_000,
+            "seconds": 0.2,
+            "step_ns": 200.0,
+            "bytes": 56_000_000,
+        },
+    ],
     "lanes": [
         {"lanes": 100, "instructions": 369, "forward_ns": 12.0, "gradient_step_ns": 650.0},
         {"lanes": 1_000, "instructions": 369, "forward_ns": 3.3, "gradient_step_ns": 99.0},

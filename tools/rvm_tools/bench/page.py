@@ -133,11 +133,16 @@ def _cell(entry: Data, largest: int) -> str:
 def _extras(data: Data) -> Iterator[str]:
     if found := data.get("growth"):
         yield "## From 10³ steps to 10⁸\n"
-        yield "The gradient of `leapfrog`, native, each in a new process:\n"
-        yield "| steps | time | a step | memory grows by |\n|---:|---:|---:|---:|"
+        yield "The gradient of `leapfrog`, each in a new process:\n"
+        yield "| | steps | time | a step | memory grows by |\n|---|---:|---:|---:|---:|"
         for g in found:
-            row = (f"{g['size']:,}", seconds(g["seconds"]), seconds(g["step_ns"] / 1e9))
-            yield f"| {' | '.join(row)} | {size(g['bytes'])} |"
+            cells = (
+                g["peer"],
+                f"{g['size']:,}",
+                seconds(g["seconds"]),
+                seconds(g["step_ns"] / 1e9),
+            )
+            yield f"| {' | '.join(cells)} | {size(g['bytes'])} |"
         yield ""
     if found := data.get("memory"):
         yield "## Memory\n\nBy how much the peak of the process grows over that of ten steps:\n"

@@ -17,7 +17,7 @@ from time import perf_counter, process_time
 from typing import Any
 
 from rvm_tools.bench.contest import GRADIENT, Peer, Workload
-from rvm_tools.bench.engines import PREFIX
+from rvm_tools.bench.engines import NATIVE, PREFIX
 
 KIB = 1024
 
@@ -47,12 +47,20 @@ def first_call() -> dict[str, Any]:
         return {"compiled": compiled, "cached": _probe("first_call", environment=environment)}
 
 
-def growth(sizes: Sequence[int]) -> list[dict[str, Any]]:
-    """Time a step and the peak of memory of the gradient of `leapfrog`, by the number of steps."""
+def growth(peers: Sequence[tuple[str, Sequence[int]]]) -> list[dict[str, Any]]:
+    """Time a step and the peak of memory of the gradient of `leapfrog`, by the number of steps.
+
+    Machine code comes from the cache, as for `memory`.
+    """
     with TemporaryDirectory(prefix="rvm-bench-") as folder:
         environment = {"RVM_CACHE_DIR": folder}
-        _probe("growth", "1000000", environment=environment)
-        return [_probe("growth", str(n), environment=environment) for n in sizes]
+        found = []
+        for name, sizes in peers:
+            for n in sizes:
+                for _ in range(2 if name.startswith(PREFIX) else 1):
+                    data = _probe("growth", str(n), name, environment=environment)
+                found.append({"peer": name} | data)
+        return found
 
 
 def _probe(*arguments: str, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -104,16 +112,18 @@ def _memory(name: str, size: str) -> dict[str, Any]:
     return {"bytes": _peak() - before}
 
 
-def _growth(size: str) -> dict[str, Any]:
+def _growth(size: str, name: str = NATIVE) -> dict[str, Any]:
     from rvm_tools.bench.measure import timed
     from rvm_tools.bench.workloads import WORKLOADS
 
     workload = WORKLOADS["leapfrog"]
-    fresh = _contestant(workload, "rvm native").make
+    fresh = _contestant(workload, name).make
     fresh(workload.inputs(10))()[0]()
     before = _peak()
     n = int(size)
-    seconds = min(timed(fresh(workload.inputs(n))()[0]) for _ in range(3 if n < 10**7 else 1))
+    ready = fresh(workload.inputs(n))
+    ready()[0]()
+    seconds = min(timed(ready()[0]) for _ in range(3 if n < 10**7 else 1))
     return {"size": n, "seconds": seconds, "step_ns": 1e9 * seconds / n, "bytes": _peak() - before}
 
 

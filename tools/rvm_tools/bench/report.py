@@ -76,9 +76,15 @@ def extra_tables(data: Data) -> list[str]:
         ]
         parts.append("\n".join(aligned(rows)))
     if found := data.get("growth"):
-        rows = [["growth: gradient of leapfrog, native", "time", "a step", "peak grows by"]]
+        rows = [["growth: gradient of leapfrog", "steps", "time", "a step", "peak grows by"]]
         rows += [
-            [f"  {g['size']:,}", seconds(g["seconds"]), f"{g['step_ns']:.1f} ns", size(g["bytes"])]
+            [
+                f"  {g['peer']}",
+                f"{g['size']:,}",
+                seconds(g["seconds"]),
+                seconds(g["step_ns"] / 1e9),
+                size(g["bytes"]),
+            ]
             for g in found
         ]
         parts.append("\n".join(aligned(rows)))

@@ -100,7 +100,10 @@ def extras(progress: Callable[[str], object]) -> dict[str, Any]:
         [(n, sizes.get(n, (1_000, 1_000_000))) for n in names if n in there]
     )
     progress("growth")
-    found["growth"] = probes.growth([10**k for k in range(3, 9)])
+    largest = {NATIVE: 8, "C": 8, "JAX jit": 7, "JAX jit, checkpoints": 7}
+    found["growth"] = probes.growth(
+        [(n, [10**k for k in range(3, top + 1)]) for n, top in largest.items() if n in there]
+    )
     progress("lanes")
     found["lanes"] = lanes.lanes((100, 1_000, 10_000), 9)
     return found
