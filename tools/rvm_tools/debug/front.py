@@ -153,6 +153,8 @@ def painter() -> Callable[[Line], None]:
     from rich.console import Console as Rich
     from rich.text import Text
 
+    from rvm_tools.debug.painting import row
+
     rich = Rich(highlight=False, soft_wrap=True)
     styles = {
         "head": "bold",
@@ -165,7 +167,9 @@ def painter() -> Callable[[Line], None]:
     }
 
     def show(line: Line) -> None:
-        rich.print(Text(line.text, style=styles.get(line.style, "")))
+        style = styles.get(line.style, "")
+        code = line.style in ("source", "current")
+        rich.print(row(line.text, style) if code else Text(line.text, style=style))
 
     return show
 
