@@ -64,10 +64,8 @@ def play(session: Session, script: Play, size: tuple[int, int] = (80, 24), **mor
 
 async def rest(app: Screenful, pilot: Pilot[None]) -> None:
     """Until nothing runs and everything is shown."""
-    await pilot.pause()
     while app.busy or app._waiting:
-        await app.workers.wait_for_complete()
-        await pilot.pause()
+        await asyncio.sleep(0.005)
     await pilot.pause()
 
 
@@ -77,10 +75,11 @@ async def press(app: Screenful, pilot: Pilot[None], *keys: str) -> None:
 
 
 async def enter(app: Screenful, pilot: Pilot[None], text: str) -> None:
-    """Type a line on the command line, and leave it."""
-    await pilot.press("colon", *text, "enter")
+    """Run a line of the command line, and leave it."""
+    app.action_type(text)
+    await pilot.press("enter")
     await rest(app, pilot)
-    await pilot.press("escape")
+    app.action_stop()
 
 
 def screen(app: Screenful) -> str:
@@ -159,7 +158,7 @@ def test_enter_repeats() -> None:
 def test_a_run_is_stopped_in_either_direction(key: str) -> None:
     async def until_running(app: Screenful, pilot: Pilot[None]) -> None:
         while app.busy and app.session.machine.time == app.session.stop.time:
-            await pilot.pause(0.02)
+            await asyncio.sleep(0.02)
 
     async def script(app: Screenful, pilot: Pilot[None]) -> None:
         await pilot.press("c")
@@ -336,8 +335,9 @@ def test_views_of_the_code() -> None:
 
 def test_the_command_line() -> None:
     async def script(app: Screenful, pilot: Pilot[None]) -> None:
-        await enter(app, pilot, "goto 107")
+        await press(app, pilot, "colon", *"goto 107", "enter")
         assert app.session.time == 107
+        await pilot.press("escape")
         await enter(app, pilot, "watch x[0]")
         assert [w.text for w in app.session.watches] == ["x[0]"]
         await pilot.press("colon", "up", "up", "enter")

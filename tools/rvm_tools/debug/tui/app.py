@@ -1,8 +1,8 @@
 """The screen: its panes and keys, and the thread in which the machine runs.
 
-The session belongs to that thread while a command is under way.  Only plain numbers (the
-time, the counters) are read meanwhile, and asking it to stop is allowed from anywhere.  The panes
-are made anew when a command has ended.
+The session belongs to that thread while a command is under way.  Only the time is
+read meanwhile, and asking it to stop is allowed from anywhere.  The panes are made anew when a
+command has ended.
 """
 
 from __future__ import annotations
@@ -191,6 +191,7 @@ class Screenful(App[None]):
         console = self.console_
         if text.strip():
             console.show(Line(f"{console.prompt()}{text.strip()}", "dim"))
+        self.past.sample_within(self.session)
         reverse, console.reverse = console.reverse, console.reverse and not forward
         answer = console.execute(text)
         if forward:
@@ -243,10 +244,9 @@ class Screenful(App[None]):
     # ------------------------------------------------------------ showing
 
     def _look(self) -> None:
-        """What moves while the machine runs: output, time, counters."""
+        """What moves while the machine runs: output, time, the timeline."""
         self._pour()
         if self.busy:
-            self.past.sample(self.session)
             self._show_time()
 
     def _pour(self) -> None:

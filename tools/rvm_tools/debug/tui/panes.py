@@ -207,7 +207,8 @@ class TimelinePane(Widget, can_focus=False):
         line = self.timeline
         shown = line.events(self.marks.values(), self.past.hits, self.past.calls)
         behind, here, ahead = line.bar()
-        label, blocks, figure = line.spark(self.past.samples)
+        # A copy: the machine's thread may add samples meanwhile.
+        label, blocks, figure = line.spark(dict(self.past.samples))
         end = f"of {self.extent:,}" if self.known else "of ?"
         return joined(
             [

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any
 
+from rvm.machine import Machine
 from rvm.state import Frame
 from rvm_tools.debug.looking import kept
 from rvm_tools.debug.session import Session
@@ -16,6 +18,8 @@ from rvm_tools.debug.session import Session
 KEPT_FRAMES = 16
 """The innermost frames whose registers are kept to mark what changes."""
 MAX_SAMPLES = 2048
+INTERVAL = 0.1
+"""Seconds between samples of a run."""
 MAX_VISITED = 1000
 
 
@@ -67,12 +71,25 @@ class Past:
     _edit: int | None = None
 
     def sample(self, session: Session) -> None:
-        """Note the counters of now; also while the machine runs."""
+        """Note the counters of now; in the thread that the machine runs in."""
         account, time = session.machine.state.account, session.time
         self.farthest = max(self.farthest, time)
         self.samples[time] = Sample(account.erased_bits, account.live_bytes)
         if len(self.samples) > MAX_SAMPLES:
             self.samples = {t: self.samples[t] for t in sorted(self.samples)[::2]}
+
+    def sample_within(self, session: Session) -> None:
+        """Sample a long run too: now and then, where engines ask whether to go on."""
+        machine, check, last = session.machine, session._travel.check, monotonic()
+
+        def progress(running: Machine) -> None:
+            nonlocal last
+            if monotonic() - last > INTERVAL:
+                last = monotonic()
+                self.sample(session)
+            check(running)
+
+        machine.on_progress = progress
 
     def survey(self, session: Session, times: Sequence[int]) -> bool:
         """Sample at times to come and past, and return; False if that was interrupted.
