@@ -177,18 +177,6 @@ TOOLS: dict[str, Explanation] = {
         """,
     ),
     "U030": explain(
-        "no such energy model, or a parameter that it can't take",
-        """
-        `rvm trace --energy` takes `landauer`, `cmos`, `adiabatic` or a file that ends in `.toml`,
-        and behind it numbers that change the model:
-
-            --energy landauer:temperature=4
-            --energy cmos:step=70e-12                   J for every executed instruction
-            --energy adiabatic:tau=1e-6,rc=1e-11        seconds
-            --energy mine.toml:bit=1e-18                J for an erased bit
-        """,
-    ),
-    "U030": explain(
         "an expression or place that the debugger can't read",
         """
         Expressions at the debugger are those of the assembly language, over the registers of the
@@ -256,6 +244,18 @@ TOOLS: dict[str, Explanation] = {
 
         It can't draw on a pipe or into a file, and does not go with --batch or --json, which
         print.  Without --tui there is a prompt with the same commands, and --batch for scripts.
+        """,
+    ),
+    "U039": explain(
+        "no such energy model, or a parameter that it can't take",
+        """
+        `rvm trace --energy` takes `landauer`, `cmos`, `adiabatic` or a file that ends in `.toml`,
+        and behind it numbers that change the model:
+
+            --energy landauer:temperature=4
+            --energy cmos:step=70e-12                   J for every executed instruction
+            --energy adiabatic:tau=1e-6,rc=1e-11        seconds
+            --energy mine.toml:bit=1e-18                J for an erased bit
         """,
     ),
     "U040": explain(

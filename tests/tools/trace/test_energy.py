@@ -133,7 +133,7 @@ def test_no_depth_pays_above_one_and_every_one_at_zero() -> None:
 def test_models_that_there_are_not(text: str, says: str) -> None:
     with pytest.raises(UsageError) as caught:
         model(text)
-    assert caught.value.code == "U030" and says in str(caught.value)
+    assert caught.value.code == "U039" and says in str(caught.value)
 
 
 def test_parameters_change_a_model() -> None:

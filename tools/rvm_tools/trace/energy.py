@@ -195,7 +195,7 @@ NUMBERS = ("temperature", "bit", "step", "scale")
 def model(text: str) -> Model:
     """The model that `NAME`, `FILE.toml` or either with `:key=value,…` behind it names.
 
-    UsageError U030 for an unknown name or parameter, InputError I030 for a wrong file.
+    UsageError U039 for an unknown name or parameter, InputError I030 for a wrong file.
     """
     name, given = _split(text)
     own = {k: v for k, v in given.items() if k in OWN.get(name, ())}
@@ -207,11 +207,11 @@ def model(text: str) -> Model:
         try:
             base = MODELS[name](**own)
         except ValueError as error:
-            raise UsageError("U030", f"the model `{name}` can't be so: {error}") from None
+            raise UsageError("U039", f"the model `{name}` can't be so: {error}") from None
     else:
         near = get_close_matches(name, MODELS, 1)
         raise UsageError(
-            "U030",
+            "U039",
             f"there is no energy model `{name}`",
             hint=f"did you mean `{near[0]}`?"
             if near
@@ -221,7 +221,7 @@ def model(text: str) -> Model:
     for key in given:
         if key not in own and key not in changed:
             raise UsageError(
-                "U030",
+                "U039",
                 f"the model `{name}` has no parameter `{key}`",
                 hint=f"parameters: {', '.join((*OWN.get(name, ()), *NUMBERS))}",
             )
@@ -238,7 +238,7 @@ def _split(text: str) -> tuple[str, dict[str, float]]:
         number = amount(value)
         if number is None:
             raise UsageError(
-                "U030", f"`{part}` is no parameter: KEY=NUMBER, the number not negative"
+                "U039", f"`{part}` is no parameter: KEY=NUMBER, the number not negative"
             )
         given[key.strip()] = number
     return found[1], given
