@@ -293,6 +293,17 @@ def test_the_search_on_an_adder() -> None:
     assert "at most" in found.describe() and "(budget 18)" in found.describe()
 
 
+def test_a_graph_of_a_thousand_nodes() -> None:
+    random = Random(4)
+    preds = [tuple(sorted(random.sample(range(max(0, v - 60), v), min(v, 2)))) for v in range(1000)]
+    used = {u for us in preds for u in us}
+    dag = Dag(tuple(preds), tuple(v for v in range(1000) if v not in used))
+    eager = plan_dag(dag, max_moves=2_000, strategy="eager").check().peak
+    found = plan_dag(dag, pebbles=round(0.9 * eager), rounds=9_000)
+    assert found.strategy == "search" and found.check() == found.cost
+    assert found.bound <= found.cost.moves < 2 * found.bound
+
+
 def test_the_least_budget_is_named() -> None:
     dag = parse_bench(adder(5))
     with pytest.raises(BudgetError) as error:
