@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from rvm_tools.debug import Session
 from rvm_tools.debug.front import gradient_of
-from tools.running import golden
+from tools.running import GOLDEN, golden
 from tools.running import rvm as run
 
 import rvm
@@ -416,6 +416,11 @@ def test_how_it_looks() -> None:
         golden("tui_sort", screen(app))
 
     play(sort(), script)
+
+
+def test_the_page_shows_this_screen() -> None:
+    page = (EXAMPLES.parent / "docs" / "debugging.md").read_text(encoding="utf-8")
+    assert (GOLDEN / "tui_sort.txt").read_text(encoding="utf-8") in page
 
 
 def test_how_a_gradient_looks() -> None:
