@@ -15,8 +15,9 @@ from rvm.emit.llvm import context
 from rvm.emit.llvm.arrays import FRAMED, MINE, SMALL
 from rvm.emit.llvm.elements import Element, Indices
 from rvm.emit.llvm.flow import Flow
-from rvm.emit.llvm.function import Callees, FunctionPrinter, Kind
+from rvm.emit.llvm.function import FunctionPrinter
 from rvm.emit.llvm.loops import Counted
+from rvm.emit.llvm.registers import Callees, Kind
 from rvm.emit.llvm.values import Location, View, item_size, variable_types
 from rvm.emit.llvm.wide_text import NAMES, WIDTH, vector, widened
 from rvm.emit.llvm.writer import COLD, Writer, operands
@@ -275,10 +276,12 @@ class WideFunctionPrinter(FunctionPrinter):
         self._mask = ""
 
     def _enter(self, loop: Counted, copy: int) -> None:
-        involved = [loop.end, loop.start, *(i.item for i in loop.indices)]
-        if loop.variable in self.varying or any(
-            p.reg in self.varying for node in involved for p in reads(node)
-        ):
+        # Bounds that differ are asked in each round, as whatever differs is.
+        nodes = [loop.end, loop.start, *(i.item for i in loop.indices)]
+        nodes += [bound for inner in loop.inner for bound in (inner.low, inner.high)]
+        involved = {loop.variable, *(inner.variable for inner in loop.inner)}
+        involved |= {place.reg for node in nodes for place in reads(node)}
+        if involved & self.varying:
             self.goto(copy, loop.cycle.head + 1)
         else:
             super()._enter(loop, copy)

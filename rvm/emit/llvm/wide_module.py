@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from rvm.emit.llvm.function import Kind
 from rvm.emit.llvm.module import ATTRIBUTES, ROOT, plan_of
+from rvm.emit.llvm.registers import INNER, Kind
 from rvm.emit.llvm.runtime import DECLARATIONS, RUNTIME
 from rvm.emit.llvm.wide import WideFunctionPrinter
 from rvm.emit.values import Unprintable
@@ -61,7 +61,7 @@ class WideModulePrinter:
         found = self._symbols.get(key)
         if found is None:
             found = self._symbols[key] = f"f{len(self._symbols)}"
-            what = replace(self.kind, entry=-1, scattered=scattered)
+            what = replace(self.kind, entry=INNER, scattered=scattered)
             self._waiting.append((found, code, what, params))
         return found
 

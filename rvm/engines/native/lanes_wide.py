@@ -86,15 +86,11 @@ def wide_root(batch: Batch, checks: bool) -> WideRoot | None:
     return found
 
 
-def wide_source(batch: Batch, checks: bool) -> str:
-    """The LLVM code of a batch's groups, to be read; Unprintable if there is none."""
-    llvm = compiler()
-    known = _together(batch.code.image.program)
-    params = frozenset(
-        k for k in known.varying(batch.code, batch.varying) if k < batch.code.function.n_args
-    )
-    kind = Kind(0, frozenset(), checks)
-    return WideModulePrinter(batch.code, kind, params, known.varying).text(llvm.triple, llvm.layout)
+def wide_source(code: Code, params: frozenset[int], checks: bool = True) -> str:
+    """The LLVM code for groups of lanes in which `params` differ; Unprintable if there is none."""
+    llvm, known = compiler(), _together(code.image.program)
+    printer = WideModulePrinter(code, Kind(0, frozenset(), checks), params, known.varying)
+    return printer.text(llvm.triple, llvm.layout)
 
 
 def _together(program: Program) -> Together:
