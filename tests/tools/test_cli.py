@@ -68,6 +68,7 @@ def test_completion_scripts(shell: str) -> None:
     ("words", "expected"),
     [
         ("rvm ch", "plain,check"),
+        ("rvm da", "plain,dap"),
         ("rvm explain A01", "plain,A013"),
         ("rvm bench le", "plain,leapfrog"),
         ("rvm run --engine ref", "plain,reference"),

@@ -128,6 +128,34 @@ def test_what_stays_in_the_list_keeps_its_hits(client: Client, loop: Path) -> No
     assert client.values("Locals")["i"] == "4"
 
 
+def test_hits_count_anew_after_a_restart(client: Client, loop: Path) -> None:
+    begin(client, loop, s=0, n=9)
+    set_lines(client, loop, {"line": 3, "hitCondition": "== 4"})
+    for _ in range(2):
+        assert stops(client, "continue") == ["4"]
+        client.go("restart")
+
+
+def test_a_temporary_stop_and_one_that_an_edit_removes(client: Client, tmp_path: Path) -> None:
+    program = tmp_path / "calls.rasm"
+    program.write_text(CALLS)
+    begin(client, program, a=3, b=5)
+    client.say("tb once")
+    assert client.event("breakpoint")["reason"] == "new"
+    client.ask("continue", threadId=1)
+    told = client.event("breakpoint", "stopped")
+    assert told["event"] == "breakpoint" and told["reason"] == "removed"
+    client.event("stopped")
+    info = client.ask("dataBreakpointInfo", name="r", frameId=3)
+    wish = {"dataId": info["dataId"]}
+    (found,) = client.ask("setDataBreakpoints", breakpoints=[wish])["breakpoints"]
+    client.go("continue")
+    assert client.go("continue")["text"].startswith(f"watchpoint {found['id']} sleeps")
+    client.ask("setExpression", expression="a", value="7", frameId=1)
+    told = client.event("breakpoint")
+    assert told["reason"] == "removed" and told["breakpoint"]["id"] == found["id"]
+
+
 def test_log_points_print_in_both_directions(client: Client, loop: Path) -> None:
     begin(client, loop, s=0, n=3)
     set_lines(client, loop, {"line": 3, "logMessage": "i={i} s={s}"})

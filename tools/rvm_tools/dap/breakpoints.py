@@ -44,6 +44,8 @@ class Registry:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._groups: dict[Hashable, list[tuple[Wish, Probe]]] = {}
+        self._known: set[int] = set()
+        """The numbers of the stops that the client knows to be there."""
 
     def replace(self, group: Hashable, wishes: Sequence[Wish]) -> list[Probe | RvmError]:
         """Make a group's stops those that are wished for; what could not be set, as its error."""
@@ -56,6 +58,7 @@ class Registry:
             kept.append(found)
         for _, probe in old:
             self._session.delete(probe.number)
+            self._known.discard(probe.number)
         out: list[Probe | RvmError] = []
         made: list[tuple[Wish, Probe]] = []
         for wish, pair in zip(wishes, kept, strict=True):
@@ -67,7 +70,16 @@ class Registry:
             made.append((wish, probe))
             out.append(probe)
         self._groups[group] = made
+        self._known |= {probe.number for _, probe in made}
         return out
+
+    def news(self) -> tuple[list[int], list[Probe]]:
+        """The stops that have gone and come since the client was last told of any."""
+        now = {p.number: p for p in self._session.probes}
+        gone = sorted(self._known - set(now))
+        come = [p for number, p in now.items() if number not in self._known]
+        self._known = set(now)
+        return gone, come
 
     def _set(self, wish: Wish) -> Probe:
         session = self._session

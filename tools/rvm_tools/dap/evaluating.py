@@ -7,20 +7,17 @@ such as `seek 120`, `last x[3]` or `origin x`.
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from rvm.faults import RvmError, UsageError
 from rvm_tools.dap.adapter import Adapter, Body, answers
-from rvm_tools.dap.breakpoints import Wish
 from rvm_tools.dap.protocol import Arguments
-from rvm_tools.dap.stops import place_of_probe
+from rvm_tools.dap.telling import tell_probes
 from rvm_tools.dap.travelling import ended, stopped
 from rvm_tools.dap.values import Child, record_value, value_of_type
 from rvm_tools.dap.variables import changed, frame_of, looking, shape
 from rvm_tools.debug.console import SEEK, find
 from rvm_tools.debug.prompt import completions
 from rvm_tools.debug.session import Session
-from rvm_tools.debug.stops import Breakpoint
 
 _COMMAND = re.compile(r"[A-Za-z?!][\w-]*(?=\s|$)")
 
@@ -82,7 +79,6 @@ def _command(adapter: Adapter, text: str, depth: int) -> Body:
     debuggee = adapter.launched
     session, console = debuggee.session, debuggee.console
     time, edits, frames = session.time, session.diverged, len(session.frames)
-    before = {p.number for p in session.probes}
     session.select(depth)
     with adapter.inbox.journey(session):
         answer = console.execute(_spelled(text))
@@ -91,7 +87,7 @@ def _command(adapter: Adapter, text: str, depth: int) -> Body:
         # It was interrupted on its way.
         answer.stop = session.goto(session.time)
     session.selected = -1
-    _tell_probes(adapter, before)
+    tell_probes(adapter)
     if answer.error is not None:
         if moved:
             adapter.channel.output(answer.text, "stderr")
@@ -105,27 +101,6 @@ def _command(adapter: Adapter, text: str, depth: int) -> Body:
     elif session.diverged != edits or text.startswith("set"):
         adapter.later(lambda: changed(adapter))
     return {"result": answer.text, "variablesReference": 0}
-
-
-def _tell_probes(adapter: Adapter, before: set[int]) -> None:
-    """Tell the client of stops that a command has set or removed."""
-    debuggee = adapter.launched
-    now = {p.number: p for p in debuggee.session.probes}
-    for number in before - set(now):
-        gone = {"reason": "removed", "breakpoint": {"id": number, "verified": False}}
-        adapter.channel.event("breakpoint", gone)
-    for number in sorted(set(now) - before):
-        probe = now[number]
-        body: dict[str, Any] = {"id": number, "verified": True}
-        if isinstance(probe, Breakpoint):
-            body |= place_of_probe(adapter, probe)
-            target = probe.target
-            if target.line and not probe.temporary:
-                # The client will have it in its list of this source from now on.
-                where = debuggee.sources.where(target.source, target.line)
-                wish = Wish(where, probe.condition, message=probe.message)
-                debuggee.breaks.enter(("source", target.source), wish, probe)
-        adapter.channel.event("breakpoint", {"reason": "new", "breakpoint": body})
 
 
 @answers("completions")

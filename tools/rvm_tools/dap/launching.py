@@ -157,8 +157,10 @@ def _run_only(adapter: Adapter) -> None:
 
 @answers("restart")
 def restart(adapter: Adapter, args: Arguments) -> None:
-    """Begin again with the inputs as they were; edits are gone, breakpoints stay."""
+    """Begin again with the inputs as they were; edits go, breakpoints stay and count anew."""
     adapter.session.restart()
+    for probe in adapter.session.probes:
+        probe.hits = 0
     adapter.handles.clear()
     adapter.later(lambda: configured(adapter, args))
 

@@ -11,6 +11,7 @@ from rvm.faults import RvmError, UsageError
 from rvm_tools.dap.framing import write_message
 
 T = TypeVar("T")
+QUIET = frozenset({"evaluate", "completions", "stackTrace", "scopes", "variables", "source"})
 INTERNAL = 70
 """The number of an error that is a bug of ours, as the exit code is."""
 
@@ -115,7 +116,9 @@ class Channel:
         """The answer to a request that could not be done."""
         message = _answer(seq, command, False)
         code = error.code if isinstance(error, RvmError) else "internal error"
-        self._send(message | {"message": short or code, "body": {"error": error_body(error)}})
+        # A client shows a user what failed; but not when it only looks what there is.
+        loud = not short and command not in QUIET
+        self._send(message | {"message": short or code, "body": {"error": error_body(error, loud)}})
 
     def not_stopped(self, request: Request) -> None:
         """The answer to a request that a running program can't be asked."""
@@ -137,13 +140,13 @@ def _answer(seq: int, command: str, success: bool) -> dict[str, Any]:
     return {"type": "response", "request_seq": seq, "success": success, "command": command}
 
 
-def error_body(error: Exception) -> dict[str, Any]:
+def error_body(error: Exception, loud: bool) -> dict[str, Any]:
     """An error as the protocol's `Message`, with the text that the command line shows."""
     if not isinstance(error, RvmError):
         text = f"internal error: {type(error).__name__}: {error}; this is a bug of rvm"
-        return {"id": INTERNAL, "format": text, "showUser": True}
+        return {"id": INTERNAL, "format": text, "showUser": loud}
     text = "\n".join(d.human() for d in error.diagnostics)
-    return {"id": number_of(error.code), "format": text, "showUser": True}
+    return {"id": number_of(error.code), "format": text, "showUser": loud}
 
 
 def number_of(code: str) -> int:

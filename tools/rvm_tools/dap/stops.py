@@ -12,6 +12,7 @@ from rvm_tools.dap.adapter import Adapter, Body, answers
 from rvm_tools.dap.breakpoints import Probe, Wish
 from rvm_tools.dap.code import shown
 from rvm_tools.dap.protocol import Arguments
+from rvm_tools.dap.telling import place_of_probe
 from rvm_tools.dap.variables import place_in
 from rvm_tools.debug.expressions import fixed_place
 from rvm_tools.debug.lines import line_of, line_starts
@@ -58,26 +59,6 @@ def set_breakpoints(adapter: Adapter, args: Arguments) -> Body:
         if isinstance(probe, Breakpoint):
             body |= place_of_probe(adapter, probe)
     return {"breakpoints": out}
-
-
-def place_of_probe(adapter: Adapter, probe: Breakpoint) -> dict[str, Any]:
-    """Where a breakpoint stands, for the client."""
-    debuggee = adapter.launched
-    target, first = probe.target, adapter.client.first_line
-    if target.line:
-        source = debuggee.sources.source(target.source)
-        return {"source": source, "line": target.line - 1 + first}
-    pc = max(target.pc, 0)
-    code = image_of(debuggee.session.program).code(target.function, False)
-    place = debuggee.sources.place(code, pc)
-    if target.pc >= 0:
-        place = {"source": debuggee.sources.listing(target.function), "line": pc + 1}
-    reference = shown(debuggee.addresses.of(target.function, pc))
-    return {
-        "source": place["source"],
-        "line": place["line"] - 1 + first,
-        "instructionReference": reference,
-    }
 
 
 @answers("setFunctionBreakpoints")

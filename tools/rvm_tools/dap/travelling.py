@@ -9,6 +9,7 @@ from rvm.faults import UsageError
 from rvm_tools.dap.adapter import Adapter, Body, answers
 from rvm_tools.dap.inbox import ENDING, SERVED
 from rvm_tools.dap.protocol import Arguments
+from rvm_tools.dap.telling import tell_probes
 from rvm_tools.debug.lines import find_target
 from rvm_tools.debug.stops import Stop
 
@@ -23,6 +24,7 @@ def stopped(adapter: Adapter, stop: Stop, reason: str = "") -> None:
     """Tell the client where the machine stands, and why."""
     adapter.handles.clear()
     debuggee = adapter.launched
+    tell_probes(adapter)
     if stop.reason == "end" and not debuggee.stop_at_end:
         ended(adapter)
         return

@@ -10,6 +10,7 @@ from rvm.faults import UsageError
 from rvm.program import Function
 from rvm_tools.dap.adapter import Adapter, Body, answers
 from rvm_tools.dap.protocol import Arguments
+from rvm_tools.dap.telling import tell_probes
 from rvm_tools.dap.values import (
     CHUNK,
     Child,
@@ -222,6 +223,7 @@ def _set(adapter: Adapter, depth: int, text: str, args: Arguments) -> Body:
         t, raw = session.evaluate(text)
     if first:
         adapter.channel.output(EDITED, "console")
+    tell_probes(adapter)
     adapter.later(lambda: changed(adapter))
     hexadecimal = args.inner("format").flag("hex")
     child = value_of_type(depth, text, text, t, raw, hexadecimal)
