@@ -14,6 +14,8 @@ from rvm.emit.llvm import context
 from rvm.engines.native.compiler import Run
 from rvm.engines.native.engine import stack_room
 
+FIRST = 8
+"""The part of a chunk that is done before threads are started: some milliseconds."""
 PARTS = 8
 """Into how many pieces a thread's share is cut, since some take longer than others."""
 
@@ -34,8 +36,8 @@ class Piece:
         self.rows, self.contexts, self.hows = rows, contexts, hows
         self.chunk = chunk
 
-    def fields(self, first: int, end: int) -> NDArray[np.int64]:
-        """What the driver is given, for the rows from `first` to `end`."""
+    def fields(self, first: int, end: int, part: int) -> NDArray[np.int64]:
+        """What the driver is given, for the rows from `first` to `end` and a part of a chunk."""
         return np.array(
             [
                 self.rows.ctypes.data,
@@ -45,7 +47,7 @@ class Piece:
                 self.hows.ctypes.data,
                 first,
                 end,
-                self.chunk,
+                self.chunk // part,
             ],
             np.int64,
         )
@@ -63,7 +65,7 @@ class Crew:
     def rows(self, first: int, end: int, once: bool = False) -> int:
         """Work off rows, or, if `once`, some of them; the first that is not done."""
         self.piece.contexts[first:end, context.DEEPEST] = stack_room()
-        fields = self.piece.fields(first, end)
+        fields = self.piece.fields(first, end, FIRST if once else 1)
         address = ctypes.c_void_p(fields.ctypes.data)
         while fields[5] < end and not self.stopped.is_set():
             self.run(address, None)
