@@ -102,9 +102,9 @@ def plan_dag(
     | exact | the exhaustive search: up to 24 nodes |
     | search | simulated annealing of legal schedules, with exact windows |
 
-    The search tries `rounds` changes, by default 60,000 and 100 a node, and ends earlier after
-    `time_limit` seconds or with Ctrl-C: then the best so far is returned, and a note tells so.
-    The same seed and rounds give the same plan, unless time or Ctrl-C ended it.
+    The search tries `rounds` changes, by default 60,000 and 100 a node; with `time_limit` and no
+    rounds it goes on for so many seconds.  Time or Ctrl-C end it with the best so far, and a note
+    tells so.  The same seed and rounds give the same plan, unless time or Ctrl-C ended it.
     `progress(fraction, moves, peak)` is called now and then.
 
     BudgetError P002 names the least budget known to do, and the least that can; UsageError P001
@@ -124,7 +124,12 @@ def plan_dag(
     part = dag if len(live) == len(dag) else dag.part(live)
     end = inf if time_limit is None else monotonic() + time_limit
     task = Task(
-        part, rounds or 60_000 + 100 * len(live), seed, lambda: monotonic() >= end, progress
+        part,
+        rounds or 60_000 + 100 * len(live),
+        seed,
+        lambda: monotonic() >= end,
+        progress,
+        longer=time_limit is not None and rounds is None,
     )
     if pebbles is not None:
         name, found, bound, optimal = _fewest_moves(task, pebbles, strategy)
@@ -185,7 +190,8 @@ def _fewest_moves(task: Task, budget: float, strategy: str) -> Answer:
             f"no schedule within {budget:,.0f} was found; one within {peak:,} was, and there is "
             f"none below {least:,}",
             values={"budget": budget, "least": peak, "bound": least},
-            hint=f"pebbles={peak}, or more rounds",
+            notes=candidate.notes,
+            hint=f"pebbles={peak}, or more rounds and time",
         )
     return "search", candidate, int(bound), len(candidate.schedule) <= bound
 

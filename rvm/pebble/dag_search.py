@@ -45,8 +45,6 @@ class Found:
     """The lowest peak that was seen."""
     thrifty: tuple[int, ...]
     """The schedule with that peak."""
-    rounds: int
-    """How many changes were tried."""
     ended: str
     """Why it ended: rounds, time or interrupt; or `optimal`, when the bound was met."""
 
@@ -86,7 +84,7 @@ class Search:
     def run(self, rounds: int) -> Found:
         """Try so many changes.  Ctrl-C ends it with what was found."""
         if self.best is not None and len(self.best) <= self.bound:
-            return Found(self.best, self.least, self.thrifty, 0, "optimal")
+            return Found(self.best, self.least, self.thrifty, "optimal")
         ended = "rounds"
         try:
             for turn in range(TURNS):
@@ -97,7 +95,7 @@ class Search:
                 ended = self._windows()
         except KeyboardInterrupt:
             ended = "interrupt"
-        return Found(self.best, self.least, self.thrifty, self.done, ended)
+        return Found(self.best, self.least, self.thrifty, ended)
 
     def _turn(self, turn: int, count: int, rounds: int) -> str:
         if self.best is not None:
