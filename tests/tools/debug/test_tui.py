@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rvm_tools.debug import Session
+from rvm_tools.debug import Session, tui
 from rvm_tools.debug.front import gradient_of
 from tools.running import GOLDEN, golden
 from tools.running import rvm as run
@@ -21,7 +21,7 @@ from rvm.program import Program
 pytest.importorskip("textual", reason="the extra `tui`")
 
 from rvm_tools.debug.tui.app import Screenful
-from rvm_tools.debug.tui.bars import LEFT, RIGHT, Timeline
+from rvm_tools.debug.tui.bars import LEFT, RIGHT, Timeline, short
 from rvm_tools.debug.tui.panes import CodePane, RowsPane, TimelinePane
 from rvm_tools.debug.tui.past import MAX_SAMPLES, Past, Sample
 from textual.pilot import Pilot
@@ -231,24 +231,53 @@ def test_columns_and_times() -> None:
     assert [len(part) for part in line.bar()] == [5, 1, 5]
     assert Timeline(11, 1000, False, 500).bar()[2].endswith("?")
     memory = {0: Sample(0, 8), 1000: Sample(0, 16)}
-    assert line.spark(memory) == ("memory", "▄         █", "0 B")
+    assert line.spark(memory) == ("memory", "▄         █", "")
     bits = {0: Sample(0, 8), 500: Sample(64, 8), 1000: Sample(128, 8)}
+    assert [short(n) for n in (0, 999_999, 4_524_158_300)] == ["0", "999,999", "4.52 G"]
+    assert short(51_200_016, "B") == "51.2 MB"
     assert line.spark(bits) == ("erased", "▁    ▄    █", "64 bits")
 
 
-def test_a_survey_looks_everywhere_and_comes_back() -> None:
-    session = walk(1000)
-    session.find_end()
-    session.goto(77)
-    stop, kept = session.stop, picture(session.machine)
-    past = Past()
-    assert past.survey(session, [0, 500, 1000, 1500])
-    assert (session.time, session.stop) == (77, stop)
-    assert picture(session.machine) == kept
-    fresh = walk(1000)
-    for time in (0, 500, 1000, 1500):
-        fresh.goto(time)
-        assert past.samples[time].bytes == fresh.machine.state.account.live_bytes
+LOSSY = """\
+func lossy(x: i64, n: i64)
+    for i = 1 to n
+        alloc t: i64
+        add t, x + i
+        add x, t
+        drop t
+    end
+"""
+
+
+def test_a_survey_looks_everywhere_and_leaves_the_session_alone() -> None:
+    """Also of a program that erases, which can't be taken back to look."""
+    program = rvm.assemble(LOSSY)
+    session = Session(program, "lossy", {"x": 1, "n": 50}, say=lambda line: None)
+
+    async def script(app: Screenful, pilot: Pilot[None]) -> None:
+        await press(app, pilot, "end")
+        stop, kept = session.stop, picture(session.machine)
+        await press(app, pilot, "e")
+        assert (session.time, session.stop, session.work) == (stop.time, stop, stop.work)
+        assert picture(session.machine) == kept
+        line = app.timeline.timeline
+        for cell in range(line.cells):
+            time = line.time_at(cell)
+            fresh = Machine(program, "lossy", x=1, n=50, engine="reference")
+            fresh.step(time)
+            account = fresh.state.account
+            assert app.past.samples[time] == Sample(account.erased_bits, account.live_bytes)
+        await enter(app, pilot, "set x = 3")
+        assert len(app.past.samples) == 1
+        await press(app, pilot, "e")
+        assert len(app.past.samples) == 1
+        assert "restart" in screen(app)
+
+    play(session, script)
+
+
+def test_samples_are_bounded() -> None:
+    session, past = walk(10**4), Past()
     for time in range(2 * MAX_SAMPLES):
         session.goto(time)
         past.sample(session)
@@ -314,6 +343,16 @@ def test_a_breakpoint_at_the_cursor() -> None:
         assert pane.cursor in pane.listing.breaks
         await press(app, pilot, "b")
         assert app.session.breaks == []
+
+    play(walk(5), script)
+
+
+def test_a_click_moves_the_cursor() -> None:
+    async def script(app: Screenful, pilot: Pilot[None]) -> None:
+        await pilot.click("#code", offset=(8, 4))
+        assert app.code.place == "4"
+        await press(app, pilot, "b")
+        assert [b.target.line for b in app.session.breaks] == [4]
 
     play(walk(5), script)
 
@@ -451,8 +490,11 @@ def test_every_row_fits(size: tuple[int, int]) -> None:
     play(sort(), script, size)
 
 
-def test_it_needs_a_terminal() -> None:
+def test_it_needs_a_terminal_and_textual(monkeypatch: pytest.MonkeyPatch) -> None:
     file = str(EXAMPLES / "sort.rasm")
     assert "U038" in run("debug", file, "x=[1]", "p=[0]", "--tui", code=2).stderr
+    monkeypatch.setattr(tui, "find_spec", lambda name: None)
+    missing = run("debug", file, "x=[1]", "p=[0]", "--tui", code=2).stderr
+    assert "U038" in missing and 'pip install "rvm[tui]"' in missing
     both = run("debug", file, "x=[1]", "p=[0]", "--tui", "--batch", code=2)
     assert "neither --batch nor --json" in both.stderr

@@ -34,7 +34,7 @@ from rvm_tools.debug.tui.page import (
     values_of,
 )
 from rvm_tools.debug.tui.panes import CodePane, CommandLine, RowsPane, TimelinePane, painted
-from rvm_tools.debug.tui.past import Past
+from rvm_tools.debug.tui.past import Past, again
 from rvm_tools.debug.views import arrive, frame_text
 
 REFRESH = 0.1
@@ -118,6 +118,7 @@ class Screenful(App[None]):
         self._waiting: deque[tuple[str, bool]] = deque((k, False) for k in commands)
         self._said: deque[Line] = deque(maxlen=MAX_LINES)
         self._leaving = False
+        self._surveyor: Session | None = None
         self.console_ = Console(session, self._said.append)
         self.status = Static(id="status", markup=False)
         self.code = CodePane("code")
@@ -199,7 +200,7 @@ class Screenful(App[None]):
         self.call_from_thread(self._arrived, answer)
 
     def _arrived(self, answer: Answer) -> None:
-        self.busy = ""
+        self.busy, self._surveyor = "", None
         self.past.arrive(self.session, answer.stop is not None)
         if answer.stop is not None and answer.stop.reason == "interrupted":
             self._waiting.clear()
@@ -210,34 +211,43 @@ class Screenful(App[None]):
         self._next()
 
     def action_survey(self) -> None:
-        """Look at the counters at every column of the timeline, and come back."""
+        """Look at the counters at every column of the timeline, in a run of its own."""
         if self.busy:
             self.bell()
             return
+        if self.session.diverged is not None:
+            self.console_.out("an edited run can't be looked at again: `restart`", "error")
+            return
         line = self.timeline.timeline
         times = [line.time_at(k) for k in range(line.cells)]
-        self._start("energy", partial(self._survey, times))
+        self._surveyor = again(self.session)
+        self._start("energy", partial(self._survey, self._surveyor, times))
 
-    def _survey(self, times: Sequence[int]) -> None:
+    def _survey(self, fresh: Session, times: Sequence[int]) -> None:
         """In the machine's thread."""
-        answer = Answer("energy")
-        if not self.past.survey(self.session, times):
+        self.past.survey(fresh, times)
+        if fresh.stop.reason == "interrupted":
             self.console_.out("interrupted", "error")
-        self.call_from_thread(self._arrived, answer)
+        self.call_from_thread(self._arrived, Answer("energy"))
+
+    def _interrupt(self) -> None:
+        """Stop what runs, and let nothing follow."""
+        self._waiting.clear()
+        self.session.interrupt()
+        if self._surveyor is not None:
+            self._surveyor.interrupt()
 
     def action_stop(self) -> None:
         """Stop a run, in either direction; when nothing runs, leave the command line."""
         if self.busy:
-            self._waiting.clear()
-            self.session.interrupt()
+            self._interrupt()
         else:
             self.screen.set_focus(self.code)
 
     def action_leave(self) -> None:
         if self.busy:
             self._leaving = True
-            self._waiting.clear()
-            self.session.interrupt()
+            self._interrupt()
         else:
             self.exit()
 

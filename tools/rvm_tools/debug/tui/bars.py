@@ -12,6 +12,7 @@ LEFT = 8
 """Columns of the labels on the left."""
 RIGHT = 12
 """Columns of the figures on the right."""
+PREFIXES = {6: "M", 9: "G", 12: "T", 15: "P", 18: "E"}
 MARK, HIT, CALL = "◆", "●", "╵"
 
 
@@ -54,16 +55,25 @@ class Timeline:
         return "━" * at, "█", rest
 
     def spark(self, samples: Mapping[int, Sample]) -> tuple[str, str, str]:
-        """Label, blocks and figure: bits erased; as long as there are none, bytes live."""
+        """Label, blocks and figure: bits erased; as long as there are none, bytes live.
+
+        The figure is that of the present time, if that is among the samples.
+        """
         bits = any(s.bits for s in samples.values())
         known = {t: (s.bits if bits else s.bytes) for t, s in samples.items() if t <= self.extent}
         top = max(known.values(), default=0)
         row = [" "] * self.cells
         for time in sorted(known):
             row[self.cell(time)] = BLOCKS[known[time] * (len(BLOCKS) - 1) // top if top else 0]
-        now = known.get(self.time, 0)
-        return (
-            ("erased", "".join(row), f"{now:,} bits")
-            if bits
-            else ("memory", "".join(row), f"{now:,} B")
-        )
+        unit = "bits" if bits else "B"
+        now = known.get(self.time)
+        figure = "" if now is None else short(now, unit)
+        return "erased" if bits else "memory", "".join(row), figure
+
+
+def short(number: int, unit: str = "") -> str:
+    """A number for the columns on the right: rounded, with an SI prefix, if it is long."""
+    if number < 10**6:
+        return f"{number:,} {unit}".rstrip()
+    power = min(3 * ((len(str(number)) - 1) // 3), 18)
+    return f"{number / 10**power:.3g} {PREFIXES[power]}{unit}"

@@ -31,7 +31,7 @@ Code: > is the machine, ● a breakpoint.  Values: * has changed since the
 last stop, adj is the adjoint.  Over the timeline: ◆ marks, ● stops at
 breakpoints and watchpoints, ╵ calls and returns that were stopped in.
 Below it: bits erased (memory, while none are), where the run was looked at;
-e looks everywhere, by going there and back.
+e looks everywhere, in a run of its own.
 
 On the command line:
 """

@@ -15,7 +15,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from rvm_tools.debug.console import Line
-from rvm_tools.debug.tui.bars import LEFT, RIGHT, Timeline
+from rvm_tools.debug.tui.bars import LEFT, RIGHT, Timeline, short
 from rvm_tools.debug.tui.page import Listing, Values
 from rvm_tools.debug.tui.past import Past
 
@@ -209,7 +209,7 @@ class TimelinePane(Widget, can_focus=False):
         behind, here, ahead = line.bar()
         # A copy: the machine's thread may add samples meanwhile.
         label, blocks, figure = line.spark(dict(self.past.samples))
-        end = f"of {self.extent:,}" if self.known else "of ?"
+        end = f"of {short(self.extent)}" if self.known else "of ?"
         return joined(
             [
                 Text.assemble(("events  ", "dim"), (shown, "bold")),

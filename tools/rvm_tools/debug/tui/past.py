@@ -91,23 +91,13 @@ class Past:
 
         machine.on_progress = progress
 
-    def survey(self, session: Session, times: Sequence[int]) -> bool:
-        """Sample at times to come and past, and return; False if that was interrupted.
-
-        Nothing is printed or stopped at on the way.
-        """
-        here, stop, whole = session.time, session.stop, True
-        with session._travel.silent():
-            for time in sorted(times):
-                session.goto(time, note=False)
-                self.sample(session)
-                if session.stop.reason in ("interrupted", "error", "limit"):
-                    whole = session.stop.reason != "interrupted"
-                    break
-            session.interrupt(False)
-            session.goto(here, note=False)
-        session.stop = stop
-        return whole
+    def survey(self, fresh: Session, times: Sequence[int]) -> None:
+        """Sample a session that is at its start at times, until one can't be reached."""
+        for time in sorted(times):
+            fresh.goto(time, note=False)
+            if fresh.time != time:
+                return
+            self.sample(fresh)
 
     def arrive(self, session: Session, moved: bool) -> None:
         """Note a stop; `moved`: a journey led there."""
@@ -143,3 +133,18 @@ class Past:
         if session.length is not None:
             return session.length
         return max(self.farthest, session.time, 1)
+
+
+def again(session: Session) -> Session:
+    """Another session on the same run, at its start; it is silent and knows no stops.
+
+    The session itself stays where it is: a run that erases could not be taken back and forth.
+    """
+    return Session(
+        session.program,
+        session.function,
+        session.inputs,
+        session.options,
+        undo=session.undo,
+        say=lambda line: None,
+    )
