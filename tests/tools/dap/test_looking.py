@@ -10,6 +10,9 @@ import pytest
 from tools.dap.client import Client, Refused, talking
 from tools.dap.programs import CALLS, KINDS
 
+import rvm
+from rvm.codec import encode
+
 EXAMPLES = Path(__file__).parents[3] / "examples"
 INPUTS: dict[str, Any] = {
     "b": True,
@@ -270,3 +273,32 @@ def test_an_object_with_a_whole_record(kinds: Client) -> None:
     found = kinds.ask("evaluate", expression="p", frameId=1, context="watch")
     assert found["result"] == "{pos: 1.5, spin: 2}" and found["type"] == "Body"
     assert set(children(kinds, found["variablesReference"])) == {"pos", "spin"}
+
+
+def test_included_files_and_sources_that_are_gone(tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    part = tmp_path / "lib" / "part.rasm"
+    part.write_text("func up(a: i64)\n    inc a\n    inc a\n")
+    main = tmp_path / "main.rasm"
+    main.write_text('include "lib/part.rasm"\nfunc main(a: i64)\n    call up(a)\n')
+    with talking() as client:
+        client.ask("initialize", adapterID="rvm")
+        client.ask("launch", program="main.rasm", cwd=str(tmp_path), inputs={"a": 1})
+        found = client.ask("setBreakpoints", source={"path": str(part)}, breakpoints=[{"line": 3}])
+        assert found["breakpoints"][0]["source"] == {"name": "part.rasm", "path": str(part)}
+        client.ask("configurationDone")
+        client.event("stopped")
+        assert client.top()["source"]["path"] == str(part) and client.values() == {"a": "2"}
+    (tmp_path / "main.rbc").write_bytes(encode(rvm.load(main)))
+    text = part.read_text()
+    part.unlink()
+    with talking() as client:
+        client.launch(tmp_path / "main.rbc", configure=False, inputs={"a": 1})
+        source = client.ask("loadedSources")["sources"][1]
+        assert source["name"] == "part.rasm" and "path" not in source
+        number = source["sourceReference"]
+        assert client.ask("source", source=source, sourceReference=number)["content"] == text
+        client.ask("setBreakpoints", source=source, breakpoints=[{"line": 3}])
+        client.ask("configurationDone")
+        client.event("stopped")
+        assert client.top()["source"] == source and client.values() == {"a": "2"}
