@@ -101,6 +101,21 @@ def along(f: FunctionHandle, inputs: Mapping[str, Any], rng: np.random.Generator
 # ---------------------------------------------------------------- the properties
 
 
+def steady(f: FunctionHandle, inputs: Mapping[str, Any], most: float = 1e-12) -> bool:
+    """Whether a run comes back almost to where it began.
+
+    If not, rounding grows on the way, and derivatives are taken at another point than was asked for.
+    """
+    pull = f.pullback(**inputs)
+    pull(check=False)
+    for begun, ended in zip(pull.start, pull.machine.state.frames[0].regs, strict=False):
+        if isinstance(begun, (float, complex, np.ndarray)):
+            off = np.abs(np.subtract(ended, begun)) / np.maximum(np.abs(begun), 1.0)
+            if np.any(off > most):
+                return False
+    return True
+
+
 def adjoints_transpose_tangents(
     f: FunctionHandle, inputs: Mapping[str, Any], rng: np.random.Generator, near: float
 ) -> None:
