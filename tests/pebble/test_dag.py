@@ -101,7 +101,7 @@ def test_graphs_from_names() -> None:
 # ---------------------------------------------------------------- against exhaustive search
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
 def test_optima_of_all_small_graphs(n: int) -> None:
     for dag in all_graphs(n):
         first = least_budget(dag)
@@ -114,6 +114,24 @@ def test_optima_of_all_small_graphs(n: int) -> None:
             if found is not None and least is not None:
                 assert check_dag(dag, found, budget).moves == least
                 assert bound_moves(dag, budget) <= least
+
+
+@pytest.mark.soak
+def test_optima_of_graphs_of_six_nodes() -> None:
+    for dag in Random(6).sample(list(all_graphs(6)), 3_000):
+        for budget in range(least_budget(dag) - 1, 7):
+            found = shortest(dag, budget)
+            assert (found and check_dag(dag, found, budget).moves) == least_moves(dag, budget)
+
+
+def test_trees_at_their_fewest_pebbles() -> None:
+    # A complete binary tree of 31 nodes, which eager cleanup cannot do with fewer than 31.
+    preds = [() if v < 16 else (2 * (v - 16), 2 * (v - 16) + 1) for v in range(31)]
+    dag = Dag(tuple(preds), (30,))
+    assert plan_dag(dag, max_moves=61, strategy="eager").cost.peak == 31
+    fewest = fewest_on_tree(dag)
+    found = plan_dag(dag, pebbles=fewest, rounds=6_000)
+    assert found.check().peak == fewest and found.cost.moves <= tree_moves(dag)
 
 
 def test_the_search_against_the_optimum_of_small_graphs() -> None:
