@@ -23,6 +23,9 @@ PEBBLING: dict[str, Explanation] = {
         With S pebbles, the input not counted, nothing beyond node 2^S - 1 of a chain is ever
         reached reversibly, and a pebble alone gets to 2^(S-1).  And each step has to be done once,
         and undone unless its state is erased.  The message names the least budget that will do.
+
+        On a graph the least is known for small ones and for trees; else the message names the least
+        that was found to do, and a bound below which nothing does.
         """,
     ),
     "P003": explain(
@@ -39,7 +42,7 @@ PEBBLING: dict[str, Explanation] = {
         """
         persist: a pebble on the result, and no other.  visit: a pebble on the result.  erase: no
         pebble, and the result was copied out.  gradient: no pebble, and all adjoints were taken.
-        Nothing may be left on disk.
+        Nothing may be left on disk.  On a graph: pebbles on exactly the outputs.
         """,
     ),
     "P005": explain(
