@@ -138,6 +138,7 @@ GMM = Workload(
     ),
     _of_y,
     PARAMETERS,
+    core=False,  # its gradient takes LLVM many seconds
 )
 
 # ---------------------------------------------------------------- bundle adjustment
