@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -413,3 +414,56 @@ def test_sums_over_the_axes_that_another_has_not() -> None:
     g = np.random.default_rng(3).normal(size=(5, 3))
     out = program.f(y=np.ones(3), g=g, z=np.zeros(3), engine="native")
     assert np.allclose(out["y"], 1 + g.sum(0), rtol=1e-15)
+
+
+# ---------------------------------------------------------------- where roundings may differ
+
+ELEMENTARY = {
+    "exp": (-20, 20),
+    "log": (1e-6, 1e6),
+    "log2": (1e-6, 1e6),
+    "expm1": (-3, 3),
+    "log1p": (-0.9, 10),
+    "sin": (-100, 100),
+    "cos": (-100, 100),
+    "tan": (-1.5, 1.5),
+    "asin": (-1, 1),
+    "acos": (-1, 1),
+    "atan": (-50, 50),
+    "sinh": (-10, 10),
+    "cosh": (-10, 10),
+    "tanh": (-5, 5),
+}
+
+
+@pytest.mark.parametrize("fn", ELEMENTARY)
+def test_elementary_functions_of_arrays_are_within_four_units_of_numpys(fn: str) -> None:
+    program = rvm.assemble(f"func f(y: f64[n], x: f64[n])\n    add y, {fn}(x)\n")
+    assert apart(program, "f") == []
+    x = np.random.default_rng(len(fn)).uniform(*ELEMENTARY[fn], size=2000)
+    ours = program.f(y=np.zeros(2000), x=x, engine="native")["y"]
+    theirs = program.f(y=np.zeros(2000), x=x, engine="reference")["y"]
+    assert np.all(np.abs(ours - theirs) <= 4 * np.spacing(np.abs(theirs)))
+
+
+@pytest.mark.parametrize("n", [10, 1000, 20_000])
+def test_sums_of_arrays_are_within_the_stated_bound(n: int) -> None:
+    """n ε Σ|x|, of which NumPy's own error is a small part."""
+    program = rvm.assemble(
+        "func f(s: f64, d: f64, x: f64[n], y: f64[n])\n    add s, sum(x)\n    add d, dot(x, y)\n"
+    )
+    rng = np.random.default_rng(n)
+    x, y = rng.normal(size=n), rng.normal(size=n)
+    ours = program.f(s=0.0, d=0.0, x=x, y=y, engine="native")
+    eps = np.finfo(float).eps
+    assert abs(ours.s - math.fsum(x)) <= n * eps * np.abs(x).sum()
+    assert abs(ours.d - math.fsum(x * y)) <= n * eps * np.abs(x * y).sum()
+
+
+@pytest.mark.parametrize("t", ["i64", "u8", "fixed", "bool"])
+def test_arrays_of_exact_types_are_the_same_to_the_bit(t: str) -> None:
+    op = "xor y, x" if t == "bool" else "add y, x * x - x"
+    program = rvm.assemble(f"func f(y: {t}[n], x: {t}[n])\n    {op}\n")
+    dtype = {"i64": np.int64, "u8": np.uint8, "fixed": np.int64, "bool": np.bool_}[t]
+    raw = np.random.default_rng(1).integers(0, 2**62, 300)
+    same_run(program, "f", y=np.zeros(300, dtype), x=raw.astype(dtype))
