@@ -154,6 +154,20 @@ def test_enter_repeats() -> None:
     play(sort(), script)
 
 
+def test_keys_pressed_ahead_are_not_lost() -> None:
+    async def script(app: Screenful, pilot: Pilot[None]) -> None:
+        app.action_go("end")
+        app.action_go("rsi")
+        app.action_view(1)
+        app.action_array(1)
+        assert app.busy == "end" and app.view == "source"
+        await rest(app, pilot)
+        assert app.session.time == 143
+        assert (app.view, app.array) == ("bytecode", "x")
+
+    play(sort(), script)
+
+
 @pytest.mark.parametrize("key", ["escape", "ctrl+c"])
 def test_a_run_is_stopped_in_either_direction(key: str) -> None:
     async def until_running(app: Screenful, pilot: Pilot[None]) -> None:
@@ -351,6 +365,8 @@ def test_a_click_moves_the_cursor() -> None:
     async def script(app: Screenful, pilot: Pilot[None]) -> None:
         await pilot.click("#code", offset=(8, 4))
         assert app.code.place == "4"
+        await enter(app, pilot, "p x")
+        assert app.code.place == "4", "only what moves the machine moves the cursor"
         await press(app, pilot, "b")
         assert [b.target.line for b in app.session.breaks] == [4]
 

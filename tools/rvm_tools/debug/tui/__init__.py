@@ -1,7 +1,7 @@
 """The debugger on a full screen, with Textual (the extra `tui`): another client of a `Console`.
 
-`page` and `past` are what is shown, as plain data; `bars` the timeline; `panes` paints them; `app`
-has the keys, and a thread that the machine runs in.
+`page` and `past` are what is shown, as plain data; `bars` the timeline; `panes` paints them; `keys`
+lead to the actions of `app`, which runs the machine in a thread.
 """
 
 from __future__ import annotations

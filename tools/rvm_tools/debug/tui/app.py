@@ -13,7 +13,7 @@ from functools import partial
 from typing import ClassVar
 
 from textual.app import App, ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Footer, RichLog, Static
 
@@ -25,6 +25,7 @@ from rvm_tools.debug.probing import described
 from rvm_tools.debug.prompt import completions
 from rvm_tools.debug.session import Session
 from rvm_tools.debug.tui.help import HelpScreen
+from rvm_tools.debug.tui.keys import KEYS
 from rvm_tools.debug.tui.page import (
     VIEWS,
     code_of,
@@ -43,12 +44,6 @@ MAX_LINES = 2000
 """Lines of output that can be scrolled back to."""
 MAX_WAITING = 16
 """Commands that may be typed ahead."""
-
-
-def _key(key: str, action: str, label: str = "", shown: str | None = None) -> Binding:
-    # What leads to the command line comes first, so that what is typed behind it goes there.
-    first = action.startswith("type")
-    return Binding(key, action, label, show=bool(label), key_display=shown, priority=first)
 
 
 class Screenful(App[None]):
@@ -72,38 +67,7 @@ class Screenful(App[None]):
     #prompt { width: auto; }
     #command { width: 1fr; border: none; height: 1; background: $background; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        _key("s", "go('s')", "step", "s/S"),
-        _key("S", "go('rs')"),
-        _key("n", "go('n')", "next", "n/N"),
-        _key("N", "go('rn')"),
-        _key("c", "go('c')", "run", "c/C"),
-        _key("C", "go('rc')"),
-        _key("f", "go('fin')", "out", "f/F"),
-        _key("F", "go('rfin')"),
-        _key("i", "go('si')", "op", "i/I"),
-        _key("I", "go('rsi')"),
-        _key("home", "go('start')"),
-        _key("end", "go('end')"),
-        _key("u", "go('up')"),
-        _key("d", "go('down')"),
-        _key("g", "type('goto ')"),
-        _key("b", "break", "break"),
-        _key("w", "type('watch ')"),
-        _key("e", "survey", "energy"),
-        _key("v", "view(1)", "view"),
-        _key("V", "view(-1)"),
-        _key("a", "array(1)"),
-        _key("A", "array(-1)"),
-        _key("right_square_bracket", "elements(1)"),
-        _key("left_square_bracket", "elements(-1)"),
-        _key("colon", "type('')"),
-        _key("tab", "type('')"),
-        _key("question_mark", "help", "help", "?"),
-        _key("q", "leave", "quit"),
-        Binding("escape", "stop", show=False),
-        Binding("ctrl+c", "stop", show=False, priority=True),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = KEYS
 
     def __init__(self, session: Session, commands: Sequence[str] = ()) -> None:
         super().__init__()
@@ -115,7 +79,9 @@ class Screenful(App[None]):
         """The first element that is shown."""
         self.busy = ""
         """The command under way."""
-        self._waiting: deque[tuple[str, bool]] = deque((k, False) for k in commands)
+        self._waiting: deque[Callable[[], None]] = deque(
+            partial(self._command, text) for text in commands
+        )
         self._said: deque[Line] = deque(maxlen=MAX_LINES)
         self._leaving = False
         self._surveyor: Session | None = None
@@ -167,19 +133,23 @@ class Screenful(App[None]):
 
         `forward`: plain steps go forwards, wherever `direction` points.
         """
+        self._soon(partial(self._command, text, forward))
+
+    def _soon(self, job: Callable[[], None]) -> None:
+        """Do something when no command is under way, in the order in which it was asked for."""
         if len(self._waiting) >= MAX_WAITING:
             self.bell()
             return
-        self._waiting.append((text, forward))
+        self._waiting.append(job)
         self._next()
 
     def _next(self) -> None:
-        if self.busy or not self._waiting:
-            return
-        text, forward = self._waiting.popleft()
-        self._start(
-            text.strip() or self.console_.last or "nothing", partial(self._work, text, forward)
-        )
+        while self._waiting and not self.busy:
+            self._waiting.popleft()()
+
+    def _command(self, text: str, forward: bool = False) -> None:
+        name = text.strip() or self.console_.last or "nothing"
+        self._start(name, partial(self._work, text, forward))
 
     def _start(self, name: str, work: Callable[[], None]) -> None:
         self.busy = name
@@ -207,14 +177,14 @@ class Screenful(App[None]):
         if self.console_.finished or self._leaving:
             self.exit()
             return
-        self._show(follow=True)
+        self._show(follow=answer.stop is not None)
         self._next()
 
     def action_survey(self) -> None:
+        self._soon(self._look_again)
+
+    def _look_again(self) -> None:
         """Look at the counters at every column of the timeline, in a run of its own."""
-        if self.busy:
-            self.bell()
-            return
         if self.session.diverged is not None:
             self.console_.out("an edited run can't be looked at again: `restart`", "error")
             return
@@ -320,22 +290,27 @@ class Screenful(App[None]):
         self.screen.set_focus(line)
 
     def action_view(self, by: int) -> None:
+        self._soon(partial(self._turn_view, by))
+
+    def _turn_view(self, by: int) -> None:
         self.view = VIEWS[(VIEWS.index(self.view) + by) % len(VIEWS)]
         self._show(follow=True)
 
     def action_array(self, by: int) -> None:
+        self._soon(partial(self._turn_array, by))
+
+    def _turn_array(self, by: int) -> None:
         """The registers, then each array's elements, and round again."""
-        if self.busy:
-            return
         names = [None, *values_of(self.session, self.past.before, 80).arrays]
         at = names.index(self.array) if self.array in names else 0
         self.array, self.first = names[(at + by) % len(names)], 0
         self._show(follow=False)
 
     def action_elements(self, by: int) -> None:
+        self._soon(partial(self._turn_page, by))
+
+    def _turn_page(self, by: int) -> None:
         """Another page of the array; of the registers, other rows."""
-        if self.busy:
-            return
         if self.array is None:
             pane = self.values
             pane.scroll_rows(by * max(1, pane.size.height - 1))
@@ -346,9 +321,12 @@ class Screenful(App[None]):
             self._show(follow=False)
 
     def action_break(self) -> None:
+        self._soon(self._toggle_break)
+
+    def _toggle_break(self) -> None:
         """Set a breakpoint at the cursor, or remove the one that is there."""
         place = self.code.place
-        if self.busy or place is None:
+        if place is None:
             self.bell()
             return
         session = self.session

@@ -69,8 +69,11 @@ class CodePane(Widget, can_focus=True):
         self.top = 0
 
     def show(self, listing: Listing, follow: bool) -> None:
-        """Show code; `follow`: the cursor goes to where the machine stands."""
-        if follow or listing.title != self.listing.title:
+        """Show code; if it stands elsewhere, or `follow`, the cursor goes to where that is."""
+        old = self.listing
+        if (listing.title, listing.here) != (old.title, old.here):
+            follow = True
+        if follow:
             self.cursor = listing.focus
         self.listing = listing
         self.border_title = listing.title
