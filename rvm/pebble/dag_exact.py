@@ -2,7 +2,7 @@
 
 A position is a bit mask with bit v for node v.  Moves are undone by themselves, so that the number
 of moves from the empty board is a distance; a level of it is an array, and a node's moves are made
-for the whole level at once.  Memory is 3 bytes for each of the 2^n masks.
+for the whole level at once.  Memory is 4 bytes for each of the 2^n masks, and some levels.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def shortest(dag: Dag, budget: float, stop: Stop = never) -> tuple[int, ...] | N
         )
     need = [sum(1 << u for u in preds) for preds in dag.preds]
     goal = sum(1 << v for v in dag.outputs)
-    distance: npt.NDArray[np.int16] = np.full(1 << n, -1, np.int16)
+    distance: npt.NDArray[np.int32] = np.full(1 << n, -1, np.int32)
     distance[0] = 0
     level = np.zeros(1, np.int64)
     held = np.zeros(1, np.int64)
@@ -71,7 +71,7 @@ def shortest(dag: Dag, budget: float, stop: Stop = never) -> tuple[int, ...] | N
     return signed(_backwards(goal, need, distance))
 
 
-def _backwards(goal: int, need: list[int], distance: npt.NDArray[np.int16]) -> list[int]:
+def _backwards(goal: int, need: list[int], distance: npt.NDArray[np.int32]) -> list[int]:
     """The nodes changed on a shortest way to the goal, found from its end."""
     mask, out = goal, []
     for moves in range(int(distance[goal]) - 1, -1, -1):
