@@ -24,7 +24,8 @@ def check(*, alone: bool = True) -> None:
             "a full screen needs Textual, which is not installed",
             hint='pip install "rvm[tui]", or leave --tui out for the prompt',
         )
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    # Textual reads from standard input and draws on standard error.
+    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
         raise UsageError(
             "U038",
             "a full screen needs a terminal, and this is a pipe or a file",

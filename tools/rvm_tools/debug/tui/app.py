@@ -31,7 +31,6 @@ from rvm_tools.debug.tui.page import (
     code_of,
     elements_of,
     frames_of,
-    length_of,
     values_of,
 )
 from rvm_tools.debug.tui.panes import CodePane, CommandLine, RowsPane, TimelinePane, painted
@@ -77,6 +76,7 @@ class Screenful(App[None]):
         """The array whose elements are shown in place of the registers."""
         self.first = 0
         """The first element that is shown."""
+        self._elements = (0, 0, 0)
         self.busy = ""
         """The command under way."""
         self._waiting: deque[Callable[[], None]] = deque(
@@ -260,10 +260,11 @@ class Screenful(App[None]):
         pane = self.values
         width = max(20, pane.size.width)
         if self.array is not None:
-            shown = elements_of(session, before, self.array, self.first, width)
+            shown = elements_of(session, before, self.array, self.first, (width, pane.size.height))
         else:
             shown = values_of(session, before, width)
         pane.show_values(shown)
+        self._elements = shown.shown
         count = len(session.frames)
         self.frames.show(f"frames ({count})" if count > 1 else "frames", frames_of(session, before))
         self.prompt.update(self.console_.prompt())
@@ -315,9 +316,10 @@ class Screenful(App[None]):
             pane = self.values
             pane.scroll_rows(by * max(1, pane.size.height - 1))
             return
-        length, page = length_of(self.session, self.array)
-        if 0 <= self.first + by * page < length:
-            self.first += by * page
+        start, stop, total = self._elements
+        first = max(0, start - (stop - start)) if by < 0 else stop
+        if first < total:
+            self.first = first
             self._show(follow=False)
 
     def action_break(self) -> None:

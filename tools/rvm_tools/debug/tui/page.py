@@ -13,7 +13,7 @@ from rvm.probes.traps import same
 from rvm.types import Array, Stack
 from rvm_tools.debug.console import Answer, Console, Line
 from rvm_tools.debug.lines import line_of
-from rvm_tools.debug.looking import MAX_MARKED, PAGE, raw_text, type_name
+from rvm_tools.debug.looking import MAX_MARKED, raw_text, type_name
 from rvm_tools.debug.session import Session
 from rvm_tools.debug.stops import Breakpoint
 from rvm_tools.debug.tui.past import Before
@@ -26,6 +26,8 @@ from rvm_tools.debug.views import (
     texts_of,
 )
 
+Size = tuple[int, int]
+"""Width and height, in cells."""
 VIEWS = ("source", "bytecode", "inverse")
 """What the code pane can show."""
 FRAMES = 40
@@ -57,6 +59,8 @@ class Values:
     title: str
     rows: Sequence[Line]
     arrays: Sequence[str] = ()
+    shown: tuple[int, int, int] = (0, 0, 0)
+    """Of an array: the first element shown, the one behind the last, and how many there are."""
 
 
 class _Page(Console):
@@ -197,8 +201,11 @@ def differs(a: Any, b: Any) -> bool:
     return not same(a, b)
 
 
-def elements_of(session: Session, before: Before, name: str, start: int, width: int) -> Values:
-    """A page of an array's elements, changed ones with a star."""
+def elements_of(session: Session, before: Before, name: str, start: int, size: Size) -> Values:
+    """A page of an array's elements from `start`, as many as a pane of a size holds.
+
+    Changed ones have a star.
+    """
     frame = session.frame
     found = [
         (k, r.type)
@@ -209,29 +216,27 @@ def elements_of(session: Session, before: Before, name: str, start: int, width: 
         return Values(name, [Line(f"{name} is not live in this frame", "dim")])
     slot, t = found[0]
     raw = frame.regs[slot]
-    old = before.registers(frame)
+    kept = before.registers(frame)
+    old = kept[slot] if kept is not None else None
+    width, height = size
     page = _Page(session, width)
-    stop = min(len(raw), start + page_of(t))
-    array_rows(page, name, t, raw, old[slot] if old is not None else None, start, stop)
-    rows = [Line(k.text, "changed") if "*" in k.text else k for k in page.answer.lines] or [
-        Line("  (no elements)", "dim")
-    ]
+    stop = min(len(raw), start + _most(t, width, height))
+    array_rows(page, name, t, raw, old, start, stop)
+    rows = page.answer.lines
+    if len(rows) > height > 0:
+        count, lines = stop - start, len(rows)
+        # Elements that share lines, else lines that elements take.
+        fits = -(-count // lines) * height if lines <= count else count * height // lines
+        stop = start + max(1, fits)
+        rows = rows[: max(1, height)]
+    rows = [Line(k.text, "changed") if "*" in k.text else k for k in rows]
     title = f"{name}: {type_name(t, raw)}, {start} to {stop} of {len(raw)}"
-    return Values(title, rows, (name,))
+    return Values(title, rows or [Line("  (no elements)", "dim")], (name,), (start, stop, len(raw)))
 
 
-def page_of(t: Array | Stack) -> int:
-    """How many elements of the first axis make a page."""
-    return PAGE if isinstance(t, Array) and t.rank > 1 else 5 * PAGE
-
-
-def length_of(session: Session, name: str) -> tuple[int, int]:
-    """An array's length along its first axis, and its page; (0, 1) if it is not live."""
-    frame = session.frame
-    for k, (n, r) in enumerate(named_registers(frame.code.function)):
-        if n == name and frame.regs[k] is not None and isinstance(r.type, (Array, Stack)):
-            return len(frame.regs[k]), page_of(r.type)
-    return 0, 1
+def _most(t: Array | Stack, width: int, height: int) -> int:
+    """More elements of the first axis than a pane can show."""
+    return max(1, height) * (1 if isinstance(t, Array) and t.rank > 1 else max(1, width // 2))
 
 
 def frames_of(session: Session, before: Before) -> list[Line]:
