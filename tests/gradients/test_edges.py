@@ -204,3 +204,20 @@ def test_what_is_no_loss_is_refused(bad: str) -> None:
     with pytest.raises(rvm.InputError) as caught:
         f.grad(loss=bad, x=np.zeros(3), y=1.0, n=2, z=1j, s=[1.0], p={"m": 1.0})
     assert caught.value.code == "I008"
+
+
+@pytest.mark.parametrize("engine", ["reference", "python", "vector", "native"])
+def test_what_is_detached_is_a_constant(engine: str) -> None:
+    f = rvm.assemble(
+        """
+        func f(y: f64, x: f64, z: f64, v: f64[n])
+            add y, detach(x) * z + x * detach(z * z) + sum(detach(v) * v)
+            add y, detach(exp(x))
+        """
+    ).f.with_options(engine=engine)
+    inputs = {"y": 0.0, "x": 2.0, "z": 3.0, "v": np.array([1.0, 2.0])}
+    value, found = f.value_and_grad(loss="y", **inputs)
+    assert value == pytest.approx(2 * 3 + 2 * 9 + 5 + np.exp(2.0), rel=1e-15)
+    assert (found.x, found.z, found["v"].tolist()) == (9.0, 2.0, [1.0, 2.0])
+    assert f.jvp({"x": 1.0, "z": 10.0}, **inputs)[1].y == 9.0 + 20.0
+    assert not np.any(f.hessian(loss="y", **inputs)["v"]["v"])

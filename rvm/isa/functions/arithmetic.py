@@ -70,6 +70,16 @@ enter(
     mp="mpf",
 )
 enter(
+    "detach",
+    1,
+    elementwise("any"),
+    "x itself, as a constant in derivatives: it carries no adjoint and no tangent",
+    cost="MOVES",
+    partials=lambda x: (None,),
+    code={"*": Code("{0}", "{0}", None, same)},
+    domain=(REAL,),
+)
+enter(
     "neg",
     1,
     elementwise("value"),

@@ -37,6 +37,7 @@ def _is_log(x: Expr) -> bool:
 
 LOG_PARTIALS: Mapping[str, Callable[..., Partials]] = {
     "identity": lambda x: (ONE,),
+    "detach": lambda x: (None,),
     "neg": lambda x: (_number(-1.0),),
     "abs": lambda x: (ONE,),
     "sqrt": lambda x: (_number(0.5),),
