@@ -70,9 +70,26 @@ def _only(engine: str, reason: str) -> Choice:
 
 
 def lanes_engine(code: Code, options: Options) -> str:
-    """What `auto` means for lanes: the same for a program's runs there and back."""
+    """What `auto` means for lanes: the same for all of a program's runs, there and back."""
     choice = choose(code.image, code.name, options)
-    return "native" if "native" in (choice.first, choice.then) else "vector"
+    if "native" not in (choice.first, choice.then):
+        return "vector"
+    return "native" if not options.checks or is_all_compiled(code.image, code.name) else "vector"
+
+
+def is_all_compiled(image: Image, name: str) -> bool:
+    """Whether machine code can do every instruction of a function, in both directions.
+
+    A lane that comes to another one has to go on by itself.
+    """
+    from rvm.emit.llvm.module import plan_of
+
+    key = (is_all_compiled, name)
+    cache = image.program.cache
+    if key not in cache:
+        codes = [image.code(n, undo) for n in image.reachable(name) for undo in (False, True)]
+        cache[key] = not any(plan_of(c, True, False).flow.apart for c in codes)
+    return bool(cache[key])
 
 
 @cache

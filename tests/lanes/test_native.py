@@ -281,3 +281,19 @@ def test_auto_runs_loops_in_machine_code_and_the_rest_with_numpy() -> None:
     lanes = [{"x": 0.0, "y": v, "n": 3} for v in (1e3 * rng.random(300)).tolist()]
     run = in_lanes(program, "f", lanes, engine="auto")
     assert run.regs[0].tolist() == [single(program, "f", lane)[0][0] for lane in lanes]
+
+
+def test_auto_leaves_to_numpy_what_is_not_all_compiled() -> None:
+    """Powers of whole fixed-point arrays are NumPy's; lanes still go together."""
+    text = """
+func f(a: fixed[m], b: fixed[m], n: i64)
+    for k = 1 to n
+        add b, sqrt(a)
+    end
+"""
+    program = rvm.assemble(text)
+    one = 1 << 43
+    a = np.array([[one, 4 * one], [one // 4, 0]])
+    out = program.f.map(a=a, b=np.zeros((2, 2), np.int64), n=2)
+    assert out.alone == () and out.b.tolist() == [[2 * one, 4 * one], [one, 0]]
+    assert program.f.map(a=a, b=np.zeros((2, 2), np.int64), n=2, engine="native").alone == (0, 1)
