@@ -102,7 +102,9 @@ def test_on_a_terminal(folder: Path) -> None:
     assert code == 2 and b"U012" in out and b"\x1b[" in out and b"\x00" not in out
     code, out = on_terminal(["asm", "norm.rasm"], folder, NO_COLOR="1")
     assert code == 2 and b"U012" in out and b"\x1b[31m" not in out
-    code, out = on_terminal(["run", "sum.rasm", "s=0", "n=20_000_000"], folder)
+    code, out = on_terminal(
+        ["run", "sum.rasm", "s=0", "n=20_000_000", "--engine", "python"], folder
+    )
     assert code == 0 and b"forwards" in out and b" M/s" in out
 
 
