@@ -466,6 +466,30 @@ def test_a_gradient_has_adjoints_beside_values() -> None:
     play(Session(made, made.entry, inputs, say=lambda line: None), script)
 
 
+def test_adjoints_of_records_are_beside_them_too() -> None:
+    text = """\
+record Body
+    x: f64
+    m: f64
+end
+
+func energy(e: f64, b: Body)
+    add e, b.m * b.x ** 2
+"""
+    program = rvm.assemble(text)
+    given = {"e": 0.0, "b": {"x": 3.0, "m": 5.0}}
+    made, inputs = gradient_of(program, program.function("energy"), given, "e")
+
+    async def script(app: Screenful, pilot: Pilot[None]) -> None:
+        await press(app, pilot, "end")
+        shown = [row.split() for row in rows(app, "values")]
+        # d(m x^2) = 2 m x dx + x^2 dm
+        assert ["b.x", "3.0", "*adj", "30.0"] in shown
+        assert ["b.m", "5.0", "*adj", "9.0"] in shown
+
+    play(Session(made, made.entry, inputs, say=lambda line: None), script)
+
+
 # ---------------------------------------------------------------- the screen
 
 

@@ -32,8 +32,10 @@ VIEWS = ("source", "bytecode", "inverse")
 """What the code pane can show."""
 FRAMES = 40
 """Frames that are shown, the innermost ones."""
-BESIDE = 26
-"""The least width of a value for its adjoint to stand beside it."""
+TALL = 4
+"""Rows that one value takes at most."""
+BESIDE = 8
+"""The width that a value takes at least when its adjoint stands beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,7 @@ def values_of(session: Session, before: Before, width: int) -> Values:
     old = before.registers(frame)
     named = named_registers(function)
     index = {name: k for k, (name, _) in enumerate(named)}
-    bars = {k: index[f"{name}_bar"] for name, k in index.items() if f"{name}_bar" in index}
+    bars = {k: index[bar_name(name)] for name, k in index.items() if bar_name(name) in index}
     column = min(max((len(n) for n, _ in named), default=0), max(8, width // 3))
     rows: list[Line] = []
     arrays = []
@@ -164,17 +166,17 @@ def values_of(session: Session, before: Before, width: int) -> Values:
         if k in bars.values() or (k >= function.n_args and regs[k] is None and not _was(old, k)):
             continue
         room = width - column - 4
-        value = raw_text(register.type, regs[k], room)
+        value = _cut(raw_text(register.type, regs[k], room))
         bar = ""
         if k in bars:
             slot = bars[k]
-            bar = f"adj {raw_text(named[slot][1].type, regs[slot], room - 4)}"
+            bar = f"adj {_cut(raw_text(named[slot][1].type, regs[slot], room - 4))}"
             changed = old is not None and differs(old[slot], regs[slot])
             bar = f"*{bar}" if changed else f" {bar}"
         marked = old is not None and differs(old[k], regs[k])
         style = "changed" if marked or bar.startswith("*") else ""
-        if bar and "\n" not in value + bar and max(len(value), BESIDE // 2) + len(bar) + 1 <= room:
-            value, bar = f"{value:<{BESIDE // 2}} {bar}", ""
+        if bar and "\n" not in value + bar and max(len(value), BESIDE) + len(bar) + 1 <= room:
+            value, bar = f"{value:<{BESIDE}} {bar}", ""
         head = f"{'*' if marked else ' '} {name:<{column}}  "
         for n, text in enumerate(value.split("\n")):
             rows.append(Line((head if n == 0 else " " * len(head)) + text, style))
@@ -183,6 +185,18 @@ def values_of(session: Session, before: Before, width: int) -> Values:
     if not rows:
         rows.append(Line("  (no registers)", "dim"))
     return Values(f"registers of {frame.code.name}", rows, arrays)
+
+
+def bar_name(name: str) -> str:
+    """What the adjoint of a register is called: `x_bar`, and of a record's leaf `b_bar.x`."""
+    head, dot, rest = name.partition(".")
+    return f"{head}_bar{dot}{rest}"
+
+
+def _cut(text: str) -> str:
+    """The first lines of a long value: the arrays' own pages show the others."""
+    lines = text.split("\n")
+    return text if len(lines) <= TALL else "\n".join([*lines[: TALL - 1], "…"])
 
 
 def _was(old: list[Any] | None, k: int) -> bool:
