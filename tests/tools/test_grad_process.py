@@ -56,7 +56,7 @@ def test_ctrl_c_stops_between_two_instructions(folder: Path, way: tuple[str, ...
 
 
 def test_both_ways_show_how_far_they_are(folder: Path) -> None:
-    words = ["q=1", "p=0", "n=40_000", "--loss", "q", "--engine", "reference"]
+    words = ["q=1", "p=0", "n=200_000", "--loss", "q", "--engine", "reference"]
     code, out = on_terminal(["grad", "kicks.rasm", *words], folder)
     assert code == 0
     assert b"back with the adjoints" in out and b" M/s" in out
