@@ -17,7 +17,8 @@ RUNNING: dict[str, Explanation] = {
             free  t = x             ; right
 
         Floats are compared within a tolerance (`--tolerance`, 1e-8 of the value by default); a NaN
-        passes only where a NaN is expected.  A stack must be empty.  Going backwards, an `alloc` is a `free`.
+        passes only where a NaN is expected.  A stack must be empty.  Going backwards, an `alloc` is
+        a `free`.
 
         A `for` keeps its bounds in ancillas (`i.end`, `i.lo` of a loop over i), which are freed as
         what the bounds are at the loop's end: they may not change in between.

@@ -93,9 +93,8 @@ def residue(state: State, sys: NumberSystem, held: Any, expected: Any, name: str
 
     A NaN passes where a NaN is expected: it is what the value was made of, and is known.
     """
-    strict = state.residue is not None
-    off = None if strict else differing(held, expected)
-    if sys.same(held, expected) if off is None else not np.any(off):
+    off = differing(held, expected)
+    if sys.same(held, expected) if state.residue is not None else not np.any(off):
         return
     if not _within(sys, held, expected, state.options.tolerance):
         raise InvertibilityError(
@@ -109,7 +108,7 @@ def residue(state: State, sys: NumberSystem, held: Any, expected: Any, name: str
         kept = held.copy() if isinstance(held, np.ndarray) else held
         state.residue.keep(state.tick, state.direction, [kept])
     else:
-        state.account.erased_bits += sys.type.bits * int(np.sum(off))
+        state.account.erased_bits += sys.type.bits * int(np.count_nonzero(off))
 
 
 def differing(held: Any, expected: Any) -> Any:

@@ -9,7 +9,9 @@ import rvm
 TEXT = "func f(x: i64)\n    add x, 2"
 
 
-@pytest.mark.parametrize("ending", ["", "\n", "    ", "\n        ", "\n\n\t", " ; done", "\r\n  \r\n "])
+@pytest.mark.parametrize(
+    "ending", ["", "\n", "    ", "\n        ", "\n\n\t", " ; done", "\r\n  \r\n "]
+)
 def test_blanks_at_the_end_are_nothing(ending: str) -> None:
     assert rvm.assemble(TEXT + ending).f(x=1).x == 3
 

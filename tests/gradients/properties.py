@@ -104,7 +104,7 @@ def along(f: FunctionHandle, inputs: Mapping[str, Any], rng: np.random.Generator
 def steady(f: FunctionHandle, inputs: Mapping[str, Any], most: float = 1e-12) -> bool:
     """Whether a run comes back almost to where it began.
 
-    If not, rounding grows on the way, and derivatives are taken at another point than was asked for.
+    If not, rounding grows on the way, and derivatives are taken at another point than was asked.
     """
     pull = f.pullback(**inputs)
     pull(check=False)
