@@ -82,7 +82,10 @@ class Training:
 
 def train(x: np.ndarray, steps: int = 400, newton: int = 3) -> Training:
     """Make the loss small from a start; needs SciPy."""
-    from scipy.optimize import minimize
+    try:
+        from scipy.optimize import minimize
+    except ImportError:
+        raise SystemExit('training needs SciPy: python -m pip install ".[scipy]"') from None
 
     f = program("petersen").loss
 
