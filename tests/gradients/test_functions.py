@@ -239,6 +239,14 @@ def test_logarithms(call: str) -> None:
     assert s / 2.0 == pytest.approx(12.0, rel=1e-14)
 
 
+@pytest.mark.parametrize("t", ["f64", "f32", "fixed", "log64"])
+def test_a_detached_factor_is_a_constant(t: str) -> None:
+    f = rvm.assemble(f"func f(y: f64, x: {t})\n    add y, f64(detach(x) * x)\n").f
+    by_square = rvm.assemble(f"func f(y: f64, x: {t})\n    add y, f64(x * x)\n").f
+    one, two = (g.grad(y=0.0, x=1.5, loss="y").x for g in (f, by_square))
+    assert one == pytest.approx(two / 2, rel=1e-6)
+
+
 def test_every_function_is_looked_at() -> None:
     """Those of real numbers that no test here names would go unseen."""
     source = Path(__file__).read_text()

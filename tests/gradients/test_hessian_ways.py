@@ -24,6 +24,8 @@ from rvm.sweep import FEW
 from rvm.taylor import propagate
 from rvm.taylor.field import Field
 
+pytestmark = pytest.mark.usefixtures("clean_tables")
+
 WAYS = ("taylor", "forward-over-reverse")
 LOSSES = ("x2", "q0", "z1.im", "g0", "u[1]", "M[2, 0]", "p.pos[0]", "p.m")
 COARSE = ("fixed", "single precision and conversions")

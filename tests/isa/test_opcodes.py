@@ -20,7 +20,7 @@ from rvm.machine import Machine
 from rvm.numbers import system
 from rvm.types import BOOL, I64, SCALARS, Scalar, fixed
 
-ENGINES = ("reference", "python", "vector", "native")
+ENGINES = ("reference", "python", "native")  # code without loops: `vector` would be `python`
 SHAPES = ("scalar", "element", "array", "row")
 TYPES = (*SCALARS.values(), fixed(20))
 LENGTH = 3
