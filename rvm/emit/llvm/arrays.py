@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import cast
 
+from rvm.emit.llvm.context import FRAMED, MINE
 from rvm.emit.llvm.elements import Elements, Indices
 from rvm.emit.llvm.values import View, item_size
 from rvm.emit.llvm.writer import constant
@@ -21,8 +22,6 @@ from rvm.types import Array, Scalar, elem_of, rank_of
 
 SMALL = 512
 """Arrays of constant lengths up to so many bytes live in the function's frame."""
-MINE, FRAMED = 1, 2
-"""Owners of a local array: 1 if its memory is to be freed, 2 if it is in the frame; 0: Python's."""
 
 
 class Arrays(Elements):

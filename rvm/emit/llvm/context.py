@@ -22,6 +22,9 @@ NEXT, CODE, POSITION, HEADER = range(4)
 """The header of a stopped frame, before its slots: pointer to the next one, number of its code,
 position."""
 
+MINE, FRAMED = 1, 2
+"""Owners of a local array: 1 if its memory is to be freed, 2 if it is in the frame; 0: Python's."""
+
 DONE, SPENT, STOPPED = range(3)
 """How generated code ends: at its end, its ticks spent, or at an instruction that is not for it."""
 

@@ -7,9 +7,10 @@ from typing import cast
 
 from rvm.emit.llvm import context
 from rvm.emit.llvm.flow import Cycle, Flow
+from rvm.emit.llvm.kind import ANYWHERE, Kind
 from rvm.emit.llvm.loops import Counted
 from rvm.emit.llvm.nests import Nests
-from rvm.emit.llvm.registers import ANYWHERE, INNER, Callees, Kind
+from rvm.emit.llvm.registers import Callees
 from rvm.emit.llvm.traps import print_traps
 from rvm.emit.llvm.values import variable_types
 from rvm.emit.llvm.writer import COLD
@@ -219,4 +220,4 @@ class FunctionPrinter(Nests):
         print_call(self, pc, done)
 
 
-__all__ = ["ANYWHERE", "INNER", "Callees", "FunctionPrinter", "Kind"]
+__all__ = ["FunctionPrinter"]

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from rvm.emit.llvm.calls import is_callable
 from rvm.emit.llvm.flow import Flow
-from rvm.emit.llvm.function import INNER, FunctionPrinter, Kind
+from rvm.emit.llvm.function import FunctionPrinter
+from rvm.emit.llvm.kind import INNER, Kind
 from rvm.emit.llvm.loops import Counted, counted
 from rvm.emit.llvm.runtime import DECLARATIONS, RUNTIME
 from rvm.emit.llvm.traps import declared

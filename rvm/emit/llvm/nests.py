@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import cast
 
 from rvm.emit.llvm.flow import Cycle, Flow
+from rvm.emit.llvm.kind import Kind
 from rvm.emit.llvm.loops import Counted, Inner, Inside
-from rvm.emit.llvm.registers import Callees, Kind, Registers
+from rvm.emit.llvm.registers import Callees, Registers
 from rvm.expr import Expr
 from rvm.image import Code
 

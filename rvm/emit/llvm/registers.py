@@ -8,12 +8,13 @@ on it leaves its registers in a frame of its own, and so do its callers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol, cast
 
 from rvm.emit.llvm import context
-from rvm.emit.llvm.arrays import FRAMED, MINE, Arrays
+from rvm.emit.llvm.arrays import Arrays
+from rvm.emit.llvm.context import FRAMED, MINE
 from rvm.emit.llvm.flow import Flow
+from rvm.emit.llvm.kind import Kind
 from rvm.emit.llvm.values import ArrayVariable, item_size, variable_types
 from rvm.expr import Place
 from rvm.image import Code
@@ -36,31 +37,6 @@ class Callees(Protocol):
 
     def cell(self, guard: Changed) -> int:
         """The number of what a guard compares with, and of the element that it looks at."""
-
-
-INNER, ANYWHERE = -1, -2
-"""Entries that are no gate: that of an inner function, and that of a root for all gates."""
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """What is made of a code: `entry` is a root's gate, INNER or ANYWHERE.
-
-    A root for one gate is made of proper loops, which optimise well; one for all gates is made
-    once, and serves until a run has gone on for long.
-
-    `scattered` are the array parameters that need not be contiguous.  In `strict` mode what may
-    lose bits is not compiled.
-    """
-
-    entry: int
-    scattered: frozenset[int]
-    checks: bool = True
-    strict: bool = False
-
-    @property
-    def root(self) -> bool:
-        return self.entry != INNER
 
 
 class Registers(Arrays):

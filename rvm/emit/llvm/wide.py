@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 from rvm.emit.llvm import context
-from rvm.emit.llvm.arrays import FRAMED, MINE, SMALL
+from rvm.emit.llvm.arrays import SMALL
+from rvm.emit.llvm.context import FRAMED, MINE
 from rvm.emit.llvm.elements import Element, Indices
 from rvm.emit.llvm.loops import Counted
 from rvm.emit.llvm.values import View, variable_types

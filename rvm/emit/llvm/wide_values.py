@@ -10,8 +10,9 @@ from typing import Protocol, cast
 
 from rvm.emit.llvm.flow import Flow
 from rvm.emit.llvm.function import FunctionPrinter
+from rvm.emit.llvm.kind import Kind
 from rvm.emit.llvm.loops import Counted
-from rvm.emit.llvm.registers import Callees, Kind
+from rvm.emit.llvm.registers import Callees
 from rvm.emit.llvm.values import Location, View, item_size
 from rvm.emit.llvm.wide_text import NAMES, WIDTH, vector, widened
 from rvm.emit.llvm.writer import Writer, operands

@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 
 from rvm.emit.llvm import context
-from rvm.emit.llvm.function import ANYWHERE, Kind
+from rvm.emit.llvm.kind import ANYWHERE, Kind
 from rvm.emit.llvm.module import ROOT, ModulePrinter, plan_of
+from rvm.emit.llvm.reading import read_by
 from rvm.emit.llvm.traps import CELL, ELEMENT
 from rvm.engines.native.compiler import Run, compiler
 from rvm.engines.native.frames import FORMATS, Layout, free, layout_of
 from rvm.engines.protocol import FIRST_CHUNK
 from rvm.engines.reference import step
 from rvm.engines.trapping import due
-from rvm.expr import Place, walk
 from rvm.image import Code, Image
 from rvm.isa import VARIADIC
 from rvm.probes.traps import Changed
@@ -112,9 +112,9 @@ def _whole_arrays(code: Code) -> tuple[frozenset[int], bool]:
 def _array_operands(image: Image, name: str) -> Iterator[int]:
     for instr in image.program.function(name).code:
         if instr.op not in VARIADIC:
-            for node in (n for arg in instr.args for n in walk(arg)):
-                if isinstance(node, Place) and isinstance(node.type, Array):
-                    yield node.reg
+            for place in (p for arg in instr.args for p in read_by(arg)):
+                if isinstance(place.type, Array):
+                    yield place.reg
 
 
 class Cell:

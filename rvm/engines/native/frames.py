@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.emit.llvm.arrays import MINE
-from rvm.emit.llvm.context import slots
+from rvm.emit.llvm.context import MINE, slots
 from rvm.emit.llvm.reading import live_at
 from rvm.image import Code
 from rvm.numbers import system

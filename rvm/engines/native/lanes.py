@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.emit.llvm import context
-from rvm.emit.llvm.function import Kind
+from rvm.emit.llvm.kind import Kind
 from rvm.emit.llvm.module import ROOT, ModulePrinter
 from rvm.engines.native.compiler import Run, compiler
 from rvm.engines.native.engine import NO_LIMIT, Flight, Root, most_ticks

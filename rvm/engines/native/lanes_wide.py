@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.emit.llvm import context
-from rvm.emit.llvm.function import Kind
+from rvm.emit.llvm.kind import Kind
 from rvm.emit.llvm.wide_module import WideModulePrinter
 from rvm.emit.llvm.wide_text import WIDTH
 from rvm.emit.values import Unprintable

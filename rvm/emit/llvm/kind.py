@@ -1,0 +1,29 @@
+"""What is made of a code: which way in it has, and what it may rely on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+INNER, ANYWHERE = -1, -2
+"""Entries that are no gate: that of an inner function, and that of a root for all gates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What is made of a code: `entry` is a root's gate, INNER or ANYWHERE.
+
+    A root for one gate is made of proper loops, which optimise well; one for all gates is made
+    once, and serves until a run has gone on for long.
+
+    `scattered` are the array parameters that need not be contiguous.  In `strict` mode what may
+    lose bits is not compiled.
+    """
+
+    entry: int
+    scattered: frozenset[int]
+    checks: bool = True
+    strict: bool = False
+
+    @property
+    def root(self) -> bool:
+        return self.entry != INNER
