@@ -512,3 +512,108 @@ def test_without_prompt_toolkit_the_prompt_is_a_plain_line(monkeypatch: pytest.M
     console = console_of(LOOP, "walk", x=0, y=1, n=9)
     converse(console)
     assert prompts == ["[t=0 >] ", "[t=4 >] ", "[t=8 >] "] and console.finished
+
+
+# ---------------------------------------------------------------- stops on the way
+
+
+@pytest.mark.parametrize("direction", [1, -1])
+def test_what_is_printed_on_the_way_does_not_end_a_step_over_or_out_of_a_call(
+    direction: int,
+) -> None:
+    """A tracepoint, or a stop passed by `ignore`, in what is called: the goal stays the same."""
+
+    def arrivals(*setup: str) -> list[tuple[str, int, int]]:
+        session = console_of(RECURSIVE, "main", n=6, out=0).session
+        console = Console(session)
+        session.goto(0 if direction > 0 else 1 << 60)
+        for command in setup:
+            assert console.execute(command).error is None
+        found = []
+        for _ in range(3):
+            stop = session.next(1, direction)
+            found.append((stop.reason, stop.time, len(session.frames)))
+        session.goto(100)
+        for _ in range(3):
+            stop = session.finish(direction)
+            found.append((stop.reason, stop.time, len(session.frames)))
+        return found
+
+    plain = arrivals()
+    assert arrivals('tp fib "{n}"') == plain
+    assert arrivals("b 11", "ignore 1 1000000") == plain
+
+
+def test_a_tracepoint_tells_of_every_call_of_a_deep_recursion_both_ways() -> None:
+    source = """\
+func deep(n: i64, out: i64)
+    if n == 0, n == 0
+        add out, 1
+    else
+        alloc k: i64 = n - 1
+        call deep(k, out)
+        free k = n - 1
+    end
+"""
+    console = console_of(source, "deep", n=2000, out=0)
+    console.execute('tp deep "{n}"')
+    there = [k.text for k in console.execute("c").lines if k.style == "printed"]
+    # Where the run stands when it begins, it does not come to.
+    assert there == [f"> {n}" for n in range(1999, -1, -1)]
+    back = [k.text for k in console.execute("rc").lines if k.style == "printed"]
+    assert back == [f"< {n}" for n in range(2001)]
+
+
+CONDITIONS = [
+    ("out", "out > 3"),
+    ("out", "out % 2 == 0 and out > 0"),
+    ("out", "n > 3 and out < 4"),
+    ("x[2]", "x[2] > 1"),
+    ("x[2]", "n > 2"),
+    ("x[2]", "x[0] + x[1] < x[2]"),
+    ("x", "x[1] == x[3]"),
+]
+
+
+@pytest.mark.parametrize("place, text", CONDITIONS)
+@pytest.mark.parametrize("engine", ["reference", "python", "native"])
+def test_conditions_of_watches_hold_where_the_place_is_passed_on(
+    place: str, text: str, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Against the stops of the same watch without a condition, with the condition asked there."""
+    if engine == "native":
+        pytest.importorskip("llvmlite")
+    monkeypatch.setattr("rvm_tools.debug.travel.WARM", 0)
+    source = """\
+func fib(n: i64, out: i64, x: i64[m])
+    if n < 2, n < 2
+        add out, n
+        add x[out % m], 1
+    else
+        alloc k: i64 = n - 1
+        call fib(k, out, x)
+        sub k, 1
+        call fib(k, out, x)
+        add x[n % m], n
+        free k = n - 2
+    end
+"""
+
+    def stops(condition: str, direction: int) -> list[int]:
+        inputs = {"n": 7, "out": 0, "x": np.zeros(4, np.int64)}
+        session = Session(rvm.assemble(source), "fib", inputs, Options(engine=engine))
+        session.goto(0 if direction > 0 else 1 << 60)
+        session.watch(place, condition)
+        found = []
+        while (stop := session.resume(direction)).reason == "watchpoint":
+            frames = session.frames
+            session.select(0)
+            # The outermost frame's scalars are those of now, wherever they were passed to.
+            if condition or session.evaluate(text)[1]:
+                found.append(stop.time)
+            assert frames is session.frames
+        return found
+
+    for direction in (1, -1):
+        asked = stops("", direction)
+        assert asked and stops(text, direction) == asked

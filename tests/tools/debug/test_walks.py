@@ -203,6 +203,10 @@ def test_nothing_is_recorded(name: str) -> None:
         for _ in range(5):
             move(session, name, 3, 0)
         sizes.append(
-            (len(session._visited) <= 1000, len(session.frames), len(session._travel._armories))
+            (
+                len(session._visited) <= 1000,
+                len(session.frames),
+                len(session._travel._armer._armories),
+            )
         )
     assert sizes[0] == sizes[1]

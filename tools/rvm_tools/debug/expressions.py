@@ -29,12 +29,16 @@ from rvm.types import BOOL, I64, Array, Scalar, Stack, rank_of
 from rvm_tools.show import leaves
 
 Regs = Sequence[Any]
+MAX_KNOWN = 1000
+"""Expressions that are remembered."""
 
 
 class Language:
     """The expressions of a program: names of its constants and pure functions, read once."""
 
     def __init__(self, program: Program) -> None:
+        self._known: dict[tuple[object, ...], Expr] = {}
+        """What was read before: a tracepoint's text is filled in at every hit."""
         self._declared = Declarations()
         try:
             for source in program.sources:
@@ -50,7 +54,15 @@ class Language:
 
         Of several registers of one name, those that are live in `regs` come first.
         """
-        return self._read(text, function, regs, lambda e: typed(e, want))
+        live = None if regs is None else tuple(r is not None for r in regs)
+        key = (text, function.name, live, want)
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= MAX_KNOWN:
+                self._known.clear()
+            found = self._read(text, function, regs, lambda e: typed(e, want))
+            self._known[key] = found
+        return found
 
     def condition(self, text: str, function: Function, regs: Regs | None = None) -> Expr:
         """A condition over a function's registers; UsageError U030 if it is no bool."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rvm.engines.memory import find
-from rvm.expr import Apply, Const, Expr, Index, Place
+from rvm.expr import Apply, Const, Expr, Index, Place, places, rebuild
 from rvm.faults import RvmError
 from rvm.image import Code
 from rvm.isa import typed
@@ -89,13 +89,22 @@ class Rules:
                     found.setdefault(at, []).append(
                         Trap(watch, self._reading(watch, read, binding))
                     )
-            elif any(_meet(p, place, binding) for p in changed_places(code, pc)):
-                found.setdefault(pc + 1, []).append(Trap(watch, self._change(watch, place)))
+            else:
+                changed = [p for p in changed_places(code, pc) if _meet(p, place, binding)]
+                if changed:
+                    guard = self._change(watch, place, changed, binding)
+                    found.setdefault(pc + 1, []).append(Trap(watch, guard))
 
-    def _change(self, watch: Watchpoint, place: Place) -> Guard:
+    def _change(
+        self, watch: Watchpoint, place: Place, changed: Sequence[Place], binding: Binding
+    ) -> Guard:
         """What makes a change worth leaving the engine's loop for."""
-        if watch.guard is not None and place is watch.place:
-            return watch.guard
+        if watch.guard is not None:
+            if binding.owner:
+                return _all(_touches(changed, watch.place), watch.guard)
+            guard = _moved(watch.guard, watch.place, binding.reg)
+            if guard is not None:
+                return guard
         if isinstance(place.type, Scalar) and all(not isinstance(s, Index) for s in place.path):
             return Changed(watch.cell, lambda regs: value_at(place, regs), place)
         look, element = self._look(watch)
@@ -104,22 +113,43 @@ class Rules:
     def _reading(self, watch: Watchpoint, read: list[Place], binding: Binding) -> Guard:
         """Whether elements with indices of their own are the watched one."""
         if watch.guard is not None and binding.owner:
-            return watch.guard
-        if not binding.owner:
-            return None
-        tests = [_index_test(p, watch.place) for p in read]
-        if any(t is None for t in tests):
-            return None
-        out = tests[0]
-        for t in tests[1:]:
-            out = typed(Apply("or", (out, t)), BOOL)  # type: ignore[arg-type]
-        return out
+            return _all(_touches(read, watch.place), watch.guard)
+        return _touches(read, watch.place) if binding.owner else None
 
 
 def _meet(touched: Place, place: Place, binding: Binding) -> bool:
     if touched.reg != place.reg:
         return False
     return not binding.owner or overlap(touched, place) != "never"
+
+
+def _touches(touched: Sequence[Place], watched: Place) -> Expr | None:
+    """Whether one of these places is the watched one; None if that can't be asked."""
+    out: Expr | None = None
+    for place in touched:
+        test = _index_test(place, watched)
+        if test is None:
+            return None
+        out = test if out is None else typed(Apply("or", (out, test)), BOOL)
+    return out
+
+
+def _all(first: Expr | None, then: Expr) -> Expr:
+    """Both conditions; of the first there may be none."""
+    return then if first is None else typed(Apply("and", (first, then)), BOOL)
+
+
+def _moved(guard: Expr, watched: Place, reg: int) -> Expr | None:
+    """A condition on a watched scalar alone, over the parameter that it was passed to."""
+    if watched.path or any(p.reg != watched.reg for p in places(guard)):
+        return None
+
+    def there(node: Expr) -> Expr:
+        if isinstance(node, Place):
+            return Place(reg, node.path, node.type)
+        return rebuild(node, there)
+
+    return there(guard)
 
 
 def _index_test(read: Place, watched: Place) -> Expr | None:

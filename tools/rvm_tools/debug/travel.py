@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,15 +20,15 @@ from rvm.engines.memory import find
 from rvm.engines.reference import Reference, step
 from rvm.engines.trapping import condition, due
 from rvm.faults import Interrupted, LimitError, RvmError
-from rvm.image import image_of
 from rvm.machine import NO_LIMIT, Machine
-from rvm.probes import Armory, Trap, arm, disarm
-from rvm.probes.armed import Binding, Bindings, plain_code
+from rvm.probes import Trap, disarm
+from rvm.probes.armed import plain_code
 from rvm.probes.traps import same
+from rvm_tools.debug.arming import Armer, Extras
 from rvm_tools.debug.journeys import Arrival, Journey
 from rvm_tools.debug.stops import Breakpoint, Event, Watchpoint, passed
-from rvm_tools.debug.trapping import LINES, Rules, reads_watched
-from rvm_tools.debug.watching import looker, settle, watched_value
+from rvm_tools.debug.trapping import LINES, reads_watched
+from rvm_tools.debug.watching import settle, watched_value
 
 WARM = 300
 """Ticks that the reference engine does before anything is compiled for the fast one."""
@@ -48,8 +48,10 @@ class Traveller:
         self.watches: list[Watchpoint] = []
         self.version = 0
         """Changes whenever probes do: what was armed before is armed anew."""
-        self._armories: dict[Hashable, Armory] = {}
-        self._armed_version = 0
+        self._armer = Armer(machine)
+        self._armed = -1
+        """The version of the probes that the frames are armed with; -1 if they are not."""
+        self._goals: Extras = []
         self._slow = Reference()
         self._asked = False
         machine.on_progress = self.check
@@ -75,6 +77,7 @@ class Traveller:
             return Arrival("error", error=error)
         finally:
             disarm(state)
+            self._goals = []
             self.muted = muted
             self.work += abs(state.time - began)
             if state.at_end and state.direction > 0:
@@ -98,6 +101,7 @@ class Traveller:
             return Arrival(self._edge(journey.direction))
         goal = NO_LIMIT if journey.ticks is None else journey.ticks
         began, first = state.time, True
+        self._goals, self._armed = self._armer.goals(journey), -1
         events: list[Event] = []
         for w in self._active(journey):
             w.cell[0] = watched_value(self.machine.state.frames, w)
@@ -191,49 +195,18 @@ class Traveller:
         return inner
 
     def _arm(self, journey: Journey) -> None:
-        state = self.machine.state
-        frames = state.frames
-        active = self._active(journey)
-        extras: dict[int, set[Hashable]] = {}
-        for w in self._guarded(journey):
-            if w.depth < len(frames):
-                extras.setdefault(w.depth - 1, set()).add((frames[w.depth - 1].pc + 1, ("gone", w)))
-        if journey.over:
-            for depth in range(len(frames)):
-                extras.setdefault(depth, set()).add(LINES)
-        if journey.out and len(frames) > 1:
-            extras.setdefault(len(frames) - 2, set()).add((frames[-2].pc + 1, "out"))
-        if journey.quiet and not extras and journey.watch is None:
+        """Arm the frames, if probes have changed since that was done."""
+        if self._armed == self.version:
             return
-        roots: dict[int, Bindings] = {}
-        for w in active:
-            binding = Binding(w.number, w.place.reg, True)
-            roots[w.depth] = roots.get(w.depth, frozenset()) | {binding}
-        arm(
-            state,
-            self._armory(journey, active),
-            roots,
-            {depth: frozenset(found) for depth, found in extras.items()},
+        self._armer.arm(
+            journey,
+            self._goals,
+            self.breaks,
+            self._active(journey),
+            self._guarded(journey),
+            self.version,
         )
-
-    def _armory(self, journey: Journey, active: Sequence[Watchpoint]) -> Armory:
-        if self._armed_version != self.version or len(self._armories) > 12:
-            self._armories.clear()
-            self._armed_version = self.version
-        alone = journey.quiet or journey.watch is not None
-        numbers = tuple((w.number, w.text) for w in active)
-        key = (journey.direction, journey.lines, alone, numbers, id(journey.watch))
-        found = self._armories.get(key)
-        if found is None or journey.watch is not None:
-            rules = Rules(
-                journey.direction,
-                [] if alone else self.breaks,
-                active,
-                lambda watch: looker(self.machine.state.frames, watch),
-                journey.lines,
-            )
-            found = self._armories[key] = Armory(image_of(self.machine.program), rules.traps)
-        return found
+        self._armed = self.version
 
     # ------------------------------------------------------------ sleeping
 
@@ -378,6 +351,7 @@ class Traveller:
             old = watched_value(self.machine.state.frames, w)
             state.turn()
             step(state)
+        self._armed = -1
         self._arm(journey)
         return old
 
