@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -73,3 +75,27 @@ def golden(name: str, text: str) -> None:
     if os.environ.get("RVM_GOLDEN"):
         path.write_text(text, encoding="utf-8")
     assert text == path.read_text(encoding="utf-8"), "RVM_GOLDEN=1 would keep the new output"
+
+
+def interrupted(*args: str, cwd: Path) -> tuple[int, str, str]:
+    """Ctrl-C for a command that says "under way": exit code, what it wrote after that, messages.
+
+    The program itself says so, with an effect, as imports may take any time on a busy machine.
+    """
+    run = subprocess.Popen(
+        [sys.executable, "-m", "rvm_tools", *args],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    try:
+        assert run.stdout is not None
+        assert run.stdout.readline() == "under way\n"
+        time.sleep(0.2)
+        run.send_signal(signal.SIGINT)
+        out, err = run.communicate(timeout=60)
+    finally:
+        run.kill()
+    return run.returncode, out, err

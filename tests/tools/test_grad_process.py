@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
+from tools.running import interrupted
 from tools.test_process import on_terminal
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals and terminals of POSIX")
@@ -37,21 +34,8 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("way", [(), ("--back",)])
 def test_ctrl_c_stops_between_two_instructions(folder: Path, way: tuple[str, ...]) -> None:
     words = ["q=1", "p=0", "n=1_000_000_000", "--loss", "q", "--engine", "reference", *way]
-    run = subprocess.Popen(
-        [sys.executable, "-m", "rvm_tools", "grad", "kicks.rasm", *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=folder,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )
-    assert run.stdout is not None
-    assert run.stdout.readline() == "under way\n"
-    time.sleep(0.2)
-    run.send_signal(signal.SIGINT)
-    out, err = run.communicate(timeout=30)
-    assert run.returncode == 130
-    assert out == ""
+    code, out, err = interrupted("grad", "kicks.rasm", *words, cwd=folder)
+    assert (code, out) == (130, "")
     assert "error[R016]: interrupted" in err
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import select
-import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
-from tools.running import NORM, process
+from tools.running import NORM, interrupted, process
 
 SUM = "func main(s: i64, n: i64)\n    for i = 0 to n - 1\n        add s, i\n    end\n"
+SAYING = '    extern both\n        print "under way"\n    end\n'
+SAID = SUM.replace(")\n", f")\n{SAYING}", 1) + SAYING
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and terminals of POSIX")
 
 
@@ -76,22 +77,10 @@ def test_a_closed_pipe_is_no_error(folder: Path) -> None:
 def test_ctrl_c_stops_between_two_instructions(folder: Path, engine: str, way: str) -> None:
     n = 10**9
     given = ["s=0"] if way == "forwards" else [f"s={n * (n - 1) // 2}", "--back"]
-    run = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "rvm_tools", "run"),
-            *("sum.rasm", f"n={n}", "--engine", engine),
-            *given,
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=folder,
-    )
-    time.sleep(1.5)
-    run.send_signal(signal.SIGINT)
-    out, err = run.communicate(timeout=30)
-    assert run.returncode == 130
-    assert out == ""
+    (folder / "said.rasm").write_text(SAID)
+    words = ["run", "said.rasm", f"n={n}", "--engine", engine, *given]
+    code, out, err = interrupted(*words, cwd=folder)
+    assert (code, out) == (130, "")
     assert "error[R016]: interrupted" in err and f"running {way} in `main`" in err
 
 
