@@ -117,4 +117,15 @@ PEBBLING: dict[str, Explanation] = {
         take the search of `rvm.pebble.plan_dag`, which always has a best schedule so far.
         """,
     ),
+    "P030": explain(
+        "a schedule that is too long to be drawn",
+        """
+        A picture is made by going through the whole schedule, at some ten million steps a second, so
+        there is an end at 200 million.  What schedules of any length cost can be drawn all the
+        same, for all budgets at once:
+
+            rvm.pebble.frontier(10**9).svg()
+            rvm pebble --steps 1e9 --plot
+        """,
+    ),
 }

@@ -60,6 +60,20 @@ class DagPlan:
         """Play the schedule by the rules, within the budget."""
         return check_dag(self.dag, self.schedule, self.budget)
 
+    def picture(self, width: int | None = None, height: int | None = None) -> str:
+        """Nodes by moves as text, within so many columns and lines; by default, a terminal's."""
+        from rvm.pebble.film import film_of_dag
+        from rvm.pebble.pictures import picture
+
+        return picture(film_of_dag(self), width, height)
+
+    def svg(self) -> str:
+        """Nodes by moves as SVG text, with a bar for each stretch in which a node has a pebble."""
+        from rvm.pebble.diagrams import diagram
+        from rvm.pebble.film import film_of_dag
+
+        return diagram(film_of_dag(self))
+
     def describe(self) -> str:
         """Some lines to read: cost, proof, and how it is counted."""
         dag, cost = self.dag, self.cost

@@ -220,6 +220,30 @@ class Frontier:
         """The points of one strategy, by rising pebbles."""
         return tuple(p for p in self.points if p.strategy == strategy)
 
+    def curves(self) -> list[tuple[str, list[tuple[float, float]]]]:
+        """For each strategy its pebbles with what they cost, prices included."""
+        names = dict.fromkeys(p.strategy for p in self.points)
+        return [(name, [(p.pebbles, p.total) for p in self.of(name)]) for name in names]
+
+    @property
+    def unit(self) -> str:
+        """What costs are counted in."""
+        priced = any(p.total != p.moves for p in self.points)
+        return "moves and prices" if priced else "moves"
+
+    def plot(self, width: int | None = None, height: int | None = None) -> str:
+        """The curves as text on logarithmic axes, by default in the size of a terminal."""
+        from rvm.pebble.pictures import plot
+
+        return plot(self.curves(), "pebbles", self.unit, width, height)
+
+    def svg(self) -> str:
+        """The curves as SVG text on logarithmic axes; at the right, in units of the chain's own."""
+        from rvm.pebble.diagrams import chart
+
+        title = f"{self.goal} of {self.n:,} steps: memory against time"
+        return chart(title, self.curves(), "pebbles", self.unit, self.n)
+
     def table(self) -> str:
         """The moves of each strategy in a column; erased states after a slash."""
         names = list(dict.fromkeys(p.strategy for p in self.points))
@@ -251,11 +275,15 @@ def frontier(
 ) -> Frontier:
     """What a chain of n steps costs over a range of pebbles, by several strategies.
 
-    Without `pebbles`: from the fewest of the reversible game in steps of about a half, up to one
-    for each node.  A budget that a strategy cannot do with has no point.
+    Without `strategies`: Bennett's and the optimum; of a gradient, Revolve as well, and the hybrid
+    if erasing has a price.  Without `pebbles`: from the fewest of the reversible game in steps of
+    about a half, up to one for each node.  A budget that a strategy cannot do with has no point.
     """
     if strategies is None:
-        strategies = ("bennett", "optimal") if goal != "gradient" else ("reversible", "revolve")
+        strategies = ["bennett", "knill"]
+        if goal == "gradient":
+            hybrid = price is not None and 0 < price < inf
+            strategies = ["bennett", "reversible", *(["hybrid"] if hybrid else []), "revolve"]
     points: dict[tuple[str, int], Point] = {}
     budgets = None if pebbles is None else sorted(set(pebbles))
     for strategy in strategies:

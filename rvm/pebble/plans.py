@@ -134,6 +134,27 @@ class Plan:
 
         save(self, path)
 
+    def picture(self, width: int | None = None, height: int | None = None) -> str:
+        """Nodes by time as text, within so many columns and lines; by default, a terminal's.
+
+        Where there is no room for each step and node, a cell stands for several, and the last line
+        says for how many.  UsageError P030: more than 200 million steps.
+        """
+        from rvm.pebble.film import film_of
+        from rvm.pebble.pictures import picture
+
+        return picture(film_of(self), width, height)
+
+    def svg(self) -> str:
+        """Nodes by time as SVG text: bars of states that are held, and marks of adjoints.
+
+        Long schedules are drawn as an image of cells.  UsageError P030 as for `picture`.
+        """
+        from rvm.pebble.diagrams import diagram
+        from rvm.pebble.film import film_of
+
+        return diagram(film_of(self))
+
     def describe(self) -> str:
         """Some lines to read: cost, proof, and how it is counted."""
         c, n = self.cost, self.n
