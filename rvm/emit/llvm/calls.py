@@ -74,9 +74,10 @@ def print_call(p: FunctionPrinter, pc: int, done: int) -> None:
     check_lengths(p, callee, shapes)
     total = p.room(str(FRAME_BYTES))
     p.trouble(too_deep(p))
+    arguments += p.entering(pc)
     p.grow(total)
-    left = p.op(f"sub i64 {p.load('i64', p.ticks)}, {done + 1}")
-    p.store("i64", left, p.field(context.TICKS))
+    entered = p.op(f"sub i64 {p.load('i64', p.ticks)}, {done + 1}")
+    p.store("i64", entered, p.field(context.TICKS))
     symbol = p.callees.inner(callee, frozenset(scattered))
     how = p.op(f"call i32 @{symbol}({', '.join([*arguments, 'ptr %ctx'])})")
     left = p.load("i64", p.field(context.TICKS))
@@ -84,6 +85,7 @@ def print_call(p: FunctionPrinter, pc: int, done: int) -> None:
     p.store("i64", left, p.ticks)
     p.fork(p.compare("ne", "i32", how, str(context.DONE)), stopped, back, COLD)
     p.label(stopped)
+    p.unreturned(pc, entered)
     p.store("i64", str(pc), p.position)
     p.store("i32", how, p.how)
     p.jump("stop")
@@ -91,7 +93,9 @@ def print_call(p: FunctionPrinter, pc: int, done: int) -> None:
     for place, passed in returned:
         p.write(place, p.read(passed))
     p.shrink(str(FRAME_BYTES))
-    p.store("i64", p.op(f"sub i64 {left}, 1"), p.ticks)
+    left = p.op(f"sub i64 {left}, 1")
+    p.store("i64", left, p.ticks)
+    p.returned(pc, entered, left)
 
 
 def is_contiguous(p: FunctionPrinter, arg: Place) -> bool:

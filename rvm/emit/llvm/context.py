@@ -18,6 +18,17 @@ stopped in, outermost first (pointer)."""
 FIELDS = 9
 """How many fields the context has."""
 
+ROW, CHILD, LOG, LOG_END, DRAIN, LEAST = range(FIELDS, FIELDS + 6)
+"""Further fields for code that counts: the row of the outermost function's counters; the function
+that gives a callee's row (of the caller's row and the call's position; null if there is none);
+where the next record is to be written down, and where there is no more room for one; the function
+that makes room; how many ticks a call must have taken to be written down (i64)."""
+SIZES, CALLED, OPEN = range(3)
+"""Records begin with their length in words and one of these.  SIZES: a row, an instruction's
+position, how often it found some sizes, these.  CALLED: the number of a callee's code, the ticks
+left behind its entry and behind its return.  OPEN: the ticks left behind the entry of a call that
+has not returned; those of a run that stops come last, innermost first."""
+
 NEXT, CODE, POSITION, HEADER = range(4)
 """The header of a stopped frame, before its slots: pointer to the next one, number of its code,
 position."""

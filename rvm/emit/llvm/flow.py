@@ -7,7 +7,7 @@ head of each loop, what stands behind a loop, a call, or an instruction that is 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from rvm.image import Code
@@ -23,6 +23,23 @@ class Cycle:
     def holds(self, position: int) -> bool:
         """Whether a position is inside a round under way: not at its beginning."""
         return self.head + 1 < position <= self.back
+
+
+FALLS, JUMPS, RETURNS = "falls", "jumps", "returns"
+"""How a piece ends: by falling into what follows it, by a jump, or by the return of a call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """The way from a leader to another through one straight piece.
+
+    `last` is the jump or the call that ends the piece, or the target if nothing does.
+    """
+
+    start: int
+    last: int
+    how: str
+    target: int
 
 
 class Flow:
@@ -71,6 +88,25 @@ class Flow:
             if not around[k].holds(target):
                 return k
         return copy
+
+    def edges(self) -> Iterator[Edge]:
+        """All edges, by their starts."""
+        for start in sorted(self.leaders - {len(self.code)}):
+            pc = start
+            while pc == start or pc not in self.leaders:
+                instr = self.code.instrs[pc]
+                if pc in self.apart:
+                    break
+                if pc in self.calls:
+                    yield Edge(start, pc, RETURNS, pc + 1)
+                    break
+                if instr.op == "br":
+                    yield Edge(start, pc, JUMPS, instr.aux + 1)
+                    yield Edge(start, pc, FALLS, pc + 1)
+                    break
+                pc += 1
+            else:
+                yield Edge(start, pc, FALLS, pc)
 
     def needs(self, last: int) -> dict[int, int]:
         """For each leader the most ticks from there to the next gates."""

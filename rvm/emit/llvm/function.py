@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import cast
 
 from rvm.emit.llvm import context
-from rvm.emit.llvm.flow import Cycle, Flow
+from rvm.emit.llvm.flow import FALLS, JUMPS, RETURNS, Cycle, Edge, Flow
 from rvm.emit.llvm.kind import ANYWHERE, Kind
 from rvm.emit.llvm.loops import Counted
 from rvm.emit.llvm.nests import Nests
@@ -127,6 +127,7 @@ class FunctionPrinter(Nests):
         while True:
             if pc != start and pc in flow.leaders:
                 self._count(done)
+                self.along(Edge(start, pc, FALLS, pc))
                 onward(pc, True)
                 return
             if pc in self.code.traps:
@@ -142,14 +143,34 @@ class FunctionPrinter(Nests):
                 return
             if pc in flow.calls:
                 self.call(pc, done)
+                self.along(Edge(start, pc, RETURNS, pc + 1))
                 onward(pc + 1, False)
                 return
             if instr.op == "br":
                 self._branch(pc, done, onward)
                 return
-            self.instruction(self.code.stmts(pc), self.code.clashes(pc))
+            self.perform(pc)
             done += 1
             pc += 1
+
+    # What a subclass may count.
+
+    def perform(self, pc: int) -> None:
+        """Print the instruction at `pc`, which is no jump and no call."""
+        self.instruction(self.code.stmts(pc), self.code.clashes(pc))
+
+    def along(self, edge: Edge) -> None:
+        """A straight piece has been done, and a run goes on along this edge."""
+
+    def entering(self, pc: int) -> list[str]:
+        """What stands before the call at `pc`, which may be trouble; more arguments for it."""
+        return []
+
+    def unreturned(self, pc: int, entered: str) -> None:
+        """The call at `pc` has not returned; `entered` are the ticks left behind its entry."""
+
+    def returned(self, pc: int, entered: str, left: str) -> None:
+        """The call at `pc` has returned, with so many ticks left."""
 
     def _count(self, ticks: int) -> None:
         if ticks:
@@ -191,9 +212,11 @@ class FunctionPrinter(Nests):
             if holds != "true":
                 self.trouble(self.op(f"xor i1 {holds}, true"))
         self._count(done + 1)
+        self.along(Edge(pc - done, pc, JUMPS, stmt.partner + 1))
         onward(stmt.partner + 1, False)
         self.label(not_taken)
         self._count(done + 1)
+        self.along(Edge(pc - done, pc, FALLS, pc + 1))
         onward(pc + 1, False)
 
     def _finish(self) -> None:

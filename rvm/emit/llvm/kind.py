@@ -16,13 +16,16 @@ class Kind:
     once, and serves until a run has gone on for long.
 
     `scattered` are the array parameters that need not be contiguous.  In `strict` mode what may
-    lose bits is not compiled.
+    lose bits is not compiled.  With `counts` it counts what it executes, with `watched` it also
+    writes down each call.
     """
 
     entry: int
     scattered: frozenset[int]
     checks: bool = True
     strict: bool = False
+    counts: bool = False
+    watched: bool = False
 
     @property
     def root(self) -> bool:

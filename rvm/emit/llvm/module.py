@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from rvm.emit.llvm.calls import is_callable
+from rvm.emit.llvm.counting import CountingPrinter
 from rvm.emit.llvm.flow import Flow
 from rvm.emit.llvm.function import FunctionPrinter
 from rvm.emit.llvm.kind import INNER, Kind
 from rvm.emit.llvm.loops import Counted, counted
-from rvm.emit.llvm.runtime import DECLARATIONS, RUNTIME
+from rvm.emit.llvm.runtime import DECLARATIONS, LOGGING, RUNTIME
 from rvm.emit.llvm.traps import declared
 from rvm.emit.values import Unprintable
 from rvm.image import Code
@@ -52,13 +53,16 @@ class ModulePrinter:
         symbols: dict[str, str] = {}
         helpers: set[str] = set()
         self._waiting.append((ROOT, code, kind))
+        printing = CountingPrinter if kind.counts else FunctionPrinter
         while self._waiting:
             symbol, made, what = self._waiting.pop()
             plan = plan_of(made, kind.checks, kind.strict)
-            printer = FunctionPrinter(symbol, made, what, plan.flow, plan.loops, self)
+            printer = printing(symbol, made, what, plan.flow, plan.loops, self)
             self.texts.append(printer.text())
             symbols |= printer.symbols
             helpers |= printer.helpers
+        if not LOGGING.isdisjoint(helpers):
+            helpers.add("rvm_record")
         prelude, more = definitions(sorted(h for h in helpers if h not in RUNTIME))
         self.symbols = tuple(sorted({*symbols, *more}))
         """The C library's functions that it calls, by their aliases."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rvm.emit.llvm.context import CALLED, DRAIN, LOG, LOG_END, OPEN, SIZES
+
 RUNTIME = {
     "rvm_room": """
 define internal noalias ptr @rvm_room(i64 %size) {
@@ -113,10 +115,78 @@ define internal ptr @rvm_stack_pop(ptr %s, i64 %size) {
   ret ptr %slot
 }
 """,
+    "rvm_record": f"""
+define internal ptr @rvm_record(ptr %ctx, i64 %words, i64 %kind) noinline cold {{
+  %log = getelementptr i64, ptr %ctx, i64 {LOG}
+  %bound = getelementptr i64, ptr %ctx, i64 {LOG_END}
+  %here = load ptr, ptr %log
+  %end = load ptr, ptr %bound
+  %behind = getelementptr i64, ptr %here, i64 %words
+  %full = icmp ugt ptr %behind, %end
+  br i1 %full, label %drain, label %room
+drain:
+  %emptier = getelementptr i64, ptr %ctx, i64 {DRAIN}
+  %empty = load ptr, ptr %emptier
+  call void %empty(ptr %ctx)
+  br label %room
+room:
+  %at = load ptr, ptr %log
+  %next = getelementptr i64, ptr %at, i64 %words
+  store ptr %next, ptr %log
+  store i64 %words, ptr %at
+  %second = getelementptr i64, ptr %at, i64 1
+  store i64 %kind, ptr %second
+  %rest = getelementptr i64, ptr %at, i64 2
+  ret ptr %rest
+}}
+""",
+    "rvm_sizes": f"""
+define internal i64 @rvm_sizes(ptr %ctx, ptr %row, i64 %pc, ptr %meter, i64 %n) noinline cold {{
+  %count = load i64, ptr %meter
+  %none = icmp eq i64 %count, 0
+  br i1 %none, label %out, label %some
+some:
+  %words = add i64 %n, 5
+  %to = call ptr @rvm_record(ptr %ctx, i64 %words, i64 {SIZES})
+  store ptr %row, ptr %to
+  %second = getelementptr i64, ptr %to, i64 1
+  store i64 %pc, ptr %second
+  %third = getelementptr i64, ptr %to, i64 2
+  %more = add i64 %n, 1
+  %size = mul i64 %more, 8
+  call void @llvm.memcpy.p0.p0.i64(ptr %third, ptr %meter, i64 %size, i1 false)
+  store i64 0, ptr %meter
+  br label %out
+out:
+  ret i64 0
+}}
+""",
+    "rvm_called": f"""
+define internal i64 @rvm_called(ptr %ctx, i64 %code, i64 %entered, i64 %left) {{
+  %to = call ptr @rvm_record(ptr %ctx, i64 5, i64 {CALLED})
+  store i64 %code, ptr %to
+  %second = getelementptr i64, ptr %to, i64 1
+  store i64 %entered, ptr %second
+  %third = getelementptr i64, ptr %to, i64 2
+  store i64 %left, ptr %third
+  ret i64 0
+}}
+""",
+    "rvm_open": f"""
+define internal i64 @rvm_open(ptr %ctx, i64 %entered) noinline cold {{
+  %to = call ptr @rvm_record(ptr %ctx, i64 3, i64 {OPEN})
+  store i64 %entered, ptr %to
+  ret i64 0
+}}
+""",
 }
 """Definitions by name.  A stack is a row of three: pointer to the values, how many, room for how
-many.  `rvm_frame` and `rvm_copied` are for leaving: without memory for that nothing can be
-saved."""
+many.  `rvm_frame` and `rvm_copied` are for leaving: without memory for that nothing can be saved.
+`rvm_record` makes a record of some words and gives the place of its third; the others that count
+fill one."""
+
+LOGGING = frozenset(["rvm_sizes", "rvm_called", "rvm_open"])
+"""The functions that need `rvm_record`."""
 
 DECLARATIONS = """
 declare noalias ptr @malloc(i64) #2

@@ -275,8 +275,12 @@ class Statements(Values):
     def erase(self, condition: str, bits: int | str) -> None:
         """Count bits as erased if an `i1` holds."""
         lost = bits if condition == "true" else self.choose(condition, "i64", str(bits), "0")
+        self.lose(str(lost))
+
+    def lose(self, bits: str) -> None:
+        """Count so many bits as erased."""
         before = self.load("i64", self.erased)
-        self.store("i64", self.op(f"add i64 {before}, {lost}"), self.erased)
+        self.store("i64", self.op(f"add i64 {before}, {bits}"), self.erased)
 
     # ------------------------------------------------------------ memory account
 
