@@ -128,4 +128,30 @@ PEBBLING: dict[str, Explanation] = {
             rvm pebble --steps 1e9 --plot
         """,
     ),
+    "P020": explain(
+        "a function that is no step",
+        """
+        `rvm.pebble.emit`, and `iterate` in the assembly language, play a schedule by calls and
+        uncalls of a function
+
+            func step(y: T, x: T, k: i64, c: f64)
+
+        that adds to y, which is zero, the state after x.  T is any type of numbers, an array or a
+        record, and the same for both; a stack is none.  `k` may be called otherwise and stand
+        elsewhere behind x, or be left out: it gets the number of the step, if that is asked for.
+        All other parameters are constants, which every step gets.
+
+        A function that does the step in place has the same parameters without y.
+        """,
+    ),
+    "P021": explain(
+        "a plan that is no function",
+        """
+        A function ends with no ancilla of its own, so a plan of goal `visit`, which leaves pebbles
+        on the way, cannot be emitted: `persist` keeps the result alone, and `erase` copies it out
+        and takes it away again.  Bytecode has no disk, so plans that save states there are for
+        `rvm.pebble`'s players only.  And a gradient needs a state of numbers that have adjoints:
+        whole numbers have none.
+        """,
+    ),
 }

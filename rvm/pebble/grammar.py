@@ -121,6 +121,12 @@ class Schedule:
         self._summed_up()
         return list(self._tallies)
 
+    def held(self, name: Name) -> float:
+        """How many pebbles (or what sizes) a name leaves more than it finds."""
+        if name not in self._tallies:
+            self._summed_up()
+        return self._tallies[name].held
+
     # ------------------------------------------------------------ actions
 
     def actions(self) -> Iterator[Action]:
