@@ -17,14 +17,16 @@ from rvm.faults import UsageError
 class Dag:
     """A graph with nodes 0, 1, ..., in topological order: predecessors have smaller numbers.
 
-    `sizes` are whole numbers, e.g. of bytes; without them each node is one pebble.  UsageError
-    P008: a predecessor that does not come before, a node twice, no output.
+    `sizes` are whole numbers, e.g. of bytes; without them each node is one pebble.  `costs` are
+    whole numbers, e.g. of operations: what a move of the node costs, done or undone; without them
+    1.  UsageError P008: a predecessor that does not come before, a node twice, no output.
     """
 
     preds: tuple[tuple[int, ...], ...]
     outputs: tuple[int, ...]
     names: tuple[str, ...] = ()
     sizes: tuple[int, ...] | None = None
+    costs: tuple[int, ...] | None = None
     users: tuple[tuple[int, ...], ...] = field(init=False, repr=False, compare=False)
     """For each node the nodes that are computed from it."""
 
@@ -44,13 +46,14 @@ class Dag:
             raise wrong("an output is given twice", outputs=self.outputs)
         if not all(0 <= v < n for v in self.outputs):
             raise wrong(f"outputs are nodes, from 0 to {n - 1}", outputs=self.outputs)
-        for name, values in (("names", self.names), ("sizes", self.sizes)):
+        for name, values in (("names", self.names), ("sizes", self.sizes), ("costs", self.costs)):
             if values and len(values) != n:
                 raise wrong(
                     f"there is one of `{name}` for each of the {n} nodes", given=len(values)
                 )
-        if self.sizes is not None and not all(s > 0 and s == int(s) for s in self.sizes):
-            raise wrong("sizes are positive whole numbers", sizes=self.sizes)
+        for name, weights in (("sizes", self.sizes), ("costs", self.costs)):
+            if weights is not None and not all(w > 0 and w == int(w) for w in weights):
+                raise wrong(f"{name} are positive whole numbers", given=weights)
         object.__setattr__(self, "users", tuple(map(tuple, users)))
 
     def __len__(self) -> int:
@@ -62,6 +65,7 @@ class Dag:
         preds: Mapping[str, Iterable[str]],
         outputs: Iterable[str],
         sizes: Mapping[str, int] | None = None,
+        costs: Mapping[str, int] | None = None,
     ) -> Dag:
         """A graph from names, in any order.  A predecessor that is no key is an input.
 
@@ -79,11 +83,21 @@ class Dag:
             tuple(number[v] for v in wanted),
             tuple(order),
             None if sizes is None else tuple(sizes[v] for v in order),
+            None if costs is None else tuple(costs[v] for v in order),
         )
 
     def size(self, v: int) -> int:
         """The pebbles that a node takes."""
         return 1 if self.sizes is None else self.sizes[v]
+
+    def cost(self, v: int) -> int:
+        """What a move of a node costs."""
+        return 1 if self.costs is None else self.costs[v]
+
+    def floor(self) -> int:
+        """What it costs to move each live node as seldom as can be: twice, outputs once."""
+        ends = sum(self.cost(v) for v in self.outputs)
+        return 2 * sum(self.cost(v) for v in self.live()) - ends
 
     def name(self, v: int) -> str:
         """A node's name, or its number."""
@@ -108,6 +122,7 @@ class Dag:
             tuple(number[v] for v in self.outputs),
             tuple(self.name(v) for v in nodes),
             None if self.sizes is None else tuple(self.sizes[v] for v in nodes),
+            None if self.costs is None else tuple(self.costs[v] for v in nodes),
         )
 
     def depth(self) -> int:

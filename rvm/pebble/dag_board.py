@@ -20,6 +20,8 @@ class Board:
         n = len(dag)
         self.preds = dag.preds
         self.sizes = [dag.size(v) for v in range(n)]
+        self.costs = [dag.cost(v) for v in range(n)]
+        self.even = dag.costs is None
         self.bits = [1 << v for v in range(n)]
         self.need = [sum(1 << u for u in preds) for preds in dag.preds]
         self.uses = [frozenset((v, *dag.users[v])) for v in range(n)]
@@ -28,6 +30,7 @@ class Board:
         """The moves that a move of node v cannot go past."""
         self.budget = budget
         self.toggles: list[int] = list(toggles)
+        self.cost = sum(self.costs[v] for v in self.toggles)
         self.masks, self.held = [0], [0]
         masks, held = self._positions(0, self.toggles)
         self.masks += masks
@@ -60,6 +63,7 @@ class Board:
         self.masks[low + 1 : high + 1] = change.marks
         self.held[low + 1 : high + 1] = change.held
         self.excess += change.excess
+        self.cost += change.moves
 
     # ------------------------------------------------------------ changes
 
@@ -195,17 +199,23 @@ class Board:
         )
         others = self.held[p] - sum(s for k, s in enumerate(sizes) if start >> k & 1)
         most = max(self.budget, *self.held[p : high + 1])
-        found = connected(need, sizes, start, goal, most - others)
-        if found is None or len(found) > high - p:
+        costs = None if self.even else [self.costs[v] for v in nodes]
+        found = connected(need, sizes, start, goal, most - others, costs)
+        if found is None:
             return None
-        return self._change(p, high, [nodes[k] for k in found])
+        change = self._change(p, high, [nodes[k] for k in found])
+        return change if change.moves <= 0 else None
 
     # ------------------------------------------------------------ what changes cost
 
     def _change(self, low: int, high: int, stretch: Sequence[int]) -> Change:
         masks, held = self._positions(low, stretch)
         excess = self._beyond(held) - self._beyond(self.held[low + 1 : high + 1])
-        return Change(low, high, stretch, masks, held, len(stretch) - (high - low), excess)
+        moves = len(stretch) - (high - low)
+        if not self.even:
+            old = self.toggles[low:high]
+            moves = sum(self.costs[v] for v in stretch) - sum(self.costs[v] for v in old)
+        return Change(low, high, stretch, masks, held, moves, excess)
 
     def _positions(self, low: int, stretch: Sequence[int]) -> tuple[list[int], list[int]]:
         mask, weight = self.masks[low], self.held[low]

@@ -4,7 +4,8 @@ The graphs here are live: some output is computed from every node.
 
 Each node that is no output is computed and undone, each output computed: 2n - outputs moves.  What
 a schedule does on the nodes of a path is a schedule of a chain: the optimum of that chain with the
-same pebbles (Knill) bounds its moves there, and disjoint paths add up.
+same pebbles (Knill) bounds its moves there, and disjoint paths add up.  If moves have costs, those
+beyond two a node (one, an output) cost as much as the cheapest of the path at least.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from rvm.pebble.knill import INFEASIBLE, fewest_to_persist, fewest_to_visit, lin
 
 
 def least_moves(dag: Dag, budget: float = inf) -> float:
-    """A lower bound on moves within a budget; inf if the budget is too small for some path."""
-    total: float = 2 * len(dag) - len(dag.outputs)
+    """A lower bound on the cost of moves within a budget; inf if it is too small for some path."""
+    total: float = dag.floor()
     outputs = set(dag.outputs)
     smallest = min(dag.size(v) for v in range(len(dag)))
     if budget >= len(dag) * smallest:
@@ -33,7 +34,8 @@ def least_moves(dag: Dag, budget: float = inf) -> float:
         most = table.persist(n, pebbles) if ends else 2 * table.visit(n, pebbles)
         if most >= INFEASIBLE:
             return inf
-        total += most - (2 * n - 1 if ends else 2 * n)
+        beyond = most - (2 * n - 1 if ends else 2 * n)
+        total += beyond * min(dag.cost(v) for v in path)
         free.difference_update(path)
     return total
 

@@ -29,7 +29,7 @@ class Change:
     marks: Any
     held: Any
     moves: int
-    """The moves that are added."""
+    """The moves that are added, each with its cost."""
     excess: int
     """The excess that is added."""
 
@@ -39,6 +39,8 @@ class Changing(Protocol):
 
     excess: int
     """What is held beyond the budget, summed over all positions."""
+    cost: int
+    """What the moves cost."""
 
     def __len__(self) -> int: ...
 

@@ -17,11 +17,15 @@ from rvm.pebble.dag import Dag
 
 @dataclass(frozen=True, slots=True)
 class DagTally:
-    """What a schedule cost: moves, the most nodes held at a time, and the most of their sizes."""
+    """What a schedule cost: moves, the most nodes held at a time, and the most of their sizes.
+
+    `cost` is the sum of what the moves cost, each by its node; without costs, their number.
+    """
 
     moves: int
     nodes: int
     peak: int
+    cost: int
 
 
 class DagPlayer:
@@ -31,7 +35,7 @@ class DagPlayer:
         self.dag = dag
         self.budget = budget
         self.pebbles: set[int] = set()
-        self.moves = self.held = self.peak = self.nodes = 0
+        self.moves = self.held = self.peak = self.nodes = self.cost = 0
 
     def play(self, schedule: Iterable[int]) -> None:
         """Do these moves.  ScheduleError P003: one that the rules forbid."""
@@ -47,6 +51,7 @@ class DagPlayer:
         for u in self.dag.preds[v]:
             if u not in self.pebbles:
                 raise self._refusal(move, f"predecessor {self.dag.name(u)} has no pebble")
+        self.cost += self.dag.cost(v)
         if move >= 0:
             if v in self.pebbles:
                 raise self._refusal(move, "it has a pebble already")
@@ -75,7 +80,7 @@ class DagPlayer:
                     "left over": [name(v) for v in sorted(self.pebbles - wanted)[:20]],
                 },
             )
-        return DagTally(self.moves, self.nodes, self.peak)
+        return DagTally(self.moves, self.nodes, self.peak, self.cost)
 
     def _refusal(self, move: int, why: str) -> ScheduleError:
         v = move if move >= 0 else ~move
@@ -97,8 +102,9 @@ def check_dag(dag: Dag, schedule: Iterable[int], budget: float = inf) -> DagTall
 
 def tally_dag(dag: Dag, schedule: Iterable[int]) -> DagTally:
     """The cost of a schedule that is known to be legal."""
-    held = peak = count = nodes = moves = 0
+    held = peak = count = nodes = moves = cost = 0
     for moves, move in enumerate(schedule, 1):  # noqa: B007
+        cost += dag.cost(move if move >= 0 else ~move)
         if move >= 0:
             held += dag.size(move)
             count += 1
@@ -106,7 +112,7 @@ def tally_dag(dag: Dag, schedule: Iterable[int]) -> DagTally:
         else:
             held -= dag.size(~move)
             count -= 1
-    return DagTally(moves, nodes, peak)
+    return DagTally(moves, nodes, peak, cost)
 
 
 def inverse(schedule: Sequence[int]) -> list[int]:

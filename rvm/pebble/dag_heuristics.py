@@ -61,13 +61,18 @@ class Task:
         return run.run(self.rounds << doublings)
 
 
+def spent(dag: Dag, moves: tuple[int, ...]) -> int:
+    """What moves cost; they may be given by the nodes that they change."""
+    return sum(dag.cost(m if m >= 0 else ~m) for m in moves)
+
+
 def toggles(schedule: tuple[int, ...]) -> tuple[int, ...]:
     """The nodes that moves change."""
     return tuple(m if m >= 0 else ~m for m in schedule)
 
 
 def within(task: Task, budget: float, bound: float) -> Candidate:
-    """The fewest moves within a budget, or else the lowest peak that was found."""
+    """The least cost within a budget, or else the lowest peak that was found."""
     start = toggles(task.eager(task.dag))
     found = task.search(start, budget, bound)
     result = found
@@ -95,7 +100,7 @@ def within(task: Task, budget: float, bound: float) -> Candidate:
 
 
 def squeezed(task: Task, max_moves: float, least: int) -> Candidate:
-    """The lowest peak with at most so many moves, found by halving what is above the bound."""
+    """The lowest peak with at most so much cost, found by halving what is above the bound."""
     best = task.eager(task.dag)
     notes: tuple[str, ...] = ()
     peak = tally_dag(task.dag, best).peak
@@ -104,7 +109,7 @@ def squeezed(task: Task, max_moves: float, least: int) -> Candidate:
     while low < peak:
         budget = (low + peak) // 2
         found = task.search(start, budget, max_moves)
-        if found.toggles is not None and len(found.toggles) <= max_moves:
+        if found.toggles is not None and spent(task.dag, found.toggles) <= max_moves:
             best = signed(found.toggles)
             start = found.toggles
             peak = tally_dag(task.dag, best).peak
@@ -114,7 +119,7 @@ def squeezed(task: Task, max_moves: float, least: int) -> Candidate:
             notes = _notes(found)
             break
     tree = _tree(task, inf)
-    if tree and len(tree) <= max_moves and tally_dag(task.dag, tree).peak < peak:
+    if tree and spent(task.dag, tree) <= max_moves and tally_dag(task.dag, tree).peak < peak:
         return Candidate(tree, notes)
     return Candidate(best, notes)
 

@@ -14,7 +14,7 @@ from rvm.pebble.dag_bounds import least_budget, least_moves
 from rvm.pebble.dag_exact import EASY, LIMIT, shortest, thriftiest
 from rvm.pebble.dag_floors import bennett_dag
 from rvm.pebble.dag_game import DagTally, check_dag, tally_dag
-from rvm.pebble.dag_heuristics import Candidate, Task, knill_chain, squeezed, within
+from rvm.pebble.dag_heuristics import Candidate, Task, knill_chain, spent, squeezed, within
 from rvm.pebble.dag_search import Progress
 from rvm.pebble.dag_tree import fewest_on_tree
 
@@ -40,7 +40,7 @@ class DagPlan:
     budget: float
     """The most that may be held; inf if moves are limited."""
     bound: int
-    """No schedule within the budget has fewer moves; or, if moves are limited, none holds less."""
+    """No schedule within the budget costs less; or, if moves are limited, none holds less."""
     optimal: bool
     """Whether the bound is met, or the search was exhaustive."""
     notes: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class DagPlan:
         """By what part of the bound the cost may be above the optimum: 0 if it is optimal."""
         if self.optimal:
             return 0.0
-        return (self.cost.moves if self.budget < inf else self.cost.peak) / self.bound - 1
+        return (self.cost.cost if self.budget < inf else self.cost.peak) / self.bound - 1
 
     def moves(self) -> Iterator[Move]:
         """The moves of the schedule."""
@@ -77,17 +77,20 @@ class DagPlan:
     def describe(self) -> str:
         """Some lines to read: cost, proof, and how it is counted."""
         dag, cost = self.dag, self.cost
-        floor = 2 * len(dag.live()) - len(dag.outputs)
-        sized = dag.sizes is not None
+        sized, priced = dag.sizes is not None, dag.costs is not None
+        moved = "cost" if priced else "moves"
+        times = f", {cost.cost / dag.floor():.3g} times each node once"
         budget = "" if self.budget == inf else f" (budget {self.budget:,.0f})"
-        what = "moves" if self.budget < inf else "held"
+        unit = moved if self.budget < inf else "held"
+        least = f"{'no less' if priced or unit == 'held' else 'no fewer'} {unit}"
         proof = "optimal" if self.optimal else f"at most {self.gap:.1%} above the optimum"
         lines = [
             f"{len(dag):,} nodes, {len(dag.outputs):,} outputs by `{self.strategy}`",
-            f"  moves     {cost.moves:,}, {cost.moves / floor:.3g} times each node once",
+            f"  moves     {cost.moves:,}{'' if priced else times}",
+            *([f"  cost      {cost.cost:,}{times}"] if priced else []),
             f"  pebbles   {cost.nodes:,}{'' if sized else budget}",
             *([f"  held      {cost.peak:,}{budget}"] if sized else []),
-            f"  proof     {proof}; no fewer {what} than {self.bound:,}",
+            f"  proof     {proof}; {least} than {self.bound:,}",
             *(f"  note      {note}" for note in self.notes),
             "  counted   inputs are not counted; outputs are",
         ]
@@ -107,7 +110,8 @@ def plan_dag(
 ) -> DagPlan:
     """The fewest moves within `pebbles`, or the fewest pebbles within `max_moves`.
 
-    If nodes have sizes, `pebbles` are a sum of sizes.  Strategies:
+    If nodes have sizes, `pebbles` are a sum of sizes; if they have costs, moves are a sum of costs.
+    Strategies:
 
     | | |
     |---|---|
@@ -175,7 +179,7 @@ def _fewest_moves(task: Task, budget: float, strategy: str) -> Answer:
         found = Candidate(schedule(dag))
         peak = tally_dag(dag, found.schedule).peak
         if peak <= budget:
-            return name, found, int(bound), len(found.schedule) <= bound
+            return name, found, int(bound), spent(dag, found.schedule) <= bound
         if strategy == name:
             raise BudgetError(
                 "P002",
@@ -183,7 +187,7 @@ def _fewest_moves(task: Task, budget: float, strategy: str) -> Answer:
                 values={"budget": budget, "least": peak, "bound": least},
                 hint=f'pebbles={peak}, or the strategy "best", which computes nodes anew',
             )
-    if strategy == "best" and dag.sizes is None and dag.is_chain():
+    if strategy == "best" and dag.sizes is dag.costs is None and dag.is_chain():
         return "knill", Candidate(knill_chain(len(dag), budget)), int(bound), True
     budget = min(budget, sum(dag.size(v) for v in range(len(dag))))
     if exact:
@@ -195,7 +199,7 @@ def _fewest_moves(task: Task, budget: float, strategy: str) -> Answer:
         else:
             if found_exactly is None:
                 raise _too_small(task, budget, least, exact)
-            return "exact", Candidate(found_exactly), len(found_exactly), True
+            return "exact", Candidate(found_exactly), spent(dag, found_exactly), True
     candidate = within(task, budget, bound)
     peak = tally_dag(dag, candidate.schedule).peak
     if peak > budget:
@@ -207,7 +211,7 @@ def _fewest_moves(task: Task, budget: float, strategy: str) -> Answer:
             notes=candidate.notes,
             hint=f"pebbles={peak}, or more rounds and time",
         )
-    return "search", candidate, int(bound), len(candidate.schedule) <= bound
+    return "search", candidate, int(bound), spent(dag, candidate.schedule) <= bound
 
 
 def _fewest_pebbles(task: Task, max_moves: float, strategy: str) -> Answer:
@@ -217,7 +221,8 @@ def _fewest_pebbles(task: Task, max_moves: float, strategy: str) -> Answer:
     if max_moves < floor:
         raise BudgetError(
             "P002",
-            f"{floor:,} moves are the fewest with any number of pebbles, and the budget is "
+            f"{floor:,} {'is the least cost' if dag.costs else 'moves are the fewest'} "
+            "with any number of pebbles, and the budget is "
             f"{max_moves:,.0f}",
             values={"budget": max_moves, "least": floor},
             hint=f"max_moves={floor}",
@@ -226,7 +231,7 @@ def _fewest_pebbles(task: Task, max_moves: float, strategy: str) -> Answer:
         schedule = bennett_dag(dag) if strategy == "bennett" else task.eager(dag)
         peak = tally_dag(dag, schedule).peak
         return strategy, Candidate(schedule), least, peak <= least
-    if strategy == "best" and dag.sizes is None and dag.is_chain():
+    if strategy == "best" and dag.sizes is dag.costs is None and dag.is_chain():
         while least_moves(dag, least) > max_moves:
             least += 1
         return "knill", Candidate(knill_chain(len(dag), least)), least, True

@@ -1,8 +1,9 @@
 """Simulated annealing over legal schedules of a graph: fewest moves within a budget.
 
 What is minimised is moves + weight * excess, where the excess sums what is held beyond the budget
-over all positions.  The temperature falls and the weight rises, in some turns; each turn but the
-first starts from the best so far.  In the end windows are made exact, one after the other.
+over all positions.  If moves have costs, they count by these, in units of what a node costs on
+average.  The temperature falls and the weight rises, in some turns; each turn but the first starts
+from the best so far.  In the end windows are made exact, one after the other.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ SMALL = 300
 """Up to so many nodes, lists are faster than arrays."""
 
 Progress = Callable[[float, int, int], object]
-"""Is told the fraction done, the fewest moves within the budget so far (0: none), their peak."""
+"""Is told the fraction done, the least cost within the budget so far (0: none), its peak."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class Found:
     """What a search came to."""
 
     toggles: tuple[int, ...] | None
-    """The fewest moves within the budget; None if there was nothing within it."""
+    """The cheapest schedule within the budget; None if there was nothing within it."""
     least: int
     """The lowest peak that was seen."""
     thrifty: tuple[int, ...]
@@ -75,6 +76,9 @@ class Search:
         self.progress = progress
         self.board = board_of(dag, start, self.budget)
         self.best: tuple[int, ...] | None = None
+        self.best_cost = 0
+        self.unit = sum(dag.cost(v) for v in range(len(dag))) / len(dag)
+        """What a move costs on average over the nodes."""
         self.least, self.thrifty = self.board.peak(), start
         self.done = 0
         self.pressure = 1
@@ -83,7 +87,7 @@ class Search:
 
     def run(self, rounds: int) -> Found:
         """Try so many changes.  Ctrl-C ends it with what was found."""
-        if self.best is not None and len(self.best) <= self.bound:
+        if self.best is not None and self.best_cost <= self.bound:
             return Found(self.best, self.least, self.thrifty, "optimal")
         ended = "rounds"
         try:
@@ -109,19 +113,20 @@ class Search:
                 if self.stop():
                     return "time"
                 if self.progress is not None and k % 1024 == 0:
-                    self.progress(self.done / rounds, len(self.best or ()), self.least)
+                    self.progress(self.done / rounds, self.best_cost, self.least)
                 part = k / count
                 temperature = hot * (COLD / hot) ** part
                 weight = self.pressure * LIGHT * (HEAVY / LIGHT) ** part
             change = self._proposal()
             if change is None:
                 continue
-            worse = change.moves + weight * change.excess
+            worse = change.moves / self.unit + weight * change.excess
             if worse <= 0 or self.random.random() < exp(-worse / temperature):
                 self.board.do(change)
-                if not self.board.excess and change.moves + change.excess < 0:
+                better = change.moves / self.unit + change.excess < 0
+                if not self.board.excess and better:
                     self._note()
-                    if self.best is not None and len(self.best) <= self.bound:
+                    if self.best is not None and self.best_cost <= self.bound:
                         return "optimal"
         self._lowest()
         return "rounds"
@@ -172,8 +177,8 @@ class Search:
 
     def _note(self) -> None:
         board = self.board
-        if not board.excess and (self.best is None or len(board) < len(self.best)):
-            self.best = board.schedule()
+        if not board.excess and (self.best is None or board.cost < self.best_cost):
+            self.best, self.best_cost = board.schedule(), board.cost
             self._lowest()
 
     def _lowest(self) -> None:

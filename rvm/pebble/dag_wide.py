@@ -28,12 +28,16 @@ class WideBoard:
         n = len(dag)
         self.preds = dag.preds
         self.sizes = [dag.size(v) for v in range(n)]
+        self.costs = [dag.cost(v) for v in range(n)]
+        self.even = dag.costs is None
         self.uses = [frozenset((v, *dag.users[v])) for v in range(n)]
         """The moves that a rest of node v ends with: its own and those of its users."""
         self.bound = [frozenset((v, *dag.users[v], *dag.preds[v])) for v in range(n)]
         """The moves that a move of node v cannot go past."""
         self.budget = budget
         self.toggles: Ints = np.array(list(toggles), np.int64)
+        self._prices = np.array(self.costs, np.int64)
+        self.cost = int(self._prices[self.toggles].sum())
         added = []
         pebbled: set[int] = set()
         for v in self.toggles.tolist():
@@ -67,7 +71,8 @@ class WideBoard:
         """Make a change."""
         low, high = change.low, change.high
         self.excess += change.excess
-        if not change.moves:
+        self.cost += change.moves
+        if len(change.nodes) == high - low:
             self.toggles[low:high] = change.nodes
             self.added[low:high] = change.marks
             self.held[low + 1 : high + 1] = change.held
@@ -218,15 +223,17 @@ class WideBoard:
             goal ^= 1 << number[v]
         others = int(self.held[p]) - sum(s for k, s in enumerate(sizes) if start >> k & 1)
         most = max(self.budget, int(self.held[p : high + 1].max()))
-        found = connected(need, sizes, start, goal, most - others)
-        if found is None or len(found) > high - p:
+        costs = None if self.even else [self.costs[v] for v in nodes]
+        found = connected(need, sizes, start, goal, most - others, costs)
+        if found is None:
             return None
         mask, added = start, []
         for k in found:
             mask ^= 1 << k
             added.append(sizes[k] if mask >> k & 1 else -sizes[k])
         changed = np.array([nodes[k] for k in found], np.int64)
-        return self._change(p, high, changed, np.array(added, np.int64))
+        change = self._change(p, high, changed, np.array(added, np.int64))
+        return change if change.moves <= 0 else None
 
     # ------------------------------------------------------------ moves around a position
 
@@ -269,7 +276,11 @@ class WideBoard:
     def _change(self, low: int, high: int, nodes: Ints, added: Ints) -> Change:
         held = np.cumsum(added) + self.held[low]
         excess = self._beyond(held) - self._beyond(self.held[low + 1 : high + 1])
-        return Change(low, high, nodes, added, held, len(nodes) - (high - low), excess)
+        moves = len(nodes) - (high - low)
+        if not self.even:
+            prices = self._prices
+            moves = int(prices[nodes].sum() - prices[self.toggles[low:high]].sum())
+        return Change(low, high, nodes, added, held, moves, excess)
 
     def _beyond(self, held: Ints) -> int:
         return int(np.maximum(held - self.budget, 0).sum())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator
 from itertools import combinations, product
 
@@ -36,6 +37,26 @@ def least_moves(dag: Dag, budget: int) -> int | None:
                     seen.add(after)
                     following.append(after)
         level, moves = following, moves + 1
+    return None
+
+
+def least_cost(dag: Dag, budget: int) -> int | None:
+    """The least sum of what moves cost, by Dijkstra's algorithm over sets of nodes."""
+    best: dict[frozenset[int], int] = {frozenset(): 0}
+    queue: list[tuple[int, tuple[int, ...]]] = [(0, ())]
+    while queue:
+        spent, nodes = heapq.heappop(queue)
+        held = frozenset(nodes)
+        if spent > best[held]:
+            continue
+        if held == set(dag.outputs):
+            return spent
+        for v, preds in enumerate(dag.preds):
+            after, more = held ^ {v}, spent + (dag.costs or [1] * len(dag))[v]
+            small = sum(dag.size(u) for u in after) <= budget
+            if held.issuperset(preds) and small and more < best.get(after, more + 1):
+                best[after] = more
+                heapq.heappush(queue, (more, tuple(sorted(after))))
     return None
 
 
