@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shlex
 import signal
@@ -20,6 +21,9 @@ from rvm_tools.cli import cli
 from rvm_tools.debug import Session
 from rvm_tools.debug.console import Console, find, load_commands
 from rvm_tools.debug.front import gradient_of
+from rvm_tools.trace.table import joules
+from rvm_tools.trace.tracing import Request as TraceRequest
+from rvm_tools.trace.tracing import traced
 from tools.running import rvm as run
 from tools.running import rvm_json
 
@@ -286,6 +290,30 @@ def test_a_gradient_is_debugged_with_adjoints_beside_values() -> None:
     assert session.time == 0 and session.machine["a_bar"] == 0.0
 
 
+def test_adjoints_of_records_are_beside_their_values() -> None:
+    source = """\
+record Body
+    x: f64
+    m: f64
+end
+
+func energy(e: f64, b: Body)
+    add e, b.m * b.x ** 2
+"""
+    program = rvm.assemble(source)
+    given = {"e": 0.0, "b": {"x": 3.0, "m": 5.0}}
+    made, dual = gradient_of(program, program.function("energy"), given, "e")
+    console = Console(Session(made, made.entry, dual))
+    console.execute("end")
+    shown = [k.text.split()[-4:] for k in console.execute("info regs").lines]
+    # d(m x^2) = 2 m x dx + x^2 dm
+    assert shown == [
+        ["f64", "0.0", "adjoint", "1.0"],
+        ["f64", "3.0", "adjoint", "30.0"],
+        ["f64", "5.0", "adjoint", "9.0"],
+    ]
+
+
 def test_one_engine_for_programs_that_engines_round_differently() -> None:
     source = "func f(y: f64, x: f64[n])\n    add y, sum(x * 0.1)\n"
     inputs = {"y": 0.0, "x": np.linspace(0.0, 1.0, 1000)}
@@ -511,7 +539,81 @@ def test_without_prompt_toolkit_the_prompt_is_a_plain_line(monkeypatch: pytest.M
     monkeypatch.setattr("builtins.input", typed)
     console = console_of(LOOP, "walk", x=0, y=1, n=9)
     converse(console)
-    assert prompts == ["[t=0 >] ", "[t=4 >] ", "[t=8 >] "] and console.finished
+    assert prompts == ["[t=0 0 J >] ", "[t=4 0 J >] ", "[t=8 0 J >] "] and console.finished
+
+
+# ---------------------------------------------------------------- energy
+
+
+LOSING = """\
+func losing(y: i64, n: i64)
+    for i = 1 to n
+        alloc t: i64
+        add t, i * i
+        drop t
+        add y, i
+    end
+"""
+BIT = 1.380649e-23 * 300.0 * math.log(2.0)
+
+
+def test_energy_is_that_of_the_way_from_the_start_to_here() -> None:
+    """Against fresh runs to those times, in an order that goes back and forth."""
+    console = console_of(LOSING, "losing", y=0, n=9)
+    session = console.session
+
+    def erased(time: int) -> int:
+        machine = rvm.Machine(session.program, "losing", y=0, n=9, engine="reference")
+        machine.seek(time)
+        return machine.erased_bits
+
+    assert "[t=0 0 J >]" in console.prompt()
+    for goal in (20, 31, 45):
+        session.goto(goal)
+        assert session.erased == (erased(goal), True)
+        number, unit, _ = console.prompt().removesuffix("] ").split()[-3:]
+        power = {"zJ": 1e-21, "aJ": 1e-18}[unit]
+        assert float(number) * power == pytest.approx(erased(goal) * BIT, rel=1e-2)
+    # Inside an iteration, behind its `drop`: the erased bits can't be brought back, and need not.
+    session.instruction(1, -1)
+    bits, exact = session.erased
+    assert bits == erased(31) <= erased(44) and not exact
+    assert " ≥" in console.prompt()
+    session.instruction(1)
+    assert session.erased == (erased(45), True)
+    answer = console.execute("start")
+    assert answer.error is None and "restart" in answer.text
+    console.execute("restart")
+    assert session.erased == (0, True)
+    session.goto(31)
+    assert session.erased == (erased(31), True)
+
+
+def test_energy_by_a_model_is_counted_from_the_start(tmp_path: Path) -> None:
+    path = tmp_path / "losing.rasm"
+    path.write_text(LOSING, encoding="utf-8")
+    console = Console(Session(rvm.load(path), "losing", {"y": 0, "n": 9}))
+    console.execute("goto 40")
+    work = console.session.work
+    for name in ("cmos", "adiabatic"):
+        trace = traced(TraceRequest(str(path), ("y=0", "n=9"), energy=name, end=40))
+        text = console.execute(f"energy {name}").text
+        assert f"energy  {joules(trace.joules(trace.all))} by `{name}`" in text
+    assert (console.session.time, console.session.work) == (40, work)
+    assert "adiabatic" in console.execute("energy").text, "the model is kept"
+    assert console.execute("energy coal").error.code == "U039"  # type: ignore[union-attr]
+    console.execute("set y = 3")
+    assert console.execute("energy").error.code == "U037"  # type: ignore[union-attr]
+
+
+def test_a_profile_of_what_has_erased_is_counted_in_a_run_of_its_own() -> None:
+    console = console_of(LOSING, "losing", y=0, n=9)
+    first = console.execute("prof 0 50").lines
+    console.execute("end")
+    stop = console.session.stop
+    again = console.execute("prof 0 50").lines
+    assert [k.text for k in again] == [k.text for k in first]
+    assert console.session.stop == stop and console.session.machine["y"] == 45
 
 
 # ---------------------------------------------------------------- stops on the way

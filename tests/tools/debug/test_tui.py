@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,9 @@ from rvm_tools.debug.tui.app import Screenful
 from rvm_tools.debug.tui.bars import LEFT, RIGHT, Timeline, short
 from rvm_tools.debug.tui.panes import CodePane, RowsPane, TimelinePane
 from rvm_tools.debug.tui.past import MAX_SAMPLES, Past, Sample
+from rvm_tools.trace.energy import cmos, landauer
+from rvm_tools.trace.table import joules
+from rvm_tools.trace.tracing import Request, traced
 from textual.pilot import Pilot
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -244,12 +248,25 @@ def test_columns_and_times() -> None:
     assert [line.cell(t) for t in (0, 300, 1000, 5000)] == [0, 3, 10, 10]
     assert [len(part) for part in line.bar()] == [5, 1, 5]
     assert Timeline(11, 1000, False, 500).bar()[2].endswith("?")
-    memory = {0: Sample(0, 8), 1000: Sample(0, 16)}
-    assert line.spark(memory) == ("memory", "▄         █", "")
-    bits = {0: Sample(0, 8), 500: Sample(64, 8), 1000: Sample(128, 8)}
+    memory = {0: Sample(8, 0), 1000: Sample(16, 0)}
+    assert line.memory(memory) == ("▄         █", "")
+    assert line.memory({500: Sample(9, 0)}) == ("     █     ", "9 B")
     assert [short(n) for n in (0, 999_999, 4_524_158_300)] == ["0", "999,999", "4.52 G"]
     assert short(51_200_016, "B") == "51.2 MB"
-    assert line.spark(bits) == ("erased", "▁    ▄    █", "64 bits")
+
+
+def test_energy_is_joules_a_step_and_their_sum() -> None:
+    line = Timeline(cells=11, extent=1000, known=True, time=500)
+    bit = 1.380649e-23 * 300.0 * math.log(2.0)
+    bits = {0: Sample(8, 0), 500: Sample(8, 64), 1000: Sample(8, 192)}
+    # 64 bits in the first half, 128 in the second: twice the power.
+    assert line.energy(bits, landauer()) == ("▄▄▄▄▄▄█████", f"{64 * bit * 1e21:.1f} zJ")
+    later = Timeline(cells=11, extent=1000, known=True, time=750)
+    assert later.energy(bits, landauer())[1] == f"≈{128 * bit * 1e21:.1f} zJ"
+    # What operations take is not known where none were counted, nor erased bits everywhere.
+    assert line.energy(bits, cmos()) == (" " * 11, "")
+    assert line.energy({0: Sample(8, 0), 500: Sample(8, None)}, landauer())[1] == ""
+    assert line.energy({0: Sample(8, 0), 1000: Sample(8, 0)}, landauer()) == ("▁" * 11, "0 J")
 
 
 LOSSY = """\
@@ -263,9 +280,11 @@ func lossy(x: i64, n: i64)
 """
 
 
-def test_a_survey_looks_everywhere_and_leaves_the_session_alone() -> None:
+def test_a_survey_looks_everywhere_and_leaves_the_session_alone(tmp_path: Path) -> None:
     """Also of a program that erases, which can't be taken back to look."""
-    program = rvm.assemble(LOSSY)
+    path = tmp_path / "lossy.rasm"
+    path.write_text(LOSSY, encoding="utf-8")
+    program = rvm.load(path)
     session = Session(program, "lossy", {"x": 1, "n": 50}, say=lambda line: None)
 
     async def script(app: Screenful, pilot: Pilot[None]) -> None:
@@ -279,8 +298,18 @@ def test_a_survey_looks_everywhere_and_leaves_the_session_alone() -> None:
             time = line.time_at(cell)
             fresh = Machine(program, "lossy", x=1, n=50, engine="reference")
             fresh.step(time)
-            account = fresh.state.account
-            assert app.past.samples[time] == Sample(account.erased_bits, account.live_bytes)
+            account, found = fresh.state.account, app.past.samples[time]
+            assert (found.bytes, found.bits) == (account.live_bytes, account.erased_bits)
+        # The whole, as `rvm trace` counts it, by one model after the other.
+        for model in ("cmos", "adiabatic", "landauer"):
+            request = Request(str(path), ("x=1", "n=50"), energy=model)
+            trace = traced(request)
+            assert app.console_.model.name == model
+            found = app.past.samples[session.time].joules(app.console_.model)
+            assert found == pytest.approx(trace.joules(trace.all), rel=1e-12)
+            row = next(r for r in screen(app).splitlines() if r.startswith(model))
+            assert "█" in row and row.endswith(joules(found))
+            await press(app, pilot, "e")
         await enter(app, pilot, "set x = 3")
         assert len(app.past.samples) == 1
         await press(app, pilot, "e")

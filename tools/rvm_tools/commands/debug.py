@@ -37,6 +37,12 @@ from rvm_tools.options import (
 @click.option("--batch", is_flag=True, help="Plain text, no prompt: scripts, or standard input.")
 @click.option("--json", "as_json", is_flag=True, help="Like --batch, but print one JSON object.")
 @click.option("--tui", is_flag=True, help="On a full screen (needs the extra `tui`).")
+@click.option(
+    "--energy",
+    metavar="MODEL",
+    default="landauer",
+    help="What `energy` counts by: landauer (the default), cmos, adiabatic or FILE.toml.",
+)
 @engine_option
 @run_options
 def command(**given: Any) -> None:

@@ -20,7 +20,7 @@ from rvm_tools.dap.values import (
     parameter,
     value_of_type,
 )
-from rvm_tools.debug.costs import LANDAUER, TEMPERATURE
+from rvm_tools.debug.costs import floor_text
 from rvm_tools.debug.keeping import EDITED
 from rvm_tools.debug.session import Session
 
@@ -138,15 +138,15 @@ def _live(function: Function, regs: list[Any]) -> Iterator[tuple[int, str]]:
 def _counters(session: Session) -> list[Child]:
     """The machine's counters, which none can set."""
     account = session.machine.state.account
-    bits = account.erased_bits
+    bits, exact = session.erased
     rows = [
         ("time", f"{session.time}", "ticks"),
         ("end", "not known yet" if session.length is None else f"{session.length}", "ticks"),
         ("work", f"{session.work}", "ticks"),
         ("memory", f"{account.live_bytes}", "bytes"),
         ("peak memory", f"{account.peak_bytes}", "bytes"),
-        ("erased", f"{bits}", "bits"),
-        ("energy", f"at least {bits * LANDAUER:.3g} J at {TEMPERATURE:.0f} K", "joules"),
+        ("erased", f"{bits}" if exact else f"at least {bits}", "bits"),
+        ("energy", floor_text(session), "joules"),
     ]
     if session.machine.residue_bytes:
         rows.append(("residue", f"{session.machine.residue_bytes}", "bytes"))

@@ -14,8 +14,11 @@ from importlib import import_module
 from typing import Any
 
 from rvm.faults import Interrupted, RvmError, UsageError
+from rvm_tools.debug.costs import FLOOR, floor
 from rvm_tools.debug.session import Session
 from rvm_tools.debug.stops import Stop
+from rvm_tools.trace.energy import Model
+from rvm_tools.trace.table import joules
 
 Run = Callable[["Console", str], None]
 SEEK = re.compile(r"[+-]\d|\d+(?:\.\d+)?%$|@\w|start$|end$")
@@ -104,6 +107,7 @@ class Console:
         session: Session,
         show: Callable[[Line], object] = lambda line: None,
         width: int = 80,
+        model: Model = FLOOR,
     ) -> None:
         self.session = session
         self.show = show
@@ -111,6 +115,8 @@ class Console:
         self.reverse = False
         """Whether plain steps go backwards."""
         self.finished = False
+        self.model = model
+        """What says what energy the run takes."""
         self.last = ""
         """The command that an empty line repeats."""
         self.page: dict[str, Any] = {}
@@ -166,13 +172,18 @@ class Console:
             self._nested -= 1
 
     def prompt(self) -> str:
-        """`[t=120 2.9% >]`: the time, how far that is, the direction of plain steps."""
+        """`[t=120 2.9% 0 J >]`: the time, how far that is, energy, the direction of plain steps.
+
+        The energy is what erasing bits must have taken on the way from the start to here, with
+        `≥` where the session has come back to a time at which that is not known.
+        """
         session = self.session
         parts = [f"t={session.time}"]
         if session.length:
             parts.append(f"{100 * session.time / session.length:.3g}%")
         if session.diverged is not None:
             parts.append("edited")
+        parts.append(f"{'' if session.erased[1] else '≥'}{joules(floor(session))}")
         parts.append("<" if self.reverse else ">")
         return f"[{' '.join(parts)}] "
 

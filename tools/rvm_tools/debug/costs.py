@@ -7,30 +7,37 @@ through it counting, and comes back.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-
-import numpy as np
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 from rvm.counting import Counts
 from rvm.engines.counted import counting
+from rvm.faults import UsageError
 from rvm_tools.debug.lines import line_of
 from rvm_tools.debug.session import Session
 from rvm_tools.debug.views import source_name
+from rvm_tools.trace.account import Account, Tally
+from rvm_tools.trace.energy import Model, landauer
+from rvm_tools.trace.table import joules
 from rvm_tools.words import count
 
-BOLTZMANN = 1.380649e-23
-"""J/K, exact in the SI."""
-TEMPERATURE = 300.0
-"""Kelvin."""
-LANDAUER = BOLTZMANN * TEMPERATURE * float(np.log(2.0))
-"""The least energy that erasing a bit takes, in J: k T ln 2.
-
-R. Landauer, "Irreversibility and heat generation in the computing process" (1961).
-"""
+FLOOR = landauer()
+"""What is known at every time without counting: k T ln 2 for each erased bit."""
 TOP = 12
 """Lines of a profile that are shown."""
 LONGEST = 100
 """The longest line of a profile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What ran between two times, in ticks: by (function, source, line), and by opcode."""
+
+    begin: int
+    end: int
+    lines: Counter[tuple[str, int, int]]
+    ops: Counter[str]
 
 
 def energy_lines(session: Session) -> Iterator[str]:
@@ -39,11 +46,84 @@ def energy_lines(session: Session) -> Iterator[str]:
     yield f"time    {session.time:,}" + (f" of {session.length:,}" if session.length else "")
     yield f"work    {count(session.work, 'instruction')} executed in this session, both ways"
     yield f"memory  {account.live_bytes:,} bytes live, {account.peak_bytes:,} at most"
-    bits = account.erased_bits
-    yield f"erased  {count(bits, 'bit')}: at least {bits * LANDAUER:.3g} J at {TEMPERATURE:.0f} K"
+    bits, exact = session.erased
+    least = "" if exact else "at least "
+    yield f"erased  {least}{count(bits, 'bit')} on the way here: {floor_text(session)}"
     residue = session.machine.residue_bytes
     if residue:
         yield f"kept    {residue:,} bytes of rounding in the strict log"
+
+
+def floor(session: Session) -> float:
+    """The joules that erasing must have taken on the way from the start to here."""
+    return FLOOR.energy(Tally(erased=Counter(here=session.erased[0])))
+
+
+def floor_text(session: Session) -> str:
+    """The same in words."""
+    return f"at least {joules(floor(session))} at {FLOOR.temperature:g} K"
+
+
+def again(session: Session) -> Session:
+    """Another session on the same run, at its start; it is silent and knows no stops.
+
+    The session itself stays where it is: a run that erases could not be taken back and forth.
+    Ctrl-C and `Session.interrupt` of the session end the other's journeys too.  UsageError U037
+    if the session is edited.
+    """
+    if session.diverged is not None:
+        raise UsageError(
+            "U037",
+            "an edited run can't be run again from its inputs",
+            hint="`restart` begins again without the edit",
+        )
+    made = Session(
+        session.program,
+        session.function,
+        session.inputs,
+        session.options,
+        undo=session.undo,
+        say=lambda line: None,
+    )
+    made.machine.on_progress = lambda machine: session._travel.check()
+    return made
+
+
+def tallies(fresh: Session, times: Iterable[int]) -> Iterator[tuple[int, Tally]]:
+    """What a run has taken from its start up to each of some ascending times, and those times.
+
+    `fresh` stands at its start.  Ends early where a time can't be reached.
+    """
+    with _counting(fresh) as counts:
+        for time in times:
+            fresh.goto(time, note=False)
+            if fresh.time != time:
+                return
+            yield time, Account(fresh.program, counts).all
+
+
+@contextmanager
+def _counting(session: Session) -> Iterator[Counts]:
+    """Within it, the session's machine is on an engine that counts, the fastest there is."""
+    machine, counts = session.machine, Counts()
+    engine, asked = machine._engine, session.options.engine
+    machine.use(counting(asked if asked in ("reference", "python") else "auto", counts))
+    try:
+        yield counts
+    finally:
+        machine.use(engine)
+
+
+def energy_by(session: Session, model: Model) -> Iterator[str]:
+    """What the run has taken from its start to here by a model, in lines: it is run again."""
+    found = dict(tallies(again(session), [session.time]))
+    if not found:
+        raise UsageError("U033", "the run could not be counted up to here")
+    (tally,) = found.values()
+    classes = ", ".join(f"{cls} {n:,}" for cls, n in tally.classes().items())
+    yield f"counted {count(tally.executed, 'instruction')} from the start to here: {classes}"
+    title = f": {model.title}" if model.title else ""
+    yield f"energy  {joules(model.energy(tally))} by `{model.name}`{title}"
 
 
 def profile(session: Session, begin: int, end: int) -> Iterator[str]:
@@ -52,15 +132,16 @@ def profile(session: Session, begin: int, end: int) -> Iterator[str]:
     with session._travel.silent():
         try:
             session.goto(begin, note=False)
-            begin = session.time
-            lines, ops = _counted(session, end)
-            end = session.time
+            # At a later time, it could not be taken back so far: it has erased what it needs.
+            found = _counted(session, begin, end) if session.time <= begin else None
         finally:
             session.goto(here, note=False)
             session.stop = stop
-    total = sum(lines.values())
-    yield f"from t={begin} to t={end}: {count(total, 'instruction')}"
-    shown = lines.most_common(TOP)
+    if found is None:
+        found = _counted(again(session), begin, end)
+    total = sum(found.lines.values())
+    yield f"from t={found.begin} to t={found.end}: {count(total, 'instruction')}"
+    shown = found.lines.most_common(TOP)
     width = max((len(function) for (function, _, _), _ in shown), default=0)
     for (function, source, line), n in shown:
         at = f"{source_name(session.program, source)}:{line}" if source >= 0 else ""
@@ -68,24 +149,20 @@ def profile(session: Session, begin: int, end: int) -> Iterator[str]:
         share = 100 * n / max(total, 1)
         row = f"  {n:>10,}  {share:5.1f}%  {function:<{width}}  {at:<16}  {(text or '').strip()}"
         yield row[:LONGEST].rstrip()
-    if len(lines) > TOP:
-        yield f"  and {count(len(lines) - TOP, 'more line')}"
-    yield "by opcode: " + ", ".join(f"{op} {n:,}" for op, n in ops.most_common(8))
+    if len(found.lines) > TOP:
+        yield f"  and {count(len(found.lines) - TOP, 'more line')}"
+    yield "by opcode: " + ", ".join(f"{op} {n:,}" for op, n in found.ops.most_common(8))
 
 
-def _counted(session: Session, end: int) -> tuple[Counter[tuple[str, int, int]], Counter[str]]:
-    """Run to a time, or to where the program fails, on an engine that counts.
+def _counted(session: Session, begin: int, end: int) -> Window:
+    """Go to a time, and run to another, or to where the program fails, counting.
 
     The tick of a return counts for the line of its call.
     """
-    machine, counts = session.machine, Counts()
-    engine = machine._engine
-    name = "reference" if session.options.engine == "reference" else "python"
-    machine.use(counting(name, counts))
-    try:
-        session._travel.seek(end)
-    finally:
-        machine.use(engine)
+    session.goto(begin, note=False)
+    begin = session.time
+    with _counting(session) as counts:
+        session.goto(end, note=False)
     lines: Counter[tuple[str, int, int]] = Counter()
     ops: Counter[str] = Counter()
     for node in counts.nodes():
@@ -98,4 +175,4 @@ def _counted(session: Session, end: int) -> tuple[Counter[tuple[str, int, int]],
                 lines[key] += done + node.returns[pc]
                 ops[instr.op] += done
                 ops["return"] += node.returns[pc]
-    return lines, +ops
+    return Window(begin, session.time, lines, +ops)

@@ -28,6 +28,7 @@ from rvm_tools.debug.session import Session
 from rvm_tools.debug.views import arrive
 from rvm_tools.messages import end, errors_as_json
 from rvm_tools.programs import load_program, pick_function, read_text
+from rvm_tools.trace.energy import Model, model
 from rvm_tools.values import assignments, inputs_for
 
 BATCH_WIDTH = 80
@@ -46,6 +47,7 @@ class Request:
     batch: bool = False
     as_json: bool = False
     tui: bool = False
+    energy: str = "landauer"
     engine: str = "auto"
     strict: bool = False
     tolerance: float = 1e-8
@@ -61,22 +63,23 @@ def debug(request: Request) -> None:
         from rvm_tools.debug import tui
 
         tui.check(alone=not (request.batch or request.as_json))
+        used = model(request.energy)
         lines = [line for script in request.scripts for line in script_lines(script)]
-        tui.full_screen(open_session(request), lines)
+        tui.full_screen(open_session(request), lines, used)
         return
     if request.as_json:
         try:
-            session = open_session(request)
+            used, session = model(request.energy), open_session(request)
         except RvmError as error:
             click.echo(json.dumps(errors_as_json(error), ensure_ascii=False))
             end(error.exit_code)
-        _as_json(session, request)
+        _as_json(session, request, used)
         return
-    session = open_session(request)
+    used, session = model(request.energy), open_session(request)
     on_terminal = sys.stdin.isatty() and not request.batch
     painted = sys.stdout.isatty() and not request.batch and not os.environ.get("NO_COLOR")
     width = get_terminal_size((BATCH_WIDTH, 24)).columns if on_terminal else BATCH_WIDTH
-    console = Console(session, painter() if painted else _plain, width)
+    console = Console(session, painter() if painted else _plain, width, used)
     if session.note:
         console.out(session.note, "dim")
     arrive(console, session.stop)
@@ -121,9 +124,9 @@ def _feed(console: Console, lines: Iterable[str]) -> int:
     return failed
 
 
-def _as_json(session: Session, request: Request) -> None:
+def _as_json(session: Session, request: Request, used: Model) -> None:
     """One object: where the session began, and every command's answer."""
-    console = Console(session, width=BATCH_WIDTH)
+    console = Console(session, width=BATCH_WIDTH, model=used)
     answers: list[Answer] = []
     sources: Iterator[str] = (
         (line for script in request.scripts for line in script_lines(script))

@@ -110,5 +110,5 @@ def toolbar(console: Console) -> str:
     where = frame_text(session.frames[-1], True)
     return (
         f" {where} | frame {len(session.frames) - 1} | work {session.work:,} | "
-        f"{account.erased_bits:,} bits erased | {account.live_bytes:,} bytes"
+        f"{session.erased[0]:,} bits erased | {account.live_bytes:,} bytes"
     )

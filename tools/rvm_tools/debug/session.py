@@ -19,11 +19,7 @@ from rvm.machine import Machine
 from rvm.program import Program
 from rvm.state import Frame, Options
 from rvm_tools.debug.editing import edited, filled
-from rvm_tools.debug.expressions import (
-    Language,
-    fixed_place,
-    value_of,
-)
+from rvm_tools.debug.expressions import Language, fixed_place, value_of
 from rvm_tools.debug.journeys import Arrival, Journey
 from rvm_tools.debug.lines import find_target, line_of
 from rvm_tools.debug.looking import kept, place_text, raw_text
@@ -65,7 +61,7 @@ class Session:
         self.selected = -1
         """The frame that is looked at, by depth; -1 is the innermost."""
         self._number, self._place = 0, 0
-        self._visited: list[int] = [0]
+        self._visited = [0]
         self._travel = self._traveller(inputs)
         self.before: tuple[Frame | None, list[Any]] = (None, [])
         """The innermost frame and its registers when the last command began."""
@@ -120,6 +116,11 @@ class Session:
     def length(self) -> int | None:
         """The time at the end, once that is known."""
         return self._travel.length
+
+    @property
+    def erased(self) -> tuple[int, bool]:
+        """Bits erased from the start to here; False behind it if that is a lower bound only."""
+        return self._travel.erased.at(self.time, self.machine.erased_bits)
 
     @property
     def frames(self) -> list[Frame]:
@@ -230,7 +231,7 @@ class Session:
         return self._finish(self._travel.seek(max(time, 0)), direction, note=note)
 
     def find_end(self) -> int:
-        """The time at the end; goes there if nobody has been there yet."""
+        """The time at the end; goes there if nobody has been."""
         if self.length is None:
             here = self.time
             arrival = self._travel.travel(Journey(1, quiet=True))
@@ -391,6 +392,7 @@ class Session:
         if self.diverged is None:
             self.diverged = self.time
         self._travel.length = None
+        self._travel.erased.forget()
         self._travel.watches[:] = [w for w in self.watches if w.awake]
         self._travel.version += 1
         return changed

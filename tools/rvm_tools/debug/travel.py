@@ -25,6 +25,7 @@ from rvm.probes import Trap, disarm
 from rvm.probes.armed import plain_code
 from rvm.probes.traps import same
 from rvm_tools.debug.arming import Armer, Extras
+from rvm_tools.debug.erasing import Erased
 from rvm_tools.debug.journeys import Arrival, Journey
 from rvm_tools.debug.stops import Breakpoint, Event, Watchpoint, passed
 from rvm_tools.debug.trapping import LINES, reads_watched
@@ -42,6 +43,7 @@ class Traveller:
         self.say = say
         self.work = 0
         """Ticks executed, in both directions."""
+        self.erased = Erased()
         self.length: int | None = None
         """The time at the program's end, once it has been there."""
         self.breaks: list[Breakpoint] = []
@@ -80,6 +82,7 @@ class Traveller:
             self._goals = []
             self.muted = muted
             self.work += abs(state.time - began)
+            self.erased.arrive(state.time, state.account.erased_bits)
             if state.at_end and state.direction > 0:
                 self.length = state.time
             if state.direction < 0:
@@ -345,12 +348,15 @@ class Traveller:
     def _before(self, journey: Journey, w: Watchpoint) -> Any:
         """What a watched place held a tick ago: the machine goes there, and comes back."""
         state = self.machine.state
+        erased = state.account.erased_bits
         with self.silent(), np.errstate(all="ignore"):
             state.turn()
             step(state)
             old = watched_value(self.machine.state.frames, w)
             state.turn()
             step(state)
+        # What looking has erased, the run has not.
+        state.account.erased_bits = erased
         self._armed = -1
         self._arm(journey)
         return old

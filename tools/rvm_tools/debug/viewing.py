@@ -12,12 +12,13 @@ from rvm.stmt import Branch, Land
 from rvm.types import Array, Stack
 from rvm_tools.debug import views
 from rvm_tools.debug.console import COMMANDS, Command, Console, command, count_of
-from rvm_tools.debug.costs import energy_lines, profile
+from rvm_tools.debug.costs import FLOOR, energy_by, energy_lines, floor, profile
 from rvm_tools.debug.expressions import record_leaves, value_of
 from rvm_tools.debug.lines import line_of, line_starts
 from rvm_tools.debug.looking import PAGE, raw_text, type_name
 from rvm_tools.debug.moving import time_of
 from rvm_tools.debug.probing import described
+from rvm_tools.trace.energy import model
 from rvm_tools.words import count
 
 GROUP = "looking"
@@ -278,10 +279,23 @@ def _truth(console: Console, cond: object) -> str:
     return "true" if found else "false"
 
 
-@command("energy", usage="energy", help="time, work, memory and bits erased", group=GROUP)
+@command(
+    "energy",
+    usage="energy [MODEL]",
+    help="time, work, memory, bits erased; joules by landauer, cmos, adiabatic, FILE.toml",
+    group=GROUP,
+)
 def energy(console: Console, rest: str) -> None:
-    for line in energy_lines(console.session):
+    if rest:
+        console.model = model(rest)
+    session = console.session
+    for line in energy_lines(session):
         console.out(line)
+    if console.model != FLOOR:
+        for line in energy_by(session, console.model):
+            console.out(line)
+    bits, exact = session.erased
+    console.answer.data["erased"] = {"bits": bits, "exact": exact, "joules": floor(session)}
 
 
 @command(

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 AROUND = 4
 """Lines of source shown before and behind the present one."""
 MAX_CHANGES = 8
+ERASED = """\
+The run has erased bits, and what is erased can't be brought back by undoing.  `restart` begins
+again; from there `goto` comes to any time."""
 
 
 def position(frame: Frame, innermost: bool) -> int:
@@ -64,6 +67,8 @@ def arrive(console: Console, stop: Stop, *, events: bool = True) -> None:
     if stop.error is not None:
         failed = stop.reason == "error"
         console.out(str(stop.error) if failed else stop.error.message, "error")
+        if failed and stop.direction < 0 and session.machine.erased_bits:
+            console.out(ERASED, "head")
     frame = session.frames[-1]
     undone = ", being undone" if frame.code.undo else ""
     at = place_of(frame.code, frame.pc)
@@ -247,7 +252,7 @@ def registers(console: Console, *, adjoints: bool = True) -> None:
     old = session.before[1] if session.before[0] is frame else None
     named = named_registers(function)
     index = {name: k for k, (name, _) in enumerate(named)}
-    bars = {k: index[f"{n}_bar"] for k, (n, _) in enumerate(named) if f"{n}_bar" in index}
+    bars = {k: index[bar_name(n)] for k, (n, _) in enumerate(named) if bar_name(n) in index}
     beside = set(bars.values())
     rows = []
     for k, (name, register) in enumerate(named):
@@ -281,6 +286,12 @@ def registers(console: Console, *, adjoints: bool = True) -> None:
         if bar:
             for line in bar.split("\n"):
                 console.out(" " * len(head) + line, style)
+
+
+def bar_name(name: str) -> str:
+    """What the adjoint of a register is called: `x_bar`, and of a record's leaf `b_bar.x`."""
+    head, dot, rest = name.partition(".")
+    return f"{head}_bar{dot}{rest}"
 
 
 def _differs(a: Any, b: Any) -> bool:

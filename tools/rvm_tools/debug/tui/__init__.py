@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 from rvm.faults import UsageError
+from rvm_tools.debug.costs import FLOOR
 from rvm_tools.debug.session import Session
+from rvm_tools.trace.energy import Model
 
 
 def check(*, alone: bool = True) -> None:
@@ -33,11 +35,11 @@ def check(*, alone: bool = True) -> None:
         )
 
 
-def full_screen(session: Session, commands: Sequence[str] = ()) -> None:
-    """Debug on the full screen; `commands` are run first."""
+def full_screen(session: Session, commands: Sequence[str] = (), model: Model = FLOOR) -> None:
+    """Debug on the full screen; `commands` are run first, and energy is shown by `model`."""
     from rvm_tools.debug.tui.app import Screenful
 
-    Screenful(session, commands).run()
+    Screenful(session, commands, model).run()
 
 
 __all__ = ["check", "full_screen"]

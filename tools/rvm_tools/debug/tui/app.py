@@ -20,6 +20,7 @@ from textual.widgets import Footer, RichLog, Static
 from rvm.faults import RvmError
 from rvm.image import image_of
 from rvm_tools.debug.console import Answer, Console, Line
+from rvm_tools.debug.costs import FLOOR, again
 from rvm_tools.debug.lines import find_target
 from rvm_tools.debug.probing import described
 from rvm_tools.debug.prompt import completions
@@ -34,8 +35,9 @@ from rvm_tools.debug.tui.page import (
     values_of,
 )
 from rvm_tools.debug.tui.panes import CodePane, CommandLine, RowsPane, TimelinePane, painted
-from rvm_tools.debug.tui.past import Past, again
+from rvm_tools.debug.tui.past import Past
 from rvm_tools.debug.views import arrive, frame_text
+from rvm_tools.trace.energy import MODELS, Model
 
 REFRESH = 0.1
 """Seconds between looks at a machine that is running."""
@@ -59,7 +61,7 @@ class Screenful(App[None]):
     #frames { height: 1fr; min-height: 3; }
     #code, #values, #frames, #log { border-top: solid $primary; border-title-color: $text; }
     #code:focus { border-top: solid $accent; }
-    #timeline { height: 3; }
+    #timeline { height: 4; }
     #log { height: 1fr; min-height: 5; background: $background; }
     #log { overflow-x: hidden; scrollbar-size-vertical: 1; }
     #line { height: 1; }
@@ -68,7 +70,9 @@ class Screenful(App[None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = KEYS
 
-    def __init__(self, session: Session, commands: Sequence[str] = ()) -> None:
+    def __init__(
+        self, session: Session, commands: Sequence[str] = (), model: Model = FLOOR
+    ) -> None:
         super().__init__()
         self.past = Past()
         self.view = VIEWS[0]
@@ -84,8 +88,7 @@ class Screenful(App[None]):
         )
         self._said: deque[Line] = deque(maxlen=MAX_LINES)
         self._leaving = False
-        self._surveyor: Session | None = None
-        self.console_ = Console(session, self._said.append)
+        self.console_ = Console(session, self._said.append, model=model)
         self.status = Static(id="status", markup=False)
         self.code = CodePane("code")
         self.values, self.frames = RowsPane("values"), RowsPane("frames")
@@ -170,7 +173,7 @@ class Screenful(App[None]):
         self.call_from_thread(self._arrived, answer)
 
     def _arrived(self, answer: Answer) -> None:
-        self.busy, self._surveyor = "", None
+        self.busy = ""
         self.past.arrive(self.session, answer.stop is not None)
         if answer.stop is not None and answer.stop.reason == "interrupted":
             self._waiting.clear()
@@ -181,17 +184,25 @@ class Screenful(App[None]):
         self._next()
 
     def action_survey(self) -> None:
-        self._soon(self._look_again)
+        self._soon(self._next_model)
 
-    def _look_again(self) -> None:
-        """Look at the counters at every column of the timeline, in a run of its own."""
-        if self.session.diverged is not None:
-            self.console_.out("an edited run can't be looked at again: `restart`", "error")
-            return
-        line = self.timeline.timeline
+    def _next_model(self) -> None:
+        """Show energy by another model; first the run is counted up to each column, beside."""
+        console, line = self.console_, self.timeline.timeline
+        names = list(MODELS)
+        at = names.index(console.model.name) if console.model.name in names else -1
+        console.model = MODELS[names[(at + 1) % len(names)]]()
         times = [line.time_at(k) for k in range(line.cells)]
-        self._surveyor = again(self.session)
-        self._start("energy", partial(self._survey, self._surveyor, times))
+        if self.past.surveyed(times):
+            self._show(follow=False)
+            return
+        try:
+            fresh = again(self.session)
+        except RvmError as error:
+            console.out(f"{error.message}: {error.hint}", "error")
+            self._show(follow=False)
+            return
+        self._start("energy", partial(self._survey, fresh, times))
 
     def _survey(self, fresh: Session, times: Sequence[int]) -> None:
         """In the machine's thread."""
@@ -204,8 +215,6 @@ class Screenful(App[None]):
         """Stop what runs, and let nothing follow."""
         self._waiting.clear()
         self.session.interrupt()
-        if self._surveyor is not None:
-            self._surveyor.interrupt()
 
     def action_stop(self) -> None:
         """Stop a run, in either direction; when nothing runs, leave the command line."""
@@ -238,7 +247,7 @@ class Screenful(App[None]):
         session, past = self.session, self.past
         time = session.time
         extent, known = past.extent(session), session.length is not None
-        self.timeline.show(past, session.marks, extent, known, time)
+        self.timeline.show(past, self.console_.model, session.marks, extent, known, time)
         share = f"  {100 * time / extent:.3g}%" if known and extent else ""
         where = (
             f"running `{self.busy}`, Esc stops"

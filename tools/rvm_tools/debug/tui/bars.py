@@ -1,14 +1,18 @@
-"""The timeline as text: events over a bar over a sparkline, one cell for a share of the run."""
+"""The timeline as text: events over a bar over sparklines, one cell for a share of the run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from rvm_tools.debug.tui.past import Sample
+from rvm_tools.trace.energy import Model
+from rvm_tools.trace.table import joules
 
 BLOCKS = "▁▂▃▄▅▆▇█"
-LEFT = 8
+LEFT = 10
 """Columns of the labels on the left."""
 RIGHT = 12
 """Columns of the figures on the right."""
@@ -54,21 +58,54 @@ class Timeline:
             rest = rest[:-1] + "?"
         return "━" * at, "█", rest
 
-    def spark(self, samples: Mapping[int, Sample]) -> tuple[str, str, str]:
-        """Label, blocks and figure: bits erased; as long as there are none, bytes live.
-
-        The figure is that of the present time, if that is among the samples.
-        """
-        bits = any(s.bits for s in samples.values())
-        known = {t: (s.bits if bits else s.bytes) for t, s in samples.items() if t <= self.extent}
+    def memory(self, samples: Mapping[int, Sample]) -> tuple[str, str]:
+        """Blocks for the bytes live at the times that are known, and those of the present."""
+        known = {t: s.bytes for t, s in samples.items() if t <= self.extent}
         top = max(known.values(), default=0)
         row = [" "] * self.cells
         for time in sorted(known):
-            row[self.cell(time)] = BLOCKS[known[time] * (len(BLOCKS) - 1) // top if top else 0]
-        unit = "bits" if bits else "B"
+            row[self.cell(time)] = _block(known[time], top)
         now = known.get(self.time)
-        figure = "" if now is None else short(now, unit)
-        return "erased" if bits else "memory", "".join(row), figure
+        return "".join(row), "" if now is None else short(now, "B")
+
+    def energy(self, samples: Mapping[int, Sample], model: Model) -> tuple[str, str]:
+        """Blocks for the joules a step, by a model; and the joules from the start to now.
+
+        Between two times that are known, a block stands for the average.
+        """
+        by_time = ((t, samples[t].joules(model)) for t in sorted(samples) if t <= self.extent)
+        known = [(t, joules) for t, joules in by_time if joules is not None]
+        legs = [
+            (t, until, max(0.0, (then - energy) / (until - t)))
+            for (t, energy), (until, then) in pairwise(known)
+        ]
+        top = max((power for _, _, power in legs), default=0.0)
+        row = [" "] * self.cells
+        for t, until, power in legs:
+            first = self.cell(t) + (1 if t else 0)
+            for k in range(min(first, self.cell(until)), self.cell(until) + 1):
+                row[k] = _block(power, top)
+        return "".join(row), self._now(known)
+
+    def _now(self, known: Sequence[tuple[int, float]]) -> str:
+        """The joules up to the present; between two times, by the average (`≈`)."""
+        k = bisect_right(known, self.time, key=lambda pair: pair[0])
+        if not k:
+            return ""
+        time, energy = known[k - 1]
+        if time == self.time:
+            return joules(energy)
+        if k == len(known):
+            return ""
+        until, then = known[k]
+        exact = "" if then == energy else "≈"
+        share = (self.time - time) / (until - time)
+        return f"{exact}{joules(energy + (then - energy) * share)}"
+
+
+def _block(value: float, top: float) -> str:
+    """The block for a value; there is one for every value that is known."""
+    return BLOCKS[int(value * (len(BLOCKS) - 1) / top)] if top else BLOCKS[0]
 
 
 def short(number: int, unit: str = "") -> str:

@@ -30,8 +30,9 @@ Lower-case keys go forwards, upper-case keys backwards.
 Code: > is the machine, ● a breakpoint.  Values: * has changed since the
 last stop, adj is the adjoint.  Over the timeline: ◆ marks, ● stops at
 breakpoints and watchpoints, ╵ calls and returns that were stopped in.
-Below it: bits erased (memory, while none are), where the run was looked at;
-e looks everywhere, in a run of its own.
+Below it: energy by a model, joules a step, and from the start to now; and
+memory, bytes.  That is known where the run was looked at.  e looks everywhere,
+in a run of its own, and goes on to the next model.
 
 On the command line:
 """

@@ -19,6 +19,7 @@ from rvm_tools.debug.stops import Breakpoint
 from rvm_tools.debug.tui.past import Before
 from rvm_tools.debug.views import (
     array_rows,
+    bar_name,
     frame_text,
     named_registers,
     position,
@@ -185,12 +186,6 @@ def values_of(session: Session, before: Before, width: int) -> Values:
     if not rows:
         rows.append(Line("  (no registers)", "dim"))
     return Values(f"registers of {frame.code.name}", rows, arrays)
-
-
-def bar_name(name: str) -> str:
-    """What the adjoint of a register is called: `x_bar`, and of a record's leaf `b_bar.x`."""
-    head, dot, rest = name.partition(".")
-    return f"{head}_bar{dot}{rest}"
 
 
 def _cut(text: str) -> str:

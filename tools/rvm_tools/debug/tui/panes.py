@@ -18,6 +18,7 @@ from rvm_tools.debug.console import Line
 from rvm_tools.debug.tui.bars import LEFT, RIGHT, Timeline, short
 from rvm_tools.debug.tui.page import Listing, Values
 from rvm_tools.debug.tui.past import Past
+from rvm_tools.trace.energy import Model, landauer
 
 STYLES = {
     "head": "bold",
@@ -176,7 +177,7 @@ class RowsPane(Widget, can_focus=False):
 
 
 class TimelinePane(Widget, can_focus=False):
-    """The run as a bar that can be clicked, events above it, a sparkline below."""
+    """The run as a bar that can be clicked, events above it, energy and memory below."""
 
     @dataclass
     class Seek(Message):
@@ -187,11 +188,20 @@ class TimelinePane(Widget, can_focus=False):
     def __init__(self, id: str) -> None:
         super().__init__(id=id)
         self.past = Past()
+        self.model = landauer()
         self.marks: dict[str, int] = {}
         self.extent, self.known, self.time = 1, False, 0
 
-    def show(self, past: Past, marks: dict[str, int], extent: int, known: bool, time: int) -> None:
-        self.past, self.marks = past, marks
+    def show(
+        self,
+        past: Past,
+        model: Model,
+        marks: dict[str, int],
+        extent: int,
+        known: bool,
+        time: int,
+    ) -> None:
+        self.past, self.model, self.marks = past, model, marks
         self.extent, self.known, self.time = max(extent, time), known, time
         self.refresh()
 
@@ -211,23 +221,24 @@ class TimelinePane(Widget, can_focus=False):
         shown = line.events(self.marks.values(), self.past.hits, self.past.calls)
         behind, here, ahead = line.bar()
         # A copy: the machine's thread may add samples meanwhile.
-        label, blocks, figure = line.spark(dict(self.past.samples))
+        samples = dict(self.past.samples)
+        power, energy = line.energy(samples, self.model)
+        blocks, held = line.memory(samples)
         end = f"of {short(self.extent)}" if self.known else "of ?"
         return joined(
             [
-                Text.assemble(("events  ", "dim"), (shown, "bold")),
-                Text.assemble(
-                    ("time    ", "dim"),
-                    (behind, "green"),
-                    (here, "bold green"),
-                    (ahead, "dim"),
-                    (f" {end}"[:RIGHT], ""),
-                ),
-                Text.assemble(
-                    (f"{label:<{LEFT}}", "dim"), (blocks, "cyan"), (f" {figure}"[:RIGHT], "")
-                ),
+                _row("events", (shown, "bold")),
+                _row("time", (behind, "green"), (here, "bold green"), (ahead, "dim"), figure=end),
+                _row(self.model.name, (power, "magenta"), figure=energy),
+                _row("memory", (blocks, "cyan"), figure=held),
             ]
         )
+
+
+def _row(label: str, *parts: tuple[str, str], figure: str = "") -> Text:
+    """A row of the timeline: its label, what stands over the columns, a figure."""
+    name = label[: LEFT - 1]
+    return Text.assemble((f"{name:<{LEFT}}", "dim"), *parts, (f" {figure}"[:RIGHT], ""))
 
 
 class Words(Suggester):

@@ -5,15 +5,19 @@ That is for the eye alone, and bounded: the machine is still taken back by undoi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
 from rvm.machine import Machine
 from rvm.state import Frame
+from rvm_tools.debug.costs import tallies
 from rvm_tools.debug.looking import kept
 from rvm_tools.debug.session import Session
+from rvm_tools.trace.account import Tally
+from rvm_tools.trace.energy import Model
 
 KEPT_FRAMES = 16
 """The innermost frames whose registers are kept to mark what changes."""
@@ -47,10 +51,22 @@ class Before:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Bits erased and bytes live at a time."""
+    """What is known of a time: bytes live, bits erased on the way there (None if not known).
 
-    bits: int
+    `tally` is all that the run has taken up to there, where that was counted.
+    """
+
     bytes: int
+    bits: int | None
+    tally: Tally | None = None
+
+    def joules(self, model: Model) -> float | None:
+        """The energy up to there by a model; None if more would have to be known for it."""
+        if self.tally is not None:
+            return model.energy(self.tally)
+        if self.bits is None or model.ops or model.step:
+            return None
+        return model.energy(Tally(erased=Counter(here=self.bits)))
 
 
 @dataclass(slots=True)
@@ -74,7 +90,10 @@ class Past:
         """Note the counters of now; in the thread that the machine runs in."""
         account, time = session.machine.state.account, session.time
         self.farthest = max(self.farthest, time)
-        self.samples[time] = Sample(account.erased_bits, account.live_bytes)
+        bits, exact = session.erased
+        known = self.samples.get(time)
+        if known is None or known.tally is None:
+            self.samples[time] = Sample(account.live_bytes, bits if exact else None)
         if len(self.samples) > MAX_SAMPLES:
             self.samples = {t: self.samples[t] for t in sorted(self.samples)[::2]}
 
@@ -91,13 +110,17 @@ class Past:
 
         machine.on_progress = progress
 
-    def survey(self, fresh: Session, times: Sequence[int]) -> None:
-        """Sample a session that is at its start at times, until one can't be reached."""
-        for time in sorted(times):
-            fresh.goto(time, note=False)
-            if fresh.time != time:
-                return
-            self.sample(fresh)
+    def survey(self, fresh: Session, times: Iterable[int]) -> None:
+        """Count a session that is at its start up to ascending times, while they can be reached."""
+        for time, tally in tallies(fresh, times):
+            held = fresh.machine.state.account.live_bytes
+            self.farthest = max(self.farthest, time)
+            self.samples[time] = Sample(held, tally.erased_bits, tally)
+
+    def surveyed(self, times: Iterable[int]) -> bool:
+        """Whether all these times have been counted."""
+        none = Sample(0, None)
+        return all(self.samples.get(t, none).tally is not None for t in times)
 
     def arrive(self, session: Session, moved: bool) -> None:
         """Note a stop; `moved`: a journey led there."""
@@ -133,18 +156,3 @@ class Past:
         if session.length is not None:
             return session.length
         return max(self.farthest, session.time, 1)
-
-
-def again(session: Session) -> Session:
-    """Another session on the same run, at its start; it is silent and knows no stops.
-
-    The session itself stays where it is: a run that erases could not be taken back and forth.
-    """
-    return Session(
-        session.program,
-        session.function,
-        session.inputs,
-        session.options,
-        undo=session.undo,
-        say=lambda line: None,
-    )
