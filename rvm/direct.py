@@ -32,7 +32,7 @@ class Direct:
     """A function in one direction, ready to be called with plain arguments."""
 
     def __init__(self, program: Program, code: Code, checks: bool) -> None:
-        from rvm.engines.native.engine import Launch
+        from rvm.engines.native.flight import Launch
 
         function = code.function
         self.program = program

@@ -38,7 +38,7 @@ class DirectGradient:
     """The value and the gradient of one place of a function's results."""
 
     def __init__(self, handle: FunctionHandle, loss: Named, place: Place, checks: bool) -> None:
-        from rvm.engines.native.engine import Launch
+        from rvm.engines.native.flight import Launch
 
         self.function = handle.function
         self.inout = image_of(handle.program).inout[handle.name]
@@ -50,7 +50,6 @@ class DirectGradient:
         self.program = valued(gradient, place)
         self.entry = self.program.function(self.program.entry)
         code = image_of(self.program).code(self.entry.name, False)
-        self.length = len(code)
         self.launch = Launch(code, checks)
 
     def run(
@@ -77,7 +76,7 @@ class DirectGradient:
                 "R016", "interrupted", hint="the inputs are as they were before the call"
             ) from None
         if flight.done:
-            self.launch.layout.unpack(flight.slots, self.length, regs, {})
+            self.launch.results(flight, regs)
         else:
             machine = self._machine(regs, options)
             flight.land(machine.state)

@@ -7,8 +7,9 @@ bytes, for a stack its pointer.
 
 from __future__ import annotations
 
-from rvm.program import Function
-from rvm.types import Array, Scalar
+from collections.abc import Iterable
+
+from rvm.types import Array, RegisterType, Scalar
 
 TICKS, PC, LIVE, PEAK, ERASED, LIMIT, TOLERANCE, DEEPEST, FRAMES = range(9)
 """Ticks left; where the run stopped; live and peak bytes; erased bits; the memory limit (all i64);
@@ -40,16 +41,16 @@ DONE, SPENT, STOPPED = range(3)
 """How generated code ends: at its end, its ticks spent, or at an instruction that is not for it."""
 
 
-def slots(function: Function) -> tuple[tuple[int, ...], int]:
-    """The first slot of each register, and the number of slots."""
+def slots(types: Iterable[RegisterType]) -> tuple[tuple[int, ...], int]:
+    """The first slot of each register, and the number of slots, by the registers' types."""
     starts, n = [], 0
-    for register in function.registers:
+    for t in types:
         starts.append(n)
-        n += slot_count(register.type)
+        n += slot_count(t)
     return tuple(starts), n
 
 
-def slot_count(t: object) -> int:
+def slot_count(t: RegisterType) -> int:
     """The slots of a register."""
     if isinstance(t, Array):
         return 2 + 2 * t.rank

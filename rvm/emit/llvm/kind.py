@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+ROOT = "run"
+"""The symbol of the function that Python enters."""
 INNER, ANYWHERE = -1, -2
 """Entries that are no gate: that of an inner function, and that of a root for all gates."""
 

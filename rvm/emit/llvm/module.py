@@ -8,7 +8,7 @@ from rvm.emit.llvm.calls import is_callable
 from rvm.emit.llvm.counting import CountingPrinter
 from rvm.emit.llvm.flow import Flow
 from rvm.emit.llvm.function import FunctionPrinter
-from rvm.emit.llvm.kind import INNER, Kind
+from rvm.emit.llvm.kind import INNER, ROOT, Kind
 from rvm.emit.llvm.loops import Counted, counted
 from rvm.emit.llvm.runtime import DECLARATIONS, LOGGING, RUNTIME
 from rvm.emit.llvm.traps import declared
@@ -26,7 +26,6 @@ attributes #1 = { nounwind }
 attributes #2 = { nounwind willreturn }
 !1 = !{!"branch_weights", i32 1, i32 2000}
 """
-ROOT = "run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,4 +186,4 @@ def _is_apart(code: Code, pc: int, checks: bool) -> bool:
     return not probe.able(pc)
 
 
-__all__ = ["ROOT", "ModulePrinter", "Plan", "plan_of"]
+__all__ = ["ModulePrinter", "Plan", "plan_of"]

@@ -55,7 +55,7 @@ class Registers(Arrays):
         self.passed = frozenset(
             a.reg for pc in flow.calls for a in code.instrs[pc].args if isinstance(a, Place)
         )
-        self.starts, self.slots = context.slots(code.function)
+        self.starts, self.slots = context.slots(r.type for r in self.function.registers)
         self.changed = code.image.inout[code.name]
         self._arguments: list[str] = []
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from rvm.emit.llvm.kind import INNER, Kind
-from rvm.emit.llvm.module import ATTRIBUTES, ROOT, plan_of
+from rvm.emit.llvm.kind import INNER, ROOT, Kind
+from rvm.emit.llvm.module import ATTRIBUTES, plan_of
 from rvm.emit.llvm.runtime import DECLARATIONS, RUNTIME
 from rvm.emit.llvm.wide import WideFunctionPrinter
 from rvm.emit.values import Unprintable

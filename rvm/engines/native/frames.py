@@ -8,17 +8,16 @@ from __future__ import annotations
 import ctypes
 import struct
 import weakref
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rvm.emit.llvm.context import MINE, slots
-from rvm.emit.llvm.reading import live_at
 from rvm.image import Code
 from rvm.numbers import system
-from rvm.types import Array, Scalar, elem_of
+from rvm.types import Array, RegisterType, Scalar, elem_of
 
 FORMATS = {
     "bool": "?7x",
@@ -43,11 +42,11 @@ _libc.malloc.restype = ctypes.c_void_p
 
 
 class Layout:
-    """The slots of a code's registers."""
+    """The slots of a function's registers, of which the first `n_args` are its parameters."""
 
-    def __init__(self, code: Code) -> None:
-        self.types = tuple(r.type for r in code.function.registers)
-        self.n_args = code.function.n_args
+    def __init__(self, types: tuple[RegisterType, ...], n_args: int) -> None:
+        self.types = types
+        self.n_args = n_args
         text = []
         for t in self.types:
             if isinstance(t, Scalar):
@@ -56,9 +55,8 @@ class Layout:
                 text.append("Q" if not isinstance(t, Array) else f"Qq{2 * t.rank}q")
         self.struct = struct.Struct("<" + "".join(text))
         self.dtypes = tuple(system(elem_of(t)).dtype for t in self.types)
-        self.places, self.count = slots(code.function)
+        self.places, self.count = slots(self.types)
         """Where each register begins among what the slots unpack to, and how many there are."""
-        self.code = code
 
     # ------------------------------------------------------------ in
 
@@ -91,14 +89,16 @@ class Layout:
 
     # ------------------------------------------------------------ out
 
-    def unpack(self, data: Any, pc: int, regs: list[Any], stacks: dict[int, list[Any]]) -> None:
+    def unpack(
+        self, data: Any, live: Container[int], regs: list[Any], stacks: dict[int, list[Any]]
+    ) -> None:
         """Take registers out of slots into `regs`, which keep the objects that they hold.
 
+        Those not among `live` hold nothing, and those that `regs` has no room for are left out.
         `stacks` are the lists that stacks in memory stand for, by address.
         """
         values = iter(self.struct.unpack_from(data))
-        live = live_at(self.code, pc)
-        for k, t in enumerate(self.types):
+        for k, t in enumerate(self.types[: len(regs)]):
             if isinstance(t, Scalar):
                 v = complex(next(values), next(values)) if t.is_complex else next(values)
                 regs[k] = v if k in live else None
@@ -182,5 +182,6 @@ def layout_of(code: Code) -> Layout:
     """The layout of a code's registers, made once."""
     found = code.compiled.get(Layout)
     if not isinstance(found, Layout):
-        found = code.compiled[Layout] = Layout(code)
+        types = tuple(r.type for r in code.function.registers)
+        found = code.compiled[Layout] = Layout(types, code.function.n_args)
     return found

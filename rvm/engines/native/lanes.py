@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.emit.llvm import context
-from rvm.emit.llvm.kind import Kind
-from rvm.emit.llvm.module import ROOT, ModulePrinter
-from rvm.engines.native.compiler import Run, compiler
-from rvm.engines.native.engine import NO_LIMIT, Flight, Root, most_ticks
+from rvm.emit.llvm.kind import ROOT, Kind
+from rvm.engines.native.extent import most_ticks, sketch_of
+from rvm.engines.native.flight import NO_LIMIT, Flight
 from rvm.engines.native.frames import Layout, layout_of, moved_in, moved_out
 from rvm.engines.native.lanes_threads import Piece, work_off
+from rvm.engines.native.roots import Root
 from rvm.image import Code
 from rvm.numbers import system
 from rvm.state import Frame, Options, State, byte_size
@@ -124,20 +124,16 @@ class Batch:
 class LaneRoot(Root):
     """The machine code of a code with its driver."""
 
-    def __init__(self, code: Code, checks: bool) -> None:
-        llvm = compiler()
-        printer = ModulePrinter(code, Kind(0, frozenset(), checks))
-        text = printer.text(llvm.triple, llvm.layout) + DRIVER
-        self.codes = tuple(printer.codes)
-        self.cells: list[Any] = []
-        self.run: Run = llvm.function(text, "lanes", printer.symbols)
+    symbol = "lanes"
+    driver = DRIVER
 
 
 def lane_root(code: Code, checks: bool) -> LaneRoot:
     """A code's machine code for lanes, compiled at first use."""
     found = code.compiled.get((LaneRoot, checks))
     if not isinstance(found, LaneRoot):
-        found = code.compiled[LaneRoot, checks] = LaneRoot(code, checks)
+        kind = Kind(0, frozenset(), checks)
+        found = code.compiled[LaneRoot, checks] = LaneRoot(code, kind)
     return found
 
 
@@ -264,4 +260,5 @@ def contexts(n: int, fields: int, chunk: int, options: Options) -> NDArray[np.in
 def chunk_of(batch: Batch) -> int:
     """How many ticks of a lane take some hundredths of a second."""
     held = ((k, batch.columns(k, 0, 1)) for k in range(batch.code.function.n_args))
-    return most_ticks(batch.code, {k: v.size for k, v in held if isinstance(v, np.ndarray)})
+    sizes = {k: v.size for k, v in held if isinstance(v, np.ndarray)}
+    return most_ticks(sketch_of(batch.code), sizes)

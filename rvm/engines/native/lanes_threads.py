@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.emit.llvm import context
-from rvm.engines.native.compiler import Run
-from rvm.engines.native.engine import stack_room
+from rvm.engines.native.flight import stack_room
+from rvm.engines.native.memory import Run
 
 FIRST = 8
 """The part of a chunk that is done before threads are started: some milliseconds."""

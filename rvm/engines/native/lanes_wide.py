@@ -17,10 +17,13 @@ from rvm.emit.llvm.wide_module import WideModulePrinter
 from rvm.emit.llvm.wide_text import WIDTH
 from rvm.emit.values import Unprintable
 from rvm.engines.lanes.uniform import Uniformity
-from rvm.engines.native.compiler import Run, compiler
+from rvm.engines.native.compiler import compiler
+from rvm.engines.native.extent import sketch_of
 from rvm.engines.native.frames import layout_of
+from rvm.engines.native.keys import key_of
 from rvm.engines.native.lanes import DRIVER, Batch, chunk_of, contexts
 from rvm.engines.native.lanes_threads import Piece, work_off
+from rvm.engines.native.roots import Printed, machine_code
 from rvm.image import Code
 from rvm.program import Program
 from rvm.state import Options
@@ -45,11 +48,16 @@ class WideRoot:
     def __init__(
         self, code: Code, params: frozenset[int], varying: frozenset[int], checks: bool
     ) -> None:
-        llvm = compiler()
-        known = _together(code.image.program)
-        printer = WideModulePrinter(code, Kind(0, frozenset(), checks), params, known.varying)
-        text = printer.text(llvm.triple, llvm.layout) + DRIVER
-        self.run: Run = llvm.function(text, "lanes", printer.symbols)
+        kind = Kind(0, frozenset(), checks)
+
+        def printed() -> Printed:
+            llvm, known = compiler(), _together(code.image.program)
+            printer = WideModulePrinter(code, kind, params, known.varying)
+            text = printer.text(llvm.triple, llvm.layout) + DRIVER
+            return Printed(text, printer.symbols, ())
+
+        name = key_of(code, kind, "groups", f"{sorted(params)}")
+        self.run, _ = machine_code(name, "lanes", printed, lambda: sketch_of(code), {})
         self.varying = varying
         self.groups = 0
         self.left = 0

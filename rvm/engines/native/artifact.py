@@ -1,0 +1,93 @@
+"""What compiling makes, as data that is kept in a file: machine code, and what a run of it needs.
+
+A file has a line of JSON, and behind it the machine code as bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from rvm.engines.native.elf import Block
+from rvm.types import Array, RegisterType, Scalar, Stack, elem_of, rank_of
+
+STACK = -1
+"""Stands for the rank of a stack."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sketch:
+    """What a launch must know of a function, so that it need not have its code.
+
+    `whole` are the registers of its own statements on whole arrays; `deep` says that functions
+    which it calls have such statements too.
+    """
+
+    types: tuple[RegisterType, ...]
+    n_args: int
+    whole: frozenset[int] = frozenset()
+    deep: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """Machine code: a block, or where there is none a whole object file for LLVM's linker.
+
+    `symbols` are the C library's functions that it calls, by our names; `codes` the functions, with
+    their directions (True: undone), that stopped frames name by number.
+    """
+
+    code: Block | bytes
+    symbols: tuple[str, ...]
+    codes: tuple[tuple[str, bool], ...]
+    sketch: Sketch
+
+    def encoded(self) -> bytes:
+        """The bytes of a file."""
+        sketch = self.sketch
+        head: dict[str, Any] = {
+            "symbols": self.symbols,
+            "codes": self.codes,
+            "types": [_type_row(t) for t in sketch.types],
+            "args": sketch.n_args,
+            "whole": sorted(sketch.whole),
+            "deep": sketch.deep,
+        }
+        data = self.code
+        if isinstance(data, Block):
+            head |= {"entry": data.entry, "table": data.table, "words": data.words}
+            data = data.data
+        return json.dumps(head).encode() + b"\n" + data
+
+
+def decoded(raw: bytes) -> Artifact | None:
+    """The artifact of a file's bytes; None if they are no such thing."""
+    line, _, data = raw.partition(b"\n")
+    try:
+        head = json.loads(line)
+        sketch = Sketch(
+            tuple(_type(*row) for row in head["types"]),
+            head["args"],
+            frozenset(head["whole"]),
+            head["deep"],
+        )
+        code: Block | bytes = data
+        if "words" in head:
+            code = Block(data, head["entry"], head["table"], tuple(head["words"]))
+        codes = tuple((name, undo) for name, undo in head["codes"])
+        return Artifact(code, tuple(head["symbols"]), codes, sketch)
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _type_row(t: RegisterType) -> tuple[str, int, int]:
+    elem = elem_of(t)
+    return elem.name, elem.frac, STACK if isinstance(t, Stack) else rank_of(t)
+
+
+def _type(name: str, frac: int, rank: int) -> RegisterType:
+    elem = Scalar(name, frac)
+    if rank == STACK:
+        return Stack(elem)
+    return Array(elem, rank) if rank else elem

@@ -1,0 +1,49 @@
+"""How long a tick may take: what is known of a function's statements on whole arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from rvm.emit.llvm.reading import read_by
+from rvm.engines.native.artifact import Sketch
+from rvm.engines.protocol import FIRST_CHUNK
+from rvm.image import Code, Image
+from rvm.isa import VARIADIC
+from rvm.types import Array
+
+WORK = 4_000_000
+"""Ticks of scalars that take some hundredths of a second."""
+
+
+def most_ticks(sketch: Sketch, sizes: Mapping[int, int]) -> int:
+    """How many ticks take some hundredths of a second, as far as that can be foreseen.
+
+    `sizes` are the numbers of elements of arrays among the registers.
+    """
+    involved = sizes.values() if sketch.deep else (n for k, n in sizes.items() if k in sketch.whole)
+    return max(FIRST_CHUNK, WORK // max(*involved, 1, 1))
+
+
+def sketch_of(code: Code) -> Sketch:
+    """The sketch of a code, made once for both directions."""
+    key = (Sketch, code.name)
+    cache = code.image.program.cache
+    found = cache.get(key)
+    if not isinstance(found, Sketch):
+        name, *callees = code.image.reachable(code.name)
+        function = code.function
+        found = cache[key] = Sketch(
+            tuple(r.type for r in function.registers),
+            function.n_args,
+            frozenset(_array_operands(code.image, name)),
+            any(any(True for _ in _array_operands(code.image, f)) for f in callees),
+        )
+    return found
+
+
+def _array_operands(image: Image, name: str) -> Iterator[int]:
+    for instr in image.program.function(name).code:
+        if instr.op not in VARIADIC:
+            for place in (p for arg in instr.args for p in read_by(arg)):
+                if isinstance(place.type, Array):
+                    yield place.reg

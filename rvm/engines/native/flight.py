@@ -1,0 +1,190 @@
+"""Runs of machine code, from packed registers to what they left; launches, for short runs."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import struct
+import sys
+import threading
+from collections.abc import Sequence
+from functools import cache
+from time import perf_counter
+from typing import Any
+
+from rvm.emit.llvm import context
+from rvm.emit.llvm.kind import Kind
+from rvm.emit.llvm.reading import live_at
+from rvm.engines.native.extent import most_ticks
+from rvm.engines.native.frames import Layout, free, layout_of
+from rvm.engines.native.roots import Derived, Root, root_of
+from rvm.image import Code
+from rvm.state import Frame, Options, State
+from rvm.types import Array
+
+CONTEXT = struct.Struct("<qqqqqqdQQ")
+HEADER = struct.Struct("<Qqq")
+NO_LIMIT = 1 << 62
+STACK_BYTES = 8 << 20
+WINDOWS_STACK_BYTES = 1 << 20
+SOON = 0.02
+"""Seconds."""
+
+
+class Flight:
+    """A run of machine code: what it was given, and what it left."""
+
+    __slots__ = ("entry", "fields", "how", "layout", "root", "slots", "ticks")
+
+    def __init__(
+        self, root: Root, layout: Layout, slots: bytearray, ticks: int, entry: int = 0
+    ) -> None:
+        self.root = root
+        self.layout = layout
+        self.slots = slots
+        self.ticks = ticks
+        self.entry = entry
+        self.fields = bytearray(CONTEXT.size)
+        self.how = context.STOPPED
+
+    def go(self, live: int, peak: int, options: Options) -> None:
+        """Run, with so many live bytes at the start and at most."""
+        limit = options.max_memory
+        CONTEXT.pack_into(
+            self.fields,
+            0,
+            self.ticks,
+            self.entry,
+            live,
+            peak,
+            0,
+            NO_LIMIT if limit is None else limit,
+            options.tolerance,
+            stack_room(),
+            0,
+        )
+        for cell in self.root.cells:
+            cell.fill()
+        self.how = self.root.run(_address(self.slots), _address(self.fields))
+
+    @property
+    def done(self) -> bool:
+        """Whether the function has come to its end."""
+        return self.how == context.DONE
+
+    @property
+    def spent(self) -> int:
+        """The ticks that it took."""
+        left: int = CONTEXT.unpack_from(self.fields)[context.TICKS]
+        return self.ticks - left
+
+    def land(self, state: State) -> int:
+        """Put a state where the run has come to; the ticks that are left.
+
+        Frames that were entered on the way and not left again are put on the state's.
+        """
+        left, pc, live, peak, erased, _, _, _, first = CONTEXT.unpack_from(self.fields)
+        frame, account = state.frames[-1], state.account
+        stacks: dict[int, list[Any]] = {}
+        self.layout.unpack(self.slots, live_at(frame.code, pc), frame.regs, stacks)
+        frame.pc = pc
+        while first:
+            first = _stopped(state, self.root, first, stacks)
+        account.live_bytes, account.peak_bytes = live, peak
+        account.erased_bits += erased
+        state.time += (self.ticks - left) * state.direction
+        return int(left)
+
+
+def run(state: State, frame: Frame, kind: Kind, ticks: int) -> tuple[int, int]:
+    """Run the innermost frame's code from a gate: the ticks that are left, and how it ended."""
+    layout, options, root = layout_of(frame.code), state.options, root_of(frame.code, kind)
+    flight = Flight(root, layout, layout.packed(frame.regs), ticks, frame.pc)
+    began = perf_counter()
+    flight.go(state.account.live_bytes, state.account.peak_bytes, options)
+    root.busy += perf_counter() - began
+    return flight.land(state), flight.how
+
+
+class Launch:
+    """A code that is run from its beginning on registers without gaps, again and again."""
+
+    def __init__(self, origin: Code | Derived, checks: bool) -> None:
+        kind = Kind(0, frozenset(), checks)
+        self.root = Root(origin, kind) if isinstance(origin, Derived) else root_of(origin, kind)
+        self.layout = Layout(self.root.sketch.types, self.root.sketch.n_args)
+        self.ticks = 0
+        """How many ticks a run is given; more after a run that was over soon without its end."""
+        self.parameters = range(self.layout.n_args)
+        self.locals: list[None] = [None] * (len(self.layout.types) - self.layout.n_args)
+
+    @property
+    def code(self) -> Code:
+        """The code that is run."""
+        return self.root.origin()
+
+    def run(self, values: list[Any], live: int, options: Options) -> Flight:
+        """A run, on what the slots are packed from."""
+        return self._fly(bytearray(self.layout.struct.pack(*values)), live, options)
+
+    def run_registers(self, regs: Sequence[Any], live: int, options: Options) -> Flight:
+        """A run on the parameters' raw values."""
+        return self._fly(self.layout.packed([*regs, *self.locals]), live, options)
+
+    def results(self, flight: Flight, regs: list[Any]) -> None:
+        """Take the parameters of a run that is done into `regs`, which keep the objects they hold.
+
+        There is room in `regs` for parameters only.
+        """
+        self.layout.unpack(flight.slots, self.parameters, regs, {})
+
+    def _fly(self, slots: bytearray, live: int, options: Options) -> Flight:
+        if not self.ticks:
+            self.ticks = self._foreseen(slots)
+        flight = Flight(self.root, self.layout, slots, self.ticks)
+        began = perf_counter()
+        flight.go(live, live, options)
+        if flight.how == context.SPENT and perf_counter() - began < SOON:
+            self.ticks = min(8 * self.ticks, NO_LIMIT)
+        return flight
+
+    def _foreseen(self, slots: bytearray) -> int:
+        values, sizes = self.layout.struct.unpack(slots), {}
+        for k, (t, at) in enumerate(zip(self.layout.types, self.layout.places, strict=True)):
+            if isinstance(t, Array):
+                sizes[k] = math.prod(values[at + 2 : at + 2 + t.rank])
+        return most_ticks(self.root.sketch, sizes)
+
+
+def _address(data: bytearray) -> int:
+    return ctypes.addressof(ctypes.c_char.from_buffer(data))
+
+
+def _stopped(state: State, root: Root, address: int, stacks: dict[int, list[Any]]) -> int:
+    """Make a frame of one that generated code left; the address of the next."""
+    following, number, pc = HEADER.unpack(ctypes.string_at(address, HEADER.size))
+    code = root.code(number)
+    layout = layout_of(code)
+    data = ctypes.string_at(address + HEADER.size, layout.struct.size)
+    regs: list[Any] = [None] * len(code.function.registers)
+    layout.unpack(data, live_at(code, pc), regs, stacks)
+    free(address)
+    state.frames.append(Frame(code, regs, pc))
+    return int(following)
+
+
+def stack_room() -> int:
+    """How many bytes of the host's stack generated code may take."""
+    if threading.get_ident() == threading.main_thread().ident:
+        return _main_room()
+    return threading.stack_size() // 2 or STACK_BYTES // 16
+
+
+@cache
+def _main_room() -> int:
+    if sys.platform == "win32":
+        return WINDOWS_STACK_BYTES // 2
+    import resource
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_STACK)
+    return (STACK_BYTES if soft == resource.RLIM_INFINITY else min(soft, STACK_BYTES)) // 2

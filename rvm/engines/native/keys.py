@@ -1,0 +1,136 @@
+"""What machine code depends on, as text that names it.
+
+Machine code is found again by the program that it was made of, so that nothing has to be
+transformed or printed before it is found, and LLVM need not be loaded.  Beside the program a name
+holds what is made of it, the processor, the compiler, and the state of rvm's own sources.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from rvm.emit.llvm.kind import Kind
+from rvm.engines.native import kept
+from rvm.expr import Apply, Expr, walk
+from rvm.image import Code
+from rvm.isa import FUNCTIONS, OPCODES
+from rvm.isa.functions.conversions import conversion_target
+from rvm.program import Program
+
+TRAITS = ("vendor_id", "cpu family", "model", "stepping", "flags", "CPU ", "Features", "isa")
+"""What lines about a processor begin with that say what it can."""
+OWN = frozenset([*FUNCTIONS, *OPCODES])
+"""What the table holds before users enter anything."""
+
+
+def key_of(code: Code, kind: Kind, *more: str) -> str | None:
+    """The key of what is made of a plain code; None if it must be found by its text."""
+    if type(code) is not Code:
+        return None
+    return key(code.image.program, *_described(code.name, code.undo, kind), *more)
+
+
+def _described(name: str, undo: bool, kind: Kind) -> tuple[str, ...]:
+    scattered = sorted(kind.scattered)
+    return name, f"undo={undo}", repr(kind).replace(repr(kind.scattered), repr(scattered))
+
+
+def key(program: Program, *what: str) -> str | None:
+    """The key of something made of a program, as `what` says; None if there is none.
+
+    Programs with opcodes or functions of a user's own have none, since nothing tells whether those
+    have changed.
+    """
+    about = fingerprint(program)
+    if not about or not environment():
+        return None
+    parts = [about, environment(), *what]
+    return kept.digest(*(p.encode() for p in parts)).hex()
+
+
+def fingerprint(program: Program) -> str:
+    """A text that is the same for equal programs only; "" if there is none."""
+    found = program.cache.get(fingerprint)
+    if not isinstance(found, str):
+        text = "" if _has_users(program) else repr((program.functions, program.entry))
+        found = program.cache[fingerprint] = text and kept.digest(text.encode()).hex()
+    return found
+
+
+def _has_users(program: Program) -> bool:
+    """Whether a program names an opcode or a function that a user has defined."""
+    if len(FUNCTIONS) + len(OPCODES) == len(OWN):
+        return False
+    for f in program.functions:
+        if any(i.op not in OWN for i in f.code):
+            return True
+        if any(_is_users(arg) for i in f.code for arg in i.args):
+            return True
+        if any(_is_users(d) for r in f.registers for d in r.dims if d is not None):
+            return True
+    return False
+
+
+def _is_users(value: Expr) -> bool:
+    return any(
+        isinstance(n, Apply) and n.fn not in OWN and conversion_target(n.fn) is None
+        for n in walk(value)
+    )
+
+
+@cache
+def environment() -> str:
+    """What compiling depends on beside the program; "" if that is not known."""
+    parts = (_sources(), _library(), _processor())
+    return "\n".join((*parts, platform.machine())) if all(parts) else ""
+
+
+def _sources() -> str:
+    """The state of rvm's own modules: sizes and times of all their files."""
+    seen = []
+    waiting = [str(Path(__file__).parents[2])]
+    try:
+        while waiting:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    if entry.name.endswith(".py"):
+                        status = entry.stat()
+                        seen.append(f"{entry.path} {status.st_size} {status.st_mtime_ns}")
+                    elif entry.name != "__pycache__" and entry.is_dir():
+                        waiting.append(entry.path)
+    except OSError:
+        return ""
+    return "\n".join(sorted(seen))
+
+
+def _library() -> str:
+    """The state of llvmlite, without loading it."""
+    spec = find_spec("llvmlite")
+    if spec is None or not spec.submodule_search_locations:
+        return ""
+    home = Path(spec.submodule_search_locations[0])
+    try:
+        found = sorted((p.name, p.stat()) for p in (home / "binding").glob("*llvmlite.*"))
+    except OSError:
+        return ""
+    return f"{home} {[(name, s.st_size, s.st_mtime_ns) for name, s in found]}" if found else ""
+
+
+def _processor() -> str:
+    """The processor and what it can, as LLVM would find it; "" where that takes LLVM to know."""
+    if sys.platform != "linux":
+        from rvm.engines.native.compiler import compiler
+
+        return compiler().version
+    try:
+        with Path("/proc/cpuinfo").open(encoding="utf-8") as file:
+            # The first processor's lines; of many, making all of them takes long.
+            text = file.read(1 << 14).split("\n\n", 1)[0]
+    except OSError:
+        return ""
+    return "\n".join(line for line in text.split("\n") if line.startswith(TRAITS))

@@ -1,0 +1,207 @@
+"""Roots: machine code that Python enters, from what is kept or newly compiled."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import NamedTuple
+
+from rvm.emit.llvm.kind import ANYWHERE, ROOT, Kind
+from rvm.engines.native import kept
+from rvm.engines.native.artifact import Artifact, Sketch, decoded
+from rvm.engines.native.elf import Block, linked
+from rvm.engines.native.extent import sketch_of
+from rvm.engines.native.frames import FORMATS, layout_of
+from rvm.engines.native.keys import key, key_of
+from rvm.engines.native.memory import Run, loaded
+from rvm.image import Code
+from rvm.probes.traps import Changed
+from rvm.program import Program
+from rvm.state import Frame, Options
+from rvm.types import Scalar
+
+PAYS = 5.0
+"""How many times the time of compiling code has to run before it is compiled for another gate."""
+
+
+class Cell:
+    """The memory in which compiled code finds what a guard compares with."""
+
+    def __init__(self, guard: Changed) -> None:
+        self.guard = guard
+        self.words = (ctypes.c_int64 * 3)()
+        self.address = ctypes.addressof(self.words)
+        t = guard.place.type if guard.place is not None else (guard.element or (None, None))[1]
+        assert isinstance(t, Scalar)
+        self.struct = struct.Struct("<q" + FORMATS[t.name])
+
+    def fill(self) -> None:
+        """Put the value there; the flag in front is set where there is none."""
+        value = self.guard.cell[0]
+        parts = (value.real, value.imag) if isinstance(value, complex) else (value,)
+        if value is None:
+            self.words[0] = 1
+        else:
+            self.struct.pack_into(self.words, 0, 0, *parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A code that a transformation of a program makes, if machine code for it is not kept.
+
+    `what` says which transformation, so that equal texts mean equal codes.
+    """
+
+    program: Program
+    what: tuple[str, ...]
+    make: Callable[[], Code]
+
+
+class Printed(NamedTuple):
+    """A module's text, what it calls, and the codes that its frames name by number."""
+
+    text: str
+    symbols: tuple[str, ...]
+    codes: tuple[Code, ...]
+
+
+class Root:
+    """The machine code of a code from one gate on."""
+
+    symbol = ROOT
+    """The function that Python enters."""
+    driver = ""
+    """What of the module's text does not come from the code."""
+
+    def __init__(self, origin: Code | Derived, kind: Kind) -> None:
+        began = perf_counter()
+        self._origin = origin
+        self._kind = kind
+        self._codes: tuple[Code, ...] = ()
+        self.busy = 0.0
+        """Seconds of runs, for code that others may replace."""
+        self.cells: list[Cell] = []
+        self._memory: dict[str, int] = {}
+        if isinstance(origin, Derived):
+            name = key(origin.program, *origin.what, repr(kind), self.symbol)
+        else:
+            name = key_of(origin, kind, self.symbol)
+        self.run, artifact = machine_code(
+            name, self.symbol, self._printed, self._sketch, self._memory
+        )
+        self.sketch = artifact.sketch
+        self._names = artifact.codes
+        self.compiling = perf_counter() - began
+        """Seconds that making it took."""
+
+    def origin(self) -> Code:
+        """The code that this is the machine code of."""
+        if isinstance(self._origin, Derived):
+            self._origin = self._origin.make()
+        return self._origin
+
+    def code(self, number: int) -> Code:
+        """The code that a stopped frame names by number."""
+        if not self._codes:
+            image = self.origin().image
+            self._codes = tuple(image.code(*name) for name in self._names)
+        return self._codes[number]
+
+    def _sketch(self) -> Sketch:
+        return sketch_of(self.origin())
+
+    def _printed(self) -> Printed:
+        from rvm.emit.llvm.module import ModulePrinter
+        from rvm.emit.llvm.traps import CELL, ELEMENT
+        from rvm.engines.native.compiler import compiler
+
+        llvm, printer = compiler(), ModulePrinter(self.origin(), self._kind)
+        self._codes = tuple(printer.codes)
+        self.cells = [Cell(guard) for guard in printer.cells]
+        for k, cell in enumerate(self.cells):
+            self._memory[f"{CELL}{k}"] = cell.address
+            if cell.guard.element is not None:
+                address = cell.guard.element[0].__array_interface__["data"][0]
+                self._memory[f"{ELEMENT}{k}"] = address
+        text = printer.text(llvm.triple, llvm.layout) + self.driver
+        return Printed(text, printer.symbols, self._codes)
+
+
+def machine_code(
+    name: str | None,
+    entry: str,
+    printed: Callable[[], Printed],
+    sketch: Callable[[], Sketch],
+    memory: Mapping[str, int],
+) -> tuple[Run, Artifact]:
+    """A module's function `entry`: what is kept under a key, else what LLVM makes of its text.
+
+    Without a key it is kept by its text.  `memory` are addresses of the module's own globals.
+    """
+    found = None if name is None else _kept(name, entry, memory)
+    if found is not None:
+        return found
+    from rvm.engines.native.compiler import compiler
+
+    llvm, made = compiler(), printed()
+    if name is None:
+        name = kept.digest(llvm.version.encode(), made.text.encode()).hex()
+        found = _kept(name, entry, memory)
+        if found is not None:
+            return found
+    data = llvm.compiled(made.text)
+    codes = tuple((c.name, c.undo) for c in made.codes)
+    artifact = Artifact(linked(data, entry) or data, made.symbols, codes, sketch())
+    run = _running(artifact, entry, memory)
+    if run is None:
+        artifact = replace(artifact, code=data)
+        run = llvm.function(data, entry, made.symbols, memory)
+    kept.keep(name, artifact.encoded())
+    return run, artifact
+
+
+def _kept(name: str, entry: str, memory: Mapping[str, int]) -> tuple[Run, Artifact] | None:
+    raw = kept.found(name)
+    artifact = None if raw is None else decoded(raw)
+    run = None if artifact is None else _running(artifact, entry, memory)
+    return None if run is None or artifact is None else (run, artifact)
+
+
+def _running(artifact: Artifact, entry: str, memory: Mapping[str, int]) -> Run | None:
+    if isinstance(artifact.code, Block):
+        return loaded(artifact.code, memory)
+    from rvm.engines.native.compiler import compiler
+
+    return compiler().function(artifact.code, entry, artifact.symbols, memory)
+
+
+def kind_for(
+    frame: Frame, options: Options, *, counts: bool = False, watched: bool = False
+) -> Kind:
+    """What to run from where a frame stands.
+
+    In the middle of a function that is the code for all gates, until it has run for so long that
+    compiling for this one pays.
+    """
+    code = frame.code
+    scattered = layout_of(code).scattered(frame.regs)
+    exact = Kind(frame.pc, scattered, options.checks, options.strict, counts, watched)
+    if frame.pc == 0 or exact in code.compiled:
+        return exact
+    anywhere = replace(exact, entry=ANYWHERE)
+    root = code.compiled.get(anywhere)
+    if isinstance(root, Root) and root.busy > PAYS * root.compiling:
+        root.busy = 0.0
+        return exact
+    return anywhere
+
+
+def root_of(code: Code, kind: Kind) -> Root:
+    """A code's machine code, compiled at first use."""
+    found = code.compiled.get(kind)
+    if not isinstance(found, Root):
+        found = code.compiled[kind] = Root(code, kind)
+    return found
