@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from rvm.cost import Cost, Size, cost, measured
 from rvm.expr import Apply, Const, Expr, Index, Place, Span, places
@@ -48,6 +48,13 @@ class Marks:
     lines: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
 
+class Pending(Protocol):
+    """Counters that are kept elsewhere, in a form of their own."""
+
+    def settle(self) -> None:
+        """Add what they stand for to their node's counts, and begin anew."""
+
+
 class Node:
     """Counts of one function in one direction, called along one path."""
 
@@ -62,6 +69,7 @@ class Node:
         "jumps",
         "marks",
         "parent",
+        "pending",
         "returns",
         "site",
         "sizes",
@@ -92,6 +100,8 @@ class Node:
         """Counters of generated code that are not yet added to the others."""
         self.early: dict[int, int] = defaultdict(int)
         """How often generated code failed in a line."""
+        self.pending: list[Pending] = []
+        """Counts that are kept elsewhere."""
 
     def __repr__(self) -> str:
         return f"<Node {' > '.join(n.name for n in self.path)}>"
@@ -146,6 +156,8 @@ class Node:
 
     def settle(self) -> None:
         """Add what the counters of generated code stand for to the counts by instruction."""
+        for elsewhere in self.pending:
+            elsewhere.settle()
         if self.marks is None:
             return
         for pc, cells in self.cells.items():
@@ -333,12 +345,28 @@ class Counts:
         """All ticks counted."""
         return sum(n.ticks for n in self.nodes())
 
+    @property
+    def entered(self) -> int:
+        """All calls entered."""
+        return sum(n.done[pc] for n in self.nodes() for pc in n.children)
+
 
 class CallWatcher:
     """What is told of calls; this one ignores them."""
 
+    least: int = 0
+    """Calls of fewer ticks need not be told of."""
+
     def enter(self, code: Code, time: int) -> None:
-        """A call was entered at a time."""
+        """A call was entered; `time` is that after its tick."""
 
     def leave(self, time: int) -> Any:
         """A function was left at a time."""
+
+    def called(self, code: Code, entered: int, left: int) -> None:
+        """A call was entered and left: calls that are told of so come in the order of their ends.
+
+        Engines tell of a call in this way or by `enter` and `leave`.
+        """
+        self.enter(code, entered)
+        self.leave(left)

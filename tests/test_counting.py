@@ -1,4 +1,4 @@
-"""Counting: generated source against stepping, stepping against a walk, forwards against back."""
+"""Counting: generated code against stepping, stepping against a walk, forwards against back."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ from rvm.machine import Machine
 ROOT = Path(__file__).parents[1]
 FILES = sorted([*ROOT.glob("examples/**/*.rasm"), *ROOT.glob("tests/programs/*.rasm")])
 CASES = [c for f in FILES if not refusals(f) for c in cases(f)]
+GENERATED = ("python", "native")
+"""The engines whose generated code counts."""
+ENGINES = ("reference", *GENERATED)
 MOST = 6_000
 """Ticks of a case that are counted."""
 
@@ -72,29 +75,40 @@ def counted(machine: Machine, *stops: int) -> list[tuple[Any, int, Any, str]]:
 # ---------------------------------------------------------------- generated source = stepping
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.integers(0, 10**9), st.booleans(), st.lists(st.integers(0, 400), max_size=3))
-def test_counters_are_equal_to_stepping(seed: int, strict: bool, stops: list[int]) -> None:
-    by_steps = counted(random_machine(seed, "reference", strict=strict), *sorted(stops))
-    by_counters = counted(random_machine(seed, "python", strict=strict), *sorted(stops))
-    assert by_counters == by_steps
+@pytest.mark.parametrize(("engine", "examples"), [("python", 60), ("native", 25)])
+def test_counters_are_equal_to_stepping(engine: str, examples: int) -> None:
+    @settings(max_examples=examples, deadline=None)
+    @given(st.integers(0, 10**9), st.booleans(), st.lists(st.integers(0, 400), max_size=3))
+    def check(seed: int, strict: bool, stops: list[int]) -> None:
+        by_steps = counted(random_machine(seed, "reference", strict=strict), *sorted(stops))
+        by_counters = counted(random_machine(seed, engine, strict=strict), *sorted(stops))
+        assert by_counters == by_steps
+
+    check()
 
 
-@pytest.mark.parametrize("strict", [False, True], ids=["tolerant", "strict"])
+@pytest.mark.parametrize(
+    ("engine", "strict"),
+    [("python", False), ("python", True), ("native", False)],
+    ids=["python", "python, strict", "native"],
+)
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_counters_are_equal_to_stepping_on_every_example(case: Case, strict: bool) -> None:
+def test_counters_are_equal_to_stepping_on_every_example(
+    case: Case, engine: str, strict: bool
+) -> None:
     seen = []
-    for engine in ("reference", "python"):
-        machine = case_machine(case, engine, strict=strict, max_steps=MOST, output=lambda _: None)
+    for name in ("reference", engine):
+        machine = case_machine(case, name, strict=strict, max_steps=MOST, output=lambda _: None)
         seen.append(counted(machine, 7, 300))
     assert seen[0] == seen[1]
 
 
+@pytest.mark.parametrize("engine", GENERATED)
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_counting_changes_nothing(case: Case) -> None:
+def test_counting_changes_nothing(case: Case, engine: str) -> None:
     results = []
     for count in (False, True):
-        machine = case_machine(case, "python", max_steps=MOST, output=lambda _: None)
+        machine = case_machine(case, engine, max_steps=MOST, output=lambda _: None)
         if count:
             machine.count()
         try:
@@ -146,11 +160,11 @@ def troubled(seed: int) -> str:
 def test_what_generated_source_gives_up_is_counted_once(seed: int, stops: list[int]) -> None:
     program = rvm.assemble(troubled(seed))
     seen = []
-    for engine in ("reference", "python"):
+    for engine in ENGINES:
         inputs = {"k": 0, "y0": 0.0, "y1": 0.0, "y2": 0.0}
         machine = Machine.start(program, "f", inputs, rvm.Options(engine=engine))
         seen.append(counted(machine, *sorted(stops)))
-    assert seen[0] == seen[1]
+    assert seen[0] == seen[1] == seen[2]
 
 
 @pytest.mark.soak
@@ -158,10 +172,8 @@ def test_many_random_programs_are_counted_alike() -> None:
     rng = random.Random(20261121)
     for _ in range(1500):
         seed, strict = rng.randrange(10**9), rng.random() < 0.3
-        one, two = (
-            counted(random_machine(seed, e, strict=strict)) for e in ("reference", "python")
-        )
-        assert one == two, seed
+        one, two, three = (counted(random_machine(seed, e, strict=strict)) for e in ENGINES)
+        assert one == two == three, seed
 
 
 # ---------------------------------------------------------------- stepping = a walk
@@ -226,7 +238,7 @@ def by_position(counts: Counts) -> Counter[Any]:
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.integers(0, 10**9), st.sampled_from(["reference", "python"]))
+@given(st.integers(0, 10**9), st.sampled_from(ENGINES))
 def test_a_run_and_its_reverse_are_mirror_images(seed: int, engine: str) -> None:
     machine = random_machine(seed, engine, strict=True)
     there = machine.count()
@@ -263,7 +275,7 @@ def work(counts: Counts) -> tuple[dict[Any, int], int]:
 
 
 def test_a_machine_that_turns_while_it_counts() -> None:
-    for engine in ("reference", "python"):
+    for engine in ENGINES:
         machine = random_machine(11, engine, strict=True)
         counts = machine.count()
         machine.step(40)
@@ -313,7 +325,7 @@ def test_residues_are_counted_where_they_are_freed() -> None:
     text = (
         "func f(x: f64, y: f64)\n    alloc t: f64 = x\n    add t, y\n    sub t, y\n    free t = x\n"
     )
-    for engine in ("reference", "python"):
+    for engine in ENGINES:
         machine = rvm.Machine(rvm.assemble(text), "f", x=0.1, y=1e5, engine=engine)
         counts = machine.count()
         machine.run()
@@ -326,7 +338,7 @@ def test_dropped_values_are_counted_where_they_are_dropped() -> None:
         "func f(y: f64, x: f64)\n    alloc t: f64 = x\n    add y, t * x\n    free t = x\n"
     )
     gradient = program.f.gradient_program
-    for engine in ("reference", "python"):
+    for engine in ENGINES:
         names = {p.name: 0.5 for p in gradient.function(gradient.entry).params}
         machine = rvm.Machine(gradient, gradient.entry, engine=engine, **names)
         counts = machine.count()
@@ -345,7 +357,7 @@ def test_sizes_are_those_of_each_passing() -> None:
         "func f(x: f64[n], y: f64)\n"
         "    for i = 0 to len(x) - 1\n        add y, sum(x[i:])\n    end\n"
     )
-    for engine in ("reference", "python"):
+    for engine in ENGINES:
         machine = rvm.Machine(rvm.assemble(text), "f", x=np.ones(5), y=0.0, engine=engine)
         counts = machine.count()
         machine.run()
@@ -382,14 +394,14 @@ func g(x: f64[n], y: f64)
 
 def test_sizes_that_change_and_sizes_that_stay() -> None:
     counts = []
-    for engine in ("reference", "python"):
+    for engine in ENGINES:
         machine = rvm.Machine(
             rvm.assemble(SIZES), "f", x=np.ones(4), A=np.ones((4, 4)), k=0, y=0.0, engine=engine
         )
         counted_sizes = machine.count()
         machine.run()
         counts.append(plain(counted_sizes))
-    assert counts[0] == counts[1]
+    assert counts[0] == counts[1] == counts[2]
     ((path, root), *called) = counts[1].items()
     assert path == (("f", -1),)
     sums = list(root[4].values())

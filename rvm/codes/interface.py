@@ -176,8 +176,9 @@ INTERFACE: dict[str, Explanation] = {
         """
         Counting is done inside an engine, by counters in the code that it makes.  The engine that
         was named has none, or the run is to stop at traps as well, which counting does not look at.
+        `auto`, `native`, `python` and `reference` count; `vector` does not.
 
-            machine = rvm.Machine(program, x=3, engine="python")    # or "reference", or "auto"
+            machine = rvm.Machine(program, x=3, engine="auto")
             counts = machine.count()
         """,
     ),

@@ -8,7 +8,7 @@ one engine for all of its runs, so that running back undoes exactly what was don
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -154,8 +154,11 @@ class Auto:
     name = "auto"
     exact = False
 
-    def __init__(self) -> None:
-        self.python = Python()
+    def __init__(
+        self, python: Engine | None = None, native: Callable[[], Engine] | None = None
+    ) -> None:
+        self.python: Engine = Python() if python is None else python
+        self._make_native = native or _machine_code
         self._native: Engine | None = None
 
     def advance(self, state: State, ticks: int) -> int:
@@ -178,10 +181,14 @@ class Auto:
     def native(self) -> Engine:
         """The native engine, made when it is needed."""
         if self._native is None:
-            from rvm.engines.native.engine import Native
-
-            self._native = Native()
+            self._native = self._make_native()
         return self._native
+
+
+def _machine_code() -> Engine:
+    from rvm.engines.native.engine import Native
+
+    return Native()
 
 
 def is_warm(code: Code, choice: Choice) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from rvm.counting import Counts, Key, sized_of
+from rvm.engines.auto import Auto
 from rvm.engines.counted_source import CountedSource
 from rvm.engines.evaluate import evaluate
 from rvm.engines.memory import find
@@ -35,7 +36,7 @@ class CountingReference:
 
     def advance(self, state: State, ticks: int) -> int:
         """Execute and count up to `ticks` ticks; fewer only at the end."""
-        _unarmed(state)
+        unarmed(state)
         self.counts.align(state.frames)
         done = 0
         with np.errstate(all="ignore"):
@@ -85,7 +86,8 @@ def _key(of: Sequence[Expr], regs: Sequence[Any]) -> Key | None:
         return None
 
 
-def _unarmed(state: State) -> None:
+def unarmed(state: State) -> None:
+    """UsageError U016 if a state is to stop at traps."""
     if state.armed:
         raise UsageError(
             "U016",
@@ -129,7 +131,7 @@ class CountingPython(Python):
 
     def advance(self, state: State, ticks: int) -> int:
         """Execute and count `ticks` ticks; fewer only at the end."""
-        _unarmed(state)
+        unarmed(state)
         counts, frames, strict = self.counts, state.frames, state.options.strict
         path, n = counts.align(frames), ticks
         with np.errstate(all="ignore"):
@@ -162,7 +164,7 @@ class CountingPython(Python):
                     if len(frames) == 1:
                         break
                     self._count_return(state, strict)
-                elif pc in compiled.calls:
+                elif pc in compiled.calls and not sized_of(code).of[pc]:
                     self._call(state, frame, compiled.calls[pc])
                     counts.enter(pc, state.time)
                 else:
@@ -180,12 +182,23 @@ class CountingPython(Python):
 
 def counting(name: str, counts: Counts) -> Engine:
     """The engine called `name` that counts what it executes; UsageError U016 if it cannot."""
-    if name == "reference":
-        return CountingReference(counts)
-    if name in ("python", "auto"):
-        return CountingPython(counts)
+    match name:
+        case "reference":
+            return CountingReference(counts)
+        case "python":
+            return CountingPython(counts)
+        case "native":
+            return _native(counts)
+        case "auto":
+            return Auto(CountingPython(counts), lambda: _native(counts))
     raise UsageError(
         "U016",
         f"the engine `{name}` does not count what it executes",
-        hint="engines that do: reference, python; `auto` picks one",
+        hint="engines that do: reference, python, native; `auto` picks one",
     )
+
+
+def _native(counts: Counts) -> Engine:
+    from rvm.engines.native.counted import CountingNative
+
+    return CountingNative(counts)

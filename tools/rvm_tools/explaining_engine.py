@@ -1,4 +1,4 @@
-"""What `rvm run --explain-engine` prints: which engine runs a function, and why."""
+"""What `--explain-engine` prints: which engine runs a function, and why."""
 
 from __future__ import annotations
 
@@ -7,16 +7,29 @@ from collections.abc import Iterator
 
 import rich_click as click
 
+from rvm.counting import Counts
 from rvm.engines.auto import choose, native_is_there
+from rvm.engines.counted import counting
 from rvm.image import Code, Image, image_of
 from rvm.state import Options, where
 from rvm_tools.programs import load_program, pick_function
 
 
 def explain_engine(
-    file: str, function: str | None, engine: str, strict: bool, as_json: bool
+    file: str,
+    function: str | None,
+    engine: str,
+    strict: bool,
+    as_json: bool,
+    *,
+    counted: bool = False,
 ) -> None:
-    """Print the engine of a function, the reasons, and what it leaves to the reference engine."""
+    """Print the engine of a function, the reasons, and what it leaves to the reference engine.
+
+    UsageError U016 if the run is to be counted and the engine can't do that.
+    """
+    if counted:
+        counting(engine, Counts())
     program = load_program(file)
     name = pick_function(program, function).name
     image = image_of(program)

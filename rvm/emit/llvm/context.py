@@ -19,16 +19,19 @@ stopped in, outermost first (pointer)."""
 FIELDS = 9
 """How many fields the context has."""
 
-ROW, CHILD, LOG, LOG_END, DRAIN, LEAST = range(FIELDS, FIELDS + 6)
-"""Further fields for code that counts: the row of the outermost function's counters; the function
-that gives a callee's row (of the caller's row and the call's position; null if there is none);
-where the next record is to be written down, and where there is no more room for one; the function
-that makes room; how many ticks a call must have taken to be written down (i64)."""
-SIZES, CALLED, OPEN = range(3)
-"""Records begin with their length in words and one of these.  SIZES: a row, an instruction's
-position, how often it found some sizes, these.  CALLED: the number of a callee's code, the ticks
-left behind its entry and behind its return.  OPEN: the ticks left behind the entry of a call that
-has not returned; those of a run that stops come last, innermost first."""
+ROW, CHILD, EMPTY, TABLE, MASK, STRIDE, USED, MOST, LOG, LOG_END, LEAST = range(FIELDS, FIELDS + 11)
+"""Further fields for code that counts.  The row of the outermost function's counters; the function
+that gives a callee's row (of the context, the caller's row and the call's position; null if there
+is none), and the one that empties the table and the log (of the context).  The table of sizes: its
+address, the number of its entries less one, the words of each, how many are used and may be used.
+Where the next call is to be written down, and where there is no more room; how many ticks a call
+must have taken to be (i64)."""
+ENTRY_ROW, ENTRY_AT, ENTRY_TIMES, ENTRY_SIZES = range(4)
+"""An entry of the table: a row, an instruction's position, how often it found some sizes, these."""
+CALL_WORDS, OPEN = 3, -1
+"""A call that is written down: the number of the callee's code, the ticks left behind its entry and
+behind its return.  For a call that has not returned the first is OPEN; where a run stops, such
+calls come last, innermost first."""
 
 NEXT, CODE, POSITION, HEADER = range(4)
 """The header of a stopped frame, before its slots: pointer to the next one, number of its code,

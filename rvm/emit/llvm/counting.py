@@ -120,7 +120,7 @@ class CountingPrinter(FunctionPrinter):
         self.fork(self.op(f"icmp eq ptr {self.load('ptr', word)}, null"), missing, known, COLD)
         self.label(missing)
         ask = self.load("ptr", self.field(context.CHILD))
-        row = self.op(f"call ptr {ask}(ptr %row, i64 {pc})")
+        row = self.op(f"call ptr {ask}(ptr %ctx, ptr %row, i64 {pc})")
         self.trouble(self.op(f"icmp eq ptr {row}, null"))
         self.jump(made)
         self.label(made)
@@ -132,27 +132,25 @@ class CountingPrinter(FunctionPrinter):
 
     def unreturned(self, pc: int, entered: str) -> None:
         if self.kind.watched:
-            self.helper("rvm_open", "i64", ("ptr", "%ctx"), ("i64", entered))
+            self._write_down(context.OPEN, entered, "0")
 
     def returned(self, pc: int, entered: str, left: str) -> None:
         if not self.kind.watched:
             return
         long, done = self.fresh("long"), self.fresh("called")
         least = self.load("i64", self.field(context.LEAST))
-        ticks = self.op(f"sub i64 {entered}, {left}")
+        before = self.op(f"add i64 {entered}, 1")
+        ticks = self.op(f"sub i64 {before}, {left}")
         self.fork(self.compare("sge", "i64", ticks, least), long, done)
         self.label(long)
-        number = str(self.callees.number(self.code.callee(pc)))
-        self.helper(
-            "rvm_called",
-            "i64",
-            ("ptr", "%ctx"),
-            ("i64", number),
-            ("i64", entered),
-            ("i64", left),
-        )
+        self._write_down(self.callees.number(self.code.callee(pc)), entered, left)
         self.jump(done)
         self.label(done)
+
+    def _write_down(self, number: int, entered: str, left: str) -> None:
+        self.helpers.add("rvm_called")
+        call = f"ptr %ctx, i64 {number}, i64 {entered}, i64 {left}"
+        self.line(f"call void @rvm_called({call})")
 
     # ------------------------------------------------------------ sizes
 
@@ -208,15 +206,9 @@ class CountingPrinter(FunctionPrinter):
         other, known = self.fresh("other"), self.fresh("met")
         self.fork(same, known, other)
         self.label(other)
-        self.helper(
-            "rvm_sizes",
-            "i64",
-            ("ptr", "%ctx"),
-            ("ptr", "%row"),
-            ("i64", str(pc)),
-            ("ptr", count),
-            ("i64", str(meter.words)),
-        )
+        self.helpers.add("rvm_sizes")
+        call = f"ptr %ctx, ptr %row, i64 {pc}, ptr {count}, i64 {meter.words}"
+        self.line(f"call void @rvm_sizes({call})")
         for word, size in zip(words, key, strict=True):
             self.store("i64", size, word)
         self.jump(known)

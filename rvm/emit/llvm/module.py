@@ -10,7 +10,7 @@ from rvm.emit.llvm.flow import Flow
 from rvm.emit.llvm.function import FunctionPrinter
 from rvm.emit.llvm.kind import INNER, ROOT, Kind
 from rvm.emit.llvm.loops import Counted, counted
-from rvm.emit.llvm.runtime import DECLARATIONS, LOGGING, RUNTIME
+from rvm.emit.llvm.runtime import DECLARATIONS, RUNTIME
 from rvm.emit.llvm.traps import declared
 from rvm.emit.values import Unprintable
 from rvm.image import Code
@@ -60,8 +60,6 @@ class ModulePrinter:
             self.texts.append(printer.text())
             symbols |= printer.symbols
             helpers |= printer.helpers
-        if not LOGGING.isdisjoint(helpers):
-            helpers.add("rvm_record")
         prelude, more = definitions(sorted(h for h in helpers if h not in RUNTIME))
         self.symbols = tuple(sorted({*symbols, *more}))
         """The C library's functions that it calls, by their aliases."""

@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
-from rvm.emit.llvm.context import CALLED, DRAIN, LOG, LOG_END, OPEN, SIZES
+from rvm.emit.llvm.context import (
+    CALL_WORDS,
+    EMPTY,
+    ENTRY_AT,
+    ENTRY_SIZES,
+    ENTRY_TIMES,
+    LOG,
+    LOG_END,
+    MASK,
+    MOST,
+    STRIDE,
+    TABLE,
+    USED,
+)
+
+GOLDEN = 0x9E3779B97F4A7C15 - (1 << 64)
+"""2**64 divided by the golden ratio, as a signed number: the factor of Fibonacci hashing (Knuth,
+"Sorting and Searching", 6.4)."""
 
 RUNTIME = {
     "rvm_room": """
@@ -115,78 +132,125 @@ define internal ptr @rvm_stack_pop(ptr %s, i64 %size) {
   ret ptr %slot
 }
 """,
-    "rvm_record": f"""
-define internal ptr @rvm_record(ptr %ctx, i64 %words, i64 %kind) noinline cold {{
-  %log = getelementptr i64, ptr %ctx, i64 {LOG}
-  %bound = getelementptr i64, ptr %ctx, i64 {LOG_END}
-  %here = load ptr, ptr %log
-  %end = load ptr, ptr %bound
-  %behind = getelementptr i64, ptr %here, i64 %words
-  %full = icmp ugt ptr %behind, %end
-  br i1 %full, label %drain, label %room
-drain:
-  %emptier = getelementptr i64, ptr %ctx, i64 {DRAIN}
-  %empty = load ptr, ptr %emptier
-  call void %empty(ptr %ctx)
-  br label %room
-room:
-  %at = load ptr, ptr %log
-  %next = getelementptr i64, ptr %at, i64 %words
-  store ptr %next, ptr %log
-  store i64 %words, ptr %at
-  %second = getelementptr i64, ptr %at, i64 1
-  store i64 %kind, ptr %second
-  %rest = getelementptr i64, ptr %at, i64 2
-  ret ptr %rest
-}}
-""",
     "rvm_sizes": f"""
-define internal i64 @rvm_sizes(ptr %ctx, ptr %row, i64 %pc, ptr %meter, i64 %n) noinline cold {{
+define internal void @rvm_sizes(ptr %ctx, ptr %row, i64 %pc, ptr %meter, i64 %n) noinline {{
   %count = load i64, ptr %meter
   %none = icmp eq i64 %count, 0
   br i1 %none, label %out, label %some
 some:
-  %words = add i64 %n, 5
-  %to = call ptr @rvm_record(ptr %ctx, i64 %words, i64 {SIZES})
-  store ptr %row, ptr %to
-  %second = getelementptr i64, ptr %to, i64 1
-  store i64 %pc, ptr %second
-  %third = getelementptr i64, ptr %to, i64 2
-  %more = add i64 %n, 1
-  %size = mul i64 %more, 8
-  call void @llvm.memcpy.p0.p0.i64(ptr %third, ptr %meter, i64 %size, i1 false)
+  %key = getelementptr i64, ptr %meter, i64 1
+  %tables = getelementptr i64, ptr %ctx, i64 {TABLE}
+  %table = load ptr, ptr %tables
+  %masks = getelementptr i64, ptr %ctx, i64 {MASK}
+  %mask = load i64, ptr %masks
+  %strides = getelementptr i64, ptr %ctx, i64 {STRIDE}
+  %stride = load i64, ptr %strides
+  %address = ptrtoint ptr %row to i64
+  %seed = add i64 %address, %pc
+  br label %hash
+hash:
+  %k = phi i64 [0, %some], [%k1, %hash]
+  %h = phi i64 [%seed, %some], [%h2, %hash]
+  %word = getelementptr i64, ptr %key, i64 %k
+  %size = load i64, ptr %word
+  %h0 = xor i64 %h, %size
+  %h1 = mul i64 %h0, {GOLDEN}
+  %high = lshr i64 %h1, 32
+  %h2 = xor i64 %h1, %high
+  %k1 = add i64 %k, 1
+  %more = icmp ult i64 %k1, %n
+  br i1 %more, label %hash, label %probe
+probe:
+  %at = phi i64 [%h2, %hash], [%next, %other]
+  %slot = and i64 %at, %mask
+  %offset = mul i64 %slot, %stride
+  %entry = getelementptr i64, ptr %table, i64 %offset
+  %places = getelementptr i64, ptr %entry, i64 {ENTRY_AT}
+  %counts = getelementptr i64, ptr %entry, i64 {ENTRY_TIMES}
+  %sizes = getelementptr i64, ptr %entry, i64 {ENTRY_SIZES}
+  %holder = load ptr, ptr %entry
+  %free = icmp eq ptr %holder, null
+  br i1 %free, label %insert, label %check
+check:
+  %place = load i64, ptr %places
+  %same_row = icmp eq ptr %holder, %row
+  %same_place = icmp eq i64 %place, %pc
+  %same = and i1 %same_row, %same_place
+  br i1 %same, label %compare, label %other
+compare:
+  %j = phi i64 [0, %check], [%j1, %equal]
+  %held_word = getelementptr i64, ptr %sizes, i64 %j
+  %held = load i64, ptr %held_word
+  %want_word = getelementptr i64, ptr %key, i64 %j
+  %want = load i64, ptr %want_word
+  %match = icmp eq i64 %held, %want
+  br i1 %match, label %equal, label %other
+equal:
+  %j1 = add i64 %j, 1
+  %left = icmp ult i64 %j1, %n
+  br i1 %left, label %compare, label %found
+other:
+  %next = add i64 %slot, 1
+  br label %probe
+found:
+  %before = load i64, ptr %counts
+  %sum = add i64 %before, %count
+  store i64 %sum, ptr %counts
   store i64 0, ptr %meter
   br label %out
+insert:
+  store ptr %row, ptr %entry
+  store i64 %pc, ptr %places
+  %bytes = mul i64 %n, 8
+  store i64 %count, ptr %counts
+  call void @llvm.memcpy.p0.p0.i64(ptr %sizes, ptr %key, i64 %bytes, i1 false)
+  store i64 0, ptr %meter
+  %uses = getelementptr i64, ptr %ctx, i64 {USED}
+  %used = load i64, ptr %uses
+  %used1 = add i64 %used, 1
+  store i64 %used1, ptr %uses
+  %mosts = getelementptr i64, ptr %ctx, i64 {MOST}
+  %most = load i64, ptr %mosts
+  %full = icmp uge i64 %used1, %most
+  br i1 %full, label %drain, label %out
+drain:
+  %emptying = getelementptr i64, ptr %ctx, i64 {EMPTY}
+  %empty = load ptr, ptr %emptying
+  call void %empty(ptr %ctx)
+  br label %out
 out:
-  ret i64 0
+  ret void
 }}
 """,
     "rvm_called": f"""
-define internal i64 @rvm_called(ptr %ctx, i64 %code, i64 %entered, i64 %left) {{
-  %to = call ptr @rvm_record(ptr %ctx, i64 5, i64 {CALLED})
-  store i64 %code, ptr %to
-  %second = getelementptr i64, ptr %to, i64 1
+define internal void @rvm_called(ptr %ctx, i64 %code, i64 %entered, i64 %left) noinline {{
+  %log = getelementptr i64, ptr %ctx, i64 {LOG}
+  %at = load ptr, ptr %log
+  store i64 %code, ptr %at
+  %second = getelementptr i64, ptr %at, i64 1
   store i64 %entered, ptr %second
-  %third = getelementptr i64, ptr %to, i64 2
+  %third = getelementptr i64, ptr %at, i64 2
   store i64 %left, ptr %third
-  ret i64 0
-}}
-""",
-    "rvm_open": f"""
-define internal i64 @rvm_open(ptr %ctx, i64 %entered) noinline cold {{
-  %to = call ptr @rvm_record(ptr %ctx, i64 3, i64 {OPEN})
-  store i64 %entered, ptr %to
-  ret i64 0
+  %next = getelementptr i64, ptr %at, i64 {CALL_WORDS}
+  store ptr %next, ptr %log
+  %bound = getelementptr i64, ptr %ctx, i64 {LOG_END}
+  %end = load ptr, ptr %bound
+  %full = icmp uge ptr %next, %end
+  br i1 %full, label %drain, label %out
+drain:
+  %emptying = getelementptr i64, ptr %ctx, i64 {EMPTY}
+  %empty = load ptr, ptr %emptying
+  call void %empty(ptr %ctx)
+  br label %out
+out:
+  ret void
 }}
 """,
 }
 """Definitions by name.  A stack is a row of three: pointer to the values, how many, room for how
 many.  `rvm_frame` and `rvm_copied` are for leaving: without memory for that nothing can be saved.
-`rvm_record` makes a record of some words and gives the place of its third; the others that count
-fill one."""
-
-LOGGING = frozenset(["rvm_sizes", "rvm_called", "rvm_open"])
-"""The functions that need `rvm_record`."""
+`rvm_sizes` moves what a meter (see `rvm.emit.llvm.counters`) has counted to the table of sizes,
+which is hashed with open addressing."""
 
 DECLARATIONS = """
 declare noalias ptr @malloc(i64) #2

@@ -274,9 +274,9 @@ def test_long_runs_keep_few_slices() -> None:
     program = machine_package.assemble(CALLING)
     machine = Machine(program, "f", k=0, n=3000)
     slices = Slices([machine.state.top.code], 0, most=100)
-    machine.count(Counts(slices))
+    counts = machine.count(Counts(slices))
     machine.run()
-    slices.close(machine.time)
+    slices.close(machine.time, counts.entered)
     assert slices.calls == 3001 and slices.left_out == 3001 - len(slices.kept)
     assert len(slices.kept) <= 101
     assert slices.kept[0].name == "f" and slices.kept[0].ticks == machine.time

@@ -64,7 +64,12 @@ def _models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
 )
 @engine_option
 @run_options
-def command(as_json: bool, **given: Any) -> None:
+@click.option(
+    "--explain-engine",
+    is_flag=True,
+    help="Run nothing; say which engine would count this, why, and what it leaves to another.",
+)
+def command(as_json: bool, explain_engine: bool, **given: Any) -> None:
     """Count what a run executes, erases and costs.
 
     Values are written as for `rvm run`.  Tables show executed instructions, operations by class,
@@ -72,6 +77,18 @@ def command(as_json: bool, **given: Any) -> None:
 
     rvm trace norm.rasm y=0 x=[1,2,3] --by opcode --energy cmos
     """
+    if explain_engine:
+        from rvm_tools import explaining_engine
+
+        explaining_engine.explain_engine(
+            given["file"],
+            given["function"],
+            given["engine"],
+            given["strict"],
+            as_json or given["form"] == "json",
+            counted=True,
+        )
+        return
     from rvm_tools.trace.tracing import Request, trace
 
     if given["end"] is not None and given["end"] < given["begin"]:

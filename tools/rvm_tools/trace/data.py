@@ -30,6 +30,7 @@ def as_object(trace: Trace) -> dict[str, Any]:
         "from": trace.first,
         "to": trace.last,
         "complete": trace.complete,
+        "interrupted": trace.interrupted is not None,
         "steps": trace.steps,
         **_tally(trace, every),
         "work_by_type": _by_type(every),

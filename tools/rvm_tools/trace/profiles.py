@@ -194,11 +194,12 @@ def speedscope(trace: Trace) -> str:
 def perfetto(trace: Trace) -> str:
     """Calls as slices over time, a step drawn as a microsecond."""
     slices = trace.slices
+    assert slices is not None, "traces for this format keep them"
     found: list[dict[str, Any]] = [
         {"ph": "M", "pid": 1, "tid": 1, "name": "process_name", "args": {"name": "rvm"}},
         {"ph": "M", "pid": 1, "tid": 1, "name": "thread_name", "args": {"name": trace.name}},
     ]
-    for s in slices.kept:
+    for depth, s in slices.nested():
         found.append(
             {
                 "ph": "X",
@@ -208,7 +209,7 @@ def perfetto(trace: Trace) -> str:
                 "name": s.name,
                 "ts": s.begin,
                 "dur": s.ticks,
-                "args": {"depth": s.depth},
+                "args": {"depth": depth},
             }
         )
     return json.dumps(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rvm.counting import CallWatcher
@@ -14,12 +14,11 @@ MOST = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A call: the function in its direction, from when to when, and how deep it was."""
+    """A call: the function in its direction, from when to when."""
 
     code: Code
     begin: int
     end: int
-    depth: int
 
     @property
     def name(self) -> str:
@@ -42,27 +41,44 @@ class Slices(CallWatcher):
         self.kept: list[Slice] = []
         self.least = 0
         self.calls = len(under_way)
-        """All calls seen, those under way at the beginning too."""
+        """All calls, those under way at the beginning too; known in the end."""
         self.most = most
         self._open = [(code, time) for code in under_way]
 
     def enter(self, code: Code, time: int) -> None:
-        self.calls += 1
         # A call begins with the tick that enters it.
         self._open.append((code, time - 1))
 
     def leave(self, time: int) -> None:
         code, begin = self._open.pop()
-        if time - begin >= self.least:
-            self.kept.append(Slice(code, begin, time, len(self._open)))
+        self._keep(code, begin, time)
+
+    def called(self, code: Code, entered: int, left: int) -> None:
+        self._keep(code, entered - 1, left)
+
+    def _keep(self, code: Code, begin: int, end: int) -> None:
+        if end - begin >= self.least:
+            self.kept.append(Slice(code, begin, end))
             if len(self.kept) > self.most:
                 self._thin()
 
-    def close(self, time: int) -> None:
-        """End the calls under way."""
+    def close(self, time: int, entered: int) -> None:
+        """End the calls under way; `entered` are the calls made since the beginning."""
         while self._open:
             self.leave(time)
-        self.kept.sort(key=lambda s: (s.begin, s.depth))
+        self.calls += entered
+        # Of calls that begin and end together the outer one was left last.
+        self.kept.reverse()
+        self.kept.sort(key=lambda s: (s.begin, -s.end))
+
+    def nested(self) -> Iterator[tuple[int, Slice]]:
+        """The slices kept, each with the number of those that contain it."""
+        ends: list[int] = []
+        for s in self.kept:
+            while ends and ends[-1] <= s.begin:
+                ends.pop()
+            yield len(ends), s
+            ends.append(s.end)
 
     def _thin(self) -> None:
         while len(self.kept) > self.most // 2:

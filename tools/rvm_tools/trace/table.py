@@ -55,7 +55,8 @@ def head(trace: Trace) -> Iterator[str]:
     """What the trace came to, in some lines."""
     tally = trace.all
     window = "" if trace.complete else f", from time {trace.first:,} to {trace.last:,}"
-    yield f"{trace.name}: {count(trace.steps, 'step')} {trace.way}{window}"
+    stopped = ", interrupted there" if trace.interrupted else ""
+    yield f"{trace.name}: {count(trace.steps, 'step')} {trace.way}{window}{stopped}"
     rows = [
         ("executed", count(tally.executed, "instruction") + _calls(tally)),
         ("work", ", ".join(f"{cls} {n:,}" for cls, n in tally.classes().items())),

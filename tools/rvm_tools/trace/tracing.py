@@ -14,13 +14,13 @@ import rich_click as click
 from rvm.binding import snapshot
 from rvm.calling import FunctionHandle
 from rvm.counting import Counts
-from rvm.faults import InputError, RvmError
+from rvm.faults import InputError, Interrupted, RvmError
 from rvm.gradients import Pullback, dressed, nested
 from rvm.machine import Machine
 from rvm.program import Function
 from rvm.state import Options
 from rvm.types import Stack
-from rvm_tools.messages import end, errors_as_json
+from rvm_tools.messages import end, errors_as_json, show_error
 from rvm_tools.programs import load_program, pick_function
 from rvm_tools.progress import watching
 from rvm_tools.running import example
@@ -60,7 +60,8 @@ class Trace:
     """A counted run, or a window of one.
 
     `first` and `last` are the times between which it was counted; `complete` says whether all of
-    the run was, `ended` whether the window reaches its end.
+    the run was, `ended` whether the window reaches its end.  With `interrupted` it was stopped by
+    Ctrl-C, and this is the account up to there.  `slices` are there if they were asked for.
     """
 
     name: str
@@ -73,7 +74,8 @@ class Trace:
     model: Model
     peak_bytes: int
     residue_bytes: int
-    slices: Slices
+    slices: Slices | None = None
+    interrupted: Interrupted | None = None
 
     @property
     def complete(self) -> bool:
@@ -105,6 +107,9 @@ def trace(request: Request) -> None:
         click.echo(json.dumps(errors_as_json(error), ensure_ascii=False))
         end(error.exit_code)
     click.echo(written(found, request.form, request.by))
+    if found.interrupted is not None:
+        show_error(found.interrupted)
+        end(found.interrupted.exit_code)
 
 
 def traced(request: Request) -> Trace:
@@ -129,7 +134,14 @@ def traced(request: Request) -> Trace:
         machine = Machine.start(program, function.name, inputs, options, undo=request.back)
     else:
         machine = differentiating(handle.upright(), request.gradient, inputs)
-    return counted(machine, used, request.begin, request.end, keep_stacks=request.keep_stacks)
+    return counted(
+        machine,
+        used,
+        request.begin,
+        request.end,
+        keep_stacks=request.keep_stacks,
+        sliced=request.form == "perfetto",
+    )
 
 
 def differentiating(handle: FunctionHandle, loss: str, inputs: Mapping[str, Any]) -> Machine:
@@ -151,11 +163,13 @@ def counted(
     end: int | None = None,
     *,
     keep_stacks: bool = False,
+    sliced: bool = False,
 ) -> Trace:
-    """Count a machine's run from time `begin` to time `end`, or to its end.
+    """Count a machine's run from time `begin` to time `end`, or to its end, or to an interrupt.
 
     The machine stands at its start and is run to `begin` uncounted.  InputError I031 if the run
-    ends before that.  With `keep_stacks` what stacks hold at the end is not counted as lost.
+    ends before that.  With `keep_stacks` what stacks hold at the end is not counted as lost; with
+    `sliced` the times of calls are kept as well.
     """
     state, frame = machine.state, machine.state.frames[0]
     function = frame.code.function
@@ -170,14 +184,19 @@ def counted(
                 values={"from": begin, "end of the run": machine.time},
             )
     state.account.peak_bytes = state.account.live_bytes
-    slices = Slices([f.code for f in state.frames], begin)
-    counts = machine.count(Counts(slices))
+    slices = Slices([f.code for f in state.frames], begin) if sliced else None
+    counts, interrupted = machine.count(Counts(slices)), None
     with watching(machine, end, way):
-        if end is None:
-            machine.run()
-        else:
-            machine.seek(end)
-    slices.close(machine.time)
+        try:
+            if end is None:
+                machine.run()
+            else:
+                machine.seek(end)
+        except Interrupted as error:
+            error.hint = "the account is exact, of all that ran until then"
+            interrupted = error
+    if slices is not None:
+        slices.close(machine.time, counts.entered)
     left = 0
     if state.at_end and not keep_stacks:
         left = max(0, _on_stacks(function, frame.regs) - before)
@@ -193,6 +212,7 @@ def counted(
         state.account.peak_bytes,
         machine.residue_bytes,
         slices,
+        interrupted,
     )
 
 
