@@ -14,7 +14,7 @@ from rvm.expr import Const, Expr, Index, Place, rebuild
 from rvm.isa import apply, check_operands, place
 from rvm.pebble.emission_step import Step
 from rvm.program import Dim, Function, Instr, Layout, Param, Record, Register, Span, slots_of
-from rvm.transform.duals import bar_type
+from rvm.transform.duals import bar_type, unique
 from rvm.transform.gradient import BAR
 from rvm.types import BOOL, I64, RegisterType, Scalar, elem_of, rank_of, with_rank
 
@@ -114,8 +114,7 @@ class Writer:
         """A new register for the adjoint of a register of the step."""
         t = bar_type(self.step.function.registers[k].type)
         assert t is not None
-        lengths = tuple(self._dim(self._new[k], axis) for axis in range(rank_of(t)))
-        self.registers.append(Register(name, t, lengths))
+        self.registers.append(Register(name, t, self.lengths(k)))
         return len(self.registers) - 1
 
     def running(self) -> State:
@@ -167,12 +166,16 @@ class Writer:
         path = (Index((state.index,)),)
         return [place(k, self.registers[k].type, path) for k in state.regs]
 
-    def _named(self, name: str) -> str:
-        while name in self._used:
-            name += "_"
-        return name
+    def fresh_name(self, name: str) -> str:
+        """A name that no parameter has."""
+        return unique(name, self._used)
 
-    def _leaf(self, base: str, k: int) -> str:
+    def lengths(self, k: int) -> tuple[Expr, ...]:
+        """Those of the leaf of x that is register `k` of the step."""
+        t = self.step.function.registers[k].type
+        return tuple(self._dim(self._new[k], axis) for axis in range(rank_of(t)))
+
+    def leaf_name(self, base: str, k: int) -> str:
         """The name of a leaf of a new state: as that of x, which `base` stands for."""
         own = self.step.function.registers[k].name
         head = self.step.function.params[1].name
@@ -184,14 +187,15 @@ class Writer:
         if spare:
             return spare.pop()
         f, regs = self.step.function, []
-        base = self._named(base)
+        base = self.fresh_name(base)
         for k in self.step.x:
             t = f.registers[k].type
             lead = (integer(count),) if count else ()
-            lengths = tuple(self._dim(self._new[k], axis) for axis in range(rank_of(t)))
             made = with_rank(elem_of(t), rank_of(t) + len(lead))
             regs.append(len(self.registers))
-            self.registers.append(Register(self._leaf(base, k), made, (*lead, *lengths)))
+            self.registers.append(
+                Register(self.leaf_name(base, k), made, (*lead, *self.lengths(k)))
+            )
         return State(tuple(regs))
 
     def release(self, base: str, state: State, count: int = 0) -> None:
@@ -204,7 +208,9 @@ class Writer:
         if spare:
             return spare.pop()
         slots = [k for k in self.step.x if k in self.bars]
-        return State(tuple(self._bar(self._leaf(self._named("s"), k) + BAR, k) for k in slots))
+        return State(
+            tuple(self._bar(self.leaf_name(self.fresh_name("s"), k) + BAR, k) for k in slots)
+        )
 
     def begin_sweep(self) -> None:
         """In the outermost function: an adjoint that runs, from that of y."""
@@ -291,7 +297,7 @@ class Writer:
             reg = spare.pop().regs[0]
         else:
             reg = len(self.registers)
-            self.registers.append(Register(self._named(name), I64))
+            self.registers.append(Register(self.fresh_name(name), I64))
         var = place(reg, I64)
         self.put("alloc", var, integer(0))
         top = self.put("cf", apply("!=", var, integer(0)))
@@ -320,6 +326,14 @@ class Writer:
             (span,) * len(self.code) if span is not None else (),
             tuple(self.dims),
         )
+
+
+def copied(writer: Writer, y: State | None, x: State) -> None:
+    """Add a state to y, which is x if y is zero."""
+    assert y is not None
+    for to, of in zip(writer.places(y), writer.places(x), strict=True):
+        t = elem_of(writer.registers[to.reg].type)
+        writer.put("mul" if t.is_log else "xor" if t.is_bool else "add", to, of)
 
 
 def identifiers(words: Sequence[object]) -> str:

@@ -13,13 +13,12 @@ from typing import NamedTuple
 from rvm.expr import Expr
 from rvm.faults import InputError
 from rvm.pebble.actions import Action, Kind
-from rvm.pebble.emission_code import Line, State, Writer
+from rvm.pebble.emission_code import Line, State, Writer, copied
 from rvm.pebble.emission_layout import Face, Layout, Life, Pebble, effect_of
 from rvm.pebble.emission_score import Play, Run
 from rvm.pebble.emission_step import Step
 from rvm.pebble.grammar import Name
 from rvm.transform.gradient import BAR
-from rvm.types import elem_of
 
 ROW = "row"
 STATE = "s"
@@ -217,8 +216,8 @@ class Player:
                 assert src is not None
                 self._reverse(src, at)
             case _:
-                assert a.kind == Kind.COPY and src is not None and w.y is not None
-                self._copy(w.y, src)
+                assert a.kind == Kind.COPY and src is not None
+                copied(w, w.y, src)
 
     # ------------------------------------------------------------ steps
 
@@ -277,13 +276,6 @@ class Player:
         w.each("swap", spare, state)
         w.each("drop", spare)
         w.release(STATE, spare)
-
-    def _copy(self, y: State, x: State) -> None:
-        w = self.writer
-        for to, of in zip(w.places(y), w.places(x), strict=True):
-            t = w.registers[to.reg].type
-            op = "mul" if elem_of(t).is_log else "xor" if elem_of(t).is_bool else "add"
-            w.put(op, to, of)
 
     # ------------------------------------------------------------ adjoints
 
