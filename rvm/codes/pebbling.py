@@ -154,4 +154,44 @@ PEBBLING: dict[str, Explanation] = {
         whole numbers have none.
         """,
     ),
+    "P040": explain(
+        "a state of another form than the input",
+        """
+        All states of a run of `rvm.pebble.iterate` are of one form: the same nesting of tuples and
+        dicts, and in it arrays of the same dtypes and shapes, numbers or bytes.  The same holds for
+        adjoints, whose shapes are those of the states.  A step that makes floats of whole numbers,
+        say, needs floats to begin with.
+
+        A step that writes "out" or "in place" returns nothing.  An adjoint function gives the
+        adjoint of the state; with constants, a pair of it and a mapping with those of constants.
+        """,
+    ),
+    "P041": explain(
+        "a step that writes to a state that is held",
+        """
+        States that are held are used again, so nobody may change them: their arrays are read-only,
+        those that a step has returned included.  A step that is faster with memory of its own says
+        how it gives its result:
+
+            rvm.pebble.iterate(step, n, writes="out")           # step(x, out=y) fills y
+            rvm.pebble.iterate(step, n, writes="in place")      # step(x) makes x the next state
+        """,
+    ),
+    "P042": explain(
+        "what is no state",
+        """
+        A state is a NumPy array, a number or bytes, or a tuple or dict of these, nested as you
+        like.  Steps that write "out" or "in place" need arrays, as numbers cannot be written to; an
+        array of shape () holds one number.
+        """,
+    ),
+    "P043": explain(
+        "a step that gives two results for one state",
+        """
+        Where nothing may be erased, a Python step is undone by doing it once more and comparing:
+        a state may go if it is exactly what can be computed again.  A step that draws random
+        numbers without a seed of its own, or keeps a counter, does not pass.  Put what it depends
+        on into the state, or take the number of the step (`numbered=True`).
+        """,
+    ),
 }

@@ -15,8 +15,10 @@ from rvm.pebble.dag_game import check_dag
 from rvm.pebble.dag_plan import DagPlan, plan_dag
 from rvm.pebble.dag_rasm import dag_of
 from rvm.pebble.dag_trace import apply, trace
+from rvm.pebble.emission import emit
 from rvm.pebble.game import Player, Rules, check
 from rvm.pebble.grammar import Schedule
+from rvm.pebble.iterating import iterate
 from rvm.pebble.online import Online
 from rvm.pebble.planning import Frontier, Point, frontier, plan
 from rvm.pebble.plans import Cost, Plan
@@ -43,7 +45,9 @@ __all__ = [
     "check",
     "check_dag",
     "dag_of",
+    "emit",
     "frontier",
+    "iterate",
     "load",
     "load_bench",
     "parse_bench",

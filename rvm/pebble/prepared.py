@@ -1,0 +1,93 @@
+"""A function of a program made ready to be called very often, on raw registers.
+
+What binding does for each call (names, types, shapes, overlaps) is done once, by whoever prepares
+the call: the registers have to be what binding would make of them.  Calls go straight to machine
+code where the engine is that, and through a machine otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rvm.engines.auto import WARM, choice_of, is_warm, native_is_there, traits_of
+from rvm.gradients import dressed, nested
+from rvm.image import image_of
+from rvm.machine import Machine
+from rvm.program import Program
+from rvm.state import Options, byte_size
+from rvm.types import Array, Scalar
+
+if TYPE_CHECKING:
+    from rvm.engines.native.flight import Launch
+
+
+class Prepared:
+    """A function in one direction, for about so many calls."""
+
+    def __init__(
+        self, program: Program, name: str, undo: bool, options: Options, calls: float
+    ) -> None:
+        self.program = program
+        self.code = image_of(program).code(name, undo)
+        self.function = self.code.function
+        self.options = options
+        self.long = calls * len(self.code) >= WARM
+        self._launch: Launch | None = None
+        registers = self.function.registers[: self.function.n_args]
+        self._plain = all(isinstance(r.type, (Scalar, Array)) for r in registers)
+        self._scalars: list[tuple[int, int, bool]] = []
+
+    def __call__(self, regs: list[Any]) -> list[Any]:
+        """Run on the parameters' raw values; those of the end, arrays the same objects."""
+        launch = self._launch
+        if launch is None and not self._is_direct():
+            machine = self._machine(regs)
+            machine.run()
+            return machine.state.frames[0].regs[: self.function.n_args]
+        launch = self._launch
+        assert launch is not None
+        flight = launch.run_registers(regs, sum(map(byte_size, regs)), self.options)
+        if not flight.done:
+            machine = self._machine(regs)
+            flight.land(machine.state)
+            machine.run()
+            return machine.state.frames[0].regs[: self.function.n_args]
+        raw = launch.layout.struct.unpack(flight.slots)
+        for k, at, pair in self._scalars:
+            regs[k] = complex(raw[at], raw[at + 1]) if pair else raw[at]
+        return regs
+
+    def _machine(self, regs: list[Any]) -> Machine:
+        values = {p.name: nested(p.layout, regs) for p in self.function.params}
+        return Machine.start(
+            self.program,
+            self.function.name,
+            dressed(self.function, values),
+            self.options,
+            undo=self.code.undo,
+        )
+
+    def _is_direct(self) -> bool:
+        """Whether it is machine code's turn; makes it if so."""
+        options, code = self.options, self.code
+        if not self._plain or options.strict or options.max_steps is not None:
+            return False
+        if options.engine == "auto":
+            # A chain is a loop even if its step has none.
+            traits = traits_of(code.image, code.name)
+            alike = native_is_there() and not traits.rounding
+            if not (is_warm(code, choice_of(code, options)) or (self.long and alike)):
+                return False
+        elif options.engine != "native":
+            return False
+        from rvm.engines.native.flight import Launch
+
+        self._launch = Launch(code, options.checks)
+        places = self._launch.layout.places
+        registers = self.function.registers[: self.function.n_args]
+        self._scalars = [
+            (k, places[k], r.type.is_complex)
+            for k, r in enumerate(registers)
+            if isinstance(r.type, Scalar)
+        ]
+        return True
