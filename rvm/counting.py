@@ -355,7 +355,7 @@ class CallWatcher:
     """What is told of calls; this one ignores them."""
 
     least: int = 0
-    """Calls of fewer ticks need not be told of."""
+    """Calls of fewer ticks need not be told of; it may grow, but not fall."""
 
     def enter(self, code: Code, time: int) -> None:
         """A call was entered; `time` is that after its tick."""
