@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from rvm.emit.llvm.choices import choices, is_true
 from rvm.image import Code
 
 
@@ -53,6 +54,7 @@ class Flow:
         self.code = code
         self.apart = apart
         self.calls = calls
+        self.choices = choices(code, apart)
         n = len(code)
         leaders, gates = {0, n}, {0}
         self.cycles: list[Cycle] = []
@@ -88,6 +90,15 @@ class Flow:
             if not around[k].holds(target):
                 return k
         return copy
+
+    def is_join(self, leader: int) -> bool:
+        """Whether a block is one end of a jump only: a come-from, or a jump ahead in any case."""
+        if leader in self.gates or leader == len(self.code):
+            return False
+        instr = self.code.instrs[leader]
+        if instr.op == "br":
+            return instr.aux > leader and is_true(instr.args[0])
+        return instr.op == "cf" and leader + 1 in self.leaders
 
     def edges(self) -> Iterator[Edge]:
         """All edges, by their starts."""

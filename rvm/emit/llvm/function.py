@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import cast
 
 from rvm.emit.llvm import context
+from rvm.emit.llvm.choices import print_choice
 from rvm.emit.llvm.flow import FALLS, JUMPS, RETURNS, Cycle, Edge, Flow
 from rvm.emit.llvm.kind import ANYWHERE, Kind
 from rvm.emit.llvm.loops import Counted
@@ -14,6 +15,7 @@ from rvm.emit.llvm.registers import Callees
 from rvm.emit.llvm.traps import print_traps
 from rvm.emit.llvm.values import variable_types
 from rvm.emit.llvm.writer import COLD
+from rvm.expr import Expr
 from rvm.image import Code
 from rvm.stmt import Branch, Land
 from rvm.types import Scalar
@@ -35,6 +37,7 @@ class FunctionPrinter(Nests):
         self.loops = loops
         self.needs = flow.needs(0 if kind.root else 1)
         self.around: tuple[Cycle, ...] = flow.around(max(kind.entry, 0))
+        self.choices = {} if kind.counts else flow.choices
         self._todo: list[tuple[int, int]] = []
         self._seen: set[tuple[int, int]] = set()
         self._tail: list[str] = []
@@ -98,6 +101,8 @@ class FunctionPrinter(Nests):
         self.label(f"b{copy}_{start}")
         if start in self.flow.gates and self.needs[start]:
             self._gate(start)
+            if start - 1 not in self.loops:
+                self.remind(start)
         self.straight(start, lambda target, back: self._onward(copy, target, back))
 
     def _onward(self, copy: int, target: int, falling: bool) -> None:
@@ -126,25 +131,28 @@ class FunctionPrinter(Nests):
         flow, pc, done = self.flow, start, 0
         while True:
             if pc != start and pc in flow.leaders:
-                self._count(done)
+                self.count(done)
                 self.along(Edge(start, pc, FALLS, pc))
                 onward(pc, True)
                 return
             if pc in self.code.traps:
-                print_traps(self, pc, self._way_out(pc, done))
+                print_traps(self, pc, self.way_out(pc, done))
             if pc == len(self.code):
-                self._count(done)
+                self.count(done)
                 self._finish()
                 return
             instr = self.code.instrs[pc]
-            self.leaving(self._way_out(pc, done))
+            self.leaving(self.way_out(pc, done))
             if pc in flow.apart:
-                self.jump(self._way_out(pc, done)())
+                self.jump(self.way_out(pc, done)())
                 return
             if pc in flow.calls:
                 self.call(pc, done)
                 self.along(Edge(start, pc, RETURNS, pc + 1))
                 onward(pc + 1, False)
+                return
+            if pc in self.choices:
+                print_choice(self, pc, self.choices[pc], done, onward)
                 return
             if instr.op == "br":
                 self._branch(pc, done, onward)
@@ -152,6 +160,24 @@ class FunctionPrinter(Nests):
             self.perform(pc)
             done += 1
             pc += 1
+
+    def beyond(
+        self, target: int, onward: Callable[[int, bool], None], known: Mapping[Expr, bool]
+    ) -> None:
+        """Go on at a leader; if it is one end of a jump only, it is printed once more here.
+
+        What is known of conditions often answers it.
+        """
+        if not self.flow.is_join(target):
+            onward(target, False)
+            return
+
+        def forgetting(on: int, falling: bool) -> None:
+            self.known = {}
+            onward(on, falling)
+
+        self.known = known
+        self.straight(target, forgetting)
 
     # What a subclass may count.
 
@@ -172,12 +198,17 @@ class FunctionPrinter(Nests):
     def returned(self, pc: int, entered: str, left: str) -> None:
         """The call at `pc` has returned, with so many ticks left."""
 
-    def _count(self, ticks: int) -> None:
+    def aside(self, *lines: str) -> None:
+        """Add lines behind all blocks."""
+        self._tail.extend(lines)
+
+    def count(self, ticks: int | str) -> None:
+        """Count ticks as done."""
         if ticks:
             left = self.op(f"sub i64 {self.load('i64', self.ticks)}, {ticks}")
             self.store("i64", left, self.ticks)
 
-    def _way_out(self, pc: int, done: int) -> Callable[[], str]:
+    def way_out(self, pc: int, done: int) -> Callable[[], str]:
         """The way out at an instruction of which nothing is done yet."""
         made: list[str] = []
 
@@ -211,11 +242,11 @@ class FunctionPrinter(Nests):
             holds = cast(str, self.value(landing.cond))
             if holds != "true":
                 self.trouble(self.op(f"xor i1 {holds}, true"))
-        self._count(done + 1)
+        self.count(done + 1)
         self.along(Edge(pc - done, pc, JUMPS, stmt.partner + 1))
         onward(stmt.partner + 1, False)
         self.label(not_taken)
-        self._count(done + 1)
+        self.count(done + 1)
         self.along(Edge(pc - done, pc, FALLS, pc + 1))
         onward(pc + 1, False)
 

@@ -25,6 +25,7 @@ attributes #0 = { nounwind willreturn memory(none) }
 attributes #1 = { nounwind }
 attributes #2 = { nounwind willreturn }
 !1 = !{!"branch_weights", i32 1, i32 2000}
+!2 = !{}
 """
 
 

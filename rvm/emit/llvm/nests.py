@@ -8,7 +8,8 @@ from typing import cast
 from rvm.emit.llvm.flow import Cycle, Flow
 from rvm.emit.llvm.kind import Kind
 from rvm.emit.llvm.loops import Counted, Inner, Inside
-from rvm.emit.llvm.registers import Callees, Registers
+from rvm.emit.llvm.oneway import OneWays
+from rvm.emit.llvm.registers import Callees
 from rvm.expr import Expr
 from rvm.image import Code
 
@@ -16,7 +17,7 @@ FAR = 1 << 40
 """Variables of counting loops lie within ± this where a loop is run without checks."""
 
 
-class Nests(Registers):
+class Nests(OneWays):
     """Prints the counting loops of one function."""
 
     def __init__(self, symbol: str, code: Code, kind: Kind, flow: Flow, callees: Callees) -> None:

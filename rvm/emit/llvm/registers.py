@@ -22,6 +22,11 @@ from rvm.numbers.llvm import memory_type
 from rvm.probes.traps import Changed
 from rvm.types import Array, Scalar, elem_of
 
+LENGTH = "i64 range(i64 0, -9223372036854775808)"
+RANGE = "!{i64 0, i64 -9223372036854775808}"
+"""The type of a length, and its range as metadata: it is never negative.  LLVM is told, and then
+one comparison does for both ends of an index."""
+
 
 class Callees(Protocol):
     """Where calls go: the module that is being made."""
@@ -58,6 +63,7 @@ class Registers(Arrays):
         self.starts, self.slots = context.slots(r.type for r in self.function.registers)
         self.changed = code.image.inout[code.name]
         self._arguments: list[str] = []
+        self._lengths = ""
 
     # ------------------------------------------------------------ registers
 
@@ -115,8 +121,16 @@ class Registers(Arrays):
                         self.store(kind, self.load(kind, slot), pointer)
             elif isinstance(t, Array):
                 self._array_slots(k, "%regs", start, self._fetch)
+                for axis, dim in enumerate(self.arrays[k].dims):
+                    slot = self._slot("%regs", start + 2 + axis)
+                    self.store("i64", self.load("i64", slot, self._length_note()), dim)
             else:
                 self._fetch("ptr", self._slot("%regs", start), self.stacks[k])
+
+    def _length_note(self) -> str:
+        if not self._lengths:
+            self._lengths = f", !range {self.callees.metadata(RANGE)}"
+        return self._lengths
 
     def _fetch(self, kind: str, slot: str, pointer: str) -> None:
         self.store(kind, self.load(kind, slot), pointer)
@@ -149,7 +163,7 @@ class Registers(Arrays):
                 held = self.arrays[k]
                 self._argument("ptr", f"%a{k}", held.pointer)
                 for axis, dim in enumerate(held.dims):
-                    self._argument("i64", f"%a{k}d{axis}", dim)
+                    self._argument(LENGTH, f"%a{k}d{axis}", dim)
                 for axis, stride in enumerate(held.strides):
                     self._argument("i64", f"%a{k}s{axis}", stride)
             elif isinstance(t, Scalar):
@@ -167,7 +181,7 @@ class Registers(Arrays):
 
     def _argument(self, kind: str, name: str, pointer: str) -> None:
         self._arguments.append(f"{kind} {name}")
-        self.store(kind, name, pointer)
+        self.store(kind.split(" ")[0], name, pointer)
 
     # ------------------------------------------------------------ ways out
 

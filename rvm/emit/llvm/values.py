@@ -7,7 +7,7 @@ the reference engine.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -77,6 +77,9 @@ class Values(Writer):
         """For array registers, metadata of loads and stores."""
         self.proved: frozenset[int] = frozenset()
         """The `id`s of index expressions that are known to lie inside."""
+
+        self.known: Mapping[Expr, bool] = {}
+        """Conditions that are known to hold, or not to, just now."""
 
     # ------------------------------------------------------------ places
 
@@ -233,6 +236,8 @@ class Values(Writer):
 
     def value(self, node: Expr) -> Value:
         """The operand of a scalar expression."""
+        if node in self.known:
+            return "true" if self.known[node] else "false"
         match node:
             case Const(v):
                 return constant(v, elem_of(type_of(node)))
@@ -263,6 +268,27 @@ class Values(Writer):
         if not place.path:
             return self.load("i64", self.arrays[place.reg].dims[k])
         return self.viewed(place).dims[k]
+
+    def decided(
+        self, node: Expr, early: dict[bool, str], known: dict[Expr, bool], sense: bool = True
+    ) -> str:
+        """The operand of a condition, or a jump to a label of `early` where it is known before.
+
+        Labels are entered in `early` as they are needed, by whether the condition then is what
+        `sense` says; in `known` what holds where there was no jump.
+        """
+        match node:
+            case Apply("and" | "or" as fn, (a, b)):
+                right = self.fresh("rhs")
+                out = early.setdefault((fn == "or") == sense, self.fresh("early"))
+                left = cast(str, self.value(a))
+                self.fork(left, *((right, out) if fn == "and" else (out, right)))
+                self.label(right)
+                known[a] = fn == "and"
+                return self.decided(b, early, known, sense)
+            case Apply("not", (a,)):
+                return self.op(f"xor i1 {self.decided(a, early, known, not sense)}, true")
+        return cast(str, self.value(node))
 
     def _lazy(self, fn: str, a: Expr, b: Expr) -> str:
         """`and`, `or`: the right side is evaluated only if it decides."""

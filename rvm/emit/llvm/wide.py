@@ -41,6 +41,9 @@ class WideFunctionPrinter(WideValues):
         else:
             super()._enter(loop, copy)
 
+    def remind(self, position: int) -> None:
+        """Nothing: a fact on vectors is none that LLVM takes."""
+
     # ------------------------------------------------------------ values of arrays
 
     def everywhere(self, dims: Sequence[str], body: Callable[[Indices], object]) -> None:

@@ -64,6 +64,8 @@ class WideValues(FunctionPrinter):
         super().__init__(symbol, code, kind, flow, loops, callees)
         self.module = callees
         self.varying = frozenset(varying)
+        # All lanes go one way.
+        self.choices = {}
         self.erased = self.vector_variable("i64", "erased")
         if flow.apart:
             raise Unprintable
