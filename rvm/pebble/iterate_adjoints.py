@@ -30,7 +30,7 @@ class Adjoints(Protocol):
     """States in memory when an adjoint is taken, beside those that moves need."""
 
     def joined(self, bar: Any, more: Any, whose: str) -> Any:
-        """An adjoint with what a loss adds to it; `bar` may be None, for nothing."""
+        """An adjoint with what a loss adds to it; None is nothing, of both no adjoint but zero."""
 
     def pull(self, x: Any, bar: Any, k: int) -> Any:
         """The adjoint of s_(k-1) = x from that of s_k."""
@@ -60,6 +60,8 @@ class PythonAdjoints:
 
     def joined(self, bar: Any, more: Any, whose: str) -> Any:
         """An adjoint with what a loss adds to it."""
+        if bar is None and more is None:
+            return self.form.no_adjoint()
         return added(bar, self.form.adjoint(more, f"the adjoint that {whose} gives"))
 
     def pull(self, x: Any, bar: Any, k: int) -> Any:

@@ -46,10 +46,11 @@ class Budget:
         self.plan = budget if isinstance(budget, Plan) else None
         if self.plan is not None and self.terms:
             raise wrong("a ready plan takes no further terms", given=", ".join(self.terms))
-        if isinstance(budget, str):
-            self._add("memory", budget)
-        elif isinstance(budget, (int, float)):
-            self._add("pebbles", budget)
+        named = [name for name in NAMED if name in self.terms]
+        if len(named) + (budget is not None) > 1:
+            raise wrong("there is one budget at a time", given=", ".join(named))
+        if isinstance(budget, (str, int, float)):
+            self.terms["memory" if isinstance(budget, str) else "pebbles"] = budget
         elif budget is not None and self.plan is None:
             raise wrong(
                 f"a budget is no {type(budget).__name__}",
@@ -57,11 +58,6 @@ class Budget:
             )
         if isinstance(self.terms.get("memory"), str):
             self.terms["memory"] = byte_count(self.terms["memory"])
-
-    def _add(self, name: str, value: Any) -> None:
-        if any(given in self.terms for given in NAMED):
-            raise wrong("there is one budget at a time")
-        self.terms[name] = value
 
     def made(self, n: int, goal: str, state: int, extra: int, forgetful: bool) -> Plan:
         """The plan for a goal; BudgetError P002 names the least that would do.

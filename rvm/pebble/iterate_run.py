@@ -153,7 +153,11 @@ class Run:
         self._stack.enter_context(self.files)
         total = None
         if self.plan is not None and self.plan.rules.weights.costs is None:
-            total = int(self.plan.cost.moves + self.plan.cost.reversals)
+            total = int(self.plan.cost.moves)
+            if self.goal == "gradient":
+                total += 1
+            if self._adjoints is not None:
+                total += self.plan.cost.reversals
         what = "back" if self.goal == "gradient" else "forwards"
         counter = self._stack.enter_context(watched(self._watch, total, what))
         if counter is not None:

@@ -24,7 +24,7 @@ NUMBERS: dict[type, tuple[type, ...]] = {
 }
 """What may be a leaf beside arrays, and what a step may give back for it."""
 NUMBER_BYTES = {bool: 8, int: 8, float: 8, complex: 16}
-COMPARED = 1 << 16
+COMPARED = 1 << 14
 """Elements that are compared at a time."""
 TYPICAL = "an array, a number or bytes, or tuples and dicts of these"
 
@@ -196,6 +196,17 @@ class Form:
     def copy(self, state: Any) -> Any:
         """A state of its own that can be changed."""
         return self.over(np.copy, state)
+
+    def no_adjoint(self) -> Any:
+        """An adjoint of zeros; None for bytes and whole numbers."""
+        out: list[Any] = []
+        for leaf in self.leaves:
+            if isinstance(leaf, ArrayLeaf):
+                inexact = leaf.dtype.kind in "fc"
+                out.append(np.zeros(leaf.shape, leaf.dtype if inexact else np.float64))
+            else:
+                out.append(leaf.type(0) if leaf.type in (float, complex) else None)
+        return self.together(out)
 
     def adjoint(self, bar: Any, whose: str) -> Any:
         """An adjoint of a state, of which nesting and shapes must be the state's."""

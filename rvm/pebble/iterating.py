@@ -239,17 +239,18 @@ class Iteration:
         with self._run(x0, constants, "gradient", adjoints=True) as run:
             adjoints, value, bar = run.adjoints, 0.0, None
             for k in run.states():
-                if k < run.n:
-                    bar = adjoints.pull(run.raw, bar, k + 1)
-                else:
-                    if ending is not None:
-                        value, seed = ending(run.seen())
+                if k == run.n and ending is not None:
+                    value, seed = ending(run.seen())
+                if k == run.n and seed is not None:
                     bar = adjoints.joined(None, seed, "the loss")
+                elif bar is not None:
+                    bar = adjoints.pull(run.raw, bar, k + 1)
                 found = None if running is None else running(run.seen(), k)
                 if found is not None:
                     value += found[0]
                     bar = adjoints.joined(bar, found[1], "the running loss")
                 found = seed = None
+            bar = adjoints.joined(None, None, "") if bar is None else bar
             return Gradient(
                 None if loss is None and running is None else float(value),
                 adjoints.given(bar),
