@@ -211,7 +211,7 @@ def test_a_failure_in_the_middle_of_a_block_is_counted_up_to_it() -> None:
         "func f(a: i64, d: i64[n])\n    for i = 0 to n - 1\n        inc a\n        add a, 2\n"
         "        add a, 10 // d[i]\n        inc a\n    end\n"
     )
-    seen = []
+    seen: list[tuple[Any, ...]] = []
     for m in by_engine(rvm.assemble(text), "f", a=0, d=np.array([1, 2, 0, 4])):
         counts = m.count()
         with pytest.raises(RvmError):

@@ -124,7 +124,7 @@ func main(p: i64, n: i64)
 @given(st.integers(0, 20_000))
 def test_a_limit_on_memory_stops_where_stepping_would(limit: int) -> None:
     program = rvm.assemble(MEMORY)
-    seen = []
+    seen: list[tuple[Any, ...]] = []
     for engine in ("reference", "native"):
         m = Machine(program, "main", p=0, n=40, engine=engine, max_memory=limit)
         code = ""

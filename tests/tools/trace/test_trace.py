@@ -19,6 +19,7 @@ from tools.running import NORM, golden, rvm, rvm_json
 
 import rvm as machine_package
 from rvm.counting import Counts
+from rvm.faults import Interrupted
 from rvm.machine import Machine
 from rvm.state import Options
 
@@ -152,11 +153,13 @@ def test_engines_agree_on_everything() -> None:
         LEAK,
         ("examples/qr.rasm", "Q=zeros(2,2)", "R=zeros(2,2)", "A=[[3,1],[4,2]]"),
     ):
-        one, two = (
-            rvm_json_of("trace", file, *values, f"--engine={e}") for e in ("reference", "python")
+        one, *others = (
+            rvm_json_of("trace", file, *values, f"--engine={e}")
+            for e in ("reference", "python", "native", "auto")
         )
-        assert one.pop("engine") == "reference" and two.pop("engine") == "python"
-        assert one == two
+        assert one.pop("engine") == "reference"
+        assert [o.pop("engine") for o in others] == ["python", "native", "auto"]
+        assert others == [one] * 3
 
 
 def test_a_run_and_its_reverse_are_mirror_images() -> None:
@@ -255,6 +258,54 @@ def test_a_refused_engine_and_a_failing_run() -> None:
     )
     Path("bad.rasm").write_text("func f(k: i64)\n    alloc t: i64 = k\n    inc t\n    free t = k\n")
     assert "R001" in rvm("trace", "bad.rasm", "k=1", code=4).stderr
+
+
+def test_the_engine_is_explained() -> None:
+    said = rvm("trace", "norm.rasm", "--explain-engine").stdout
+    assert said.startswith("norm: python, then native\n  because ")
+    assert rvm_json_of("trace", "norm.rasm", "--explain-engine", "--engine=native") == {
+        "function": "norm",
+        "first": "native",
+        "then": "native",
+        "reasons": ["it was asked for"],
+        "not compiled": [],
+    }
+    refused = rvm("trace", "norm.rasm", "--explain-engine", "--engine=vector", code=2)
+    assert "U016" in refused.stderr
+
+
+SPIN = """\
+func f(s: u64, n: i64)
+    for i = 1 to n
+        add s, u64(i)
+        rol s, 1
+    end
+"""
+
+
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_ctrl_c_prints_the_account_of_what_ran(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("spin.rasm").write_text(SPIN)
+    stop = 1_234_567
+
+    def interrupted(machine: Machine) -> Machine:
+        machine.step(stop)
+        raise Interrupted("R016", "interrupted", time=machine.time)
+
+    monkeypatch.setattr(Machine, "run", interrupted)
+    done = rvm("trace", "spin.rasm", "s=0", "n=1000000", f"--format={form}", code=130)
+    assert "R016" in done.stderr and "exact" in done.stderr
+    if form == "table":
+        assert done.stdout.startswith(
+            "f: 1,234,567 steps forwards, from time 0 to 1,234,567, interrupted there\n"
+        )
+        return
+    found = json.loads(done.stdout)
+    assert (found["steps"], found["ticks"]) == (stop, stop)
+    assert found["interrupted"] and not found["complete"]
+    whole = rvm_json_of("trace", "spin.rasm", "s=0", "n=1000000", f"--to={stop}")
+    assert not whole.pop("interrupted") and found.pop("interrupted")
+    assert whole == found
 
 
 def test_missing_inputs_are_shown_as_a_command() -> None:

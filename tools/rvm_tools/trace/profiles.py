@@ -128,12 +128,10 @@ def _file(account: Account, line: Line) -> str:
 
 def folded(trace: Trace) -> str:
     """Call paths with the steps spent at their ends, for flame graphs."""
-    lines = []
+    stacks: Counter[str] = Counter()
     for node in trace.account.nodes:
-        ticks = trace.account.own(node).ticks
-        if ticks:
-            lines.append(f"{';'.join(n.name for n in node.path)} {ticks}")
-    return "\n".join(lines)
+        stacks[";".join(n.name for n in node.path)] += trace.account.own(node).ticks
+    return "\n".join(f"{stack} {ticks}" for stack, ticks in stacks.items() if ticks)
 
 
 WEIGHTS: dict[str, Callable[[Trace, Tally], float]] = {
@@ -199,7 +197,7 @@ def perfetto(trace: Trace) -> str:
         {"ph": "M", "pid": 1, "tid": 1, "name": "process_name", "args": {"name": "rvm"}},
         {"ph": "M", "pid": 1, "tid": 1, "name": "thread_name", "args": {"name": trace.name}},
     ]
-    for depth, s in slices.nested():
+    for s in slices.kept:
         found.append(
             {
                 "ph": "X",
@@ -209,7 +207,6 @@ def perfetto(trace: Trace) -> str:
                 "name": s.name,
                 "ts": s.begin,
                 "dur": s.ticks,
-                "args": {"depth": depth},
             }
         )
     return json.dumps(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rvm.counting import CallWatcher
@@ -70,15 +70,6 @@ class Slices(CallWatcher):
         # Of calls that begin and end together the outer one was left last.
         self.kept.reverse()
         self.kept.sort(key=lambda s: (s.begin, -s.end))
-
-    def nested(self) -> Iterator[tuple[int, Slice]]:
-        """The slices kept, each with the number of those that contain it."""
-        ends: list[int] = []
-        for s in self.kept:
-            while ends and ends[-1] <= s.begin:
-                ends.pop()
-            yield len(ends), s
-            ends.append(s.end)
 
     def _thin(self) -> None:
         while len(self.kept) > self.most // 2:
