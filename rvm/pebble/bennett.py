@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from itertools import chain
+from math import isqrt
 from typing import cast
 
 from rvm.pebble.actions import Kind, at, reverse
@@ -88,20 +90,22 @@ def price(n: int, radix: int, goal: str) -> tuple[int, int]:
 def best_radix(n: int, pebbles: float, goal: str) -> int | None:
     """The k with the fewest moves among those with so many pebbles at most; None if there is none.
 
-    k pieces need k - 1 pebbles at least, so few k have to be tried.
+    k pieces need k - 1 pebbles at least.  Beyond the root of n, all k that give pieces of the same
+    length give the same schedule, so that about 2 sqrt(n) of them have to be tried.
     """
     if n <= 2:
         return 2 if price(n, 2, goal)[1] <= pebbles else None
     found = None
-    for radix in range(2, int(min(n, pebbles + 1)) + 1):
+    root = isqrt(n) + 1
+    rest = (-(-n // piece) for piece in range(-(-n // (root + 1)), 0, -1))
+    for radix in chain(range(2, min(root, n) + 1), rest):
+        if radix - 1 > pebbles:
+            break
         moves, peak = price(n, radix, goal)
         if peak <= pebbles and (found is None or moves < found[0]):
             found = moves, radix
-        if radix == TRIED and pebbles >= n:
-            found = price(n, n, goal)[0], n
-            break
     return found[1] if found else None
 
 
 TRIED = 4096
-"""With a pebble for each node k = n is the best, and the search for others ends early."""
+"""The largest radix that is tried for the fewest pebbles."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import inf
 from time import monotonic
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rvm.faults import BudgetError, UsageError
 from rvm.pebble.dag import Dag
@@ -17,6 +17,9 @@ from rvm.pebble.dag_game import DagTally, check_dag, tally_dag
 from rvm.pebble.dag_heuristics import Candidate, Task, knill_chain, spent, squeezed, within
 from rvm.pebble.dag_search import Progress
 from rvm.pebble.dag_tree import fewest_on_tree
+
+if TYPE_CHECKING:
+    from os import PathLike
 
 STRATEGIES = ("best", "bennett", "eager", "exact", "search")
 
@@ -59,6 +62,12 @@ class DagPlan:
     def check(self) -> DagTally:
         """Play the schedule by the rules, within the budget."""
         return check_dag(self.dag, self.schedule, self.budget)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the plan and its graph to a file; `rvm.pebble.load` reads it."""
+        from rvm.pebble.dag_storing import save_dag
+
+        save_dag(self, path)
 
     def picture(self, width: int | None = None, height: int | None = None) -> str:
         """Nodes by moves as text, within so many columns and lines; by default, a terminal's."""

@@ -197,6 +197,10 @@ def cheapest(family: Family, bound: float, units: Units | None = None) -> float:
 # ---------------------------------------------------------------- frontiers
 
 
+TABLES_LENGTH, TABLES_PEBBLES = 1000, 64
+"""On longer chains, curves of strategies with tables end at so many pebbles."""
+
+
 @dataclass(frozen=True, slots=True)
 class Point:
     """What one strategy costs with one number of pebbles."""
@@ -277,7 +281,9 @@ def frontier(
 
     Without `strategies`: Bennett's and the optimum; of a gradient, Revolve as well, and the hybrid
     if erasing has a price.  Without `pebbles`: from the fewest of the reversible game in steps of
-    about a half, up to one for each node.  A budget that a strategy cannot do with has no point.
+    about a half, up to one for each node; strategies that need large tables for prices (`priced`,
+    `hybrid`) go to 64 pebbles then, on chains of more than a thousand steps.  A budget that a
+    strategy cannot do with has no point.
     """
     if strategies is None:
         strategies = ["bennett", "knill"]
@@ -298,12 +304,17 @@ def frontier(
         if budgets is None:
             low = chosen(n, goal, "reversible" if goal == "gradient" else "knill", Terms()).fewest()
             budgets = list(_growing(int(low), n))
+        tables = family.name in ("priced", "hybrid") and n > TABLES_LENGTH
         for s in budgets:
+            if pebbles is None and tables and s > TABLES_PEBBLES:
+                break
             total = family.total(s)
             if total < inf:
-                tally = family.schedule(s).tally()
-                point = Point(family.name, s, tally.moves, tally.erased, total)
-                points[family.name, s] = point
+                moves, erased = total, 0.0
+                if family.erasures or family.disk:
+                    tally = family.schedule(s).tally()
+                    moves, erased = tally.moves, tally.erased
+                points[family.name, s] = Point(family.name, s, moves, erased, total)
     return Frontier(n, goal, tuple(points.values()))
 
 

@@ -27,6 +27,8 @@ from numpy.typing import NDArray
 from rvm.faults import ScheduleError
 from rvm.pebble.actions import Action, Kind
 from rvm.pebble.choosing import GOALS
+from rvm.pebble.dag_plan import DagPlan
+from rvm.pebble.dag_storing import KIND, unpacked
 from rvm.pebble.game import Rules
 from rvm.pebble.grammar import Item, Name, Schedule
 from rvm.pebble.plans import Plan, Units, cost_of
@@ -75,12 +77,17 @@ def save(plan: Plan, path: str | PathLike[str]) -> None:
         np.savez_compressed(file, allow_pickle=False, **arrays)
 
 
-def load(path: str | PathLike[str]) -> Plan:
-    """Read a plan.  ScheduleError P005 for a file that is no plan."""
+def load(path: str | PathLike[str]) -> Plan | DagPlan:
+    """Read a plan, of a chain or of a graph.  ScheduleError P005 for a file that is no plan.
+
+    The schedule of a graph is played as it is read: P003 or P004 if it breaks the rules.
+    """
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         header = json.loads(str(arrays["header"]))
+        if header.get("kind") == KIND:
+            return unpacked(header, arrays)
         if header["version"] != VERSION:
             raise _unsound(f"its version is {header['version']}, not {VERSION}")
         weights = Weights(*(_weights(arrays.get(field)) for field in ("costs", "sizes")))
@@ -100,7 +107,15 @@ def load(path: str | PathLike[str]) -> Plan:
         cost = cost_of(schedule.tally(), units, weights.sizes is not None)
         notes = tuple(str(note) for note in header["notes"])
         strategy, proof = str(header["strategy"]), str(header["proof"])
-    except (ValueError, KeyError, TypeError, EOFError, BadZipFile) as error:
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        EOFError,
+        BadZipFile,
+        ZlibError,
+    ) as error:
         raise _unsound(str(error)) from error
     return Plan(strategy, rules, schedule, cost, proof, units, notes)
 

@@ -15,22 +15,32 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def _amount(units: dict[str, int]) -> Callable[[str], int]:
     """Reads a whole number, which may be written `1_000_000`, `1e6` or with a unit, `64M`."""
+    words = "|".join(sorted(units, key=len, reverse=True))
 
     def convert(value: str | int) -> int:
         if isinstance(value, int):
             return value
-        found = re.fullmatch(r"([0-9_]+|[0-9]+(?:\.[0-9]+)?(?:[eE][0-9]+)?) *([kmgtKMGT]?)", value)
+        number = r"([0-9_]+|[0-9]+(?:\.[0-9]+)?(?:[eE][0-9]+)?)"
+        found = re.fullmatch(rf"{number} *({words})", value, re.IGNORECASE)
         if found is None:
             raise click.BadParameter(f"{value!r} is no amount; for example 1000000, 1e6 or 64M.")
         text = found[1].replace("_", "")
-        number = int(text) if text.isdigit() else float(text)
-        return int(number * units[found[2].lower()])
+        read = int(text) if text.isdigit() else float(text)
+        return int(read * units[found[2].lower()])
 
     return convert
 
 
 STEPS = _amount({"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12})
-BYTES = _amount({"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40})
+BYTES = _amount(
+    {
+        "": 1,
+        "b": 1,
+        **{f"{unit}{b}": 1 << 10 * k for k, unit in enumerate("kmgt", 1) for b in ("", "ib")},
+        **{f"{unit}b": 1000**k for k, unit in enumerate("kmgt", 1)},
+    }
+)
+"""`64M` and `64MiB` are 64 * 2^20, `64MB` are 64 million."""
 
 
 def quarter_of_memory() -> int | None:
