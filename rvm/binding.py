@@ -17,7 +17,7 @@ from rvm.expr import Apply, Const, Expr, Place
 from rvm.faults import InputError
 from rvm.numbers import system
 from rvm.program import Function, Layout, Record, Register, type_text
-from rvm.types import Array, Scalar, Stack, elem_of
+from rvm.types import Array, RegisterType, Scalar, Stack, elem_of
 
 
 class Result(Mapping[str, Any]):
@@ -243,7 +243,11 @@ def outside(function: Function, layout: Layout, regs: list[Any]) -> Any:
     """A register's value (a record's values) as Python has it; arrays are not copied."""
     if isinstance(layout, Record):
         return Result({f: outside(function, inner, regs) for f, inner in layout.fields})
-    t, raw = function.registers[layout].type, regs[layout]
+    return as_python(function.registers[layout].type, regs[layout])
+
+
+def as_python(t: RegisterType, raw: Any) -> Any:
+    """A raw value as Python has it; arrays are not copied."""
     if raw is None or isinstance(t, Array):
         return raw
     sys = system(elem_of(t))
@@ -277,4 +281,13 @@ def scalar_type(function: Function, slot: int) -> Scalar:
     return elem_of(function.registers[slot].type)
 
 
-__all__ = ["Result", "bind", "check_lengths", "outside", "restore", "result", "snapshot"]
+__all__ = [
+    "Result",
+    "as_python",
+    "bind",
+    "check_lengths",
+    "outside",
+    "restore",
+    "result",
+    "snapshot",
+]

@@ -199,7 +199,14 @@ class FunctionHandle:
         **inputs: Any,
     ) -> Result:
         """The inputs' adjoints, from adjoints of the results given by parameter."""
-        pull = self._pullback(given, inputs)
+        from rvm.direct_gradient import direct_vjp
+        from rvm.gradients import Pullback
+
+        options, values = self._merged(given, inputs)
+        found = direct_vjp(self, seeds, values, wrt, options)
+        if found is not None:
+            return found
+        pull = Pullback(self, values, options)
         pull.seed_all(seeds)
         return pull(wrt)
 
@@ -259,12 +266,6 @@ class FunctionHandle:
 
         options, values = self._merged(given, inputs)
         return hvp(self, loss, tangents, values, options)
-
-    def _pullback(self, given: Inputs | None, inputs: Inputs) -> Pullback:
-        from rvm.gradients import Pullback
-
-        options, values = self._merged(given, inputs)
-        return Pullback(self, values, options)
 
     def _merged(self, given: Inputs | None, inputs: Inputs) -> tuple[Options, dict[str, Any]]:
         """Options and inputs: those in a mapping are inputs, whatever they are called."""

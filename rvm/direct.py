@@ -6,9 +6,10 @@ ordinary one the call is made the ordinary way, which finds the words for what i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,8 +20,11 @@ from rvm.image import Code, image_of
 from rvm.machine import Machine
 from rvm.numbers import system
 from rvm.program import Program
-from rvm.state import SCALAR_BYTES, Options
+from rvm.state import SCALAR_BYTES, Options, byte_size
 from rvm.types import Array, Scalar
+
+if TYPE_CHECKING:
+    from rvm.engines.native.flight import Flight, Launch
 
 MOST = 1 << 20
 """Arrays of more bytes than this are not copied for a transaction in passing."""
@@ -89,9 +93,7 @@ class Direct:
         except KeyboardInterrupt:
             for k, v in saved.items():
                 arrays[k][...] = v
-            raise Interrupted(
-                "R016", "interrupted", hint="the arguments are as they were before the call"
-            ) from None
+            raise interrupted("arguments") from None
         return machine, [saved.get(k, regs[k]) for k in range(len(self.names))]
 
     def _take_arrays(
@@ -143,12 +145,93 @@ def _quick(t: Scalar) -> type | None:
     return complex if t.is_complex else None
 
 
+class Run:
+    """A function run to its end on raw values of its parameters' registers, which may change.
+
+    In machine code at once where it is that's turn, and on a machine where it is not, or where the
+    run takes longer; errors are a machine's.  `regs` are the parameters' registers afterwards,
+    `ticks` what it took.  `watch` surrounds the machine's run, and is then always asked.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        name: str,
+        regs: list[Any],
+        options: Options,
+        *,
+        undo: bool = False,
+        watch: Callable[[Machine], AbstractContextManager[object]] | None = None,
+    ) -> None:
+        self._made: Machine | None = None
+        self._entered = program, name, options, undo
+        self._flight: Flight | None = None
+        self.regs = regs
+        code = image_of(program).code(name, undo)
+        launch = launch_of(code, options) if watch is None else None
+        if launch is not None:
+            try:
+                flight = launch.run_registers(regs, sum(map(byte_size, regs)), options)
+            except KeyboardInterrupt:
+                raise interrupted("inputs") from None
+            if flight.done:
+                launch.results(flight, regs)
+                self._flight, self.ticks = flight, flight.spent
+                return
+            machine = self._machine()
+            flight.land(machine.state)
+        else:
+            machine = self._machine()
+        with nullcontext() if watch is None else watch(machine):
+            machine.run()
+        self._made = machine
+        self.ticks = machine.time
+        self.regs = machine.state.frames[0].regs[: len(regs)]
+
+    @property
+    def machine(self) -> Machine:
+        """A machine at the end of the run."""
+        if self._made is None:
+            assert self._flight is not None
+            self._made = self._machine()
+            state = self._made.state
+            state.frames[0].pc = len(state.frames[0].code)
+            self._flight.settle(state)
+        return self._made
+
+    def _machine(self) -> Machine:
+        program, name, options, undo = self._entered
+        return Machine.entered(program, name, self.regs, options, undo)
+
+
+def interrupted(what: str) -> Interrupted:
+    """What Ctrl-C is in a run of machine code that was to change nothing of a caller's."""
+    return Interrupted("R016", "interrupted", hint=f"the {what} are as they were before the call")
+
+
+def is_direct(code: Code, options: Options) -> bool:
+    """Whether runs of a code may go straight to machine code: where a run is one of many ticks."""
+    if options.engine not in ("auto", "native") or options.strict or options.max_steps is not None:
+        return False
+    return options.engine == "native" or is_warm(code, choice_of(code, options))
+
+
+def launch_of(code: Code, options: Options) -> Launch | None:
+    """What runs a code on registers, made at first use; None where options ask for more."""
+    if not is_direct(code, options):
+        return None
+    from rvm.engines.native.flight import Launch
+
+    found = code.compiled.get((Launch, options.checks))
+    if not isinstance(found, Launch):
+        found = code.compiled[Launch, options.checks] = Launch(code, options.checks)
+    return found
+
+
 def direct_of(program: Program, name: str, undo: bool, options: Options) -> Direct | None:
     """The direct call of a function; None where options or parameters ask for more."""
-    if options.engine not in ("auto", "native") or options.strict or options.max_steps is not None:
-        return None
     code = image_of(program).code(name, undo)
-    if options.engine == "auto" and not is_warm(code, choice_of(code, options)):
+    if not is_direct(code, options):
         return None
     key = (Direct, options.checks)
     found = code.compiled.get(key)

@@ -1,31 +1,34 @@
 """Gradients that go straight to machine code: one run there and back for value and adjoints.
 
-What is out of the ordinary is left to `rvm.gradients`, as `rvm.direct` leaves it to binding.
+What is out of the ordinary is left to `rvm.gradients`, as `rvm.direct` leaves it to binding.  The
+program that is run is only made if its machine code is not kept from another process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
 
 from rvm.binding import Result, bind
-from rvm.engines.auto import choice_of, is_warm
+from rvm.direct import interrupted, is_direct
 from rvm.expr import Const, Index, Part, Place, Step
 from rvm.faults import Interrupted, RvmError
 from rvm.gradients import (
+    add_seeds,
     check_came_back,
-    dressed,
     gradient_program,
     loss_place,
     named_duals,
     zero_dual,
 )
-from rvm.image import image_of
+from rvm.image import Code, image_of
 from rvm.isa import place as typed_place
 from rvm.machine import Machine
+from rvm.program import Program
 from rvm.state import Options, byte_size
 from rvm.transform.duals import bar_slots
-from rvm.transform.gradient import adjoint_names
 from rvm.transform.valued import valued
 from rvm.types import F32, F64, I64, Stack
 
@@ -33,71 +36,97 @@ if TYPE_CHECKING:
     from rvm.calling import FunctionHandle
     from rvm.places import Named
 
+Made = TypeVar("Made")
+"""What is made once: runs of a gradient program, for one loss or for all."""
+Bars = dict[int, Any]
+"""Adjoints by parameter register."""
+Found = tuple[list[Any], Result]
+"""The registers after a run, and the adjoints of the inputs by parameter."""
 
-class DirectGradient:
-    """The value and the gradient of one place of a function's results."""
 
-    def __init__(self, handle: FunctionHandle, loss: Named, place: Place, checks: bool) -> None:
+class ThereAndBack:
+    """A function's gradient program, run on machine code in one go.
+
+    With a place for the loss the last register gains its value on the way.
+    """
+
+    def __init__(self, handle: FunctionHandle, loss: Place | None, checks: bool) -> None:
         from rvm.engines.native.flight import Launch
+        from rvm.engines.native.roots import Derived
 
         self.function = handle.function
         self.inout = image_of(handle.program).inout[handle.name]
-        self.loss = loss
-        gradient = gradient_program(handle.program, handle.name)
-        self.adjoint = gradient.function(adjoint_names(handle.program)[handle.name])
         self.slots = bar_slots(self.function)
         self.reals = {k for k in self.slots if self.function.registers[k].type is F64}
-        self.program = valued(gradient, place)
-        self.entry = self.program.function(self.program.entry)
-        code = image_of(self.program).code(self.entry.name, False)
-        self.launch = Launch(code, checks)
+        self.given = 0 if loss is None else 1
+        program, name = handle.program, handle.name
+
+        def make() -> Code:
+            made = gradient_program(program, name)
+            if loss is not None:
+                made = valued(made, loss)
+            return image_of(made).code(made.entry, False)
+
+        what = ("gradient", name, repr(loss))
+        self.launch = Launch(Derived(program, what, make), checks)
 
     def run(
-        self, inputs: Mapping[str, Any], wrt: Collection[str] | None, options: Options
-    ) -> tuple[float, Result] | None:
-        """The loss and the adjoints of the inputs; None if this run is not for here."""
-        n = self.function.n_args
-        start = bind(self.function, inputs, frozenset())[:n]
-        regs = [
-            v.copy() if k in self.inout and hasattr(v, "copy") else v for k, v in enumerate(start)
-        ]
+        self,
+        inputs: Mapping[str, Any],
+        seed: Callable[[Bars], None],
+        wrt: Collection[str] | None,
+        options: Options,
+    ) -> Found | None:
+        """What comes of adjoints of the results, which `seed` enters; None if it is not for here.
+
+        An IndexError of `seed` means that, too.
+        """
+        start = bind(self.function, inputs, self.inout)[: self.function.n_args]
+        regs = [v.copy() if k in self.inout and _is_array(v) else v for k, v in enumerate(start)]
         bars = {
             k: 0.0 if k in self.reals else zero_dual(self.function, k, regs[k]) for k in self.slots
         }
         try:
-            self._seed(bars)
+            seed(bars)
         except IndexError:
             return None
-        regs += [*bars.values(), 0.0]
+        regs += [*bars.values(), *[0.0] * self.given]
         try:
             flight = self.launch.run_registers(regs, sum(map(byte_size, regs)), options)
         except KeyboardInterrupt:
-            raise Interrupted(
-                "R016", "interrupted", hint="the inputs are as they were before the call"
-            ) from None
+            raise interrupted("inputs") from None
         if flight.done:
             self.launch.results(flight, regs)
         else:
-            machine = self._machine(regs, options)
+            program: Program = self.launch.code.image.program
+            machine = Machine.entered(program, self.launch.code.name, regs, options, False)
             flight.land(machine.state)
             try:
-                regs = machine.run().state.frames[0].regs
+                regs = machine.run().state.frames[0].regs[: len(regs)]
             except Interrupted:
                 raise
             except RvmError:
                 return None
         check_came_back(self.function, start, regs, options)
         duals = {k: regs[slot] for k, slot in self.slots.items()}
-        return regs[self.entry.n_args - 1], named_duals(
-            self.function, self.adjoint, self.slots, duals, wrt
-        )
+        return regs, named_duals(self.function, duals, wrt)
 
-    def _machine(self, regs: list[Any], options: Options) -> Machine:
-        """A machine on these registers, for a run that takes longer."""
-        inputs = {p.name: regs[k] for k, p in enumerate(self.entry.params)}
-        return Machine.start(self.program, self.entry.name, dressed(self.entry, inputs), options)
 
-    def _seed(self, bars: dict[int, Any]) -> None:
+class DirectGradient:
+    """The value and the gradient of one place of a function's results."""
+
+    def __init__(self, run: ThereAndBack, loss: Named) -> None:
+        self._run = run
+        self.loss = loss
+
+    def run(
+        self, inputs: Mapping[str, Any], wrt: Collection[str] | None, options: Options
+    ) -> tuple[float, Result] | None:
+        """The loss and the adjoints of the inputs; None if this run is not for here."""
+        found = self._run.run(inputs, self._seed, wrt, options)
+        return None if found is None else (found[0][-1], found[1])
+
+    def _seed(self, bars: Bars) -> None:
         one: Any = 1j if self.loss.part == "im" else 1.0
         if self.loss.index:
             bars[self.loss.slot][self.loss.index] += one
@@ -105,23 +134,46 @@ class DirectGradient:
             bars[self.loss.slot] += one
 
 
+def direct_vjp(
+    handle: FunctionHandle,
+    seeds: Mapping[str, Any],
+    inputs: Mapping[str, Any],
+    wrt: Collection[str] | None,
+    options: Options,
+) -> Result | None:
+    """The inputs' adjoints from those of the results; None where it is not for here."""
+    run = _made(handle, "", options, lambda: ThereAndBack(handle, None, options.checks))
+    if run is None:
+        return None
+    found = run.run(inputs, lambda bars: add_seeds(handle.function, bars, seeds), wrt, options)
+    return None if found is None else found[1]
+
+
 def direct_gradient(handle: FunctionHandle, loss: str, options: Options) -> DirectGradient | None:
     """The direct gradient of a loss; None where options, parameters or the loss ask for more."""
-    if handle.undo or options.engine not in ("auto", "native"):
-        return None
-    if options.strict or options.max_steps is not None:
+    return _made(handle, loss, options, lambda: _of_loss(handle, loss, options))
+
+
+def _made(
+    handle: FunctionHandle, loss: str, options: Options, make: Callable[[], Made | None]
+) -> Made | None:
+    """What runs a gradient, made at first use."""
+    if handle.undo:
         return None
     code = image_of(handle.program).code(handle.name, False)
-    if options.engine == "auto" and not is_warm(code, choice_of(code, options)):
+    if not is_direct(code, options):
         return None
-    key = (DirectGradient, loss, options.checks)
-    found = code.compiled.get(key)
-    if found is None:
-        found = code.compiled[key] = _made(handle, loss, options) or False
-    return found if isinstance(found, DirectGradient) else None
+    key = (ThereAndBack, loss, options.checks)
+    if key not in code.compiled:
+        f = handle.function
+        stacks = any(isinstance(r.type, Stack) for r in f.registers[: f.n_args])
+        # What a stack holds at the end is known after the run only.
+        code.compiled[key] = None if stacks else make()
+    found: Made | None = code.compiled[key]  # type: ignore[assignment]
+    return found
 
 
-def _made(handle: FunctionHandle, loss: str, options: Options) -> DirectGradient | None:
+def _of_loss(handle: FunctionHandle, loss: str, options: Options) -> DirectGradient | None:
     function = handle.function
     named = loss_place(function, loss)
     steps: list[Step] = []
@@ -129,10 +181,12 @@ def _made(handle: FunctionHandle, loss: str, options: Options) -> DirectGradient
         steps.append(Index(tuple(Const(i, I64) for i in named.index)))
     if named.part:
         steps.append(Part(named.part))
-    if any(isinstance(r.type, Stack) for r in function.registers[: function.n_args]):
-        return None
     t = function.registers[named.slot].type
     place = typed_place(named.slot, t, tuple(steps))
     if place.type not in (F64, F32):
         return None
-    return DirectGradient(handle, named, place, options.checks)
+    return DirectGradient(ThereAndBack(handle, place, options.checks), named)
+
+
+def _is_array(v: Any) -> bool:
+    return isinstance(v, np.ndarray)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.binding import Result, outside
-from rvm.faults import InputError
-from rvm.gradients import Pullback, add_seeds, bar_layout, dressed, nested, zero_dual
-from rvm.machine import Machine
+from rvm.binding import Result, outside, result
+from rvm.direct import Run
+from rvm.faults import InputError, Interrupted, RvmError
+from rvm.gradients import Pullback, add_seeds, bar_layout, raw_inputs, zero_dual
 from rvm.program import Function, Program
 from rvm.state import Options
 from rvm.sweep import Sweep, copied, units
@@ -57,18 +57,10 @@ class Pushforward:
         return {k: zero_dual(self.source, k, self.regs[k]) for k in self.slots}
 
     def run(self, dots: Mapping[int, Any]) -> list[Any]:
-        """The registers after a run with these tangents: results, then their tangents."""
+        """The parameters after a run with these tangents: results, then their tangents."""
         n = self.source.n_args
         values = [copied(v) for v in self.regs[:n]] + [copied(dots[k]) for k in self.slots]
-        inputs = {p.name: nested(p.layout, values) for p in self.function.params}
-        machine = Machine.start(
-            self.program,
-            self.function.name,
-            dressed(self.function, inputs),
-            self.options,
-            undo=self.undo,
-        )
-        return machine.run().state.frames[0].regs
+        return Run(self.program, self.function.name, values, self.options, undo=self.undo).regs
 
     def sweep(self, shapes: Mapping[int, Shape]) -> Sweep:
         """Runs along all unit directions of the registers named, whose shapes these are."""
@@ -90,13 +82,22 @@ class Pushforward:
 def jvp(
     handle: FunctionHandle, tangents: Seeds, inputs: Seeds, options: Options
 ) -> tuple[Result, Result]:
-    """The results, and their tangents for given tangents of the inputs (others: zero)."""
-    pull = Pullback(handle, inputs, options)
-    push = Pushforward(handle.program, handle.name, pull.start, options, handle.undo)
+    """The results, and their tangents for given tangents of the inputs (others: zero).
+
+    Both are of one run; where that fails, the error is that of the function itself if it fails too.
+    """
+    start = raw_inputs(handle, inputs)
+    push = Pushforward(handle.program, handle.name, start, options, handle.undo)
     dots = push.zeros()
     add_seeds(push.source, dots, tangents)
-    regs = push.run(dots)
-    return pull.result, push.tangents(regs)
+    try:
+        regs = push.run(dots)
+    except Interrupted:
+        raise
+    except RvmError:
+        Pullback(handle, inputs, options)
+        raise
+    return result(handle.function, regs), push.tangents(regs)
 
 
 def jacobian(

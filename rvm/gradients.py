@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rvm.binding import Result, bind, outside
+from rvm.binding import Result, as_python, bind, result
+from rvm.direct import Run
 from rvm.faults import InputError, InvertibilityError
 from rvm.image import image_of
 from rvm.machine import Machine
 from rvm.numbers import system
-from rvm.places import Named, find_place
 from rvm.program import Function, Layout, Program, Record, slots_of
 from rvm.state import Options
 from rvm.transform.duals import bar_slots, bar_type
@@ -26,6 +26,7 @@ from rvm.types import Array, RegisterType, Scalar, Stack, elem_of
 
 if TYPE_CHECKING:
     from rvm.calling import FunctionHandle
+    from rvm.places import Named
 
 SLACK = 1e3
 """How many times the tolerance values may be off after running there and back."""
@@ -68,18 +69,14 @@ class Pullback:
         self.options = options
         self.function: Function = handle.function
         inout = image_of(handle.program).inout[handle.name]
-        bind(self.function, inputs, inout)
-        copies = {p.name: _copy(inputs[p.name]) for p in self.function.params if p.name in inputs}
-        machine = Machine.start(handle.program, handle.name, copies, options, undo=handle.undo)
-        self.start = [_copy(v) for v in machine.state.frames[0].regs]
+        self.start = raw_inputs(handle, inputs)
         """The raw inputs, for further runs."""
-        with watch(machine, "forwards"):
-            self.there = machine.run()
-        """The machine at the end of the run, until that is consumed."""
-        self.ticks = machine.time
-        """Ticks of the run forwards."""
-        self.regs = machine.state.frames[0].regs
-        self.result: Result = machine.result
+        regs = [_copy(v) if k in inout else v for k, v in enumerate(self.start)]
+        self._there = self._run(handle.program, handle.name, regs, "forwards")
+        self.ticks = self._there.ticks
+        """Ticks of the run forwards, and of that back."""
+        self.regs = self._there.regs
+        self.result: Result = result(self.function, self.regs)
         self.bars = {k: zero_dual(self.function, k, self.regs[k]) for k in bar_slots(self.function)}
 
     @property
@@ -137,25 +134,28 @@ class Pullback:
         InvertibilityError R017 if the values do not come back to where they began, within SLACK
         times the tolerance; `check=False` leaves that to the caller.
         """
-        adjoint = self.adjoint
-        values = [*self.regs[: self.function.n_args], *self.bars.values()]
-        inputs = {p.name: nested(p.layout, values) for p in adjoint.params}
-        machine = Machine.start(
-            self.program,
-            adjoint.name,
-            dressed(adjoint, inputs),
-            self.options,
-            undo=self.handle.undo,
-        )
-        with self.watch(machine, "back with the adjoints"):
-            machine.run()
-        self.ticks += machine.time
-        self.machine = machine
-        regs = machine.state.frames[0].regs
+        values = [*self.regs, *self.bars.values()]
+        self._back = self._run(self.program, self.adjoint.name, values, "back with the adjoints")
+        self.ticks += self._back.ticks
+        regs = self._back.regs
         if check:
             self.check_came_back(regs)
         slots = bar_slots(self.function)
         return self.named({k: regs[slot] for k, slot in slots.items()}, wrt)
+
+    def _run(self, program: Program, name: str, regs: list[Any], way: str) -> Run:
+        watch = None if self.watch is unwatched else lambda machine: self.watch(machine, way)
+        return Run(program, name, regs, self.options, undo=self.handle.undo, watch=watch)
+
+    @property
+    def there(self) -> Machine:
+        """A machine at the end of the run, until that is consumed."""
+        return self._there.machine
+
+    @property
+    def machine(self) -> Machine:
+        """A machine at the end of the run with the adjoints."""
+        return self._back.machine
 
     def check_came_back(self, regs: list[Any]) -> None:
         """R017 unless the values are where they began."""
@@ -163,7 +163,14 @@ class Pullback:
 
     def named(self, duals: Mapping[int, Any], wrt: Collection[str] | None = None) -> Result:
         """Duals by parameter register as a result by parameter, all or those in `wrt`."""
-        return named_duals(self.function, self.adjoint, bar_slots(self.function), duals, wrt)
+        return named_duals(self.function, duals, wrt)
+
+
+def raw_inputs(handle: FunctionHandle, inputs: Mapping[str, Any]) -> list[Any]:
+    """Copies of inputs as raw values of the parameters' registers; InputError if they are none."""
+    function, inout = handle.function, image_of(handle.program).inout[handle.name]
+    loose = {name: _loose(value) for name, value in inputs.items()}
+    return [_copy(v) for v in bind(function, loose, inout)[: function.n_args]]
 
 
 def check_came_back(
@@ -200,24 +207,23 @@ def _came_back(t: RegisterType, begun: Any, ended: Any, tolerance: float) -> boo
 
 
 def named_duals(
-    function: Function,
-    adjoint: Function,
-    slots: Mapping[int, int],
-    duals: Mapping[int, Any],
-    wrt: Collection[str] | None = None,
+    function: Function, duals: Mapping[int, Any], wrt: Collection[str] | None = None
 ) -> Result:
-    """Duals by parameter register as a result by parameter, all or those in `wrt`.
+    """Duals by parameter register as a result by parameter, all or those in `wrt`."""
 
-    `slots` are the adjoint's registers of those duals.
-    """
-    regs: list[Any] = [None] * len(adjoint.registers)
-    for k, slot in slots.items():
-        regs[slot] = duals[k]
+    def shown(layout: Layout) -> Any:
+        if isinstance(layout, Record):
+            return Result({field: shown(inner) for field, inner in layout.fields})
+        t = bar_type(function.registers[layout].type)
+        assert t is not None
+        return as_python(t, duals[layout])
+
+    slots = {k: k for k in duals}
     found = {}
     for p in function.params:
         layout = bar_layout(p.layout, slots)
         if layout is not None:
-            found[p.name] = outside(adjoint, layout, regs)
+            found[p.name] = shown(layout)
     if wrt is None:
         return Result(found)
     for name in wrt:
@@ -242,6 +248,8 @@ def zero_dual(function: Function, slot: int, held: Any) -> Any:
 
 def loss_place(function: Function, loss: str) -> Named:
     """The real scalar place of a function's results that `loss` names; InputError I008 if none."""
+    from rvm.places import find_place
+
     place = find_place(function, loss)
     t = elem_of(function.registers[place.slot].type)
     if place.slot not in bar_slots(function):
@@ -323,12 +331,17 @@ def dressed(function: Function, inputs: Mapping[str, Any]) -> dict[str, Any]:
     return {p.name: dress(p.layout, inputs[p.name]) for p in function.params}
 
 
-def _copy(value: Any) -> Any:
-    """A copy of an input, deep enough that a run does not touch the original."""
-    if isinstance(value, np.ndarray):
-        return value.copy()
+def _loose(value: Any) -> Any:
+    """An input with copies of its lists, in which binding puts raw values."""
     if isinstance(value, list):
         return list(value)
     if isinstance(value, Mapping):
-        return {k: _copy(v) for k, v in value.items()}
+        return {k: _loose(v) for k, v in value.items()}
     return value
+
+
+def _copy(value: Any) -> Any:
+    """A copy of a raw value, which a run may change."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    return list(value) if isinstance(value, list) else value

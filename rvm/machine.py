@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from time import perf_counter
@@ -14,7 +14,7 @@ from rvm.binding import Result, bind, outside, result
 from rvm.engines import Engine, engine
 from rvm.engines.protocol import FIRST_CHUNK, first_chunk
 from rvm.faults import Interrupted, LimitError, UsageError, Where
-from rvm.image import image_of
+from rvm.image import Code, image_of
 from rvm.numbers import system
 from rvm.program import Program
 from rvm.state import Frame, Options, State
@@ -63,6 +63,17 @@ class Machine:
         made._start(program, function, undo, options or Options(), inputs)
         return made
 
+    @classmethod
+    def entered(
+        cls, program: Program, function: str, regs: Sequence[Any], options: Options, undo: bool
+    ) -> Machine:
+        """A machine on raw values of the parameters' registers, which are taken as they are."""
+        made = cls.__new__(cls)
+        code = image_of(program).code(function, undo)
+        gap = len(code.function.registers) - len(regs)
+        made._enter(program, code, [*regs, *[None] * gap], options)
+        return made
+
     def _start(
         self,
         program: Program,
@@ -73,11 +84,13 @@ class Machine:
     ) -> None:
         image = image_of(program)
         code = image.code(name, undo)
+        self._enter(program, code, bind(code.function, inputs, image.inout[name]), options)
+
+    def _enter(self, program: Program, code: Code, regs: list[Any], options: Options) -> None:
         self.program = program
         self.options = options
         self._engine: Engine = engine(options.engine)
         self._watchful: Engine | None = None
-        regs = bind(code.function, inputs, image.inout[name])
         self.state = State(Frame(code, regs), options)
         self.on_progress: Callable[[Machine], object] | None = None
         """Called every twentieth of a second or so while the machine runs."""

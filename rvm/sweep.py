@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.gradients import dressed, nested
+from rvm.direct import Run
 from rvm.lanes import run_lanes
-from rvm.machine import Machine
 from rvm.numbers import system
-from rvm.program import Function, Program
+from rvm.program import Program
 from rvm.state import Options
 from rvm.types import elem_of
 
@@ -58,7 +57,7 @@ class Sweep:
             values = [copied(v) for v in regs]
             for slot, given in varying.items():
                 values[slot] = given[k].copy() if given.ndim > 1 else given[k].item()
-            self._runs.append(_run(program, self._function, values, options, undo))
+            self._runs.append(Run(program, name, values, options, undo=undo).regs)
 
     @property
     def first(self) -> list[Any]:
@@ -86,14 +85,6 @@ class Sweep:
         if isinstance(begun, list):
             return bool(held) and isinstance(held[0], list)
         return np.ndim(held) > np.ndim(begun)
-
-
-def _run(
-    program: Program, function: Function, values: list[Any], options: Options, undo: bool
-) -> list[Any]:
-    inputs = {p.name: nested(p.layout, values) for p in function.params}
-    machine = Machine.start(program, function.name, dressed(function, inputs), options, undo=undo)
-    return machine.run().state.frames[0].regs
 
 
 def copied(value: Any) -> Any:

@@ -1,13 +1,13 @@
 """What compiling makes, as data that is kept in a file: machine code, and what a run of it needs.
 
-A file has a line of JSON, and behind it the machine code as bytes.
+A file has a line of JSON, and behind it the machine code as bytes.  Named tuples are made sooner
+than dataclasses, and this module is imported on the way to a first call.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from rvm.engines.native.elf import Block
 from rvm.types import Array, RegisterType, Scalar, Stack, elem_of, rank_of
@@ -16,8 +16,7 @@ STACK = -1
 """Stands for the rank of a stack."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sketch:
+class Sketch(NamedTuple):
     """What a launch must know of a function, so that it need not have its code.
 
     `whole` are the registers of its own statements on whole arrays; `deep` says that functions
@@ -30,8 +29,7 @@ class Sketch:
     deep: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Artifact:
+class Artifact(NamedTuple):
     """Machine code: a block, or where there is none a whole object file for LLVM's linker.
 
     `symbols` are the C library's functions that it calls, by our names; `codes` the functions, with

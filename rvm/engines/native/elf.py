@@ -13,7 +13,7 @@ its supplement for AMD64, section 4.4.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 Word = str | int
 """The address of an outside symbol by its name, or of an offset in the block."""
@@ -34,8 +34,7 @@ STUB = b"\xff\x25"
 """`jmp [rip + …]`, a call's way to what is further than 2 GiB away."""
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """Machine code and constants; `words` are to be filled in from offset `table` on."""
 
     data: bytes

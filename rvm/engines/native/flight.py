@@ -83,13 +83,19 @@ class Flight:
 
         Frames that were entered on the way and not left again are put on the state's.
         """
-        left, pc, live, peak, erased, _, _, _, first = CONTEXT.unpack_from(self.fields)
-        frame, account = state.frames[-1], state.account
+        _, pc, _, _, _, _, _, _, first = CONTEXT.unpack_from(self.fields)
+        frame = state.frames[-1]
         stacks: dict[int, list[Any]] = {}
         self.layout.unpack(self.slots, live_at(frame.code, pc), frame.regs, stacks)
         frame.pc = pc
         while first:
             first = _stopped(state, self.root, first, stacks)
+        return self.settle(state)
+
+    def settle(self, state: State) -> int:
+        """Enter in a state's account and time what the run has cost; the ticks that are left."""
+        left, _, live, peak, erased, _, _, _, _ = CONTEXT.unpack_from(self.fields)
+        account = state.account
         account.live_bytes, account.peak_bytes = live, peak
         account.erased_bits += erased
         state.time += (self.ticks - left) * state.direction

@@ -25,6 +25,7 @@ from rvm.program import Program
 TRAITS = ("vendor_id", "cpu family", "model", "stepping", "flags", "CPU ", "Features", "isa")
 """What lines about a processor begin with that say what it can."""
 OWN = frozenset([*FUNCTIONS, *OPCODES])
+OWN_ROWS = len(FUNCTIONS) + len(OPCODES)
 """What the table holds before users enter anything."""
 
 
@@ -64,7 +65,7 @@ def fingerprint(program: Program) -> str:
 
 def _has_users(program: Program) -> bool:
     """Whether a program names an opcode or a function that a user has defined."""
-    if len(FUNCTIONS) + len(OPCODES) == len(OWN):
+    if len(FUNCTIONS) + len(OPCODES) == OWN_ROWS:
         return False
     for f in program.functions:
         if any(i.op not in OWN for i in f.code):
@@ -99,8 +100,7 @@ def _sources() -> str:
             with os.scandir(waiting.pop()) as entries:
                 for entry in entries:
                     if entry.name.endswith(".py"):
-                        status = entry.stat()
-                        seen.append(f"{entry.path} {status.st_size} {status.st_mtime_ns}")
+                        seen.append(_state(entry))
                     elif entry.name != "__pycache__" and entry.is_dir():
                         waiting.append(entry.path)
     except OSError:
@@ -113,12 +113,18 @@ def _library() -> str:
     spec = find_spec("llvmlite")
     if spec is None or not spec.submodule_search_locations:
         return ""
-    home = Path(spec.submodule_search_locations[0])
+    home = f"{spec.submodule_search_locations[0]}/binding"
     try:
-        found = sorted((p.name, p.stat()) for p in (home / "binding").glob("*llvmlite.*"))
+        with os.scandir(home) as entries:
+            found = sorted(_state(e) for e in entries if "llvmlite." in e.name)
     except OSError:
         return ""
-    return f"{home} {[(name, s.st_size, s.st_mtime_ns) for name, s in found]}" if found else ""
+    return "\n".join(found)
+
+
+def _state(entry: os.DirEntry[str]) -> str:
+    status = entry.stat()
+    return f"{entry.path} {status.st_size} {status.st_mtime_ns}"
 
 
 def _processor() -> str:

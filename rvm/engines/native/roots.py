@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import perf_counter
 from typing import NamedTuple
 
@@ -48,8 +48,7 @@ class Cell:
             self.struct.pack_into(self.words, 0, 0, *parts)
 
 
-@dataclass(frozen=True, slots=True)
-class Derived:
+class Derived(NamedTuple):
     """A code that a transformation of a program makes, if machine code for it is not kept.
 
     `what` says which transformation, so that equal texts mean equal codes.
@@ -157,7 +156,7 @@ def machine_code(
     artifact = Artifact(linked(data, entry) or data, made.symbols, codes, sketch())
     run = _running(artifact, entry, memory)
     if run is None:
-        artifact = replace(artifact, code=data)
+        artifact = artifact._replace(code=data)
         run = llvm.function(data, entry, made.symbols, memory)
     kept.keep(name, artifact.encoded())
     return run, artifact
