@@ -14,6 +14,7 @@ tens of kilobytes.  What is read is checked, and nothing in it is executed.
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Sequence
 from dataclasses import asdict
 from os import PathLike
@@ -114,7 +115,7 @@ def load(path: str | PathLike[str]) -> Plan | DagPlan:
         AttributeError,
         EOFError,
         BadZipFile,
-        ZlibError,
+        zlib.error,
     ) as error:
         raise _unsound(str(error)) from error
     return Plan(strategy, rules, schedule, cost, proof, units, notes)
