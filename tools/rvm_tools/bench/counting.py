@@ -1,33 +1,64 @@
-"""What counting costs: a counted run on the python engine beside an ordinary one.
+"""What counting costs: counted runs on an engine beside ordinary ones.
 
-`python -m rvm_tools.bench.counting [SCALE]` prints the median times of runs in turns, and their
-ratio with the quartiles.
+`python -m rvm_tools.bench.counting [SCALE] [ENGINE]` prints the median times of runs in turns, and
+their ratio with the quartiles; the engine is python unless another is named.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from statistics import median, quantiles
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from rvm import assemble
+from rvm import assemble, load
 from rvm.machine import Machine
+from rvm.program import Program
 from rvm.state import Options
 
 TURNS = 9
 """Runs of each kind, after one that warms up."""
 
 
+FOLDER = Path(__file__).parent / "work"
+
+
 class Work(NamedTuple):
-    """A program of one sort of work, and its inputs at a scale."""
+    """A program of one sort of work, and its inputs at a scale.
+
+    Without a text it is one of those that `rvm bench` runs.
+    """
 
     name: str
     text: str
     inputs: Callable[[float], dict[str, Any]]
+
+    def program(self) -> Program:
+        """Its program, assembled anew."""
+        if self.text:
+            return assemble(self.text, self.name)
+        return load(str(FOLDER / f"{self.name}.rasm"))
+
+
+def _bodies(scale: float) -> dict[str, Any]:
+    random = np.random.default_rng(1)
+    return {
+        "e": 0.0,
+        "x": random.normal(size=(5, 3)),
+        "v": random.normal(size=(5, 3)) / 10,
+        "m": np.full(5, 0.01),
+        "steps": round(1500 * scale),
+        "h": 1e-3,
+    }
+
+
+def _matrices(scale: float) -> dict[str, Any]:
+    n = round(100 * scale ** (1 / 3))
+    return {"C": np.zeros((n, n)), "A": np.ones((n, n)), "B": np.ones((n, n))}
 
 
 WORKS = (
@@ -75,20 +106,42 @@ WORKS = (
         "calls",
         "func f(out: i64, n: i64)\n    if n < 2\n        add out, n\n    else\n"
         "        call f(out, n - 1)\n        call f(out, n - 2)\n    end\n",
-        lambda scale: {"out": 0, "n": round(18 + 2 * np.log2(scale))},
+        lambda scale: {"out": 0, "n": round(20 + 1.44 * np.log2(scale))},
+    ),
+    Work(
+        "leapfrog",
+        "",
+        lambda scale: {
+            "x": 1.0,
+            "y": 0.0,
+            "u": 0.0,
+            "v": 1.0,
+            "n": round(20_000 * scale),
+            "h": 1e-3,
+        },
+    ),
+    Work("bodies", "", _bodies),
+    Work("matmul", "", _matrices),
+    Work(
+        "xtea",
+        "",
+        lambda scale: {
+            "v": np.arange(2 * round(3000 * scale), dtype=np.uint32),
+            "k": np.arange(4, dtype=np.uint32),
+        },
     ),
 )
 
 
-def compare(work: Work, scale: float) -> tuple[int, list[float], list[float]]:
+def compare(work: Work, scale: float, engine: str) -> tuple[int, list[float], list[float]]:
     """Ticks, and the seconds of ordinary and of counted runs."""
-    program = assemble(work.text, work.name)
+    program = work.program()
     times: tuple[list[float], list[float]] = [], []
     steps = 0
     for _ in range(TURNS + 1):
         for counted in (False, True):
-            options = Options(engine="python")
-            machine = Machine.start(program, "f", work.inputs(scale), options)
+            options = Options(engine=engine)
+            machine = Machine.start(program, program.entry, work.inputs(scale), options)
             if counted:
                 machine.count()
             began = perf_counter()
@@ -98,18 +151,18 @@ def compare(work: Work, scale: float) -> tuple[int, list[float], list[float]]:
     return steps, times[0][1:], times[1][1:]
 
 
-def main(scale: float = 1.0) -> None:
+def main(scale: float = 1.0, engine: str = "python") -> None:
     """Print the table."""
-    print("work           steps  ordinary   counted  ratio")
+    print("work             steps  ordinary   counted  ratio")
     for work in WORKS:
-        steps, plain, counted = compare(work, scale)
+        steps, plain, counted = compare(work, scale, engine)
         ratios = [c / p for p, c in zip(plain, counted, strict=True)]
         low, _, high = quantiles(ratios, n=4)
         print(
-            f"{work.name:<10}{steps:>10,} {median(plain):>8.3f}s {median(counted):>8.3f}s "
+            f"{work.name:<10}{steps:>12,} {median(plain):>8.3f}s {median(counted):>8.3f}s "
             f"{median(ratios):>6.2f} ({low:.2f} … {high:.2f})"
         )
 
 
 if __name__ == "__main__":
-    main(*map(float, sys.argv[1:2]))
+    main(float((*sys.argv, "1")[1]), *sys.argv[2:3])
