@@ -28,6 +28,7 @@ def build(declarations: Declarations) -> Program:
         emitter = Blocks(declarations, func)
         if emitter.sign():
             emitters[name] = emitter
+            declarations.heads[name] = emitter.function(plain(name))
             declarations.signatures[name] = tuple(
                 (p.name, emitter.scope.names[p.name]) for p in func.params
             )
@@ -50,8 +51,9 @@ def build(declarations: Declarations) -> Program:
     sources = declarations.sources.sources()
     if declarations.positions is not None:
         sources = declarations.positions[1]
-    program = Program(tuple(functions), plain(entry), sources)
-    if functions and len(functions) == len(declarations.functions):
+    whole = len(functions) == len(declarations.functions)
+    program = Program((*functions, *declarations.generated), plain(entry), sources)
+    if functions and whole:
         by_name = {plain(n): e for n, e in emitters.items()}
         report_findings(program, by_name, report)
     report.raise_if_failed()

@@ -11,7 +11,7 @@ from rvm.expr import Apply, Const, Expr, Place
 from rvm.isa import TypeFault, apply, invert_instr, typed
 from rvm.program import Instr
 from rvm.types import BOOL, I64, Scalar
-from rvm_asm.calls import Calls
+from rvm_asm.iterations import Iterations
 from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Node, Ref
 from rvm_asm.scope import Block, Slot
@@ -24,6 +24,7 @@ from rvm_asm.stats import (
     From,
     If,
     Invoke,
+    Iterate,
     Jump,
     Op,
     Routine,
@@ -40,7 +41,7 @@ OPPOSITE = {"==": "!=", "!=": "=="}
 OPPOSITE_INTEGER = {"<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
-class Blocks(Calls):
+class Blocks(Iterations):
     """Lowers statements of all kinds."""
 
     def statements(self, body: list[Stat]) -> None:
@@ -96,6 +97,8 @@ class Blocks(Calls):
                 self._for(stat)
             case From():
                 self._from(stat)
+            case Iterate():
+                self.iterate(stat)
             case Routine():
                 self._routine(stat)
             case Undo():

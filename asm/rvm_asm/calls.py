@@ -8,7 +8,7 @@ from rvm.program import Instr
 from rvm.types import BOOL, elem_of
 from rvm_asm.memory import Memory
 from rvm_asm.messages import did_you_mean
-from rvm_asm.scope import Binding, Group, Slot
+from rvm_asm.scope import Binding, Group, Slot, plain
 from rvm_asm.stats import Effect, Invoke
 from rvm_asm.values import Rejected
 
@@ -52,7 +52,7 @@ class Calls(Memory):
                 done.append(typed(template, elem_of(slot.type)))
             except TypeFault as fault:
                 self.fault(fault, arg)
-        self.put(Instr(stat.name, tuple(done), -1, name), stat, tuple(templates))
+        self.put(Instr(stat.name, tuple(done), -1, plain(name)), stat, tuple(templates))
 
     def _flat_call(
         self, stat: Invoke, signature: tuple[tuple[str, Binding], ...]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from rvm.expr import Apply, Expr, Place, children, places
-from rvm.program import Function, Program
+from rvm.program import Function, Program, Span
 from rvm.verify import Nodes, alias_findings, findings
 from rvm.verify.finding import Finding
 from rvm_asm.emitter import Emitter
@@ -22,17 +22,34 @@ def report_findings(program: Program, emitters: Mapping[str, Emitter], report: R
     for finding in findings(program):
         emitter = emitters.get(finding.function)
         if emitter is None:
-            first = next(iter(emitters.values()))
+            start, end = _generated(program, finding, emitters, report)
             report.error(
                 finding.code,
                 finding.message,
-                first.func.start,
-                first.func.end,
+                start,
+                end,
                 notes=finding.notes,
                 hint=finding.hint,
             )
         else:
             _report(finding, emitter, report)
+
+
+def _generated(
+    program: Program, finding: Finding, emitters: Mapping[str, Emitter], report: Reporter
+) -> tuple[int, int]:
+    """Where the statement stands that made a function; else the first function's head."""
+    if finding.function in program:
+        span = program.function(finding.function).span(max(finding.pc, 0))
+        if span.line:
+            return _offsets(span, report)
+    first = next(iter(emitters.values()))
+    return first.func.start, first.func.end
+
+
+def _offsets(span: Span, report: Reporter) -> tuple[int, int]:
+    start = report.sources.files[span.source].starts[span.line - 1] + span.column - 1
+    return start, start + span.end - span.column
 
 
 def report_aliases(function: Function, emitter: Emitter, report: Reporter) -> None:
@@ -47,10 +64,7 @@ def _report(finding: Finding, emitter: Emitter, report: Reporter) -> None:
         start, end = emitter.func.start, emitter.func.end
     else:
         origins = _origins(emitter, finding.pc)
-        span = emitter.spans[finding.pc]
-        file = report.sources.files[span.source]
-        start = file.starts[span.line - 1] + span.column - 1
-        end = start + span.end - span.column
+        start, end = _offsets(emitter.spans[finding.pc], report)
         for node, text in finding.labels:
             at = origins.get(id(node))
             if at is not None:

@@ -297,4 +297,39 @@ EXPLANATIONS: dict[str, Explanation] = {
             alloc t                     ; the same register again
         """,
     ),
+    "A066": explain(
+        "a policy that says nothing a planner knows",
+        """
+        An `iterate` names one budget, with constants:
+
+            iterate step(y, x) times 1000 with pebbles = 12         ; states at a time
+            iterate step(y, x) times 1000 with bennett = 4          ; Bennett's recursion, 4 pieces
+            iterate step(y, x) times 1000 with max_moves = 5000     ; steps done and undone
+            iterate step(y, x) times 1000 with memory = 10 ** 6, state_bytes = 800
+
+        `goal = erase` adds the result to y, and needs no y that is zero; `goal = persist`, which
+        is meant without it, leaves the result itself, and is cheaper.
+        """,
+    ),
+    "A067": explain(
+        "a step's number that is not passed on",
+        """
+        The variable of an `iterate` is the number of a step.  It is one of the arguments, where it
+        stands alone, and nothing else:
+
+            iterate step(y, x, k, dt) for k = 0 to 99 with pebbles = 8
+
+        A step that takes no number is done so many `times`.
+        """,
+    ),
+    "A068": explain(
+        "a schedule for a number of steps that only the run knows",
+        """
+        Optimal schedules are planned by the assembler, for a number of steps that is a constant.
+        With any number there is Bennett's recursion, which needs no plan: it cuts the steps into
+        pieces, and these again, as they come.
+
+            iterate step(y, x) times n with bennett = 4
+        """,
+    ),
 }

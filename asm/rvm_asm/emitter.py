@@ -24,7 +24,7 @@ MAX_EXPANSIONS = 1 << 16
 MAX_CODE = 1 << 19
 """The most instructions of a function: macros and `undo` multiply."""
 WORDS = (
-    "if", "while", "from", "for", "routine", "undo", "extern", "local",
+    "if", "while", "from", "for", "routine", "undo", "extern", "local", "iterate",
     "func", "const", "record", "macro", "pure", "include", "entry",
 )  # fmt: skip
 

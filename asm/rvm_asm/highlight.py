@@ -40,14 +40,19 @@ NAMES = {
     "entry": Name.Function,
     "call": Name.Function,
     "uncall": Name.Function,
+    "iterate": Name.Function,
     "routine": Name.Function,
     "undo": Name.Function,
     "record": Name.Class,
     "const": Name.Constant,
 }
 """What the name behind such a word is."""
-BETWEEN = frozenset({"to", "downto", "step"})
-"""Words in the head of a `for`."""
+BETWEEN = {
+    "for": frozenset({"to", "downto", "step"}),
+    "iterate": frozenset({"times", "for", "to", "with"}),
+    "extern": frozenset(DIRECTIONS),
+}
+"""Words inside of such a statement, or of its head, that are no names."""
 BRACKETS = frozenset("()[]{},:.'") | {"...", "…"}
 
 
@@ -133,7 +138,7 @@ class RasmLexer(Lexer):  # type: ignore[misc]  # Pygments has no types
             return self._first(text, behind, in_record)
         if k == begin + 1 and head in NAMES:
             return NAMES[head]
-        if (head == "for" and text in BETWEEN) or (head == "extern" and text in DIRECTIONS):
+        if text in BETWEEN.get(head, ()):
             return Keyword
         if text in SCALARS or text == "stack":
             in_stack = before == "[" and texts[k - 2 : k - 1] == ["stack"]

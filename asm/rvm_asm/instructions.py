@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rvm_asm.expressions import ExpressionParser
 from rvm_asm.lexer import NEWLINE, STRING
-from rvm_asm.nodes import Declared, Node
+from rvm_asm.nodes import Declared, Node, Word
 from rvm_asm.scope import plain
-from rvm_asm.stats import Alloc, Effect, Invoke, Jump, Stat, Undo
+from rvm_asm.stats import Alloc, Effect, Invoke, Iterate, Jump, Stat, Undo
 
 
 class InstructionParser(ExpressionParser):
@@ -42,6 +42,31 @@ class InstructionParser(ExpressionParser):
         self.expect("(")
         args = self.arguments(")")
         return Invoke(op, callee, args, start, self.last_end())
+
+    def _iterate(self, start: int) -> Stat:
+        callee = self.word("the name of a step function")
+        self.expect("(")
+        args = self.arguments(")")
+        var: Word | None = None
+        first: Node | None = None
+        if self.accept_word("for"):
+            var = self.word("the variable of the steps' number")
+            self.expect("=")
+            first = self.expression()
+            if not self.accept_word("to"):
+                self.fail("`to`")
+        elif not self.accept_word("times"):
+            self.fail("`times` or `for`", "say how often: `iterate f(y, x) times 100 with …`")
+        last = self.expression()
+        if not self.accept_word("with"):
+            self.fail("`with`", "name a policy: `with pebbles = 10` or `with bennett = 4`")
+        policy: list[tuple[Word, Node]] = []
+        while True:
+            word = self.word("a word of the policy")
+            self.expect("=")
+            policy.append((word, self.expression()))
+            if not self.accept(","):
+                return Iterate(callee, args, var, first, last, policy, start, self.last_end())
 
     def _undo(self, start: int) -> Stat:
         name = self.word("the name of a routine")

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from rvm.expr import Apply, Const, Expr, Place
 from rvm.isa import OPCODES, TypeFault, typed
-from rvm.program import Dim, Param, Source, Span
+from rvm.program import Dim, Function, Param, Source, Span
 from rvm.types import I64
 from rvm_asm.constants import Constants
 from rvm_asm.expressions import operator_name
@@ -42,6 +42,12 @@ class Declarations:
         self.positions: tuple[dict[int, Span], tuple[Source, ...]] | None = None
         """What the position comments of the first file say, if it holds any."""
         self.signatures: dict[str, Signature] = {}
+        self.heads: dict[str, Function] = {}
+        """The functions with their parameters alone."""
+        self.generated: list[Function] = []
+        """Functions that statements made, beside those that are declared."""
+        self.iterated: dict[tuple[object, ...], str] = {}
+        """For each `iterate`, by where it stands and what it says, the function that it calls."""
         self._words: dict[str, Word] = {}
         self._included: set[Path] = set()
 

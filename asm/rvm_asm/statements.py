@@ -53,6 +53,7 @@ class StatementParser(InstructionParser):
             "cf": self._jump,
             "call": self._call,
             "uncall": self._call,
+            "iterate": self._iterate,
             "undo": self._undo,
             "if": self._if,
             "while": self._while,

@@ -69,6 +69,32 @@ class Invoke(Stat):
         self.args = args
 
 
+class Iterate(Stat):
+    """`iterate f(y, x, k) for k = a to b with …`; of `times n` `var` and `first` are None."""
+
+    __slots__ = ("args", "callee", "first", "last", "policy", "var")
+
+    def __init__(
+        self,
+        callee: Word,
+        args: list[Node],
+        var: Word | None,
+        first: Node | None,
+        last: Node,
+        policy: list[tuple[Word, Node]],
+        start: int,
+        end: int,
+    ) -> None:
+        super().__init__(start, end)
+        self.callee = callee
+        self.args = args
+        self.var = var
+        self.first = first
+        self.last = last
+        """The last value of the variable, or the number of steps."""
+        self.policy = policy
+
+
 class Effect(Stat):
     """`print`, `assert` and `callback` inside an `extern` block."""
 

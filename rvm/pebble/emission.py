@@ -115,7 +115,7 @@ class Emission:
 
     def functions(self, name: str) -> list[Function]:
         """All functions, the one that is called `name` first."""
-        root = self.plan.schedule.root
+        root = self.score.root
         for stretch in self.score.names:
             if stretch == root or self.score.called(stretch):
                 layout = lay_out(self.score.parts(stretch, self.wide), self._face)
@@ -148,7 +148,7 @@ class Emission:
         found = self._symbols.get(name)
         if found is None:
             words = name if isinstance(name, tuple) else (name,)
-            base = f"{self._symbols[self.plan.schedule.root]}_{identifiers(words)}"
+            base = f"{self._symbols[self.score.root]}.{identifiers(words)}"
             found = self._symbols[name] = unique(base, self.taken)
             self.taken.add(found)
         return found
@@ -173,7 +173,7 @@ class Emission:
 
     def _function(self, stretch: Name, symbols: Symbols) -> Function:
         layout = self.layouts[stretch]
-        root = stretch == self.plan.schedule.root
+        root = stretch == self.score.root
         face = layout.face
         assert face is not None
         copies = root and self.plan.goal == "erase"

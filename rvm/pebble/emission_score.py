@@ -97,9 +97,17 @@ class Score:
 
     def __init__(self, schedule: Schedule, n: int) -> None:
         self.schedule = schedule
-        self.names = schedule.names
         self._sized = schedule.weights.sizes is not None
-        self._root = list(schedule.expand(schedule.root))
+        self.root = schedule.root
+        self.names = schedule.names
+        self._root = list(schedule.expand(self.root))
+        while len(self._root) == 1 and isinstance(self._root[0].what, tuple):
+            only = self._root[0]
+            if isinstance(only.what, Action) or only.shift or only.back:
+                break
+            self.root = only.what
+            self.names = self.names[: self.names.index(self.root) + 1]
+            self._root = list(schedule.expand(self.root))
         self.early = self._begin_early(n)
         self._runs: dict[Name, list[Run] | None] = {}
         for name in self.names:
@@ -121,12 +129,12 @@ class Score:
         return True
 
     def _items(self, name: Name) -> Sequence[Item]:
-        return self._root if name == self.schedule.root else self.schedule.expand(name)
+        return self._root if name == self.root else self.schedule.expand(name)
 
     def _pure(self, name: Name) -> list[Run] | None:
         """The runs of a name that is nothing but some runs."""
         items = self._items(name)
-        if name != self.schedule.root and all(isinstance(i.what, Action) for i in items):
+        if name != self.root and all(isinstance(i.what, Action) for i in items):
             return [self._leaf(items)]
         parts: list[Run] = []
         for what, shift, back in items:

@@ -1,0 +1,265 @@
+"""Lowering `iterate`: a step function done many times, by a pebbling schedule.
+
+Where the number of steps is a constant, `rvm.pebble` plans, and functions that play the plan are
+added to the program.  Where only the run knows it, one function does Bennett's recursion.  Either
+way the statement is a call, and all that was made stands, for messages and debuggers, where the
+statement does.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from rvm.faults import RvmError
+from rvm.program import Function, Program
+from rvm.types import I64
+from rvm_asm.calls import Calls
+from rvm_asm.constants import FUNCTIONS, NotConstant
+from rvm_asm.messages import did_you_mean
+from rvm_asm.nodes import Call, Lit, Node, Operator, Ref, Word
+from rvm_asm.scope import Alias, Binding, Scope, Slot, plain
+from rvm_asm.stats import Invoke, Iterate
+from rvm_asm.values import Rejected
+
+BUDGETS = ("pebbles", "bennett", "memory", "max_moves")
+"""What a policy begins with; one of them is named."""
+POLICY = (*BUDGETS, "state_bytes", "goal")
+GOALS = ("persist", "erase")
+
+
+class Iterations(Calls):
+    """Lowers `iterate`."""
+
+    def iterate(self, stat: Iterate) -> None:
+        """A call of the function that plays the schedule."""
+        signature = self._step_signature(stat)
+        policy = self._policy(stat)
+        number = self._number(stat, signature)
+        steps = self._steps(stat)
+        taken = frozenset(map(plain, (*self.program.functions, *self.program.signatures)))
+        known = {f.name for f in self.program.generated}
+        key = (stat.start, number, str(steps if isinstance(steps, int) else ""), str(policy))
+        root = self.program.iterated.get(key)
+        if root is None:
+            try:
+                if isinstance(steps, int):
+                    made = self._planned(stat, steps, policy, number, taken | known)
+                else:
+                    made = self._recursion(stat, policy, number, taken | known)
+            except RvmError as error:
+                self._refuse(stat, error)
+            self.program.generated += made
+            root = self.program.iterated[key] = made[0].name
+        args = list(stat.args)
+        if stat.first is not None:
+            args[[name for name, _ in signature].index(number or "")] = stat.first
+        if not isinstance(steps, int):
+            signature = (*signature, ("steps", Slot(-1, I64)))
+            args.append(steps)
+        self.program.signatures[root] = signature
+        callee = Word(root, stat.callee.start, stat.callee.end)
+        try:
+            self.call(Invoke("call", callee, args, stat.start, stat.end))
+        finally:
+            del self.program.signatures[root]
+
+    # ------------------------------------------------------------ what is written
+
+    def _step_signature(self, stat: Iterate) -> tuple[tuple[str, Binding], ...]:
+        name = stat.callee.text
+        signature = self.program.signatures.get(name)
+        if signature is None:
+            if name in self.program.functions or name in self.excused:
+                raise Rejected
+            self.report.error(
+                "A045",
+                f"there is no function `{name}`",
+                stat.callee.start,
+                stat.callee.end,
+                hint=did_you_mean(name, self.program.functions),
+            )
+            raise Rejected
+        if len(signature) != len(stat.args):
+            names = ", ".join(p for p, _ in signature) or "none"
+            self.complain(
+                "A044",
+                f"`{name}` takes {len(signature)} argument{'s' * (len(signature) != 1)}, "
+                f"not {len(stat.args)}",
+                stat,
+                f"its parameters are {names}",
+            )
+        return signature
+
+    def _number(self, stat: Iterate, signature: tuple[tuple[str, Binding], ...]) -> str | None:
+        """The parameter that the variable of `for k = …` is passed to."""
+        if stat.var is None:
+            return None
+        word = stat.var.text
+        at = [
+            k
+            for k, a in enumerate(stat.args)
+            if isinstance(a, Ref) and a.name == word and not a.steps
+        ]
+        if len(at) != 1:
+            self.report.error(
+                "A067",
+                f"the steps' number `{word}` is not an argument of its own",
+                stat.var.start,
+                stat.var.end,
+                hint=f"pass it once, as it is: `iterate {stat.callee.text}(y, x, {word}) for …`; "
+                "without a number, say `times`",
+            )
+            raise Rejected
+        return signature[at[0]][0]
+
+    def _policy(self, stat: Iterate) -> dict[str, Any]:
+        """The words behind `with`, with their values."""
+        out: dict[str, Any] = {}
+        for word, node in stat.policy:
+            name = word.text
+            if name not in POLICY:
+                self._policy_error(
+                    f"no policy says `{name}`", word, did_you_mean(name, POLICY) or _words(POLICY)
+                )
+            if name in out:
+                self._policy_error(f"`{name}` is said twice", word)
+            if name == "goal":
+                out[name] = self._goal(node)
+                continue
+            out[name] = self._constant(node)
+            if not isinstance(out[name], (int, float)) or isinstance(out[name], bool):
+                self.reject("A066", f"`{name}` is a constant number", node)
+            if isinstance(out[name], float) and (name == "pebbles" or name == "bennett"):
+                self.reject("A066", f"`{name}` is a whole number", node)
+        budgets = [name for name in out if name in BUDGETS]
+        if len(budgets) != 1:
+            word = stat.policy[-1][0]
+            self._policy_error(
+                f"a policy has one budget, not {len(budgets)}",
+                word,
+                f"name one of {_words(BUDGETS)}",
+            )
+        return out
+
+    def _goal(self, node: Node) -> str:
+        name = node.name if isinstance(node, Ref) and not node.steps else ""
+        if name not in GOALS:
+            self.reject(
+                "A066",
+                "the goal of an `iterate` is `persist` or `erase`",
+                node,
+                "gradients come from `rvm.gradient` and from `rvm.pebble.emit`",
+            )
+        return name
+
+    def _policy_error(self, message: str, word: Word, hint: str = "") -> NoReturn:
+        self.report.error("A066", message, word.start, word.end, hint=hint)
+        raise Rejected
+
+    # ------------------------------------------------------------ constants
+
+    def _constant(self, node: Node) -> Any:
+        """The value of an expression that the assembler can evaluate, else None."""
+        node = self._inlined(node, self.scope)
+        if not self._is_constant(node):
+            return None
+        try:
+            return self.program.constants.evaluate(node).value
+        except NotConstant:
+            raise Rejected from None
+
+    def _inlined(self, node: Node, scope: Scope) -> Node:
+        """An expression with a macro's operands in the place of its parameters."""
+        if isinstance(node, Ref):
+            known = scope.names.get(node.name)
+            if isinstance(known, Alias) and not node.steps:
+                return self._inlined(known.node, known.scope)
+        elif isinstance(node, Call):
+            args = [self._inlined(a, scope) for a in node.args]
+            return type(node)(node.name, args, node.start, node.end)
+        return node
+
+    def _is_constant(self, node: Node) -> bool:
+        if isinstance(node, Lit):
+            return node.type is None
+        if isinstance(node, Ref):
+            known = node.name in self.program.constants and node.name not in self.scope.names
+            return known and not node.steps
+        return node.name in FUNCTIONS and all(map(self._is_constant, node.args))
+
+    def _steps(self, stat: Iterate) -> int | Node:
+        """The number of steps: of a `for` that of the values of its variable."""
+        node = stat.last
+        if stat.first is not None:
+            start, end = stat.first.start, stat.last.end
+            span = Operator("-", [stat.last, stat.first], start, end)
+            node = Operator("+", [span, Lit(1, start, end)], start, end)
+        value = self._constant(node)
+        if value is None:
+            return node
+        if not isinstance(value, int) or isinstance(value, bool):
+            self.reject("A066", "steps are counted in whole numbers", stat.last)
+        return value
+
+    # ------------------------------------------------------------ what is made
+
+    def _planned(
+        self,
+        stat: Iterate,
+        steps: int,
+        policy: dict[str, Any],
+        number: str | None,
+        taken: frozenset[str],
+    ) -> list[Function]:
+        from rvm.pebble import plan
+        from rvm.pebble.emission import emitted
+
+        terms = dict(policy)
+        radix = terms.pop("bennett", None)
+        if radix is not None:
+            terms |= {"strategy": "bennett", "radix": radix}
+        return emitted(
+            plan(steps, **terms),
+            self._stubs(),
+            plain(stat.callee.text),
+            number=None if number is None else plain(number),
+            span=self._source.span(stat.start, stat.end),
+            taken=taken,
+        )
+
+    def _recursion(
+        self, stat: Iterate, policy: dict[str, Any], number: str | None, taken: frozenset[str]
+    ) -> list[Function]:
+        from rvm.pebble.emission_bennett import bennett_function
+        from rvm.pebble.emission_step import step_of
+
+        if "bennett" not in policy or policy.get("goal", "persist") != "persist":
+            self.reject(
+                "A068",
+                "how many steps this is, only the run knows, and a plan is made before it",
+                stat.last,
+                "make the number a constant, or cut it in pieces as it is: `with bennett = 4`",
+            )
+        step = step_of(self._stubs(), plain(stat.callee.text), number and plain(number))
+        name = f"{plain(stat.callee.text)}_bennett_{policy['bennett']}"
+        while name in taken:
+            name += "_"
+        span = self._source.span(stat.start, stat.end)
+        return [bennett_function(step, policy["bennett"], name, span)]
+
+    def _stubs(self) -> Program:
+        """The program's functions as far as callers see them."""
+        return Program(tuple(self.program.heads.values()), "")
+
+    def _refuse(self, stat: Iterate, error: RvmError) -> NoReturn:
+        """What a planner says against it, at the statement."""
+        at = stat.policy[0][0] if error.code == "P002" else stat
+        end = stat.policy[-1][1].end if error.code == "P002" else stat.end
+        self.report.error(
+            error.code, error.message, at.start, end, notes=error.notes, hint=error.hint
+        )
+        raise Rejected
+
+
+def _words(names: tuple[str, ...]) -> str:
+    return ", ".join(f"`{n}`" for n in names)
