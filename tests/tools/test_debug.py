@@ -513,16 +513,53 @@ def test_labels_are_places_to_stop_at() -> None:
     assert times == [1, 2, 3, 4]
 
 
-def test_completion_knows_commands_and_the_frame_s_names() -> None:
-    from rvm_tools.debug.prompt import completions, toolbar
+def test_completion_knows_commands_and_what_they_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rvm_tools.debug.completing import completions
+    from rvm_tools.debug.prompt import toolbar
 
-    console = console_of(LOOP, "walk", x=0, y=1, n=9)
+    source = """\
+record Body
+    pos: f64
+    mass: f64
+end
+
+func walk(x: i64, data: i64[n], body: Body)
+    for i = 1 to 3
+        add data[0], x
+    end
+"""
+    inputs = {"x": 3, "data": np.zeros(4, np.int64), "body": {"pos": 1.0, "mass": 2.0}}
+    console = console_of(source, "walk", **inputs)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "hunt.rdb").touch()
+    (tmp_path / "hunts").mkdir()
+    (tmp_path / "hunts" / "deep.rdb").touch()
     console.execute("mark here")
-    assert completions(console, "ori", first=True) == ["origin"]
-    assert completions(console, "wa", first=False) == ["walk"]
-    assert "x" in completions(console, "", first=False)
-    assert completions(console, "@", first=False) == ["@here"]
-    assert "walk at text.rasm:2" in toolbar(console)
+    console.execute("b walk")
+
+    def words(text: str) -> list[str]:
+        start, found = completions(console, text)
+        return [text[:start] + word for word in found]
+
+    assert words("ori") == ["origin"]
+    assert words("goto @") == ["goto @here"] and words("prof st") == ["prof start"]
+    assert words("b wa") == ["b walk"] and words("dis w") == ["dis walk"]
+    assert words("watch da") == ["watch data"]
+    assert words("watch data i") == ["watch data if"]
+    assert words("b 8 if x + da") == ["b 8 if x + data"]
+    assert words("p body.m") == ["p body.mass"]
+    assert words("p data[x] + n") == [] and words("p data[n - x] * bo") != []
+    assert words("p i") == [], "what is not live has no value"
+    assert words('tp 8 "x is {body.m') == ['tp 8 "x is {body.mass']
+    assert words("del ") == ["del 1"] and words("info p") == ["info pairs"]
+    assert words("direction rev") == ["direction reverse"]
+    assert words("help orig") == ["help origin"] and words("energy ad") == ["energy adiabatic"]
+    assert words("source hu") == ["source hunt.rdb", "source hunts/"]
+    assert words("save hunts/d") == ["save hunts/deep.rdb"]
+    assert words("nonsense x") == [] and words("s 3") == []
+    assert "walk at text.rasm:7" in toolbar(console)
 
 
 def test_without_prompt_toolkit_the_prompt_is_a_plain_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ class Bar:
         self.start = start
         self.total = total
         self.what = what
-        self._began = perf_counter()
+        self._began = self._since = perf_counter()
         self._progress: Any = None
         self._task: Any = None
 
@@ -32,12 +32,18 @@ class Bar:
                 return
             self._begin()
         done = abs(machine.time - self.start)
-        speed = done / max(perf_counter() - self._began, 1e-9)
+        speed = done / max(perf_counter() - self._since, 1e-9)
         self._progress.update(
             self._task,
             completed=done,
             speed=f"{done:,} steps, {speed / 1e6:.2f} M/s",
         )
+
+    def aim(self, start: int, total: int | None) -> None:
+        """Go on with another part of `total` ticks, which begins at time `start`."""
+        self.start, self.total, self._since = start, total, perf_counter()
+        if self._progress is not None:
+            self._progress.reset(self._task, total=total, speed="")
 
     def _begin(self) -> None:
         from rich.console import Console
@@ -55,8 +61,10 @@ class Bar:
         self._progress.start()
 
     def close(self) -> None:
+        """Take the bar away, until the machine runs on."""
         if self._progress is not None:
             self._progress.stop()
+            self._progress = None
 
 
 @contextmanager

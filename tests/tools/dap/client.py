@@ -131,9 +131,12 @@ class Client:
 
     # ------------------------------------------------------------ what tests often do
 
-    def launch(self, program: Path, *, configure: bool = True, **arguments: Any) -> None:
+    def launch(
+        self, program: Path, *, configure: bool = True, progress: bool = False, **arguments: Any
+    ) -> None:
         """Initialize and launch; then, unless breakpoints are to be set first, configure."""
         given = {"supportsInvalidatedEvent": True, "supportsVariablePaging": True}
+        given["supportsProgressReporting"] = progress
         self.ask("initialize", adapterID="rvm", **given)
         self.ask("launch", program=str(program), **arguments)
         self.event("initialized")

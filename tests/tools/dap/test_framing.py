@@ -6,7 +6,7 @@ import io
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rvm_tools.dap.framing import BadMessage, BrokenStream, read_message, write_message
 
@@ -17,6 +17,7 @@ values = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(st.dictionaries(st.text(), values, max_size=4), max_size=4))
 def test_what_is_written_is_read(messages: list[dict[str, Any]]) -> None:
     stream = io.BytesIO()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,50 @@ def test_none_of_the_stops_is_lost_to_requests_on_the_way(client: Client, long: 
         client.response(number)
     assert client.event("stopped")["reason"] == "breakpoint"
     assert client.values("Locals")["i"] == "2000000"
+
+
+@pytest.mark.parametrize("command", ["continue", "reverseContinue"])
+def test_what_takes_long_is_shown_and_can_be_called_off(
+    tmp_path: Path, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rvm_tools.dap.progress.PATIENCE", 0.05)
+    monkeypatch.setattr("rvm_tools.dap.progress.INTERVAL", 0.02)
+    (tmp_path / "long.rasm").write_text(LONG)
+    with talking() as client:
+        inputs = {"s": 0, "n": 10**15}
+        client.launch(tmp_path / "long.rasm", progress=True, inputs=inputs, stopOnEntry=True)
+        client.event("stopped")
+        client.go("next")
+        where = {"path": str(tmp_path / "long.rasm")}
+        client.ask("setBreakpoints", source=where, breakpoints=[{"line": 3, "condition": "s < 0"}])
+        if command == "reverseContinue":
+            client.say("seek 2_000_000_000")
+            client.event("stopped")
+        begun = client.time
+        client.events.clear()
+        client.ask(command, threadId=1)
+        start = client.event("progressStart")
+        assert start["cancellable"] and start["title"] in ("continue", "reverse")
+        update = client.event("progressUpdate")
+        assert update["progressId"] == start["progressId"] and "at time" in update["message"]
+        assert ("percentage" in update) == (command == "reverseContinue")
+        client.ask("cancel", progressId=start["progressId"])
+        assert client.event("progressEnd")["progressId"] == start["progressId"]
+        assert client.event("stopped")["reason"] == "pause"
+        assert (client.time > begun) == (command == "continue")
+        # What takes no time is not worth a word.
+        client.events.clear()
+        client.go("next")
+        assert not [e for e in client.events if e["event"].startswith("progress")]
+
+
+def test_clients_that_show_no_progress_are_told_of_none(client: Client, long: Path) -> None:
+    client.events.clear()
+    client.ask("continue", threadId=1)
+    time.sleep(1.0)
+    client.ask("pause", threadId=1)
+    client.event("stopped")
+    assert not [m for m in client.messages if m.get("event", "").startswith("progress")]
 
 
 def test_leaving_while_it_runs(client: Client, long: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -182,12 +183,16 @@ def test_a_run_is_stopped_in_either_direction(key: str) -> None:
         await pilot.press("c")
         await until_running(app, pilot)
         assert app.busy == "c"
+        await asyncio.sleep(0.25)
+        status = screen(app).splitlines()[0]
+        assert "`c` t=" in status and "Esc stops" in status, "where the end is, nobody knows"
         await press(app, pilot, key)
         there = app.session.time
         assert app.session.stop.reason == "interrupted"
         assert 0 < there < 10**12
         await pilot.press("C")
         await until_running(app, pilot)
+        assert re.fullmatch(r"[━─]{20} \d+%", app.journey.bar())
         await press(app, pilot, key)
         assert app.session.stop.reason in ("interrupted", "start")
         assert app.session.time < there

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -20,6 +21,7 @@ from rvm_tools.dap.inbox import Inbox
 from rvm_tools.dap.protocol import Arguments, Channel, Request
 from rvm_tools.dap.sources import Sources
 from rvm_tools.debug.console import Console
+from rvm_tools.debug.journeys import Onlooker
 from rvm_tools.debug.session import Session
 
 Body = dict[str, Any]
@@ -27,7 +29,7 @@ Answer = Callable[["Adapter", Arguments], Body | None]
 ANSWERS: dict[str, Answer] = {}
 """Every request's function by its command."""
 MODULES = ("launching", "travelling", "stops", "looking", "variables", "evaluating")
-BEFORE_LAUNCH = frozenset({"initialize", "launch", "disconnect", "terminate"})
+BEFORE_LAUNCH = frozenset({"initialize", "launch", "cancel", "disconnect", "terminate"})
 
 
 def answers(*commands: str) -> Callable[[Answer], Answer]:
@@ -51,6 +53,8 @@ class Client:
     """Whether it asks for a part of a long array's elements."""
     invalidated: bool = False
     """Whether it can be told that values have changed."""
+    progress: bool = False
+    """Whether it can show how far something has come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,8 @@ class Debuggee:
     stop_on_entry: bool
     stop_at_end: bool
     no_debug: bool
+    progress: Onlooker
+    """Who tells the client how far a journey has come, if it can show that."""
 
 
 class Adapter:
@@ -102,6 +108,20 @@ class Adapter:
         """A number by which the client can ask for more of this, until the machine moves."""
         self.handles.append(what)
         return len(self.handles)
+
+    @contextmanager
+    def journey(self, title: str, *, resumable: bool = False) -> Iterator[None]:
+        """Within it the session runs: requests may interrupt it, and the client is told of it.
+
+        A resumable journey is begun again by who made it: breakpoints can change on the way.
+        """
+        debuggee = self.launched
+        debuggee.progress.begins(title)
+        try:
+            with self.inbox.journey(debuggee.session, resumable):
+                yield
+        finally:
+            debuggee.progress.ends()
 
     def serve(self) -> None:
         """Answer requests until the client leaves."""

@@ -15,8 +15,8 @@ from rvm_tools.dap.telling import tell_probes
 from rvm_tools.dap.travelling import ended, stopped
 from rvm_tools.dap.values import Child, record_value, value_of_type
 from rvm_tools.dap.variables import changed, frame_of, looking, shape
+from rvm_tools.debug.completing import completions, live_names
 from rvm_tools.debug.console import SEEK, find
-from rvm_tools.debug.prompt import completions
 from rvm_tools.debug.session import Session
 
 _COMMAND = re.compile(r"[A-Za-z?!][\w-]*(?=\s|$)")
@@ -80,7 +80,7 @@ def _command(adapter: Adapter, text: str, depth: int) -> Body:
     session, console = debuggee.session, debuggee.console
     time, edits, frames = session.time, session.diverged, len(session.frames)
     session.select(depth)
-    with adapter.inbox.journey(session):
+    with adapter.journey(text):
         answer = console.execute(_spelled(text))
     moved = answer.stop is not None or (session.time, len(session.frames)) != (time, frames)
     if moved and answer.stop is None:
@@ -109,13 +109,12 @@ def complete(adapter: Adapter, args: Arguments) -> Body:
     line = args.text("text")
     column = args.integer("column") - adapter.client.first_column
     head = line[: max(column, 0)]
-    found = re.search(r"@?[\w-]*$", head)
-    word = found[0] if found is not None else ""
     console = adapter.launched.console
-    first = head.strip() == word
     with looking(console.session, frame_of(adapter, args)):
-        names = completions(console, word, first=False)
-        if first:
-            names = sorted({*names, *completions(console, word, first=True)})
-    start = len(head) - len(word) + adapter.client.first_column
-    return {"targets": [{"label": n, "start": start, "length": len(word)} for n in names]}
+        start, names = completions(console, head)
+        if not head[:start].strip():
+            # A line may be an expression too.
+            word = head[start:]
+            names = sorted({*names, *(n for n in live_names(console) if n.startswith(word))})
+    at = start + adapter.client.first_column
+    return {"targets": [{"label": n, "start": at, "length": len(head) - start} for n in names]}

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from rvm_tools.dap.protocol import Request
 from rvm_tools.debug.session import Session
 
-ENDING = frozenset({"pause", "disconnect", "terminate", "restart"})
+ENDING = frozenset({"pause", "cancel", "disconnect", "terminate", "restart"})
 SERVED = frozenset(
     {
         "setBreakpoints",

@@ -10,11 +10,13 @@ from rvm.faults import UsageError
 from rvm_tools.dap.adapter import Adapter, Body, Client, Debuggee, answers
 from rvm_tools.dap.breakpoints import Registry
 from rvm_tools.dap.code import Addresses
+from rvm_tools.dap.progress import Progress
 from rvm_tools.dap.protocol import Arguments
 from rvm_tools.dap.sources import Sources
 from rvm_tools.dap.travelling import ended, run, stopped
 from rvm_tools.debug.console import Console
 from rvm_tools.debug.front import Request, open_session
+from rvm_tools.debug.journeys import Onlooker
 from rvm_tools.options import quarter_of_memory
 
 WIDTH = 100
@@ -32,6 +34,7 @@ CAPABILITIES = (
     "supportsGotoTargetsRequest",
     "supportsRestartRequest",
     "supportsTerminateRequest",
+    "supportsCancelRequest",
     "supportsEvaluateForHovers",
     "supportsSetVariable",
     "supportsSetExpression",
@@ -54,6 +57,7 @@ def initialize(adapter: Adapter, args: Arguments) -> Body:
         1 if args.flag("columnsStartAt1", True) else 0,
         args.flag("supportsVariablePaging"),
         args.flag("supportsInvalidatedEvent"),
+        args.flag("supportsProgressReporting"),
     )
     return dict.fromkeys(CAPABILITIES, True) | {"exceptionBreakpointFilters": []}
 
@@ -80,6 +84,8 @@ def launch(adapter: Adapter, args: Arguments) -> None:
             base=base,
         )
     )
+    progress = Progress(adapter.channel) if adapter.client.progress else Onlooker()
+    session.watched_by(progress)
     console = Console(session, width=WIDTH)
     session.say = session._travel.say = adapter.channel.output
     addresses = Addresses(session.program)
@@ -92,6 +98,7 @@ def launch(adapter: Adapter, args: Arguments) -> None:
         args.flag("stopOnEntry"),
         args.flag("stopAtEnd", True),
         args.flag("noDebug"),
+        progress,
     )
     if session.note:
         adapter.channel.output(session.note, "console")
@@ -148,7 +155,7 @@ def _run_only(adapter: Adapter) -> None:
     session = adapter.session
     for probe in session.probes:
         session.delete(probe.number)
-    with adapter.inbox.journey(session):
+    with adapter.journey("run"):
         stop = session.resume()
     if stop.error is not None:
         adapter.channel.output(str(stop.error), "stderr")
@@ -163,6 +170,11 @@ def restart(adapter: Adapter, args: Arguments) -> None:
         probe.hits = 0
     adapter.handles.clear()
     adapter.later(lambda: configured(adapter, args))
+
+
+@answers("cancel")
+def cancel(adapter: Adapter, args: Arguments) -> None:
+    """Answered when the program stands: the run that it called off has told where."""
 
 
 @answers("terminate")

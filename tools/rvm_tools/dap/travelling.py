@@ -88,8 +88,9 @@ def run(adapter: Adapter, direction: int) -> None:
     """Go on to a stop; requests that come meanwhile for breakpoints are done on the way."""
     session, inbox = adapter.session, adapter.inbox
     adapter.handles.clear()
+    title = "continue" if direction > 0 else "reverse"
     while True:
-        with inbox.journey(session, resumable=True):
+        with adapter.journey(title, resumable=True):
             stop = session.resume(direction)
         if stop.reason != "interrupted" or inbox.pending(ENDING) or not inbox.pending(SERVED):
             break
@@ -98,10 +99,10 @@ def run(adapter: Adapter, direction: int) -> None:
     stopped(adapter, stop)
 
 
-def _travel(adapter: Adapter, journey: Callable[[], Stop]) -> None:
+def _travel(adapter: Adapter, title: str, journey: Callable[[], Stop]) -> None:
     """Make one journey and tell where it led."""
     adapter.handles.clear()
-    with adapter.inbox.journey(adapter.session):
+    with adapter.journey(title):
         stop = journey()
     stopped(adapter, stop)
 
@@ -128,7 +129,7 @@ def _steps(command: str, line: str, direction: int) -> None:
         session = adapter.session
         how = "instruction" if args.text("granularity", "line") == "instruction" else line
         journey = getattr(session, how)
-        adapter.later(lambda: _travel(adapter, lambda: journey(1, direction)))
+        adapter.later(lambda: _travel(adapter, command, lambda: journey(1, direction)))
 
 
 _steps("next", "next", 1)
@@ -140,7 +141,7 @@ _steps("stepBack", "next", -1)
 def step_out(adapter: Adapter, args: Arguments) -> None:
     """Go on until the innermost function returns."""
     session = adapter.session
-    adapter.later(lambda: _travel(adapter, session.finish))
+    adapter.later(lambda: _travel(adapter, "stepOut", session.finish))
 
 
 @answers("pause")
@@ -194,7 +195,7 @@ def goto(adapter: Adapter, args: Arguments) -> None:
     here = session.time
     probe = session.break_at(where, temporary=True)
     try:
-        with adapter.inbox.journey(session):
+        with adapter.journey(f"to {where}"):
             stop = session.resume(direction)
             if stop.reason in ("start", "end"):
                 session.goto(here)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from decimal import Decimal
 from importlib import import_module
 from typing import Any
 
@@ -37,6 +38,8 @@ class Command:
     group: str
     repeats: bool = False
     """Whether an empty line repeats it."""
+    takes: str = ""
+    """What stands behind it: a kind of thing that `completing` knows, or words between `|`."""
 
 
 COMMANDS: dict[str, Command] = {}
@@ -44,12 +47,12 @@ COMMANDS: dict[str, Command] = {}
 
 
 def command(
-    *names: str, usage: str, help: str, group: str, repeats: bool = False
+    *names: str, usage: str, help: str, group: str, repeats: bool = False, takes: str = ""
 ) -> Callable[[Run], Run]:
     """Enter a function among the commands."""
 
     def enter(run: Run) -> Run:
-        made = Command(names, usage, help, run, group, repeats)
+        made = Command(names, usage, help, run, group, repeats, takes)
         for name in names:
             COMMANDS[name] = made
         return run
@@ -132,6 +135,8 @@ class Console:
 
     def out(self, text: str = "", style: str = "") -> None:
         """Say something: one line, or several."""
+        if style != "printed":
+            self.session._travel.onlooker.says()
         for part in text.split("\n"):
             line = Line(part, style)
             self.answer.lines.append(line)
@@ -150,7 +155,7 @@ class Console:
         try:
             found, rest = find(text)
             self.last = ""
-            with self._nesting(), self.session._travel.listening():
+            with self._nesting(text), self.session._travel.listening():
                 found.run(self, rest)
             if found.repeats and not self.last:
                 self.last = text
@@ -162,14 +167,17 @@ class Console:
         return answer
 
     @contextmanager
-    def _nesting(self) -> Iterator[None]:
+    def _nesting(self, text: str) -> Iterator[None]:
         if self._nested > 20:
             raise UsageError("U036", "scripts are nested too deeply")
+        onlooker = self.session._travel.onlooker
         self._nested += 1
+        onlooker.begins(text)
         try:
             yield
         finally:
             self._nested -= 1
+            onlooker.ends()
 
     def prompt(self) -> str:
         """`[t=120 2.9% 0 J >]`: the time, how far that is, energy, the direction of plain steps.
@@ -218,7 +226,16 @@ def count_of(rest: str, usage: str, default: int = 1) -> int:
     """A command's count."""
     if not rest:
         return default
-    digits = rest.replace("_", "").replace(",", "")
-    if not digits.isdigit():
+    number = whole(rest)
+    if number is None or number < 0:
         raise UsageError("U036", f"`{rest}` is no count", hint=f"usage: {usage}")
-    return int(digits)
+    return number
+
+
+def whole(text: str) -> int | None:
+    """A whole number as people write it: `1000000`, `1_000_000`, `1,000,000`, `1e6`."""
+    digits = text.strip().replace("_", "").replace(",", "")
+    if not re.fullmatch(r"[+-]?[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE]\+?[0-9]{1,2})?", digits):
+        return None
+    number = Decimal(digits)
+    return int(number) if number == number.to_integral_value() else None

@@ -85,7 +85,7 @@ def again(session: Session) -> Session:
         undo=session.undo,
         say=lambda line: None,
     )
-    made.machine.on_progress = lambda machine: session._travel.check()
+    made._travel.accompany(session._travel)
     return made
 
 

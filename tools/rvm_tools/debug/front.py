@@ -24,6 +24,7 @@ from rvm.transform.duals import bar_slots
 from rvm.transform.gradient import gradient
 from rvm.types import Array, Stack, elem_of
 from rvm_tools.debug.console import Answer, Console, Line
+from rvm_tools.debug.progress import Progress
 from rvm_tools.debug.session import Session
 from rvm_tools.debug.views import arrive
 from rvm_tools.messages import end, errors_as_json
@@ -80,6 +81,8 @@ def debug(request: Request) -> None:
     painted = sys.stdout.isatty() and not request.batch and not os.environ.get("NO_COLOR")
     width = get_terminal_size((BATCH_WIDTH, 24)).columns if on_terminal else BATCH_WIDTH
     console = Console(session, painter() if painted else _plain, width, used)
+    if sys.stderr.isatty() and not request.batch:
+        session.watched_by(Progress())
     if session.note:
         console.out(session.note, "dim")
     arrive(console, session.stop)

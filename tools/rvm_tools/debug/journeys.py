@@ -1,10 +1,11 @@
-"""Journeys of a session: which way, how far, what to stop for; and how they ended."""
+"""Journeys of a session: which way, how far, what to stop for; who looks on; how they ended."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from rvm.faults import RvmError
+from rvm.machine import Machine
 from rvm_tools.debug.stops import Event, Watchpoint
 
 
@@ -33,3 +34,25 @@ class Arrival:
     reason: str
     events: list[Event] = field(default_factory=list)
     error: RvmError | None = None
+
+
+class Onlooker:
+    """Is told how journeys go, in the thread in which they are made; this one does not care.
+
+    A command may make several journeys.
+    """
+
+    def begins(self, command: str) -> None:
+        """A command begins."""
+
+    def sets_out(self, machine: Machine, goal: int | None) -> None:
+        """A journey begins; `goal` is the latest time at which it can end, None if not known."""
+
+    def moves(self, machine: Machine) -> None:
+        """The machine has come further; every twentieth of a second or so, or more often."""
+
+    def says(self) -> None:
+        """Something is going to be shown that is no output of the program."""
+
+    def ends(self) -> None:
+        """The command is over."""

@@ -17,7 +17,7 @@ computes with the new value.  Going back undoes with it, so that the start need 
 inputs again, or a check may fail on the way.  `restart` begins again without the edit."""
 
 
-@command("set", usage="set PLACE = VALUE", help="change a value", group=GROUP)
+@command("set", usage="set PLACE = VALUE", help="change a value", group=GROUP, takes="place")
 def set_value(console: Console, rest: str) -> None:
     place, equals, value = rest.partition("=")
     if not equals or not place.strip() or not value.strip():
@@ -39,12 +39,14 @@ def mark(console: Console, rest: str) -> None:
     console.out(f"@{name} is t={console.session.time}")
 
 
-@command("save", usage="save FILE", help="write this session as a script", group=GROUP)
+@command(
+    "save", usage="save FILE", help="write this session as a script", group=GROUP, takes="file"
+)
 def save(console: Console, rest: str) -> None:
     _write(console, rest, script_of(console.session), "save session.rdb")
 
 
-@command("source", usage="source FILE", help="run a script of commands", group=GROUP)
+@command("source", usage="source FILE", help="run a script of commands", group=GROUP, takes="file")
 def source(console: Console, rest: str) -> None:
     if not rest:
         raise UsageError("U036", "which file?", hint="source session.rdb")
@@ -67,6 +69,7 @@ def source(console: Console, rest: str) -> None:
     usage="export-test FILE",
     help="write a pytest that replays this",
     group=GROUP,
+    takes="file",
 )
 def export_test(console: Console, rest: str) -> None:
     if console.session.diverged is not None:

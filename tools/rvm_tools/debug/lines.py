@@ -21,6 +21,10 @@ LINE = re.compile(r"(?:(?P<file>.+):)?(?P<line>\d+)")
 INSTRUCTION = re.compile(r"(?P<function>[^\s@]+)?@(?P<pc>\d+)")
 
 
+TYPES = "bool|i32|i64|u8|u32|u64|fixed|f32|f64|c128|log64|stack"
+_LABEL = re.compile(rf"\s*([A-Za-z_]\w*)\s*:(?!\s*(?:{TYPES})\b)")
+
+
 def line_of(code: Code, pc: int) -> tuple[int, int]:
     """The source and line of an instruction; of one without a source, a line of its own."""
     span = code.span(pc)
@@ -145,17 +149,18 @@ def _at_line(image: Image, source: int, line: int, text: str) -> Target:
 
 def _label(program: Program, text: str) -> tuple[int, int] | None:
     """The line of a source on which a label stands."""
-    if not text.isidentifier():
-        return None
-    head = re.compile(rf"\s*{re.escape(text)}\s*:(?!\s*(?:{TYPES})\b)")
+    return labels(program).get(text)
+
+
+def labels(program: Program) -> dict[str, tuple[int, int]]:
+    """The labels of the sources: for each the source and line on which it stands first."""
+    found: dict[str, tuple[int, int]] = {}
     for k, source in enumerate(program.sources):
         for number, line in enumerate(source.text.split("\n"), 1):
-            if head.match(line):
-                return k, number
-    return None
-
-
-TYPES = "bool|i32|i64|u8|u32|u64|fixed|f32|f64|c128|log64|stack"
+            head = _LABEL.match(line)
+            if head is not None:
+                found.setdefault(head[1], (k, number))
+    return found
 
 
 def function_lines(function: Function) -> tuple[int, int, int] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rvm.faults import UsageError
-from rvm_tools.debug.console import Console, command, count_of
+from rvm_tools.debug.console import Console, command, count_of, whole
 from rvm_tools.debug.lineage import origin
 from rvm_tools.debug.stops import Stop
 from rvm_tools.debug.views import arrive
@@ -85,6 +85,7 @@ def reverse_resume(console: Console, rest: str) -> None:
     usage="direction [forward|reverse]",
     help="which way s, n, si, fin and c go",
     group=GROUP,
+    takes="forward|reverse",
 )
 def direction(console: Console, rest: str) -> None:
     if rest:
@@ -99,6 +100,7 @@ def direction(console: Console, rest: str) -> None:
     usage="goto T | +N | -N | P% | start | end | @MARK",
     help="go to a time; `goto` may be left out but for T",
     group=GROUP,
+    takes="time",
 )
 def goto(console: Console, rest: str) -> None:
     session = console.session
@@ -127,13 +129,11 @@ def time_of(console: Console, text: str) -> int:
         except ValueError:
             raise UsageError("U036", f"`{text}` is no part of the run") from None
         return round(min(max(part, 0.0), 1.0) * session.find_end())
-    digits = text.replace("_", "").replace(",", "")
-    try:
-        number = int(digits)
-    except ValueError:
+    number = whole(text)
+    if number is None:
         raise UsageError(
             "U036", f"`{text}` is no time", hint="a number, +N, -N, 50%, start, end or @mark"
-        ) from None
+        )
     return max(0, session.time + number) if text[0] in "+-" else number
 
 
@@ -154,6 +154,7 @@ def forward(console: Console, rest: str) -> None:
     usage="last PLACE",
     help="back to what changed a place last",
     group=GROUP,
+    takes="place",
     repeats=True,
 )
 def last(console: Console, rest: str) -> None:
@@ -165,6 +166,7 @@ def last(console: Console, rest: str) -> None:
     usage="next PLACE",
     help="on to what changes a place next",
     group=GROUP,
+    takes="place",
     repeats=True,
 )
 def following(console: Console, rest: str) -> None:
@@ -212,6 +214,7 @@ def _nobody(stop: Stop, place: str, direction: int) -> str:
     usage="origin PLACE",
     help="back to where its value was made",
     group=GROUP,
+    takes="place",
 )
 def origin_of(console: Console, rest: str) -> None:
     if not rest:

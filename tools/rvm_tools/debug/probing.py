@@ -41,12 +41,15 @@ def _break(console: Console, rest: str, temporary: bool) -> None:
     usage="b LINE|FUNC|LABEL|FUNC@N [if EXPR]",
     help="stop there, in both directions",
     group=GROUP,
+    takes="where",
 )
 def break_at(console: Console, rest: str) -> None:
     _break(console, rest, False)
 
 
-@command("tb", "tbreak", usage="tb WHERE [if EXPR]", help="stop there once", group=GROUP)
+@command(
+    "tb", "tbreak", usage="tb WHERE [if EXPR]", help="stop there once", group=GROUP, takes="where"
+)
 def break_once(console: Console, rest: str) -> None:
     _break(console, rest, True)
 
@@ -57,6 +60,7 @@ def break_once(console: Console, rest: str) -> None:
     usage='tp WHERE "text {expr}" [if EXPR]',
     help="print there, tagged > or < by direction",
     group=GROUP,
+    takes="where",
 )
 def tracepoint(console: Console, rest: str) -> None:
     found = _TRACE.match(rest)
@@ -78,17 +82,35 @@ def _watch(console: Console, rest: str, reads: bool) -> None:
     console.answer.data["number"] = made.number
 
 
-@command("watch", usage="watch PLACE [if EXPR]", help="stop when it has changed", group=GROUP)
+@command(
+    "watch",
+    usage="watch PLACE [if EXPR]",
+    help="stop when it has changed",
+    group=GROUP,
+    takes="place",
+)
 def watch(console: Console, rest: str) -> None:
     _watch(console, rest, False)
 
 
-@command("rwatch", usage="rwatch PLACE [if EXPR]", help="stop before it is read", group=GROUP)
+@command(
+    "rwatch",
+    usage="rwatch PLACE [if EXPR]",
+    help="stop before it is read",
+    group=GROUP,
+    takes="place",
+)
 def watch_reads(console: Console, rest: str) -> None:
     _watch(console, rest, True)
 
 
-@command("ignore", usage="ignore NUMBER COUNT", help="pass a stop so many times", group=GROUP)
+@command(
+    "ignore",
+    usage="ignore NUMBER COUNT",
+    help="pass a stop so many times",
+    group=GROUP,
+    takes="number",
+)
 def ignore(console: Console, rest: str) -> None:
     parts = rest.split()
     if len(parts) != 2:
@@ -104,7 +126,9 @@ def _numbers(console: Console, rest: str, usage: str) -> list[int]:
     return [count_of(p, usage) for p in rest.split()]
 
 
-@command("del", "delete", usage="del NUMBER … | all", help="remove stops", group=GROUP)
+@command(
+    "del", "delete", usage="del NUMBER … | all", help="remove stops", group=GROUP, takes="number"
+)
 def delete(console: Console, rest: str) -> None:
     session = console.session
     if rest == "all":
@@ -115,13 +139,21 @@ def delete(console: Console, rest: str) -> None:
         session.delete(number)
 
 
-@command("enable", usage="enable NUMBER …", help="let stops stop again", group=GROUP)
+@command(
+    "enable", usage="enable NUMBER …", help="let stops stop again", group=GROUP, takes="number"
+)
 def enable(console: Console, rest: str) -> None:
     for number in _numbers(console, rest, "enable NUMBER"):
         console.session.enable(number)
 
 
-@command("disable", usage="disable NUMBER …", help="keep stops, but pass them", group=GROUP)
+@command(
+    "disable",
+    usage="disable NUMBER …",
+    help="keep stops, but pass them",
+    group=GROUP,
+    takes="number",
+)
 def disable(console: Console, rest: str) -> None:
     for number in _numbers(console, rest, "disable NUMBER"):
         console.session.enable(number, False)

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from rvm_tools.debug.console import Console, Line, load_commands
-from rvm_tools.debug.expressions import names
+from rvm_tools.debug.completing import completions
+from rvm_tools.debug.console import Console, Line
 
 FIRST = "rvm debugger: `help` lists the commands, s and rs step, c and rc run, q leaves"
 
@@ -64,13 +64,13 @@ def _prompt_reader(console: Console) -> Callable[[str], str]:
     from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
     class Words(Completer):
-        """Completes commands, and then names of the frame, functions and marks."""
+        """Completes commands, and what they take."""
 
         def get_completions(self, document: Any, event: Any) -> Iterable[Completion]:
-            word = document.get_word_before_cursor(WORD=False)
-            first = document.text_before_cursor.strip() == word
-            for found in completions(console, word, first=first):
-                yield Completion(found, start_position=-len(word))
+            text = document.text_before_cursor
+            start, found = completions(console, text)
+            for word in found:
+                yield Completion(word, start_position=start - len(text))
 
     path = history_file()
     history: History = FileHistory(str(path)) if path is not None else InMemoryHistory()
@@ -81,24 +81,6 @@ def _prompt_reader(console: Console) -> Callable[[str], str]:
         bottom_toolbar=lambda: toolbar(console),
     )
     return session.prompt
-
-
-def completions(console: Console, word: str, *, first: bool) -> list[str]:
-    """What a word may become: a command at the beginning of a line, else a name."""
-    if first:
-        known: Iterable[str] = load_commands()
-    else:
-        session = console.session
-        function = session.frame.code.function
-        known = [
-            *names(function, session.frame.regs),
-            *session.program,
-            *(f"@{m}" for m in session.marks),
-            "if",
-            "start",
-            "end",
-        ]
-    return sorted(k for k in dict.fromkeys(known) if k.startswith(word) and k != word)
 
 
 def toolbar(console: Console) -> str:

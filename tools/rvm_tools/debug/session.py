@@ -20,9 +20,9 @@ from rvm.program import Program
 from rvm.state import Frame, Options
 from rvm_tools.debug.editing import edited, filled
 from rvm_tools.debug.expressions import Language, fixed_place, value_of
-from rvm_tools.debug.journeys import Arrival, Journey
+from rvm_tools.debug.journeys import Arrival, Journey, Onlooker
 from rvm_tools.debug.lines import find_target, line_of
-from rvm_tools.debug.looking import kept, place_text, raw_text
+from rvm_tools.debug.looking import kept, place_text
 from rvm_tools.debug.stops import Breakpoint, Event, Stop, Watchpoint
 from rvm_tools.debug.travel import Traveller
 
@@ -77,7 +77,6 @@ class Session:
         )
         made = Traveller(machine, self.say)
         made.filled = self._filled  # type: ignore[method-assign]
-        made.changed = self._changed  # type: ignore[method-assign]
         return made
 
     def _one_engine(self, image: Image) -> str:
@@ -101,6 +100,10 @@ class Session:
     @property
     def machine(self) -> Machine:
         return self._travel.machine
+
+    def watched_by(self, onlooker: Onlooker) -> None:
+        """Let somebody look on at all journeys."""
+        self._travel.onlooker = onlooker
 
     @property
     def time(self) -> int:
@@ -256,6 +259,7 @@ class Session:
         old = self._travel
         self._travel = made = self._traveller(self.inputs)
         made.breaks, made.watches, made.work = old.breaks, old.watches, old.work
+        made.accompany(old)
         made.length = None if self.diverged is not None else old.length
         for w in made.watches:
             if w.depth:
@@ -351,21 +355,6 @@ class Session:
     def ignore(self, number: int, count: int) -> None:
         """Pass a breakpoint or watchpoint so many times, in either direction."""
         self.probe(number).ignore = count
-
-    def _changed(self, w: Watchpoint, old: Any, new: Any, direction: int) -> Event:
-        frames = self.frames
-        function = frames[w.depth].code.function
-        t = w.place.type or function.registers[w.place.reg].type
-        a, b = raw_text(t, old), raw_text(t, new)
-        if w.reads:
-            return Event("watchpoint", f"watchpoint {w.number}: {w.text} is read: {a}", w.number)
-        return Event(
-            "watchpoint",
-            f"watchpoint {w.number}: {w.text}  {a} -> {b}"
-            + ("" if direction > 0 else "  (undone)"),
-            w.number,
-            {"place": w.text, "old": a, "new": b},
-        )
 
     # ------------------------------------------------------------ writes
 

@@ -26,11 +26,13 @@ from rvm.probes.armed import plain_code
 from rvm.probes.traps import same
 from rvm_tools.debug.arming import Armer, Extras
 from rvm_tools.debug.erasing import Erased
-from rvm_tools.debug.journeys import Arrival, Journey
+from rvm_tools.debug.journeys import Arrival, Journey, Onlooker
 from rvm_tools.debug.stops import Breakpoint, Event, Watchpoint, passed
 from rvm_tools.debug.trapping import LINES, reads_watched
-from rvm_tools.debug.watching import settle, watched_value
+from rvm_tools.debug.watching import changed, settle, watched_value
 
+FAR = 1 << 60
+"""More ticks than any run has: as good as no goal."""
 WARM = 300
 """Ticks that the reference engine does before anything is compiled for the fast one."""
 
@@ -55,7 +57,9 @@ class Traveller:
         """The version of the probes that the frames are armed with; -1 if they are not."""
         self._goals: Extras = []
         self._slow = Reference()
-        self._asked = False
+        self.asked = threading.Event()
+        """Set to ask the journey under way to end."""
+        self.onlooker = Onlooker()
         machine.on_progress = self.check
         self.muted = False
 
@@ -68,6 +72,7 @@ class Traveller:
         if state.direction != journey.direction:
             state.turn()
         muted, self.muted = self.muted, self.muted or journey.quiet
+        self.onlooker.sets_out(self.machine, self._goal(journey))
         try:
             with self.listening():
                 return self._go(journey)
@@ -88,6 +93,20 @@ class Traveller:
             if state.direction < 0:
                 state.turn()
             settle(state)
+
+    def _goal(self, journey: Journey) -> int | None:
+        """The time at which a journey ends if there is nothing to stop for."""
+        edge = self.length if journey.direction > 0 else 0
+        if journey.ticks is None:
+            return edge
+        there = self.machine.time + journey.ticks * journey.direction
+        if edge is None:
+            return None if journey.ticks >= FAR else there
+        return min(there, edge) if journey.direction > 0 else max(there, edge)
+
+    def accompany(self, other: Traveller) -> None:
+        """Be interrupted and looked on as another one is."""
+        self.asked, self.onlooker = other.asked, other.onlooker
 
     def seek(self, time: int) -> Arrival:
         """Go to a time at full speed; stops at either end."""
@@ -141,10 +160,10 @@ class Traveller:
         if not mine or signal.getsignal(signal.SIGINT) is not default:
             yield
             return
-        self._asked = False
+        self.asked.clear()
 
         def ask(*_: object) -> None:
-            self._asked = True
+            self.asked.set()
 
         signal.signal(signal.SIGINT, ask)
         try:
@@ -154,15 +173,20 @@ class Traveller:
 
     def interrupt(self, asked: bool = True) -> None:
         """Ask a journey to end at the next instruction boundary, from any thread."""
-        self._asked = asked
+        if asked:
+            self.asked.set()
+        else:
+            self.asked.clear()
 
     def check(self, machine: Machine | None = None) -> None:
         """Interrupted if that was asked for; engines ask between chunks.
 
         A stop that is due there comes first, so that none is passed by who goes on afterwards.
         """
-        if self._asked and (machine is None or not due(machine.state)):
-            self._asked = False
+        if machine is not None:
+            self.onlooker.moves(machine)
+        if self.asked.is_set() and (machine is None or not due(machine.state)):
+            self.asked.clear()
             state = self.machine.state
             raise Interrupted("R016", "interrupted", where=state.where(), time=state.time)
 
@@ -309,12 +333,8 @@ class Traveller:
             return
         if passed(w):
             return
-        events.append(self.changed(w, old, new, journey.direction))
+        events.append(changed(self.machine.state.frames, w, old, new, journey.direction))
         yield "watchpoint"
-
-    def changed(self, w: Watchpoint, old: Any, new: Any, direction: int) -> Event:
-        """What to tell of a change; set by the session."""
-        return Event("watchpoint", f"{w.text}: {old} -> {new}", w.number)
 
     def _at_read(self, w: Watchpoint, journey: Journey, events: list[Event]) -> Iterator[str]:
         state = self.machine.state
@@ -332,7 +352,7 @@ class Traveller:
         if passed(w):
             return
         value = watched_value(state.frames, w)
-        events.append(self.changed(w, value, value, journey.direction))
+        events.append(changed(state.frames, w, value, value, journey.direction))
         yield "watchpoint"
 
     def _fits(self, w: Watchpoint) -> bool:

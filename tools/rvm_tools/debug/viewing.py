@@ -25,7 +25,7 @@ GROUP = "looking"
 _SLICE = re.compile(r"(?P<place>.+?)\s*\[\s*(?P<lo>\d*)\s*:\s*(?P<hi>\d*)\s*\]$")
 
 
-@command("p", "print", usage="p EXPR", help="show a value", group=GROUP)
+@command("p", "print", usage="p EXPR", help="show a value", group=GROUP, takes="expression")
 def show_value(console: Console, rest: str) -> None:
     if not rest:
         raise UsageError("U036", "which expression?", hint="p x[i] * 2")
@@ -44,7 +44,14 @@ def show_value(console: Console, rest: str) -> None:
     console.out(f"{rest} = {raw_text(t, value, console.width - len(rest) - 3)}")
 
 
-@command("disp", "display", usage="disp [EXPR]", help="show a value at every stop", group=GROUP)
+@command(
+    "disp",
+    "display",
+    usage="disp [EXPR]",
+    help="show a value at every stop",
+    group=GROUP,
+    takes="expression",
+)
 def display(console: Console, rest: str) -> None:
     session = console.session
     if not rest:
@@ -57,7 +64,9 @@ def display(console: Console, rest: str) -> None:
     show_value(console, rest)
 
 
-@command("undisp", "undisplay", usage="undisp EXPR | all", help="no longer", group=GROUP)
+@command(
+    "undisp", "undisplay", usage="undisp EXPR | all", help="no longer", group=GROUP, takes="display"
+)
 def undisplay(console: Console, rest: str) -> None:
     displays = console.session.displays
     if rest == "all":
@@ -68,7 +77,14 @@ def undisplay(console: Console, rest: str) -> None:
         raise UsageError("U036", f"`{rest}` is not displayed")
 
 
-@command("x", usage="x ARRAY[a:b]", help="elements, a page at a time", group=GROUP, repeats=True)
+@command(
+    "x",
+    usage="x ARRAY[a:b]",
+    help="elements, a page at a time",
+    group=GROUP,
+    takes="place",
+    repeats=True,
+)
 def elements(console: Console, rest: str) -> None:
     session = console.session
     if not rest:
@@ -147,6 +163,7 @@ def listing(console: Console, rest: str) -> None:
     usage="dis [FUNC]",
     help="bytecode, and what undoes it beside it",
     group=GROUP,
+    takes="function",
 )
 def disassemble(console: Console, rest: str) -> None:
     if rest and rest not in console.session.program:
@@ -216,6 +233,7 @@ def _what_undoing_changes(console: Console) -> None:
     usage="info regs|frames|energy|pairs|b|marks",
     help="a part of the machine, or the stops set",
     group=GROUP,
+    takes="regs|frames|energy|pairs|breakpoints|marks",
 )
 def info(console: Console, rest: str) -> None:
     topics = {
@@ -284,6 +302,7 @@ def _truth(console: Console, cond: object) -> str:
     usage="energy [MODEL]",
     help="time, work, memory, bits erased; joules by landauer, cmos, adiabatic, FILE.toml",
     group=GROUP,
+    takes="energy",
 )
 def energy(console: Console, rest: str) -> None:
     if rest:
@@ -304,6 +323,7 @@ def energy(console: Console, rest: str) -> None:
     usage="prof A B",
     help="what ran between two times, by line",
     group=GROUP,
+    takes="time",
 )
 def prof(console: Console, rest: str) -> None:
     parts = rest.split()
@@ -314,7 +334,9 @@ def prof(console: Console, rest: str) -> None:
         console.out(line)
 
 
-@command("help", "h", "?", usage="help [COMMAND]", help="these commands", group="other")
+@command(
+    "help", "h", "?", usage="help [COMMAND]", help="these commands", group="other", takes="command"
+)
 def help_(console: Console, rest: str) -> None:
     if rest:
         from rvm_tools.debug.console import find

@@ -7,6 +7,7 @@ parameter; arrays are one memory under many names.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,8 @@ from rvm.faults import RvmError
 from rvm.probes.armed import plain_code
 from rvm.state import Frame, State
 from rvm.types import Scalar
-from rvm_tools.debug.stops import Watchpoint
+from rvm_tools.debug.looking import raw_text
+from rvm_tools.debug.stops import Event, Watchpoint
 from rvm_tools.debug.trapping import Look, value_at
 
 
@@ -71,6 +73,19 @@ def settle(state: State) -> None:
             arg = instr.args[k]
             if isinstance(arg, Place) and isinstance(arg.type, Scalar):
                 store(arg, outer.regs, inner.regs[k])
+
+
+def changed(frames: Sequence[Frame], watch: Watchpoint, old: Any, new: Any, way: int) -> Event:
+    """What to tell of a watched place that was changed or read; `way` is the direction."""
+    function = frames[watch.depth].code.function
+    t = watch.place.type or function.registers[watch.place.reg].type
+    a, b = raw_text(t, old), raw_text(t, new)
+    name = f"watchpoint {watch.number}: {watch.text}"
+    if watch.reads:
+        return Event("watchpoint", f"{name} is read: {a}", watch.number)
+    undone = "" if way > 0 else "  (undone)"
+    data = {"place": watch.text, "old": a, "new": b}
+    return Event("watchpoint", f"{name}  {a} -> {b}{undone}", watch.number, data)
 
 
 def is_scalar(place: Place) -> bool:

@@ -19,13 +19,14 @@ from textual.widgets import Footer, RichLog, Static
 
 from rvm.faults import RvmError
 from rvm.image import image_of
+from rvm_tools.debug.completing import completions
 from rvm_tools.debug.console import Answer, Console, Line
 from rvm_tools.debug.costs import FLOOR, again
 from rvm_tools.debug.lines import find_target
 from rvm_tools.debug.probing import described
-from rvm_tools.debug.prompt import completions
 from rvm_tools.debug.session import Session
 from rvm_tools.debug.tui.help import HelpScreen
+from rvm_tools.debug.tui.journey import Journey
 from rvm_tools.debug.tui.keys import KEYS
 from rvm_tools.debug.tui.page import (
     VIEWS,
@@ -88,6 +89,8 @@ class Screenful(App[None]):
         )
         self._said: deque[Line] = deque(maxlen=MAX_LINES)
         self._leaving = False
+        self.journey = Journey(session, self.past)
+        session.watched_by(self.journey)
         self.console_ = Console(session, self._said.append, model=model)
         self.status = Static(id="status", markup=False)
         self.code = CodePane("code")
@@ -165,7 +168,6 @@ class Screenful(App[None]):
         console = self.console_
         if text.strip():
             console.show(Line(f"{console.prompt()}{text.strip()}", "dim"))
-        self.past.sample_within(self.session)
         reverse, console.reverse = console.reverse, console.reverse and not forward
         answer = console.execute(text)
         if forward:
@@ -249,11 +251,10 @@ class Screenful(App[None]):
         extent, known = past.extent(session), session.length is not None
         self.timeline.show(past, self.console_.model, session.marks, extent, known, time)
         share = f"  {100 * time / extent:.3g}%" if known and extent else ""
-        where = (
-            f"running `{self.busy}`, Esc stops"
-            if self.busy
-            else frame_text(session.frames[-1], True)
-        )
+        if self.busy:
+            where = f"`{self.busy}` {self.journey.bar()}  Esc stops"
+        else:
+            where = frame_text(session.frames[-1], True)
         edited = "  edited" if session.diverged is not None else ""
         work = "" if self.busy else f"  work {session.work:,}"
         text = f" t={time:,}{share}{edited}  {where}{work}"
@@ -375,6 +376,5 @@ class Screenful(App[None]):
         """The first way in which a command may go on."""
         if self.busy or not text or text.endswith(" "):
             return None
-        word = text.split(" ")[-1]
-        found = completions(self.console_, word, first=word == text)
-        return text + found[0][len(word) :] if found else None
+        start, found = completions(self.console_, text)
+        return text[:start] + found[0] if found else None

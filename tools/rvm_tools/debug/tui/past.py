@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from time import monotonic
 from typing import Any
 
-from rvm.machine import Machine
 from rvm.state import Frame
 from rvm_tools.debug.costs import tallies
 from rvm_tools.debug.looking import kept
@@ -22,8 +20,6 @@ from rvm_tools.trace.energy import Model
 KEPT_FRAMES = 16
 """The innermost frames whose registers are kept to mark what changes."""
 MAX_SAMPLES = 2048
-INTERVAL = 0.1
-"""Seconds between samples of a run."""
 MAX_VISITED = 1000
 
 
@@ -96,19 +92,6 @@ class Past:
             self.samples[time] = Sample(account.live_bytes, bits if exact else None)
         if len(self.samples) > MAX_SAMPLES:
             self.samples = {t: self.samples[t] for t in sorted(self.samples)[::2]}
-
-    def sample_within(self, session: Session) -> None:
-        """Sample a long run too: now and then, where engines ask whether to go on."""
-        machine, check, last = session.machine, session._travel.check, monotonic()
-
-        def progress(running: Machine) -> None:
-            nonlocal last
-            if monotonic() - last > INTERVAL:
-                last = monotonic()
-                self.sample(session)
-            check(running)
-
-        machine.on_progress = progress
 
     def survey(self, fresh: Session, times: Iterable[int]) -> None:
         """Count a session that is at its start up to ascending times, while they can be reached."""

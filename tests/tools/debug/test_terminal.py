@@ -1,0 +1,130 @@
+"""The prompt on a terminal: bars for what takes long, Ctrl-C in both directions, completion."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+pty = pytest.importorskip("pty", reason="terminals as files")
+pytest.importorskip("prompt_toolkit", reason="the extra `debug`")
+
+LOOP = """\
+func walk(x: i64, y: i64, n: i64)
+    for i = 1 to n
+        add x, y ^ i
+        xor y, x >> 3
+    end
+"""
+PATIENCE = 60
+"""Seconds until a test gives up; none is expected to take more than a few."""
+CODES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[=>]|\r")
+
+
+class Terminal:
+    """A program on a terminal of its own."""
+
+    def __init__(self, master: int) -> None:
+        self._master = master
+        self.seen = ""
+        """All that it has shown and was not waited for yet."""
+
+    def type(self, text: str) -> None:
+        os.write(self._master, text.encode())
+
+    def until(self, pattern: str) -> str:
+        """Wait for something to be shown; all up to its end."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            found = re.search(pattern, self.seen)
+            if found is not None:
+                head, self.seen = self.seen[: found.end()], self.seen[found.end() :]
+                return head
+            assert time.monotonic() < end, f"no {pattern!r} in {self.seen!r}"
+            if select.select([self._master], [], [], 0.1)[0]:
+                data = os.read(self._master, 65536).decode(errors="replace")
+                if "\x1b[6n" in data:
+                    self.type("\x1b[1;1R")  # where the cursor is, which the prompt asks for
+                self.seen += CODES.sub("", data)
+
+
+@contextmanager
+def debugging(tmp_path: Path, *values: str, **environment: str) -> Iterator[Terminal]:
+    (tmp_path / "walk.rasm").write_text(LOOP, encoding="utf-8")
+    command = [str(Path(sys.executable).parent / "rvm"), "debug", "walk.rasm", *values]
+    given = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "30", **environment}
+    given["XDG_STATE_HOME"] = str(tmp_path)
+    process, master = pty.fork()
+    if not process:
+        os.chdir(tmp_path)
+        os.execve(command[0], command, given)
+    try:
+        yield Terminal(master)
+    finally:
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+        os.close(master)
+
+
+def test_a_long_run_shows_how_far_it_is_and_stops_in_either_direction(tmp_path: Path) -> None:
+    with debugging(tmp_path, "x=0", "y=1", "n=1e15") as terminal:
+        terminal.until(r"\[t=0 0 J >\]")
+        terminal.type("goto 3e9\r")
+        terminal.until(r"t=3000000000 ")
+        for command, low, high in (("rc", 0, 3 * 10**9), ("c", 0, 10**15)):
+            terminal.until(r"J >\]")
+            terminal.type(f"{command}\r")
+            shown = terminal.until(r"\(Ctrl-C stops\)[^\n]*M/s")
+            assert command in shown
+            terminal.type("\x03")
+            terminal.until("interrupted")
+            found = terminal.until(r"t=\d+ ")
+            assert low < int(found.split("=")[-1]) < high
+        terminal.until(r"J >\]")
+        terminal.type("q\r")
+
+
+def test_ctrl_c_at_the_prompt_clears_the_line_and_ctrl_d_leaves(tmp_path: Path) -> None:
+    with debugging(tmp_path, "x=0", "y=1", "n=3") as terminal:
+        terminal.until(r"J >\]")
+        terminal.type("si 5\x03")
+        terminal.until(r"J >\]")
+        terminal.type("si\r")
+        terminal.until(r"t=1 ")
+        terminal.until(r"J >\]")
+        terminal.type("\x04")
+        with pytest.raises(OSError, match="error"):
+            terminal.until("there is nothing more to come")
+
+
+def test_tab_completes_commands_and_names(tmp_path: Path) -> None:
+    with debugging(tmp_path, "x=0", "y=1", "n=3") as terminal:
+        terminal.until(r"J >\]")
+        # Only what is new is drawn.
+        terminal.type("dire\t")
+        terminal.until("ction")
+        terminal.type(" reve\t")
+        terminal.until("rse")
+        terminal.type("\r")
+        terminal.until("s, n, si, fin and c go backwards")
+        terminal.until(r"J <\]")
+        terminal.type("b wal\t")
+        terminal.until("lk")
+        terminal.type("\r")
+        terminal.until("breakpoint 1: walk")
+
+
+@pytest.mark.parametrize("setting", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_terminals_without_colour(tmp_path: Path, setting: dict[str, str]) -> None:
+    with debugging(tmp_path, "x=0", "y=1", "n=3", **setting) as terminal:
+        terminal.until(r"J >\]")
+        terminal.type("si\r")
+        terminal.until(r"t=1 ")
