@@ -26,6 +26,7 @@ class Elements(Values):
         self._firsts: dict[object, str] = {}
         self._slices: dict[object, str] = {}
         self._bounded: set[object] = set()
+        self._reached: dict[Hashable, tuple[tuple[int, str], tuple[int, str], str]] = {}
 
     def rate_text(self, axis: Axis) -> str:
         """By how much an affine index grows from lane to lane."""
@@ -75,6 +76,12 @@ class Elements(Values):
         name = self.printer.regs[found.reg]
         return name + {"": "", "re": ".real", "im": ".imag"}[found.part]
 
+    def length(self, found: Access, k: int) -> str:
+        """The length of an axis."""
+        self.used.add(found.reg)
+        name = self.printer.regs[found.reg]
+        return f"{name}.shape[{k}]" if k else f"len({name})"
+
     def type_of(self, found: Access) -> Scalar:
         """The number type of an element."""
         t = found.place.type
@@ -100,7 +107,7 @@ class Elements(Values):
         args: list[Node] = []
         keys = []
         for k, axis in enumerate(found.axes):
-            length = f"{self.base(found)}.shape[{k}]"
+            length = self.length(found, k)
             if axis.rest is not None and not axis.rate:
                 first = self.first(axis)
                 self._bound((found.reg, k, axis.key), f"within({first}, {first}, {length})")
@@ -129,19 +136,41 @@ class Elements(Values):
     def _run(self, found: Access, k: int) -> str:
         """One index of a slice."""
         axis = found.axes[k]
-        first, length = self.first(axis), f"{self.base(found)}.shape[{k}]"
+        first, length = self.first(axis), self.length(found, k)
         bound = (found.reg, k, axis.key)
         if not axis.rate:
             self._bound(bound, f"within({first}, {first}, {length})")
             return first
         rate = self.rate_text(axis)
-        last = f"{first} + _k - 1" if rate == "1" else f"{first} + {rate} * (_k - 1)"
-        self._bound(bound, f"within({first}, {last}, {length})")
+        last = f"{first} + {rate} * (_k - 1)"
+        check, run = f"within({first}, {last}, {length})", f"run_of({first}, {rate}, _k)"
+        if rate == "1":
+            # Calls would take as long as NumPy does with a short run.
+            run = f"slice({first}, {first} + _k)"
+            self._reach(found.reg, axis, length)
+        else:
+            self._bound(bound, check)
         name = self._slices.get(axis.key)
         if name is None:
             name = self._slices[axis.key] = f"_s{len(self._slices)}"
-            self.bounds.append(f"{name} = run_of({first}, {rate}, _k)")
+            self.bounds.append(f"{name} = {run}")
         return name
+
+    def _reach(self, reg: int, axis: Axis, length: str) -> None:
+        """Say that an axis is reached from an index on; of such runs the outermost are checked."""
+        assert axis.rest is not None
+        key = reg, length, axis.rate, frozenset(axis.rest.atoms.items())
+        here = axis.rest.constant, self.first(axis)
+        low, high, _ = self._reached.get(key, (here, here, length))
+        self._reached[key] = min(low, here), max(high, here), length
+
+    @property
+    def reached(self) -> list[str]:
+        """Lines that check both ends of runs of neighbours."""
+        return [
+            f"if {low} < 0 or {high} + _k > {length}: raise Trouble"
+            for (_, low), (_, high), length in self._reached.values()
+        ]
 
     def _bound(self, key: object, line: str) -> None:
         if key not in self._bounded:
@@ -152,7 +181,7 @@ class Elements(Values):
         """The element that the first lane reaches."""
         for k in range(len(found.axes)):
             first = self.first(found.axes[k])
-            length = f"{self.base(found)}.shape[{k}]"
+            length = self.length(found, k)
             key = (found.reg, k, found.axes[k].key, "first")
             self._bound(key, f"within({first}, {first}, {length})")
         keys = ", ".join(map(self.first, found.axes))

@@ -33,6 +33,10 @@ Sum = tuple[str, Access, Context, tuple[str, tuple[Node, ...]], Node]
 """The same for an update, with its ufunc."""
 
 
+ON: dict[int | None, str] = {1: "+= _k", -1: "-= _k"}
+"""How the variable goes on by `_k` iterations of some strides."""
+
+
 class Plan:
     """A loop that is vectorised; Declined if it can't be.
 
@@ -66,9 +70,9 @@ class Plan:
             *(f"        {line}" for line in body.top),
             f"        _by = {sign}{step}",
             "        while True:",
-            f"            _k = trips({self.variable}, {c.going!r}, {end}, "
-            f"{c.landing!r}, {start}, _by)",
-            f"            _k = min(_k, n // {self.cost}, {self._most()})",
+            f"            _k = {self._trips(start, end)}",
+            f"            if _k > {self._most()}: _k = {self._most()}",
+            f"            if {self.cost} * _k > n: _k = n // {self.cost}",
             f"            if _k < {self.least}: break",
             *(f"            {line}" for line in piece),
             "    except (ArithmeticError, ValueError, IndexError, MemoryError, RvmError, Trouble):",
@@ -106,6 +110,16 @@ class Plan:
         ]
         kinds += [f"where {survey.show(a)} are different ones" for a in survey.distinct.values()]
         return ", ".join(dict.fromkeys(kinds))
+
+    def _trips(self, start: str, end: str) -> str:
+        """How many iterations are left; 0 or less if none is, or if that is not known."""
+        c, i = self.counted, self.variable
+        text = f"trips({i}, {c.going!r}, {end}, {c.landing!r}, {start}, _by)"
+        if (c.going, c.landing) != ("!=", "!=") or c.stride not in (1, -1):
+            return text
+        if c.stride == 1:
+            return f"{end} - {i} if {i} >= {start} else {text}"
+        return f"{i} - {end} if {i} <= {start} else {text}"
 
     def _most(self) -> int:
         limit = self.body.survey.limit
@@ -177,10 +191,11 @@ class Plan:
             first,
             *body.starts,
             *apart,
+            *body.reached,
             *body.bounds,
             *text.lines,
             *after,
-            f"{self.variable} += _by * _k",
+            f"{self.variable} {ON.get(c.stride, '+= _by * _k')}",
             "n -= _t",
             f"if not {self.variable} {c.going} {self._end()}: "
             f"return {', '.join(['False', 'n', *self._returned()])}",
@@ -225,7 +240,7 @@ class Plan:
             )
             f = self._in_place(text, found, where, node)
             if f:
-                view = text.value(node.args[0])
+                view = text.value(node.args[0], name=True)
                 out.append(f"{f}({view}, {ready(node.args[1])}, out={view})")
             else:
                 out.append(f"{target} = {ready(node)}")
