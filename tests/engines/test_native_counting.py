@@ -225,6 +225,66 @@ def test_a_failure_in_the_middle_of_a_block_is_counted_up_to_it() -> None:
     assert seen[0] == seen[1]
 
 
+CHOICES = """
+func one(k: i64, m: i64, d: i64[n])
+    for i = 0 to n - 1
+        xor m, 3
+        if d[i] == 1 and m != 7, k % 2 == 1
+            inc k
+        end
+        if k % 2 == 1 and d[i] >= 1, k % 2 == 0
+            inc k
+        end
+    end
+
+func two(k: i64, m: i64, d: i64[n])
+    for i = 0 to n - 1
+        xor m, 3
+        if d[i] == 1 or m == 9, k % 2 == 1
+            inc k
+            add m, k
+        else
+            add k, 2
+        end
+        if d[i] >= 1, k % 2 == 0
+            dec k
+        else
+            sub k, 2
+            inc m
+        end
+    end
+"""
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(["one", "two"]),
+    st.lists(st.integers(0, 2), max_size=12),
+    st.lists(st.integers(0, 120), max_size=2),
+    st.integers(0, 1),
+)
+def test_choices_are_counted_by_the_way_they_go(
+    name: str, d: list[int], stops: list[int], k: int
+) -> None:
+    """Also where the come-from behind them fails, which some lists lead to."""
+    program = rvm.assemble(CHOICES)
+    code = image_of(program).code(name, False)
+    assert len(plan_of(code, True, False).flow.choices) == 2
+    seen: list[list[Any]] = []
+    for m in by_engine(program, name, k=k, m=7, d=np.array(d, dtype=np.int64)):
+        counts = m.count()
+        seen.append([])
+        for stop in (*sorted(stops), None):
+            try:
+                m.run() if stop is None else m.step(stop - m.time)
+            except RvmError as error:
+                seen[-1].append(error.code)
+            seen[-1].append((m.time, summed(counts)))
+        m.run_back()
+        seen[-1].append(summed(counts))
+    assert seen[0] == seen[1]
+
+
 def test_deep_recursion_is_one_node() -> None:
     program = rvm.assemble(
         """

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from rvm.emit.llvm.edges import FALLS, JUMPS, Edge
 from rvm.emit.llvm.reading import written
 from rvm.emit.llvm.values import variable_types
 from rvm.expr import Apply, Const, Expr, Place, walk
@@ -143,17 +144,35 @@ def print_choice(p: FunctionPrinter, pc: int, choice: Choice, done: int, onward:
         p.store(t, p.op(f"select i1 {taken}, {t} {yes}, {t} {no}, {CHANCE}"), v)
     ticks = [str(done + way.ticks) for way in ways]
     p.count(ticks[0] if ticks[0] == ticks[1] else p.choose(taken, "i64", *ticks))
-    _come_together(p, choice, taken, onward)
+    edges = _edges(p.code, pc, choice, done)
+    counts = ("", "")
+    if p.kind.counts:
+        times = p.op(f"zext i1 {taken} to i64")
+        counts = (times, p.op(f"sub i64 1, {times}"))
+    for (first, _), n in zip(edges, counts, strict=True):
+        if first is not None:
+            p.along(first, n)
+
+    def joined() -> None:
+        p.count(1)
+        for (_, last), n in zip(edges, counts, strict=True):
+            p.along(last, n)
+
+    _come_together(p, choice, taken, joined, onward)
     for known, label in early.items():
         p.label(label)
         way = choice.taken if known else choice.falls
+        first, last = edges[0 if known else 1]
         _print_arm(p, way)
         p.count(done + way.ticks)
+        if first is not None:
+            p.along(first)
         if p.checks:
             p.leaving(p.way_out(way.asks, 0))
             holds = cast(str, p.value(cast(Land, p.code.stmts(choice.end)[0]).cond))
             p.trouble(p.op(f"xor i1 {holds}, {'true' if known == choice.jump else 'false'}"))
         p.count(1)
+        p.along(last)
         onward(choice.end + 1, False)
 
 
@@ -162,10 +181,32 @@ def _print_arm(p: FunctionPrinter, way: Way) -> None:
         p.instruction(p.code.stmts(k), p.code.clashes(k))
 
 
-def _come_together(p: FunctionPrinter, choice: Choice, taken: str, onward: Onward) -> None:
-    """The come-from behind a choice."""
+def _edges(
+    code: Code, pc: int, choice: Choice, done: int
+) -> tuple[tuple[Edge | None, Edge], tuple[Edge | None, Edge]]:
+    """The edges of those who take the branch and of the others: into their arms, and out of them.
+
+    Who jumps over the only arm has no edge into one.
+    """
+    start, end, landing = pc - done, choice.end + 1, code.instrs[pc].aux + 1
+    into = Edge(start, pc, FALLS, pc + 1)
+    if choice.taken.asks == pc:
+        out = Edge(pc + 1, end, FALLS, end)
+        return (None, Edge(start, pc, JUMPS, end)), (into, out)
+    taken = Edge(start, pc, JUMPS, landing), Edge(landing, end, FALLS, end)
+    return taken, (into, Edge(pc + 1, choice.falls.asks, JUMPS, end))
+
+
+def _come_together(
+    p: FunctionPrinter,
+    choice: Choice,
+    taken: str,
+    joined: Callable[[], None],
+    onward: Onward,
+) -> None:
+    """The come-from behind a choice; `joined` counts it."""
     if not p.checks:
-        p.count(1)
+        joined()
         onward(choice.end + 1, False)
         return
     p.remind(choice.end)
@@ -176,13 +217,13 @@ def _come_together(p: FunctionPrinter, choice: Choice, taken: str, onward: Onwar
     known: dict[Expr, bool] = {}
     holds = p.decided(cast(Land, p.code.stmts(choice.end)[0]).cond, early, known)
     p.trouble(p.op(f"xor i1 {holds}, {jumped}"))
-    p.count(1)
+    joined()
     p.beyond(choice.end + 1, onward, known)
     for holding, label in early.items():
         p.label(label)
         p.leaving(out)
         p.trouble(p.op(f"xor i1 {'true' if holding else 'false'}, {jumped}"))
-        p.count(1)
+        joined()
         onward(choice.end + 1, False)
 
 

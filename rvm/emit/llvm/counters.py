@@ -16,7 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rvm.counting import Key, Sized, sized_of
-from rvm.emit.llvm.flow import JUMPS, Edge, Flow
+from rvm.emit.llvm.edges import JUMPS, Edge
+from rvm.emit.llvm.flow import Flow
 from rvm.expr import Const, Expr, Index, Place, Span, Transposed
 from rvm.image import Code
 from rvm.types import rank_of

@@ -11,7 +11,8 @@ from typing import cast
 
 from rvm.emit.llvm import context
 from rvm.emit.llvm.counters import Counters, counters_of, lengths, rank_at
-from rvm.emit.llvm.flow import FALLS, JUMPS, Edge, Flow
+from rvm.emit.llvm.edges import FALLS, JUMPS, Edge
+from rvm.emit.llvm.flow import Flow
 from rvm.emit.llvm.function import FunctionPrinter
 from rvm.emit.llvm.kind import Kind
 from rvm.emit.llvm.loops import Counted
@@ -36,6 +37,12 @@ class CountingPrinter(FunctionPrinter):
     ) -> None:
         super().__init__(symbol, code, kind, flow, loops, callees)
         self.counters: Counters = counters_of(code, flow)
+        metered = self.counters.meters
+        self.choices = {
+            pc: choice
+            for pc, choice in flow.choices.items()
+            if pc not in metered and choice.end not in metered
+        }
         self._pc = -1
         """The instruction that is being printed."""
         inside = self.counters.depth
@@ -100,11 +107,11 @@ class CountingPrinter(FunctionPrinter):
         if at is not None:
             self._count_up(at, bits)
 
-    def along(self, edge: Edge) -> None:
+    def along(self, edge: Edge, times: str = "1") -> None:
         k = self.counters.numbers[edge]
         at = self.counters.counted.get(k)
         if at is not None:
-            self._count_up(at, "1")
+            self._count_up(at, times)
         if edge.how == JUMPS:
             for pc in (edge.last, edge.target - 1):
                 self._meet(pc, self._key(pc))

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from rvm.emit.llvm.choices import choices, is_true
+from rvm.emit.llvm.edges import FALLS, JUMPS, RETURNS, Edge
 from rvm.image import Code
 
 
@@ -24,23 +25,6 @@ class Cycle:
     def holds(self, position: int) -> bool:
         """Whether a position is inside a round under way: not at its beginning."""
         return self.head + 1 < position <= self.back
-
-
-FALLS, JUMPS, RETURNS = "falls", "jumps", "returns"
-"""How a piece ends: by falling into what follows it, by a jump, or by the return of a call."""
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """The way from a leader to another through one straight piece.
-
-    `last` is the jump or the call that ends the piece, or the target if nothing does.
-    """
-
-    start: int
-    last: int
-    how: str
-    target: int
 
 
 class Flow:

@@ -7,7 +7,8 @@ from typing import cast
 
 from rvm.emit.llvm import context
 from rvm.emit.llvm.choices import print_choice
-from rvm.emit.llvm.flow import FALLS, JUMPS, RETURNS, Cycle, Edge, Flow
+from rvm.emit.llvm.edges import FALLS, JUMPS, RETURNS, Edge
+from rvm.emit.llvm.flow import Cycle, Flow
 from rvm.emit.llvm.kind import ANYWHERE, Kind
 from rvm.emit.llvm.loops import Counted
 from rvm.emit.llvm.nests import Nests
@@ -37,7 +38,7 @@ class FunctionPrinter(Nests):
         self.loops = loops
         self.needs = flow.needs(0 if kind.root else 1)
         self.around: tuple[Cycle, ...] = flow.around(max(kind.entry, 0))
-        self.choices = {} if kind.counts else flow.choices
+        self.choices = flow.choices
         self._todo: list[tuple[int, int]] = []
         self._seen: set[tuple[int, int]] = set()
         self._tail: list[str] = []
@@ -185,8 +186,8 @@ class FunctionPrinter(Nests):
         """Print the instruction at `pc`, which is no jump and no call."""
         self.instruction(self.code.stmts(pc), self.code.clashes(pc))
 
-    def along(self, edge: Edge) -> None:
-        """A straight piece has been done, and a run goes on along this edge."""
+    def along(self, edge: Edge, times: str = "1") -> None:
+        """A straight piece has been done, and a run goes on along this edge, or `times` is 0."""
 
     def entering(self, pc: int) -> list[str]:
         """What stands before the call at `pc`, which may be trouble; more arguments for it."""
