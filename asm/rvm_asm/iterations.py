@@ -24,6 +24,7 @@ from rvm_asm.values import Rejected
 BUDGETS = ("pebbles", "bennett", "memory", "max_moves")
 """What a policy begins with; one of them is named."""
 POLICY = (*BUDGETS, "state_bytes", "goal")
+WHOLE = ("pebbles", "bennett", "state_bytes")
 GOALS = ("persist", "erase")
 
 
@@ -129,8 +130,9 @@ class Iterations(Calls):
             out[name] = self._constant(node)
             if not isinstance(out[name], (int, float)) or isinstance(out[name], bool):
                 self.reject("A066", f"`{name}` is a constant number", node)
-            if isinstance(out[name], float) and (name == "pebbles" or name == "bennett"):
-                self.reject("A066", f"`{name}` is a whole number", node)
+            least = 2 if name == "bennett" else 1
+            if name in WHOLE and (isinstance(out[name], float) or out[name] < least):
+                self.reject("A066", f"`{name}` is a whole number, {least} or more", node)
         budgets = [name for name in out if name in BUDGETS]
         if len(budgets) != 1:
             word = stat.policy[-1][0]
@@ -139,6 +141,10 @@ class Iterations(Calls):
                 word,
                 f"name one of {_words(BUDGETS)}",
             )
+        if "memory" in out and "state_bytes" not in out:
+            word = next(w for w, _ in stat.policy if w.text == "memory")
+            hint = "`memory = 10 ** 6, state_bytes = 800`"
+            self._policy_error("a budget of bytes needs the size of a state", word, hint)
         return out
 
     def _goal(self, node: Node) -> str:
@@ -253,11 +259,12 @@ class Iterations(Calls):
 
     def _refuse(self, stat: Iterate, error: RvmError) -> NoReturn:
         """What a planner says against it, at the statement."""
-        at = stat.policy[0][0] if error.code == "P002" else stat
-        end = stat.policy[-1][1].end if error.code == "P002" else stat.end
-        self.report.error(
-            error.code, error.message, at.start, end, notes=error.notes, hint=error.hint
-        )
+        start, end, hint = stat.start, stat.end, error.hint
+        if error.code == "P002":
+            start, end = stat.policy[0][0].start, stat.policy[-1][1].end
+            word = next(w.text for w, _ in stat.policy if w.text in BUDGETS)
+            hint = f"`{word} = {error.values['least']:.0f}` is the least that will do"
+        self.report.error(error.code, error.message, start, end, notes=error.notes, hint=hint)
         raise Rejected
 
 

@@ -50,7 +50,7 @@ def step_of(
     registers = function.registers
     if [registers[k].type for k in y] != [registers[k].type for k in x]:
         first, second = (p.name for p in function.params[:2])
-        _refuse(program, function, f"has a `{first}` and a `{second}` of different types")
+        _refuse(program, function, f"has `{first}` and `{second}` of different types")
     for k in (*y, *x):
         t = registers[k].type
         if isinstance(t, Stack) or rank_of(t) >= MAX_RANK:
