@@ -194,4 +194,15 @@ PEBBLING: dict[str, Explanation] = {
         on into the state, or take the number of the step (`numbered=True`).
         """,
     ),
+    "P031": explain(
+        "a plan of another graph",
+        """
+        A plan of a graph is made into a program for the function or the circuit whose graph it is:
+
+            plan = rvm.pebble.plan_dag(rvm.pebble.dag_of(program, "f"), pebbles=12)
+            rvm.pebble.emit_dag(plan, program, "f")
+
+        What was changed since has to be planned again.
+        """,
+    ),
 }

@@ -10,7 +10,9 @@ What a schedule does is data (`rvm.pebble.actions`); who plays it is none of its
 from rvm.pebble.actions import Action, Block, Kind, actions_of
 from rvm.pebble.choosing import GOALS, STRATEGIES
 from rvm.pebble.dag import Dag
-from rvm.pebble.dag_bench import load_bench, parse_bench
+from rvm.pebble.dag_bench import Circuit, load_bench, load_circuit, parse_bench, parse_circuit
+from rvm.pebble.dag_circuit import emit_circuit
+from rvm.pebble.dag_emission import emit_dag
 from rvm.pebble.dag_game import check_dag
 from rvm.pebble.dag_plan import DagPlan, plan_dag
 from rvm.pebble.dag_rasm import dag_of
@@ -29,6 +31,7 @@ __all__ = [
     "STRATEGIES",
     "Action",
     "Block",
+    "Circuit",
     "Cost",
     "Dag",
     "DagPlan",
@@ -46,11 +49,15 @@ __all__ = [
     "check_dag",
     "dag_of",
     "emit",
+    "emit_circuit",
+    "emit_dag",
     "frontier",
     "iterate",
     "load",
     "load_bench",
+    "load_circuit",
     "parse_bench",
+    "parse_circuit",
     "plan",
     "plan_dag",
     "trace",

@@ -14,6 +14,8 @@ input is always there, and is left out.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
@@ -52,8 +54,24 @@ class Gate(NamedTuple):
     place: Place
 
 
+@dataclass(frozen=True, slots=True)
+class Circuit:
+    """A circuit: its signals as they are named, its gates, and their graph."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    """Those that are gates, in the order of the text."""
+    gates: Mapping[str, Gate]
+    dag: Dag
+
+
 def parse_bench(text: str, source: str = "<text>") -> Dag:
     """The graph of a circuit.  InputError P009 names the line of what is wrong."""
+    return parse_circuit(text, source).dag
+
+
+def parse_circuit(text: str, source: str = "<text>") -> Circuit:
+    """A circuit with its gates.  InputError P009 names the line of what is wrong."""
     inputs: dict[str, Place] = {}
     outputs: dict[str, Place] = {}
     gates: dict[str, Gate] = {}
@@ -93,12 +111,18 @@ def parse_bench(text: str, source: str = "<text>") -> Dag:
     if not wanted:
         raise place.wrong("the circuit has no gate as an output")
     _no_cycle(gates)
-    return Dag.of({name: gate.reads for name, gate in gates.items()}, wanted)
+    dag = Dag.of({name: gate.reads for name, gate in gates.items()}, wanted)
+    return Circuit(tuple(inputs), tuple(wanted), gates, dag)
 
 
 def load_bench(path: str | PathLike[str]) -> Dag:
     """The graph of a circuit in a file."""
-    return parse_bench(Path(path).read_text(encoding="utf-8"), str(path))
+    return load_circuit(path).dag
+
+
+def load_circuit(path: str | PathLike[str]) -> Circuit:
+    """A circuit in a file, with its gates."""
+    return parse_circuit(Path(path).read_text(encoding="utf-8"), str(path))
 
 
 def _gate(word: str, arguments: str, place: Place) -> Gate:

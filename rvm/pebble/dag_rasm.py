@@ -18,7 +18,8 @@ outputs, and nothing may read what an output was before.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from typing import NamedTuple, NoReturn
+from dataclasses import dataclass, field
+from typing import NoReturn
 
 from rvm.expr import Apply, Const, Expr, Place, children, rebuild
 from rvm.faults import InputError, Where
@@ -28,16 +29,32 @@ from rvm.program import Function, Instr, Program
 from rvm.stmt import UNDO, Alloc, Free, Update
 
 
-class Step(NamedTuple):
-    """An update: its operator, what is read as an expression over nodes, and those nodes."""
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An update: its operator, what is read as an expression over nodes, and those nodes.
+
+    In the expression the register -1 - v stands for node v; other registers are parameters.
+    """
 
     op: str
-    value: Hashable
+    value: Expr
     reads: tuple[int, ...]
+    pc: int = field(compare=False)
+    """The instruction that it is from."""
 
     def undoes(self, other: Step) -> bool:
         """Whether this takes the other back."""
         return UNDO[other.op] == self.op and other.value == self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """How a node is made: the register that holds it, its fresh contents, and what is updated."""
+
+    register: int
+    initial: Expr | None
+    """Of an ancilla; None of a parameter, which is there."""
+    steps: tuple[Step, ...]
 
 
 class Reader:
@@ -58,6 +75,8 @@ class Reader:
         self.preds: list[tuple[int, ...]] = []
         self.names: list[str] = []
         self.known: dict[Hashable, int] = {}
+        self.made: list[Made] = []
+        """How each node is made, the first time."""
 
     def read(self) -> Dag:
         """The graph.  InputError P010 names the instruction that is wrong."""
@@ -101,7 +120,7 @@ class Reader:
                 self.inputs.setdefault(read, pc)
             else:
                 self._refuse(pc, f"reads `{self.function.registers[read].name}`, a fresh register")
-        step = Step(op, self._resolved(value), tuple(sorted(set(reads))))
+        step = Step(op, self._resolved(value), tuple(sorted(set(reads))), pc)
         contents = self.contents[register]
         self.changed.add(register)
         if contents and step.undoes(contents[-1]):
@@ -113,7 +132,7 @@ class Reader:
         else:
             contents.append(step)
 
-    def _resolved(self, value: Expr) -> Hashable:
+    def _resolved(self, value: Expr) -> Expr:
         """The expression with registers that hold nodes replaced by these."""
 
         def resolved(node: Expr) -> Expr:
@@ -129,8 +148,11 @@ class Reader:
         contents = tuple(self.contents[register])
         # Equal contents of two parameters are two outputs.
         fresh = register >= self.function.n_args
-        key = (self.initial[register] if fresh else register, contents)
+        initial = self.initial[register] if fresh else None
+        cell = self.function.registers[register]
+        key = ((cell.type, cell.dims, initial) if fresh else register, contents)
         if key not in self.known:
+            self.made.append(Made(register, initial, contents))
             self.known[key] = len(self.preds)
             self.preds.append(tuple(sorted({u for step in contents for u in step.reads})))
             self.names.append(f"{self.function.registers[register].name}.{len(self.names)}")

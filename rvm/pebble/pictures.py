@@ -12,7 +12,7 @@ from itertools import pairwise
 from math import ceil, log10
 
 from rvm.pebble.film import Film, bars, rastered
-from rvm.pebble.svg import short
+from rvm.pebble.svg import round_powers, short
 
 HELD, ADJOINT, DISK, NONE = "█", "◆", "□", "·"
 SHADES = ((0.25, "░"), (0.5, "▒"), (0.999, "▓"))
@@ -110,9 +110,10 @@ def plot(
     points = [p for _, curve in series for p in curve]
     low_x, high_x = _range([x for x, _ in points])
     low_y, high_y = _range([y for _, y in points])
-    ticks_y = _decades(low_y, high_y)
-    margin = max(len(short(10.0**y)) for y in ticks_y)
-    columns, lines = max(width - margin - 3, 20), max(height - 4, 6)
+    lines = max(height - 4, 6)
+    ticks_y = round_powers(10.0**low_y, 10.0**high_y, max(lines // 2, 3))
+    margin = max(len(short(y)) for y in ticks_y)
+    columns = max(width - margin - 3, 20)
     grid = [[" "] * columns for _ in range(lines)]
 
     def column(x: float) -> int:
@@ -124,14 +125,14 @@ def plot(
     for k, (_, curve) in reversed(list(enumerate(series))):
         for x, y in _between(curve, columns):
             grid[line(y)][column(x)] = GLYPHS[k % len(GLYPHS)]
-    marked = {line(10.0**y): short(10.0**y) for y in ticks_y}
+    marked = {line(y): short(y) for y in ticks_y}
     out = [up]
     for k, row in enumerate(grid):
         edge = "┤" if k in marked else "│"
         out.append(f"{marked.get(k, ''):>{margin}} {edge}" + "".join(row).rstrip())
     below, words = ["─"] * columns, [" "] * (columns + 8)
-    for x in _decades(low_x, high_x):
-        at, text = column(10.0**x), short(10.0**x)
+    for x in round_powers(10.0**low_x, 10.0**high_x, max(columns // 9, 3)):
+        at, text = column(x), short(x)
         below[at] = "┬"
         start = max(0, at - len(text) // 2)
         if not "".join(words[max(start - 1, 0) : start + len(text) + 1]).strip():
@@ -147,13 +148,6 @@ def _range(values: Sequence[float]) -> tuple[float, float]:
     """The logarithms of the least and the greatest, never the same."""
     low, high = log10(min(values)), log10(max(values))
     return (low, high) if high - low > 1e-9 else (low - 0.5, high + 0.5)
-
-
-def _decades(low: float, high: float) -> list[float]:
-    """Logarithms of round numbers in a range: powers of ten, with 2 and 5 where there is room."""
-    fine = (1, 2, 5) if high - low < 3 else (1,)
-    found = [log10(m) + e for e in range(int(low) - 1, int(high) + 2) for m in fine]
-    return [x for x in found if low - 1e-9 <= x <= high + 1e-9] or [low, high]
 
 
 def _between(curve: Sequence[tuple[float, float]], columns: int) -> list[tuple[float, float]]:

@@ -159,9 +159,11 @@ def round_steps(low: float, high: float, most: int) -> Iterator[float]:
 
 
 def round_powers(low: float, high: float, most: int) -> list[float]:
-    """Round numbers on a logarithmic axis: powers of ten; with 2 and 5 between if they are few."""
+    """Round numbers on a logarithmic axis: powers of ten, and others between if they are few."""
+    if high < 5 * low and most > 2:
+        return list(round_steps(low, high, min(most - 1, 6)))
     tens = range(floor(log10(low)), ceil(log10(high)) + 1)
-    for mantissas in ((1, 2, 5), (1, 3), (1,)):
+    for mantissas in ((1, 2, 3, 4, 6, 8), (1, 2, 5), (1, 3), (1,)):
         found = [m * 10.0**e for e in tens for m in mantissas]
         found = [v for v in found if low * (1 - 1e-9) <= v <= high * (1 + 1e-9)]
         if len(found) <= most:

@@ -27,6 +27,7 @@ COMMANDS = (
     "trace",
     "debug",
     "dap",
+    "pebble",
     "explain",
     "bench",
     "completion",

@@ -1,0 +1,214 @@
+"""Plans beside each other: rows of a table, and the same as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from math import inf, isfinite
+from typing import Any
+
+from rvm.faults import RvmError
+from rvm.pebble import DagPlan, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A strategy with its plan or with why there is none, and the seconds that it took."""
+
+    label: str
+    plan: Plan | DagPlan | None
+    seconds: float
+    error: RvmError | None = None
+    own: bool = False
+    """Whether this is the plan that was asked for."""
+
+
+# ---------------------------------------------------------------- numbers
+
+
+def number(value: float) -> str:
+    """A count with commas, or a number with six digits."""
+    if not isfinite(value):
+        return "any"
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.6g}"
+
+
+def seconds(value: float) -> str:
+    """A time in a unit that suits it."""
+    return f"{value:.2f} s" if value >= 0.995 else f"{1000 * value:.1f} ms"
+
+
+def finite(value: Any) -> Any:
+    """A value for JSON, which has no infinity: None stands for it."""
+    if isinstance(value, float):
+        return (int(value) if value == int(value) else value) if isfinite(value) else None
+    if isinstance(value, dict):
+        return {k: finite(v) for k, v in value.items()}
+    return [finite(v) for v in value] if isinstance(value, (list, tuple)) else value
+
+
+# ---------------------------------------------------------------- tables
+
+
+def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
+    """The rows as lines, the first `left` columns from the left and the others from the right."""
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    out = []
+    for row in rows:
+        cells = [
+            cell.ljust(width) if k < left else cell.rjust(width)
+            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        out.append("  ".join(cells).rstrip())
+    return out
+
+
+def chain_table(rows: Sequence[Row]) -> list[str]:
+    """Plans of a chain, a line each; what no strategy has is left out."""
+    plans = [row.plan for row in rows if isinstance(row.plan, Plan)]
+    sized = any(p.cost.peak_bytes is not None for p in plans)
+    price = max((p.units.price for p in plans), default=0.0)
+    priced = price > 0 or any(p.cost.total != p.cost.moves for p in plans)
+    energy = any(p.cost.energy is not None for p in plans)
+    disk = any(p.cost.writes for p in plans)
+    head = ["", "strategy", "moves", "times", "peak", "erased"]
+    head += ["total"] * priced + ["disk"] * disk + ["bytes"] * sized + ["energy"] * energy
+    head.append("planned in")
+    lines = [head]
+    for row in rows:
+        mark = "▸" if row.own else ""
+        if not isinstance(row.plan, Plan):
+            why = _refusal(row.error)
+            lines.append([mark, row.label, "-", why, *[""] * (len(head) - 4)])
+            continue
+        c, p = row.plan.cost, row.plan
+        cells = [mark, row.label, number(c.moves), f"{c.moves / _own(p):.3g}", number(c.peak)]
+        cells.append(number(c.erased))
+        # Some strategies take no price; the total counts it for all.
+        total = c.total + (price - p.units.price) * c.erased if c.erased else c.total
+        cells += [number(total)] * priced + [number(c.disk_peak)] * disk
+        cells += ["-" if c.peak_bytes is None else number(c.peak_bytes)] * sized
+        cells += ["-" if c.energy is None else f"{c.energy:.4g} J"] * energy
+        lines.append([*cells, seconds(row.seconds)])
+    return _with_refusals(lines)
+
+
+def dag_table(rows: Sequence[Row]) -> list[str]:
+    """Plans of a graph, a line each."""
+    plans = [row.plan for row in rows if isinstance(row.plan, DagPlan)]
+    sized = any(p.dag.sizes is not None for p in plans)
+    priced = any(p.dag.costs is not None for p in plans)
+    head = ["", "strategy", "moves", *["cost"] * priced, "times", "pebbles", *["held"] * sized]
+    head += ["gap", "planned in"]
+    lines = [head]
+    for row in rows:
+        mark = "▸" if row.own else ""
+        if not isinstance(row.plan, DagPlan):
+            lines.append([mark, row.label, "-", _refusal(row.error), *[""] * (len(head) - 4)])
+            continue
+        p, c = row.plan, row.plan.cost
+        cells = [mark, row.label, number(c.moves), *[number(c.cost)] * priced]
+        cells += [f"{c.cost / p.dag.floor():.3g}", number(c.nodes), *[number(c.peak)] * sized]
+        lines.append([*cells, gap(p), seconds(row.seconds)])
+    return _with_refusals(lines)
+
+
+def gap(plan: DagPlan) -> str:
+    """How far from the least cost within its budget a plan may be; without one, nothing."""
+    if plan.budget == inf:
+        return "-"
+    return "optimal" if plan.optimal else f"≤ {plan.gap:.1%}"
+
+
+def _with_refusals(lines: list[list[str]]) -> list[str]:
+    """The table; why a strategy has no plan goes over the columns that it has no numbers for."""
+    why = [row[3] if row[2] == "-" else None for row in lines]
+    rows = [
+        [*row[:3], "" if text else row[3], *row[4:]] for row, text in zip(lines, why, strict=True)
+    ]
+    out = aligned(rows, left=2)
+    return [f"{line}  {text}" if text else line for line, text in zip(out, why, strict=True)]
+
+
+def _refusal(error: RvmError | None) -> str:
+    if error is None:
+        return ""
+    least = error.values.get("least")
+    if error.code == "P002" and isinstance(least, (int, float)):
+        return f"needs {number(least)} {error.values.get('unit', 'pebbles')}"
+    return error.message
+
+
+def _own(plan: Plan) -> float:
+    """What the chain's own steps cost."""
+    return plan.rules.weights.steps(0, plan.n)
+
+
+# ---------------------------------------------------------------- JSON
+
+
+def chain_json(plan: Plan) -> dict[str, Any]:
+    """A plan of a chain as an object."""
+    found: dict[str, Any] = finite(
+        {
+            "kind": "chain",
+            "steps": plan.n,
+            "goal": plan.goal,
+            "strategy": plan.strategy,
+            "budget": plan.rules.pebbles,
+            "cost": asdict(plan.cost),
+            "overhead": plan.cost.moves / _own(plan),
+            "proof": plan.proof,
+            "notes": list(plan.notes),
+        }
+    )
+    return found
+
+
+def dag_json(plan: DagPlan) -> dict[str, Any]:
+    """A plan of a graph as an object."""
+    found: dict[str, Any] = finite(
+        {
+            "kind": "graph",
+            "nodes": len(plan.dag),
+            "outputs": [plan.dag.name(v) for v in plan.dag.outputs],
+            "strategy": plan.strategy,
+            "budget": plan.budget,
+            "cost": asdict(plan.cost),
+            "overhead": plan.cost.cost / plan.dag.floor(),
+            "bound": plan.bound,
+            "optimal": plan.optimal,
+            "gap": plan.gap,
+            "notes": list(plan.notes),
+        }
+    )
+    return found
+
+
+def rows_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """A comparison as a list of objects; a strategy without a plan has a message."""
+    return list(_rows_json(rows))
+
+
+def _rows_json(rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
+    for row in rows:
+        head = {"label": row.label, "chosen": row.own, "seconds": round(row.seconds, 6)}
+        if isinstance(row.plan, Plan):
+            c = row.plan.cost
+            found: dict[str, Any] = {
+                "strategy": row.plan.strategy,
+                "moves": c.moves,
+                "overhead": c.moves / _own(row.plan),
+                "peak": c.peak,
+                "peak_bytes": c.peak_bytes,
+                "erased": c.erased,
+                "total": c.total,
+                "energy": c.energy,
+            }
+        elif isinstance(row.plan, DagPlan):
+            p = row.plan
+            found = {"strategy": p.strategy, **asdict(p.cost), "gap": p.gap, "optimal": p.optimal}
+        else:
+            least = None if row.error is None else row.error.values.get("least", inf)
+            found = {"error": _refusal(row.error), "least": least}
+        yield finite({**head, **found})

@@ -1,0 +1,122 @@
+"""What was asked of `rvm pebble`, and its words for the planners."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rvm.faults import InputError, RvmError, UsageError
+from rvm_tools.files import Grid, Stored, read_value
+from rvm_tools.literals import File, read_literal
+
+TERMS = {
+    "pebbles": "pebbles",
+    "max_moves": "time",
+    "memory": "bytes",
+    "max_energy": "energy",
+    "state_bytes": "state-bytes",
+    "step_energy": "step-energy",
+    "temperature": "temperature",
+    "price": "price",
+    "erasures": "erasures",
+    "overwrite": "no-overwrite",
+    "radix": "radix",
+    "disk": "disk",
+    "write": "write",
+    "read": "read",
+    "reversible_steps": "in-place",
+    "costs": "costs",
+    "sizes": "sizes",
+    "blocks": "blocks",
+    "strategy": "strategy",
+    "goal": "goal",
+    "time_limit": "time-limit",
+    "rounds": "rounds",
+    "seed": "seed",
+}
+"""The arguments of `rvm.pebble.plan` and `plan_dag`, and the options that give them."""
+BUDGETS = ("pebbles", "max_moves", "memory", "max_energy")
+SEARCH = ("time_limit", "rounds", "seed")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The options of a call."""
+
+    file: str | None
+    steps: int | None
+    terms: Mapping[str, Any]
+    """What was said, by the names of `TERMS`."""
+    compare: bool | None
+    plot: bool
+    picture: bool
+    actions: bool
+    check: bool
+    out: str | None
+    save: str | None
+    function: str | None
+    step: str | None
+    emit: str | None
+    as_json: bool
+
+    @property
+    def quiet(self) -> bool:
+        """Whether only what was asked for by name is to be shown."""
+        return self.plot or self.picture or self.actions
+
+    def chosen(self, *names: str) -> dict[str, Any]:
+        """Those of some terms that were said."""
+        return {name: self.terms[name] for name in names if self.terms.get(name) is not None}
+
+
+def steps_of(text: str) -> list[int]:
+    """The numbers in `2,3,7-9`.  UsageError P001."""
+    out: list[int] = []
+    for part in filter(None, re.split(r"[\s,]+", text.strip("[] "))):
+        found = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
+        if found is None:
+            raise UsageError("P001", f"`{part}` is no step", hint="for example --in-place 2,3,7-9")
+        first = int(found[1])
+        out += range(first, int(found[2] or first) + 1)
+    return out
+
+
+def numbers_of(text: str, what: str) -> Sequence[float] | Mapping[str, float]:
+    """The numbers in `1,2,3` or in a file; by names, in a `.json` file or as `{a: 1, b: 2}`."""
+    if text.startswith("@"):
+        value = read_value(File(text[1:]), Path(), what)
+    else:
+        value = read_literal(text if text[:1] in "[{" else f"[{text}]")
+    if isinstance(value, (Stored, Grid)):
+        value = value.array.tolist()
+    listed = value.values() if isinstance(value, dict) else value
+    if not isinstance(listed, Sequence | type({}.values())) or isinstance(listed, str):
+        raise InputError("I010", f"`{what}` are a list of numbers, or numbers by names")
+    for number in listed:
+        try:
+            plain(number)
+        except (TypeError, ValueError):
+            raise InputError("I010", f"`{what}` are numbers, and {number!r} is none") from None
+    if isinstance(value, dict):
+        return {name: plain(number) for name, number in value.items()}
+    return [plain(number) for number in value]
+
+
+def plain(number: Any) -> float:
+    """A number of Python: whole where it is."""
+    read = float(number)
+    return int(number) if read == int(read) else read
+
+
+def in_options(error: RvmError) -> RvmError:
+    """The error with the hint in words of the command line: `--pebbles 11` for `pebbles=11`."""
+    names = "|".join(TERMS)
+
+    def option(found: re.Match[str]) -> str:
+        return f"--{TERMS[found[1]]}" + (f" {found[2]}" if found[2] else "")
+
+    error.hint = re.sub(rf'\b({names})="?([\w.]*)"?', option, error.hint)
+    return error
