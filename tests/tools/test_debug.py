@@ -756,3 +756,66 @@ func fib(n: i64, out: i64, x: i64[m])
     for direction in (1, -1):
         asked = stops("", direction)
         assert asked and stops(text, direction) == asked
+
+
+# ---------------------------------------------------------------- what is wrong
+
+
+WRONG = {
+    "contineu": ("U036", "did you mean `continue`"),
+    "s 0": ("U036", "no count"),
+    "200%": ("U036", "0% to 100%"),
+    "b 3 if": ("U036", "no condition"),
+    "b 3 if x": ("U030", "no condition"),
+    "watch data[3]": ("R003", "outside 0 … 2"),
+    "watch x + 1": ("U030", "is an expression"),
+    "set k = 3": ("U030", "is a length"),
+    "set data = [1, 2]": ("U035", "[3], and the value [2]"),
+    "set data = [1, 2, 0.5]": ("I003", "0.5 is no integer"),
+    'tp 3 "x is {x"': ("U036", "no `}`"),
+    'tp 3 "x is {nowhere}"': ("A005", "nowhere"),
+    "fin 3": ("U036", "takes nothing more"),
+    "l 99": ("U031", "has 3 lines"),
+    "frame -1": ("U036", "no count"),
+    "goto 1.5": ("U036", "no time"),
+    "last": ("U036", "which place"),
+}
+
+
+@pytest.mark.parametrize("command", WRONG)
+def test_what_is_wrong_is_said_and_does_no_harm(command: str) -> None:
+    source = "func f(x: i64, data: i64[k])\n    add x, data[0]\n    add data[1], x\n"
+    console = console_of(source, "f", x=3, data=np.array([5, 7, 9]))
+    console.execute("s")
+    before = (console.session.time, console.session.machine.result)
+    answer = console.execute(command)
+    code, text = WRONG[command]
+    assert answer.error is not None and answer.error.code == code
+    assert text in answer.text, answer.text
+    assert not console.session.probes and console.session.diverged is None
+    assert (console.session.time, str(console.session.machine.result)) == (
+        before[0],
+        str(before[1]),
+    )
+    # No number was used up for what could not be set.
+    assert console.execute("b 3").text == "breakpoint 1: line 3"
+
+
+def test_numbers_are_written_as_people_write_them() -> None:
+    session = console_of(LOOP, "walk", x=0, y=1, n=9_000_000).session
+    console = Console(session)
+    for text in ("goto 1000000", "goto 1_000_000", "goto 1,000,000", "goto 1e6"):
+        console.execute("start")
+        assert console.execute(text).error is None and session.time == 1_000_000
+    console.execute("rsi 1e3")
+    assert session.time == 999_000
+
+
+def test_arrays_are_set_whole_or_in_part() -> None:
+    source = "func f(x: i64, data: i64[k])\n    add x, data[0]\n"
+    session = console_of(source, "f", x=3, data=np.array([5, 7, 9])).session
+    session.set("data", "[1, 2, 3]")
+    session.set("data[1:3]", "[8, 9]")
+    assert session.machine["data"].tolist() == [1, 8, 9]
+    session.set("data", "4")
+    assert session.machine["data"].tolist() == [4, 4, 4]

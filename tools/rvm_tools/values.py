@@ -121,7 +121,7 @@ def value_for(function: Function, layout: Layout, name: str, value: Any, base: P
     t = function.registers[layout].type
     wanted = type_text(function, layout)
     if isinstance(t, Array):
-        array = _array(t, wanted, name, value)
+        array = array_of(t, wanted, name, value)
         if array.ndim != t.rank:
             raise InputError(
                 "I004",
@@ -132,7 +132,7 @@ def value_for(function: Function, layout: Layout, name: str, value: Any, base: P
     sys = system(elem_of(t))
     if isinstance(t, Stack):
         if not isinstance(value, list):
-            value = list(_array(Array(t.elem, 1), wanted, name, value))
+            value = list(array_of(Array(t.elem, 1), wanted, name, value))
             return [sys.to_python(plain(v)) for v in value]
         return [sys.to_python(_raw(sys, v, name, wanted)) for v in value]
     return sys.to_python(_raw(sys, value, name, wanted))
@@ -197,7 +197,8 @@ def _typed(sys: NumberSystem, given: Typed) -> Any:
     return float(value) if t.is_log else sys.literal(value)
 
 
-def _array(t: Array, wanted: str, name: str, value: Any) -> NDArray[Any]:
+def array_of(t: Array, wanted: str, name: str, value: Any) -> NDArray[Any]:
+    """A list, or what makes or was read from a file, as an array; InputError if it can't be one."""
     sys = system(t.elem)
     if isinstance(value, Made):
         value = Grid(_make(value))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -40,6 +41,11 @@ class Command:
     """Whether an empty line repeats it."""
     takes: str = ""
     """What stands behind it: a kind of thing that `completing` knows, or words between `|`."""
+
+    @property
+    def takes_more(self) -> bool:
+        """Whether anything stands behind the name."""
+        return " " in self.usage
 
 
 COMMANDS: dict[str, Command] = {}
@@ -154,6 +160,8 @@ class Console:
             return answer
         try:
             found, rest = find(text)
+            if rest and not found.takes_more:
+                raise UsageError("U036", f"`{found.usage}` takes nothing more", hint=found.help)
             self.last = ""
             with self._nesting(text), self.session._travel.listening():
                 found.run(self, rest)
@@ -219,15 +227,17 @@ def find(text: str) -> tuple[Command, str]:
     if near:
         names = ", ".join(sorted(c.names[0] for c in near.values()))
         raise UsageError("U036", f"`{word}` could be {names}")
-    raise UsageError("U036", f"there is no command `{word}`", hint="`help` lists them")
+    near_by = get_close_matches(word, table, 1)
+    meant = f"did you mean `{near_by[0]}`?  " if near_by else ""
+    raise UsageError("U036", f"there is no command `{word}`", hint=f"{meant}`help` lists them")
 
 
-def count_of(rest: str, usage: str, default: int = 1) -> int:
-    """A command's count."""
+def count_of(rest: str, usage: str, default: int = 1, least: int = 1) -> int:
+    """A command's count, `least` or more."""
     if not rest:
         return default
     number = whole(rest)
-    if number is None or number < 0:
+    if number is None or number < least:
         raise UsageError("U036", f"`{rest}` is no count", hint=f"usage: {usage}")
     return number
 

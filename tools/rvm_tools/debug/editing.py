@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from rvm.engines.memory import store
+from rvm.expr import Place
 from rvm.faults import UsageError
+from rvm.program import Function
 from rvm.state import Frame
 from rvm.types import Array, Stack
 from rvm_tools.debug.expressions import Language, value_of
 from rvm_tools.debug.looking import raw_text
+from rvm_tools.literals import read_literal
+from rvm_tools.values import array_of
 
 
 def filled(language: Language, frame: Frame, message: str) -> str:
@@ -29,6 +35,16 @@ def filled(language: Language, frame: Frame, message: str) -> str:
     return out + rest
 
 
+def check_filled(language: Language, function: Function, message: str) -> None:
+    """Refuse a text whose braces don't match, or hold what is no expression in a function."""
+    rest = message
+    while "{" in rest:
+        inside, brace, rest = rest.partition("{")[2].partition("}")
+        if not brace:
+            raise UsageError("U036", "a `{` in the text has no `}`", hint='tp 12 "x is {x}"')
+        language.expression(inside, function)
+
+
 def edited(language: Language, frame: Frame, text: str, value: str) -> tuple[str, str]:
     """Give a place of a frame the value of an expression; the old and the new value as text.
 
@@ -40,15 +56,24 @@ def edited(language: Language, frame: Frame, text: str, value: str) -> tuple[str
     if t is None or isinstance(function.registers[place.reg].type, Stack):
         raise UsageError("U035", f"`{text}` is a stack; only numbers and arrays can be set")
     elem = t.elem if isinstance(t, Array) else t
+    if isinstance(t, Array) and value.startswith("["):
+        new = array_of(t, str(t), text, read_literal(value))
+        return _stored(place, frame, text, new)
     node = language.expression(value, function, regs, elem)
     assert node.type is not None
     given = node.type.elem if isinstance(node.type, Array) else node.type
     if given != elem or (isinstance(node.type, Array) and not isinstance(t, Array)):
         raise UsageError("U035", f"`{text}` is {t}, and the value is {node.type}")
-    new = value_of(node, function, regs)
+    return _stored(place, frame, text, value_of(node, function, regs))
+
+
+def _stored(place: Place, frame: Frame, text: str, new: Any) -> tuple[str, str]:
+    """Put a value where another of its shape is; both as text."""
+    function, regs = frame.code.function, frame.regs
     old = value_of(place, function, regs)
-    before = raw_text(t, old)
+    before = raw_text(place.type, old)
     if isinstance(new, np.ndarray) and np.shape(new) != np.shape(old):
-        raise UsageError("U035", f"`{text}` has the shape {list(np.shape(old))}")
+        shapes = f"{list(np.shape(old))}, and the value {list(np.shape(new))}"
+        raise UsageError("U035", f"`{text}` has the shape {shapes}")
     store(place, regs, new)
-    return before, raw_text(t, value_of(place, function, regs))
+    return before, raw_text(place.type, value_of(place, function, regs))

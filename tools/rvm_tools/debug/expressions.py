@@ -75,8 +75,9 @@ class Language:
         """A place of a frame (a whole stack too); UsageError U030 if it is an expression."""
         found = self._read(text, function, regs, lambda e: e)
         if not isinstance(found, Place):
+            what = "a length" if text in {d.name for d in function.dims} else "an expression"
             raise UsageError(
-                "U030", f"`{text}` is an expression, no place", hint="name `x`, `x[3]`, `z.re`"
+                "U030", f"`{text}` is {what}, no place", hint="name `x`, `x[3]`, `z.re`"
             )
         return found
 

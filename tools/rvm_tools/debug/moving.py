@@ -127,8 +127,10 @@ def time_of(console: Console, text: str) -> int:
         try:
             part = float(text[:-1]) / 100
         except ValueError:
-            raise UsageError("U036", f"`{text}` is no part of the run") from None
-        return round(min(max(part, 0.0), 1.0) * session.find_end())
+            part = -1.0
+        if not 0 <= part <= 1:
+            raise UsageError("U036", f"`{text}` is no part of the run", hint="0% to 100%")
+        return round(part * session.find_end())
     number = whole(text)
     if number is None:
         raise UsageError(

@@ -10,7 +10,7 @@ from rvm_tools.debug.stops import Breakpoint, Watchpoint
 from rvm_tools.words import count
 
 GROUP = "stopping"
-_IF = re.compile(r"(?:^|\s)if\s+(?P<condition>.+)$")
+_IF = re.compile(r"(?:^|\s)if(?:\s+(?P<condition>.*))?$")
 _TRACE = re.compile(r'(?P<where>\S+)\s+"(?P<text>.*)"\s*(?:if\s+(?P<condition>.+))?$')
 
 
@@ -19,7 +19,10 @@ def split_condition(text: str) -> tuple[str, str]:
     found = _IF.search(text)
     if found is None:
         return text.strip(), ""
-    return text[: found.start()].strip(), found["condition"].strip()
+    condition = (found["condition"] or "").strip()
+    if not condition:
+        raise UsageError("U036", "there is no condition behind `if`", hint="b 12 if n > 3")
+    return text[: found.start()].strip(), condition
 
 
 def _break(console: Console, rest: str, temporary: bool) -> None:
@@ -115,9 +118,10 @@ def ignore(console: Console, rest: str) -> None:
     parts = rest.split()
     if len(parts) != 2:
         raise UsageError("U036", "which, and how often?", hint="ignore 1 10")
-    number, times = (count_of(p, "ignore NUMBER COUNT") for p in parts)
+    number, times = (count_of(p, "ignore NUMBER COUNT", least=0) for p in parts)
     console.session.ignore(number, times)
-    console.out(f"{number} is passed the next {count(times, 'time')}")
+    kind = console.session.probe(number).kind
+    console.out(f"{kind} {number} is passed {count(times, 'more time')}")
 
 
 def _numbers(console: Console, rest: str, usage: str) -> list[int]:

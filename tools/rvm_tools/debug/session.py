@@ -13,12 +13,13 @@ from dataclasses import replace
 from typing import Any
 
 from rvm.engines.auto import traits_of
+from rvm.engines.memory import find
 from rvm.faults import UsageError
 from rvm.image import Image, image_of
 from rvm.machine import Machine
 from rvm.program import Program
 from rvm.state import Frame, Options
-from rvm_tools.debug.editing import edited, filled
+from rvm_tools.debug.editing import check_filled, edited, filled
 from rvm_tools.debug.expressions import Language, fixed_place, value_of
 from rvm_tools.debug.journeys import Arrival, Journey, Onlooker
 from rvm_tools.debug.lines import find_target, line_of
@@ -307,6 +308,10 @@ class Session:
                 if target.positions(code):
                     regs = self.frame.regs if self.frame.code.name == name else None
                     guards[name] = self.language.condition(condition, code.function, regs)
+        if message is not None:
+            for name in self.program:
+                if target.positions(image.code(name, False)):
+                    check_filled(self.language, image.code(name, False).function, message)
         made = Breakpoint(self._next_number(), target, condition, guards, temporary)
         made.message = message
         self.breaks.append(made)
@@ -315,7 +320,8 @@ class Session:
 
     def watch(self, text: str, condition: str = "", *, reads: bool = False) -> Watchpoint:
         """Watch a place of the selected frame for changes, or for being read."""
-        made = self._watch(self._next_number(), text, condition, reads)
+        made = self._watch(self._number + 1, text, condition, reads)
+        self._next_number()
         self.watches.append(made)
         self._travel.version += 1
         return made
@@ -327,6 +333,8 @@ class Session:
         function = frame.code.function
         place = self.language.place(text, function, frame.regs)
         place = fixed_place(place, function, frame.regs)
+        if frame.regs[place.reg] is not None:
+            find(place, frame.regs)
         guard = self.language.condition(condition, function, frame.regs) if condition else None
         shown = place_text(place, function)
         return Watchpoint(number, shown, place, self.depth, function.name, reads, condition, guard)

@@ -57,6 +57,8 @@ def display(console: Console, rest: str) -> None:
     if not rest:
         for text in session.displays:
             console.out(f"  {text}")
+        if not session.displays:
+            console.out("nothing is displayed")
         return
     session.language.expression(rest, session.frame.code.function, session.frame.regs)
     if rest not in session.displays:
@@ -124,9 +126,16 @@ def _old(console: Console, place: Place) -> object:
     return old[place.reg]
 
 
-@command("bt", "backtrace", "where", usage="bt", help="the frames, innermost first", group=GROUP)
+@command(
+    "bt",
+    "backtrace",
+    "where",
+    usage="bt [N]",
+    help="the frames, innermost first; N of them",
+    group=GROUP,
+)
 def backtrace(console: Console, rest: str) -> None:
-    views.backtrace(console)
+    views.backtrace(console, count_of(rest, "bt [N]", 0))
 
 
 @command("up", usage="up [N]", help="look at the caller", group=GROUP)
@@ -146,14 +155,13 @@ def down(console: Console, rest: str) -> None:
 @command("frame", usage="frame N", help="look at frame N (0 is the outermost)", group=GROUP)
 def frame(console: Console, rest: str) -> None:
     session = console.session
-    session.select(count_of(rest, "frame N", session.depth))
+    session.select(count_of(rest, "frame N", session.depth, 0))
     console.out(f"frame {session.depth}")
 
 
 @command("l", "list", usage="l [LINE]", help="the source here", group=GROUP, repeats=True)
 def listing(console: Console, rest: str) -> None:
-    views.listing(console, count_of(rest, "l [LINE]") if rest else None)
-    if "l" in console.page:
+    if views.listing(console, count_of(rest, "l [LINE]") if rest else None):
         console.last = f"l {console.page['l']}"
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rvm_asm.disassemble import instruction_texts
 
+from rvm.faults import UsageError
 from rvm.image import Code, image_of
 from rvm.probes.traps import same
 from rvm.program import Function, Program
@@ -18,6 +19,7 @@ from rvm_tools.debug.lines import line_of, line_starts
 from rvm_tools.debug.looking import MAX_MARKED, raw_text, type_name
 from rvm_tools.debug.stops import Stop
 from rvm_tools.show import leaves, number_text
+from rvm_tools.words import count
 
 if TYPE_CHECKING:
     from rvm_tools.debug.console import Console
@@ -174,8 +176,11 @@ def texts_of(code: Code) -> list[str]:
     return found
 
 
-def listing(console: Console, line: int | None = None) -> None:
-    """The source around a line, with marks: `>` where the machine is, `b` for breakpoints."""
+def listing(console: Console, line: int | None = None) -> bool:
+    """The source around a line, with marks: `>` where the machine is, `b` for breakpoints.
+
+    Whether there are more lines behind.
+    """
     session = console.session
     frame = session.frame
     innermost = session.depth == len(session.frames) - 1
@@ -184,10 +189,10 @@ def listing(console: Console, line: int | None = None) -> None:
     source, here = line_of(code, min(pc, max(len(code) - 1, 0))) if len(code) else (-1, 0)
     if source < 0 or source >= len(session.program.sources):
         disassembly(console)
-        return
+        return False
     if pc >= len(code):
         here = -1
-    text = session.program.sources[source].text.split("\n")
+    text = session.program.sources[source].text.rstrip("\n").split("\n")
     if line is not None:
         middle = line
     elif here > 0:
@@ -195,13 +200,18 @@ def listing(console: Console, line: int | None = None) -> None:
     else:
         middle = max(line_of(code, p)[1] for p in range(len(code)))
     first = max(1, middle - AROUND)
+    if first > len(text):
+        name = source_name(session.program, source)
+        raise UsageError("U031", f"{name} has {count(len(text), 'line')}")
     breaks = {b.target.line for b in session.breaks if b.target.source == source}
     for number in range(first, min(len(text), first + 2 * AROUND) + 1):
         mark = ">" if number == here else " "
         flag = "b" if number in breaks else " "
         row = f"{mark}{flag}{number:>4}  {text[number - 1].expandtabs(4)}"
-        console.out(row[: console.width], "current" if number == here else "source")
+        row = row if len(row) <= console.width else row[: console.width - 1] + "…"
+        console.out(row, "current" if number == here else "source")
     console.page["l"] = first + 3 * AROUND + 1
+    return first + 2 * AROUND < len(text)
 
 
 def disassembly(console: Console, name: str = "", inverse: bool = True) -> None:
@@ -302,11 +312,13 @@ def _differs(a: Any, b: Any) -> bool:
     return not same(a, b)
 
 
-def backtrace(console: Console) -> None:
-    """All frames, innermost first."""
+def backtrace(console: Console, most: int = 0) -> None:
+    """The frames, innermost first: `most` of them, or of many the first and the last."""
     session = console.session
     last = len(session.frames) - 1
     shown = list(range(last, -1, -1))
+    if most:
+        shown = shown[:most]
     for depth in shown if len(shown) <= 40 else [*shown[:20], -1, *shown[-10:]]:
         if depth < 0:
             console.out(f"      … {len(shown) - 30} more frames", "dim")
