@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from rvm_tools.bench import pebbling
+from rvm_tools.bench import pebble_peers, pebbling
+
+import rvm.pebble
 
 
 def test_the_table_has_a_line_for_each_plan(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,3 +24,30 @@ def test_the_table_has_a_line_for_each_plan(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_rates_count_what_comes_out() -> None:
     assert pebbling.rate(iter([2, 3])).split()[:2] == ["5", "actions"]
+
+
+def test_speeds_are_of_what_comes_in_a_spell() -> None:
+    made = rvm.pebble.plan(5_000, pebbles=20)
+    assert sum(pebbling.one_by_one(made)) == sum(pebbling.block_sizes(made)) == made.cost.actions
+    endless = iter(int, 1)
+    assert pebbling.speed(endless, spell=0.01) == 0
+
+
+def test_optimal_schedules_of_all_libraries_do_as_many_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pebble_peers, "BUDGETS", {60: (3,)})
+    lines = [line for line in pebble_peers.peers() if not line.startswith("not installed")]
+    found = {row[2]: row[3] for row in (re.split(r"\s{2,}", v.strip()) for v in lines[1:])}
+    disk = {name: steps for name, steps in found.items() if "at 5" in name}
+    # Revolve's 234 steps, and one with each adjoint.
+    assert {steps for name, steps in found.items() if name not in disk} == {"294"}
+    assert "rvm" in found and len(set(disk.values())) == 1
+
+
+def test_a_schedule_is_followed_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pebble_peers, "LIMIT", -1.0)
+    monkeypatch.setattr(pebble_peers, "PATIENCE", -1.0)
+    found = pebble_peers.follow(lambda: iter([1] * 10_000))
+    assert (found.actions, found.steps, found.memory) == (4096, None, None)
+    assert " - " in pebble_peers.line(1, 1, "endless", found)

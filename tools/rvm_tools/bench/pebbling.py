@@ -1,17 +1,18 @@
 """What plans cost: to make, to stream, and to follow, by strategy, length and budget.
 
-`python -m rvm_tools.bench.pebbling` prints the table of plans; with `--rates` how many actions a
-second come out, one by one and in blocks; with `--peers` what checkpoint_schedules takes for the
-same chains, if it is installed.  Times are seconds of the processor.
+`python -m rvm_tools.bench.pebbling` prints the table of plans, how fast whole schedules of a
+million steps stream, and what other libraries take for the same chains, as far as they are
+installed (`rvm_tools.bench.pebble_peers`); `--plans`, `--rates` and `--peers` print one of these.
+Times are seconds of the processor.
 """
 
 from __future__ import annotations
 
 import sys
 import tracemalloc
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from math import inf
+from itertools import islice
 from time import process_time
 from typing import Any
 
@@ -21,6 +22,7 @@ from rvm.pebble.knill import line
 from rvm.pebble.limited import limited
 from rvm.pebble.online import online
 from rvm.pebble.priced import priced
+from rvm_tools.bench.pebble_peers import peers
 
 BUDGETS = {256: (10, 16, 32), 1_000: (12, 20, 60), 10**6: (24, 40, 100)}
 STRATEGIES: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -34,17 +36,25 @@ STRATEGIES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("multistage", {"goal": "gradient", "disk": 10}),
 )
 
+SPELL = 0.3
+"""Seconds for which a plan's actions are streamed to see how fast they come."""
 PATIENCE = 2.0
 """Seconds beyond which a plan is not made again for its memory, which takes far longer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A plan, the seconds it took to make, and the most bytes held for it, if that was measured."""
+    """A plan, and what it took."""
 
     plan: Plan
     seconds: float
+    """To make it."""
     memory: int | None
+    """The most bytes held for that, if it was measured."""
+    singly: float
+    """Actions a second, one by one."""
+    in_blocks: float
+    """Actions a second, in blocks."""
 
 
 def made(n: int, pebbles: int, strategy: str, terms: dict[str, Any]) -> Row:
@@ -58,13 +68,36 @@ def made(n: int, pebbles: int, strategy: str, terms: dict[str, Any]) -> Row:
     begin = process_time()
     found = make()
     seconds = process_time() - begin
-    if seconds > PATIENCE:
-        return Row(found, seconds, None)
-    tracemalloc.start()
-    make()
-    memory = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return Row(found, seconds, memory)
+    singly, in_blocks = speed(one_by_one(found)), speed(block_sizes(found))
+    memory = None
+    if seconds <= PATIENCE:
+        tracemalloc.start()
+        make()
+        memory = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    return Row(found, seconds, memory, singly, in_blocks)
+
+
+def one_by_one(plan: Plan) -> Iterator[int]:
+    """A plan's actions, made singly; their numbers, some thousands at a time."""
+    actions = plan.actions()
+    while count := sum(1 for _ in islice(actions, 10_000)):
+        yield count
+
+
+def block_sizes(plan: Plan) -> Iterator[int]:
+    """A plan's blocks; how many actions each has."""
+    return (block.shape[1] for block in plan.blocks())
+
+
+def speed(counts: Iterable[int], spell: float = SPELL) -> float:
+    """How many come in a second; it is not looked at for much longer than the spell."""
+    begin, total = process_time(), 0
+    for count in counts:
+        total += count
+        if process_time() - begin > spell:
+            break
+    return total / max(process_time() - begin, 1e-6)
 
 
 def rows() -> Iterator[Row]:
@@ -82,7 +115,7 @@ def table(found: Iterable[Row]) -> Iterator[str]:
     """Lines of the table of plans."""
     yield (
         f"{'steps':>9} {'pebbles':>7}  {'strategy':<11}{'goal':<9}{'moves':>15}{'peak':>6}"
-        f"{'erased':>12}{'plan s':>9}{'plan MB':>9}"
+        f"{'erased':>12}{'plan s':>9}{'plan MB':>9}{'M/s':>7}{'in blocks':>11}"
     )
     for row in found:
         p = row.plan
@@ -90,6 +123,7 @@ def table(found: Iterable[Row]) -> Iterator[str]:
         yield (
             f"{p.n:>9,} {p.rules.pebbles:>7,}  {p.strategy:<11}{p.goal:<9}{p.cost.moves:>15,.0f}"
             f"{p.cost.peak:>6,.0f}{p.cost.erased:>12,.0f}{row.seconds:>9.3f}{memory:>9}"
+            f"{row.singly / 1e6:>7.2f}{row.in_blocks / 1e6:>11.1f}"
         )
 
 
@@ -112,51 +146,23 @@ def rates() -> Iterator[str]:
         yield f"{name:<9}in blocks  {rate(block.shape[1] for block in p.blocks())}"
 
 
-def peers() -> Iterator[str]:
-    """Lines on checkpoint_schedules: seconds for all actions, and the steps done forwards."""
-    import checkpoint_schedules as cs
-
-    from rvm.pebble import checkpointing
-
-    def followed(schedule: Any) -> tuple[float, int]:
-        begin, steps = process_time(), 0
-        for action in schedule():
-            if isinstance(action, cs.Forward):
-                steps += action.n1 - action.n0
-            elif isinstance(action, cs.EndReverse):
-                break
-        return process_time() - begin, steps
-
-    def ours(n: int, **terms: Any) -> Any:
-        return lambda: checkpointing.schedule(plan(n, goal="gradient", pebbles=10, **terms))
-
-    for n in (1_000, 10**4, 10**6):
-        contest = [
-            ("rvm revolve", ours(n, price=0)),
-            ("rvm multistage, 10 on disk", ours(n, strategy="multistage", disk=10)),
-            ("Multistage", lambda n=n: cs.MultistageCheckpointSchedule(n, 10, 0)),
-            ("Multistage, 10 on disk", lambda n=n: cs.MultistageCheckpointSchedule(n, 10, 10)),
-        ]
-        if n == 1_000:
-            contest += [
-                ("rvm disk, w = r = 5", ours(n, disk=inf, write=5, read=5)),
-                ("Revolve", lambda n=n: cs.Revolve(n, 10)),
-                ("DiskRevolve, w = r = 5", lambda n=n: cs.DiskRevolve(n, 10, wd=5, rd=5)),
-            ]
-        for name, schedule in contest:
-            seconds, steps = followed(schedule)
-            yield f"{n:>9,}  {name:<28}{seconds:>8.2f} s{steps:>13,} steps"
+PARTS: dict[str, Callable[[], Iterable[str]]] = {
+    "--plans": lambda: table(rows()),
+    "--rates": rates,
+    "--peers": peers,
+}
 
 
 def main() -> None:
     """Print what the command line asks for."""
     wanted = sys.argv[1:]
-    lines = {"--rates": rates, "--peers": peers}
-    unknown = [name for name in wanted if name not in lines]
+    unknown = [name for name in wanted if name not in PARTS]
     if unknown:
-        sys.exit(f"there is no option {unknown[0]}; options: {', '.join(lines)}")
-    for produce in [lines[name] for name in wanted] or [lambda: table(rows())]:
-        for text in produce():
+        sys.exit(f"there is no option {unknown[0]}; options: {', '.join(PARTS)}")
+    for number, name in enumerate(wanted or PARTS):
+        if number:
+            print()
+        for text in PARTS[name]():
             print(text, flush=True)
 
 
