@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -297,28 +296,6 @@ def test_indices_are_checked_all_the_same() -> None:
         with pytest.raises(rvm.RvmError) as caught:
             program.f(x=np.zeros(3), i=i, engine="native", checks=False)
         assert caught.value.code == "R003"
-
-
-def test_code_is_kept_and_taken_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rvm.engines.native import compiler
-
-    monkeypatch.setenv("RVM_CACHE_DIR", str(tmp_path))
-    llvm = compiler.compiler()
-    made: list[str] = []
-    compiled = llvm.compiled
-    monkeypatch.setattr(llvm, "compiled", lambda text: made.append(text) or compiled(text))
-    text = "func f(x: i64)\n    add x, 12345\n"
-    assert rvm.assemble(text).f(x=1, engine="native").x == 12346
-    (file,) = tmp_path.iterdir()
-    assert rvm.assemble(text).f(x=1, engine="native").x == 12346
-    assert len(made) == 1
-    file.write_bytes(file.read_bytes()[:-7])
-    assert rvm.assemble(text).f(x=1, engine="native").x == 12346
-    assert len(made) == 2, "a damaged file is not believed"
-    monkeypatch.setenv("RVM_CACHE_DIR", "")
-    assert rvm.assemble(text).f(x=1, engine="native").x == 12346
-    assert len(made) == 3
-    assert len(list(tmp_path.iterdir())) == 1
 
 
 # ---------------------------------------------------------------- auto

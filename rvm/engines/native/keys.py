@@ -58,7 +58,9 @@ def fingerprint(program: Program) -> str:
     """A text that is the same for equal programs only; "" if there is none."""
     found = program.cache.get(fingerprint)
     if not isinstance(found, str):
-        text = "" if _has_users(program) else repr((program.functions, program.entry))
+        # Where in a text an instruction stands is nothing to its code.
+        parts = [(f.name, f.params, f.registers, f.code, f.dims) for f in program.functions]
+        text = "" if _has_users(program) else repr((parts, program.entry))
         found = program.cache[fingerprint] = text and kept.digest(text.encode()).hex()
     return found
 

@@ -1,0 +1,383 @@
+"""Machine code that is kept: when it is found again, when not, and what damaged files do."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rvm
+from rvm.emit.llvm.kind import Kind
+from rvm.engines.native import artifact, elf, kept, keys, memory
+from rvm.engines.native.compiler import compiler
+from rvm.image import image_of
+from rvm.program import Program
+
+STEPS = """
+func main(x: f64, v: f64, n: i64)
+    for i = 1 to n
+        add x, v * 0.01
+        sub v, sin(x) * 0.01
+    end
+"""
+Made = list[str]
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Made]:
+    """The texts that LLVM compiles while a test runs; what is kept is in the test's folder."""
+    monkeypatch.setenv("RVM_CACHE_DIR", str(tmp_path))
+    llvm = compiler()
+    texts: Made = []
+    compiled = llvm.compiled
+    monkeypatch.setattr(llvm, "compiled", lambda text: texts.append(text) or compiled(text))
+    yield texts
+
+
+def run(text: str = STEPS, n: int = 10) -> float:
+    """A run of a program that nothing in this process knows yet."""
+    found: float = rvm.assemble(text).main(x=1.0, v=0.5, n=n, engine="native").x
+    return found
+
+
+def slope(text: str = STEPS) -> float:
+    main = rvm.assemble(text).main.with_options(engine="native")
+    found: float = main.vjp({"x": 1.0}, x=1.0, v=0.5, n=10).v
+    return found
+
+
+# ---------------------------------------------------------------- hits and misses
+
+
+def test_a_second_program_of_the_same_text_finds_what_was_kept(made: Made, tmp_path: Path) -> None:
+    wanted = rvm.assemble(STEPS).main(x=1.0, v=0.5, n=10, engine="reference").x
+    assert run() == run() == wanted
+    assert len(made) == 1
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_gradient_is_found_without_being_made(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rvm import gradients
+
+    first = slope()
+    assert len(made) == 1
+    monkeypatch.setattr(gradients, "gradient", lambda *_: pytest.fail("it was transformed"))
+    assert slope() == first
+    assert len(made) == 1
+
+
+def test_values_and_gradients_of_several_losses_are_told_apart(made: Made) -> None:
+    for _ in range(2):
+        main = rvm.assemble(STEPS).main.with_options(engine="native")
+        x, by_x = main.value_and_grad(loss="x", x=1.0, v=0.5, n=10)
+        v, by_v = main.value_and_grad(loss="v", x=1.0, v=0.5, n=10)
+        out = main(x=1.0, v=0.5, n=10)
+        assert (x, v) == (out.x, out.v)
+        # x' = x + h v and v' = v - h sin x' keep areas: the determinant of the Jacobian is 1.
+        assert by_x.x * by_v.v - by_x.v * by_v.x == pytest.approx(1.0, rel=1e-12)
+    assert len(made) == 3
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        STEPS.replace("0.01", "0.02", 1),
+        STEPS.replace("add x", "sub x"),
+        STEPS.replace("x: f64, v: f64", "v: f64, x: f64"),
+        STEPS.replace("sin(x)", "sin(x * 2.0)"),
+        STEPS.replace("n: i64", "n: i32").replace("to n", "to i64(n)"),
+    ],
+)
+def test_another_program_is_compiled(made: Made, other: str) -> None:
+    run()
+    program = rvm.assemble(other)
+    native = program.main(x=1.0, v=0.5, n=10, engine="native")
+    assert len(made) == 2
+    assert dict(native) == dict(program.main(x=1.0, v=0.5, n=10, engine="reference"))
+
+
+def test_directions_and_options_are_told_apart(made: Made) -> None:
+    main = rvm.assemble(STEPS).main.with_options(engine="native")
+    out = main(x=1.0, v=0.5, n=10)
+    (~main)(**out)
+    main.with_options(checks=False)(x=1.0, v=0.5, n=10)
+    assert len(made) == 3
+    assert len({keys.key_of(*k) for k in _kinds(main.program)}) == 6
+
+
+def _kinds(program: Program) -> list[tuple[object, Kind]]:
+    image, plain = image_of(program), Kind(0, frozenset())
+    return [
+        (image.code("main", undo), kind)
+        for undo in (False, True)
+        for kind in (plain, replace(plain, checks=False), replace(plain, entry=1))
+    ]
+
+
+def test_lanes_find_what_was_kept(made: Made) -> None:
+    xs = np.linspace(-1.0, 1.0, 40)
+    outs = [
+        rvm.assemble(STEPS).main.map(x=xs, v=0.5, n=10, engine="native", on_error="return").x
+        for _ in range(2)
+    ]
+    assert outs[0].tobytes() == outs[1].tobytes()
+    compiled = len(made)
+    rvm.assemble(STEPS).main.map(x=xs, v=0.5, n=10, engine="native")
+    assert len(made) == compiled
+
+
+# ---------------------------------------------------------------- what it depends on
+
+
+@pytest.mark.parametrize("part", ["_sources", "_library", "_processor"])
+def test_another_version_or_processor_compiles_anew(
+    made: Made, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    run()
+    monkeypatch.setattr(keys, part, lambda: "another one")
+    keys.environment.cache_clear()
+    try:
+        run()
+    finally:
+        keys.environment.cache_clear()
+    assert len(made) == 2
+
+
+def test_what_is_not_known_is_found_by_its_text(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keys, "_processor", lambda: "")
+    keys.environment.cache_clear()
+    try:
+        program = rvm.assemble(STEPS)
+        assert keys.key(program, "main") is None
+        assert run() == run()
+    finally:
+        keys.environment.cache_clear()
+    assert len(made) == 1
+
+
+@pytest.mark.usefixtures("clean_tables")
+def test_a_users_function_may_have_changed(made: Made) -> None:
+    def gain(factor: float) -> float:
+        from rvm.isa import FUNCTIONS
+
+        @rvm.function(name="bent")
+        def bent(x):  # type: ignore[no-untyped-def]
+            "A parabola."
+            return x * x * factor
+
+        try:
+            main = rvm.assemble("func main(y: f64, x: f64)\n    add y, bent(x)\n").main
+            found: float = main.grad(loss="y", y=0.0, x=3.0, engine="native").x
+        finally:
+            del FUNCTIONS["bent"]
+        return found
+
+    assert gain(1.0) == 6.0
+    assert gain(2.0) == 12.0
+    assert gain(1.0) == 6.0
+    assert len(made) <= 3
+
+
+def test_names_of_programs_are_those_of_what_they_do() -> None:
+    same = rvm.assemble(STEPS), rvm.assemble("; another comment\n" + STEPS)
+    assert keys.fingerprint(same[0]) == keys.fingerprint(same[1]) != ""
+    other = rvm.assemble(STEPS.replace("1 to", "2 to"))
+    assert keys.fingerprint(same[0]) != keys.fingerprint(other)
+
+
+# ---------------------------------------------------------------- damage
+
+
+def _cut(data: bytes) -> bytes:
+    return data[:-7]
+
+
+def _flipped(data: bytes) -> bytes:
+    return data[:-9] + bytes([data[-9] ^ 1]) + data[-8:]
+
+
+def _nothing(data: bytes) -> bytes:
+    return b""
+
+
+def _text(data: bytes) -> bytes:
+    return b"#!/bin/sh\n" * 9
+
+
+@pytest.mark.parametrize("damage", [_cut, _flipped, _nothing, _text])
+def test_a_damaged_file_is_not_believed(
+    made: Made, tmp_path: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    wanted = run()
+    (file,) = tmp_path.iterdir()
+    file.write_bytes(damage(file.read_bytes()))
+    assert run() == wanted
+    assert len(made) == 2
+    assert run() == wanted
+    assert len(made) == 2, "it has been put right"
+
+
+def test_a_file_of_something_else_is_not_believed(made: Made, tmp_path: Path) -> None:
+    run()
+    (one,) = tmp_path.iterdir()
+    other = STEPS.replace("0.01", "0.5")
+    wanted = run(other)
+    (two,) = set(tmp_path.iterdir()) - {one}
+    two.write_bytes(one.read_bytes())
+    assert run(other) == wanted
+    assert len(made) == 3
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{}\n", b"[1]\n", b"not json\nabc", b'{"types": [[1]], "args": 0}\n', b"\xff\xfe\n"],
+)
+def test_a_whole_file_with_other_contents_is_not_believed(
+    made: Made, tmp_path: Path, body: bytes
+) -> None:
+    wanted = run()
+    (file,) = tmp_path.iterdir()
+    kept.keep(file.name, body)
+    assert kept.found(file.name) == body
+    assert artifact.decoded(body) is None
+    assert run() == wanted
+    assert len(made) == 2
+
+
+def test_a_folder_that_cannot_be_written_is_done_without(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocked = tmp_path / "a file"
+    blocked.write_text("")
+    monkeypatch.setenv("RVM_CACHE_DIR", str(blocked / "folder"))
+    assert run() == run()
+    assert len(made) == 2
+    monkeypatch.setenv("RVM_CACHE_DIR", "")
+    run()
+    assert len(made) == 3
+
+
+def test_the_oldest_go_when_there_are_too_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RVM_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(kept, "MOST_BYTES", 5_000)
+    (tmp_path / "notes.txt").write_text("x" * 9_000)
+    names = [kept.digest(bytes([k])).hex() for k in range(6)]
+    for k, name in enumerate(names):
+        kept._trim.cache_clear()
+        kept.keep(name, bytes(1_000))
+        os.utime(tmp_path / name, (1_000 + k, 1_000 + k))
+        assert kept.found(names[0]) is not None, "it is used each time"
+    left = {name for name in names if kept.found(name) is not None}
+    assert left == {names[0], *names[-3:]}
+    assert (tmp_path / "notes.txt").exists()
+
+
+# ---------------------------------------------------------------- processes
+
+CHILD = f"""
+import sys
+import rvm
+main = rvm.assemble({STEPS!r}).main.with_options(engine="native")
+print(main(x=1.0, v=0.5, n=10).x.hex(), main.vjp({{"x": 1.0}}, x=1.0, v=0.5, n=10).v.hex())
+print("llvmlite" in sys.modules)
+"""
+
+
+def test_processes_at_once_and_one_after_them(tmp_path: Path) -> None:
+    """They compile or find, whoever comes first; the one that finds does not load LLVM."""
+    environment = {**os.environ, "RVM_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", CHILD]
+    racing = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    lines = [child.communicate()[0].splitlines() for child in racing]
+    after = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    first, loaded = after.stdout.splitlines()
+    assert [line[0] for line in lines] == [first] * 3
+    assert loaded == "False"
+    assert len(list(tmp_path.iterdir())) == 2, "nothing unfinished is left"
+
+
+# ---------------------------------------------------------------- linking
+
+
+def object_of(text: str) -> bytes:
+    llvm = compiler()
+    head = f'target triple = "{llvm.triple}"\ntarget datalayout = "{llvm.layout}"\n'
+    return llvm.compiled(head + text)
+
+
+CALLS = """
+@table = internal constant [4 x i32] [i32 3, i32 1, i32 4, i32 1]
+@outside = external global i32
+declare double @rvm_sin(double)
+declare i32 @toupper(i32)
+define internal i32 @second(i32 %k) noinline {
+  %at = getelementptr [4 x i32], ptr @table, i64 0, i32 %k
+  %v = load i32, ptr %at
+  ret i32 %v
+}
+define i32 @run(ptr %regs, ptr %ctx) {
+  %x = load double, ptr %regs
+  %s = call double @rvm_sin(double %x)
+  store double %s, ptr %regs
+  %k = load i32, ptr %ctx
+  %v = call i32 @second(i32 %k)
+  %o = load i32, ptr @outside
+  %u = call i32 @toupper(i32 %v)
+  %sum = add i32 %u, %o
+  ret i32 %sum
+}
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.uname().machine != "x86_64", reason="ELF, x86-64")
+def test_a_block_calls_reads_and_finds_its_own() -> None:
+    import ctypes
+    import math
+
+    data = object_of(CALLS)
+    block = elf.linked(data, "run")
+    assert block is not None
+    assert {"rvm_sin", "toupper", "outside"} <= set(block.words)
+    outside = ctypes.c_int32(100)
+    run = memory.loaded(block, {"outside": ctypes.addressof(outside)})
+    assert run is not None
+    regs, ctx = ctypes.c_double(0.7), ctypes.c_int32(2)
+    assert run(ctypes.addressof(regs), ctypes.addressof(ctx)) == 104
+    assert regs.value == math.sin(0.7)
+    other = compiler().function(data, "run", ["rvm_sin"], {"outside": ctypes.addressof(outside)})
+    assert other(ctypes.addressof(regs), ctypes.addressof(ctx)) == 104
+    assert regs.value == math.sin(math.sin(0.7))
+
+
+def test_what_the_small_linker_does_not_know_is_left_to_llvm() -> None:
+    written = "@held = internal global i32 7\ndefine i32 @run(ptr %a, ptr %b) {\n"
+    written += "  %v = load i32, ptr @held\n  store i32 8, ptr @held\n  ret i32 %v\n}\n"
+    assert elf.linked(object_of(written), "run") is None
+    assert elf.linked(b"\xcf\xfa\xed\xfe" + bytes(200), "run") is None
+    assert elf.linked(object_of(CALLS)[:300], "run") is None
+    assert elf.linked(object_of(CALLS), "elsewhere") is None
+
+
+def test_programs_run_where_llvm_links(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on other processors, where object files are kept."""
+    from rvm.engines.native import roots
+
+    monkeypatch.setattr(roots, "linked", lambda data, entry: None)
+    wanted = rvm.assemble(STEPS).main(x=1.0, v=0.5, n=10, engine="reference").x
+    assert run() == run() == wanted
+    assert len(made) == 1
