@@ -65,8 +65,8 @@ DATA: dict[str, Any] = {
         },
     ],
     "first_call": {
-        "compiled": {"load": 0.2, "llvm": 0.05, "first": 0.12, "second": 0.0002},
-        "cached": {"load": 0.2, "llvm": 0.05, "first": 0.0123, "second": 0.0002},
+        "compiled": {"load": 0.2, "first": 0.12, "second": 0.0002},
+        "cached": {"load": 0.2, "first": 0.0123, "second": 0.0002},
     },
     "memory": [
         {"peer": "rvm native", "size": 1_000_000, "bytes": 4096},

@@ -66,16 +66,16 @@ NOTES: dict[str, str] = {
     "memory": "what grows is the process: LLVM's own memory, if it has to compile.",
     "call": "arguments are checked and packed in Python.",
     "compiled": (
-        "about a quarter of it is Python: the gradient's transformation and the text for LLVM; the "
-        "rest is LLVM's optimisation and code generation."
+        "a third of it is imports, half of these LLVM's; transforming and printing take a tenth, "
+        "and the rest is LLVM's optimisation and code generation."
     ),
     "cached": (
-        "the cache is by the text that LLVM gets, so that the gradient has to be transformed and "
-        "printed before it is found; modules that are imported at the first call count too."
+        "most of it is importing some twenty small modules; the rest is reading the states of "
+        "rvm's files and of the processor, which say whether what is kept is still right."
     ),
     "vector": (
-        "each time a loop is entered, bounds, ranges and overlaps are checked in Python: some "
-        "three microseconds a loop, which at a thousand points is more than NumPy's work."
+        "each time a loop is entered, bounds, ranges and overlaps are checked in Python: a "
+        "microsecond or two, which at a thousand points is as much as NumPy's work."
     ),
     "lanes": "NumPy's cost of a call is shared by the lanes, and there are few.",
 }

@@ -154,11 +154,13 @@ def _extras(data: Data) -> Iterator[str]:
     if first := data.get("first_call"):
         yield (
             "## First calls\n\nThe gradient of `leapfrog` in a new process. Loading is importing "
-            "rvm and assembling the program; the first call transforms, compiles and runs.\n"
+            "rvm and assembling the program; the first call is all that comes then: importing "
+            "what it needs, LLVM among it, transforming, compiling and running. Where machine "
+            "code is kept, nothing is transformed, and LLVM is not loaded.\n"
         )
-        yield "| | loading | starting LLVM | first call | second call |\n|---|---:|---:|---:|---:|"
+        yield "| | loading | first call | second call |\n|---|---:|---:|---:|"
         for how, text in (("compiled", "compiled"), ("cached", "machine code from the cache")):
-            times_of = (seconds(first[how][k]) for k in ("load", "llvm", "first", "second"))
+            times_of = (seconds(first[how][k]) for k in ("load", "first", "second"))
             yield f"| {text} | {' | '.join(times_of)} |"
         yield ""
     if found := data.get("lanes"):

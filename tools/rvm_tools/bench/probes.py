@@ -1,7 +1,7 @@
 """Measures that want a fresh process: peaks of memory, and the time of first calls.
 
-`python -m rvm_tools.bench.probes WHAT …` prints one JSON object; `memory`, `first_call` and
-`growth` start such processes.
+`python -m rvm_tools.bench.probes WHAT …` prints one JSON object; `memory` and `growth` start such
+processes, `first_call` those of `rvm_tools.bench.first`.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
-from time import perf_counter, process_time
 from typing import Any
 
-from rvm_tools.bench.contest import GRADIENT, Peer, Workload
+from rvm_tools.bench.contest import GRADIENT, WORK, Peer, Workload
 from rvm_tools.bench.engines import NATIVE, PREFIX
 
 KIB = 1024
+FIRST_CALLS = 7
+"""Processes of each kind whose first calls are timed."""
 
 
 def memory(peers: Sequence[tuple[str, Sequence[int]]]) -> list[dict[str, Any]]:
@@ -40,11 +42,28 @@ def memory(peers: Sequence[tuple[str, Sequence[int]]]) -> list[dict[str, Any]]:
 
 
 def first_call() -> dict[str, Any]:
-    """Seconds until the first gradient of `leapfrog`, without and with the cache on disk."""
+    """Seconds until the first gradient of `leapfrog`, without and with kept machine code.
+
+    Medians of processes that take turns.  Python's own files of compiled modules are there, as they
+    are where rvm is installed.
+    """
     with TemporaryDirectory(prefix="rvm-bench-") as folder:
-        environment = {"RVM_CACHE_DIR": folder}
-        compiled = _probe("first_call", environment=environment)
-        return {"compiled": compiled, "cached": _probe("first_call", environment=environment)}
+        own = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": f"{folder}/modules"}
+        kept = own | {"RVM_CACHE_DIR": f"{folder}/code"}
+        environments = {"compiled": own | {"RVM_CACHE_DIR": ""}, "cached": kept}
+        found: dict[str, list[dict[str, float]]] = {name: [] for name in environments}
+        _first(kept)
+        for _ in range(FIRST_CALLS):
+            for name, environment in environments.items():
+                found[name].append(_first(environment))
+    return {
+        name: {part: median(t[part] for t in times) for part in times[0]}
+        for name, times in found.items()
+    }
+
+
+def _first(environment: Mapping[str, str]) -> dict[str, float]:
+    return _answer(["-m", "rvm_tools.bench.first", str(WORK / "leapfrog.rasm")], environment)
 
 
 def growth(peers: Sequence[tuple[str, Sequence[int]]]) -> list[dict[str, Any]]:
@@ -64,13 +83,16 @@ def growth(peers: Sequence[tuple[str, Sequence[int]]]) -> list[dict[str, Any]]:
 
 
 def _probe(*arguments: str, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
-    command = [sys.executable, "-m", "rvm_tools.bench.probes", *arguments]
+    return _answer(["-m", "rvm_tools.bench.probes", *arguments], environment or {})
+
+
+def _answer(arguments: Sequence[str], environment: Mapping[str, str]) -> dict[str, Any]:
     done = subprocess.run(
-        command,
+        [sys.executable, *arguments],
         check=True,
         capture_output=True,
         text=True,
-        env={**os.environ, **(environment or {})},
+        env={**os.environ, **environment},
     )
     result: dict[str, Any] = json.loads(done.stdout)
     return result
@@ -127,32 +149,8 @@ def _growth(size: str, name: str = NATIVE) -> dict[str, Any]:
     return {"size": n, "seconds": seconds, "step_ns": 1e9 * seconds / n, "bytes": _peak() - before}
 
 
-def _first_call() -> dict[str, Any]:
-    """What comes once a process (starting LLVM) and once a program (loading it), and the call."""
-    begun = _now()
-    from rvm_tools.bench.workloads import WORKLOADS
-
-    main = WORKLOADS["leapfrog"].main().with_options(engine="native")
-    values = WORKLOADS["leapfrog"].inputs(1)
-    loaded = _now()
-    from rvm.engines.native.compiler import compiler
-
-    compiler()
-    started = _now()
-    main.vjp({"x": 1.0}, dict(values))
-    first = _now()
-    main.vjp({"x": 1.0}, dict(values))
-    times = {"load": (begun, loaded), "llvm": (loaded, started), "first": (started, first)}
-    times["second"] = (first, _now())
-    return {k: min(b[0] - a[0], b[1] - a[1]) for k, (a, b) in times.items()}
-
-
-def _now() -> tuple[float, float]:
-    return perf_counter(), process_time()
-
-
 def _main(what: str, *arguments: str) -> None:
-    probe = {"memory": _memory, "growth": _growth, "first_call": _first_call}[what]
+    probe = {"memory": _memory, "growth": _growth}[what]
     print(json.dumps(probe(*arguments)))  # type: ignore[operator]
 
 

@@ -62,9 +62,9 @@ def extra_tables(data: Data) -> list[str]:
     """First calls, memory, growth, lanes, as far as they were measured."""
     parts = []
     if first := data.get("first_call"):
-        rows = [["first calls: gradient of leapfrog", "load", "start LLVM", "first call", "second"]]
+        rows = [["first calls: gradient of leapfrog", "load", "first call", "second"]]
         rows += [
-            [f"  {how}", *(seconds(first[how][k]) for k in ("load", "llvm", "first", "second"))]
+            [f"  {how}", *(seconds(first[how][k]) for k in ("load", "first", "second"))]
             for how in ("compiled", "cached")
         ]
         parts.append("\n".join(aligned(rows)))
