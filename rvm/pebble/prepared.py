@@ -2,7 +2,8 @@
 
 What binding does for each call (names, types, shapes, overlaps) is done once, by whoever prepares
 the call: the registers have to be what binding would make of them.  Calls go straight to machine
-code where the engine is that, and through a machine otherwise.
+code where the engine is that, and through a machine otherwise.  Arrays have no gaps, and of each
+parameter the same shape in all calls.
 """
 
 from __future__ import annotations
@@ -36,6 +37,11 @@ class Prepared:
         registers = self.function.registers[: self.function.n_args]
         self._plain = all(isinstance(r.type, (Scalar, Array)) for r in registers)
         self._scalars: list[tuple[int, int, bool]] = []
+        """Registers of numbers, where their slots are, whether there are two of them."""
+        self._arrays: list[tuple[int, int]] = []
+        self._slots: list[Any] = []
+        """What the slots of a call are, but for numbers and addresses."""
+        self._live = 0
 
     def __call__(self, regs: list[Any]) -> list[Any]:
         """Run on the parameters' raw values; those of the end, arrays the same objects."""
@@ -46,7 +52,17 @@ class Prepared:
             return machine.state.frames[0].regs[: self.function.n_args]
         launch = self._launch
         assert launch is not None
-        flight = launch.run_registers(regs, sum(map(byte_size, regs)), self.options)
+        if not self._slots:
+            self._measure(launch, regs)
+        values = self._slots.copy()
+        for k, at, pair in self._scalars:
+            if pair:
+                values[at], values[at + 1] = regs[k].real, regs[k].imag
+            else:
+                values[at] = regs[k]
+        for k, at in self._arrays:
+            values[at] = regs[k].__array_interface__["data"][0]
+        flight = launch.run(values, self._live, self.options)
         if not flight.done:
             machine = self._machine(regs)
             flight.land(machine.state)
@@ -83,11 +99,15 @@ class Prepared:
         from rvm.engines.native.flight import Launch
 
         self._launch = Launch(code, options.checks)
-        places = self._launch.layout.places
-        registers = self.function.registers[: self.function.n_args]
-        self._scalars = [
-            (k, places[k], r.type.is_complex)
-            for k, r in enumerate(registers)
-            if isinstance(r.type, Scalar)
-        ]
         return True
+
+    def _measure(self, launch: Launch, regs: list[Any]) -> None:
+        """Find what is the same in all calls."""
+        layout = launch.layout
+        self._slots = list(layout.struct.unpack(layout.packed(regs + launch.locals)))
+        self._live = sum(map(byte_size, regs))
+        for k, r in enumerate(self.function.registers[: self.function.n_args]):
+            if isinstance(r.type, Scalar):
+                self._scalars.append((k, layout.places[k], r.type.is_complex))
+            else:
+                self._arrays.append((k, layout.places[k]))
