@@ -7,10 +7,12 @@ that one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rvm.emit.llvm.flow import Cycle, Flow
+from rvm.emit.llvm.jam import Jam, Rounds, jam
 from rvm.emit.llvm.reading import (
     LENGTHS,
     MAX_STEP,
@@ -79,6 +81,8 @@ class Counted:
     """The `id`s of the index expressions that `indices` speak for."""
     trusted: frozenset[int]
     """The branches whose come-froms need not be asked."""
+    jams: Mapping[int, Jam] = field(default_factory=dict)
+    """Loops of the nest whose rounds can be joined, by the position of their come-from."""
 
     def rounds(self, cycle: Cycle) -> int:
         """The instructions of a round of one of its loops, those of loops inside it aside."""
@@ -160,7 +164,32 @@ class _Survey:
             indices,
             proved,
             frozenset(trusted),
+            self._jams(inner),
         )
+
+    def _jams(self, inner: Sequence[Inner]) -> dict[int, Jam]:
+        """The loops of the nest whose rounds can be joined, with the innermost ones in them."""
+        out = {}
+        cycles = [self.cycle, *(i.cycle for i in inner)]
+        for loop in inner:
+            around = self._around(loop.cycle.head - 1)
+            if any(loop.cycle.head < c.head < loop.cycle.back for c in cycles):
+                continue
+            one, two = self._rounds(around), self._rounds(loop.cycle)
+            if one is None or two is None:
+                continue
+            fixed = {reg for reg, _ in (*loop.low_factors, *loop.high_factors)}
+            found = jam(self.code, one, two, self._resolved)
+            if found is not None and one.variable not in fixed:
+                out[around.head] = found
+        return out
+
+    def _rounds(self, cycle: Cycle) -> Rounds | None:
+        ends = bound(self.code.stmts(cycle.back)[0])
+        stepped = None if ends is None else self._stepped(cycle, ends[0])
+        if ends is None or stepped is None:
+            return None
+        return Rounds(cycle, ends[0], stepped.step, stepped.early, ends[1])
 
     def _simple(self) -> bool:
         """Whether the loop holds only scalar instructions, loops, and ifs that stay inside."""
@@ -307,7 +336,7 @@ class _Survey:
                 if not isinstance(first, Index) or not isinstance(registers[place.reg].type, Array):
                     continue
                 for axis, item in enumerate(first.items):
-                    if isinstance(item, (Span, Const)) or item.type != I64:
+                    if isinstance(item, Span) or item.type != I64:
                         continue
                     resolved = self._resolved(item)
                     factors = None if resolved is None else self._factors(resolved)

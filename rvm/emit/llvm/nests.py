@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import cast
 
 from rvm.emit.llvm.flow import Cycle, Flow
+from rvm.emit.llvm.jam import Jam, print_jam
 from rvm.emit.llvm.kind import Kind
 from rvm.emit.llvm.loops import Counted, Inner, Inside
 from rvm.emit.llvm.oneway import OneWays
 from rvm.emit.llvm.registers import Callees
+from rvm.emit.values import Unprintable
 from rvm.expr import Expr
 from rvm.image import Code
 
@@ -23,6 +25,8 @@ class Nests(OneWays):
     def __init__(self, symbol: str, code: Code, kind: Kind, flow: Flow, callees: Callees) -> None:
         super().__init__(symbol, code, kind, flow, callees)
         self._fast: Counted | None = None
+        self.joins = not kind.counts
+        """Whether rounds of loops are joined."""
 
     # What `rvm.emit.llvm.function` adds.
 
@@ -32,6 +36,10 @@ class Nests(OneWays):
 
     def straight(self, start: int, onward: Callable[[int, bool], None]) -> None:
         """Instructions from a leader on, and the jump that ends them."""
+        raise NotImplementedError
+
+    def count(self, ticks: int | str) -> None:
+        """Count ticks as done."""
         raise NotImplementedError
 
     def _enter(self, loop: Counted, copy: int) -> None:
@@ -159,23 +167,43 @@ class Nests(OneWays):
         outer, self._fast = (self._fast, self.proved), loop
         self.proved = loop.proved
         head, back = loop.cycle.head + 1, loop.cycle.back
-        todo, made = [head], {head}
+        todo: list[int] = []
+        made: set[int] = set()
         leave = self.fresh("leave")
 
-        def onward(target: int, falling: bool) -> None:
-            del falling
+        def block(target: int) -> str:
             if not head <= target <= back:
-                self.jump(leave)
-                return
+                return leave
             if target not in made:
                 made.add(target)
                 todo.append(target)
-            self.jump(label if target == head else f"{label}_{target}")
+            return f"{label}_{target}"
 
+        def onward(target: int, falling: bool) -> None:
+            jam = loop.jams.get(target - 1) if falling else None
+            if jam is None or not self._joined(jam, block):
+                self.jump(block(target))
+
+        self.label(label)
+        onward(head, True)
         while todo:
             start = todo.pop()
-            self.label(label if start == head else f"{label}_{start}")
+            self.label(f"{label}_{start}")
             self.straight(start, onward)
         self._fast, self.proved = outer
         self.label(leave)
         self.goto(copy, back + 1)
+
+    def _joined(self, jam: Jam, block: Callable[[int], str]) -> bool:
+        """Print rounds of a loop joined, and go on; False, and nothing, where that cannot be."""
+        if not self.joins:
+            return False
+        lines, begun = len(self.lines), self.block
+        cycle = jam.outer.cycle
+        try:
+            print_jam(self, jam, block(cycle.head + 1), block(cycle.back + 1))
+        except Unprintable:
+            del self.lines[lines:]
+            self.block = begun
+            return False
+        return True

@@ -64,8 +64,9 @@ class WideValues(FunctionPrinter):
         super().__init__(symbol, code, kind, flow, loops, callees)
         self.module = callees
         self.varying = frozenset(varying)
-        # All lanes go one way.
+        # All lanes go one way, and their values fill the registers as it is.
         self.choices = {}
+        self.joins = False
         self.erased = self.vector_variable("i64", "erased")
         if flow.apart:
             raise Unprintable
