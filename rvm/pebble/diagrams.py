@@ -207,10 +207,10 @@ def chart(
     sheet = Sheet(WIDTH, height, title)
     sheet.text(left, 26, title, 15, "ink")
     base = height - bottom
-    for x in round_powers(low_x, high_x, 12):
+    for x in round_powers(low_x, high_x, 12, True):
         sheet.line("line", at_x(x), top, at_x(x), base + 5)
         sheet.text(at_x(x), base + 19, short(x), 11, anchor="middle")
-    for y in round_powers(low_y, high_y, 12):
+    for y in round_powers(low_y, high_y, 12, True):
         sheet.line("line", left - 5, at_y(y), WIDTH - right, at_y(y))
         sheet.text(left - 9, at_y(y) + 4, short(y), 11, anchor="end")
     for y in round_powers(low_y / each, high_y / each, 12):

@@ -134,7 +134,7 @@ def _drawable(length: int) -> None:
             "P030",
             f"a schedule of {length:,} steps is too long to be drawn",
             values={"steps": length, "most": LONGEST},
-            hint="the curve over all budgets has no such limit: rvm.pebble.frontier(...).svg()",
+            hint="curves over all budgets have no such limit: `frontier`, `rvm pebble --plot`",
         )
 
 

@@ -111,7 +111,7 @@ def plot(
     low_x, high_x = _range([x for x, _ in points])
     low_y, high_y = _range([y for _, y in points])
     lines = max(height - 4, 6)
-    ticks_y = round_powers(10.0**low_y, 10.0**high_y, max(lines // 2, 3))
+    ticks_y = round_powers(10.0**low_y, 10.0**high_y, max(lines // 2, 3), True)
     margin = max(len(short(y)) for y in ticks_y)
     columns = max(width - margin - 3, 20)
     grid = [[" "] * columns for _ in range(lines)]
@@ -131,16 +131,17 @@ def plot(
         edge = "┤" if k in marked else "│"
         out.append(f"{marked.get(k, ''):>{margin}} {edge}" + "".join(row).rstrip())
     below, words = ["─"] * columns, [" "] * (columns + 8)
-    for x in round_powers(10.0**low_x, 10.0**high_x, max(columns // 9, 3)):
+    for x in round_powers(10.0**low_x, 10.0**high_x, max(columns // 9, 3), True):
         at, text = column(x), short(x)
         below[at] = "┬"
         start = max(0, at - len(text) // 2)
         if not "".join(words[max(start - 1, 0) : start + len(text) + 1]).strip():
             words[start : start + len(text)] = text
     out.append(" " * margin + " └" + "".join(below))
-    out.append(" " * (margin + 2) + "".join(words).rstrip() + f"  {across}")
-    names = (f"{GLYPHS[k % len(GLYPHS)]} {name}" for k, (name, _) in enumerate(series))
-    out.append(" " * (margin + 2) + "   ".join(names))
+    out.append(" " * (margin + 2) + "".join(words).rstrip())
+    names = "   ".join(f"{GLYPHS[k % len(GLYPHS)]} {name}" for k, (name, _) in enumerate(series))
+    room = columns - len(names) - 2
+    out.append(f"{'':{margin + 2}}{names}  {across + ' →':>{max(room, 0)}}")
     return "\n".join(out)
 
 

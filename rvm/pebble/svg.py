@@ -149,19 +149,23 @@ def png(pixels: NDArray[np.uint8]) -> bytes:
 # ---------------------------------------------------------------- axes
 
 
-def round_steps(low: float, high: float, most: int) -> Iterator[float]:
-    """Round numbers from `low` to `high` at equal steps of 1, 2 or 5 times a power of ten."""
+def round_steps(low: float, high: float, most: int, whole: bool = False) -> Iterator[float]:
+    """Round numbers from `low` to `high` at equal steps of 1, 2 or 5 times a power of ten.
+
+    If only `whole` numbers make sense, the steps are whole.
+    """
     rough = max((high - low) / max(most, 1), 1e-300)
     unit = 10 ** floor(log10(rough))
     step = next(m * unit for m in (1, 2, 5, 10) if m * unit >= rough * (1 - 1e-9))
+    step = max(step, 1) if whole else step
     for k in range(ceil(low / step - 1e-9), floor(high / step + 1e-9) + 1):
         yield k * step
 
 
-def round_powers(low: float, high: float, most: int) -> list[float]:
+def round_powers(low: float, high: float, most: int, whole: bool = False) -> list[float]:
     """Round numbers on a logarithmic axis: powers of ten, and others between if they are few."""
     if high < 5 * low and most > 2:
-        return list(round_steps(low, high, min(most - 1, 6)))
+        return list(round_steps(low, high, min(most - 1, 6), whole))
     tens = range(floor(log10(low)), ceil(log10(high)) + 1)
     for mantissas in ((1, 2, 3, 4, 6, 8), (1, 2, 5), (1, 3), (1,)):
         found = [m * 10.0**e for e in tens for m in mantissas]

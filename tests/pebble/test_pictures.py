@@ -229,8 +229,8 @@ moves
     │                          ●●●●●●●●●●●●
 200 ┤                                     ●●●●●●●
     └────┬───────────┬──────────────┬───────────┬
-        10          20             50          100  pebbles
-     ● bennett   ○ knill"""
+        10          20             50          100
+     ● bennett   ○ knill                pebbles →"""
 
 
 def test_the_svg_of_curves_has_them_all() -> None:

@@ -48,11 +48,11 @@ def _strategies(
 
 
 def _number(value: str) -> float:
-    """A number of at least 0, with `inf` for any."""
+    """A number of at least 0, perhaps with a unit as in `10M`; `inf` for any."""
     try:
         number = float(value)
     except ValueError:
-        number = -1.0
+        number = STEPS(value)
     if not number >= 0:
         raise click.BadParameter(f"{value!r} is no number of 0 or more.")
     return number
@@ -159,19 +159,9 @@ def command(**given: Any) -> None:
     rvm pebble diffusion.rasm --step step --steps 1000 --pebbles 12 --emit fast.rbc
     """
     from rvm_tools.pebble.answering import answer
-    from rvm_tools.pebble.request import TERMS, Request, numbers_of, steps_of
 
     _usage(given)
-    named = {option.replace("-", "_"): name for name, option in TERMS.items()}
-    terms = {named[k]: v for k, v in given.items() if k in named and v is not None}
-    terms["overwrite"] = False if terms.pop("overwrite", False) else None
-    for name in ("costs", "sizes"):
-        if name in terms:
-            terms[name] = numbers_of(terms[name], name)
-    if "reversible_steps" in terms:
-        terms["reversible_steps"] = steps_of(terms["reversible_steps"])
-    terms = {k: v for k, v in terms.items() if v is not None}
-    answer(Request(terms=terms, **{k: v for k, v in given.items() if k not in named}))
+    answer(given)
 
 
 def _usage(given: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ from rvm.pebble import Dag, DagPlan, Kind, Plan, actions_of, load
 from rvm.pebble.diagrams import chart
 from rvm.pebble.pictures import plot
 from rvm_tools.cli import INTERRUPTED_EXIT
-from rvm_tools.messages import end
+from rvm_tools.messages import end, errors_as_json
 from rvm_tools.pebble import chains, graphs
 from rvm_tools.pebble.report import (
     Row,
@@ -29,7 +29,7 @@ from rvm_tools.pebble.report import (
     number,
     rows_json,
 )
-from rvm_tools.pebble.request import BUDGETS, Request, in_options
+from rvm_tools.pebble.request import BUDGETS, Request, in_options, request_of
 from rvm_tools.programs import unreadable, unwritable
 from rvm_tools.running import page_width
 
@@ -38,12 +38,15 @@ LINES = 24
 INTERRUPTED = "the search was interrupted"
 
 
-def answer(request: Request) -> None:
-    """Do what was asked."""
+def answer(given: dict[str, Any]) -> None:
+    """Do what the options ask for."""
     try:
-        _Answer(request).given()
+        _Answer(request_of(given)).given()
     except RvmError as error:
-        raise in_options(error) from None
+        if not given["as_json"]:
+            raise in_options(error) from None
+        click.echo(json.dumps(errors_as_json(in_options(error)), ensure_ascii=False))
+        end(error.exit_code)
 
 
 class _Answer:
@@ -128,6 +131,7 @@ class _Answer:
         self.object["curve"] = finite([dag_json(p) for p in plans])
         title = f"{len(dag):,} nodes: memory against time"
         self._drawn(
+            None,
             lambda: plot(series, "pebbles", unit, page_width(), LINES),
             lambda: chart(title, series, "pebbles", unit, dag.floor()),
         )
@@ -147,9 +151,9 @@ class _Answer:
         if isinstance(plan, Plan) and request.plot:
             found = chains.curve(request, plan)
             self.object["curve"] = finite(dict(found.curves()))
-            self._drawn(lambda: found.plot(page_width(), LINES), found.svg)
+            self._drawn(None, lambda: found.plot(page_width(), LINES), found.svg)
         if request.picture:
-            self._drawn(lambda: plan.picture(page_width(), LINES), plan.svg)
+            self._drawn("picture", lambda: plan.picture(page_width(), LINES), plan.svg)
         kept = request.file is not None and Path(request.file).suffix == ".npz"
         if request.check or (kept and not request.quiet):
             self._checked(plan)
@@ -179,15 +183,19 @@ class _Answer:
 
     def _table(self, rows: list[Row], table: Callable[[list[Row]], list[str]]) -> None:
         self.object["strategies"] = rows_json(rows)
+        if len(rows) == 1:
+            return
         head, *lines = table(rows)
         self.parts.append("\n".join([click.style(head, bold=True), *lines]))
 
-    def _drawn(self, text: Callable[[], str], svg: Callable[[], str]) -> None:
-        """A picture: to the file that was named, else as text."""
+    def _drawn(self, key: str | None, text: Callable[[], str], svg: Callable[[], str]) -> None:
+        """A picture: to the file that was named, else as text; with a key, in the object too."""
         out = self.request.out
         if out is None:
             if not self.request.as_json:
                 self.parts.append(text())
+            elif key is not None:
+                self.object[key] = text().split("\n")
             return
         try:
             Path(out).write_text(svg(), encoding="utf-8")

@@ -67,8 +67,9 @@ def chain_table(rows: Sequence[Row]) -> list[str]:
     """Plans of a chain, a line each; what no strategy has is left out."""
     plans = [row.plan for row in rows if isinstance(row.plan, Plan)]
     sized = any(p.cost.peak_bytes is not None for p in plans)
-    price = max((p.units.price for p in plans), default=0.0)
-    priced = price > 0 or any(p.cost.total != p.cost.moves for p in plans)
+    own = next((row.plan for row in rows if row.own and isinstance(row.plan, Plan)), plans[0])
+    price = own.units.price
+    priced = price > 0 or own.cost.total != own.cost.moves
     energy = any(p.cost.energy is not None for p in plans)
     disk = any(p.cost.writes for p in plans)
     head = ["", "strategy", "moves", "times", "peak", "erased"]

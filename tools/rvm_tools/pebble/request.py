@@ -72,6 +72,20 @@ class Request:
         return {name: self.terms[name] for name in names if self.terms.get(name) is not None}
 
 
+def request_of(given: Mapping[str, Any]) -> Request:
+    """The request that the options of a call make, by their names."""
+    named = {option.replace("-", "_"): name for name, option in TERMS.items()}
+    terms = {named[k]: v for k, v in given.items() if k in named and v is not None}
+    if terms.pop("overwrite"):
+        terms["overwrite"] = False
+    for name in ("costs", "sizes"):
+        if name in terms:
+            terms[name] = numbers_of(terms[name], name)
+    if "reversible_steps" in terms:
+        terms["reversible_steps"] = steps_of(terms["reversible_steps"])
+    return Request(terms=terms, **{k: v for k, v in given.items() if k not in named})
+
+
 def steps_of(text: str) -> list[int]:
     """The numbers in `2,3,7-9`.  UsageError P001."""
     out: list[int] = []
