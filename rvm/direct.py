@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from ctypes import addressof, c_char
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from rvm.binding import Result, check_lengths
 from rvm.engines.auto import choice_of, is_warm
+from rvm.expr import Apply, Const, Place
 from rvm.faults import Interrupted
 from rvm.image import Code, image_of
 from rvm.machine import Machine
 from rvm.numbers import system
-from rvm.program import Program
+from rvm.program import Function, Program
 from rvm.state import SCALAR_BYTES, Options, byte_size
 from rvm.types import Array, Scalar
 
@@ -57,7 +58,7 @@ class Direct:
             for k, name in enumerate(self.names)
             if isinstance(t := registers[k].type, Array)
         ]
-        self.shaped = any(d is not None for r in registers[: function.n_args] for d in r.dims)
+        self.lengths = _lengths(function)
         self.blank = [0] * layout.count
 
     def begin(self, values: Mapping[str, Any], options: Options) -> Result | Begun | None:
@@ -113,19 +114,26 @@ class Direct:
             flags, size = v.flags, v.nbytes
             if not flags.c_contiguous or size > MOST or (changed and not flags.writeable):
                 raise TypeError
-            start = v.__array_interface__["data"][0]
-            flat[at] = start
-            flat[at + 2 : at + 2 + 2 * rank] = (*v.shape, *v.strides)
+            start = flat[at] = _address(v, size)
+            flat[at + 2 : at + 2 + 2 * rank] = v.shape + v.strides
             spans.append((start, start + size))
             total += size
             arrays[k] = v
             if changed:
                 saved[k] = v.copy()
-        if self.shaped:
+        if self.lengths is None:
             check_lengths(self.code.function, [arrays.get(k) for k in range(len(self.names))])
+        else:
+            for k, axis, other, length in self.lengths:
+                want = length if other is None else arrays[other].shape[length]
+                if arrays[k].shape[axis] != want:
+                    raise TypeError
         spans.sort()
-        if any(a[1] > b[0] for a, b in pairwise(spans)):
-            raise TypeError
+        behind = 0
+        for start, end in spans:
+            if start < behind:
+                raise TypeError
+            behind = end
         return total
 
     def _result(self, raw: Sequence[Any], arrays: Mapping[int, Any]) -> Result:
@@ -143,6 +151,36 @@ def _quick(t: Scalar) -> type | None:
     if t.name == "f64":
         return float
     return complex if t.is_complex else None
+
+
+Length = tuple[int, int, int | None, int]
+"""A register, an axis, and the register and axis whose length it has; or None and the length."""
+
+
+def _lengths(function: Function) -> list[Length] | None:
+    """The lengths that parameters must have; None if they have to be evaluated."""
+    found: list[Length] = []
+    for k, register in enumerate(function.registers[: function.n_args]):
+        for axis, dim in enumerate(register.dims):
+            match dim:
+                case None:
+                    pass
+                case Const(int(length)):
+                    found.append((k, axis, None, length))
+                case Apply("dim", (Place(other, ()), Const(int(other_axis)))):
+                    found.append((k, axis, other, other_axis))
+                case _:
+                    return None
+    return found
+
+
+def _address(v: np.ndarray, size: int) -> int:
+    """Where the elements of an array begin."""
+    if size and v.flags.writeable:
+        # A third of the time that asking the array takes.
+        return addressof(c_char.from_buffer(cast("Any", v)))
+    start: int = v.__array_interface__["data"][0]
+    return start
 
 
 class Run:
