@@ -161,8 +161,15 @@ class Schedule:
         while stack:
             what, shift, back = stack.pop()
             if isinstance(what, Action):
-                kind = what.kind ^ back
-                yield block_of([Action(kind, what.start, what.stop)]), shift
+                plain = [Action(what.kind ^ back, what.start + shift, what.stop + shift)]
+                while stack and len(plain) < CHUNK:
+                    top = stack[-1]
+                    if not isinstance(top.what, Action):
+                        break
+                    kind, i, j = top.what
+                    plain.append(Action(kind ^ top.back, i + top.shift, j + top.shift))
+                    stack.pop()
+                yield block_of(plain), 0
             elif self._sizes(what) <= LEAF:
                 yield self._leaf(what, back), shift
             else:
