@@ -3,7 +3,8 @@
 Programs whose results are the same to the bit on all engines begin with generated Python and go
 on in machine code when they have run for a while; the choice then changes nothing but the time.
 Where engines round differently (sums and elementary functions of whole float arrays) a program has
-one engine for all of its runs, so that running back undoes exactly what was done.
+one engine for all of its runs, so that running back undoes exactly what was done.  Without LLVM
+runs go on with loops as NumPy operations, which have the same bits too.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from rvm.types import elem_of, rank_of
 
 WARM = 100_000
 """Ticks of generated Python after which compiling is worth its time."""
+A_CALL = 50
+"""Ticks that take about as long as entering generated Python."""
 SUMS = frozenset(["sum", "sum_like", "prod", "dot", "@", "matvec", "matmul"])
 ROUGH = frozenset(
     [
@@ -47,22 +50,23 @@ class Choice(NamedTuple):
 
 def choose(image: Image, name: str, options: Options) -> Choice:
     """What `auto` means for a function."""
-    if options.strict:
+    if options.strict and not image.is_exact(name):
         return _only("python", "strict mode logs residues, which the reference engine's steps do")
     if not options.checks:
         return _only("native", "only machine code can leave out the checks")
-    if not native_is_there():
-        return _only("python", "llvmlite is not installed (the extra `native`)")
     traits = traits_of(image, name)
-    if not traits.loops:
-        return _only("python", "there is no loop and no recursion, so nothing to compile for")
+    if not native_is_there():
+        missing = "llvmlite is not installed (the extra `native`)"
+        if not traits.loops:
+            return _only("python", missing)
+        pays = f"long loops pay as NumPy operations, after about {WARM:,} ticks"
+        return Choice("python", "vector", (missing, pays))
+    if traits.rounding and not traits.loops:
+        return _only("python", f"{traits.rounding} is NumPy's work, and nothing is done again")
     if traits.rounding:
         return _only("native", f"{traits.rounding} is rounded otherwise by other engines")
-    return Choice(
-        "python",
-        "native",
-        (f"compiling pays after about {WARM:,} ticks", "all engines agree to the bit"),
-    )
+    pays = f"compiling pays after about {WARM:,} ticks, or {WARM // A_CALL:,} calls"
+    return Choice("python", "native", (pays, "all engines agree to the bit"))
 
 
 def _only(engine: str, reason: str) -> Choice:
@@ -72,7 +76,7 @@ def _only(engine: str, reason: str) -> Choice:
 def lanes_engine(code: Code, options: Options) -> str:
     """What `auto` means for lanes: the same for all of a program's runs, there and back."""
     choice = choose(code.image, code.name, options)
-    if "native" not in (choice.first, choice.then):
+    if "native" not in (choice.first, choice.then) or not traits_of(code.image, code.name).loops:
         return "vector"
     return "native" if not options.checks or is_all_compiled(code.image, code.name) else "vector"
 
@@ -158,6 +162,9 @@ class Auto:
         self, python: Engine | None = None, native: Callable[[], Engine] | None = None
     ) -> None:
         self.python: Engine = Python() if python is None else python
+        self._vector: Engine | None = None
+        self._ordinary = python is None
+        """Whether nothing is counted, which NumPy's loops do not do."""
         self._make_native = native or _machine_code
         self._native: Engine | None = None
 
@@ -167,9 +174,11 @@ class Auto:
         choice = choice_of(root, state.options)
         if is_warm(root, choice):
             return self.native.advance(state, ticks)
-        ticks = min(ticks, WARM) if choice.then == "native" else ticks
+        if choice.then == "vector" and self._ordinary and is_hot(root):
+            return self.vector.advance(state, ticks)
+        ticks = ticks if choice.then == "python" else min(ticks, WARM)
         did = self.python.advance(state, ticks)
-        root.image.heat[root.name] += did
+        root.image.heat[root.name] += did + A_CALL
         return did
 
     def first_chunk(self, state: State) -> int:
@@ -184,6 +193,15 @@ class Auto:
             self._native = self._make_native()
         return self._native
 
+    @property
+    def vector(self) -> Engine:
+        """The engine of loops as NumPy operations, made when it is needed."""
+        if self._vector is None:
+            from rvm.engines.vector.engine import Vector
+
+            self._vector = Vector()
+        return self._vector
+
 
 def _machine_code() -> Engine:
     from rvm.engines.native.engine import Native
@@ -193,9 +211,12 @@ def _machine_code() -> Engine:
 
 def is_warm(code: Code, choice: Choice) -> bool:
     """Whether it is machine code's turn."""
-    if choice.then != "native":
-        return False
-    return choice.first == "native" or code.image.heat[code.name] >= WARM
+    return choice.then == "native" and (choice.first == "native" or is_hot(code))
+
+
+def is_hot(code: Code) -> bool:
+    """Whether a function has run for so long that compiling it pays."""
+    return code.image.heat[code.name] >= WARM
 
 
 def choice_of(code: Code, options: Options) -> Choice:

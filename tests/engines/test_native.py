@@ -16,6 +16,7 @@ from rvm.emit.llvm.module import plan_of
 from rvm.image import image_of
 from rvm.machine import Machine
 from rvm.program import Program
+from rvm.state import State
 
 pytest.importorskip("llvmlite")
 
@@ -313,7 +314,8 @@ def test_auto_goes_over_to_machine_code_without_a_difference() -> None:
 @pytest.mark.parametrize(
     ("text", "first", "then"),
     [
-        ("func f(x: f64)\n    add x, 1.0\n", "python", "python"),
+        ("func f(x: f64)\n    add x, 1.0\n", "python", "native"),
+        ("func f(x: f64[n], y: f64[n])\n    add x, exp(y)\n", "python", "python"),
         ("func f(x: f64)\n    for i = 1 to 9\n        add x, 1.0\n    end\n", "python", "native"),
         (
             "func f(x: f64[n])\n    for i = 1 to 9\n        add x, exp(f64(i))\n    end\n",
@@ -339,7 +341,54 @@ def test_what_auto_chooses(text: str, first: str, then: str) -> None:
     found = choose(image_of(program), "f", rvm.Options())
     assert (found.first, found.then) == (first, then), str(found)
     strict = choose(image_of(program), "f", rvm.Options(strict=True))
-    assert (strict.first, strict.then) == ("python", "python")
+    # Whole numbers leave nothing that strict mode could log.
+    exact = "f64" not in text
+    wanted = (first, then) if exact else ("python", "python")
+    assert (strict.first, strict.then) == wanted, str(strict)
+
+
+def test_auto_without_llvm_goes_over_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rvm.engines import auto
+    from rvm.engines.vector.engine import Vector
+
+    monkeypatch.setattr(auto, "native_is_there", lambda: False)
+    text = """
+    func f(x: f64[n], s: f64, steps: i64)
+        for t = 1 to steps
+            for i = 1 to n - 1
+                add s, x[i] * 0.5
+                sub x[i], 0.001
+            end
+        end
+    """
+    program, x = rvm.assemble(text), np.linspace(0.0, 1.0, 2_000)
+    pieces: list[int] = []
+    advance = Vector.advance
+
+    def watched(self: Vector, state: State, ticks: int) -> int:
+        pieces.append(ticks)
+        return advance(self, state, ticks)
+
+    monkeypatch.setattr(Vector, "advance", watched)
+    out = program.f(x=x.copy(), s=0.0, steps=60)
+    assert pieces
+    wanted = program.f(x=x.copy(), s=0.0, steps=60, engine="python")
+    assert out.s == wanted.s
+    assert out.x.tobytes() == wanted.x.tobytes()
+    assert "NumPy" in str(auto.choose(image_of(program), "f", rvm.Options()))
+
+
+def test_auto_compiles_what_is_called_often() -> None:
+    from rvm.engines import auto
+
+    program = rvm.assemble("func f(x: f64)\n    add x, sin(1.0)\n")
+    image = image_of(program)
+    found = {program.f(x=0.5).x for _ in range(auto.WARM // auto.A_CALL - 100)}
+    code = image.code("f", False)
+    assert not auto.is_warm(code, auto.choice_of(code, rvm.Options()))
+    found |= {program.f(x=0.5).x for _ in range(110)}
+    assert auto.is_warm(code, auto.choice_of(code, rvm.Options()))
+    assert found == {program.f(x=0.5, engine="reference").x}
 
 
 @pytest.mark.parametrize(
