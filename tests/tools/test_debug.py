@@ -28,6 +28,7 @@ from tools.running import rvm as run
 from tools.running import rvm_json
 
 import rvm
+from rvm.image import Code
 from rvm.state import Options
 
 CORPUS = Path(__file__).parent / "debug"
@@ -462,7 +463,7 @@ func bump(t: i64, y: i64[m])
 def test_watches_stop_alike_on_all_engines(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Values of every kind: in registers and arrays, whole and in part, there and back."""
     pytest.importorskip("llvmlite")
-    monkeypatch.setattr("rvm_tools.debug.travel.WARM", 0)
+    monkeypatch.setattr("rvm_tools.debug.warming.WARM", 0)
     program = rvm.assemble(EVERY_KIND)
     found = {}
     for engine in ("reference", "python", "native"):
@@ -722,7 +723,7 @@ def test_conditions_of_watches_hold_where_the_place_is_passed_on(
     """Against the stops of the same watch without a condition, with the condition asked there."""
     if engine == "native":
         pytest.importorskip("llvmlite")
-    monkeypatch.setattr("rvm_tools.debug.travel.WARM", 0)
+    monkeypatch.setattr("rvm_tools.debug.warming.WARM", 0)
     source = """\
 func fib(n: i64, out: i64, x: i64[m])
     if n < 2, n < 2
@@ -819,3 +820,37 @@ def test_arrays_are_set_whole_or_in_part() -> None:
     assert session.machine["data"].tolist() == [1, 8, 9]
     session.set("data", "4")
     assert session.machine["data"].tolist() == [4, 4, 4]
+
+
+def test_what_runs_once_is_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long straight code, with stops in it and without: compiling would take minutes."""
+    compiled: list[str] = []
+    from rvm.engines import python
+
+    plain = python.Compiled.__init__
+
+    def noted(self: python.Compiled, code: Code, strict: bool) -> None:
+        compiled.append(code.name)
+        plain(self, code, strict)
+
+    monkeypatch.setattr(python.Compiled, "__init__", noted)
+    lines = [f"    add x, y ^ {k}\n    xor y, x >> {k % 7}\n" for k in range(1500)]
+    console = console_of("func long(x: i64, y: i64)\n" + "".join(lines), "long", x=1, y=2)
+    for command in ("c", "rc", "b 1500", "c", "watch x if x == 12345", "c", "rc", "last y"):
+        assert console.execute(command).error is None
+    assert not compiled
+    short = console_of(LOOP, "walk", x=0, y=1, n=1000)
+    short.execute("c")
+    assert compiled == ["walk"]
+
+
+def test_per_cent() -> None:
+    from rvm_tools.debug.console import share_text
+
+    assert [share_text(t, 10**6) for t in (0, 5, 123456, 999_999, 10**6)] == [
+        "0%",
+        "0.0005%",
+        "12.3%",
+        "99.9%",
+        "100%",
+    ]

@@ -196,12 +196,18 @@ class Console:
         session = self.session
         parts = [f"t={session.time}"]
         if session.length:
-            parts.append(f"{100 * session.time / session.length:.3g}%")
+            parts.append(share_text(session.time, session.length))
         if session.diverged is not None:
             parts.append("edited")
         parts.append(f"{'' if session.erased[1] else '≥'}{joules(floor(session))}")
         parts.append("<" if self.reverse else ">")
         return f"[{' '.join(parts)}] "
+
+
+def share_text(time: int, length: int) -> str:
+    """A share of a run in per cent; 100% is the end and nothing else."""
+    share = f"{100 * time / length:.3g}"
+    return f"{share if share != '100' or time == length else '99.9'}%"
 
 
 def _short(error: RvmError) -> str:

@@ -108,9 +108,11 @@ def _counting(session: Session) -> Iterator[Counts]:
     machine, counts = session.machine, Counts()
     engine, asked = machine._engine, session.options.engine
     machine.use(counting(asked if asked in ("reference", "python") else "auto", counts))
+    session._travel.counting = True
     try:
         yield counts
     finally:
+        session._travel.counting = False
         machine.use(engine)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from rvm.engines.memory import find
-from rvm.engines.reference import Reference, step
+from rvm.engines.reference import step
 from rvm.engines.trapping import condition, due
 from rvm.faults import Interrupted, LimitError, RvmError
 from rvm.machine import NO_LIMIT, Machine
@@ -29,12 +29,11 @@ from rvm_tools.debug.erasing import Erased
 from rvm_tools.debug.journeys import Arrival, Journey, Onlooker
 from rvm_tools.debug.stops import Breakpoint, Event, Watchpoint, passed
 from rvm_tools.debug.trapping import LINES, reads_watched
+from rvm_tools.debug.warming import run_warm
 from rvm_tools.debug.watching import changed, settle, watched_value
 
 FAR = 1 << 60
 """More ticks than any run has: as good as no goal."""
-WARM = 300
-"""Ticks that the reference engine does before anything is compiled for the fast one."""
 
 
 class Traveller:
@@ -56,12 +55,13 @@ class Traveller:
         self._armed = -1
         """The version of the probes that the frames are armed with; -1 if they are not."""
         self._goals: Extras = []
-        self._slow = Reference()
         self.asked = threading.Event()
         """Set to ask the journey under way to end."""
         self.onlooker = Onlooker()
         machine.on_progress = self.check
         self.muted = False
+        self.counting = False
+        """Whether the machine's own engine must do every tick."""
 
     # ------------------------------------------------------------ going
 
@@ -144,7 +144,10 @@ class Traveller:
             if wake is not None:
                 rest = min(rest, wake)
             if rest and not due(state):
-                self._run(rest, first and journey.ticks is None)
+                if self.counting:
+                    self.machine.go(rest)
+                else:
+                    run_warm(self.machine, rest, first and journey.ticks is None)
             first = False
             reason = self._judge(due(state), journey, events)
             if reason:
@@ -189,19 +192,6 @@ class Traveller:
             self.asked.clear()
             state = self.machine.state
             raise Interrupted("R016", "interrupted", where=state.where(), time=state.time)
-
-    def _run(self, ticks: int, warm: bool) -> None:
-        """Let an engine run: the slow one first, which need not compile what is armed."""
-        machine, state = self.machine, self.machine.state
-        fast = machine._engine
-        if state.armed and (warm or ticks < WARM):
-            machine.use(self._slow)
-            try:
-                ticks -= machine.go(min(WARM, ticks))
-            finally:
-                machine.use(fast)
-        if ticks and not state.at_end and not due(state):
-            machine.go(ticks)
 
     @staticmethod
     def _edge(direction: int) -> str:

@@ -20,7 +20,7 @@ from textual.widgets import Footer, RichLog, Static
 from rvm.faults import RvmError
 from rvm.image import image_of
 from rvm_tools.debug.completing import completions
-from rvm_tools.debug.console import Answer, Console, Line
+from rvm_tools.debug.console import Answer, Console, Line, share_text
 from rvm_tools.debug.costs import FLOOR, again
 from rvm_tools.debug.lines import find_target
 from rvm_tools.debug.probing import described
@@ -250,7 +250,7 @@ class Screenful(App[None]):
         time = session.time
         extent, known = past.extent(session), session.length is not None
         self.timeline.show(past, self.console_.model, session.marks, extent, known, time)
-        share = f"  {100 * time / extent:.3g}%" if known and extent else ""
+        share = f"  {share_text(time, extent)}" if known and extent else ""
         if self.busy:
             where = f"`{self.busy}` {self.journey.bar()}  Esc stops"
         else:
