@@ -226,7 +226,8 @@ def chart(
         drawn = [(at_x(x), at_y(y)) for x, y in curve]
         sheet.curve(colour, drawn)
         for (x, y), (px, py) in zip(curve, drawn, strict=True):
-            sheet.dot(colour, px, py, 2.6, f"{name}: {x:,.0f} {across}, {y:,.0f} {up}")
+            # Those below are larger, so that they are seen where curves are the same.
+            sheet.dot(colour, px, py, 2.4 + k, f"{name}: {x:,.0f} {across}, {y:,.0f} {up}")
     # Costs fall, so that there is room at the upper right.
     for k, (name, _) in enumerate(series):
         y = top + 24 + 20 * k

@@ -98,7 +98,7 @@ class Sheet:
         self.parts.append(f"{shape}><title>{escape(tip)}</title></path>" if tip else f"{shape}/>")
 
     def curve(self, colour: str, points: list[tuple[float, float]], width: float = 2) -> None:
-        """Straight lines through points, with a dot at each where there are few."""
+        """Straight lines through points."""
         path = "L".join(f"{number(x)} {number(y)}" for x, y in points)
         self.parts.append(
             f'<path class="{colour}" d="M{path}" style="fill:none" stroke-width="{number(width)}" '
