@@ -44,6 +44,7 @@ class Budget:
         if unknown:
             raise wrong(f"a run takes no `{unknown[0]}`", f"it takes: {', '.join(TERMS)}")
         self.plan = budget if isinstance(budget, Plan) else None
+        self._made: dict[tuple[int, str, int, int], Plan] = {}
         if self.plan is not None and self.terms:
             raise wrong("a ready plan takes no further terms", given=", ".join(self.terms))
         named = [name for name in NAMED if name in self.terms]
@@ -67,6 +68,12 @@ class Budget:
         """
         if self.plan is not None:
             return self._ready(n, goal)
+        key = (n, goal, state, extra)
+        if key not in self._made:
+            self._made[key] = self._new(n, goal, state, extra, forgetful)
+        return self._made[key]
+
+    def _new(self, n: int, goal: str, state: int, extra: int, forgetful: bool) -> Plan:
         terms = self._terms(goal, forgetful)
         terms.update(goal=goal, state_bytes=max(state, 1))
         memory = terms.pop("memory", None)
@@ -105,12 +112,12 @@ class Budget:
         if found is None:
             raise wrong("a run of unknown length needs a budget", "pebbles= or memory=")
         if found < 1:
-            least = (1 + extra) * state
+            name, least = ("pebbles", 1) if memory is None else ("memory", (1 + extra) * state)
             raise BudgetError(
                 "P002",
-                f"a run of unknown length needs a pebble, {least:,} bytes in all",
-                values={"budget": memory, "least": least, "unit": "bytes"},
-                hint=f"memory={least} is the least that will do",
+                f"a run of unknown length needs a pebble, {(1 + extra) * state:,} bytes in all",
+                values={"budget": self.terms[name], "least": least},
+                hint=f"{name}={least} is the least that will do",
             )
         return int(found)
 

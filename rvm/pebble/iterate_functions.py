@@ -32,7 +32,7 @@ from rvm.types import Array, elem_of
 
 Raw = list[Any]
 """The registers of a state."""
-Run = Callable[[list[Any]], list[Any]]
+Callee = Callable[[list[Any]], list[Any]]
 """A prepared call."""
 
 
@@ -66,10 +66,10 @@ class FunctionSteps:
         self.tolerance = handle.options.tolerance
         name, program = handle.name, handle.program
         made = partial(Prepared, program, options=handle.options, calls=calls)
-        self.forth: Run = made(name, False)
-        self.back: Run = made(name, True)
+        self.forth: Callee = made(name, False)
+        self.back: Callee = made(name, True)
         if in_place is not None:
-            self.turn: tuple[Run, Run] = made(in_place, False), made(in_place, True)
+            self.turn: tuple[Callee, Callee] = made(in_place, False), made(in_place, True)
         changed = image_of(program).inout[name]
         self.passing = sorted(changed - set(own.y))
         """Registers beside y that the function changes on its way, and has to put back."""
@@ -107,7 +107,7 @@ class FunctionSteps:
             regs[own.number] = k - 1
         return regs
 
-    def call(self, run: Run, y: Raw, x: Raw, k: int) -> Raw:
+    def call(self, run: Callee, y: Raw, x: Raw, k: int) -> Raw:
         """A call on two states; y after it, in the same buffers."""
         regs = self.filled(y, x, k)
         if self.passing:
@@ -115,14 +115,14 @@ class FunctionSteps:
         regs = self._run(run, regs, k)
         return [regs[slot] for slot in self.step.y]
 
-    def _run(self, run: Run, regs: list[Any], k: int) -> list[Any]:
+    def _run(self, run: Callee, regs: list[Any], k: int) -> list[Any]:
         try:
             return run(regs)
         except Exception as error:
             told(error, f"step {k}")
             raise
 
-    def _careful(self, run: Run, regs: list[Any], k: int) -> Raw:
+    def _careful(self, run: Callee, regs: list[Any], k: int) -> Raw:
         """A call on copies of what is changed in passing; R012 if it does not come back."""
         before = {slot: regs[slot] for slot in self.passing}
         for slot, value in before.items():
@@ -202,7 +202,7 @@ class FunctionSteps:
             y = self._turned(self.turn[1], y, k)
         return y
 
-    def _turned(self, run: Run, x: Raw, k: int) -> Raw:
+    def _turned(self, run: Callee, x: Raw, k: int) -> Raw:
         """A state after a step in place."""
         own = self.step
         regs = self.filled(x, x, k)

@@ -296,6 +296,18 @@ def test_a_budget_in_bytes_names_the_least_that_will_do(writes: str, what: str) 
     assert more.rules.pebbles == (1 if what == "forwards" else 6)
 
 
+def test_a_run_of_unknown_length_names_the_least_budget() -> None:
+    for terms, hint in (({"pebbles": 0}, "pebbles=1 "), ({"memory": 30}, "memory=32 ")):
+        run = iterate(lambda x: x + 1, until=lambda x, i: i == 5, progress=False, **terms)
+        with pytest.raises(BudgetError) as caught:
+            run.back(np.zeros(2))
+        assert caught.value.code == "P002" and caught.value.hint.startswith(hint)
+    assert (
+        len(list(iterate(lambda x: x + 1, until=lambda x, i: i == 5, memory=32).back(np.zeros(2))))
+        == 6
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "count"),
     (("2 GB", 2e9), ("64MiB", 64 * 2**20), ("1e3 kB", 1e6), ("12", 12), (" 1.5 TiB", 1.5 * 2**40)),
