@@ -150,6 +150,8 @@ def test_no_infinity_in_json() -> None:
 def test_plans_are_saved_and_read(tmp_path: Path) -> None:
     file = str(tmp_path / "plan.npz")
     rvm("pebble", "--steps", "1000", "--pebbles", "20", "--save", file)
+    rows = rvm_json("pebble", file, "--compare")["strategies"]
+    assert {row["label"]: row["moves"] for row in rows if row["chosen"]} == {"knill": 7161}
     kept = load(file)
     assert isinstance(kept, Plan) and kept.cost.moves == 7161
     text = rvm("pebble", file).stdout
@@ -157,6 +159,7 @@ def test_plans_are_saved_and_read(tmp_path: Path) -> None:
     assert rvm("pebble", file, "--picture", "--no-compare").stdout.count("█") > 100
     rvm("pebble", ADDER, "--pebbles", "40", "--save", file)
     assert "played by the rules: 71 moves, a peak of 40" in rvm("pebble", file).stdout
+    assert "bennett" in rvm("pebble", file, "--compare", "--plot").stdout
     Path(file).write_bytes(b"no plan")
     assert "P005" in rvm("pebble", file, code=1).stderr
     Path(file).unlink()
@@ -245,6 +248,9 @@ def test_costs_by_names(tmp_path: Path) -> None:
         ([C17, "--bytes", "2"], "needs the sizes of nodes"),
         ([C17, "--picture"], "a plan needs a budget"),
         (["nowhere.bench", "--pebbles", "2"], "can't read nowhere.bench"),
+        (["--steps", "10", "--pebbles", "5", "--rounds", "9"], "a chain has no use for --rounds"),
+        ([C17, "--price", "3", "-f", "f"], "a graph has no use for --price and --function"),
+        (["plan.npz", "--pebbles", "3"], "a plan that was saved has no use for --pebbles"),
     ],
 )
 def test_errors_name_options(args: list[str], told: str) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import chain as joined
+from math import inf
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -63,7 +65,7 @@ class _Answer:
         plan: Plan | DagPlan | None
         if request.file is None or request.step is not None:
             plan = self._chain()
-        elif Path(request.file).suffix == ".npz":
+        elif request.kept:
             plan = self._kept(request.file)
         else:
             plan = self._graph()
@@ -92,7 +94,22 @@ class _Answer:
             raise unreadable(file, error) from None
         described = chain_json(plan) if isinstance(plan, Plan) else dag_json(plan)
         self._described(described, plan.describe())
+        if self.request.compare:
+            self._compare_kept(plan)
         return plan
+
+    def _compare_kept(self, plan: Plan | DagPlan) -> None:
+        """The plan among others for the budget that it was made for."""
+        if isinstance(plan, Plan):
+            terms: dict[str, float] = {"pebbles": int(min(plan.rules.pebbles, plan.n))}
+            if plan.units.price:
+                terms["price"] = plan.units.price
+            rows = chains.compared(replace(self.request, terms=terms), plan, None)
+            self._table(rows, chain_table)
+            return
+        budget = {"pebbles": plan.budget} if plan.budget < inf else {"max_moves": plan.cost.cost}
+        rows = graphs.compared(replace(self.request, terms=budget), plan.dag, plan, None)
+        self._table(rows, dag_table)
 
     def _graph(self) -> DagPlan | None:
         request = self.request
@@ -106,8 +123,6 @@ class _Answer:
         self._described(dag_json(plan), plan.describe())
         if self._comparing("strategy") and INTERRUPTED not in plan.notes:
             self._table(graphs.compared(request, dag, plan, took), dag_table)
-        if request.plot:
-            self._ladder(dag)
         return plan
 
     def _without_budget(self, dag: Dag) -> None:
@@ -148,14 +163,15 @@ class _Answer:
 
     def _outputs(self, plan: Plan | DagPlan) -> None:
         request = self.request
-        if isinstance(plan, Plan) and request.plot:
+        if isinstance(plan, DagPlan) and request.plot:
+            self._ladder(plan.dag)
+        elif isinstance(plan, Plan) and request.plot:
             found = chains.curve(request, plan)
             self.object["curve"] = finite(dict(found.curves()))
             self._drawn(None, lambda: found.plot(page_width(), LINES), found.svg)
         if request.picture:
             self._drawn("picture", lambda: plan.picture(page_width(), LINES), plan.svg)
-        kept = request.file is not None and Path(request.file).suffix == ".npz"
-        if request.check or (kept and not request.quiet):
+        if request.check or (request.kept and not request.quiet):
             self._checked(plan)
         if request.save is not None:
             try:

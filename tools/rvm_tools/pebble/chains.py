@@ -29,7 +29,7 @@ def planned(request: Request) -> Plan:
     return plan(request.steps, **request.terms)
 
 
-def compared(request: Request, own: Plan, took: float) -> list[Row]:
+def compared(request: Request, own: Plan, took: float | None) -> list[Row]:
     """The plan among those of other strategies for the same chain, goal and budget."""
     rows = []
     shown = False

@@ -71,7 +71,7 @@ def planned(request: Request, dag: Dag, **other: Any) -> DagPlan:
         return plan_dag(dag, **terms, progress=progress)
 
 
-def compared(request: Request, dag: Dag, own: DagPlan, took: float) -> list[Row]:
+def compared(request: Request, dag: Dag, own: DagPlan, took: float | None) -> list[Row]:
     """The plan beside the floors, and beside the optimum where that is a matter of seconds."""
     rows = []
     names = ["bennett", "eager", *(["exact"] if len(dag.live()) <= EASY else [])]

@@ -13,11 +13,11 @@ from rvm.pebble import DagPlan, Plan
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A strategy with its plan or with why there is none, and the seconds that it took."""
+    """A strategy with its plan or with why there is none, and the seconds it took, if known."""
 
     label: str
     plan: Plan | DagPlan | None
-    seconds: float
+    seconds: float | None
     error: RvmError | None = None
     own: bool = False
     """Whether this is the plan that was asked for."""
@@ -33,8 +33,10 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if value == int(value) else f"{value:,.6g}"
 
 
-def seconds(value: float) -> str:
+def seconds(value: float | None) -> str:
     """A time in a unit that suits it."""
+    if value is None:
+        return "-"
     return f"{value:.2f} s" if value >= 0.995 else f"{1000 * value:.1f} ms"
 
 
@@ -193,7 +195,7 @@ def rows_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 def _rows_json(rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
     for row in rows:
-        head = {"label": row.label, "chosen": row.own, "seconds": round(row.seconds, 6)}
+        head = {"label": row.label, "chosen": row.own, "seconds": row.seconds}
         if isinstance(row.plan, Plan):
             c = row.plan.cost
             found: dict[str, Any] = {

@@ -38,6 +38,9 @@ TERMS = {
     "seed": "seed",
 }
 """The arguments of `rvm.pebble.plan` and `plan_dag`, and the options that give them."""
+OF_GRAPHS = frozenset(
+    ("pebbles", "max_moves", "memory", "strategy", "costs", "sizes", "time_limit", "rounds", "seed")
+)
 BUDGETS = ("pebbles", "max_moves", "memory", "max_energy")
 SEARCH = ("time_limit", "rounds", "seed")
 
@@ -63,6 +66,11 @@ class Request:
     as_json: bool
 
     @property
+    def kept(self) -> bool:
+        """Whether the file is a plan that was saved."""
+        return self.file is not None and Path(self.file).suffix == ".npz"
+
+    @property
     def quiet(self) -> bool:
         """Whether only what was asked for by name is to be shown."""
         return self.plot or self.picture or self.actions
@@ -83,7 +91,25 @@ def request_of(given: Mapping[str, Any]) -> Request:
             terms[name] = numbers_of(terms[name], name)
     if "reversible_steps" in terms:
         terms["reversible_steps"] = steps_of(terms["reversible_steps"])
-    return Request(terms=terms, **{k: v for k, v in given.items() if k not in named})
+    request = Request(terms=terms, **{k: v for k, v in given.items() if k not in named})
+    _fitting(request)
+    return request
+
+
+def _fitting(request: Request) -> None:
+    """UsageError P001: an option that means nothing for what is planned."""
+    takes, what = frozenset(TERMS) - frozenset(SEARCH), "a chain"
+    takes_function = False
+    if request.kept:
+        takes, what = frozenset(), "a plan that was saved"
+    elif request.file is not None and request.step is None:
+        takes, what = OF_GRAPHS, "a graph"
+        takes_function = Path(request.file).suffix != ".bench"
+    unfit = [f"--{TERMS[name]}" for name in request.terms if name not in takes]
+    if request.function is not None and not takes_function:
+        unfit.append("--function")
+    if unfit:
+        raise UsageError("P001", f"{what} has no use for {' and '.join(unfit)}")
 
 
 def steps_of(text: str) -> list[int]:
