@@ -31,10 +31,16 @@ class Body(Elements):
     """The nodes of one loop: checks, values to be stored, cells, and the ticks of iterations."""
 
     def __init__(
-        self, code: Code, shape: Shape, counted: Counted, names: dict[str, object]
+        self,
+        code: Code,
+        shape: Shape,
+        counted: Counted,
+        names: dict[str, object],
+        *,
+        mirrored: bool = False,
     ) -> None:
         super().__init__(code.function, counted, names)
-        self.prepare()
+        self.prepare(mirrored)
         self.code = code
         self.shape = shape
         self.survey = Survey(code, counted)
@@ -67,6 +73,12 @@ class Body(Elements):
 
         for key, node in self._before.items():
             self._delay(node, *self.survey.delayed[key])
+
+    @property
+    def in_any_order(self) -> bool:
+        """Whether iterations have nothing to do with one another, but for where they are apart."""
+        handed_on = self.cells or self.survey.delayed or self.scatters or self.sums
+        return not handed_on and not self.survey.apart
 
     def _delay(self, node: Node, found: Access, changed: Access) -> None:
         """Say what an iteration finds where the one before has changed an element.

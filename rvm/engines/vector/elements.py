@@ -8,14 +8,21 @@ from rvm.engines.vector.access import Access, Axis
 from rvm.engines.vector.graph import Node
 from rvm.engines.vector.values import Context, Values
 from rvm.expr import Expr
-from rvm.types import Scalar, elem_of
+from rvm.types import I64, Scalar, elem_of
 
 
 class Elements(Values):
     """Makes nodes of elements."""
 
-    def prepare(self) -> None:
-        """Begin with no indices."""
+    def prepare(self, mirrored: bool) -> None:
+        """Begin with no indices.
+
+        With `mirrored` the last iteration is the first lane: NumPy goes upwards faster than
+        downwards.
+        """
+        self.mirrored = mirrored
+        if mirrored:
+            self.every = Node(f"steps(_at, {self._stride}, _k)", (), I64)
         self.starts: list[str] = []
         """Lines that find the first index of each run of indices."""
         self.bounds: list[str] = []
@@ -28,9 +35,15 @@ class Elements(Values):
         self._bounded: set[object] = set()
         self._reached: dict[Hashable, tuple[tuple[int, str], tuple[int, str], str]] = {}
 
+    @property
+    def _stride(self) -> int | None:
+        """By how much the loop's variable grows from lane to lane."""
+        stride = self.counted.stride
+        return -stride if self.mirrored and stride is not None else stride
+
     def rate_text(self, axis: Axis) -> str:
         """By how much an affine index grows from lane to lane."""
-        stride = self.counted.stride
+        stride = self._stride
         if not axis.rate:
             return "0"
         if stride is not None:

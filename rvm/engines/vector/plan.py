@@ -46,7 +46,11 @@ class Plan:
 
     def __init__(self, code: Code, shape: Shape, loop: Loop) -> None:
         self.counted = c = counted(code, loop)
-        self.body = body = Body(code, shape, c, {**NAMES, **VECTOR_SUPPORT})
+        names = {**NAMES, **VECTOR_SUPPORT}
+        body = Body(code, shape, c, names)
+        if c.stride is not None and c.stride < 0 and body.in_any_order:
+            body = Body(code, shape, c, names, mirrored=True)
+        self.body = body
         self.name = f"_loop_{loop.head}"
         self.cost = loop.back - loop.head
         self.least = LEAST + PAYS // self.cost
@@ -61,11 +65,11 @@ class Plan:
         """The registers that are passed."""
         self.results = [c.var, *(x.reg for x in body.cells.values() if x.access is None)]
         """The scalar registers that come back."""
-        names = list(body.printer.regs)
-        names[c.var] = self.variable
+        regs = list(body.printer.regs)
+        regs[c.var] = self.variable
         sign = "" if c.sign > 0 else "-"
         self.lines = [
-            f"def {self.name}(n, state, {', '.join(names[r] for r in self.inputs)}):",
+            f"def {self.name}(n, state, {', '.join(regs[r] for r in self.inputs)}):",
             "    try:",
             *(f"        {line}" for line in body.top),
             f"        _by = {sign}{step}",
@@ -77,7 +81,7 @@ class Plan:
             *(f"            {line}" for line in piece),
             "    except (ArithmeticError, ValueError, IndexError, MemoryError, RvmError, Trouble):",
             "        pass",
-            f"    return {', '.join(['True', 'n', *(names[r] for r in self.results)])}",
+            f"    return {', '.join(['True', 'n', *(regs[r] for r in self.results)])}",
         ]
 
     @property
@@ -187,6 +191,8 @@ class Plan:
         if erased:
             after.append("state.account.erased_bits += _erased")
         first = f"_at = {self.variable}" + (" + _by" if c.early else "")
+        if body.mirrored:
+            first += " + _by * (_k - 1)"
         return [
             first,
             *body.starts,
