@@ -39,6 +39,7 @@ def test_the_table_of_examples_names_every_script() -> None:
         ("waves", ("--steps", "300", "--points", "60")),
         ("ring", ("--steps", "30")),
         ("hashing", ("--links", "500")),
+        ("adding", ("--bits", "5")),
     ),
 )
 def test_scripts_run_as_one_would(name: str, options: tuple[str, ...]) -> None:
@@ -137,3 +138,19 @@ def test_links_are_given_out_backwards() -> None:
         hashing.checked(wrong)
     with pytest.raises(BudgetError):
         hashing.passwords(300, pebbles=0)
+
+
+# ------------------------------------------------------------------ adder
+
+
+def test_adders_add_under_every_budget() -> None:
+    adding = script("adding")
+    adder = adding.circuit(4)
+    assert len(adder.dag) == 20
+    a, b = [k % 16 for k in range(64)], [k // 4 for k in range(64)]
+    seen = set()
+    for plan in adding.plans(adder, None):
+        program = adding.emit_circuit(plan, adder, of=adding.U64)
+        assert adding.added(program, a, b, 4) == [x + y for x, y in zip(a, b, strict=True)]
+        seen.add(plan.cost.nodes)
+    assert max(seen) == 20 and min(seen) <= 10
