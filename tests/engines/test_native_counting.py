@@ -285,6 +285,58 @@ def test_choices_are_counted_by_the_way_they_go(
     assert seen[0] == seen[1]
 
 
+JOINED = """
+func main(y: f64[n], z: f64[m], a: f64[m, n], k: i64)
+    for i = m - 2 downto 0 step 2
+        for j = 0 to n - 1
+            add y[j], a[i, j]
+        end
+    end
+    for i = 1 to m - 1
+        for j = n - 1 downto 0 step 3
+            add z[i], a[i, j] * y[j]
+            add y[j], a[i, 0]
+        end
+    end
+    for i = 0 to m - 1
+        inc k
+        for j = 0 to n - 1
+            for l = 0 to m - 1
+                add a[l, j], z[i]
+            end
+        end
+    end
+"""
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 11), st.integers(1, 11), st.lists(st.floats(0, 1), max_size=2), st.booleans())
+def test_rounds_joined_are_counted_as_if_they_were_not(
+    m: int, n: int, parts: list[float], undo: bool
+) -> None:
+    program = rvm.assemble(JOINED)
+    loops = plan_of(image_of(program).code("main", undo), True, False).loops
+    assert any(loop.jams for loop in loops.values())
+
+    def start(engine: str) -> Machine:
+        inputs = {"y": np.ones(n), "z": np.ones(m), "a": np.ones((m, n)), "k": 5}
+        return Machine.start(program, "main", inputs, rvm.Options(engine=engine), undo=undo)
+
+    length = start("python").run().time
+    seen: list[list[Any]] = []
+    for engine in ("reference", "native"):
+        machine = start(engine)
+        counts = machine.count()
+        seen.append([])
+        for part in (*sorted(parts), 1):
+            machine.step(int(part * length) - machine.time)
+            seen[-1].append((machine.time, summed(counts)))
+        back = machine.count()
+        machine.run_back()
+        seen[-1].append(summed(back))
+    assert seen[0] == seen[1]
+
+
 def test_deep_recursion_is_one_node() -> None:
     program = rvm.assemble(
         """

@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from rvm.emit.llvm.edges import FALLS, JUMPS, Edge
 from rvm.emit.llvm.flow import Cycle
 from rvm.emit.llvm.reading import touched
 from rvm.emit.values import Unprintable
@@ -214,11 +215,43 @@ def print_jam(n: Nests, jam: Jam, rest: str, past: str) -> None:
     n.label(behind)
     n.store("i64", n.op(f"add nsw i64 {at}, {many * outer.step}"), over)
     n.count(ticks)
+    if n.kind.counts:
+        _count_rounds(n, jam, trips)
     done = n.fresh("done")
     enough = n.compare("uge", "i64", _left(n, over, end, outer), str(many))
     n.fork(enough, joined, done)
     n.label(done)
-    n.fork(n.compare("eq", "i64", n.load("i64", over), end), past, rest)
+    ended = n.fresh("ended") if n.kind.counts else past
+    n.fork(n.compare("eq", "i64", n.load("i64", over), end), ended, rest)
+    if n.kind.counts:
+        n.label(ended)
+        on, out = _ways(outer.cycle, inner.cycle.back + 2)
+        n.along(on, "-1")
+        n.along(out)
+        n.jump(past)
+
+
+def _count_rounds(n: Nests, jam: Jam, trips: str) -> None:
+    """Count the edges of rounds joined, as if each of them led on to the next round."""
+    outer, inner, many = jam.outer.cycle, jam.inner.cycle, jam.together
+    guard, behind = inner.head - 1, inner.back + 2
+    again, out = _ways(inner, inner.head + 1)
+    more = n.op(f"sub i64 {trips}, 1")
+    n.along(again, n.op(f"mul i64 {more}, {many}"))
+    for edge in (
+        Edge(outer.head + 1, guard, FALLS, inner.head),
+        Edge(inner.head, inner.head + 1, FALLS, inner.head + 1),
+        out,
+        Edge(inner.back + 1, behind, FALLS, behind),
+        _ways(outer, behind)[0],
+    ):
+        n.along(edge, str(many))
+
+
+def _ways(cycle: Cycle, last: int) -> tuple[Edge, Edge]:
+    """The edges back and out of the loop from the last piece of its round."""
+    back = cycle.back
+    return Edge(last, back, JUMPS, cycle.head + 1), Edge(last, back, FALLS, back + 1)
 
 
 def _none() -> str:

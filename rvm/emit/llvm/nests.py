@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
+from rvm.emit.llvm.edges import Edge
 from rvm.emit.llvm.flow import Cycle, Flow
 from rvm.emit.llvm.jam import Jam, print_jam
 from rvm.emit.llvm.kind import Kind
@@ -25,7 +26,7 @@ class Nests(OneWays):
     def __init__(self, symbol: str, code: Code, kind: Kind, flow: Flow, callees: Callees) -> None:
         super().__init__(symbol, code, kind, flow, callees)
         self._fast: Counted | None = None
-        self.joins = not kind.counts
+        self.joins = True
         """Whether rounds of loops are joined."""
 
     # What `rvm.emit.llvm.function` adds.
@@ -40,6 +41,10 @@ class Nests(OneWays):
 
     def count(self, ticks: int | str) -> None:
         """Count ticks as done."""
+        raise NotImplementedError
+
+    def along(self, edge: Edge, times: str = "1") -> None:
+        """A straight piece has been done, so often, and a run goes on along this edge."""
         raise NotImplementedError
 
     def _enter(self, loop: Counted, copy: int) -> None:
