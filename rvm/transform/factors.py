@@ -53,6 +53,10 @@ def _product(fn: str, a: Expr, b: Expr) -> Expr:
     match fn, b:
         case "*", Apply("/", (Const(value=one), x)) if one == 1:
             return apply("/", a, x)
+        case "*", Apply("/", (Apply("/", (_, y)) as ratio, x)) if x == y:
+            # Of the two gains through a quotient this is that of the divisor, and a / x is the
+            # other, so that the second costs no division.
+            return apply("*", apply("/", a, x), ratio)
         case _:
             return simplify(apply(fn, a, b))
 

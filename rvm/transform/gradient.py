@@ -19,13 +19,17 @@ from typing import cast
 from rvm.expr import Const, Expr, Place
 from rvm.faults import DefinitionError, UsageError
 from rvm.isa import OPCODES, apply, invert_instr, lower, typed
+from rvm.isa.machine_ops import ENDS
 from rvm.program import Function, Instr, Program, Span
 from rvm.stmt import Exchange, Map, Stmt, Update, When
 from rvm.transform.adjoint import sweep
-from rvm.transform.duals import Duals, bar_slots, bar_type, only_exchanges, reachable, unique
+from rvm.transform.directed import Directed
+from rvm.transform.duals import bar_slots, bar_type, only_exchanges, reachable, unique
 from rvm.transform.graph import Graph
 from rvm.transform.maps import adjoint_map
+from rvm.transform.zeros import passes_nothing, zeros
 from rvm.types import Array, RegisterType, Scalar, Stack, ValueType, elem_of
+from rvm.verify import inout_slots
 from rvm.verify.alias import overlap
 
 ADJOINT, GRADIENT, BAR = "_adjoint", "_gradient", "_bar"
@@ -47,7 +51,8 @@ def gradient(program: Program, function: str | None = None, *, loss: str | None 
     functions = {f.name: f for f in program.functions}
     names = adjoint_names(program)
     kept = reachable(program, name)
-    made = [_Adjoint(functions[n], functions, names).function() for n in kept]
+    changed = inout_slots(program)
+    made = [_Adjoint(functions[n], functions, names, changed).function() for n in kept]
     entry = _entry(functions[name], made[0], loss, set(functions) | set(names.values()))
     originals = (functions[n] for n in kept)
     return Program((entry, *made, *originals), entry.name, program.sources)
@@ -91,11 +96,24 @@ def _whole(reg: int, t: RegisterType) -> Place:
     return Place(reg, (), None if isinstance(t, Stack) else t)
 
 
-class _Adjoint(Duals):
+class _Adjoint(Directed):
     """The growing adjoint function of one function."""
 
     suffix = BAR
     part = "g"
+
+    def __init__(
+        self,
+        f: Function,
+        functions: dict[str, Function],
+        names: dict[str, str],
+        changed: dict[str, frozenset[int]],
+    ) -> None:
+        super().__init__(f, functions, names)
+        self._changed = changed
+        self._zeros = zeros(f, self.bars, changed)
+        self._zero: frozenset[int] = frozenset()
+        """The adjoints that are surely zero where the code has come to, as registers."""
 
     def function(self) -> Function:
         """The finished adjoint."""
@@ -103,15 +121,21 @@ class _Adjoint(Duals):
         at: dict[int, int] = {}
         for pc in reversed(range(len(f.code))):
             instr = f.code[pc]
+            if instr.op not in ENDS:
+                self.settle()
             if instr.op in ("br", "cf"):
                 at[pc] = len(self.code)
-            before = len(self.code)
+            self.pc, self._zero = pc, frozenset(self.bars[k] for k in self._zeros[pc])
             args = tuple(self.value(a) for a in instr.args)
             self._instruction(replace(instr, args=args))
-            self.spans += [f.span(pc)] * (len(self.code) - before)
+            self.spanned(pc)
+        self.settle()
         for pc, new in at.items():
             self.code[new] = replace(self.code[new], aux=at[f.code[pc].aux])
+        self.enclose()
         return self.finished(self.names[f.name])
+
+    # ------------------------------------------------------------ instructions
 
     def _instruction(self, instr: Instr) -> None:
         row = OPCODES[instr.op]
@@ -134,19 +158,14 @@ class _Adjoint(Duals):
                 self._data(instr)
 
     def _gone(self, instr: Instr) -> None:
-        """An ancilla was dropped as a value: its adjoint begins as zero, which the value loses.
-
-        Forwards that changes nothing.  Undone, the adjoint is off by what was forgotten of it,
-        and only so does what the value reads make up for that.
-        """
+        """An ancilla was dropped as a value: its adjoint begins as zero, which the value loses."""
         x = cast(Place, instr.args[0])
         self.code.append(invert_instr(instr))
         self.emit_duals("fresh", x)
         if x.reg in self.dual_of and len(instr.args) > 1:
             graph = self.graph()
             held = self._held(graph, x, instr.args[1])
-            gains = self._gains(graph, instr.args[1], self.dual(x), "sub")
-            self.shared(graph, (), gains, held=held)
+            self.if_undone(graph, self._gains(graph, instr.args[1], self.dual(x), "sub"), held)
 
     def _made(self, instr: Instr) -> None:
         """An ancilla was made: what its first value came from gains, and its adjoint goes."""
@@ -162,6 +181,11 @@ class _Adjoint(Duals):
             return
         held = self._held(graph, x, instr.args[1])
         gains = self._gains(graph, instr.args[1], bar)
+        if bar.reg in self._zero:
+            self.if_undone(graph, gains, held)
+            self.settle()
+            self.code += (drop, undo)
+            return
         self.shared(graph, (), gains, (drop, undo), changing=(x.reg, bar.reg), held=held)
 
     def _held(self, graph: Graph, x: Place, value: Expr) -> dict[int, Place]:
@@ -189,11 +213,6 @@ class _Adjoint(Duals):
         self.emit("fresh", spare)
         self.emit("swap", spare, bar)
         self.emit("drop", spare)
-
-    def _gain(self, value: Expr, g: Expr, op: str = "add") -> None:
-        """Whatever `value` reads gains from `g`."""
-        graph = self.graph()
-        self.shared(graph, (), self._gains(graph, value, g, op))
 
     def _gains(self, graph: Graph, value: Expr, g: Expr, op: str = "add") -> list[Instr]:
         """An instruction for each gain from `g` of what `value` reads, over the graph's nodes."""
@@ -223,18 +242,16 @@ class _Adjoint(Duals):
         match stmt:
             case Update(dst, sign, value):
                 self._update(stmt, invert_instr(Instr(OPS[sign], (dst, value))))
+                self.settle()
             case Exchange(a, b):
                 self.emit("swap", a, b)
                 self.emit_duals("swap", a, b)
             case When(cond, body):
                 skip = apply("not", cond)
-                start = len(self.code)
-                self.emit("br", skip)
+                start = self.unless(skip)
                 for inner in reversed(body):
                     self._statement(inner, op)
-                end = len(self.code)
-                self.emit("cf", skip, aux=start)
-                self.code[start] = replace(self.code[start], aux=end)
+                self.until(start)
             case _:
                 raise DefinitionError(
                     "D012",
@@ -252,7 +269,12 @@ class _Adjoint(Duals):
         assert dst.type is not None and value.type is not None
         if sign in "+-" or elem_of(dst.type).is_log:
             op = "add" if sign in "+*" else "sub"
-            self.shared(graph, (undo,), self._gains(graph, value, g, op))
+            gains = self._gains(graph, value, g, op)
+            if g.reg in self._zero:
+                self.code.append(undo)
+                self.if_undone(graph, gains)
+            else:
+                self.shared(graph, (undo,), gains)
             return
         conjugate = apply("conj", value) if elem_of(value.type).is_complex else value
         old = apply("conj", dst) if elem_of(dst.type).is_complex else dst
@@ -276,7 +298,12 @@ class _Adjoint(Duals):
         gains: list[Instr] = []
         for new, g in zip(stmt.values, bars, strict=True):
             gains += self._gains(graph, new, g)
-        self.shared(graph, (), [i for i in gains if i.args[0] not in bars])
+        gains = [i for i in gains if i.args[0] not in bars]
+        if all(g.reg in self._zero for g in bars):
+            self.if_undone(graph, gains)
+            self.settle()
+        else:
+            self.shared(graph, (), gains)
         row = OPCODES[instr.op]
         op, takes_values = adjoint_map(row, elem_of(cast(ValueType, stmt.dsts[0].type)))
         operands = iter(bars)
@@ -289,7 +316,24 @@ class _Adjoint(Duals):
     # ------------------------------------------------------------ calls
 
     def _call(self, instr: Instr) -> None:
-        """A call is undone by the callee's adjoint, which takes the adjoints along."""
+        """A call is undone by the callee's adjoint, which takes the adjoints along.
+
+        Where no adjoint passes through it, that is for the other direction only.
+        """
+        duals = frozenset(self.dual_of)
+        zero = frozenset(k for k, b in self.dual_of.items() if b in self._zero)
+        if not passes_nothing(instr, zero, duals, self._changed):
+            self._adjoint_call(instr)
+            return
+        forth = self.forth()
+        start = self.unless(forth)
+        self._adjoint_call(instr)
+        self.until(start)
+        start = self.unless(apply("not", forth))
+        self.code.append(invert_instr(instr))
+        self.until(start)
+
+    def _adjoint_call(self, instr: Instr) -> None:
         callee = self.functions[instr.symbol]
         extra: list[Place] = []
         after: list[tuple[Expr, Place]] = []
@@ -312,8 +356,11 @@ class _Adjoint(Duals):
             extra.append(bar)
         for arg, bar in after:
             self.emit("fresh", bar)
-            self._gain(arg, bar, "sub")
+            graph = self.graph()
+            self.if_undone(graph, self._gains(graph, arg, bar, "sub"))
+        self.settle()
         self.emit(instr.op, *instr.args, *extra, symbol=self.names[instr.symbol])
         for arg, bar in reversed(after):
-            self._gain(arg, bar)
+            graph = self.graph()
+            self.shared(graph, (), self._gains(graph, arg, bar))
             self.emit("drop", bar)

@@ -51,7 +51,7 @@ def test_the_ratios_are_what_the_page_says() -> None:
     fused = {name: ratios[1] for name, ratios in rows.items()}
     assert len(fused) > 30 and max(fused.values()) < 7
     assert {name for name, ratio in fused.items() if ratio > 5} == {"fma", "nice flow"}
-    assert max(ratios[2] for ratios in rows.values()) < 7
+    assert max(ratios[2] for ratios in rows.values()) <= 5
 
 
 def ratio(lines: str) -> Fraction:
@@ -89,9 +89,9 @@ def test_the_dearest_functions() -> None:
     assert order[:3] == [("**", 8), ("atan2", 7), ("hypot", Fraction(13, 2))]
     assert order[3][1] == 5 and updates["*"] == 4
     free = {n for n, row in FUNCTIONS.items() if row.cost == "MOVES"}
-    lines = "    alloc t: f64 = {0}\n    free t = {0}"
+    lines = "    alloc t: f64 = {0}\n    add y, t\n    free t = {0}"
     held = {n: ratio(lines.format(f)) for n, f in found.items() if n not in free}
-    assert max(held.items(), key=lambda item: item[1]) == ("**", 13) and held["*"] == 6
+    assert max(held.items(), key=lambda item: item[1]) == ("**", 6) and held["*"] == Fraction(11, 3)
 
 
 @pytest.mark.parametrize("name", functions())
