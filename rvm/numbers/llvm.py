@@ -7,6 +7,7 @@ the number system knows; those of complex numbers are pairs (real part, imaginar
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -51,9 +52,29 @@ BINARY_SYMBOLS = frozenset(["rvm_pow", "rvm_atan2", "rvm_hypot", "rvm_fmod"])
 """Those of two arguments; the others take one."""
 
 
+def _is_glibc() -> bool:
+    try:
+        return bool(os.confstr("CS_GNU_LIBC_VERSION"))
+    except (AttributeError, ValueError, OSError):
+        return False
+
+
+SINCOS = _is_glibc()
+"""Whether the C library has a `sincos` that is known to give the bits of its `sin` and `cos`.
+
+Those of glibc reduce the argument by the same code and end in the same polynomials and tables.
+"""
+if SINCOS:
+    SYMBOLS["rvm_sincos"] = "sincos"
+
+
 def declaration(symbol: str) -> str:
-    """LLVM's declaration of a key of `SYMBOLS`, its attributes aside."""
-    return f"declare double @{symbol}(double{', double' * (symbol in BINARY_SYMBOLS)})"
+    """LLVM's declaration of a key of `SYMBOLS`."""
+    if symbol == "rvm_sincos":
+        attributes = "nounwind willreturn memory(argmem: write)"
+        return f"declare void @rvm_sincos(double, ptr, ptr) {attributes}"
+    more = ", double" * (symbol in BINARY_SYMBOLS)
+    return f"declare double @{symbol}(double{more}) nounwind willreturn memory(none)"
 
 
 def double(x: float) -> str:

@@ -7,6 +7,21 @@ import math
 from rvm.numbers.llvm import double
 
 HELPERS = (
+    # Sine and cosine of one angle.  It is not taken into its callers, so that LLVM sees where two
+    # calls are of the same angle.
+    """
+{double, double} @rvm_turn(double %x) noinline nounwind willreturn memory(none) {
+entry:
+  %s = alloca double
+  %c = alloca double
+  call void @rvm_sincos(double %x, ptr %s, ptr %c)
+  %sin = load double, ptr %s
+  %cos = load double, ptr %c
+  %one = insertvalue {double, double} poison, double %sin, 0
+  %both = insertvalue {double, double} %one, double %cos, 1
+  ret {double, double} %both
+}
+""",
     # The logarithm of exp(a) - exp(b), as `rvm.numbers.logs.log_sub` has it.
     f"""
 double @rvm_log_sub(double %a, double %b) {{

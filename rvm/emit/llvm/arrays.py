@@ -134,13 +134,13 @@ class Arrays(Elements):
             found = self.frames[reg] = self.variable(f"[{size} x i8], align 16", f"m{reg}_")
         return found
 
-    def free_array(self, reg: int, value: Expr | None) -> None:
+    def free_array(self, reg: int, value: Expr | None, check: bool) -> None:
         register = self.function.registers[reg]
         t = cast(Array, register.type)
         held = self.whole(reg, t)
         if value is not None:
-            dims = [self.whole_number(cast(Expr, d)) for d in register.dims]
-            if self.checks:
+            if check:
+                dims = [self.whole_number(cast(Expr, d)) for d in register.dims]
                 self.matching(dims, held.dims, exactly=True)
                 self._check(held, value)
         else:

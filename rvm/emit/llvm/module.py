@@ -111,7 +111,7 @@ class ModulePrinter:
 
 
 def _declared(symbols: tuple[str, ...]) -> str:
-    return "\n".join(f"{declaration(s)} #0" for s in symbols)
+    return "\n".join(map(declaration, symbols))
 
 
 def plan_of(code: Code, checks: bool, strict: bool) -> Plan:
@@ -144,6 +144,7 @@ class _Probe(FunctionPrinter):
             "probe", code, Kind(INNER, scattered, checks), Flow(code, (), ()), {}, _Nobody()
         )
         self._variables()
+        self.certain = frozenset()  # code for all gates checks what this does not
 
     def able(self, pc: int) -> bool:
         """Whether an instruction is for it."""

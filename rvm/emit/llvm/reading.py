@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from rvm.expr import Apply, Const, Expr, Place, children, walk
 from rvm.image import Code
+from rvm.numbers.llvm import SINCOS
 from rvm.stmt import (
     Alloc,
     Branch,
@@ -19,7 +20,7 @@ from rvm.stmt import (
     Update,
     When,
 )
-from rvm.types import I64
+from rvm.types import F64, I64
 from rvm.verify.flow import Liveness, liveness
 
 MAX_STEP = 1 << 20
@@ -103,6 +104,38 @@ def touched(stmts: tuple[Stmt, ...]) -> Iterator[Place]:
                 yield reg
             case Branch(cond) | Land(cond):
                 yield from read_by(cond)
+
+
+def turns(code: Code) -> frozenset[Expr]:
+    """The angles of type f64 of which a code takes both sine and cosine.
+
+    None where the C library cannot give both at once with the same bits.
+    """
+    if not SINCOS:
+        return frozenset()
+    found: dict[str, set[Expr]] = {"sin": set(), "cos": set()}
+    for pc in range(len(code)):
+        for value in evaluated(code.stmts(pc)):
+            for node in walk(value):
+                if isinstance(node, Apply) and node.fn in found and node.args[0].type == F64:
+                    found[node.fn].add(node.args[0])
+    return frozenset(found["sin"] & found["cos"])
+
+
+def evaluated(stmts: tuple[Stmt, ...]) -> Iterator[Expr]:
+    """The values that statements compute."""
+    for stmt in stmts:
+        match stmt:
+            case Update(_, _, value) | Alloc(_, value) | Free(_, value):
+                if value is not None:
+                    yield value
+            case Map(_, values):
+                yield from values
+            case When(cond, body):
+                yield cond
+                yield from evaluated(body)
+            case Branch(cond) | Land(cond):
+                yield cond
 
 
 def read_by(node: Expr) -> Iterator[Place]:

@@ -12,9 +12,11 @@ from typing import Protocol, cast
 
 from rvm.emit.llvm import context
 from rvm.emit.llvm.arrays import Arrays
+from rvm.emit.llvm.certain import certain
 from rvm.emit.llvm.context import FRAMED, MINE
 from rvm.emit.llvm.flow import Flow
-from rvm.emit.llvm.kind import Kind
+from rvm.emit.llvm.kind import INNER, Kind
+from rvm.emit.llvm.reading import turns
 from rvm.emit.llvm.values import ArrayVariable, item_size, variable_types
 from rvm.expr import Place
 from rvm.image import Code
@@ -62,6 +64,9 @@ class Registers(Arrays):
         )
         self.starts, self.slots = context.slots(r.type for r in self.function.registers)
         self.changed = code.image.inout[code.name]
+        self.turns = turns(code)
+        if kind.entry in (0, INNER):
+            self.certain = certain(code)
         self._arguments: list[str] = []
         self._lengths = ""
 

@@ -50,6 +50,8 @@ class Statements(Values):
         self.checks = checks
         self.erased = self.variable("i64", "erased")
         """Bits erased since the function was entered."""
+        self.certain: frozenset[int] = frozenset()
+        """The `id`s of statements that free an ancilla which surely holds their value."""
 
     def instruction(self, stmts: Sequence[Stmt], clashes: Sequence[Clash]) -> None:
         """Print an instruction; Unprintable if it is not for this printer."""
@@ -111,8 +113,8 @@ class Statements(Values):
         """A local array, filled with a value (None: zero)."""
         raise Unprintable
 
-    def free_array(self, reg: int, value: Expr | None) -> None:
-        """A local array checked against a value (None: forgotten) and given up."""
+    def free_array(self, reg: int, value: Expr | None, check: bool) -> None:
+        """A local array, if wanted checked against a value (None: forgotten), and given up."""
         raise Unprintable
 
     # ------------------------------------------------------------ data
@@ -190,9 +192,9 @@ class Statements(Values):
         if isinstance(t, Stack):
             self._end_stack(reg.reg)
         elif isinstance(t, Array):
-            self.free_array(reg.reg, value)
+            self.free_array(reg.reg, value, self.checks and id(stmt) not in self.certain)
         elif value is not None:
-            if self.checks:
+            if self.checks and id(stmt) not in self.certain:
                 self.freed(t, self.read(self.located(reg)), self.value(value))
         else:
             self.erase(self.nonzero(t, self.read(self.located(reg))), t.bits)

@@ -20,6 +20,9 @@ from rvm.numbers.llvm import Value, register_type
 from rvm.program import Function
 from rvm.types import F64, SIGNED, Array, Scalar, elem_of, rank_of
 
+TURNING = ("sin", "cos")
+"""What the prelude's `rvm_turn` gives, in its order."""
+
 
 @dataclass(frozen=True, slots=True)
 class Location:
@@ -77,6 +80,8 @@ class Values(Writer):
         """For array registers, metadata of loads and stores."""
         self.proved: frozenset[int] = frozenset()
         """The `id`s of index expressions that are known to lie inside."""
+        self.turns: frozenset[Expr] = frozenset()
+        """Angles of type f64 of which both sine and cosine are asked for."""
 
         self.known: Mapping[Expr, bool] = {}
         """Conditions that are known to hold, or not to, just now."""
@@ -250,12 +255,20 @@ class Values(Writer):
             case Apply(fn, args):
                 if any(rank_of(type_of(a)) for a in args):
                     return self.reduced(fn, args)
+                if fn in TURNING and args[0] in self.turns:
+                    return self._turned(fn, args[0])
                 code = implementation(fn, tuple(elem_of(type_of(a)) for a in args))
                 if code.llvm is None:
                     raise Unprintable
                 return cast(Value, code.llvm(self, *(self.value(a) for a in args)))
             case _:
                 raise TypeError(f"a template cannot be printed: {node!r}")
+
+    def _turned(self, fn: str, angle: Expr) -> str:
+        """Sine or cosine out of both: what is asked for twice is found once by LLVM."""
+        operand = cast(str, self.value(angle))
+        both = self.helper("rvm_turn", "{double, double}", ("double", operand))
+        return self.op(f"extractvalue {{double, double}} {both}, {TURNING.index(fn)}")
 
     def reduced(self, fn: str, args: tuple[Expr, ...]) -> Value:
         """A scalar made of arrays; `rvm.emit.llvm.arrays` has what there is."""

@@ -44,7 +44,7 @@ class WideModulePrinter:
         self.symbols = tuple(sorted({*symbols, *more}))
         """The C library's functions that it calls, by their aliases."""
         own = (RUNTIME[h] for h in sorted(helpers) if h in RUNTIME)
-        declared = (f"{declaration(s)} #0" for s in self.symbols)
+        declared = map(declaration, self.symbols)
         rest = [*declared, DECLARATIONS, *own, prelude, ATTRIBUTES]
         self._parts = [*texts, *rest, *self._metadata]
 

@@ -62,6 +62,7 @@ class WideValues(FunctionPrinter):
         self._sums_are_wide = False
         self._mask = ""
         super().__init__(symbol, code, kind, flow, loops, callees)
+        self.turns = frozenset()  # the C library goes lane by lane
         self.module = callees
         self.varying = frozenset(varying)
         # All lanes go one way, and their values fill the registers as it is.

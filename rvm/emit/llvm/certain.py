@@ -1,0 +1,123 @@
+"""Ancillas that surely hold what they are freed with: nothing has changed since they were made.
+
+Where on every way to a `free` its register was made with the same value, and neither that nor
+anything that the value reads has been written since, both are the same bits, and nothing need be
+compared.  That holds for code that is entered at its beginning; what goes on in the middle may
+have been changed by a debugger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from rvm.expr import Expr, Place, places
+from rvm.image import Code
+from rvm.stmt import (
+    Alloc,
+    Call,
+    Drop,
+    Exchange,
+    Free,
+    Fresh,
+    Map,
+    Pop,
+    Push,
+    Stmt,
+    Update,
+    When,
+)
+
+
+class Made(NamedTuple):
+    """An ancilla's register, and the value that it is made with."""
+
+    reg: int
+    value: Expr
+
+
+def certain(code: Code) -> frozenset[int]:
+    """The `id`s of the statements that free an ancilla which surely holds their value."""
+    found = code.compiled.get(certain)
+    if not isinstance(found, frozenset):
+        found = code.compiled[certain] = frozenset(_certain(code))
+    return found
+
+
+def _certain(code: Code) -> Iterator[int]:
+    """A data flow of facts, one for each `alloc`: its register holds what it was made with."""
+    stmts = [code.stmts(pc) for pc in range(len(code))]
+    facts = {pc: made for pc, s in enumerate(stmts) if (made := _made(s)) is not None}
+    number = {pc: 1 << k for k, pc in enumerate(facts)}
+    about: dict[int, int] = {}
+    for pc, made in facts.items():
+        for reg in {made.reg, *_read(code, made)}:
+            about[reg] = about.get(reg, 0) | number[pc]
+    lost = []
+    for s in stmts:
+        gone = 0
+        for reg in _written(code, s):
+            gone |= about.get(reg, 0)
+        lost.append(gone)
+    known = _flow(code, lost, number)
+    alike: dict[Made, int] = {}
+    for pc, made in facts.items():
+        alike[made] = alike.get(made, 0) | number[pc]
+    for pc, s in enumerate(stmts):
+        match s:
+            case (Free(Place(reg), value),) if value is not None:
+                if known[pc] & alike.get(Made(reg, value), 0):
+                    yield id(s[0])
+
+
+def _made(stmts: tuple[Stmt, ...]) -> Made | None:
+    match stmts:
+        case (Alloc(Place(reg), value),) if value is not None:
+            return Made(reg, value)
+    return None
+
+
+def _read(code: Code, made: Made) -> set[int]:
+    """The registers that a value is made of, and the lengths of an array."""
+    lengths = (d for d in code.function.registers[made.reg].dims if d is not None)
+    return {p.reg for e in (made.value, *lengths) for p in places(e)}
+
+
+def _written(code: Code, stmts: tuple[Stmt, ...]) -> Iterator[int]:
+    """The registers that statements may change."""
+    for stmt in stmts:
+        match stmt:
+            case Update(dst):
+                yield dst.reg
+            case Exchange(a, b) | Push(a, b) | Pop(a, b):
+                yield from (a.reg, b.reg)
+            case Map(dsts):
+                yield from (d.reg for d in dsts)
+            case When(_, body):
+                yield from _written(code, body)
+            case Alloc(reg) | Free(reg) | Fresh(reg) | Drop(reg):
+                yield reg.reg
+            case Call(callee, args):
+                for k in code.image.inout[callee]:
+                    arg = args[k]
+                    if isinstance(arg, Place):
+                        yield arg.reg
+
+
+def _flow(code: Code, lost: list[int], number: dict[int, int]) -> list[int]:
+    """The facts that hold in front of each instruction, whichever way a run has come there."""
+    known = [sum(number.values())] * (len(code) + 1)
+    known[0] = 0
+    settled = False
+    while not settled:
+        settled = True
+        for pc, instr in enumerate(code.instrs):
+            after = known[pc] & ~lost[pc] | number.get(pc, 0)
+            for following in (pc + 1, instr.aux + 1) if instr.op == "br" else (pc + 1,):
+                if known[following] & ~after:
+                    known[following] &= after
+                    settled = False
+    return known
+
+
+__all__ = ["certain"]
