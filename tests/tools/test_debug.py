@@ -654,6 +654,35 @@ def test_a_profile_of_what_has_erased_is_counted_in_a_run_of_its_own() -> None:
     assert console.session.stop == stop and console.session.machine["y"] == 45
 
 
+def test_looking_elsewhere_is_no_visit() -> None:
+    console = console_of(RECURSIVE, "main", n=6, out=0)
+    for command in ("goto 50", "goto 80", "inverse", "prof start end", "energy cmos", "back"):
+        console.execute(command)
+    assert console.session.time == 50
+
+
+def test_a_walk_to_an_origin_is_one_visit() -> None:
+    source = (CORPUS.parents[2] / "examples" / "sort.rasm").read_text(encoding="utf-8")
+    inputs = {"x": np.array([9, 4, 7, 1]), "p": np.zeros(4, np.int64)}
+    console = console_of(source, "sort", **inputs)
+    for command in ("end", "origin x[0]", "back"):
+        assert console.execute(command).error is None
+    assert console.session.time == 144
+    console.execute("forward")
+    assert console.session.time == 0
+
+
+def test_a_profile_counts_alike_whatever_is_watched() -> None:
+    console = console_of(RECURSIVE, "main", n=6, out=0)
+    plain = [k.text for k in console.execute("prof start end").lines]
+    for command in ("b fib if n == 3", "c", "watch out", "rwatch n", "fin"):
+        assert console.execute(command).error is None
+    stop, asleep = console.session.stop, [w.awake for w in console.session.watches]
+    assert [k.text for k in console.execute("prof start end").lines] == plain
+    assert console.session.stop == stop
+    assert [w.awake for w in console.session.watches] == asleep
+
+
 # ---------------------------------------------------------------- stops on the way
 
 

@@ -204,7 +204,7 @@ def test_nothing_is_recorded(name: str) -> None:
             move(session, name, 3, 0)
         sizes.append(
             (
-                len(session._visited) <= 1000,
+                len(session._visited.times) <= 1000,
                 len(session.frames),
                 len(session._travel._armer._armories),
             )

@@ -96,7 +96,7 @@ def tallies(fresh: Session, times: Iterable[int]) -> Iterator[tuple[int, Tally]]
     """
     with _counting(fresh) as counts:
         for time in times:
-            fresh.goto(time, note=False)
+            fresh.goto(time)
             if fresh.time != time:
                 return
             yield time, Account(fresh.program, counts).all
@@ -130,15 +130,14 @@ def energy_by(session: Session, model: Model) -> Iterator[str]:
 
 def profile(session: Session, begin: int, end: int) -> Iterator[str]:
     """Instructions by line between two times; the machine is then where it was."""
-    here, stop = session.time, session.stop
-    with session._travel.silent():
+    here = session.time
+    with session.aside():
         try:
-            session.goto(begin, note=False)
+            session.goto(begin)
             # At a later time, it could not be taken back so far: it has erased what it needs.
             found = _counted(session, begin, end) if session.time <= begin else None
         finally:
-            session.goto(here, note=False)
-            session.stop = stop
+            session.goto(here)
     if found is None:
         found = _counted(again(session), begin, end)
     total = sum(found.lines.values())
@@ -161,10 +160,10 @@ def _counted(session: Session, begin: int, end: int) -> Window:
 
     The tick of a return counts for the line of its call.
     """
-    session.goto(begin, note=False)
+    session.goto(begin)
     begin = session.time
     with _counting(session) as counts:
-        session.goto(end, note=False)
+        session.goto(end)
     lines: Counter[tuple[str, int, int]] = Counter()
     ops: Counter[str] = Counter()
     for node in counts.nodes():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rvm.faults import RvmError
+from rvm.faults import RvmError, UsageError
 from rvm.machine import Machine
 from rvm_tools.debug.stops import Event, Watchpoint
 
@@ -34,6 +34,33 @@ class Arrival:
     reason: str
     events: list[Event] = field(default_factory=list)
     error: RvmError | None = None
+
+
+MAX_VISITED = 1000
+"""How many visited places are remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visited:
+    """The times that were visited, and at which of them the session is, as a browser keeps them."""
+
+    times: tuple[int, ...] = (0,)
+    place: int = 0
+
+    def arrived(self, time: int) -> Visited:
+        """With a time behind the present one, if it is another; what was ahead is gone."""
+        if self.times[self.place] == time:
+            return self
+        times = (*self.times[: self.place + 1], time)[-MAX_VISITED:]
+        return Visited(times, len(times) - 1)
+
+    def moved(self, places: int) -> Visited:
+        """At an earlier (negative) or later place; UsageError U033 if there is none."""
+        target = self.place + places
+        if not 0 <= target < len(self.times):
+            way = "earlier" if places < 0 else "later"
+            raise UsageError("U033", f"there is no {way} place that was visited")
+        return Visited(self.times, target)
 
 
 class Onlooker:

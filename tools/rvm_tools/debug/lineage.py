@@ -56,9 +56,12 @@ def origin(session: Session, text: str, limit: int = 1000) -> list[Link]:
     at: _At | None = _At(session.depth, place)
     links: list[Link] = []
     session._remember()
+    visited = session._visited
     while at is not None and len(links) < limit:
         link, at = _leg(session, at)
         links.append(link)
+    # The walk is one journey: `back` returns to where it began.
+    session._visited = visited.arrived(session.time)
     return links
 
 

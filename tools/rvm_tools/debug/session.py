@@ -8,7 +8,8 @@ Between commands the machine faces forwards, and stands before the instruction t
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +22,7 @@ from rvm.program import Program
 from rvm.state import Frame, Options
 from rvm_tools.debug.editing import check_filled, edited, filled
 from rvm_tools.debug.expressions import Language, fixed_place, value_of
-from rvm_tools.debug.journeys import Arrival, Journey, Onlooker
+from rvm_tools.debug.journeys import Arrival, Journey, Onlooker, Visited
 from rvm_tools.debug.lines import find_target, line_of
 from rvm_tools.debug.looking import kept, place_text
 from rvm_tools.debug.stops import Breakpoint, Event, Stop, Watchpoint
@@ -53,7 +54,7 @@ class Session:
         self.options = replace(options or Options(), output=self._output)
         self.note = self._one_engine(image_of(program))
         """What there is to say of the choice of engines."""
-        self.inputs = {name: copy.deepcopy(value) for name, value in inputs.items()}
+        self.inputs = copy.deepcopy(dict(inputs))
         self.language = Language(program)
         self.marks: dict[str, int] = {}
         self.displays: list[str] = []
@@ -61,21 +62,16 @@ class Session:
         """The time of the first edit: before it, there is another past."""
         self.selected = -1
         """The frame that is looked at, by depth; -1 is the innermost."""
-        self._number, self._place = 0, 0
-        self._visited = [0]
+        self._number = 0
+        self._visited = Visited()
         self._travel = self._traveller(inputs)
         self.before: tuple[Frame | None, list[Any]] = (None, [])
         """The innermost frame and its registers when the last command began."""
         self.stop = self._stopped(Arrival("start"), 1)
 
     def _traveller(self, inputs: Mapping[str, Any]) -> Traveller:
-        machine = Machine.start(
-            self.program,
-            self.function,
-            copy.deepcopy(dict(inputs)),
-            self.options,
-            undo=self.undo,
-        )
+        given = copy.deepcopy(dict(inputs))
+        machine = Machine.start(self.program, self.function, given, self.options, undo=self.undo)
         made = Traveller(machine, self.say)
         made.filled = self._filled  # type: ignore[method-assign]
         return made
@@ -159,18 +155,24 @@ class Session:
 
     # ------------------------------------------------------------ travelling
 
-    def _go(self, journey: Journey, *, note: bool = True) -> Stop:
-        self._remember()
-        return self._finish(self._travel.travel(journey), journey.direction, note=note)
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """For a look at another time and back: no stops, nothing printed, nothing noted."""
+        kept = self.stop, self._visited
+        try:
+            with self._travel.aside():
+                yield
+        finally:
+            self.stop, self._visited = kept
 
-    def _finish(self, arrival: Arrival, direction: int, *, note: bool = True) -> Stop:
+    def _go(self, journey: Journey) -> Stop:
+        self._remember()
+        return self._finish(self._travel.travel(journey), journey.direction)
+
+    def _finish(self, arrival: Arrival, direction: int) -> Stop:
         self.selected = -1
         self.stop = self._stopped(arrival, direction)
-        if note and self._visited[self._place] != self.time:
-            del self._visited[self._place + 1 :]
-            self._visited.append(self.time)
-            del self._visited[:-MAX_VISITED]
-            self._place = len(self._visited) - 1
+        self._visited = self._visited.arrived(self.time)
         return self.stop
 
     def _remember(self) -> None:
@@ -228,11 +230,11 @@ class Session:
         """Go on to a breakpoint, a watched change, or the end."""
         return self._go(Journey(direction))
 
-    def goto(self, time: int, *, note: bool = True) -> Stop:
+    def goto(self, time: int) -> Stop:
         """Go to a time, at the speed of the fastest engine; stops at either end."""
         direction = 1 if time >= self.time else -1
         self._remember()
-        return self._finish(self._travel.seek(max(time, 0)), direction, note=note)
+        return self._finish(self._travel.seek(max(time, 0)), direction)
 
     def find_end(self) -> int:
         """The time at the end; goes there if nobody has been."""
@@ -248,12 +250,11 @@ class Session:
 
     def revisit(self, places: int) -> Stop:
         """Go to a time that was visited before (negative: earlier ones), as a browser does."""
-        target = self._place + places
-        if not 0 <= target < len(self._visited):
-            way = "earlier" if places < 0 else "later"
-            raise UsageError("U033", f"there is no {way} place that was visited")
-        self._place = target
-        return self.goto(self._visited[target], note=False)
+        visited = self._visited.moved(places)
+        stop = self.goto(visited.times[visited.place])
+        if stop.time == visited.times[visited.place]:
+            self._visited = visited
+        return stop
 
     def restart(self) -> Stop:
         """Begin again with the inputs as they were given; edits are gone, probes stay."""
@@ -267,7 +268,7 @@ class Session:
                 w.enabled = False
         made.version = old.version + 1
         self.diverged = None
-        self._visited, self._place = [0], 0
+        self._visited = Visited()
         return self._finish(Arrival("start"), 1)
 
     # ------------------------------------------------------------ probes
@@ -393,7 +394,3 @@ class Session:
         self._travel.watches[:] = [w for w in self.watches if w.awake]
         self._travel.version += 1
         return changed
-
-
-MAX_VISITED = 1000
-"""How many visited places are remembered."""

@@ -206,28 +206,20 @@ def _what_undoing_changes(console: Console) -> None:
     if session.time == 0:
         console.out("this is the start: there is nothing to undo", "head")
         return
-    time, kept = session.time, session.stop
+    time = session.time
     top = session.frames[-1]
-    with session._travel.silent():
+    with session.aside():
         session._remember()
         old = session.before[1]
-        probes = session._travel.breaks, session._travel.watches
-        session._travel.breaks, session._travel.watches = [], []
-        session._travel.version += 1
-        try:
-            back = session.next(1, -1)
-            frame = session.frames[-1]
-            at = views.frame_text(frame, True)
-            changed: list[str] = []
-            if frame is top:
-                changed = list(
-                    views.differences(frame.code.function, old, frame.regs, console.width - 6)
-                )
-            session.goto(time, note=False)
-        finally:
-            session._travel.breaks, session._travel.watches = probes
-            session._travel.version += 1
-    session.stop = kept
+        back = session.next(1, -1)
+        frame = session.frames[-1]
+        at = views.frame_text(frame, True)
+        changed: list[str] = []
+        if frame is top:
+            changed = list(
+                views.differences(frame.code.function, old, frame.regs, console.width - 6)
+            )
+        session.goto(time)
     console.out(f"going back (rn) leads to {at}, t={back.time}, and changes:", "head")
     for text in changed:
         console.out(f"  {text}", "changed")
