@@ -226,6 +226,33 @@ def test_every_bit_of_a_sum_in_order() -> None:
     assert s != np.sum(X)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "sub y[i], x[i - 1] - 2.0*x[i] + x[i + 1]",
+        "add s, x[i]*y[i]\nadd y[i], f64(i)",
+        "add s, x[i]\nsub s, y[i]\nmul t, 1.0 + x[i]*1e-3",
+        "add y[i - 1], x[i]\nsub y[i], 2.0*x[i]\nadd y[i + 1], x[i]\nadd s, x[i]*x[i]",
+        "if x[i] > 0.0\n    add y[i], x[i]*f64(i)\nend\nadd s, x[i]",
+    ],
+)
+def test_loops_that_count_down(body: str) -> None:
+    """They go upwards in memory where that is the same, and sums keep the iterations' order."""
+    inputs = {"x": X, "y": Y, "s": 0.25, "t": 1.5}
+    vectorised(body, inputs, head="n - 2 to 1 step -1")
+    vectorised(body, inputs, head="n - 2 to 1 step -3")
+
+
+def test_every_bit_of_a_sum_counted_down() -> None:
+    down = up = 0.25
+    for v in X.tolist()[::-1]:
+        down += v
+    for v in X.tolist():
+        up += v
+    program = loop("add s, x[i]", {"x": X, "s": 0.0}, head="n - 1 to 0 step -1")
+    assert program.main(x=X.copy(), s=0.25, engine="vector").s == down != up
+
+
 def test_integers_wrap() -> None:
     a = np.random.default_rng(3).integers(-(2**63), 2**63 - 1, N)
     u = np.random.default_rng(4).integers(0, 256, N).astype(np.uint8)

@@ -76,9 +76,9 @@ class Body(Elements):
 
     @property
     def in_any_order(self) -> bool:
-        """Whether iterations have nothing to do with one another, but for where they are apart."""
-        handed_on = self.cells or self.survey.delayed or self.scatters or self.sums
-        return not handed_on and not self.survey.apart
+        """Whether no iteration finds what another has left, and nothing else tells their order."""
+        handed_on = self.survey.delayed or self.scatters or self.survey.apart
+        return not handed_on and all(cell.is_reduced for cell in self.cells.values())
 
     def _delay(self, node: Node, found: Access, changed: Access) -> None:
         """Say what an iteration finds where the one before has changed an element.
@@ -125,6 +125,7 @@ class Body(Elements):
 
     def _cell(self, cell: Cell, key: Hashable) -> None:
         self.cells[key] = cell
+        cell.mirrored = self.mirrored
         if not cell.is_running:
             cell.before = Node("", (), cell.type, label=cell.label)
             self.pieces[key] = [(self.root, cell.before)]

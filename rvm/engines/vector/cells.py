@@ -63,6 +63,8 @@ class Cell:
     """What an iteration finds, where it is no running value."""
     after: Node | None = None
     """What it leaves."""
+    mirrored: bool = False
+    """Whether the last iteration is the first lane."""
     alone: Node | None = None
     """The value behind the last iteration, if it is computed in the memory of the only part."""
 
@@ -74,7 +76,18 @@ class Cell:
         """Leave the only part as it is, since something else uses it too."""
         if self.alone is not None:
             f = combiner(self.ops, self.type)
-            self.alone.template = f"final({f}, {{0}}, ({{1}}, ), _k, dtype_{self.type.name})"
+            self.alone.template = f"final({f}, {{0}}, ({self._slots}), _k, dtype_{self.type.name})"
+
+    @property
+    def _slots(self) -> str:
+        """The parts in the order of iterations, as arguments of a template."""
+        turned = ("[::-1]" if self.mirrored and part.lanes else "" for part in self.parts)
+        return "".join(f"{{{k}}}{turn}, " for k, turn in enumerate(turned, 1))
+
+    @property
+    def is_reduced(self) -> bool:
+        """Whether it is only combined with values, and not read."""
+        return self.is_running and not self.reads
 
     def finish(self, lanes: Node) -> Node | None:
         """Say what the nodes that were read stand for; the value behind the last iteration."""
@@ -88,11 +101,13 @@ class Cell:
                 return self.after
             return Node("{0}[-1].item()", (self.after,), self.type, lanes=False)
         f = combiner(self.ops, self.type)
-        slots = "".join(f"{{{k + 1}}}, " for k in range(len(self.parts)))
+        slots = self._slots
         args = (first, *self.parts)
         if not self.reads:
             if len(self.parts) == 1 and self.parts[0].fresh and not self.type.is_exact:
-                self.alone = Node(f"final_of({f}, {{0}}, {{1}})", args, self.type, lanes=False)
+                self.alone = Node(
+                    f"final_of({f}, {{0}}, {slots[:-2]})", args, self.type, lanes=False
+                )
                 return self.alone
             how = "total" if self.type.is_exact else "final"
             text = f"{how}({f}, {{0}}, ({slots}), _k, {dtype})"

@@ -262,7 +262,8 @@ class Plan:
             )
             value = ready(node)
             if body.is_view(found, where):
-                out.append(f"{f}({target}, {value}, out={target})")
+                view = f"_w{len(out)}"
+                out += [f"{view} = {target}", f"{f}({view}, {value}, out={view})"]
             else:
                 out.append(f"{target} = {f}({target}, {value})")
         return out
