@@ -37,6 +37,8 @@ def explain_engine(
     if engine == "auto":
         choice = choose(image, name, options)
         first, then, reasons = choice.first, choice.then, choice.reasons
+        if counted and then == "vector":
+            then, reasons = first, ("loops as NumPy operations are not counted", *reasons[:1])
     else:
         first, then, reasons = engine, engine, ("it was asked for",)
     left = list(left_out(image, name, options)) if "native" in (first, then) else []

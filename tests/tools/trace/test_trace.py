@@ -19,6 +19,7 @@ from tools.running import NORM, golden, rvm, rvm_json
 
 import rvm as machine_package
 from rvm.counting import Counts
+from rvm.engines import auto
 from rvm.faults import Interrupted
 from rvm.machine import Machine
 from rvm.state import Options
@@ -272,6 +273,17 @@ def test_the_engine_is_explained() -> None:
     }
     refused = rvm("trace", "norm.rasm", "--explain-engine", "--engine=vector", code=2)
     assert "U016" in refused.stderr
+
+
+def test_the_engine_without_llvm_is_one_that_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rvm_tools import explaining_engine
+
+    monkeypatch.setattr(auto, "native_is_there", lambda: False)
+    monkeypatch.setattr(explaining_engine, "native_is_there", lambda: False)
+    assert rvm_json_of("run", "norm.rasm", "--explain-engine")["then"] == "vector"
+    said = rvm("trace", "norm.rasm", "--explain-engine").stdout
+    assert said.startswith("norm: python\n") and "NumPy operations are not counted" in said
+    assert rvm_json_of("trace", "norm.rasm", "r=0", "y=0", "x=[3,4]")["steps"] > 0
 
 
 SPIN = """\
