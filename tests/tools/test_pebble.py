@@ -207,6 +207,22 @@ def test_a_chain_becomes_a_program(tmp_path: Path) -> None:
         assert out.y.tolist() == x
 
 
+def test_steps_with_numbers_and_in_place_become_programs(tmp_path: Path) -> None:
+    source, made = tmp_path / "two.rasm", tmp_path / "made.rbc"
+    source.write_text(
+        "func step(y: i64, x: i64, k: i64)\n    add y, x + 3 * k + 1\n\n"
+        "func turn(x: i64, k: i64)\n    add x, 3 * k + 1\n"
+    )
+    chain = [str(source), "--step", "step", "--number", "k", "--steps", "9", "--pebbles", "5"]
+    expected = 5 + sum(3 * k + 1 for k in range(9))
+    for more in ([], ["--in-place", "2,3,5,6,8,9", "--step-in-place", "turn"]):
+        rvm("pebble", *chain, *more, "--emit", str(made))
+        program = machine.load(made)
+        assert program[program.entry](y=0, x=5, k=0).y == expected
+    for options in (["--number", "k"], ["--step-in-place", "turn"]):
+        assert rvm("pebble", "--steps", "7", "--pebbles", "4", *options, code=2).stdout == ""
+
+
 def test_a_function_and_a_circuit_become_programs(tmp_path: Path) -> None:
     source, made = tmp_path / "f.rasm", tmp_path / "made.rbc"
     source.write_text(STRAIGHT)

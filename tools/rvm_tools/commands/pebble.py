@@ -25,7 +25,15 @@ click.rich_click.OPTION_GROUPS["rvm pebble"] = [
     },
     {
         "name": "A file",
-        "options": ["--function", "--step", "--time-limit", "--rounds", "--seed"],
+        "options": [
+            "--function",
+            "--step",
+            "--number",
+            "--step-in-place",
+            "--time-limit",
+            "--rounds",
+            "--seed",
+        ],
     },
     {
         "name": "What comes out",
@@ -111,6 +119,12 @@ def _options(f: Any) -> Any:
                 "--step", metavar="FUNC", help="The function that does a step of a chain."
             ),
             click.option(
+                "--number", metavar="NAME", help="Its parameter that gets the step's number."
+            ),
+            click.option(
+                "--step-in-place", metavar="FUNC", help="The function that does it in place."
+            ),
+            click.option(
                 "--time-limit", type=float, metavar="SEC", help="Search so long; Ctrl-C ends it."
             ),
             click.option("--rounds", type=STEPS, metavar="N", help="Changes that a search tries."),
@@ -172,6 +186,9 @@ def _usage(given: dict[str, Any]) -> None:
         raise click.UsageError("--steps goes with a FILE only if --step names its function.")
     if given["step"] is not None and (given["file"] is None or given["steps"] is None):
         raise click.UsageError("--step needs the program's FILE, and --steps N.")
+    for name in ("number", "step_in_place"):
+        if given[name] is not None and given["step"] is None:
+            raise click.UsageError(f"--{name.replace('_', '-')} goes with --step.")
     if given["out"] is not None and given["plot"] == given["picture"]:
         raise click.UsageError("--out takes one picture: --plot or --picture.")
     if given["emit"] is not None and given["file"] is None:

@@ -49,7 +49,8 @@ def _program(request: Request, plan: Plan | DagPlan) -> Program:
         from rvm.pebble.emission import emit
 
         program = load_program(request.file)
-        return emit(plan, program, pick_function(program, request.step).name)
+        step = pick_function(program, request.step).name
+        return emit(plan, program, step, number=request.number, in_place=request.step_in_place)
     raise UsageError(
         "P001",
         "a plan is emitted for the program or the circuit that it is of",

@@ -62,6 +62,8 @@ class Request:
     save: str | None
     function: str | None
     step: str | None
+    number: str | None
+    step_in_place: str | None
     emit: str | None
     as_json: bool
 
