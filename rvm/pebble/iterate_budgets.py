@@ -60,6 +60,11 @@ class Budget:
         if isinstance(self.terms.get("memory"), str):
             self.terms["memory"] = byte_count(self.terms["memory"])
 
+    def __str__(self) -> str:
+        if self.plan is not None:
+            return f"by a plan of {self.plan.rules.pebbles:g} pebbles"
+        return ", ".join(f"{name}={value!r}" for name, value in self.terms.items()) or "no budget"
+
     def made(self, n: int, goal: str, state: int, extra: int, forgetful: bool) -> Plan:
         """The plan for a goal; BudgetError P002 names the least that would do.
 
@@ -95,8 +100,8 @@ class Budget:
                 "P002",
                 f"{goal} of {n:,} steps needs {least:,} bytes, and the budget is {memory:,.0f}",
                 values={"budget": memory, "least": least, "unit": "bytes", "state": state},
-                hint=f"memory={least} is the least that will do: {error.values['least']:.0f} "
-                f"states that are held, and {extra} beside them",
+                hint=f"memory={least} is the least that will do: {error.values['least']:.0f} of "
+                f"{state:,} bytes in pebbles, and {extra} beside them",
             ) from None
 
     def pebbles(self, state: int, extra: int) -> int:

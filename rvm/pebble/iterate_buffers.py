@@ -11,7 +11,8 @@ from typing import Any
 
 from rvm.faults import UsageError
 from rvm.pebble.iterate_files import Files
-from rvm.pebble.iterate_states import Form, protected
+from rvm.pebble.iterate_leaves import protected
+from rvm.pebble.iterate_states import Form
 from rvm.pebble.iterate_steps import Step, Steps, differs, told
 
 Write = Callable[[Any, Any, int], Any]

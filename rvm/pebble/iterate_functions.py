@@ -23,7 +23,7 @@ from rvm.image import image_of
 from rvm.numbers import system
 from rvm.pebble.emission_step import step_of
 from rvm.pebble.iterate_files import Files
-from rvm.pebble.iterate_states import protected
+from rvm.pebble.iterate_leaves import protected
 from rvm.pebble.iterate_steps import told
 from rvm.pebble.prepared import Prepared
 from rvm.program import Function, Layout, Record

@@ -8,50 +8,26 @@ input's; P042: what is no state.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from rvm.faults import UsageError
-
-NUMBERS: dict[type, tuple[type, ...]] = {
-    bool: (bool, np.bool_),
-    int: (int, np.integer),
-    float: (float, np.floating),
-    complex: (complex, np.complexfloating),
-    bytes: (bytes,),
-}
-"""What may be a leaf beside arrays, and what a step may give back for it."""
-NUMBER_BYTES = {bool: 8, int: 8, float: 8, complex: 16}
-COMPARED = 1 << 14
-"""Elements that are compared at a time."""
-TYPICAL = "an array, a number or bytes, or tuples and dicts of these"
-
-
-@dataclass(frozen=True, slots=True)
-class ArrayLeaf:
-    """An array of the input: its dtype and shape."""
-
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-
-    def __str__(self) -> str:
-        return f"{self.dtype}{list(self.shape)}"
-
-
-@dataclass(frozen=True, slots=True)
-class PlainLeaf:
-    """A number or bytes of the input."""
-
-    type: type
-    size: int
-
-    def __str__(self) -> str:
-        return self.type.__name__
-
-
-Leaf = ArrayLeaf | PlainLeaf
+from rvm.pebble.iterate_leaves import (
+    NUMBER_BYTES,
+    NUMBERS,
+    TYPICAL,
+    ArrayLeaf,
+    Leaf,
+    OddError,
+    PlainLeaf,
+    fits,
+    in_words,
+    leaf_bytes,
+    leaf_keeper,
+    owned,
+    same,
+)
 
 
 class Form:
@@ -60,7 +36,7 @@ class Form:
     def __init__(self, state: Any) -> None:
         self.leaves: list[Leaf] = []
         self._nesting = self._found(state, "the input")
-        self.nbytes = sum(_bytes(leaf) for leaf in self.leaves)
+        self.nbytes = sum(leaf_bytes(leaf) for leaf in self.leaves)
         """Bytes of a state; a number counts as 8, a complex one as 16."""
         self.is_array = self._nesting == 0 and isinstance(self.leaves[0], ArrayLeaf)
         self.only_arrays = all(isinstance(leaf, ArrayLeaf) for leaf in self.leaves)
@@ -98,18 +74,21 @@ class Form:
     def _into(self, nesting: Any, state: Any, out: list[Any], whose: str, name: str) -> None:
         if type(nesting) is int:
             leaf = self.leaves[nesting]
-            if not _fits(leaf, state):
-                raise _changed(name, str(leaf), _words(state))
+            if isinstance(leaf, ArrayLeaf) and isinstance(state, np.generic):
+                # What NumPy makes of arrays of no dimensions.
+                state = np.asarray(state)
+            if not fits(leaf, state):
+                raise _changed(name, str(leaf), in_words(state))
             out.append(state)
         elif type(nesting) is tuple:
             cls, parts = nesting
             if not isinstance(state, tuple) or len(state) != len(parts):
-                raise _changed(name, f"a {cls.__name__} of {len(parts)}", _words(state))
+                raise _changed(name, f"a {cls.__name__} of {len(parts)}", in_words(state))
             for k, (inner, value) in enumerate(zip(parts, state, strict=True)):
                 self._into(inner, value, out, whose, f"{name}[{k}]")
         else:
             if type(state) is not dict or state.keys() != nesting.keys():
-                raise _changed(name, f"a dict of {', '.join(map(repr, nesting))}", _words(state))
+                raise _changed(name, f"a dict of {', '.join(map(repr, nesting))}", in_words(state))
             for key, inner in nesting.items():
                 self._into(inner, state[key], out, whose, f"{name}[{key!r}]")
 
@@ -140,7 +119,7 @@ class Form:
         def hold(state: Any, whose: str) -> Any:
             try:
                 return quick(state)
-            except _OddError:
+            except OddError:
                 leaves = self.apart(state, whose)
                 return self.together([owned(v) if isinstance(v, np.ndarray) else v for v in leaves])
 
@@ -149,7 +128,7 @@ class Form:
     def _keeper(self, nesting: Any) -> Callable[[Any], Any]:
         """What `held` does for a nesting, where nothing is out of the ordinary."""
         if type(nesting) is int:
-            return _leaf_keeper(self.leaves[nesting])
+            return leaf_keeper(self.leaves[nesting])
         if type(nesting) is tuple:
             cls, parts = nesting
             keepers = [self._keeper(inner) for inner in parts]
@@ -157,7 +136,7 @@ class Form:
 
             def keep_tuple(state: Any) -> Any:
                 if type(state) is not cls or len(state) != count:
-                    raise _OddError
+                    raise OddError
                 values = [keep(v) for keep, v in zip(keepers, state, strict=True)]
                 return cls(*values) if named else cls(values)
 
@@ -166,7 +145,7 @@ class Form:
 
         def keep_dict(state: Any) -> Any:
             if type(state) is not dict or state.keys() != by_key.keys():
-                raise _OddError
+                raise OddError
             return {key: keep(state[key]) for key, keep in by_key.items()}
 
         return keep_dict
@@ -176,7 +155,7 @@ class Form:
     def same(self, a: Any, b: Any) -> bool:
         """Whether two states of this form have the same values; a NaN is like any other."""
         pairs = zip(self.apart(a, "a state"), self.apart(b, "a state"), strict=True)
-        return all(_same(x, y) for x, y in pairs)
+        return all(same(x, y) for x, y in pairs)
 
     def arrays(self, state: Any) -> Iterator[np.ndarray[Any, Any]]:
         """The arrays of a state."""
@@ -222,44 +201,17 @@ class Form:
             leaf = self.leaves[nesting]
             want = leaf.shape if isinstance(leaf, ArrayLeaf) else ()
             if bar is not None and np.shape(bar) != want:
-                raise _changed(name, f"of the shape {list(want)}", _words(bar))
+                raise _changed(name, f"of the shape {list(want)}", in_words(bar))
         elif type(nesting) is tuple:
             if not isinstance(bar, tuple) or len(bar) != len(nesting[1]):
-                raise _changed(name, f"a tuple of {len(nesting[1])}", _words(bar))
+                raise _changed(name, f"a tuple of {len(nesting[1])}", in_words(bar))
             for k, inner in enumerate(nesting[1]):
                 self._shaped(inner, bar[k], f"{name}[{k}]")
         else:
             if not isinstance(bar, dict) or bar.keys() != nesting.keys():
-                raise _changed(name, f"a dict of {', '.join(map(repr, nesting))}", _words(bar))
+                raise _changed(name, f"a dict of {', '.join(map(repr, nesting))}", in_words(bar))
             for key, inner in nesting.items():
                 self._shaped(inner, bar[key], f"{name}[{key!r}]")
-
-
-class _OddError(Exception):
-    """Something is out of the ordinary, and is to be looked at more closely."""
-
-
-def _leaf_keeper(leaf: Leaf) -> Callable[[Any], Any]:
-    if isinstance(leaf, PlainLeaf):
-        accepted = NUMBERS[leaf.type]
-
-        def keep_plain(value: Any) -> Any:
-            if not isinstance(value, accepted):
-                raise _OddError
-            return value
-
-        return keep_plain
-    dtype, shape, array = leaf.dtype, leaf.shape, np.ndarray
-
-    def keep_array(value: Any) -> Any:
-        if type(value) is not array or value.dtype is not dtype or value.shape != shape:
-            raise _OddError
-        if value.base is not None:
-            value = value.copy()
-        value.setflags(write=False)
-        return value
-
-    return keep_array
 
 
 def added(a: Any, b: Any) -> Any:
@@ -272,60 +224,6 @@ def added(a: Any, b: Any) -> Any:
     if isinstance(a, dict):
         return {key: added(a[key], b[key]) for key in a}
     return a + b
-
-
-def protected(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """A view of an array through which it cannot be changed."""
-    view = array.view()
-    view.setflags(write=False)
-    return view
-
-
-def owned(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """An array that stands for itself and can't be changed: a copy of what is part of another."""
-    if array.base is not None:
-        array = array.copy()
-    array.setflags(write=False)
-    return array
-
-
-def opened(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """An array that can be changed again: a copy of what is part of another."""
-    if array.base is not None:
-        return array.copy()
-    array.setflags(write=True)
-    return array
-
-
-def _bytes(leaf: Leaf) -> int:
-    if isinstance(leaf, PlainLeaf):
-        return leaf.size
-    return int(np.prod(leaf.shape, dtype=np.int64)) * leaf.dtype.itemsize
-
-
-def _fits(leaf: Leaf, value: Any) -> bool:
-    if isinstance(leaf, PlainLeaf):
-        return isinstance(value, NUMBERS[leaf.type])
-    return isinstance(value, np.ndarray) and value.dtype == leaf.dtype and value.shape == leaf.shape
-
-
-def _same(a: Any, b: Any) -> bool:
-    """Whether two leaves have the same values; of large arrays a part is compared at a time."""
-    if not isinstance(a, np.ndarray) or a.size <= COMPARED:
-        equal = a == b
-        return bool(np.all(equal)) or bool(np.all(equal | ((a != a) & (b != b))))
-    rows = max(1, COMPARED * len(a) // a.size)
-    return all(_same(a[k : k + rows], b[k : k + rows]) for k in range(0, len(a), rows))
-
-
-def _words(value: Any) -> str:
-    if isinstance(value, np.ndarray):
-        return f"{value.dtype}{list(value.shape)}"
-    if isinstance(value, tuple):
-        return f"a {type(value).__name__} of {len(value)}"
-    if isinstance(value, dict):
-        return f"a dict of {', '.join(map(repr, value)) or 'nothing'}"
-    return "None" if value is None else f"a {type(value).__name__}"
 
 
 def _changed(name: str, want: str, got: str) -> UsageError:

@@ -25,7 +25,8 @@ from typing import Any
 
 from rvm.faults import UsageError
 from rvm.pebble.iterate_files import Files
-from rvm.pebble.iterate_states import Form, opened, owned, protected
+from rvm.pebble.iterate_leaves import opened, owned, protected
+from rvm.pebble.iterate_states import Form
 
 Step = Callable[..., Any]
 Call = Callable[[Any, int], Any]

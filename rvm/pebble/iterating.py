@@ -44,6 +44,9 @@ class Reached:
     played: Tally
     """What was done, as it was counted."""
 
+    def __repr__(self) -> str:
+        return f"<the state after {_told(self.n, self.plan, self.played)}>"
+
 
 @dataclass(frozen=True, slots=True)
 class Gradient:
@@ -61,6 +64,9 @@ class Gradient:
     """The schedule that was played; None for a run of unknown length."""
     played: Tally
     """What was done, as it was counted."""
+
+    def __repr__(self) -> str:
+        return f"<a gradient over {_told(self.n, self.plan, self.played)}>"
 
 
 class Walk(Iterator[tuple[int, Any]]):
@@ -81,6 +87,9 @@ class Walk(Iterator[tuple[int, Any]]):
 
     def __next__(self) -> tuple[int, Any]:
         return next(self._steps)
+
+    def __repr__(self) -> str:
+        return f"<a walk back over {_told(self.n, self.plan, self.played)}>"
 
     @property
     def n(self) -> int:
@@ -149,6 +158,8 @@ def iterate(
         n = budget.n
     if n is None and until is None:
         raise wrong("a run has a number of steps, or a condition when it ends", "n= or until=")
+    if not callable(step):
+        raise wrong(f"a step is a function, not {type(step).__name__}")
     if n is not None and n < 1:
         raise wrong(f"a chain has a step at least, not {n}", n=n)
     if writes not in WRITES:
@@ -188,6 +199,11 @@ class Iteration:
         self.n = n
         self.budget = budget
         self.until = until
+
+    def __repr__(self) -> str:
+        name = getattr(self.how.step, "name", None) or getattr(self.how.step, "__name__", "a step")
+        length = "until it ends" if self.n is None else f"{self.n:,} times"
+        return f"<`{name}` {length}, {self.budget}>"
 
     def _run(
         self, x0: Any, constants: Mapping[str, Any] | None, goal: str, adjoints: bool = False
@@ -259,6 +275,16 @@ class Iteration:
                 run.plan,
                 run.board.tally(),
             )
+
+
+def _told(n: int, plan: Plan | None, played: Tally) -> str:
+    """A run in a line: how long, by what, and what was done."""
+    by = "online" if plan is None else plan.strategy
+    parts = [f"{n:,} step{'s' if n != 1 else ''} by {by}: {played.moves:,.0f} moves"]
+    parts += [f"peak {played.peak:,.0f}", f"{played.erased:,.0f} erased"]
+    if played.writes or played.reads:
+        parts.append(f"{played.writes:,} written, {played.reads:,} read")
+    return ", ".join(parts)
 
 
 def _loss_of(handle: FunctionHandle) -> Loss:

@@ -14,13 +14,14 @@ can be done from there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
+from typing import cast
 
 from rvm.faults import UsageError
 from rvm.pebble.actions import Action, Kind, advance, at, overwrite
-from rvm.pebble.grammar import Item, Schedule
+from rvm.pebble.grammar import LEAF, Item, Name, Schedule
 from rvm.pebble.revolve import Revolve
 
 
@@ -107,5 +108,14 @@ def online(n: int, pebbles: int) -> Schedule:
             forwards.append(action)
     back = run.sweep()
     rest = back.expand(back.root) if back.root == "all" else [Item(back.root)]
-    items = [*(Item(action) for action in forwards), *rest]
-    return Schedule("all", lambda name: items if name == "all" else back.expand(name))
+    # In rows, which become blocks: so many actions one by one would take their time.
+    rows = {("there", k): forwards[k : k + LEAF] for k in range(0, len(forwards), LEAF)}
+    items = [*(Item(row) for row in rows), *rest]
+
+    def expand(name: Name) -> Sequence[Item]:
+        if name == "all":
+            return items
+        row = rows.get(cast("tuple[str, int]", name))
+        return back.expand(name) if row is None else [Item(action) for action in row]
+
+    return Schedule("all", expand)

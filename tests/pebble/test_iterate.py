@@ -57,7 +57,8 @@ def terms_for(n: int, pebbles: int, terms: dict[str, Any]) -> dict[str, Any]:
     for s in range(pebbles, 40):
         try:
             for goal in ("persist", "gradient"):
-                fitting = {k: v for k, v in out.items() if goal == "gradient" or k in ("price",)}
+                own = out if goal == "gradient" else ("price", "overwrite")
+                fitting = {k: v for k, v in out.items() if k in own}
                 plan(n, goal=goal, pebbles=s, **fitting)
         except BudgetError:
             continue
@@ -366,6 +367,31 @@ def test_terms_that_cannot_be(terms: dict[str, Any], words: str) -> None:
     assert caught.value.code == "P001"
 
 
+def test_runs_and_results_are_told_in_a_line() -> None:
+    def step(x: float) -> float:
+        return x + 1
+
+    run = iterate(step, 1000, pebbles=4, adjoint=lambda x, y: y, progress=False)
+    assert repr(run) == "<`step` 1,000 times, pebbles=4>"
+    assert repr(run.reach(0.0)) == (
+        "<the state after 1,000 steps by priced: 1,000 moves, peak 1, 999 erased>"
+    )
+    # Revolve: r = 10, as C(13, 4) < 1000 <= C(14, 4), so 10 * 1000 - C(14, 5) moves.
+    assert repr(run.gradient(0.0, seed=1.0)) == (
+        f"<a gradient over 1,000 steps by revolve: {10_000 - 2002:,} moves, peak 4, 7,998 erased>"
+    )
+    walk = iterate(step, until=lambda x, i: i == 3, pebbles=4, progress=False).back(0.0)
+    assert repr(walk) == "<a walk back over 0 steps by online: 0 moves, peak 0, 0 erased>"
+    assert len(list(walk)) == 4
+    assert repr(walk) == "<a walk back over 3 steps by online: 3 moves, peak 3, 3 erased>"
+    disk = iterate(step, 50, pebbles=1, disk=3, write=1, read=1, progress=False).back(0.0)
+    next(disk)
+    assert ", 3 written, 0 read>" in repr(disk)
+    disk.close()
+    with pytest.raises(UsageError, match="a step is a function, not int"):
+        iterate(3, 4, 2)  # type: ignore[arg-type]
+
+
 def test_a_gradient_needs_an_adjoint_and_one_loss() -> None:
     run = iterate(lambda x: x + 1, 4, 2, progress=False)
     with pytest.raises(UsageError, match="needs the adjoint"):
@@ -474,6 +500,32 @@ def test_a_step_with_a_memory_of_its_own_cannot_be_undone(writes: str) -> None:
     with pytest.raises(UsageError, match="was done twice") as caught:
         run(np.zeros(2))
     assert caught.value.code == "P043"
+
+
+@pytest.mark.parametrize("shape", ((), (0,), (1, 1, 70_000), (3, 40_000), (70_000, 1)))
+def test_states_of_any_shape_are_compared(shape: tuple[int, ...]) -> None:
+    def step(x: np.ndarray) -> np.ndarray:
+        y = np.array(x + 1)
+        y.flat[-1:] = np.nan
+        return y
+
+    run = iterate(step, 4, pebbles=3, price=INF, progress=False)
+    found = run(np.zeros(shape))
+    assert iterate(lambda x: x + 1, 4, 1, progress=False)(np.zeros(shape)).shape == shape
+    assert found.shape == shape and ((found == 4) | np.isnan(found)).all()
+    calls = 0
+
+    def restless(x: np.ndarray) -> np.ndarray:
+        nonlocal calls
+        calls += 1
+        y = np.array(x + 1)
+        y.flat[-1] += calls
+        return y
+
+    if 0 not in shape:
+        with pytest.raises(UsageError) as caught:
+            iterate(restless, 4, pebbles=3, price=INF, progress=False)(np.zeros(shape))
+        assert caught.value.code == "P043"
 
 
 @pytest.mark.parametrize("x0", ([1.0], {"a": [1]}, "text", object(), {1, 2}, np.array([None])))
