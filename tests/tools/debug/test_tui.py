@@ -185,7 +185,7 @@ def test_a_run_is_stopped_in_either_direction(key: str) -> None:
         assert app.busy == "c"
         await asyncio.sleep(0.25)
         status = screen(app).splitlines()[0]
-        assert "`c` t=" in status and "Esc stops" in status, "where the end is, nobody knows"
+        assert "`c` running" in status and "Esc stops" in status, "where the end is, nobody knows"
         await press(app, pilot, key)
         there = app.session.time
         assert app.session.stop.reason == "interrupted"
@@ -553,6 +553,19 @@ def test_how_a_gradient_looks() -> None:
         golden("tui_gradient", screen(app))
 
     play(Session(made, made.entry, inputs, say=lambda line: None), script)
+
+
+def test_what_was_said_last_stays_in_sight() -> None:
+    async def script(app: Screenful, pilot: Pilot[None]) -> None:
+        for number in range(30):
+            await enter(app, pilot, f"p {number} + 1000")
+        for size in ((160, 50), (70, 20), (100, 30)):
+            await pilot.resize_terminal(*size)
+            await rest(app, pilot)
+            await pilot.pause(0.2)
+            assert "29 + 1000 = 1029" in screen(app), size
+
+    play(sort(), script)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 50), (50, 16)])

@@ -283,6 +283,8 @@ class Screenful(App[None]):
 
     def on_code_pane_resized(self) -> None:
         self.call_after_refresh(self._show, False)
+        # What was said last stays in sight.
+        self.call_after_refresh(self.output.scroll_end, animate=False)
 
     # ------------------------------------------------------------ keys
 

@@ -37,7 +37,7 @@ class Journey(Onlooker):
     def bar(self) -> str:
         """How much of the way is done, as a bar and in words."""
         if self._goal is None or self._goal == self._start:
-            return f"t={self.time:,}"
+            return "running"
         share = abs(self.time - self._start) / abs(self._goal - self._start)
         done = min(CELLS, round(CELLS * share))
         return f"{'━' * done}{'─' * (CELLS - done)} {100 * share:.0f}%"
