@@ -491,6 +491,23 @@ def test_more_calls_than_the_log_holds() -> None:
     assert told.seen[-1][2] < m.time
 
 
+def test_what_a_watcher_raises_comes_out_where_the_run_stands() -> None:
+    class Full(CallWatcher):
+        def called(self, code: Code, entered: int, left: int) -> None:
+            if entered > 100_000:
+                raise ValueError("enough")
+
+    m = Machine(rvm.assemble(CALLS), "main", a=0, n=10**6, engine="native")
+    m.count(Counts(Full()))
+    with pytest.raises(ValueError, match="enough"):
+        m.run()
+    assert m.time > 100_000
+    counts = m.count()
+    m.run_back()
+    assert (m.time, m.result["a"]) == (0, 0)
+    assert counts.ticks > 100_000
+
+
 # ---------------------------------------------------------------- auto
 
 

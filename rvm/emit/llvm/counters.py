@@ -23,6 +23,7 @@ from rvm.image import Code
 from rvm.types import rank_of
 
 UNKNOWN = "?"
+"""A length that does not follow from the text."""
 
 
 @dataclass(frozen=True, slots=True)

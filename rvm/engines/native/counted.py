@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
@@ -55,6 +56,8 @@ class CountingNative(Native):
         self._direction = 1
         self._open: list[int] = []
         """The times at which calls that have not returned were entered, innermost first."""
+        self._failure: BaseException | None = None
+        """What was raised in the midst of a run: it is raised again when the run has landed."""
 
     def advance(self, state: State, ticks: int) -> int:
         """Execute and count up to `ticks` ticks; may stop some short of them, at a gate."""
@@ -100,6 +103,9 @@ class CountingNative(Native):
         else:
             self._stopped(frames[outer - 1 :], path)
         self._flight = None
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
         return left, flight.how
 
     def _stopped(self, frames: list[Frame], path: list[Node]) -> None:
@@ -111,7 +117,7 @@ class CountingNative(Native):
             row = self._row(path[-1])
             row.entries[0] += 1
             if calls is not None:
-                calls.enter(path[-1].code, self._open.pop())
+                self._tell(calls.enter, path[-1].code, self._open.pop())
         row.stops[frames[-1].pc, False] += 1
 
     # ------------------------------------------------------------ memory
@@ -160,7 +166,17 @@ class CountingNative(Native):
                 self._open.append(self._time(flight, entered))
             elif calls is not None:
                 code = flight.root.code(number)
-                calls.called(code, self._time(flight, entered), self._time(flight, left))
+                self._tell(
+                    calls.called, code, self._time(flight, entered), self._time(flight, left)
+                )
+
+    def _tell(self, watcher: Callable[..., object], *what: object) -> None:
+        """Tell a watcher of a call, unless one has failed in this run."""
+        if self._failure is None:
+            try:
+                watcher(*what)
+            except BaseException as error:
+                self._failure = error
 
     def _refresh(self, row: Row) -> None:
         """Tell the run under way where there is room now."""
@@ -180,8 +196,12 @@ class CountingNative(Native):
     # ------------------------------------------------------------ called by machine code
 
     def _find_child(self, fields: int, row: int, pc: int) -> int:
-        """The address of the row of a callee."""
-        return self._row(self._at[row].node.child(pc)).address
+        """The address of the row of a callee; 0 if there is trouble."""
+        try:
+            return self._row(self._at[row].node.child(pc)).address
+        except BaseException as error:
+            self._failure = self._failure or error
+            return 0
 
     def _make_room(self, fields: int) -> None:
         """Empty the table and the log."""

@@ -81,13 +81,16 @@ class Table:
         return ENTRY_SIZES + meter_words <= self.stride
 
     def taken(self) -> Iterator[tuple[int, int, int, list[int]]]:
-        """All entries: (address of the row, position, times, sizes), the last with zeros behind."""
+        """All entries: (address of the row, position, times, sizes), the last with zeros behind.
+
+        The table is empty from then on.
+        """
         words, stride = self.words[:], self.stride
+        ctypes.memset(self.address, 0, ctypes.sizeof(self.words))
         for at in range(0, len(words), stride):
             if words[at + ENTRY_ROW]:
                 entry = words[at : at + stride]
                 yield entry[ENTRY_ROW], entry[ENTRY_AT], entry[ENTRY_TIMES], entry[ENTRY_SIZES:]
-        ctypes.memset(self.address, 0, ctypes.sizeof(self.words))
 
 
 class Log:
