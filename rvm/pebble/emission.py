@@ -18,6 +18,7 @@ from rvm.pebble.emission_code import Writer, identifiers
 from rvm.pebble.emission_layout import Face, Layout, lay_out
 from rvm.pebble.emission_player import Player, Symbols
 from rvm.pebble.emission_score import Play, Score
+from rvm.pebble.emission_slots import Seats, seat
 from rvm.pebble.emission_step import Step, step_of
 from rvm.pebble.grammar import Name
 from rvm.pebble.plans import Plan
@@ -25,6 +26,9 @@ from rvm.program import Function, Program, Span
 from rvm.transform.duals import bar_type, reachable, unique
 from rvm.transform.gradient import adjoint_names, gradient
 from rvm.verify import verify
+
+MIRRORED = "_m"
+"""What is added to the names of mirrored functions."""
 
 
 def emit(
@@ -111,7 +115,8 @@ class Emission:
         self.score = Score(plan.schedule, plan.n)
         self.wide: set[Name] = set()
         self.layouts: dict[Name, Layout] = {}
-        self._symbols: dict[Name, str] = {}
+        self.seats: dict[Name, Seats] = {}
+        self._symbols: dict[tuple[Name, bool], str] = {}
 
     def functions(self, name: str) -> list[Function]:
         """All functions, the one that is called `name` first."""
@@ -119,38 +124,47 @@ class Emission:
         for stretch in self.score.names:
             if stretch == root or self.score.called(stretch):
                 layout = lay_out(self.score.parts(stretch, self.wide), self._face)
+                self.layouts[stretch] = layout
                 if layout.face is None:
                     self.wide.add(stretch)
-                self.layouts[stretch] = layout
+                else:
+                    spared = stretch == root and self._keeps_own(layout)
+                    self.seats[stretch] = seat(layout, self._need, spared)
         name = unique(name, self.taken)
-        self._symbols[root] = name
+        self._symbols[root, False] = name
         self.taken.add(name)
-        symbols = Symbols(self._symbol, self._face, *self._adjoint_names())
-        order: dict[Name, None] = {root: None}
-        todo = [root]
+        self._asked: list[tuple[Name, bool]] = [(root, False)]
+        symbols = Symbols(self._symbol, self._face, self._need, *self._adjoint_names())
         made = []
-        while todo:
-            stretch = todo.pop()
-            made.append(self._function(stretch, symbols))
-            inner = [p.name for p in self.layouts[stretch].parts if isinstance(p, Play)]
-            for other in dict.fromkeys(inner):
-                if other not in order:
-                    order[other] = None
-                    todo.append(other)
+        while self._asked:
+            made.append(self._function(*self._asked.pop(), symbols))
         return [*made, *self.adjoints]
+
+    def _keeps_own(self, layout: Layout) -> bool:
+        """Whether the result can be made in y itself: no other function makes it."""
+        return all(
+            not (isinstance(part, Play) and any(p.outer for p in (*life.made, *life.taken)))
+            for part, life in zip(layout.parts, layout.lives, strict=True)
+        )
+
+    def _need(self, name: Name) -> int:
+        return self.seats[name].need
 
     def _face(self, name: Name) -> Face:
         face = self.layouts[name].face
         assert face is not None
         return face
 
-    def _symbol(self, name: Name) -> str:
-        found = self._symbols.get(name)
+    def _symbol(self, name: Name, mirrored: bool) -> str:
+        """The function of a name, which will be made if it was not asked for before."""
+        found = self._symbols.get((name, mirrored))
         if found is None:
             words = name if isinstance(name, tuple) else (name,)
-            base = f"{self._symbols[self.score.root]}.{identifiers(words)}"
-            found = self._symbols[name] = unique(base, self.taken)
+            base = f"{self._symbols[self.score.root, False]}.{identifiers(words)}"
+            found = unique(base + MIRRORED * mirrored, self.taken)
+            self._symbols[name, mirrored] = found
             self.taken.add(found)
+            self._asked.append((name, mirrored))
         return found
 
     def _adjoint_names(self) -> tuple[str, str]:
@@ -171,22 +185,40 @@ class Emission:
         self.adjoints = [f for f in known.values() if f.name not in self.program]
         return found[0], found[1]
 
-    def _function(self, stretch: Name, symbols: Symbols) -> Function:
-        layout = self.layouts[stretch]
+    def _function(self, stretch: Name, mirrored: bool, symbols: Symbols) -> Function:
+        layout, seats = self.layouts[stretch], self.seats[stretch]
         root = stretch == self.score.root
         face = layout.face
         assert face is not None
-        copies = root and self.plan.goal == "erase"
-        with_y = face.node is not None or copies
-        w = Writer(self.step, with_y=with_y, sweeps=face.sweeps, whole=root)
-        player = Player(self.step, layout, symbols, w)
-        if root and face.sweeps:
-            w.begin_sweep()
-            player.play()
-            w.end_sweep()
+        w = Writer(
+            self.step,
+            with_y=root and self.plan.goal != "gradient",
+            sweeps=face.sweeps,
+            slots=seats.need,
+            whole=root,
+        )
+        player = Player(self.step, layout, seats, symbols, w, mirrored)
+        if root:
+            self._whole(player, w)
         else:
             player.play()
-        if root and (face.sweeps or self.plan.cost.erased):
-            name = self._symbol(stretch)
+        return w.function(self._symbol(stretch, mirrored), self.span)
+
+    def _whole(self, player: Player, w: Writer) -> None:
+        """The outermost function: it makes the pool, and has results where callers want them."""
+        if w.sweeps:
+            w.begin_sweep()
+        if w.slots:
+            w.each("alloc", w.pool)
+        player.play()
+        if self.plan.goal == "persist" and not player.seats.spared:
+            assert w.y is not None
+            w.each("swap", w.y, player.result())
+        if w.slots:
+            for leaf in reversed(w.places(w.pool)):
+                w.put("free", leaf)
+        if w.sweeps:
+            w.end_sweep()
+        if w.sweeps or self.plan.cost.erased:
+            name = self._symbols[self.score.root, False]
             w.refuse_back(f"`{name}` erases what it needs no more: it cannot be run back")
-        return w.function(self._symbol(stretch), self.span)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rvm.expr import Const, Expr, Index, Place, rebuild
+from rvm.expr import Span as Slice
 from rvm.isa import apply, check_operands, place
 from rvm.pebble.emission_step import Step
 from rvm.program import Dim, Function, Instr, Layout, Param, Record, Register, Span, slots_of
@@ -46,6 +47,9 @@ class Line:
         return Line(self.start + by, self.slope)
 
 
+POOL = "pool"
+
+
 def integer(value: int) -> Const:
     """An i64."""
     return Const(value, I64)
@@ -54,9 +58,13 @@ def integer(value: int) -> Const:
 class Writer:
     """Registers and instructions so far."""
 
-    def __init__(self, step: Step, *, with_y: bool, sweeps: bool, whole: bool = False) -> None:
+    def __init__(
+        self, step: Step, *, with_y: bool, sweeps: bool, slots: int = 0, whole: bool = False
+    ) -> None:
         self.step = step
         self.with_y, self.sweeps, self._outermost = with_y, sweeps, whole
+        self.slots = slots
+        """The number of slots of the pool; the outermost function makes it."""
         self.code: list[Instr] = []
         self.registers: list[Register] = []
         self.params: list[Param] = []
@@ -67,16 +75,22 @@ class Writer:
         """The variables of the loops around."""
         self._sign()
         self._used = {r.name for r in self.registers} | {p.name for p in self.params}
+        if self.slots and self._outermost:
+            self.pool = self.fresh_state(POOL, self.slots)
 
     # ------------------------------------------------------------ parameters
 
     def _sign(self) -> None:
         step, f = self.step, self.step.function
         mine = [k for k in range(f.n_args) if self.with_y or k not in step.y]
-        self._new = {k: j for j, k in enumerate(mine)}
+        pooled = self.slots > 0 and not self._outermost
+        lead = len(step.x) if pooled else 0
+        self._new = {k: lead + j for j, k in enumerate(mine)}
         if not self.with_y:
             # A length that y names is that of x.
             self._new |= {a: self._new[b] for a, b in zip(step.y, step.x, strict=True)}
+        if pooled:
+            self._lend()
         for k in mine:
             register = f.registers[k]
             dims = tuple(self._length(d, k, axis) for axis, d in enumerate(register.dims))
@@ -95,6 +109,24 @@ class Writer:
         """For each register of the step's state x and constants that of its adjoint."""
         if self.sweeps:
             self._sign_bars()
+
+    def _lend(self) -> None:
+        """The pool as the first parameter, with the fields of a state."""
+        f = self.step.function
+        own = {k: j for j, k in enumerate(self.step.x)}
+
+        def moved(layout: Layout) -> Layout:
+            if isinstance(layout, int):
+                return own[layout]
+            return Record(layout.name, tuple((n, moved(inner)) for n, inner in layout.fields))
+
+        name = unique(POOL, {r.name for r in f.registers} | {p.name for p in f.params})
+        for k in self.step.x:
+            t = f.registers[k].type
+            made = with_rank(elem_of(t), rank_of(t) + 1)
+            self.registers.append(Register(self.leaf_name(name, k), made, (None,) * rank_of(made)))
+        self.params.append(Param(name, moved(f.params[1].layout)))
+        self.pool = State(tuple(own.values()))
 
     def _sign_bars(self) -> None:
         """Parameters for adjoints; the outermost function has those of y as well as of x."""
@@ -265,6 +297,11 @@ class Writer:
             else:
                 total = apply("+", total, value)
         return total
+
+    def slots_of(self, first: int, count: int) -> list[Expr]:
+        """A slice of the pool, as an argument."""
+        path = (Index((Slice(integer(first), integer(first + count)),)),)
+        return [place(k, self.registers[k].type, path) for k in self.pool.regs]
 
     def arguments(
         self, y: State | None, x: State, number: Expr | None, bars: Callable[[int], int] | None

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from rvm.pebble.actions import Action, Kind
-from rvm.pebble.emission_score import Part, Run
+from rvm.pebble.emission_score import Part, Run, moved
 from rvm.pebble.grammar import Name
 
 
@@ -30,8 +30,10 @@ class Pebble:
 class Face(NamedTuple):
     """What a narrow stretch has to do with its caller."""
 
+    base: int
+    """The node that it begins at; the stretch's layout has it as node 0."""
     node: int | None
-    """The one node beside 0 where it finds a pebble, or leaves one."""
+    """The one node beside that where it finds a pebble, or leaves one, counted from there."""
     found: bool
     left: bool
     sweeps: bool
@@ -225,11 +227,13 @@ def _doing(part: Part, faces: Callable[[Name], Face]) -> Doing:
             [(part.first + a, part.first + b) for a, b in effect.moved],
             any(a.kind == Kind.REVERSE for a in part.body),
         )
-    face, needs = faces(part.name), [part.shift]
+    face = faces(part.name)
+    base = part.shift + face.base
+    needs = [base]
     made: list[range] = []
     taken: list[range] = []
     if face.node is not None:
-        node = part.shift + face.node
+        node = base + face.node
         found, left = (face.left, face.found) if part.back else (face.found, face.left)
         own = range(node, node + 1)
         if found and left:
@@ -242,11 +246,13 @@ def _doing(part: Part, faces: Callable[[Name], Face]) -> Doing:
 
 
 def lay_out(parts: list[Part], faces: Callable[[Name], Face]) -> Layout:
-    """The lives of a stretch's pebbles."""
+    """The lives of a stretch's pebbles.  Its nodes are counted from the lowest that it needs."""
+    base = min(v for part in parts for v in _doing(part, faces).needs)
+    parts = [moved(part, -base) for part in parts]
     doings = [_doing(part, faces) for part in parts]
     board = _Board(r for d in doings for r in (*d.made, *d.taken))
     lives = []
-    for needs, made, taken, moved, _ in doings:
+    for needs, made, taken, moves, _ in doings:
         life = Life()
         for v in needs:
             board.need(range(v, v + 1))
@@ -256,7 +262,7 @@ def lay_out(parts: list[Part], faces: Callable[[Name], Face]) -> Layout:
                 board.put(life.made[-1])
         for nodes in taken:
             life.taken += [board.take(piece) for piece in board.split(nodes)]
-        for start, stop in moved:
+        for start, stop in moves:
             life.moved.append((board.take(range(start, start + 1)), stop))
             board.single[stop] = life.moved[-1][0]
         lives.append(life)
@@ -266,7 +272,7 @@ def lay_out(parts: list[Part], faces: Callable[[Name], Face]) -> Layout:
     face = None
     if len(others) <= 1 and all(len(p.nodes) == 1 for p in whole):
         sweeps = any(d.sweeps for d in doings)
-        face = Face(next(iter(others), None), len(board.start) > 1, bool(ends), sweeps)
+        face = Face(base, next(iter(others), None), len(board.start) > 1, bool(ends), sweeps)
     for pebble in ends.values():
         pebble.outer = True
     return Layout(parts, lives, board.start, face)

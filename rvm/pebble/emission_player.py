@@ -1,8 +1,9 @@
 """Stretches of a schedule as code: each action is some calls of the step, each name a call.
 
-A state that is computed away is zero again, and freed; one that is erased is dropped, which erases
-its bits.  The adjoint of a step is taken by the step's adjoint function, which undoes the step
-while it passes the adjoint back: where the schedule undoes that step anyway, both are one call.
+A state that is computed away leaves its slot zero; one that is erased is exchanged for a zero and
+dropped, which erases its bits.  The adjoint of a step is taken by the step's adjoint function,
+which undoes the step while it passes the adjoint back: where the schedule undoes that step anyway,
+both are one call.
 """
 
 from __future__ import annotations
@@ -16,19 +17,21 @@ from rvm.pebble.actions import Action, Kind
 from rvm.pebble.emission_code import Line, State, Writer, copied
 from rvm.pebble.emission_layout import Face, Layout, Life, Pebble, effect_of
 from rvm.pebble.emission_score import Play, Run
+from rvm.pebble.emission_slots import Seats, fuses
 from rvm.pebble.emission_step import Step
 from rvm.pebble.grammar import Name
 from rvm.transform.gradient import BAR
 
-ROW = "row"
-STATE = "s"
+SPARE = "spare"
 
 
 class Symbols(NamedTuple):
     """The functions that may be called: by names of the schedule, and adjoints of the step."""
 
-    of: Callable[[Name], str]
+    of: Callable[[Name, bool], str]
+    """By a name, and whether it is the mirrored one."""
     face: Callable[[Name], Face]
+    need: Callable[[Name], int]
     adjoint: str = ""
     adjoint_in_place: str = ""
 
@@ -36,25 +39,36 @@ class Symbols(NamedTuple):
 class Player:
     """One function's growing code, and where its pebbles are."""
 
-    def __init__(self, step: Step, layout: Layout, symbols: Symbols, writer: Writer) -> None:
+    def __init__(
+        self,
+        step: Step,
+        layout: Layout,
+        seats: Seats,
+        symbols: Symbols,
+        writer: Writer,
+        mirrored: bool = False,
+    ) -> None:
         self.step = step
         self.layout = layout
+        self.seats = seats
         self.symbols = symbols
         self.writer = writer
-        self.where: dict[Pebble, State] = {}
+        self.mirrored = mirrored
         self.live: dict[int, Pebble] = {}
         self.rows: list[Pebble] = []
-        self.dropped: set[Pebble] = set()
+        self.free = 0
+        """The first slot that is free in this part."""
 
     def play(self) -> None:
         """Write the whole stretch."""
         for pebble in self.layout.start:
             self._settle(pebble)
-        for part, life in zip(self.layout.parts, self.layout.lives, strict=True):
+        for k, (part, life) in enumerate(zip(self.layout.parts, self.layout.lives, strict=True)):
+            self.free = self.seats.free[k]
             for pebble in life.made:
                 self._settle(pebble)
             if isinstance(part, Play):
-                self._call(part)
+                self._call(part, self.seats.near[k])
             else:
                 self._run(part)
             self._leave(life)
@@ -62,44 +76,23 @@ class Player:
     # ------------------------------------------------------------ pebbles
 
     def _settle(self, pebble: Pebble) -> None:
-        """Give a pebble its registers."""
-        w = self.writer
-        if pebble.nodes == range(1):
-            self.where[pebble] = w.x
-        elif pebble.outer:
-            assert w.y is not None
-            self.where[pebble] = w.y
-        else:
-            count = len(pebble.nodes)
-            row = count > 1
-            state = w.fresh_state(ROW if row else STATE, count if row else 0)
-            self.where[pebble] = state
-            w.each("alloc", state)
         if len(pebble.nodes) > 1:
             self.rows.append(pebble)
         else:
             self.live[pebble.nodes[0]] = pebble
 
     def _leave(self, life: Life) -> None:
-        """Free what a part has taken, and move what it has moved."""
-        w = self.writer
+        """Forget what a part has taken, and move what it has moved."""
         for pebble in life.taken:
             if len(pebble.nodes) > 1:
                 self.rows.remove(pebble)
             else:
-                gone = next(v for v, p in self.live.items() if p is pebble)
-                del self.live[gone]
-            if pebble.outer:
-                continue
-            state, count = self.where[pebble], len(pebble.nodes)
-            row = count > 1
-            if pebble not in self.dropped:
-                for leaf in reversed(w.places(state)):
-                    w.put("free", leaf)
-            w.release(ROW if row else STATE, state, count if row else 0)
+                del self.live[self._node(pebble)]
         for pebble, stop in life.moved:
-            gone = next(v for v, p in self.live.items() if p is pebble)
-            self.live[stop] = self.live.pop(gone)
+            self.live[stop] = self.live.pop(self._node(pebble))
+
+    def _node(self, pebble: Pebble) -> int:
+        return next(v for v, p in self.live.items() if p is pebble)
 
     def _find(self, node: int) -> Pebble:
         found = self.live.get(node)
@@ -108,26 +101,49 @@ class Player:
     def _state(self, line: Line) -> State:
         """The state on a node, or on those that a loop comes to."""
         pebble = self._find(line.start)
-        state, nodes = self.where[pebble], pebble.nodes
+        w, nodes = self.writer, pebble.nodes
+        if nodes == range(1):
+            return w.x
+        if pebble.outer:
+            return self.result()
+        first = self.seats.first[pebble]
         if len(nodes) == 1:
-            return state
-        index = Line((line.start - nodes[0]) // nodes.step, line.slope // nodes.step)
-        return state.at(self.writer.at(index))
+            return self._slot(Line(first))
+        at = (line.start - nodes[0]) // nodes.step
+        return self._slot(Line(first + at, line.slope // nodes.step))
+
+    def _slot(self, line: Line) -> State:
+        """The state in a slot."""
+        if self.mirrored:
+            line = Line(self.seats.need - 1 - line.start, -line.slope)
+        return self.writer.pool.at(self.writer.at(line))
+
+    def result(self) -> State:
+        """Where what is made for the caller is."""
+        if self.seats.spared:
+            assert self.writer.y is not None
+            return self.writer.y
+        return self._slot(Line(self.seats.need - 1))
 
     # ------------------------------------------------------------ parts
 
-    def _call(self, part: Play) -> None:
-        w = self.writer
-        face = self.symbols.face(part.name)
-        y = None if face.node is None else self._state(Line(part.shift + face.node))
+    def _call(self, part: Play, near: bool) -> None:
+        w, all_slots = self.writer, self.seats.need
+        face, need = self.symbols.face(part.name), self.symbols.need(part.name)
+        base = part.shift + face.base
+        first = self.free if near else all_slots - need
+        if self.mirrored:
+            first = all_slots - need - first
+        lent = w.slots_of(first, need) if need else []
         args = w.arguments(
-            y,
-            self._state(Line(part.shift)),
-            w.numbered(part.shift),
+            None,
+            self._state(Line(base)),
+            w.numbered(base),
             w.bars.__getitem__ if face.sweeps else None,
         )
+        mirrored = face.node is not None and near != self.mirrored
         op = "uncall" if part.back else "call"
-        w.put(op, *args, symbol=self.symbols.of(part.name))
+        w.put(op, *lent, *args, symbol=self.symbols.of(part.name, mirrored))
 
     def _run(self, run: Run) -> None:
         """A run, in loops whose states do not change their arrays on the way."""
@@ -167,19 +183,13 @@ class Player:
                     skip = False
                     continue
                 after = placed[k + 1][0] if k + 1 < len(placed) else None
-                skip = self._fuses(action, after)
+                skip = fuses(action, after)
                 self._action(action, source, changed, line, skip)
 
         if count > 1:
             self.writer.repeat(count, body)
         else:
             body()
-
-    def _fuses(self, action: Action, after: Action | None) -> bool:
-        """Whether a step is undone and then its adjoint taken: the adjoint function does both."""
-        if after is None or after != (Kind.REVERSE, action.stop - 1, action.stop):
-            return False
-        return action.kind in (Kind.UNADVANCE, Kind.UNSHIFT) and action.stop == action.start + 1
 
     def _action(
         self, a: Action, source: int | None, changed: int | None, line: Line, fused: bool
@@ -210,8 +220,8 @@ class Player:
                 assert dst is not None
                 self._overwrite(dst, at, 0, steps)
             case Kind.FREE:
-                assert dst is not None and changed is not None
-                self._erase(dst, self._find(line.start + changed))
+                assert dst is not None
+                self._erase(dst)
             case Kind.REVERSE:
                 assert src is not None
                 self._reverse(src, at)
@@ -253,42 +263,33 @@ class Player:
         w = self.writer
 
         def one(offset: Expr | int) -> None:
-            spare = w.fresh_state(STATE)
+            spare = w.fresh_state(SPARE)
             w.each("fresh", spare)
             self._step("call", spare, state, at, offset)
             w.each("swap", state, spare)
             w.each("drop", spare)
-            w.release(STATE, spare)
+            w.release(SPARE, spare)
 
         if stop - first == 1:
             one(first)
         elif stop > first:
             w.repeat(stop - first, lambda: one(w.at(Line(first, 1))))
 
-    def _erase(self, state: State, pebble: Pebble) -> None:
+    def _erase(self, state: State) -> None:
         w = self.writer
-        if not pebble.outer and len(pebble.nodes) == 1:
-            w.each("drop", state)
-            self.dropped.add(pebble)
-            return
-        spare = w.fresh_state(STATE)
+        spare = w.fresh_state(SPARE)
         w.each("fresh", spare)
         w.each("swap", spare, state)
         w.each("drop", spare)
-        w.release(STATE, spare)
+        w.release(SPARE, spare)
 
     # ------------------------------------------------------------ adjoints
 
     def _reverse(self, x: State, at: Expr) -> None:
         """The adjoint of a step whose next state is not there: it is computed for that."""
-        w = self.writer
-        spare = w.fresh_state(STATE)
-        w.each("alloc", spare)
-        self._step("call", spare, x, at)
-        self._adjoint(spare, x, at)
-        for leaf in reversed(w.places(spare)):
-            w.put("free", leaf)
-        w.release(STATE, spare)
+        after = self._slot(Line(self.free))
+        self._step("call", after, x, at)
+        self._adjoint(after, x, at)
 
     def _adjoint(self, y: State, x: State, at: Expr) -> None:
         """Undo a step, and take the adjoint of y back to x."""

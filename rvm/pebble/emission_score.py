@@ -50,6 +50,13 @@ class Play(NamedTuple):
 Part = Run | Play
 
 
+def moved(part: Part, shift: int) -> Part:
+    """A part at another place."""
+    if isinstance(part, Run):
+        return part.moved(shift, False)
+    return part._replace(shift=part.shift + shift)
+
+
 def run_of(actions: Sequence[Action]) -> Run:
     """Actions as one run, whose body begins at node 0."""
     low = min(a.start for a in actions)
@@ -142,7 +149,7 @@ class Score:
                 parts.append(run_of([what]).moved(shift, back))
                 continue
             inner = self._runs[what]
-            if inner is None:
+            if inner is None or self.called(what):
                 return None
             parts += _moved(inner, shift, back)
         found = [r for r in joined(parts) if isinstance(r, Run)]
