@@ -73,9 +73,9 @@ def diagram(film: Film) -> str:
     _axes(sheet, frame, names)
     if exact:
         _drawn(sheet, frame)
+        _key(sheet, frame, "a state in memory")
     else:
-        _imaged(sheet, frame)
-    _key(sheet, frame, exact)
+        _key(sheet, frame, _imaged(sheet, frame))
     return sheet.written()
 
 
@@ -136,12 +136,18 @@ def _tip(film: Film, bar: Bar) -> str:
     return f"{film.name(bar.node)}{where}: {film.tick}s {bar.start:,} to {bar.stop:,} ({ticks:,})"
 
 
-def _imaged(sheet: Sheet, frame: Frame) -> None:
+def _imaged(sheet: Sheet, frame: Frame) -> str:
+    """Draw the cells; what there is to say of them."""
     film = frame.film
     columns, rows = min(COLUMNS, film.length), min(ROWS, film.nodes)
     raster = rastered(film, film.length / columns, film.nodes / rows)
     width = WIDTH - RIGHT - frame.left
     sheet.image(frame.left, TOP, width, frame.height, png(_pixels(raster)))
+    cell = f"{short(raster.ticks)} {film.tick}s by {short(raster.nodes)} nodes"
+    dark = "paler if one is there for a part of it"
+    if raster.full > 1:
+        dark = f"darkest with {raster.full} or more"
+    return f"states in memory; a cell is {cell}, {dark}"
 
 
 def _pixels(raster: Raster) -> NDArray[np.uint8]:
@@ -150,22 +156,16 @@ def _pixels(raster: Raster) -> NDArray[np.uint8]:
     for kind, levels in (("disk", raster.disk), ("bar", raster.held)):
         there = levels > 0
         pixels[there, :3] = INKS[kind]
-        shade = FAINTEST + (1 - FAINTEST) * np.minimum(levels[there], 1)
+        shade = FAINTEST + (1 - FAINTEST) * np.minimum(levels[there] / raster.full, 1)
         # A few shades are enough, and make small files.
         pixels[there, 3] = np.round(shade * 15) * 17
     pixels[raster.adjoints > 0] = (*INKS["adjoint"], 255)
     return pixels[::-1]
 
 
-def _key(sheet: Sheet, frame: Frame, exact: bool) -> None:
+def _key(sheet: Sheet, frame: Frame, words: str) -> None:
     """What the colours say, below the title."""
     film, x, y = frame.film, frame.left, 44.0
-    words = "a state in memory"
-    if not exact:
-        ticks = film.length / min(COLUMNS, film.length)
-        nodes = film.nodes / min(ROWS, film.nodes)
-        cell = f"{short(ticks)} {film.tick}s by {short(nodes)} nodes"
-        words = f"states in memory; a cell is {cell}, paler if one is there for a part of it"
     for kind, shown, there in (
         ("bar", words, True),
         ("disk", "on disk", film.has_disk),

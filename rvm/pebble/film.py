@@ -87,6 +87,15 @@ class Raster:
     nodes: float
     """The nodes of a row."""
 
+    @property
+    def full(self) -> int:
+        """So many states in a cell are many: more than in half of those that have any.
+
+        Mostly that is 1; but cells of many nodes may be full of states, and should differ.
+        """
+        there = self.held[self.held > 0]
+        return max(1, round(float(np.median(there)))) if len(there) else 1
+
 
 # ---------------------------------------------------------------- films of plans
 

@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import ceil, log10
 
-from rvm.pebble.film import Film, bars, rastered
+from rvm.pebble.film import Film, Raster, bars, rastered
 from rvm.pebble.svg import round_powers, short
 
 HELD, ADJOINT, DISK, NONE = "█", "◆", "□", "·"
 SHADES = ((0.25, "░"), (0.5, "▒"), (0.999, "▓"))
-"""The most states on average that a shade stands for; beyond, `HELD`."""
+"""The most that a shade stands for, as a part of what is full; beyond, `HELD`."""
 GLYPHS = "●○▲△■□◆◇"
 LONGEST_NAME = 24
 
@@ -35,12 +35,17 @@ def picture(film: Film, width: int | None = None, height: int | None = None) -> 
     margin = max(map(len, map(label, range(ceil(film.nodes / band)))))
     columns = max(width - margin - 2, 8)
     ticks = max(1, ceil(film.length / columns))
-    rows = _exact(film) if band == ticks == 1 else _condensed(film, ticks, band)
+    full = 0
+    if band == ticks == 1:
+        rows = _exact(film)
+    else:
+        raster = rastered(film, ticks, band)
+        rows, full = _condensed(raster), raster.full
     lines = [f"{label(k):>{margin}} {row}" for k, row in reversed(list(enumerate(rows)))]
     # The input has a line only if an adjoint is taken there.
     if film.first == 0 and film.has_adjoints and band == 1 and ADJOINT not in rows[0]:
         lines.pop()
-    return "\n".join([*lines, *_legend(film, ticks, band)])
+    return "\n".join([*lines, *_legend(film, ticks, band, full)])
 
 
 def _labels(film: Film, band: int) -> Callable[[int], str]:
@@ -63,12 +68,11 @@ def _exact(film: Film) -> list[str]:
     return ["".join(row) for row in rows]
 
 
-def _condensed(film: Film, ticks: int, band: int) -> list[str]:
-    raster = rastered(film, ticks, band)
+def _condensed(raster: Raster) -> list[str]:
     cells = zip(raster.held.tolist(), raster.disk.tolist(), raster.adjoints.tolist(), strict=True)
     return [
         "".join(
-            ADJOINT if taken else _shade(held) if held else DISK if disk else NONE
+            ADJOINT if taken else _shade(held / raster.full) if held else DISK if disk else NONE
             for held, disk, taken in zip(*row, strict=True)
         )
         for row in cells
@@ -79,15 +83,18 @@ def _shade(level: float) -> str:
     return next((shade for most, shade in SHADES if level <= most), HELD)
 
 
-def _legend(film: Film, ticks: int, band: int) -> list[str]:
+def _legend(film: Film, ticks: int, band: int, full: int) -> list[str]:
     length = f"{film.length:,} {film.tick}{'' if film.length == 1 else 's'}"
     each = f", {ticks:,} in a column" if ticks > 1 else ", each a column"
     lines = [
         f"{length}{each}" + (f"; {film.nodes:,} nodes, {band:,} in a line" if band > 1 else "")
     ]
     marks = []
-    if ticks > 1 or band > 1:
-        marks.append("states there, on average: ░ to ¼, ▒ to ½, ▓ below 1, █ more")
+    if full:
+        quarter, half = ("¼", "½") if full == 1 else (f"{full / 4:g}", f"{full / 2:g}")
+        marks.append(
+            f"states there, on average: ░ to {quarter}, ▒ to {half}, ▓ below {full}, █ more"
+        )
     if film.has_disk:
         marks.append(f"{DISK} on disk only")
     if film.has_adjoints:

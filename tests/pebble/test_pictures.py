@@ -153,6 +153,14 @@ def test_a_condensed_picture_says_what_its_cells_are() -> None:
     assert lines[-3].endswith("◆") and lines[-3].startswith("  0 ")
 
 
+def test_cells_that_are_full_of_states_differ() -> None:
+    found = plan_dag(parse_bench(adder(40)), max_moves=10**6, strategy="bennett")
+    *rows, _, legend = found.picture(80, 20).split("\n")
+    # All 200 gates are there in the middle, 10 in a line; in the end two outputs in each line.
+    assert legend == "states there, on average: ░ to 2.5, ▒ to 5, ▓ below 10, █ more"
+    assert all(row.endswith("░") and "█" in row for row in rows[1:15])
+
+
 def image_of(text: str) -> np.ndarray:
     """The pixels of the image within an SVG, read as the PNG specification says."""
     found = re.search(r"base64,([^\"]+)", text)

@@ -112,6 +112,8 @@ def test_json_of_a_chain() -> None:
         "pebble", *GRADIENT, "--pebbles", "12", "--actions", "--compare", "--plot", "--check"
     )
     expected = plan(300, pebbles=12, goal="gradient", price=8)
+    head = {"kind", "steps", "goal", "strategy", "budget", "cost", "overhead", "proof", "notes"}
+    assert set(found) == head | {"strategies", "curve", "checked", "actions"}
     assert found["kind"] == "chain" and found["checked"] is True
     assert (found["steps"], found["strategy"], found["budget"]) == (300, "hybrid", 12)
     assert found["cost"]["moves"] == expected.cost.moves
@@ -132,6 +134,8 @@ def test_json_of_a_chain() -> None:
 
 def test_json_of_a_graph() -> None:
     found = rvm_json("pebble", C17, "--pebbles", "4", "--actions", "--compare")
+    head = {"kind", "nodes", "outputs", "strategy", "budget", "cost", "overhead", "bound"}
+    assert set(found) == head | {"optimal", "gap", "notes", "strategies", "actions"}
     assert (found["kind"], found["nodes"], found["outputs"]) == ("graph", 6, ["22", "23"])
     assert found["optimal"] and found["gap"] == 0 and found["bound"] == 12
     assert len(found["actions"]) == found["cost"]["moves"] == 12
