@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from engines import loops_random
 from engines import programs_random as random_programs
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -334,6 +335,29 @@ def test_rounds_joined_are_counted_as_if_they_were_not(
         back = machine.count()
         machine.run_back()
         seen[-1].append(summed(back))
+    assert seen[0] == seen[1]
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10**6), st.integers(0, 250), st.booleans())
+def test_random_loops_are_counted_as_by_stepping(seed: int, stop: int, undo: bool) -> None:
+    """Also up to where one leaves an array or can't be undone."""
+    try:
+        program = rvm.assemble(loops_random.Loop(seed).text)
+    except RvmError:
+        return
+    seen: list[list[Any]] = []
+    for engine in ("reference", "native"):
+        options = rvm.Options(engine=engine)
+        m = Machine.start(program, "main", loops_random.inputs(seed), options, undo=undo)
+        seen.append([])
+        counts = m.count()
+        for go in (lambda m: m.step(stop), Machine.run, Machine.run_back):
+            try:
+                go(m)
+            except RvmError as error:
+                seen[-1].append(error.code)
+            seen[-1].append((m.time, summed(counts)))
     assert seen[0] == seen[1]
 
 
