@@ -21,7 +21,8 @@ from measuring import EXAMPLES, error, table
 
 import rvm
 import rvm.pebble
-from rvm.pebble.iterating import Gradient, Iteration
+from rvm.pebble.iterate_results import Gradient
+from rvm.pebble.iterating import Iteration
 
 POINTS, AT = 100, 50
 C = 0.04 * 0.01 / (np.pi / POINTS) ** 2
