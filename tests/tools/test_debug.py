@@ -841,6 +841,17 @@ def test_numbers_are_written_as_people_write_them() -> None:
     assert session.time == 999_000
 
 
+def test_stacks_and_matrices_are_shown_as_values() -> None:
+    source = "func f(s: stack[i64], x: i64, m: i64[a, b])\n    push x, s\n    add m[1, 0], 4\n"
+    console = console_of(source, "f", s=[5, 6], x=7, m=np.zeros((2, 2), np.int64))
+    console.execute("disp s")
+    assert console.execute('tp 3 "{s} {x}"').error is None
+    lines = [k.text for k in console.execute("c").lines]
+    assert "> [5, 6, 7] 0" in lines and "  s = [5, 6, 7]" in lines
+    assert console.execute("p m * 2").text == "m * 2 = [[0, 0],\n         [8, 0]]"
+    assert console.execute("p m").text == "m = [[0, 0],\n     [4, 0]]"
+
+
 def test_arrays_are_set_whole_or_in_part() -> None:
     source = "func f(x: i64, data: i64[k])\n    add x, data[0]\n"
     session = console_of(source, "f", x=3, data=np.array([5, 7, 9])).session

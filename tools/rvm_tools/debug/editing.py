@@ -27,8 +27,7 @@ def filled(language: Language, frame: Frame, message: str) -> str:
         if not brace:
             return out + head + "{" + inside
         try:
-            node = language.expression(inside, frame.code.function, frame.regs)
-            shown = raw_text(node.type, value_of(node, frame.code.function, frame.regs))
+            shown = raw_text(*language.value(inside, frame.code.function, frame.regs))
         except Exception as error:
             shown = f"<{getattr(error, 'message', error)}>"
         out += head + shown
@@ -37,12 +36,14 @@ def filled(language: Language, frame: Frame, message: str) -> str:
 
 def check_filled(language: Language, function: Function, message: str) -> None:
     """Refuse a text whose braces don't match, or hold what is no expression in a function."""
+    stacks = {r.name for r in function.registers if isinstance(r.type, Stack)}
     rest = message
     while "{" in rest:
         inside, brace, rest = rest.partition("{")[2].partition("}")
         if not brace:
             raise UsageError("U036", "a `{` in the text has no `}`", hint='tp 12 "x is {x}"')
-        language.expression(inside, function)
+        if inside.strip() not in stacks:
+            language.expression(inside, function)
 
 
 def edited(language: Language, frame: Frame, text: str, value: str) -> tuple[str, str]:

@@ -25,7 +25,7 @@ from rvm.faults import UsageError
 from rvm.isa import TypeFault, typed
 from rvm.isa.typing import literal
 from rvm.program import Function, Layout, Program, Record
-from rvm.types import BOOL, I64, Array, Scalar, Stack, rank_of
+from rvm.types import BOOL, I64, Array, RegisterType, Scalar, Stack, rank_of
 from rvm_tools.show import leaves
 
 Regs = Sequence[Any]
@@ -63,6 +63,16 @@ class Language:
             found = self._read(text, function, regs, lambda e: typed(e, want))
             self._known[key] = found
         return found
+
+    def value(self, text: str, function: Function, regs: Regs) -> tuple[RegisterType | None, Any]:
+        """The type and raw value of an expression in a frame, or of a whole stack."""
+        stack = names(function, regs).get(text.strip())
+        node: Expr
+        if isinstance(stack, Slot) and isinstance(stack.type, Stack):
+            node = Place(stack.reg, ())
+            return stack.type, value_of(node, function, regs)
+        node = self.expression(text, function, regs)
+        return node.type, value_of(node, function, regs)
 
     def condition(self, text: str, function: Function, regs: Regs | None = None) -> Expr:
         """A condition over a function's registers; UsageError U030 if it is no bool."""

@@ -21,7 +21,7 @@ from rvm.machine import Machine
 from rvm.program import Program
 from rvm.state import Frame, Options
 from rvm_tools.debug.editing import check_filled, edited, filled
-from rvm_tools.debug.expressions import Language, fixed_place, value_of
+from rvm_tools.debug.expressions import Language, fixed_place
 from rvm_tools.debug.journeys import Arrival, Journey, Onlooker, Visited
 from rvm_tools.debug.lines import find_target, line_of
 from rvm_tools.debug.looking import kept, place_text
@@ -145,10 +145,7 @@ class Session:
 
     def evaluate(self, text: str) -> tuple[Any, Any]:
         """The type and raw value of an expression in the selected frame."""
-        function, regs = self.frame.code.function, self.frame.regs
-        node = self.language.expression(text, function, regs)
-        value = value_of(node, function, regs)
-        return node.type, value
+        return self.language.value(text, self.frame.code.function, self.frame.regs)
 
     def _filled(self, message: str) -> str:
         return filled(self.language, self.frames[-1], message)

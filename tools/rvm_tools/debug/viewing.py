@@ -15,7 +15,7 @@ from rvm_tools.debug.console import COMMANDS, Command, Console, command, count_o
 from rvm_tools.debug.costs import FLOOR, energy_by, energy_lines, floor, profile
 from rvm_tools.debug.expressions import record_leaves, value_of
 from rvm_tools.debug.lines import line_of, line_starts
-from rvm_tools.debug.looking import PAGE, raw_text, type_name
+from rvm_tools.debug.looking import PAGE, type_name
 from rvm_tools.debug.moving import time_of
 from rvm_tools.debug.probing import described
 from rvm_tools.trace.energy import model
@@ -35,13 +35,13 @@ def show_value(console: Console, rest: str) -> None:
     if fields is not None:
         for name, slot in fields:
             t = frame.code.function.registers[slot].type
-            console.out(f"{name} = {raw_text(t, frame.regs[slot], console.width - 8)}")
+            views.value(console, name, t, frame.regs[slot])
         return
     t, value = session.evaluate(rest)
     console.answer.data["value"] = value.tolist() if isinstance(value, np.ndarray) else value
     if isinstance(value, complex):
         console.answer.data["value"] = str(value)
-    console.out(f"{rest} = {raw_text(t, value, console.width - len(rest) - 3)}")
+    views.value(console, rest, t, value)
 
 
 @command(
@@ -60,7 +60,9 @@ def display(console: Console, rest: str) -> None:
         if not session.displays:
             console.out("nothing is displayed")
         return
-    session.language.expression(rest, session.frame.code.function, session.frame.regs)
+    fields = record_leaves(session.frame.code.function, rest)
+    if fields is None:
+        session.evaluate(rest)
     if rest not in session.displays:
         session.displays.append(rest)
     show_value(console, rest)

@@ -14,7 +14,8 @@ from rvm.image import Code, image_of
 from rvm.probes.traps import same
 from rvm.program import Function, Program
 from rvm.state import Frame
-from rvm.types import Array, Scalar, Stack, elem_of
+from rvm.types import Array, RegisterType, Scalar, Stack, elem_of
+from rvm_tools.debug.expressions import record_leaves
 from rvm_tools.debug.lines import line_of, line_starts
 from rvm_tools.debug.looking import MAX_MARKED, raw_text, type_name
 from rvm_tools.debug.stops import Stop
@@ -85,10 +86,21 @@ def arrive(console: Console, stop: Stop, *, events: bool = True) -> None:
         _display(console, shown)
 
 
+def value(console: Console, name: str, t: RegisterType | None, raw: Any, margin: str = "") -> None:
+    """`name = value`; what needs several lines stands in a block."""
+    head = f"{margin}{name} = "
+    text = raw_text(t, raw, console.width - len(head))
+    console.out(head + text.replace("\n", "\n" + " " * len(head)))
+
+
 def _display(console: Console, text: str) -> None:
+    frame = console.session.frame
     try:
-        t, value = console.session.evaluate(text)
-        console.out(f"  {text} = {raw_text(t, value, console.width - 8)}")
+        fields = record_leaves(frame.code.function, text)
+        for name, slot in fields or ():
+            value(console, name, frame.code.function.registers[slot].type, frame.regs[slot], "  ")
+        if fields is None:
+            value(console, text, *console.session.evaluate(text), "  ")
     except Exception as error:
         console.out(f"  {text} = <{getattr(error, 'message', error)}>", "dim")
 
@@ -334,11 +346,14 @@ def array_rows(
     """Elements `start` to `stop` (of the first axis), several a row, changed ones marked."""
     elem = elem_of(t)
     if isinstance(raw, np.ndarray) and raw.ndim > 1:
+        label = len(f"{text}[{stop - 1}]")
         for i in range(start, stop):
             marked = old is not None and i < len(old) and not same(old[i], raw[i])
-            shown = raw_text(Array(elem, raw.ndim - 1), raw[i], console.width - 12)
+            shown = raw_text(Array(elem, raw.ndim - 1), raw[i], console.width - label - 4)
             mark = "*" if marked else " "
-            console.out(f"{mark} {text}[{i}]  {shown}", "changed" if marked else "")
+            cells = f"{mark} {f'{text}[{i}]':<{label}}  {shown}"
+            cells = cells.replace("\n", "\n" + " " * (label + 4))
+            console.out(cells, "changed" if marked else "")
         return
     texts = []
     for i in range(start, stop):
@@ -349,5 +364,5 @@ def array_rows(
     per = max(1, (console.width - digits - 4) // cell)
     per = next((k for k in (20, 16, 10, 8, 5, 4, 2, 1) if k <= per), 1)
     for row in range(0, len(texts), per):
-        cells = "".join(f"{x:>{cell}}" for x in texts[row : row + per])
-        console.out(f"  {start + row:>{digits}}:{cells}")
+        line = "".join(f"{x:>{cell}}" for x in texts[row : row + per])
+        console.out(f"  {start + row:>{digits}}:{line}")
