@@ -120,7 +120,7 @@ PEBBLING: dict[str, Explanation] = {
     "P030": explain(
         "a schedule that is too long to be drawn",
         """
-        A picture is made by going through the whole schedule, at some ten million steps a second, so
+        A picture is made by going through the whole schedule, some ten million steps a second, so
         there is an end at 200 million.  What schedules of any length cost can be drawn all the
         same, for all budgets at once:
 
@@ -195,14 +195,15 @@ PEBBLING: dict[str, Explanation] = {
         """,
     ),
     "P031": explain(
-        "a plan of another graph",
+        "a plan that is not for this function",
         """
         A plan of a graph is made into a program for the function or the circuit whose graph it is:
 
             plan = rvm.pebble.plan_dag(rvm.pebble.dag_of(program, "f"), pebbles=12)
             rvm.pebble.emit_dag(plan, program, "f")
 
-        What was changed since has to be planned again.
+        What was changed since has to be planned again.  And each parameter that is updated has to
+        hold one value only: where one gets this and then that, a plan might want both at once.
         """,
     ),
 }

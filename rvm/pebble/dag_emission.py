@@ -36,11 +36,13 @@ def emit_dag(
     """The program with a function that computes under a plan of its graph, as the entry.
 
     It takes the place of `function` (by default the entry) for all who call that; or it is a new
-    one beside it, if it is given another `name`.  UsageError P031: the plan is of another graph.
+    one beside it, if it is given another `name`.  UsageError P031: the plan is of another graph, or
+    a parameter holds one value after the other.
     """
     old = program.function(function or program.entry)
     reader = Reader(program, old)
     same_graph(plan, reader.read(), f"the function `{old.name}`")
+    _one_value_each(old, reader.made)
     writer = Writer(old.registers[: old.n_args])
     cells = [_cell(old, made) for made in reader.made]
     for placed, node in plan.moves():
@@ -75,6 +77,20 @@ def same_graph(plan: DagPlan, dag: Dag, what: str) -> None:
             f"the plan is of another graph than that of {what}",
             values={"nodes of the plan": len(plan.dag), "nodes there": len(dag)},
         )
+
+
+def _one_value_each(function: Function, made: Sequence[Made]) -> None:
+    """UsageError P031 if two nodes are in one parameter, where a plan might hold both."""
+    seen: set[int] = set()
+    for node in made:
+        if node.register < function.n_args and node.register in seen:
+            name = function.registers[node.register].name
+            raise UsageError(
+                "P031",
+                f"the parameter `{name}` of `{function.name}` holds one value after the other",
+                hint="what is there for a while belongs in an ancilla",
+            )
+        seen.add(node.register)
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,7 @@ class Reader:
                 case Alloc(reg, value):
                     if value is not None and not isinstance(value, Const):
                         self._refuse(pc, "makes a register that is no constant")
+                    self._lengths(pc, reg.reg)
                     self.initial[reg.reg] = value
                     self.contents[reg.reg] = []
                 case Free(reg, value):
@@ -109,6 +110,15 @@ class Reader:
                     self._update(pc, dst.reg, op, value)
                 case _:
                     self._refuse(pc, f"is `{instr.op}`, which is no update of a whole register")
+
+    def _lengths(self, pc: int, register: int) -> None:
+        """The lengths of an ancilla come from parameters as they are passed."""
+        for length in self.function.registers[register].dims:
+            for read in _read(length) if length is not None else ():
+                if read >= self.function.n_args:
+                    name = self.function.registers[read].name
+                    self._refuse(pc, f"makes an array of a length that `{name}` holds, an ancilla")
+                self.inputs.setdefault(read, pc)
 
     def _update(self, pc: int, register: int, op: str, value: Expr) -> None:
         reads: list[int] = []

@@ -19,7 +19,7 @@ from rvm_asm import assemble, disassemble
 import rvm
 from rvm.codec import decode, encode
 from rvm.engines import NAMES
-from rvm.faults import BudgetError, UsageError
+from rvm.faults import BudgetError, InputError, UsageError
 from rvm.pebble import (
     Circuit,
     DagPlan,
@@ -148,6 +148,49 @@ def test_arrays_of_two_lengths_are_two_nodes() -> None:
     given = {"x": np.arange(4), "w": np.arange(3), "y": np.zeros(4, int), "z": np.zeros(3, int)}
     found = made["f"](**given)
     assert found.y.tolist() == [0, 3, 6, 9] and found.z.tolist() == [0, 3, 6]
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (
+            "alloc m: i64\nadd m, x\nalloc a: i64[m]\nadd a, 3\nadd y, a[0]\nsub a, 3\n"
+            "free a\nsub m, x\nfree m",
+            "makes an array of a length that `m` holds",
+        ),
+        (
+            "alloc a: i64[x]\nadd a, 3\nadd y, a[0]\nsub a, 3\nfree a\nadd x, 1",
+            "reads `x` as it was passed, and another changes it",
+        ),
+    ],
+)
+def test_lengths_that_depend_on_the_schedule_are_refused(body: str, told: str) -> None:
+    program = rvm.assemble("func f(x: i64, y: i64)\n    " + body.replace("\n", "\n    ") + "\n")
+    with pytest.raises(InputError, match=told) as error:
+        dag_of(program)
+    assert error.value.code == "P010"
+
+
+def test_a_parameter_that_holds_two_values_in_turn() -> None:
+    body = ["add x, 1", "add y, x", "sub x, 1", "add x, 2", "add z, x * x", "sub x, 2"]
+    text = "func f(x: i64, y: i64, z: i64)\n" + "".join(f"    {line}\n" for line in body)
+    program = rvm.assemble(text)
+    with pytest.raises(UsageError, match="`x` of `f` holds one value after the other") as error:
+        emit_dag(tightest(program), program)
+    assert error.value.code == "P031"
+    once = rvm.assemble(text.replace("    add x, 2\n", "").replace("    sub x, 2\n", ""))
+    with pytest.raises(InputError, match="reads `x` as it was passed"):
+        dag_of(once)
+    one = rvm.assemble(text.replace("    add x, 2\n    add z, x * x\n    sub x, 2\n", ""))
+    assert emit_dag(tightest(one), one)["f"](x=4, y=0, z=0) == {"x": 4, "y": 5, "z": 0}
+
+
+def test_lengths_that_a_parameter_holds() -> None:
+    program = rvm.assemble(
+        "func f(x: i64, y: i64)\n    alloc a: i64[x]\n    add a, 3\n    add y, sum(a)\n"
+        "    sub a, 3\n    free a\n"
+    )
+    assert emit_dag(tightest(program), program)["f"](x=7, y=0).y == 21
 
 
 def test_callers_get_the_new_function() -> None:
