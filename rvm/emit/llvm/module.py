@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 
 from rvm.emit.llvm.calls import is_callable
@@ -18,7 +19,7 @@ from rvm.isa import VARIADIC
 from rvm.numbers.llvm import declaration
 from rvm.numbers.llvm_prelude import definitions
 from rvm.probes.traps import Changed
-from rvm.types import Array
+from rvm.types import Array, Scalar
 
 ATTRIBUTES = """
 attributes #0 = { nounwind willreturn memory(none) }
@@ -45,6 +46,8 @@ class ModulePrinter:
         self.kind = kind
         self._symbols: dict[tuple[Code, frozenset[int]], str] = {}
         self._waiting: list[tuple[str, Code, Kind]] = []
+        self._sites: Counter[str] = Counter()
+        """How many calls of each inner function are printed."""
         self._metadata: list[str] = []
         self._numbers: dict[Code, int] = {}
         self.cells: list[Changed] = []
@@ -52,6 +55,7 @@ class ModulePrinter:
         self.texts: list[str] = []
         symbols: dict[str, str] = {}
         helpers: set[str] = set()
+        printed: list[tuple[str, Code]] = []
         self._waiting.append((ROOT, code, kind))
         printing = CountingPrinter if kind.counts else FunctionPrinter
         while self._waiting:
@@ -59,8 +63,10 @@ class ModulePrinter:
             plan = plan_of(made, kind.checks, kind.strict)
             printer = printing(symbol, made, what, plan.flow, plan.loops, self)
             self.texts.append(printer.text())
+            printed.append((symbol, made))
             symbols |= printer.symbols
             helpers |= printer.helpers
+        self._join(printed)
         prelude, more = definitions(sorted(h for h in helpers if h not in RUNTIME))
         self.symbols = tuple(sorted({*symbols, *more}))
         """The C library's functions that it calls, by their aliases."""
@@ -86,7 +92,19 @@ class ModulePrinter:
             self._waiting.append(
                 (found, code, replace(self.kind, entry=INNER, scattered=scattered))
             )
+        self._sites[found] += 1
         return found
+
+    def _join(self, printed: list[tuple[str, Code]]) -> None:
+        """Have functions of numbers that are called in one place put there at once.
+
+        LLVM would do that after it has optimised them by themselves, and then optimise all again.
+        Those of arrays it knows more about as long as they are functions.
+        """
+        for k, (symbol, code) in enumerate(printed):
+            registers = code.function.registers[: code.function.n_args]
+            if self._sites[symbol] == 1 and all(isinstance(r.type, Scalar) for r in registers):
+                self.texts[k] = self.texts[k].replace(") #1 {", ") #1 alwaysinline {", 1)
 
     def number(self, code: Code) -> int:
         """The number of a code."""
