@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -118,7 +117,7 @@ def _kinds(program: Program) -> list[tuple[object, Kind]]:
     return [
         (image.code("main", undo), kind)
         for undo in (False, True)
-        for kind in (plain, replace(plain, checks=False), replace(plain, entry=1))
+        for kind in (plain, plain._replace(checks=False), plain._replace(entry=1))
     ]
 
 

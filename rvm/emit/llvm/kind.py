@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 ROOT = "run"
 """The symbol of the function that Python enters."""
@@ -10,8 +10,7 @@ INNER, ANYWHERE = -1, -2
 """Entries that are no gate: that of an inner function, and that of a root for all gates."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """What is made of a code: `entry` is a root's gate, INNER or ANYWHERE.
 
     A root for one gate is made of proper loops, which optimise well; one for all gates is made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from rvm.emit.llvm.calls import is_callable
 from rvm.emit.llvm.counting import CountingPrinter
@@ -89,9 +89,8 @@ class ModulePrinter:
         found = self._symbols.get((code, scattered))
         if found is None:
             found = self._symbols[code, scattered] = f"f{len(self._symbols)}"
-            self._waiting.append(
-                (found, code, replace(self.kind, entry=INNER, scattered=scattered))
-            )
+            what = self.kind._replace(entry=INNER, scattered=scattered)
+            self._waiting.append((found, code, what))
         self._sites[found] += 1
         return found
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from rvm.emit.llvm.kind import INNER, ROOT, Kind
 from rvm.emit.llvm.module import ATTRIBUTES, plan_of
@@ -61,7 +60,7 @@ class WideModulePrinter:
         found = self._symbols.get(key)
         if found is None:
             found = self._symbols[key] = f"f{len(self._symbols)}"
-            what = replace(self.kind, entry=INNER, scattered=scattered)
+            what = self.kind._replace(entry=INNER, scattered=scattered)
             self._waiting.append((found, code, what, params))
         return found
 

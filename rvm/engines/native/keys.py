@@ -24,6 +24,8 @@ from rvm.program import Program
 
 TRAITS = ("vendor_id", "cpu family", "model", "stepping", "flags", "CPU ", "Features", "isa")
 """What lines about a processor begin with that say what it can."""
+APART = ("__pycache__", "codes", "interop", "pebble")
+"""Folders of rvm that have no part in what code is made of a program."""
 OWN = frozenset([*FUNCTIONS, *OPCODES])
 OWN_ROWS = len(FUNCTIONS) + len(OPCODES)
 """What the table holds before users enter anything."""
@@ -94,7 +96,7 @@ def environment() -> str:
 
 
 def _sources() -> str:
-    """The state of rvm's own modules: sizes and times of all their files."""
+    """The state of rvm's own modules: sizes and times of their files."""
     seen = []
     waiting = [str(Path(__file__).parents[2])]
     try:
@@ -103,7 +105,7 @@ def _sources() -> str:
                 for entry in entries:
                     if entry.name.endswith(".py"):
                         seen.append(_state(entry))
-                    elif entry.name != "__pycache__" and entry.is_dir():
+                    elif entry.name not in APART and entry.is_dir():
                         waiting.append(entry.path)
     except OSError:
         return ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from time import perf_counter
 from typing import NamedTuple
 
@@ -190,7 +189,7 @@ def kind_for(
     exact = Kind(frame.pc, scattered, options.checks, options.strict, counts, watched)
     if frame.pc == 0 or exact in code.compiled:
         return exact
-    anywhere = replace(exact, entry=ANYWHERE)
+    anywhere = exact._replace(entry=ANYWHERE)
     root = code.compiled.get(anywhere)
     if isinstance(root, Root) and root.busy > PAYS * root.compiling:
         root.busy = 0.0
