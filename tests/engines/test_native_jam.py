@@ -86,6 +86,34 @@ def test_products_of_matrices_in_all_orders(order: str, t: str) -> None:
         same(program, undo=True, **inputs)
 
 
+def test_a_third_loop_is_joined_if_each_round_of_it_reaches_elements_of_its_own() -> None:
+    def found(body: str, outer: str = "for i = 0 to m - 1") -> set[int]:
+        program = rvm.assemble(
+            f"""
+            func main(y: f64[p], z: f64[m], A: f64[m, n], B: f64[n, p])
+                {outer}
+                    for k = 0 to n - 1
+                        for j = 0 to p - 1
+                            {body}
+                        end
+                    end
+                end
+            """
+        )
+        rng = np.random.default_rng(4)
+        for m, n, p in ((5, 6, 7), (1, 9, 3), (2, 1, 1)):
+            shapes: dict[str, Any] = {"y": p, "z": m, "A": (m, n), "B": (n, p)}
+            inputs: dict[str, Any] = {k: rng.normal(size=shape) for k, shape in shapes.items()}
+            same(program, **inputs)
+        return {len(jam.loops) for jam in jams(program)}
+
+    assert found("add A[i, k], B[k, j] * y[j]") == {2, 3}
+    assert found("add z[i], A[i, k] * B[k, j]") == set(), "a sum over all of k and j is one chain"
+    assert found("add y[j], A[i, k] * B[k, j]") == {2}
+    assert found("add A[i, k], B[k, j]\n add y[j], B[k, j]") == {2}
+    assert found("sub A[i, k], B[k, j]", "for i = m - 1 downto 0 step 2") == {2, 3}
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 11), st.integers(0, 11), st.integers(0, 11), st.floats(0, 1), st.booleans())
 def test_stops_on_the_way(m: int, n: int, p: int, part: float, undo: bool) -> None:
@@ -128,7 +156,7 @@ def test_steps_and_bodies(outer: str, inner: str, body: str) -> None:
     assert printed(program)
     rng = np.random.default_rng(1)
     for m, n in ((12, 9), (7, 4), (2, 3), (9, 1), (1, 7)):
-        inputs = {
+        inputs: dict[str, Any] = {
             "y": rng.normal(size=n),
             "z": rng.normal(size=m),
             "a": rng.normal(size=(m, n)),
@@ -167,7 +195,7 @@ def test_loops_that_are_not_joined(body: str) -> None:
     )
     assert not printed(program)
     rng = np.random.default_rng(2)
-    inputs = {
+    inputs: dict[str, Any] = {
         "s": 0.0,
         "y": rng.normal(size=20),
         "z": rng.normal(size=20),
@@ -236,3 +264,18 @@ def test_gradients_of_nests() -> None:
     found = f.vjp({"C": seed}, dict(inputs), wrt=("A", "B"))
     assert np.allclose(found["A"], seed @ inputs["B"].T, rtol=1e-13)
     assert np.allclose(found["B"], inputs["A"].T @ seed, rtol=1e-13)
+
+
+@pytest.mark.parametrize("undo", [False, True])
+def test_three_loops_joined_are_counted_as_by_stepping(undo: bool) -> None:
+    program = product("ikj", "f64")
+    assert {len(jam.loops) for jam in jams(program, undo)} == {2, 3}
+    for m, n, p in ((5, 9, 6), (4, 8, 4), (1, 5, 2), (3, 0, 4), (2, 1, 1)):
+        seen = []
+        for engine in ("reference", "native"):
+            inputs = matrices(m, n, p, np.float64)
+            machine = Machine.start(program, "main", inputs, rvm.Options(engine=engine), undo=undo)
+            counts = machine.count()
+            machine.run()
+            seen.append([(node.done[:], node.jumps[:]) for node in counts.nodes()])
+        assert seen[0] == seen[1], (m, n, p)

@@ -169,19 +169,28 @@ class _Survey:
 
     def _jams(self, inner: Sequence[Inner]) -> dict[int, Jam]:
         """The loops of the nest whose rounds can be joined, with the innermost ones in them."""
-        out = {}
-        cycles = [self.cycle, *(i.cycle for i in inner)]
+        out: dict[int, Jam] = {}
+        known = {i.cycle: i for i in inner}
         for loop in inner:
-            around = self._around(loop.cycle.head - 1)
-            if any(loop.cycle.head < c.head < loop.cycle.back for c in cycles):
+            if any(loop.cycle.head < c.head < loop.cycle.back for c in known):
                 continue
-            one, two = self._rounds(around), self._rounds(loop.cycle)
-            if one is None or two is None:
-                continue
-            fixed = {reg for reg, _ in (*loop.low_factors, *loop.high_factors)}
-            found = jam(self.code, one, two, self._resolved)
-            if found is not None and one.variable not in fixed:
-                out[around.head] = found
+            loops: tuple[Rounds, ...] = ()
+            fixed: set[int] = set()
+            at: Inner | None = loop
+            while at is not None and len(loops) < 3:
+                cycle = self._around(at.cycle.head - 1)
+                one, two = self._rounds(cycle), self._rounds(at.cycle)
+                fixed |= {reg for reg, _ in (*at.low_factors, *at.high_factors)}
+                if one is None or two is None or one.variable in fixed:
+                    break
+                loops = (one, *(loops or (two,)))
+                found = jam(self.code, loops, self._resolved)
+                if found is None:
+                    break
+                # What is left of three loops is a round; it is not worth another copy.
+                out.pop(at.cycle.head, None)
+                out[cycle.head] = found
+                at = known.get(cycle)
         return out
 
     def _rounds(self, cycle: Cycle) -> Rounds | None:

@@ -204,7 +204,7 @@ class Nests(OneWays):
         if not self.joins:
             return False
         lines, begun = len(self.lines), self.block
-        cycle = jam.outer.cycle
+        cycle = jam.loops[0].cycle
         try:
             print_jam(self, jam, block(cycle.head + 1), block(cycle.back + 1))
         except Unprintable:
