@@ -1,6 +1,6 @@
 """Draws the pictures of `docs/pebbling.md`: schedules by time, and memory against time.
 
-    python docs/pictures/pebbling.py
+python docs/pictures/pebbling.py
 """
 
 from __future__ import annotations

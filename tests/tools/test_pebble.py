@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
-import time
+import threading
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -324,19 +326,37 @@ def test_strategies_are_completed() -> None:
     assert "bennett" in done.stdout and "best" in done.stdout and "knill" not in done.stdout
 
 
-@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.skipif(os.name != "posix", reason="signals and terminals of POSIX")
 def test_ctrl_c_takes_the_best_so_far() -> None:
+    import pty
+
+    screen, inside = pty.openpty()
     command = [sys.executable, "-m", "rvm_tools", "pebble", ADDER, "--pebbles", "14"]
     # Whatever started the tests may ignore Ctrl-C, and what it starts would too.
     run: Any = subprocess.Popen(
-        [*command, "--time-limit", "100", "--rounds", "1e9"],
+        [*command, "--time-limit", "500", "--rounds", "1e9"],
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=inside,
         text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
-    time.sleep(4)
+    os.close(inside)
+    shown = b""
+    # The bar appears when the search is under way, however long that takes.
+    while b"searching" not in shown and select.select([screen], [], [], 120)[0]:
+        shown += os.read(screen, 4096)
     run.send_signal(signal.SIGINT)
-    out, err = run.communicate(timeout=60)
-    assert run.returncode == 130, err
+    reader = threading.Thread(target=drained, args=[screen])
+    reader.start()
+    out, _ = run.communicate(timeout=120)
+    reader.join()
+    os.close(screen)
+    assert run.returncode == 130, shown
     assert "the search was interrupted" in out and "pebbles   14 (budget 14)" in out
+
+
+def drained(screen: int) -> None:
+    """Read a terminal to its end, so that nobody waits to write to it."""
+    with contextlib.suppress(OSError):
+        while os.read(screen, 4096):
+            pass

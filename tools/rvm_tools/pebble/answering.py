@@ -83,7 +83,7 @@ class _Answer:
         plan = chains.planned(request)
         took = perf_counter() - begin
         self._described(chain_json(plan), plan.describe())
-        if self._comparing("strategy"):
+        if self._comparing():
             self._table(chains.compared(request, plan, took), chain_table)
         return plan
 
@@ -121,7 +121,7 @@ class _Answer:
         plan = graphs.planned(request, dag)
         took = perf_counter() - begin
         self._described(dag_json(plan), plan.describe())
-        if self._comparing("strategy") and INTERRUPTED not in plan.notes:
+        if self._comparing() and INTERRUPTED not in plan.notes:
             self._table(graphs.compared(request, dag, plan, took), dag_table)
         return plan
 
@@ -147,18 +147,18 @@ class _Answer:
         title = f"{len(dag):,} nodes: memory against time"
         self._drawn(
             None,
-            lambda: plot(series, "pebbles", unit, page_width(), LINES),
+            lambda: plot(series, "pebbles", unit, page_width(), _lines_of_page()),
             lambda: chart(title, series, "pebbles", unit, dag.floor()),
         )
 
     # ------------------------------------------------------------ what else was asked for
 
-    def _comparing(self, *said: str) -> bool:
+    def _comparing(self) -> bool:
         """Whether other strategies are shown: if that was asked for, or nothing else was."""
         request = self.request
         if request.compare is not None:
             return request.compare
-        named = any(request.terms.get(name) not in (None, "optimal", "best") for name in said)
+        named = request.terms.get("strategy") not in (None, "optimal", "best")
         return not (request.quiet or request.as_json or named or request.emit)
 
     def _outputs(self, plan: Plan | DagPlan) -> None:
@@ -168,9 +168,9 @@ class _Answer:
         elif isinstance(plan, Plan) and request.plot:
             found = chains.curve(request, plan)
             self.object["curve"] = finite(dict(found.curves()))
-            self._drawn(None, lambda: found.plot(page_width(), LINES), found.svg)
+            self._drawn(None, lambda: found.plot(page_width(), _lines_of_page()), found.svg)
         if request.picture:
-            self._drawn("picture", lambda: plan.picture(page_width(), LINES), plan.svg)
+            self._drawn("picture", lambda: plan.picture(page_width(), _lines_of_page()), plan.svg)
         if request.check or (request.kept and not request.quiet):
             self._checked(plan)
         if request.save is not None:
@@ -241,6 +241,11 @@ class _Answer:
         click.echo(text[:-1] + ', "actions": [', nl=False)
         _stream(_commas(_listed(plan)))
         click.echo("]}")
+
+
+def _lines_of_page() -> int | None:
+    """The height of a picture: None stands for that of the terminal, where there is one."""
+    return None if sys.stdout.isatty() else LINES
 
 
 def _lines(plan: Plan | DagPlan) -> Iterator[str]:
