@@ -9,6 +9,7 @@ Names are imported when they are first used, so that `import rvm` is quick.
 
 from __future__ import annotations
 
+from time import time_ns
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from rvm.user import function
 
 __version__ = "0.1.0"
+BEGAN = time_ns()
+"""When this process began to read rvm's modules: what is changed later it does not run."""
 
 _HOMES = {
     "calling": ("FunctionHandle",),

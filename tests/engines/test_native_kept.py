@@ -32,6 +32,9 @@ Made = list[str]
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Made]:
     """The texts that LLVM compiles while a test runs; what is kept is in the test's folder."""
     monkeypatch.setenv("RVM_CACHE_DIR", str(tmp_path))
+    # Whoever edits rvm while its tests run does not mean these.
+    monkeypatch.setattr(rvm, "BEGAN", 1 << 63)
+    keys.environment.cache_clear()
     llvm = compiler()
     texts: Made = []
     compiled = llvm.compiled
@@ -162,6 +165,20 @@ def test_what_is_not_known_is_found_by_its_text(
     finally:
         keys.environment.cache_clear()
     assert len(made) == 1
+
+
+def test_a_process_that_runs_older_sources_keeps_nothing_for_newer_ones(
+    made: Made, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    newest = max(p.stat().st_mtime_ns for p in Path(keys.__file__).parents[2].rglob("*.py"))
+    for began, known in ((1, False), (newest + 1, True)):
+        monkeypatch.setattr(rvm, "BEGAN", began)
+        keys.environment.cache_clear()
+        assert (keys.key(rvm.assemble(STEPS), "main") is not None) is known
+        assert run() == run()
+    keys.environment.cache_clear()
+    assert len(made) == 2, "one by its text, one by its program"
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 @pytest.mark.usefixtures("clean_tables")

@@ -96,14 +96,21 @@ def environment() -> str:
 
 
 def _sources() -> str:
-    """The state of rvm's own modules: sizes and times of their files."""
+    """The state of rvm's own modules: sizes and times of their files.
+
+    It is not known if one of them has been changed since this process began to read them.
+    """
     seen = []
+    # The package stands above this module, but it is there.
+    began = sys.modules[__name__.partition(".")[0]].BEGAN
     waiting = [str(Path(__file__).parents[2])]
     try:
         while waiting:
             with os.scandir(waiting.pop()) as entries:
                 for entry in entries:
                     if entry.name.endswith(".py"):
+                        if entry.stat().st_mtime_ns >= began:
+                            return ""
                         seen.append(_state(entry))
                     elif entry.name not in APART and entry.is_dir():
                         waiting.append(entry.path)
