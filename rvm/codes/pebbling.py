@@ -191,7 +191,7 @@ PEBBLING: dict[str, Explanation] = {
         Where nothing may be erased, a Python step is undone by doing it once more and comparing:
         a state may go if it is exactly what can be computed again.  A step that draws random
         numbers without a seed of its own, or keeps a counter, does not pass.  Put what it depends
-        on into the state, or take the number of the step (`numbered=True`).
+        on into the state, or take the number of the step (`number=True`).
         """,
     ),
     "P031": explain(

@@ -52,7 +52,7 @@ class PythonAdjoints:
         constants = steps.constants
         self.call: Callable[[Any, Any, int], Any] = (
             (lambda x, bar, k: adjoint(x, bar, k, **constants))
-            if steps.numbered
+            if steps.number
             else (lambda x, bar, k: adjoint(x, bar, **constants))
         )
         self.named = steps.constants

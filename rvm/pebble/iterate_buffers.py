@@ -43,7 +43,7 @@ class Buffers:
         if self.in_place:
             call = steps.bound(step)
             return lambda x, y, k: call(y, k)
-        if steps.numbered:
+        if steps.number:
             return lambda x, y, k: step(x, k, out=y, **constants)
         return lambda x, y, k: step(x, out=y, **constants)
 

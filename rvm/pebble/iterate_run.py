@@ -36,7 +36,7 @@ class How:
     step: Step | FunctionHandle
     adjoint: Step | None
     inverse: Step | None
-    numbered: bool | str
+    number: bool | str
     in_place: str | None
     writes: str
     folder: str | PathLike[str] | None
@@ -95,7 +95,7 @@ class Run:
         adjoints: bool,
     ) -> None:
         form = Form(x0)
-        steps = Steps(step, how.inverse, bool(how.numbered), constants)
+        steps = Steps(step, how.inverse, bool(how.number), constants)
         if how.writes == "new":
             self.moves = NewStates(form, x0, steps)
         else:
@@ -114,7 +114,7 @@ class Run:
         adjoints: bool,
     ) -> None:
         calls = CALLS if self.most is None else 2 * self.most
-        number = how.numbered if isinstance(how.numbered, str) else None
+        number = how.number if isinstance(how.number, str) else None
         moves = FunctionSteps(handle, number, how.in_place, x0, constants, calls)
         self.moves = moves
         if adjoints:

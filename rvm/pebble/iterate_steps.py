@@ -8,7 +8,7 @@ There are three ways in which a step may give its result:
 | "out" | `step(x, out=y)`, which fills the arrays of y | the same |
 | "in place" | `step(x)`, which turns x into the next state | none |
 
-With `numbered` steps get their number after x, 0 for that from s_0; constants go by name.
+With `number` steps get their number after x, 0 for that from s_0; constants go by name.
 
 A state that is held cannot be changed: its arrays are read-only, and writing to one is
 UsageError P041.  A Python function cannot be run backwards.  To undo a move into fresh memory, the
@@ -43,13 +43,13 @@ class Steps:
 
     step: Step
     inverse: Step | None
-    numbered: bool
+    number: bool
     constants: Mapping[str, Any]
 
     def bound(self, function: Step) -> Call:
         """A function of a state and a number, whatever of this the step takes."""
         constants = self.constants
-        if self.numbered:
+        if self.number:
             return (lambda x, k: function(x, k, **constants)) if constants else function
         if constants:
             return lambda x, k: function(x, **constants)

@@ -38,7 +38,7 @@ def iterate(
     until: Until | None = None,
     adjoint: Step | None = None,
     inverse: Step | None = None,
-    numbered: bool | str = False,
+    number: bool | str = False,
     in_place: str | None = None,
     writes: str = "new",
     folder: str | PathLike[str] | None = None,
@@ -57,7 +57,7 @@ def iterate(
                 (xbar, {name: adjoint}).  A function of a program has its own.
     `inverse`   the step undone, for `reversible_steps`
     `in_place`  for these the name of the program's function that does the step in place
-    `numbered`  whether step and adjoint get the number of the step after the states, 0 for that
+    `number`  whether step and adjoint get the number of the step after the states, 0 for that
                 from s_0; of a function of a program, the name of the parameter that gets it
     `writes`    "new", "out" or "in place": how a Python step gives its result
     `folder`    where states go that a plan saves to disk; else where temporary files are
@@ -79,24 +79,24 @@ def iterate(
     found = Budget(budget, terms)
     in_steps = bool(found.terms.get("reversible_steps"))
     if isinstance(step, FunctionHandle):
-        if adjoint or inverse or numbered is True or writes != "new":
+        if adjoint or inverse or number is True or writes != "new":
             raise wrong(
-                "`adjoint`, `inverse`, `writes` and `numbered=True` are for Python functions",
-                "a function of a program has its inverse and its adjoint; numbered= is a name",
+                "`adjoint`, `inverse`, `writes` and `number=True` are for Python functions",
+                "a function of a program has its inverse and its adjoint; number= is a name",
             )
         if until is not None and not free_of_charge(found.terms):
             raise refuse_reversible(step.name)
         if in_steps and in_place is None:
             raise wrong("steps in place need the function that does them", "in_place=")
     else:
-        if in_place is not None or isinstance(numbered, str):
+        if in_place is not None or isinstance(number, str):
             raise wrong(
                 "`in_place` and the name of a parameter are for functions of programs",
-                "numbered=True gives a Python function the number after its state",
+                "number=True gives a Python function the number after its state",
             )
         if in_steps and inverse is None:
             raise wrong("steps that are undone in place need an inverse", "inverse=")
-    how = How(step, adjoint, inverse, numbered, in_place, writes, folder, progress)
+    how = How(step, adjoint, inverse, number, in_place, writes, folder, progress)
     return Iteration(how, n, found, until)
 
 

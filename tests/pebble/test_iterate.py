@@ -170,7 +170,7 @@ def test_gradients_of_nested_states_constants_and_running_losses(
             return None
         return s.u @ s.u, Wave(2 * s.u, np.zeros(3), {"energy": 0.0, "n": None})
 
-    run = iterate(swing, n, adjoint=swing_back, numbered=True, progress=False, **terms)
+    run = iterate(swing, n, adjoint=swing_back, number=True, progress=False, **terms)
     found = run.gradient(x0, loss, running=running, constants={"c": c})
     with mpmath.workdps(40):
         exact = [mpmath.mpf(float(x)) for x in (*u, *v, c)]
@@ -237,7 +237,7 @@ def test_steps_get_their_number_from_zero() -> None:
         seen.append(k)
         return x + 10.0**k
 
-    run = iterate(step, 5, pebbles=5, numbered=True, progress=False)
+    run = iterate(step, 5, pebbles=5, number=True, progress=False)
     assert run(0.0) == 11111 and seen == [0, 1, 2, 3, 4]
     assert [s for _, s in run.back(0.0)] == [11111, 1111, 111, 11, 1, 0]
 
@@ -471,7 +471,7 @@ def test_a_step_that_changes_its_input_is_refused_and_the_input_is_as_it_was() -
 
 def test_steps_may_return_their_input_or_a_part_of_something() -> None:
     wide = np.arange(8.0)
-    run = iterate(lambda x, k: x if k % 2 else wide[k : k + 2], 5, 2, numbered=True, progress=False)
+    run = iterate(lambda x, k: x if k % 2 else wide[k : k + 2], 5, 2, number=True, progress=False)
     x0 = np.zeros(2)
     assert [s.tolist() for _, s in run.back(x0)] == [[4, 5], [2, 3], [2, 3], [0, 1], [0, 1], [0, 0]]
     out = run(x0)
@@ -549,7 +549,7 @@ def test_errors_of_a_step_tell_its_number() -> None:
         return x / (3 - k)
 
     with pytest.raises(ZeroDivisionError) as caught:
-        iterate(step, 9, 2, numbered=True, progress=False)(1.0)
+        iterate(step, 9, 2, number=True, progress=False)(1.0)
     assert caught.value.__notes__ == ["in step 4 of the chain"]
 
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rvm
+import rvm.pebble
 from rvm.faults import InputError, InvertibilityError, UsageError
 from rvm.pebble import iterate
 
@@ -47,7 +48,7 @@ def test_whole_numbers_are_those_of_a_plain_loop(
     states = [x0.copy()]
     for i in range(n):
         states.append(mixed(states[-1], i, 77))
-    run = iterate(step, n, pebbles=pebbles, numbered="i", progress=False, **terms)
+    run = iterate(step, n, pebbles=pebbles, number="i", progress=False, **terms)
     constants = {"salt": 77}
     there = run.reach(x0, constants=constants)
     assert (there.state == states[n]).all() and (x0 == states[0]).all()
@@ -62,11 +63,21 @@ MIXED = rvm.assemble(MIX)
 
 
 def test_by_itself_nothing_is_erased_and_states_are_uncomputed() -> None:
-    run = iterate(MIXED.step, 40, pebbles=7, numbered="i", progress=False)
+    run = iterate(MIXED.step, 40, pebbles=7, number="i", progress=False)
     x0 = np.arange(3, dtype=np.uint64)
     there = run.reach(x0, constants={"salt": 1})
     assert there.plan.strategy == "knill" and there.played.erased == 0
     assert there.played.moves == there.plan.cost.moves > 2 * 40
+
+
+@pytest.mark.parametrize("price", (None, 5))
+def test_bytecode_emitted_for_the_same_plan_gives_the_same(price: int | None) -> None:
+    x0 = np.array([3, 5, 2**63 + 1, 10**18], np.uint64)
+    made = rvm.pebble.plan(25, pebbles=7, price=price)
+    played = iterate(MIXED.step, budget=made, number="i", progress=False)
+    program = rvm.pebble.emit(made, MIXED, "step", number="i")
+    emitted = program[program.entry](np.zeros(4, np.uint64), x0.copy(), 0, 77)
+    assert (emitted.y == played(x0, constants={"salt": 77})).all() and (emitted.x == x0).all()
 
 
 # ------------------------------------------------------------------ the ring
@@ -133,9 +144,7 @@ def test_records_numbers_of_steps_and_constants(engine: str, terms: dict[str, An
     program = rvm.assemble(SPRING)
     p = np.array([0.3, -1.2, 0.7, 0.5, 0.9, 0.2, 0.4, -0.6])
     n = 12
-    run = iterate(
-        program.step.with_options(engine=engine), n, numbered="t", progress=False, **terms
-    )
+    run = iterate(program.step.with_options(engine=engine), n, number="t", progress=False, **terms)
     x0 = {"pos": p[:3].copy(), "vel": p[3]}
     constants = {"k": p[4], "w": p[5:].copy()}
     found = run.gradient(x0, program.loss, constants=constants)
@@ -206,7 +215,7 @@ func turn(x: i64[n], i: i64)
         program.step.with_options(engine=engine),
         30,
         pebbles=4,
-        numbered="i",
+        number="i",
         in_place="turn",
         reversible_steps=[k for k in range(1, 31) if k % 5 != 1],
         progress=False,
@@ -222,10 +231,10 @@ func turn(x: i64[n], i: i64)
 
 def test_a_run_of_unknown_length_erases() -> None:
     run = iterate(
-        MIXED.step, until=lambda x, i: i == 33, pebbles=3, price=0, numbered="i", progress=False
+        MIXED.step, until=lambda x, i: i == 33, pebbles=3, price=0, number="i", progress=False
     )
     x0, constants = np.arange(3, dtype=np.uint64), {"salt": 9}
-    known = iterate(MIXED.step, 33, pebbles=3, price=0, numbered="i", progress=False)
+    known = iterate(MIXED.step, 33, pebbles=3, price=0, number="i", progress=False)
     a, b = (list(r.back(x0, constants=constants)) for r in (run, known))
     assert all(i == j and (s == t).all() for (i, s), (j, t) in zip(a, b, strict=True))
     with pytest.raises(UsageError, match="say price=0"):
@@ -251,7 +260,7 @@ func three(y: i64, x: i64)
             iterate(program[name], 4, pebbles=4)(1.0)
         assert caught.value.code == "P020"
     with pytest.raises(InputError) as caught:
-        iterate(program.three, 4, pebbles=4, numbered="k")(1)
+        iterate(program.three, 4, pebbles=4, number="k")(1)
     assert caught.value.code == "P020"
     with pytest.raises(InputError, match="has no parameter `c`") as caught:
         iterate(program.three, 4, pebbles=4)(1, constants={"c": 1})
@@ -260,7 +269,7 @@ func three(y: i64, x: i64)
         iterate(program.three, 4, pebbles=4).gradient(1, seed=1.0)
     with pytest.raises(UsageError, match="strict"):
         iterate(program.three.with_options(strict=True), 4, pebbles=4)(1)
-    for extra in ({"adjoint": abs}, {"inverse": abs}, {"numbered": True}, {"writes": "out"}):
+    for extra in ({"adjoint": abs}, {"inverse": abs}, {"number": True}, {"writes": "out"}):
         with pytest.raises(UsageError, match="for Python functions"):
             iterate(program.three, 4, pebbles=4, **extra)
     with pytest.raises(UsageError, match="in_place="):
