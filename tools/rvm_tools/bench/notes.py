@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 MERGE = (
-    "without checks the function is as fast as C within a few percent: what is left is indices "
-    "into both vectors, and the while loop's two conditions, compared in each round."
+    "what is left are come-froms and indices, some fifteen comparisons a round; which index is "
+    "stepped is chosen without a jump."
 )
 GATHER = (
-    "every gathered index is compared with the vector's length, with checks off too, since memory "
-    "is at stake, and LLVM does not unroll a loop that may be left there: five cycles an entry, "
-    "where the chain of additions alone takes three. Longer rows do not change it."
+    "the machine code alone takes 0.9 of C's time, and as long as C for the gradient: gathered "
+    "indices are compared with the vector's length while additions are waited for. The rest is the "
+    "call from Python. Five arrays are asked for their places and lengths, nine for the gradient, "
+    "and those that change are copied, so that an error could put them back."
 )
 UNCOMPUTED = (
     "the program uncomputes what it computed for a point, which C has no need to: z = Q (x - mean) "
@@ -42,12 +43,10 @@ NOTES: dict[str, str] = {
     "bodies forward": "the ancillas of a pair are checked for NaN where they are freed.",
     "bodies gradient": PAIRS,
     "matmul forward": (
-        "the C compiler joins several rounds of the middle loop, so that a row of C is loaded and "
-        "stored less often; LLVM vectorises the inner loop alone."
+        "rounds of the outer loops are joined as the C compiler does it; what is left is the call "
+        "from Python, which copies the matrix that changes, so that an error could put it back."
     ),
-    "matmul gradient": (
-        "the C code has two loops, one of which vectorises; ours is one loop with a sum in it."
-    ),
+    "matmul gradient": ("two rounds of the middle loop are joined; C has two loops inside it."),
     "matvec forward": GATHER,
     "matvec gradient": GATHER,
     "sparse_dot forward": MERGE,
