@@ -68,10 +68,14 @@ class Moves(Protocol):
 class Board:
     """A game under way: states by node, and counts as a `Tally` has them."""
 
-    def __init__(self, moves: Moves, n: int, files: Files, weights: Weights) -> None:
+    def __init__(
+        self, moves: Moves, n: int, files: Files, weights: Weights, in_place: frozenset[int]
+    ) -> None:
         self.moves = moves
         self.files = files
         self.weights = weights
+        self.in_place = in_place
+        """The steps that can be undone in place."""
         self.held: dict[int, Any] = {0: moves.x0}
         self.adjoint = n
         """Adjoints have come down to this node."""
@@ -151,6 +155,8 @@ class Board:
         if kind in (OVERWRITE, SHIFT, UNSHIFT):
             if old not in held or new in held or not i < j or not i:
                 self._refuse(kind, i, j, _wrong(old, new, held))
+            if kind != OVERWRITE and not self.in_place.issuperset(range(i + 1, j + 1)):
+                self._refuse(kind, i, j, "a step of it cannot be undone in place")
             if kind == OVERWRITE:
                 held[j] = moves.overwrite(held.pop(i), i, j)
                 self.erased += j - i

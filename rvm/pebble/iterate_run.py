@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from rvm.calling import FunctionHandle
-from rvm.faults import Interrupted
+from rvm.faults import Interrupted, ScheduleError
 from rvm.pebble.choosing import wrong
 from rvm.pebble.iterate_adjoints import Adjoints, FunctionAdjoints, PythonAdjoints
 from rvm.pebble.iterate_board import CHUNK, Board, Moves
@@ -73,16 +73,16 @@ class Run:
         self.plan: Plan | None = None
         self.online: Online | None = None
         extra = self._extra(goal)
-        weights = Weights()
+        weights, in_place = Weights(), frozenset[int]()
         if until is None:
             assert n is not None
             forgetful = not isinstance(how.step, FunctionHandle)
             self.plan = budget.made(n, goal, self.moves.nbytes, extra, forgetful)
-            weights = self.plan.rules.weights
+            weights, in_place = self.plan.rules.weights, self.plan.rules.in_place
         else:
             pebbles = 1 if goal != "gradient" else budget.pebbles(self.moves.nbytes, extra)
             self.online = Online(pebbles)
-        self.board = Board(self.moves, n or 0, self.files, weights)
+        self.board = Board(self.moves, n or 0, self.files, weights, in_place)
         self._watch = how.progress
         self._stack = ExitStack()
 
@@ -200,7 +200,11 @@ class Run:
             self._on_and_on()
         counted = board.tally()
         if self.plan is not None and self.plan.goal == "erase":
+            if not board.copies:
+                raise self._unfinished(f"a copy of the result, node {self.n}")
             return board.copied, counted
+        if self.n not in board.held:
+            raise self._unfinished(f"a pebble on node {self.n}")
         return self.moves.result(board.held.pop(self.n)), counted
 
     def _on_and_on(self) -> None:
@@ -245,3 +249,13 @@ class Run:
             self.raw, x = x, None
             yield j - 1
             self.raw = None
+        if board.adjoint:
+            raise self._unfinished(f"the adjoints of all steps; {board.adjoint} are missing")
+
+    def _unfinished(self, missing: str) -> ScheduleError:
+        held = sorted(self.board.held)
+        return ScheduleError(
+            "P004",
+            f"the schedule ends without {missing}",
+            values={"pebbles": held[1:20], "adjoint": self.board.adjoint, "goal": self.goal},
+        )

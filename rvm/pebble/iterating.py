@@ -57,7 +57,7 @@ def iterate(
                 (xbar, {name: adjoint}).  A function of a program has its own.
     `inverse`   the step undone, for `reversible_steps`
     `in_place`  for these the name of the program's function that does the step in place
-    `number`  whether step and adjoint get the number of the step after the states, 0 for that
+    `number`    whether step and adjoint get the number of the step after the states, 0 for that
                 from s_0; of a function of a program, the name of the parameter that gets it
     `writes`    "new", "out" or "in place": how a Python step gives its result
     `folder`    where states go that a plan saves to disk; else where temporary files are
@@ -77,7 +77,8 @@ def iterate(
     if writes not in WRITES:
         raise wrong(f"a step writes {', '.join(map(repr, WRITES))}", given=writes)
     found = Budget(budget, terms)
-    in_steps = bool(found.terms.get("reversible_steps"))
+    ready = budget.rules.in_place if isinstance(budget, Plan) else ()
+    in_steps = bool(found.terms.get("reversible_steps") or ready)
     if isinstance(step, FunctionHandle):
         if adjoint or inverse or number is True or writes != "new":
             raise wrong(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import mpmath
@@ -14,6 +15,7 @@ import rvm.pebble
 from rvm.faults import BudgetError, ScheduleError, UsageError
 from rvm.pebble import iterate, plan
 from rvm.pebble.actions import Action, Kind
+from rvm.pebble.grammar import Schedule
 from rvm.pebble.iterate_budgets import byte_count
 
 INF = float("inf")
@@ -359,6 +361,7 @@ def test_budgets_of_moves_and_energy_and_ready_plans(tmp_path: Any) -> None:
         ({"n": 9, "budget": plan(10, goal="gradient", pebbles=4)}, "is for `gradient` of 10"),
         ({"n": 9, "budget": plan(9, pebbles=5)}, "is for `persist` of 9"),
         ({"budget": plan(9, pebbles=5), "price": 3}, "no further terms"),
+        ({"budget": plan(9, pebbles=5, reversible_steps=[2, 4, 6, 8])}, "need an inverse"),
     ),
 )
 def test_terms_that_cannot_be(terms: dict[str, Any], words: str) -> None:
@@ -555,10 +558,6 @@ def test_errors_of_a_step_tell_its_number() -> None:
 
 def tampered(n: int, *actions: tuple[Kind, int, int]) -> Any:
     """A gradient plan with another schedule than its own."""
-    from dataclasses import replace
-
-    from rvm.pebble.grammar import Schedule
-
     made = plan(n, goal="gradient", pebbles=2, price=0)
     return replace(made, schedule=Schedule.of(Action(*a) for a in actions))
 
@@ -577,12 +576,25 @@ def tampered(n: int, *actions: tuple[Kind, int, int]) -> Any:
         [(Kind.SAVE, 1, 1)],
         [(Kind.DROP, 1, 1)],
         [(Kind.COPY, 3, 3)],
+        [(Kind.ADVANCE, 0, 1), (Kind.SHIFT, 1, 2)],
+        [(Kind.ADVANCE, 0, 2), (Kind.UNSHIFT, 1, 2)],
     ),
 )
 def test_schedules_against_the_rules_are_refused(actions: list[tuple[Kind, int, int]]) -> None:
     with pytest.raises(ScheduleError) as caught:
         list(iterate(lambda x: x + 1, budget=tampered(3, *actions), progress=False).back(0.0))
     assert caught.value.code == "P003"
+
+
+@pytest.mark.parametrize("goal", ("persist", "erase", "gradient"))
+def test_schedules_that_end_too_early_are_refused(goal: str) -> None:
+    made = plan(3, goal=goal, pebbles=3)
+    short = list(made.actions())[: 1 if goal != "gradient" else -3]
+    early = replace(made, schedule=Schedule.of(short))
+    run = iterate(lambda x: x + 1, budget=early, adjoint=lambda x, y: y, progress=False)
+    with pytest.raises(ScheduleError) as caught:
+        run.gradient(0.0, seed=1.0) if goal == "gradient" else run(0.0)
+    assert caught.value.code == "P004"
 
 
 def test_progress_is_told() -> None:
