@@ -17,6 +17,7 @@ from rvm.emit.values import Unprintable
 from rvm.expr import Apply, Expr, Place, walk
 from rvm.isa import implementation
 from rvm.numbers import system
+from rvm.numbers.llvm import register_type
 from rvm.stmt import Update
 from rvm.types import Array, Scalar, elem_of, rank_of
 
@@ -156,25 +157,33 @@ class Arrays(Elements):
         self.store("i64", "0", self.arrays[reg].owner)
 
     def _check(self, held: View, value: Expr) -> None:
-        """Trouble unless an array has its value everywhere; what differs a little is erased."""
+        """Trouble unless an array has its value everywhere; what differs a little is erased.
+
+        Nothing is changed here, so it is asked once, behind a loop that is never left.
+        """
         shape, element = self.elements(value)
         self.matching(shape, held.dims)
         t = held.elem
-        count = self.variable("i64")
-        self.store("i64", "0", count)
+        count, bad = self.variable("i64"), self.variable("i64")
+        for variable in (count, bad):
+            self.store("i64", "0", variable)
+
+        def note(far: str) -> None:
+            old = self.load("i64", bad)
+            self.store("i64", self.op(f"or i64 {old}, {self.op(f'zext i1 {far} to i64')}"), bad)
 
         def compare(at: Indices) -> None:
             v, want = self.read(self.at(held, at)), element(at[len(at) - len(shape) :])
             if t.is_exact:
-                self.freed(t, v, want)
+                note(self.compare("ne", register_type(t), cast(str, v), cast(str, want)))
                 return
             known = self.op(f"xor i1 {self.both_nan(t, v, want)}, true")
             differs = self.op(f"and i1 {self.unequal(t, v, want)}, {known}")
-            far = self.distant(t, v, want)
-            self.trouble(self.op(f"and i1 {differs}, {far}"))
+            note(self.op(f"and i1 {differs}, {self.distant(t, v, want)}"))
             self.add_to(count, self.op(f"zext i1 {differs} to i64"))
 
         self.nest(held.dims, compare)
+        self.trouble(self.compare("ne", "i64", self.load("i64", bad), "0"))
         self._erase_many(count, t)
 
     def _count_differing(self, held: View, test: Callable[..., str]) -> None:

@@ -11,7 +11,12 @@ from rvm.faults import UsageError
 
 LEVELS = ((4_000, 3), (40_000, 2))
 """Up to how many lines a module is optimised how much; longer ones least: LLVM's time grows faster
-than the text.  Loops are vectorised at levels 2 and 3."""
+than the text.  Loops are vectorised at levels 2 and 3, with several vectors in a round at 3."""
+OPTIONS = ("-slp-max-reg-size=128",)
+"""Straight code is made into vectors of two numbers at most.
+
+For wider ones LLVM gathers what does not lie side by side, which costs more than it saves.
+"""
 
 
 class Compiler:
@@ -66,11 +71,14 @@ class Compiler:
     def optimised(self, text: str) -> Any:
         """A module of LLVM's after its optimisations."""
         llvm = self.llvm
+        for option in OPTIONS:
+            llvm.set_option("", option)
         module = llvm.parse_assembly(text)
         lines = text.count("\n")
         level = next((level for most, level in LEVELS if lines <= most), 1)
         options = llvm.create_pipeline_tuning_options(speed_level=level)
         options.loop_vectorization = options.slp_vectorization = level > 1
+        options.loop_interleaving = level > 2
         passes = llvm.create_pass_builder(self.machine, options)
         passes.getModulePassManager().run(module, passes)
         return module

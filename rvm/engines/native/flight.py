@@ -159,7 +159,10 @@ class Launch:
         for k, (t, at) in enumerate(zip(self.layout.types, self.layout.places, strict=True)):
             if isinstance(t, Array):
                 sizes[k] = math.prod(values[at + 2 : at + 2 + t.rank])
-        return most_ticks(self.root.sketch, sizes)
+        # Who has waited for the compiler may wait as long once more before Ctrl-C is asked for,
+        # rather than for code that goes on in the middle.
+        patience = max(1.0, self.root.compiling / SOON)
+        return int(patience * most_ticks(self.root.sketch, sizes))
 
 
 def _address(data: bytearray) -> int:

@@ -138,7 +138,7 @@ GMM = Workload(
     ),
     _of_y,
     PARAMETERS,
-    core=False,  # its gradient takes LLVM many seconds
+    core=False,  # its gradient takes LLVM some seconds
 )
 
 # ---------------------------------------------------------------- bundle adjustment

@@ -13,20 +13,19 @@ GATHER = (
     "and those that change are copied, so that an error could put them back."
 )
 UNCOMPUTED = (
-    "the program uncomputes what it computed for a point, which C has no need to: z = Q (x - mean) "
-    "is made and unmade forwards, and once more in the gradient. The inner loops have at most ten "
-    "rounds, so that entering them counts."
+    "the program computes z = Q (x - mean) of each component twice and uncomputes it twice, and as "
+    "often again in the gradient, which C has no need to; it takes all points at once, so that "
+    "its loops are long. The gradient's sums over the points are taken in their order, an addition "
+    "at a time."
 )
 SIGHTS = (
-    "the C compiler makes one call of `sincos` where the program has sin and cos of one angle; "
-    "ours calls both. In the gradient there are more divisions than by hand: derivatives of a "
-    "quotient are formed from its parts, and some are of the zero that an ancilla's adjoint begins "
-    "with."
+    "the one call of `sincos` goes by way of a function of ours. In the gradient every adjoint "
+    "begins with an addition to zero, since 0 + x is not x where x is -0, and more numbers are "
+    "alive at once than there are registers."
 )
 PAIRS = (
-    "five divisions and a root for each pair, where by hand it takes three: the derivative of "
-    "h / (r sqrt r) is formed from its parts, and one division is of the zero that an ancilla's "
-    "adjoint begins with, which cannot be left out since 0 / d might be no number."
+    "every adjoint begins with an addition to zero, since 0 + x is not x where x is -0; divisions "
+    "and roots are as many as by hand."
 )
 NOTES: dict[str, str] = {
     "loop forward": (
@@ -37,8 +36,8 @@ NOTES: dict[str, str] = {
         "both are chains of a root and a division; the order of the machine code differs."
     ),
     "leapfrog gradient": (
-        "two more divisions a step than by hand: the derivative of h / (r sqrt r) is formed from "
-        "its parts, and one is of the zero that an ancilla's adjoint begins with."
+        "every adjoint begins with an addition to zero, since 0 + x is not x where x is -0; "
+        "divisions and roots are as many as by hand."
     ),
     "bodies forward": "the ancillas of a pair are checked for NaN where they are freed.",
     "bodies gradient": PAIRS,

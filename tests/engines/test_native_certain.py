@@ -1,0 +1,163 @@
+"""Machine code leaves out comparisons that cannot fail, and makes every one that can."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rvm
+from rvm.emit.llvm.certain import certain
+from rvm.emit.llvm.reading import turns
+from rvm.faults import RvmError
+from rvm.image import image_of
+from rvm.numbers.llvm import SINCOS
+from rvm.stmt import Free
+
+pytest.importorskip("llvmlite")
+ENGINES = ("reference", "python", "native")
+SURE = """
+func straight(y: f64, x: f64)
+    alloc t: f64 = sin(x)
+    add y, t
+    free t = sin(x)
+
+func looped(y: f64, x: f64[n])
+    for i = 0 to n - 1
+        alloc t: f64 = x[i] * x[i]
+        if t > 1.0
+            add y, t
+        end
+        free t = x[i] * x[i]
+    end
+
+func whole(y: f64, x: f64[n])
+    alloc t: f64[n] = x / 3.0
+    add y, sum(t)
+    free t = x / 3.0
+"""
+UNSURE = """
+func changed(y: f64, x: f64)                ; what it was made of has changed
+    alloc t: f64 = x
+    add x, y
+    free t = x
+
+func written(y: f64, x: f64)                ; it has changed itself
+    alloc t: f64 = x
+    add t, y
+    free t = x
+
+func other(y: f64, x: f64)                  ; freed as something else
+    alloc t: f64 = x / 0.0
+    free t = x / -0.0
+
+func sometimes(y: f64, x: f64)              ; changed on one of two ways
+    alloc t: f64 = x
+    if y > 1.0
+        add t, 1.0
+    end
+    free t = x
+
+func put(z: f64, y: f64)
+    add z, y
+
+func called(y: f64, x: f64)                 ; changed by a call
+    alloc t: f64 = x
+    call put(t, y)
+    free t = x
+
+func round(y: f64, x: f64)                  ; changed in a later round
+    alloc t: f64 = x
+    for i = 1 to 3
+        add t, y
+    end
+    free t = x
+
+func element(y: f64, x: f64[n])             ; an element of what it was made of
+    alloc t: f64[n] = x
+    add x[n - 1], y
+    free t = x
+"""
+
+
+def unsure(program: rvm.Program, name: str) -> int:
+    """How many values of freed ancillas are compared."""
+    code = image_of(program).code(name, undo=False)
+    left = certain(code)
+    found = [s for pc in range(len(code)) for s in code.stmts(pc) if isinstance(s, Free)]
+    assert left <= {id(s) for s in found}
+    counters = ("i", "i.end")
+    names = code.function.registers
+    return sum(id(s) not in left for s in found if names[s.reg.reg].name not in counters)
+
+
+@pytest.mark.parametrize("name", ("straight", "looped", "whole"))
+def test_what_is_sure(name: str) -> None:
+    program = rvm.assemble(SURE)
+    assert unsure(program, name) == 0
+    x: Any = 1.25 if name == "straight" else np.array([0.5, -1.25, math.inf, math.nan])
+    found = [dict(program[name].with_options(engine=e)(y=0.5, x=np.copy(x)[()])) for e in ENGINES]
+    for other in found[1:]:
+        assert np.array_equal(other["y"], found[0]["y"], equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    "name", ("changed", "written", "other", "sometimes", "called", "round", "element")
+)
+def test_what_is_not_sure_is_compared(name: str) -> None:
+    program = rvm.assemble(UNSURE)
+    assert unsure(program, name) == 1
+    x: Any = np.array([1.0, 2.0]) if name == "element" else 2.0
+    messages = []
+    for engine in ENGINES:
+        m = rvm.Machine(program, name, engine=engine, y=3.0, x=np.copy(x)[()])
+        with pytest.raises(RvmError) as caught:
+            m.run()
+        messages.append((str(caught.value), m.time))
+    assert messages[0] == messages[1] == messages[2]
+
+
+def test_what_was_changed_on_the_way_is_compared_when_the_run_goes_on() -> None:
+    program = rvm.assemble(SURE)
+    for engine in ENGINES:
+        m = rvm.Machine(program, "straight", engine=engine, y=0.5, x=1.25)
+        m.seek(2)
+        m["x"] = 1.5
+        with pytest.raises(RvmError, match="t"):
+            m.run()
+
+
+ANGLES = [
+    *(0.0, -0.0, math.inf, -math.inf, math.nan, 5e-324, -5e-324, 2.0**-1022, 1e-9, 0.785, 1e22),
+    *(math.pi, -math.pi / 2, 1.7976931348623157e308, -1.7976931348623157e308, 105414350.0),
+]
+TURN = """
+func main(c: f64[n], s: f64[n], x: f64[n])
+    for i = 0 to n - 1
+        alloc t: f64 = cos(x[i])
+        add c[i], t
+        add s[i], sin(x[i])
+        free t = cos(x[i])
+    end
+"""
+
+
+def test_sine_and_cosine_of_one_angle_have_the_bits_of_each() -> None:
+    program = rvm.assemble(TURN)
+    code = image_of(program).code("main", undo=False)
+    assert len(turns(code)) == (1 if SINCOS else 0)
+    rng = random.Random(1)
+    angles = [*ANGLES, *(rng.uniform(-10, 10) for _ in range(20_000))]
+    angles += [rng.choice((-1, 1)) * 2 ** rng.uniform(-60, 1020) for _ in range(20_000)]
+    angles += [math.nextafter(k * math.pi / 4, rng.choice((0, math.inf))) for k in range(10_000)]
+    x = np.array(angles)
+    out = program.main.with_options(engine="native")(c=np.zeros(len(x)), s=np.zeros(len(x)), x=x)
+    for found, f in ((out.c, math.cos), (out.s, math.sin)):
+        want = np.array([f(a) if math.isfinite(a) else math.nan for a in angles]) + 0.0
+        assert np.array_equal(
+            (found + 0.0).view(np.int64)[np.isfinite(x)], want.view(np.int64)[np.isfinite(x)]
+        )
+        assert np.isnan(found[~np.isfinite(x)]).all()
