@@ -26,11 +26,11 @@ from rvm.gradients import (
 from rvm.image import Code, image_of
 from rvm.isa import place as typed_place
 from rvm.machine import Machine
-from rvm.program import Program
+from rvm.program import Function, Program
 from rvm.state import Options, byte_size
-from rvm.transform.duals import bar_slots
+from rvm.transform.duals import bar_slots, bar_type
 from rvm.transform.valued import valued
-from rvm.types import F32, F64, I64, Stack
+from rvm.types import C128, F32, F64, I64, Stack, elem_of
 
 if TYPE_CHECKING:
     from rvm.calling import FunctionHandle
@@ -59,6 +59,7 @@ class ThereAndBack:
         self.slots = bar_slots(self.function)
         self.reals = {k for k in self.slots if self.function.registers[k].type is F64}
         self.given = 0 if loss is None else 1
+        self.names = _names(self.function, self.slots)
         program, name = handle.program, handle.name
 
         def make() -> Code:
@@ -108,8 +109,24 @@ class ThereAndBack:
             except RvmError:
                 return None
         check_came_back(self.function, start, regs, options)
+        if wrt is None and self.names is not None:
+            return regs, Result({name: regs[slot] for name, slot in self.names.items()})
         duals = {k: regs[slot] for k, slot in self.slots.items()}
         return regs, named_duals(self.function, duals, wrt)
+
+
+def _names(function: Function, slots: Mapping[int, int]) -> dict[str, int] | None:
+    """The adjoints' registers by parameter where their raw values are Python's; None elsewhere."""
+    found = {}
+    for p in function.params:
+        if not isinstance(p.layout, int):
+            return None
+        if p.layout in slots:
+            t = bar_type(function.registers[p.layout].type)
+            if t is None or elem_of(t) not in (F64, C128):
+                return None
+            found[p.name] = slots[p.layout]
+    return found
 
 
 class DirectGradient:

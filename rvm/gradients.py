@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from rvm.calling import FunctionHandle
     from rvm.places import Named
 
+QUICK = (float, int)
+"""Python's types of raw values that compare at once."""
 SLACK = 1e3
 """How many times the tolerance values may be off after running there and back."""
 
@@ -181,6 +183,8 @@ def check_came_back(
     for p in function.params:
         for k in slots_of(p.layout):
             begun, ended = start[k], regs[k]
+            if begun is ended or (type(begun) in QUICK and begun == ended):
+                continue
             if _came_back(function.registers[k].type, begun, ended, tolerance):
                 continue
             raise InvertibilityError(
