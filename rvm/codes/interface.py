@@ -174,9 +174,9 @@ INTERFACE: dict[str, Explanation] = {
     "U016": explain(
         "a run that can't be counted",
         """
-        Counting is done inside an engine, by counters in the code that it makes.  The engine that
-        was named has none, or the run is to stop at traps as well, which counting does not look at.
-        `auto`, `native`, `python` and `reference` count; `vector` does not.
+        Counting is done inside an engine, by counters in the code that it makes; all engines have
+        a form that does.  This one is none of them, or the run is to stop at traps as well, which
+        counting does not look at.
 
             machine = rvm.Machine(program, x=3, engine="auto")
             counts = machine.count()

@@ -159,14 +159,16 @@ class Auto:
     exact = False
 
     def __init__(
-        self, python: Engine | None = None, native: Callable[[], Engine] | None = None
+        self,
+        python: Engine | None = None,
+        native: Callable[[], Engine] | None = None,
+        vector: Callable[[], Engine] | None = None,
     ) -> None:
         self.python: Engine = Python() if python is None else python
-        self._vector: Engine | None = None
-        self._ordinary = python is None
-        """Whether nothing is counted, which NumPy's loops do not do."""
         self._make_native = native or _machine_code
+        self._make_vector = vector or _loops_of_numpy
         self._native: Engine | None = None
+        self._vector: Engine | None = None
 
     def advance(self, state: State, ticks: int) -> int:
         """Execute up to `ticks` ticks with the engine of the hour."""
@@ -174,7 +176,7 @@ class Auto:
         choice = choice_of(root, state.options)
         if is_warm(root, choice):
             return self.native.advance(state, ticks)
-        if choice.then == "vector" and self._ordinary and is_hot(root):
+        if choice.then == "vector" and is_hot(root):
             return self.vector.advance(state, ticks)
         ticks = ticks if choice.then == "python" else min(ticks, WARM)
         did = self.python.advance(state, ticks)
@@ -197,10 +199,14 @@ class Auto:
     def vector(self) -> Engine:
         """The engine of loops as NumPy operations, made when it is needed."""
         if self._vector is None:
-            from rvm.engines.vector.engine import Vector
-
-            self._vector = Vector()
+            self._vector = self._make_vector()
         return self._vector
+
+
+def _loops_of_numpy() -> Engine:
+    from rvm.engines.vector.engine import Vector
+
+    return Vector()
 
 
 def _machine_code() -> Engine:

@@ -15,7 +15,7 @@ from rvm.engines.auto import Auto
 from rvm.engines.counted_source import CountedSource
 from rvm.engines.evaluate import evaluate
 from rvm.engines.memory import find
-from rvm.engines.protocol import Engine
+from rvm.engines.protocol import NAMES, Engine
 from rvm.engines.python import SPENT, Compiled, Python
 from rvm.engines.reference import step
 from rvm.expr import Expr, Place
@@ -133,12 +133,12 @@ class CountingPython(Python):
         """Execute and count `ticks` ticks; fewer only at the end."""
         unarmed(state)
         counts, frames, strict = self.counts, state.frames, state.options.strict
-        path, n = counts.align(frames), ticks
+        path, n, find = counts.align(frames), ticks, self.find
         with np.errstate(all="ignore"):
             while n > 0:
                 frame, node = frames[-1], path[-1]
                 code, pc = frame.code, frame.pc
-                compiled = counted_of(code, strict)
+                compiled = find(code, strict)
                 if pc in compiled.entries:
                     marks = compiled.marks
                     hits = node.hits if node.marks is marks else node.counters(marks)
@@ -187,14 +187,16 @@ def counting(name: str, counts: Counts) -> Engine:
             return CountingReference(counts)
         case "python":
             return CountingPython(counts)
+        case "vector":
+            return _vector(counts)
         case "native":
             return _native(counts)
         case "auto":
-            return Auto(CountingPython(counts), lambda: _native(counts))
+            return Auto(CountingPython(counts), lambda: _native(counts), lambda: _vector(counts))
     raise UsageError(
         "U016",
         f"the engine `{name}` does not count what it executes",
-        hint="engines that do: reference, python, native; `auto` picks one",
+        hint=f"engines that do: {', '.join(NAMES)}",
     )
 
 
@@ -202,3 +204,9 @@ def _native(counts: Counts) -> Engine:
     from rvm.engines.native.counted import CountingNative
 
     return CountingNative(counts)
+
+
+def _vector(counts: Counts) -> Engine:
+    from rvm.engines.vector.counted import CountingVector
+
+    return CountingVector(counts)

@@ -7,9 +7,7 @@ from collections.abc import Iterator
 
 import rich_click as click
 
-from rvm.counting import Counts
 from rvm.engines.auto import choose, native_is_there
-from rvm.engines.counted import counting
 from rvm.image import Code, Image, image_of
 from rvm.state import Options, where
 from rvm_tools.programs import load_program, pick_function
@@ -21,15 +19,8 @@ def explain_engine(
     engine: str,
     strict: bool,
     as_json: bool,
-    *,
-    counted: bool = False,
 ) -> None:
-    """Print the engine of a function, the reasons, and what it leaves to the reference engine.
-
-    UsageError U016 if the run is to be counted and the engine can't do that.
-    """
-    if counted:
-        counting(engine, Counts())
+    """Print the engine of a function, the reasons, and what it leaves to the reference engine."""
     program = load_program(file)
     name = pick_function(program, function).name
     image = image_of(program)
@@ -37,8 +28,6 @@ def explain_engine(
     if engine == "auto":
         choice = choose(image, name, options)
         first, then, reasons = choice.first, choice.then, choice.reasons
-        if counted and then == "vector":
-            then, reasons = first, ("loops as NumPy operations are not counted", *reasons[:1])
     else:
         first, then, reasons = engine, engine, ("it was asked for",)
     left = list(left_out(image, name, options)) if "native" in (first, then) else []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+from rvm.counting import DONE, JUMP
 from rvm.engines.blocks import If, Loop, Shape
 from rvm.engines.vector.access import Access, access
 from rvm.engines.vector.cells import Cell, combiner, neutral
@@ -48,6 +49,9 @@ class Body(Elements):
         """What raises unless all is well."""
         self.erased: list[Node] = []
         """Numbers of bits."""
+        self.erasing: list[int] = []
+        """The instructions that erase them."""
+        self._pc = counted.first
         self.contexts = [self.root]
         self.cells: dict[Hashable, Cell] = {}
         self.stored: dict[Hashable, Access] = {}
@@ -65,8 +69,10 @@ class Body(Elements):
         """What an iteration finds in elements that the one before has changed."""
         self._make_cells()
         self._go(counted.first, counted.stop, self.root)
-        self.root.ticks += 2
         # The update of the loop's variable, and the branch back.
+        step = counted.first - 1 if counted.early else counted.stop
+        self.root.ticks += 2
+        self.root.marks += [(step, DONE, 1), (counted.loop.back, JUMP, 1)]
         for cell in self.cells.values():
             if not cell.is_running:
                 cell.after = self._current(self._cell_key(cell), self.root, cell.type, None)
@@ -235,6 +241,8 @@ class Body(Elements):
                 pc = self.shape.end(piece)
                 continue
             context.ticks += 1
+            context.marks.append((pc, DONE, 1))
+            self._pc = pc
             for stmt in self.code.stmts(pc):
                 self._do(stmt, context)
             pc += 1
@@ -257,17 +265,23 @@ class Body(Elements):
         assert isinstance(branch, Branch)
         context.ticks += 1
         taken, others = self._choose(context, self.value(branch.cond, context))
+        # Those who jump are not counted: they are all but the others.
+        context.marks.append((piece.test, JUMP, 1))
+        others.marks += [(piece.test, JUMP, -1), (piece.test, DONE, 1)]
         self._expect(branch.partner, taken, True, branch.cond)
         if piece.other < 0:
             self._go(piece.test + 1, piece.join, others)
             self._expect(piece.join, others, False)
             others.ticks += 1
+            others.marks.append((piece.join, DONE, 1))
             return
         self._go(piece.other + 1, piece.join, taken)
         self._expect(piece.join, taken, False)
         taken.ticks += 1
+        taken.marks.append((piece.join, DONE, 1))
         self._go(piece.test + 1, piece.other - 1, others)
         others.ticks += 1
+        others.marks.append((piece.other - 1, JUMP, 1))
         self._expect(piece.join, others, True)
 
     def _expect(self, pc: int, context: Context, wanted: bool, same: Expr | None = None) -> None:
@@ -315,6 +329,7 @@ class Body(Elements):
                 if held is not expected:
                     text = f"lost(state, {self.printer.bind(system(t))}, {{0}}, {{1}}, {{2}})"
                     self.erased.append(Node(text, (held, expected, context.count), lanes=False))
+                    self.erasing.append(self._pc)
                 self._end(reg.reg, context)
             case Drop(reg):
                 t = self._type(reg.reg)
@@ -322,6 +337,7 @@ class Body(Elements):
                 self.erased.append(
                     Node(text, (self.read(reg, context), context.count), lanes=False)
                 )
+                self.erasing.append(self._pc)
                 self._end(reg.reg, context)
             case _:
                 raise Declined("it holds what is no arithmetic")

@@ -7,6 +7,7 @@ stored.  On any trouble the piece is left undone, and the ordinary loop, which f
 
 from __future__ import annotations
 
+from rvm.counting import DONE, JUMP, Mark, Marks
 from rvm.engines.blocks import Loop, Shape
 from rvm.engines.vector.access import Access
 from rvm.engines.vector.body import Body
@@ -40,11 +41,14 @@ ON: dict[int | None, str] = {1: "+= _k", -1: "-= _k"}
 class Plan:
     """A loop that is vectorised; Declined if it can't be.
 
+    With `marks` it counts what it executes.
+
     `lines` are those of a function `name(n, state, …)` which returns whether the loop goes on, the
     ticks left and the variables in `results`; `guard` tells if it is worth calling.
     """
 
-    def __init__(self, code: Code, shape: Shape, loop: Loop) -> None:
+    def __init__(self, code: Code, shape: Shape, loop: Loop, marks: Marks | None = None) -> None:
+        self.marks = marks
         self.counted = c = counted(code, loop)
         names = {**NAMES, **VECTOR_SUPPORT}
         body = Body(code, shape, c, names)
@@ -69,7 +73,7 @@ class Plan:
         regs[c.var] = self.variable
         sign = "" if c.sign > 0 else "-"
         self.lines = [
-            f"def {self.name}(n, state, {', '.join(regs[r] for r in self.inputs)}):",
+            f"def {self.name}({', '.join([*self.given, *(regs[r] for r in self.inputs)])}):",
             "    try:",
             *(f"        {line}" for line in body.top),
             f"        _by = {sign}{step}",
@@ -83,6 +87,11 @@ class Plan:
             "        pass",
             f"    return {', '.join(['True', 'n', *(regs[r] for r in self.results)])}",
         ]
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """What the function is passed in front of registers."""
+        return ("n", "state") if self.marks is None else ("n", "state", "hits", "erased")
 
     @property
     def summary(self) -> str:
@@ -158,7 +167,8 @@ class Plan:
             tuple(x.count for x in body.contexts),
             lanes=False,
         )
-        roots = [*body.checks, *body.erased, ticks]
+        marked = [x for x in body.contexts if x.marks and self.marks is not None]
+        roots = [*body.checks, *body.erased, ticks, *(x.count for x in marked)]
         roots += [node for _, node in finals]
         for _, _, (_, args), node in places:
             roots += [*args, node]
@@ -173,7 +183,7 @@ class Plan:
         text.print()
         for check in body.checks:
             text.lines.append(text.value(check))
-        erased = [text.value(e) for e in body.erased]
+        erased = [text.value(e, name=self.marks is not None) for e in body.erased]
         if erased:
             text.lines.append(f"_erased = {' + '.join(erased)}")
         new = [(cell, text.value(node, name=True)) for cell, node in finals]
@@ -190,6 +200,13 @@ class Plan:
                 ]
         if erased:
             after.append("state.account.erased_bits += _erased")
+        ended = ""
+        if self.marks is not None:
+            raised = [(self._counter(x.marks), text.value(x.count)) for x in marked]
+            after += [f"{counter} += {lanes}" for counter, lanes in raised]
+            for pc, bits in zip(body.erasing, erased, strict=True):
+                after.append(f"if {bits}: erased[{pc}] += {bits}")
+            ended = f"{self._counter([(c.loop.back, JUMP, -1), (c.loop.back, DONE, 1)])} += 1; "
         first = f"_at = {self.variable}" + (" + _by" if c.early else "")
         if body.mirrored:
             first += " + _by * (_k - 1)"
@@ -203,9 +220,15 @@ class Plan:
             *after,
             f"{self.variable} {ON.get(c.stride, '+= _by * _k')}",
             "n -= _t",
-            f"if not {self.variable} {c.going} {self._end()}: "
+            f"if not {self.variable} {c.going} {self._end()}: {ended}"
             f"return {', '.join(['False', 'n', *self._returned()])}",
         ]
+
+    def _counter(self, marks: list[Mark]) -> str:
+        """A new counter."""
+        assert self.marks is not None
+        self.marks.counters.append(list(marks))
+        return f"hits[{len(self.marks.counters) - 1}]"
 
     def _end(self) -> str:
         return self.body.fixed(self.counted.end).template

@@ -33,11 +33,15 @@ class VectorSource(Source):
                 if code.traps:
                     raise Declined("it is being debugged")
                 self._refuse(piece)
-                self.plans[pc] = Plan(code, self.shape, piece)
+                self.plans[pc] = self._plan(piece)
             except Declined as why:
                 self.declined[pc] = str(why)
         for plan in self.plans.values():
             self.printer.constants |= plan.constants
+
+    def _plan(self, loop: Loop) -> Plan:
+        """What becomes of a loop; Declined if it can't be vectorised."""
+        return Plan(self.code, self.shape, loop)
 
     def _refuse(self, loop: Loop) -> None:
         """Declined for a loop that is not printed as one piece."""
@@ -63,12 +67,12 @@ class VectorSource(Source):
             super()._loop(depth, loop)
             return
         regs = self.printer.regs
-        given = ", ".join(regs[r] for r in plan.inputs)
+        given = ", ".join([*plan.given, *(regs[r] for r in plan.inputs)])
         back = "".join(f", {regs[r]}" for r in plan.results)
         self._uncounted = 0
         self._line(depth, "_on = True")
         self._line(depth, f"if n >= {plan.least * plan.cost} and {self._worth(plan)}:")
-        call = f"_on, n{back} = {plan.name}(n, state, {given})"
+        call = f"_on, n{back} = {plan.name}({given})"
         self._line(depth + 1, call, loop.head + 1)
         self._line(depth, "if _on:")
         super()._loop(depth + 1, loop)

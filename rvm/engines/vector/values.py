@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import cast
 
+from rvm.counting import Mark
 from rvm.emit.values import ValuePrinter, item_of, type_of
 from rvm.engines.vector.access import Access, access
 from rvm.engines.vector.graph import Node
@@ -98,6 +99,9 @@ class Context:
             self.sel = chosen if outer is None else Node("{0}[{1}]", (outer, chosen))
         self.count = Node("_k", lanes=False) if chosen is None else Node("len({0})", (chosen,))
         self.ticks = 0
+        """Those that an iteration spends in it, inner contexts aside."""
+        self.marks: list[Mark] = []
+        """What an iteration executes in it."""
 
     def path_from(self, outer: Context) -> list[Context] | None:
         """The contexts behind `outer` down to this one; None if it does not lie in `outer`."""

@@ -86,7 +86,6 @@ def command(as_json: bool, explain_engine: bool, **given: Any) -> None:
             given["engine"],
             given["strict"],
             as_json or given["form"] == "json",
-            counted=True,
         )
         return
     from rvm_tools.trace.tracing import Request, trace

@@ -1,0 +1,50 @@
+"""The vector engine that counts: pieces of loops count their iterations, and what each arm did."""
+
+from __future__ import annotations
+
+from rvm.counting import sized_of
+from rvm.engines.blocks import Loop
+from rvm.engines.counted import CountedCompiled, CountingPython
+from rvm.engines.counted_source import CountedSource
+from rvm.engines.vector.engine import FIRST_TICKS
+from rvm.engines.vector.loops import Declined
+from rvm.engines.vector.plan import Plan
+from rvm.engines.vector.source import VectorSource
+from rvm.image import Code
+from rvm.state import State
+
+
+class CountedVectorSource(VectorSource, CountedSource):
+    """The generated source of one function in one direction, with vectorised loops and counters."""
+
+    def _plan(self, loop: Loop) -> Plan:
+        sized = sized_of(self.code)
+        if any(sized.of[pc] for pc in range(loop.head, loop.back + 1)):
+            raise Declined("the sizes of arrays that it finds are to be counted")
+        return Plan(self.code, self.shape, loop, self.marks)
+
+
+class CountedVectorCompiled(CountedCompiled):
+    """Compiled source that counts, with vectorised loops."""
+
+    source_type = CountedVectorSource
+
+
+def counted_vector_of(code: Code, strict: bool) -> CountedVectorCompiled:
+    """The compiled source of a code, made at first use."""
+    key = (CountedVectorCompiled, strict)
+    found = code.compiled.get(key)
+    if not isinstance(found, CountedVectorCompiled):
+        found = code.compiled[key] = CountedVectorCompiled(code, strict)
+    return found
+
+
+class CountingVector(CountingPython):
+    """Generated source that counts, whose loops do many iterations at once."""
+
+    name = "vector"
+    find = staticmethod(counted_vector_of)
+
+    def first_chunk(self, state: State) -> int:
+        """As an ordinary run."""
+        return FIRST_TICKS

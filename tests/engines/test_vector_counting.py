@@ -1,0 +1,101 @@
+"""Loops as NumPy operations that count: the same numbers as by stepping."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from engines import loops_random
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_counting import plain
+
+import rvm
+from rvm.engines.vector import plan, survey
+from rvm.engines.vector.counted import counted_vector_of
+from rvm.faults import RvmError
+from rvm.image import image_of
+from rvm.machine import Machine
+from rvm.program import Program
+
+
+@pytest.fixture(autouse=True, scope="module")
+def short_pieces() -> Iterator[None]:
+    """Pieces of a few iterations, so that short loops have several of them."""
+    before = plan.LEAST, plan.PAYS, plan.BLOCK, survey.LEAST_DELAY
+    plan.LEAST, plan.PAYS, plan.BLOCK, survey.LEAST_DELAY = 8, 0, 16, 8
+    yield
+    plan.LEAST, plan.PAYS, plan.BLOCK, survey.LEAST_DELAY = before
+
+
+def told(program: Program, inputs: Any, engine: str, undo: bool, stop: int) -> list[Any]:
+    """The counts at a stop, at the end or an error, and of the way back."""
+    copies = {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in inputs.items()}
+    options = rvm.Options(engine=engine)
+    m = Machine.start(program, "main", copies, options, undo=undo)
+    out: list[Any] = []
+    counts = m.count()
+    for go in (lambda m: m.step(stop), Machine.run, Machine.run_back):
+        try:
+            go(m)
+        except RvmError as error:
+            out.append(error.code)
+        out.append((m.time, plain(counts), m.state.account.erased_bits))
+        assert m.engine == engine
+    return out
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(0, 250), st.booleans())
+def test_random_loops_are_counted_as_by_stepping(seed: int, stop: int, undo: bool) -> None:
+    try:
+        program = rvm.assemble(loops_random.Loop(seed).text)
+    except RvmError:
+        return
+    inputs = loops_random.inputs(seed)
+    one, two = (told(program, inputs, e, undo, stop) for e in ("reference", "vector"))
+    assert one == two
+
+
+ARMS = """
+func main(s: f64, x: f64[n], y: f64[n], k: i64)
+    for i = 0 to n - 1
+        alloc t: f64 = x[i]
+        add t, y[i]
+        sub t, y[i]
+        if x[i] > 0.25
+            add s, x[i]
+            if x[i] > 0.75
+                inc k
+            end
+        else
+            sub s, x[i]
+            add k, 3
+        end
+        free t = x[i]
+    end
+"""
+
+
+@pytest.mark.parametrize("n", [7, 16, 50, 333])
+@pytest.mark.parametrize("undo", [False, True])
+def test_arms_and_residues_are_counted_where_they_are(n: int, undo: bool) -> None:
+    program = rvm.assemble(ARMS)
+    code = image_of(program).code("main", undo)
+    (found,) = counted_vector_of(code, False).source.plans.values()
+    assert found.marks is not None
+    random = np.random.default_rng(n)
+    inputs = {"s": 0.0, "x": random.random(n), "y": 1e4 * random.random(n), "k": 0}
+    one, two = (told(program, inputs, e, undo, 100) for e in ("reference", "vector"))
+    assert one == two
+    assert one[1][2] > 0, "bits are erased in some iterations"
+
+
+def test_ordinary_pieces_have_no_counters() -> None:
+    from rvm.engines.vector.engine import vector_of
+
+    code = image_of(rvm.assemble(ARMS)).code("main", False)
+    assert "hits" not in vector_of(code).source.text()
+    assert "hits" in counted_vector_of(code, False).source.text()
