@@ -635,7 +635,10 @@ def test_energy_by_a_model_is_counted_from_the_start(tmp_path: Path) -> None:
     work = console.session.work
     for name in ("cmos", "adiabatic"):
         trace = traced(TraceRequest(str(path), ("y=0", "n=9"), energy=name, end=40))
-        text = console.execute(f"energy {name}").text
+        answer = console.execute(f"energy {name}")
+        found = answer.as_json()["energy"]
+        assert found["joules"] == pytest.approx(trace.joules(trace.all), rel=1e-12)
+        text = answer.text
         assert f"energy  {joules(trace.joules(trace.all))} by `{name}`" in text
     assert (console.session.time, console.session.work) == (40, work)
     assert "adiabatic" in console.execute("energy").text, "the model is kept"
@@ -882,6 +885,16 @@ def test_what_runs_once_is_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None
     short = console_of(LOOP, "walk", x=0, y=1, n=1000)
     short.execute("c")
     assert compiled == ["walk"]
+
+
+def test_help_fits_a_page_and_knows_every_command() -> None:
+    console = console_of(LOOP, "walk", x=0, y=1, n=9)
+    lines = [k.text for k in console.execute("help").lines]
+    assert max(map(len, lines)) <= 80
+    for name, command in load_commands().items():
+        answer = console.execute(f"help {name}")
+        assert answer.error is None and command.usage in answer.text
+        assert any(line.strip().startswith(command.usage) for line in lines)
 
 
 def test_per_cent() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 import select
@@ -34,8 +35,10 @@ class Terminal:
 
     def __init__(self, master: int) -> None:
         self._master = master
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._asked = 0
         self.seen = ""
-        """All that it has shown and was not waited for yet."""
+        """All that it has sent and was not waited for yet."""
 
     def type(self, text: str) -> None:
         os.write(self._master, text.encode())
@@ -44,16 +47,19 @@ class Terminal:
         """Wait for something to be shown; all up to its end."""
         end = time.monotonic() + PATIENCE
         while True:
-            found = re.search(pattern, self.seen)
+            # What comes may be cut anywhere, inside codes and characters too.
+            shown = CODES.sub("", self.seen)
+            found = re.search(pattern, shown)
             if found is not None:
-                head, self.seen = self.seen[: found.end()], self.seen[found.end() :]
-                return head
-            assert time.monotonic() < end, f"no {pattern!r} in {self.seen!r}"
+                self.seen, self._asked = shown[found.end() :], 0
+                return shown[: found.end()]
+            assert time.monotonic() < end, f"no {pattern!r} in {shown!r}"
             if select.select([self._master], [], [], 0.1)[0]:
-                data = os.read(self._master, 65536).decode(errors="replace")
-                if "\x1b[6n" in data:
+                self.seen += self._decoder.decode(os.read(self._master, 65536))
+                asked = self.seen.count("\x1b[6n")
+                for _ in range(asked - self._asked):
                     self.type("\x1b[1;1R")  # where the cursor is, which the prompt asks for
-                self.seen += CODES.sub("", data)
+                self._asked = asked
 
 
 @contextmanager

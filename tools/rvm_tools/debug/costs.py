@@ -116,12 +116,16 @@ def _counting(session: Session) -> Iterator[Counts]:
         machine.use(engine)
 
 
-def energy_by(session: Session, model: Model) -> Iterator[str]:
-    """What the run has taken from its start to here by a model, in lines: it is run again."""
+def taken(session: Session) -> Tally:
+    """What the run has taken from its start to here: it is run again, beside, and counted."""
     found = dict(tallies(again(session), [session.time]))
-    if not found:
+    if session.time not in found:
         raise UsageError("U033", "the run could not be counted up to here")
-    (tally,) = found.values()
+    return found[session.time]
+
+
+def tally_lines(tally: Tally, model: Model) -> Iterator[str]:
+    """What was counted, and what that takes by a model, as lines."""
     classes = ", ".join(f"{cls} {n:,}" for cls, n in tally.classes().items())
     yield f"counted {count(tally.executed, 'instruction')} from the start to here: {classes}"
     title = f": {model.title}" if model.title else ""

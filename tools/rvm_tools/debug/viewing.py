@@ -12,7 +12,7 @@ from rvm.stmt import Branch, Land
 from rvm.types import Array, Stack
 from rvm_tools.debug import views
 from rvm_tools.debug.console import COMMANDS, Command, Console, command, count_of
-from rvm_tools.debug.costs import FLOOR, energy_by, energy_lines, floor, profile
+from rvm_tools.debug.costs import FLOOR, energy_lines, floor, profile, taken, tally_lines
 from rvm_tools.debug.expressions import record_leaves, value_of
 from rvm_tools.debug.lines import line_of, line_starts
 from rvm_tools.debug.looking import PAGE, type_name
@@ -302,7 +302,7 @@ def _truth(console: Console, cond: object) -> str:
 @command(
     "energy",
     usage="energy [MODEL]",
-    help="time, work, memory, bits erased; joules by landauer, cmos, adiabatic, FILE.toml",
+    help="counters here; joules by cmos, adiabatic, …",
     group=GROUP,
     takes="energy",
 )
@@ -312,11 +312,14 @@ def energy(console: Console, rest: str) -> None:
     session = console.session
     for line in energy_lines(session):
         console.out(line)
-    if console.model != FLOOR:
-        for line in energy_by(session, console.model):
-            console.out(line)
     bits, exact = session.erased
-    console.answer.data["erased"] = {"bits": bits, "exact": exact, "joules": floor(session)}
+    found: dict[str, object] = {"bits": bits, "exact": exact, "least": floor(session)}
+    if console.model != FLOOR:
+        tally = taken(session)
+        for line in tally_lines(tally, console.model):
+            console.out(line)
+        found |= {"model": console.model.name, "joules": console.model.energy(tally)}
+    console.answer.data["energy"] = found
 
 
 @command(
