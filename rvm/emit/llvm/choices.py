@@ -177,6 +177,8 @@ def print_choice(p: FunctionPrinter, pc: int, choice: Choice, done: int, onward:
 
 
 def _print_arm(p: FunctionPrinter, way: Way) -> None:
+    # There is no way out of the middle of an arm, as the other one may have been printed before.
+    p.leaving(None)
     for k in way.arm:
         p.instruction(p.code.stmts(k), p.code.clashes(k))
 
