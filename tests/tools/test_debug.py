@@ -647,6 +647,21 @@ def test_energy_by_a_model_is_counted_from_the_start(tmp_path: Path) -> None:
     assert console.execute("energy").error.code == "U037"  # type: ignore[union-attr]
 
 
+def test_ctrl_c_ends_the_counting_and_leaves_the_session_where_it_is() -> None:
+    program = rvm.assemble(LOOP, "text.rasm")
+    inputs = {"x": 0, "y": 1, "n": 50_000_000}
+    console = Console(Session(program, "walk", inputs, Options(engine="python")))
+    console.session.goto(10_000_000)
+    stop = console.session.stop
+    thread = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    thread.start()
+    answer = console.execute("energy cmos")
+    thread.join()
+    assert answer.text.endswith("interrupted") and "joules" not in answer.data
+    assert console.session.stop == stop and console.session.time == 10_000_000
+    assert console.execute("si").error is None
+
+
 def test_a_profile_of_what_has_erased_is_counted_in_a_run_of_its_own() -> None:
     console = console_of(LOSING, "losing", y=0, n=9)
     first = console.execute("prof 0 50").lines

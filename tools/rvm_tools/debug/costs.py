@@ -118,10 +118,12 @@ def _counting(session: Session) -> Iterator[Counts]:
 
 def taken(session: Session) -> Tally:
     """What the run has taken from its start to here: it is run again, beside, and counted."""
-    found = dict(tallies(again(session), [session.time]))
-    if session.time not in found:
-        raise UsageError("U033", "the run could not be counted up to here")
-    return found[session.time]
+    fresh = again(session)
+    found = dict(tallies(fresh, [session.time]))
+    if session.time in found:
+        return found[session.time]
+    error = fresh.stop.error
+    raise error or UsageError("U033", "the run could not be counted up to here")
 
 
 def tally_lines(tally: Tally, model: Model) -> Iterator[str]:
