@@ -107,7 +107,7 @@ class Line:
         s = pebbles
         if n <= s:
             return max(0, 2 * n - 1)
-        if n <= s + (s - 1) * (s - 2) // 2:
+        if s > 0 and n <= s + (s - 1) * (s - 2) // 2:
             return 4 * n - 2 * s - 1
         return self._level(self._persist, s)(n) if s > 0 else INFEASIBLE
 

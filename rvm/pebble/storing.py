@@ -116,6 +116,9 @@ def load(path: str | PathLike[str]) -> Plan | DagPlan:
         EOFError,
         BadZipFile,
         zlib.error,
+        # What zipfile says of encrypted files, and of compressions that it does not know.
+        RuntimeError,
+        NotImplementedError,
     ) as error:
         raise _unsound(str(error)) from error
     return Plan(strategy, rules, schedule, cost, proof, units, notes)
