@@ -28,9 +28,10 @@ def script_of(session: Session) -> str:
         else:
             out.append(f"{'tb' if b.temporary else 'b'} {b.target.text}{condition}")
     out += [f"disp {text}" for text in session.displays]
-    for name, time in session.marks.items():
+    for name, time in sorted(session.marks.items(), key=lambda m: (m[1] == here, m[1])):
         out += [f"goto {time}", f"mark {name}"]
-    out.append(f"goto {here}")
+    if here not in session.marks.values():
+        out.append(f"goto {here}")
     depth = len(session.frames) - 1
     for w in session.watches:
         if not w.awake:
