@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from rvm.faults import RvmError
 from rvm.program import Function, Program
+from rvm.transform.duals import unique
 from rvm.types import I64
 from rvm_asm.calls import Calls
 from rvm_asm.constants import FUNCTIONS, NotConstant
@@ -228,6 +229,7 @@ class Iterations(Calls):
             plan(steps, **terms),
             self._stubs(),
             plain(stat.callee.text),
+            name=f"{plain(stat.callee.text)}.times_{steps}",
             number=None if number is None else plain(number),
             span=self._source.span(stat.start, stat.end),
             taken=taken,
@@ -247,9 +249,8 @@ class Iterations(Calls):
                 "make the number a constant, or cut it in pieces as it is: `with bennett = 4`",
             )
         step = step_of(self._stubs(), plain(stat.callee.text), number and plain(number))
-        name = f"{plain(stat.callee.text)}_bennett_{policy['bennett']}"
-        while name in taken:
-            name += "_"
+        base = f"{plain(stat.callee.text)}.bennett_{policy['bennett']}"
+        name = unique(base, set(taken))
         span = self._source.span(stat.start, stat.end)
         return [bennett_function(step, policy["bennett"], name, span)]
 
