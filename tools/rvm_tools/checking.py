@@ -85,7 +85,7 @@ def _rows(request: Request) -> Iterator[Row]:
     if request.function is not None:
         names = [pick_function(program, request.function).name]
     else:
-        # What an `iterate` made, `step.times_100`, takes no inputs but those that it is called with.
+        # What an `iterate` made, `step.times_100`, is run where it is called.
         names = [name for name in program if name.rpartition(".")[0] not in program]
     for directive in found:
         if directive.is_run and (request.function is None or directive.function in names):
