@@ -22,7 +22,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = (
     "affine", "box_muller", "clog", "drift", "exp_taylor", "fixed_exp", "fma", "givens",
     "leapfrog", "leapfrog_fixed", "log_power", "matmul", "norm", "petersen", "qr",
-    "ring_diffusion", "ring_diffusion_step", "sparse_dot", "sparse_matvec", "sum", "wave",
+    "ring_diffusion_step", "sparse_dot", "sparse_matvec", "sum",
 )  # fmt: skip
 CASES = [c for name in NAMES for c in cases(EXAMPLES / f"{name}.rasm")]
 each_engine = pytest.mark.parametrize("engine", ENGINES)
