@@ -24,6 +24,9 @@ func walk(x: i64, y: i64, n: i64)
         add x, y ^ i
         xor y, x >> 3
     end
+
+func stroll(x: i64)
+    inc x
 """
 PATIENCE = 60
 """Seconds until a test gives up; none is expected to take more than a few."""
@@ -122,10 +125,10 @@ def test_tab_completes_commands_and_names(tmp_path: Path) -> None:
         terminal.type("\r")
         terminal.until("s, n, si, fin and c go backwards")
         terminal.until(r"J <\]")
-        terminal.type("b wal\t")
-        terminal.until("lk")
+        terminal.type("b stro\t")
+        terminal.until("ll")
         terminal.type("\r")
-        terminal.until("breakpoint 1: walk")
+        terminal.until("breakpoint 1: stroll")
 
 
 @pytest.mark.parametrize("setting", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])

@@ -10,7 +10,7 @@ from rvm_asm.printing import Names, Printer
 
 from rvm.expr import Place
 from rvm.program import Function
-from rvm.types import Array, RegisterType, Stack, elem_of
+from rvm.types import Array, RegisterType, Scalar, Stack, elem_of
 from rvm_tools.show import number_text
 
 EDGE, LONG = 4, 12
@@ -44,6 +44,24 @@ def raw_text(t: RegisterType | None, raw: Any, width: int = 68) -> str:
             texts = [*texts[:EDGE], "...", *texts[-EDGE:]]
         return f"[{', '.join(texts)}]"
     return number_text(elem, raw)
+
+
+def elements_changed(name: str, t: Scalar, a: Any, b: Any, width: int = 68) -> str:
+    """`x  [2] 0 -> 7, [3] 0 -> 8`, as many as a line holds."""
+    where = np.argwhere((a != b) & ~((a != a) & (b != b))).tolist()
+    if len(where) == 1:
+        at = tuple(where[0])
+        return (
+            f"{name}[{', '.join(map(str, at))}]  {number_text(t, a[at])} -> {number_text(t, b[at])}"
+        )
+    text = f"{name}  {len(where)} elements: "
+    for k, index in enumerate(where):
+        at = tuple(index)
+        part = f"[{', '.join(map(str, at))}] {number_text(t, a[at])} -> {number_text(t, b[at])}"
+        if len(text) + len(part) + 3 > width:
+            return text + "…"
+        text += (", " if k else "") + part
+    return text
 
 
 def place_text(place: Place, function: Function) -> str:

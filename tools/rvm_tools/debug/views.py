@@ -14,10 +14,10 @@ from rvm.image import Code, image_of
 from rvm.probes.traps import same
 from rvm.program import Function, Program
 from rvm.state import Frame
-from rvm.types import Array, RegisterType, Scalar, Stack, elem_of
+from rvm.types import Array, RegisterType, Stack, elem_of
 from rvm_tools.debug.expressions import record_leaves
 from rvm_tools.debug.lines import line_of, line_starts
-from rvm_tools.debug.looking import MAX_MARKED, raw_text, type_name
+from rvm_tools.debug.looking import MAX_MARKED, elements_changed, raw_text, type_name
 from rvm_tools.debug.stops import Stop
 from rvm_tools.show import leaves, number_text
 from rvm_tools.words import count
@@ -139,29 +139,11 @@ def differences(function: Function, old: list[Any], new: list[Any], width: int) 
         a, b, t = old[slot], new[slot], register.type
         if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.shape == b.shape:
             if not same(a, b):
-                yield _elements_changed(name, elem_of(t), a, b, width)
+                yield elements_changed(name, elem_of(t), a, b, width)
         elif a is None and isinstance(b, np.ndarray) and b.size > MAX_MARKED:
             continue
         elif (a is None) != (b is None) or not same(a, b):
             yield f"{name}  {raw_text(t, a, width)} -> {raw_text(t, b, width)}"
-
-
-def _elements_changed(name: str, t: Scalar, a: Any, b: Any, width: int) -> str:
-    """`x  [2] 0 -> 7, [3] 0 -> 8`, as many as a line holds."""
-    where = np.argwhere((a != b) & ~((a != a) & (b != b))).tolist()
-    if len(where) == 1:
-        at = tuple(where[0])
-        return (
-            f"{name}[{', '.join(map(str, at))}]  {number_text(t, a[at])} -> {number_text(t, b[at])}"
-        )
-    text = f"{name}  {len(where)} elements: "
-    for k, index in enumerate(where):
-        at = tuple(index)
-        part = f"[{', '.join(map(str, at))}] {number_text(t, a[at])} -> {number_text(t, b[at])}"
-        if len(text) + len(part) + 3 > width:
-            return text + "…"
-        text += (", " if k else "") + part
-    return text
 
 
 def named_registers(function: Function) -> list[tuple[str, Any]]:

@@ -16,8 +16,8 @@ from rvm.expr import Place
 from rvm.faults import RvmError
 from rvm.probes.armed import plain_code
 from rvm.state import Frame, State
-from rvm.types import Scalar
-from rvm_tools.debug.looking import raw_text
+from rvm.types import Scalar, elem_of
+from rvm_tools.debug.looking import LONG, elements_changed, raw_text
 from rvm_tools.debug.stops import Event, Watchpoint
 from rvm_tools.debug.trapping import Look, value_at
 
@@ -85,7 +85,13 @@ def changed(frames: Sequence[Frame], watch: Watchpoint, old: Any, new: Any, way:
         return Event("watchpoint", f"{name} is read: {a}", watch.number)
     undone = "" if way > 0 else "  (undone)"
     data = {"place": watch.text, "old": a, "new": b}
-    return Event("watchpoint", f"{name}  {a} -> {b}{undone}", watch.number, data)
+    told = f"{a} -> {b}"
+    if isinstance(old, np.ndarray) and old.size > LONG and np.shape(new) == old.shape:
+        # Both texts are abbreviated, and may be the same: the elements that differ are told.
+        made = (old, new) if way > 0 else (new, old)
+        data["elements"] = elements_changed("", elem_of(t), *made).strip().replace("  ", " ")
+        told = elements_changed("", elem_of(t), old, new).strip().replace("  ", " ")
+    return Event("watchpoint", f"{name}  {told}{undone}", watch.number, data)
 
 
 def is_scalar(place: Place) -> bool:
