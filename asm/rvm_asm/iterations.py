@@ -238,8 +238,8 @@ class Iterations(Calls):
     def _recursion(
         self, stat: Iterate, policy: dict[str, Any], number: str | None, taken: frozenset[str]
     ) -> list[Function]:
-        from rvm.pebble.emission_bennett import bennett_function
-        from rvm.pebble.emission_step import step_of
+        from rvm.pebble.emission.bennett import bennett_function
+        from rvm.pebble.emission.step import step_of
 
         if "bennett" not in policy or policy.get("goal", "persist") != "persist":
             self.reject(

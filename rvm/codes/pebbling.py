@@ -74,8 +74,8 @@ PEBBLING: dict[str, Explanation] = {
         """
         A graph has nodes 0, 1, ..., each computed from nodes before it, and an output:
 
-            rvm.pebble.dag.Dag(preds=((), (0,), (0, 1)), outputs=(2,))
-            rvm.pebble.dag.Dag.of({"a": [], "b": ["a"], "c": ["a", "b"]}, outputs=["c"])
+            rvm.pebble.graphs.dag.Dag(preds=((), (0,), (0, 1)), outputs=(2,))
+            rvm.pebble.graphs.dag.Dag.of({"a": [], "b": ["a"], "c": ["a", "b"]}, outputs=["c"])
 
         Or a program was traced that depends on values, or returns what it did not compute.
         """,
@@ -105,7 +105,7 @@ PEBBLING: dict[str, Explanation] = {
     "P011": explain(
         "the library python-sat is not installed",
         """
-        `rvm.pebble.dag_sat` finds parallel schedules with the fewest steps by a SAT solver:
+        `rvm.pebble.graphs.sat` finds parallel schedules with the fewest steps by a SAT solver:
 
             pip install "rvm[sat]"
         """,

@@ -8,22 +8,22 @@ What a schedule does is data (`rvm.pebble.actions`); who plays it is none of its
 """
 
 from rvm.pebble.actions import Action, Block, Kind, actions_of
+from rvm.pebble.chains.online import Online
 from rvm.pebble.choosing import GOALS, STRATEGIES
-from rvm.pebble.dag import Dag
-from rvm.pebble.dag_bench import Circuit, load_bench, load_circuit, parse_bench, parse_circuit
-from rvm.pebble.dag_circuit import emit_circuit
-from rvm.pebble.dag_emission import emit_dag
-from rvm.pebble.dag_game import check_dag
-from rvm.pebble.dag_plan import DagPlan, plan_dag
-from rvm.pebble.dag_rasm import dag_of
-from rvm.pebble.dag_trace import apply, trace
 from rvm.pebble.emission import emit
 from rvm.pebble.game import Player, Rules, check
 from rvm.pebble.grammar import Schedule
-from rvm.pebble.iterating import iterate
-from rvm.pebble.online import Online
+from rvm.pebble.graphs.bench import Circuit, load_bench, load_circuit, parse_bench, parse_circuit
+from rvm.pebble.graphs.circuit import emit_circuit
+from rvm.pebble.graphs.dag import Dag
+from rvm.pebble.graphs.emission import emit_dag
+from rvm.pebble.graphs.game import check_dag
+from rvm.pebble.graphs.plan import DagPlan, plan_dag
+from rvm.pebble.graphs.rasm import dag_of
+from rvm.pebble.graphs.trace import apply, trace
 from rvm.pebble.planning import Frontier, Point, frontier, plan
 from rvm.pebble.plans import Cost, Plan
+from rvm.pebble.playing import iterate
 from rvm.pebble.storing import load
 
 __all__ = [

@@ -21,7 +21,7 @@ from typing import Any
 
 from rvm.faults import UsageError
 from rvm.pebble.actions import Action, Kind, at
-from rvm.pebble.online import Online
+from rvm.pebble.chains.online import Online
 from rvm.pebble.plans import Plan
 
 ADVANCE, FREE, REVERSE = int(Kind.ADVANCE), int(Kind.FREE), int(Kind.REVERSE)

@@ -9,8 +9,9 @@ from math import inf
 from typing import Any
 
 from rvm.faults import UsageError
-from rvm.pebble import families, pieces, staged
-from rvm.pebble.disk import WORK
+from rvm.pebble import families
+from rvm.pebble.chains import pieces, staged
+from rvm.pebble.chains.disk import WORK
 from rvm.pebble.families import Family
 
 GOALS = ("persist", "visit", "erase", "gradient")

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from math import inf
 
 from rvm.faults import UsageError
-from rvm.pebble import bennett as radices
-from rvm.pebble import limited as limits
-from rvm.pebble import priced as prices
-from rvm.pebble import reversible as chains
-from rvm.pebble import revolve as treeverse
+from rvm.pebble.chains import bennett as radices
+from rvm.pebble.chains import limited as limits
+from rvm.pebble.chains import priced as prices
+from rvm.pebble.chains import reversible as chains
+from rvm.pebble.chains import revolve as treeverse
+from rvm.pebble.chains.knill import INFEASIBLE, fewest_to_persist, fewest_to_visit
 from rvm.pebble.grammar import Schedule
-from rvm.pebble.knill import INFEASIBLE, fewest_to_persist, fewest_to_visit
 
 CHECKED = "known from exhaustive search of small chains"
 

@@ -237,13 +237,13 @@ class Frontier:
 
     def plot(self, width: int | None = None, height: int | None = None) -> str:
         """The curves as text on logarithmic axes, by default in the size of a terminal."""
-        from rvm.pebble.pictures import plot
+        from rvm.pebble.drawing.pictures import plot
 
         return plot(self.curves(), "pebbles", self.unit, width, height)
 
     def svg(self) -> str:
         """The curves as SVG text on logarithmic axes; at the right, in units of the chain's own."""
-        from rvm.pebble.diagrams import chart
+        from rvm.pebble.drawing.diagrams import chart
 
         title = f"{self.goal} of {self.n:,} steps: memory against time"
         return chart(title, self.curves(), "pebbles", self.unit, self.n)

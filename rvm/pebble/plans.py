@@ -140,8 +140,8 @@ class Plan:
         Where there is no room for each step and node, a cell stands for several, and the last line
         says for how many.  UsageError P030: more than 200 million steps.
         """
-        from rvm.pebble.film import film_of
-        from rvm.pebble.pictures import picture
+        from rvm.pebble.drawing.film import film_of
+        from rvm.pebble.drawing.pictures import picture
 
         return picture(film_of(self), width, height)
 
@@ -150,8 +150,8 @@ class Plan:
 
         Long schedules are drawn as an image of cells.  UsageError P030 as for `picture`.
         """
-        from rvm.pebble.diagrams import diagram
-        from rvm.pebble.film import film_of
+        from rvm.pebble.drawing.diagrams import diagram
+        from rvm.pebble.drawing.film import film_of
 
         return diagram(film_of(self))
 

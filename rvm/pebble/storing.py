@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 from rvm.faults import ScheduleError
 from rvm.pebble.actions import Action, Kind
 from rvm.pebble.choosing import GOALS
-from rvm.pebble.dag_plan import DagPlan
-from rvm.pebble.dag_storing import KIND, unpacked
 from rvm.pebble.game import Rules
 from rvm.pebble.grammar import Item, Name, Schedule
+from rvm.pebble.graphs.plan import DagPlan
+from rvm.pebble.graphs.storing import KIND, unpacked
 from rvm.pebble.plans import Plan, Units, cost_of
 from rvm.pebble.tally import Weights
 

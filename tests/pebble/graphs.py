@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Iterator
 from itertools import combinations, product
 
-from rvm.pebble.dag import Dag
+from rvm.pebble.graphs.dag import Dag
 
 
 def all_graphs(n: int) -> Iterator[Dag]:

@@ -10,17 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pebble.search import least
 
-from rvm.pebble import revolve as treeverse
 from rvm.pebble.actions import Kind
-from rvm.pebble.disk import Disk
+from rvm.pebble.chains import revolve as treeverse
+from rvm.pebble.chains.disk import Disk
+from rvm.pebble.chains.knill import INFEASIBLE
+from rvm.pebble.chains.limited import limited
+from rvm.pebble.chains.multistage import Multistage
+from rvm.pebble.chains.online import Online, online
+from rvm.pebble.chains.priced import Priced, fewest, priced
+from rvm.pebble.chains.reversible import moves
+from rvm.pebble.chains.revolve import beta, forwards, revolve
 from rvm.pebble.game import Player, Rules, check
-from rvm.pebble.knill import INFEASIBLE
-from rvm.pebble.limited import limited
-from rvm.pebble.multistage import Multistage
-from rvm.pebble.online import Online, online
-from rvm.pebble.priced import Priced, fewest, priced
-from rvm.pebble.reversible import moves
-from rvm.pebble.revolve import beta, forwards, revolve
 
 HYBRID = {
     # price: (cost, erased, moves) with 12 pebbles, and with 20; N = 1000

@@ -9,7 +9,7 @@ import pytest
 
 from rvm.faults import UsageError
 from rvm.pebble import checkpointing, plan
-from rvm.pebble.revolve import forwards
+from rvm.pebble.chains.revolve import forwards
 
 cs = pytest.importorskip("checkpoint_schedules", reason="checkpoint_schedules is not installed")
 

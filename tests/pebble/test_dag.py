@@ -12,18 +12,18 @@ from pebble.graphs import adder, all_graphs, least_budget, least_moves
 
 from rvm.faults import BudgetError, ScheduleError, UsageError
 from rvm.pebble import plan
-from rvm.pebble.dag import Dag, chain
-from rvm.pebble.dag_bench import parse_bench
-from rvm.pebble.dag_board import Board
-from rvm.pebble.dag_bounds import least_budget as bound_budget
-from rvm.pebble.dag_bounds import least_moves as bound_moves
-from rvm.pebble.dag_exact import shortest, thriftiest
-from rvm.pebble.dag_floors import bennett_dag, eager_dag
-from rvm.pebble.dag_game import check_dag, signed
-from rvm.pebble.dag_plan import plan_dag
-from rvm.pebble.dag_search import Search
-from rvm.pebble.dag_tree import edge_ranks, fewest_on_tree, tree_moves, tree_schedule
-from rvm.pebble.dag_wide import WideBoard
+from rvm.pebble.graphs.bench import parse_bench
+from rvm.pebble.graphs.board import Board
+from rvm.pebble.graphs.bounds import least_budget as bound_budget
+from rvm.pebble.graphs.bounds import least_moves as bound_moves
+from rvm.pebble.graphs.dag import Dag, chain
+from rvm.pebble.graphs.exact import shortest, thriftiest
+from rvm.pebble.graphs.floors import bennett_dag, eager_dag
+from rvm.pebble.graphs.game import check_dag, signed
+from rvm.pebble.graphs.plan import plan_dag
+from rvm.pebble.graphs.search import Search
+from rvm.pebble.graphs.tree import edge_ranks, fewest_on_tree, tree_moves, tree_schedule
+from rvm.pebble.graphs.wide import WideBoard
 
 DIAMOND = Dag(((), (0,), (0,), (1, 2)), (3,), ("a", "b", "c", "d"))
 

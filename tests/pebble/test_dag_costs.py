@@ -12,11 +12,11 @@ from pebble.graphs import adder, all_graphs, least_cost
 
 from rvm.faults import BudgetError, UsageError
 from rvm.pebble import Dag, check_dag, parse_bench, plan_dag
-from rvm.pebble.dag_board import Board
-from rvm.pebble.dag_bounds import least_moves
-from rvm.pebble.dag_exact import connected, shortest, thriftiest
-from rvm.pebble.dag_floors import eager_dag
-from rvm.pebble.dag_wide import WideBoard
+from rvm.pebble.graphs.board import Board
+from rvm.pebble.graphs.bounds import least_moves
+from rvm.pebble.graphs.exact import connected, shortest, thriftiest
+from rvm.pebble.graphs.floors import eager_dag
+from rvm.pebble.graphs.wide import WideBoard
 
 COSTS = (7, 1, 30, 2, 11, 5)
 

@@ -9,9 +9,9 @@ import pytest
 from pebble.graphs import adder, all_graphs, least_budget
 
 from rvm.faults import BudgetError, UsageError
-from rvm.pebble.dag import Dag, chain
-from rvm.pebble.dag_bench import parse_bench
-from rvm.pebble.dag_sat import fewest_steps
+from rvm.pebble.graphs.bench import parse_bench
+from rvm.pebble.graphs.dag import Dag, chain
+from rvm.pebble.graphs.sat import fewest_steps
 
 pytest.importorskip("pysat")
 

@@ -8,8 +8,8 @@ import pytest
 
 from rvm.faults import ScheduleError
 from rvm.pebble.actions import Action, Kind, advance, at, overwrite, reverse, unadvance
+from rvm.pebble.chains.reversible import reversible
 from rvm.pebble.game import Rules, check
-from rvm.pebble.reversible import reversible
 
 UP = [advance(0, 1), advance(1, 2), advance(2, 3)]
 

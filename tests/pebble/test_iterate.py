@@ -16,7 +16,7 @@ from rvm.faults import BudgetError, ScheduleError, UsageError
 from rvm.pebble import iterate, plan
 from rvm.pebble.actions import Action, Kind
 from rvm.pebble.grammar import Schedule
-from rvm.pebble.iterate_budgets import byte_count
+from rvm.pebble.playing.budgets import byte_count
 
 INF = float("inf")
 BUDGETS: list[dict[str, Any]] = [

@@ -18,8 +18,8 @@ from pebble.graphs import adder
 
 from rvm.faults import UsageError
 from rvm.pebble import Kind, Plan, frontier, parse_bench, plan, plan_dag
-from rvm.pebble.film import bars, film_of, film_of_dag, rastered
-from rvm.pebble.svg import round_powers, round_steps
+from rvm.pebble.drawing.film import bars, film_of, film_of_dag, rastered
+from rvm.pebble.drawing.svg import round_powers, round_steps
 
 SVG = "{http://www.w3.org/2000/svg}"
 PLANS = [

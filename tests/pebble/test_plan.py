@@ -14,9 +14,9 @@ import rvm.pebble
 from rvm.faults import BudgetError, ScheduleError, UsageError
 from rvm.pebble import GOALS, STRATEGIES, Plan, frontier, plan
 from rvm.pebble.actions import Kind
+from rvm.pebble.chains.revolve import forwards
 from rvm.pebble.choosing import Terms, chosen
 from rvm.pebble.grammar import Item, Schedule
-from rvm.pebble.revolve import forwards
 
 TERMS = {
     "limited": {"erasures": 2},

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pebble.search import erase_all, least
 
-from rvm.pebble import bennett, knill
 from rvm.pebble.actions import Kind
+from rvm.pebble.chains import bennett, knill
+from rvm.pebble.chains.reversible import GOALS, moves, reversible
 from rvm.pebble.game import Rules, check
-from rvm.pebble.reversible import GOALS, moves, reversible
 
 TIGHT = [1, 3, 9, 25, 71, 193, 531, 1431, 3835, 10279, 27231, 72303, 190947, 501869, 1320763]
 TIGHT += [3457621, 9040761]

@@ -10,13 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pebble.search import least
 
-from rvm.pebble import exact, plan
+from rvm.pebble import plan
+from rvm.pebble.chains import exact
+from rvm.pebble.chains.pieces import Uneven
+from rvm.pebble.chains.reversible import moves
+from rvm.pebble.chains.uneven import Intervals
 from rvm.pebble.choosing import GOALS
 from rvm.pebble.game import Rules, check
-from rvm.pebble.pieces import Uneven
-from rvm.pebble.reversible import moves
 from rvm.pebble.tally import Weights
-from rvm.pebble.uneven import Intervals
 
 numbers = st.lists(st.integers(1, 6), min_size=2, max_size=8)
 

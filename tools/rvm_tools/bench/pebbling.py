@@ -18,10 +18,10 @@ from typing import Any
 
 from rvm.faults import BudgetError
 from rvm.pebble import Plan, plan
-from rvm.pebble.knill import line
-from rvm.pebble.limited import limited
-from rvm.pebble.online import online
-from rvm.pebble.priced import priced
+from rvm.pebble.chains.knill import line
+from rvm.pebble.chains.limited import limited
+from rvm.pebble.chains.online import online
+from rvm.pebble.chains.priced import priced
 from rvm_tools.bench.pebble_peers import peers
 
 BUDGETS = {256: (10, 16, 32), 1_000: (12, 20, 60), 10**6: (24, 40, 100)}

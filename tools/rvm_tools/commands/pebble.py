@@ -49,7 +49,7 @@ def _strategies(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     from rvm.pebble.choosing import STRATEGIES
-    from rvm.pebble.dag_plan import STRATEGIES as OF_GRAPHS
+    from rvm.pebble.graphs.plan import STRATEGIES as OF_GRAPHS
 
     names = dict.fromkeys(["optimal", *STRATEGIES, *OF_GRAPHS])
     return [CompletionItem(n) for n in names if n.startswith(incomplete)]

@@ -16,8 +16,8 @@ import rich_click as click
 
 from rvm.faults import RvmError, UsageError
 from rvm.pebble import Dag, DagPlan, Kind, Plan, actions_of, load
-from rvm.pebble.diagrams import chart
-from rvm.pebble.pictures import plot
+from rvm.pebble.drawing.diagrams import chart
+from rvm.pebble.drawing.pictures import plot
 from rvm_tools.cli import INTERRUPTED_EXIT
 from rvm_tools.messages import end, errors_as_json
 from rvm_tools.pebble import chains, graphs

@@ -35,9 +35,9 @@ def emitted(request: Request, plan: Plan | DagPlan) -> str:
 
 def _program(request: Request, plan: Plan | DagPlan) -> Program:
     if isinstance(plan, DagPlan):
-        from rvm.pebble.dag_bench import parse_circuit
-        from rvm.pebble.dag_circuit import emit_circuit
-        from rvm.pebble.dag_emission import emit_dag
+        from rvm.pebble.graphs.bench import parse_circuit
+        from rvm.pebble.graphs.circuit import emit_circuit
+        from rvm.pebble.graphs.emission import emit_dag
 
         assert request.file is not None
         if Path(request.file).suffix == ".bench":

@@ -13,9 +13,9 @@ from typing import Any
 
 from rvm.faults import RvmError, UsageError
 from rvm.pebble import Dag, DagPlan, dag_of, parse_bench, plan_dag
-from rvm.pebble.dag_bounds import least_budget
-from rvm.pebble.dag_exact import EASY
-from rvm.pebble.dag_search import Progress
+from rvm.pebble.graphs.bounds import least_budget
+from rvm.pebble.graphs.exact import EASY
+from rvm.pebble.graphs.search import Progress
 from rvm_tools.pebble.report import Row
 from rvm_tools.pebble.request import SEARCH, Request
 from rvm_tools.programs import load_program, pick_function, read_text

@@ -1,0 +1,83 @@
+"""Adjoints of long chains with a disk: Revolve's schedule, its states spread over memory and disk.
+
+Revolve's states in memory form a stack.  With c places in all, the state that moves on included, a
+place is used by the states that are kept when so many others are: place k of a piece with c - k
+left.  How often each place is written and read follows from the schedule, and the places used
+least go to disk (Stumm and Walther 2009).  The steps are as few as with all c in memory; that fewer
+steps, writes and reads together are not possible is not said.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import cast
+
+from rvm.pebble.actions import Kind, advance, at, overwrite, reverse
+from rvm.pebble.chains.revolve import split
+from rvm.pebble.grammar import Item, Name, Schedule
+
+
+class Multistage:
+    """The rules for n steps, S states in memory (S >= 1) and D on disk.
+
+    Names are C n c and W n c: from a state that stays in memory, and from one on disk that is in
+    memory, too; c places are left.
+    """
+
+    def __init__(self, n: int, pebbles: int, disk: int, write: float, read: float) -> None:
+        self.n = n
+        self.places = min(pebbles + disk, max(n - 1, 1))
+        uses = self.uses()
+        spare = max(0, self.places - pebbles)
+        cost = {k: write * stored + read * loaded for k, (stored, loaded) in uses.items()}
+        # The last place is that of the state that moves on: it is in memory anyway.
+        by_cost = sorted(range(self.places - 1), key=lambda k: (cost.get(k, 0), -k))
+        self.on_disk = frozenset(by_cost[:spare])
+
+    def uses(self) -> dict[int, tuple[int, int]]:
+        """For each place how often a state is put there, and how often it is gone back to."""
+        counted: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+        counted[self.places][self.n] = 1
+        out: dict[int, tuple[int, int]] = {}
+        for c in range(self.places, 0, -1):
+            row, stored, loaded = counted[c], 0, 0
+            todo = sorted(row, reverse=True)
+            while todo:
+                n = todo.pop(0)
+                times = row[n]
+                if n == 1:
+                    continue
+                m = split(n, c)
+                loaded += times
+                # The state before the last step of a piece goes on to its adjoint at once.
+                stored += times if n - m > 1 else 0
+                if m not in row:
+                    todo.append(m)
+                    todo.sort(reverse=True)
+                row[m] += times
+                counted[c - 1][n - m] += times
+            place = self.places - c
+            out[place] = stored, out.get(place, (0, 0))[1]
+            if place:
+                out[place - 1] = out[place - 1][0], loaded
+        return out
+
+    def schedule(self) -> Schedule:
+        """The schedule."""
+        return Schedule(("C", self.n, self.places), self.expand)
+
+    def expand(self, name: Name) -> Sequence[Item]:
+        """The items of a name."""
+        kind, n, c = cast(tuple[str, int, int], name)
+        if n == 1:
+            last = [Item(reverse(1))]
+            return last if kind == "C" else [Item(at(Kind.DROP, 0)), *last, Item(at(Kind.FREE, 0))]
+        m = split(n, c)
+        if n - m > 1 and self.places - c in self.on_disk:
+            right = [Item(at(Kind.SAVE, m)), Item(("W", n - m, c - 1), m)]
+        else:
+            right = [Item(("C", n - m, c - 1), m), Item(at(Kind.FREE, m))]
+        if kind == "C":
+            return [Item(advance(0, m)), *right, Item(("C", m, c))]
+        return [Item(overwrite(0, m)), *right, Item(at(Kind.LOAD, 0)), Item(("W", m, c))]

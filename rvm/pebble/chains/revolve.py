@@ -1,0 +1,101 @@
+"""Treeverse and Revolve: adjoints of a chain that may forget, in closed form.
+
+A step overwrites its state, and a state is erased for nothing.  With c states in memory, the one
+that moves on included and the input not counted, the fewest steps for the adjoint of n steps are
+(Griewank 1992; Griewank and Walther 2000)
+
+    t(n, c) = min over m of m + t(n-m, c-1) + t(m, c) = r n - beta(c+1, r-1)
+    beta(c, r) = C(c + r, c),   beta(c, r-1) < n <= beta(c, r)
+
+The papers count the input as one of c, and the moving state not at all: the number is the same.
+Each of the n steps is done once more with its adjoint; those are not in t.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import comb
+from typing import cast
+
+from rvm.pebble.actions import Kind, advance, at, reverse
+from rvm.pebble.chains.knill import INFEASIBLE
+from rvm.pebble.grammar import Item, Name, Schedule
+
+
+def beta(slots: int, repetitions: int) -> int:
+    """The longest chain that c slots differentiate doing no step more than r times."""
+    return comb(slots + repetitions, slots) if repetitions >= 0 else 0
+
+
+def repetitions(n: int, slots: int) -> int:
+    """The least r with n <= beta(c, r); c >= 1."""
+    low, high = 0, 1
+    while beta(slots, high) < n:
+        low, high = high, 2 * high
+    while low < high:
+        middle = (low + high) // 2
+        if beta(slots, middle) >= n:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def forwards(n: int, slots: int) -> int:
+    """t(n, c): the fewest steps, beside those done with their adjoints."""
+    if n <= 1:
+        return 0
+    if slots < 1:
+        return INFEASIBLE
+    r = repetitions(n, slots)
+    return r * n - beta(slots + 1, r - 1)
+
+
+def split(n: int, slots: int) -> int:
+    """A best m: as many steps as c slots do with r - 1 repetitions, if the rest allows it.
+
+    Then nearly all pieces are full, of beta(c', r') steps, and few have to be told apart.
+    """
+    r = repetitions(n, slots)
+    return max(1, min(beta(slots, r - 1), n - beta(slots - 1, r - 1)))
+
+
+class Revolve:
+    """The rules: `R n c` sweeps n steps back from the state on its base, which stays."""
+
+    def expand(self, name: Name) -> Sequence[Item]:
+        """The items of a name."""
+        kind, n, c = cast(tuple[str, int, int], name)
+        if kind in ("up", "wipe"):
+            return row(kind, n)
+        if n <= c + 1:
+            rows = [Item(("up", n - 1, 0)), Item(("wipe", n - 1, 0))] if n > 1 else []
+            return [*rows, Item(reverse(1))]
+        m = split(n, c)
+        return (
+            Item(advance(0, m)),
+            Item(self.name(n - m, c - 1), m),
+            Item(at(Kind.FREE, m)),
+            Item(self.name(m, c)),
+        )
+
+    def name(self, n: int, slots: int) -> Name:
+        """A name; with a slot for each state their number does not matter."""
+        return "R", n, min(n, slots)
+
+
+def row(kind: str, n: int) -> Sequence[Item]:
+    """`up`: n states one after the other; `wipe`: back, with the adjoint of the step after each."""
+    if n == 1:
+        if kind == "up":
+            return [Item(advance(0, 1))]
+        return [Item(reverse(2)), Item(at(Kind.FREE, 1))]
+    half = 1 << ((n - 1).bit_length() - 1)
+    first, second = Item((kind, half, 0)), Item((kind, n - half, 0), half)
+    return [first, second] if kind == "up" else [second, first]
+
+
+def revolve(n: int, slots: int) -> Schedule:
+    """The adjoint sweep over n steps with c states in memory."""
+    rules = Revolve()
+    return Schedule(rules.name(n, slots), rules.expand)

@@ -1,0 +1,1 @@
+"""The reversible game on graphs: where graphs come from, plans, and programs made of plans."""

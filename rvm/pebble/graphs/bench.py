@@ -1,0 +1,174 @@
+"""Circuits in ISCAS .bench text as graphs: a gate is a node.
+
+    # a comment
+    INPUT(a)
+    INPUT(b)
+    OUTPUT(y)
+    y = NAND(a, b)
+
+Signals may be used before they are defined, and key words be in small letters.  Gates are AND,
+NAND, OR, NOR, XOR and XNOR of two or more signals, and NOT, BUF, BUFF of one.  An output that is an
+input is always there, and is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import NamedTuple
+
+from rvm.faults import InputError, Where
+from rvm.pebble.graphs.dag import Dag
+
+MANY = frozenset({"AND", "NAND", "OR", "NOR", "XOR", "XNOR"})
+ONE = frozenset({"NOT", "BUF", "BUFF"})
+
+SIGNAL = r"[^\s(),=#]+"
+PORT = re.compile(rf"(INPUT|OUTPUT)\s*\(\s*({SIGNAL})\s*\)$", re.IGNORECASE)
+GATE = re.compile(rf"({SIGNAL})\s*=\s*(\w+)\s*\(([^()]*)\)$")
+
+
+class Place(NamedTuple):
+    """A line of the text."""
+
+    source: str
+    number: int
+    text: str
+
+    def wrong(self, message: str, word: str = "", hint: str = "") -> InputError:
+        """P009 at a word of this line."""
+        start = self.text.find(word) if word else len(self.text) - len(self.text.lstrip())
+        end = start + len(word) if word else len(self.text.rstrip())
+        where = Where(self.source, self.number, start + 1, end + 1, self.text)
+        return InputError("P009", message, where=where, hint=hint)
+
+
+class Gate(NamedTuple):
+    """A gate: its kind, what it reads, and its line."""
+
+    kind: str
+    reads: tuple[str, ...]
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Circuit:
+    """A circuit: its signals as they are named, its gates, and their graph."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    """Those that are gates, in the order of the text."""
+    gates: Mapping[str, Gate]
+    dag: Dag
+
+
+def parse_bench(text: str, source: str = "<text>") -> Dag:
+    """The graph of a circuit.  InputError P009 names the line of what is wrong."""
+    return parse_circuit(text, source).dag
+
+
+def parse_circuit(text: str, source: str = "<text>") -> Circuit:
+    """A circuit with its gates.  InputError P009 names the line of what is wrong."""
+    inputs: dict[str, Place] = {}
+    outputs: dict[str, Place] = {}
+    gates: dict[str, Gate] = {}
+    place = Place(source, 1, "")
+    for number, line in enumerate(text.splitlines(), 1):
+        place = Place(source, number, line)
+        content = line.split("#")[0].strip()
+        if not content:
+            continue
+        if port := PORT.match(content):
+            kind, name = port[1].upper(), port[2]
+            ports = inputs if kind == "INPUT" else outputs
+            if name in ports:
+                raise place.wrong(f"`{name}` is an {kind.lower()} twice", name)
+            if ports is inputs and name in gates:
+                raise place.wrong(f"`{name}` is a gate in line {gates[name].place.number}", name)
+            ports[name] = place
+        elif found := GATE.match(content):
+            name = found[1]
+            for known in (inputs.get(name), gates[name].place if name in gates else None):
+                if known is not None:
+                    raise place.wrong(f"`{name}` is defined in line {known.number} already", name)
+            gates[name] = _gate(found[2], found[3], place)
+        else:
+            raise place.wrong(
+                "this is no line of a circuit",
+                hint="lines are INPUT(a), OUTPUT(y), y = NAND(a, b), or comments after #",
+            )
+    for gate in gates.values():
+        for name in gate.reads:
+            if name not in gates and name not in inputs:
+                raise gate.place.wrong(f"`{name}` is defined nowhere", name)
+    for name, at in outputs.items():
+        if name not in gates and name not in inputs:
+            raise at.wrong(f"`{name}` is defined nowhere", name)
+    wanted = [name for name in outputs if name in gates]
+    if not wanted:
+        raise place.wrong("the circuit has no gate as an output")
+    _no_cycle(gates)
+    dag = Dag.of({name: gate.reads for name, gate in gates.items()}, wanted)
+    return Circuit(tuple(inputs), tuple(wanted), gates, dag)
+
+
+def load_bench(path: str | PathLike[str]) -> Dag:
+    """The graph of a circuit in a file."""
+    return load_circuit(path).dag
+
+
+def load_circuit(path: str | PathLike[str]) -> Circuit:
+    """A circuit in a file, with its gates."""
+    return parse_circuit(Path(path).read_text(encoding="utf-8"), str(path))
+
+
+def _gate(word: str, arguments: str, place: Place) -> Gate:
+    kind = word.upper()
+    reads = tuple(name.strip() for name in arguments.split(","))
+    for name in reads:
+        if not re.fullmatch(SIGNAL, name):
+            raise place.wrong(f"`{name}` is no name of a signal", name)
+    if kind == "DFF":
+        raise place.wrong("a flip-flop has a state, and the circuit no order of its own", word)
+    if kind not in MANY | ONE:
+        raise place.wrong(
+            f"there is no gate `{word}`", word, f"gates: {', '.join(sorted(MANY | ONE))}"
+        )
+    if kind in ONE and len(reads) != 1:
+        raise place.wrong(f"{kind} has one input, not {len(reads)}", word)
+    if kind in MANY and len(reads) < 2:
+        raise place.wrong(f"{kind} has two inputs or more", word)
+    return Gate(kind, reads, place)
+
+
+def _no_cycle(gates: dict[str, Gate]) -> None:
+    """Refuse gates that depend on themselves, at the line of one that does."""
+    users: dict[str, list[str]] = {name: [] for name in gates}
+    waiting = {}
+    for name, gate in gates.items():
+        reads = {u for u in gate.reads if u in gates}
+        waiting[name] = len(reads)
+        for u in reads:
+            users[u].append(name)
+    ready = [name for name, count in waiting.items() if not count]
+    while ready:
+        name = ready.pop()
+        del waiting[name]
+        for user in users[name]:
+            waiting[user] -= 1
+            if not waiting[user]:
+                ready.append(user)
+    if not waiting:
+        return
+    # What is left waits for others that are left: going back along them ends in a cycle.
+    path: list[str] = []
+    name = next(iter(waiting))
+    while name not in path:
+        path.append(name)
+        name = next(u for u in gates[name].reads if u in waiting)
+    cycle = path[path.index(name) :]
+    shown = " <- ".join([*cycle[:6], *(["..."] if len(cycle) > 6 else []), cycle[0]])
+    raise gates[name].place.wrong(f"`{name}` is computed from itself: {shown}", name)

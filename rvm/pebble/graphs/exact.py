@@ -1,0 +1,223 @@
+"""The optimum on small graphs: a search over the sets of nodes that have pebbles.
+
+A position is a bit mask with bit v for node v.  Moves are undone by themselves, so that the number
+of moves from the empty board is a distance; a level of it is an array, and a node's moves are made
+for the whole level at once.  Memory is 4 bytes for each of the 2^n masks, and some levels.
+
+If moves have costs, a level is a stretch of distances as long as the least cost (Dial's buckets for
+Dijkstra's algorithm): no move leads from a mask of a level to another of the same, so a level that
+is reached is final.  Then distances take 8 bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from math import inf
+
+import numpy as np
+import numpy.typing as npt
+
+from rvm.faults import UsageError
+from rvm.pebble.graphs.bounds import least_budget
+from rvm.pebble.graphs.dag import Dag
+from rvm.pebble.graphs.game import signed, tally_dag
+
+LIMIT = 24
+"""The most nodes that are searched exhaustively."""
+UNREACHED = np.iinfo(np.int64).max // 2
+EASY = 20
+"""Up to so many nodes that takes a second or two at most."""
+
+Stop = Callable[[], bool]
+
+
+def never() -> bool:
+    """A search that is not limited in time."""
+    return False
+
+
+def shortest(dag: Dag, budget: float, stop: Stop = never) -> tuple[int, ...] | None:
+    """A schedule with the least cost within a budget; None if there is none.
+
+    TimeoutError if `stop` says so; UsageError P006 with more than 24 nodes.
+    """
+    n = len(dag)
+    if n > LIMIT:
+        raise UsageError(
+            "P006",
+            f"the exhaustive search takes {LIMIT} nodes at most, and the graph has {n}",
+            hint='the strategy "search" takes any number',
+        )
+    need = [sum(1 << u for u in preds) for preds in dag.preds]
+    goal = sum(1 << v for v in dag.outputs)
+    if dag.costs is not None:
+        distances = _distances(dag, need, goal, budget, stop)
+        if distances[goal] == UNREACHED:
+            return None
+        return signed(_backwards(goal, need, distances, dag.costs))
+    distance: npt.NDArray[np.int32] = np.full(1 << n, -1, np.int32)
+    distance[0] = 0
+    level = np.zeros(1, np.int64)
+    held = np.zeros(1, np.int64)
+    moves = 0
+    while distance[goal] < 0 and len(level):
+        if stop():
+            raise TimeoutError
+        moves += 1
+        levels, weights = [], []
+        for v in range(n):
+            bit, size = 1 << v, dag.size(v)
+            able = (level & need[v]) == need[v]
+            after = level[able] ^ bit
+            heavy = held[able] + np.where(after & bit, size, -size)
+            new = (distance[after] < 0) & (heavy <= budget)
+            after = after[new]
+            distance[after] = moves
+            levels.append(after)
+            weights.append(heavy[new])
+        level, held = np.concatenate(levels), np.concatenate(weights)
+    if distance[goal] < 0:
+        return None
+    return signed(_backwards(goal, need, distance, [1] * n))
+
+
+def _distances(
+    dag: Dag, need: list[int], goal: int, budget: float, stop: Stop
+) -> npt.NDArray[np.int64]:
+    """The least cost of each mask up to that of the goal, by Dijkstra's algorithm in levels."""
+    n = len(dag)
+    costs = [dag.cost(v) for v in range(n)]
+    least = min(costs)
+    distance = np.full(1 << n, UNREACHED, np.int64)
+    distance[0] = 0
+    levels: dict[int, list[npt.NDArray[np.int64]]] = {0: [np.zeros(1, np.int64)]}
+    numbers = [0]
+    while numbers:
+        if stop():
+            raise TimeoutError
+        number = heappop(numbers)
+        if distance[goal] // least <= number:
+            break
+        level = np.unique(np.concatenate(levels.pop(number)))
+        # A mask that was reached for less has been in a level before.
+        level = level[distance[level] // least == number]
+        held = sum((level >> v & 1) * dag.size(v) for v in range(n))
+        for v in range(n):
+            bit = 1 << v
+            able = (level & need[v]) == need[v]
+            before = level[able]
+            after = before ^ bit
+            spent = distance[before] + costs[v]
+            heavy = held[able] + np.where(after & bit, dag.size(v), -dag.size(v))
+            better = (spent < distance[after]) & (heavy <= budget)
+            after, spent = after[better], spent[better]
+            distance[after] = spent
+            for later in np.unique(spent // least).tolist():
+                if later not in levels:
+                    levels[later] = []
+                    heappush(numbers, later)
+                levels[later].append(after[spent // least == later])
+    return distance
+
+
+def _backwards(
+    goal: int, need: list[int], distance: npt.NDArray[np.signedinteger], costs: Sequence[int]
+) -> list[int]:
+    """The nodes changed on a cheapest way to the goal, found from its end."""
+    mask, out = goal, []
+    while mask:
+        spent = distance[mask]
+        for v, needed in enumerate(need):
+            if mask & needed == needed and distance[mask ^ 1 << v] == spent - costs[v]:
+                out.append(v)
+                mask ^= 1 << v
+                break
+    return out[::-1]
+
+
+def thriftiest(dag: Dag, max_moves: float = inf, stop: Stop = never) -> tuple[int, ...]:
+    """A schedule with the least budget among those of so much cost; of these, one of the least.
+
+    `max_moves` is at least `dag.floor()`, which a budget for all nodes allows.
+    """
+    budget = least_budget(dag)
+    while True:
+        found = shortest(dag, budget, stop)
+        if found is not None and tally_dag(dag, found).cost <= max_moves:
+            return found
+        budget += 1
+
+
+def connected(
+    need: list[int],
+    sizes: list[int],
+    start: int,
+    goal: int,
+    budget: float,
+    costs: list[int] | None = None,
+) -> list[int] | None:
+    """The nodes changed on a cheapest way from one mask to another, for a dozen of nodes.
+
+    `need[v]` is the mask of v's predecessors, `budget` what these nodes may hold together.
+    """
+    if start == goal:
+        return []
+    if costs is not None:
+        return _connected(need, sizes, start, goal, budget, costs)
+    weights = {start: sum(s for v, s in enumerate(sizes) if start >> v & 1)}
+    came: dict[int, int] = {start: -1}
+    level = [start]
+    moves = [(v, 1 << v, needed) for v, needed in enumerate(need)]
+    while level:
+        following = []
+        for mask in level:
+            weight = weights[mask]
+            for v, bit, needed in moves:
+                after = mask ^ bit
+                if mask & needed != needed or after in came:
+                    continue
+                heavy = weight + sizes[v] if after & bit else weight - sizes[v]
+                if heavy > budget:
+                    continue
+                came[after] = v
+                if after == goal:
+                    return _path(after, came)
+                weights[after] = heavy
+                following.append(after)
+        level = following
+    return None
+
+
+def _connected(
+    need: list[int], sizes: list[int], start: int, goal: int, budget: float, costs: list[int]
+) -> list[int] | None:
+    """The same by Dijkstra's algorithm."""
+    weights = {start: sum(s for v, s in enumerate(sizes) if start >> v & 1)}
+    came: dict[int, int] = {start: -1}
+    least: dict[int, int] = {start: 0}
+    queue = [(0, start)]
+    while queue:
+        spent, mask = heappop(queue)
+        if mask == goal:
+            return _path(mask, came)
+        if spent > least[mask]:
+            continue
+        for v, needed in enumerate(need):
+            after = mask ^ 1 << v
+            more = spent + costs[v]
+            if mask & needed != needed or more >= least.get(after, UNREACHED):
+                continue
+            heavy = weights[mask] + (sizes[v] if after >> v & 1 else -sizes[v])
+            if heavy <= budget:
+                least[after], came[after], weights[after] = more, v, heavy
+                heappush(queue, (more, after))
+    return None
+
+
+def _path(mask: int, came: dict[int, int]) -> list[int]:
+    out = []
+    while (v := came[mask]) >= 0:
+        out.append(v)
+        mask ^= 1 << v
+    return out[::-1]
