@@ -15,6 +15,7 @@ import rvm
 from rvm.emit.llvm.kind import Kind
 from rvm.engines.native import artifact, elf, kept, keys, memory
 from rvm.engines.native.compiler import compiler
+from rvm.engines.native.roots import root_of
 from rvm.image import image_of
 from rvm.program import Program
 
@@ -62,6 +63,18 @@ def test_a_second_program_of_the_same_text_finds_what_was_kept(made: Made, tmp_p
     assert run() == run() == wanted
     assert len(made) == 1
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_what_compiling_took_is_known_to_who_finds_it(made: Made, tmp_path: Path) -> None:
+    """So that runs are as long before Ctrl-C is asked for, and compile no more, in later ones."""
+    run()
+    (file,) = tmp_path.iterdir()
+    found = artifact.decoded(file.read_bytes()[kept.DIGEST :])
+    assert found is not None and found.seconds > 0
+    kept.keep(file.name, found._replace(seconds=7.5).encoded())
+    code = image_of(rvm.assemble(STEPS)).code("main", False)
+    assert root_of(code, Kind(0, frozenset(), True)).compiling == 7.5
+    assert len(made) == 1
 
 
 def test_a_gradient_is_found_without_being_made(

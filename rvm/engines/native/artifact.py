@@ -40,6 +40,7 @@ class Artifact(NamedTuple):
     symbols: tuple[str, ...]
     codes: tuple[tuple[str, bool], ...]
     sketch: Sketch
+    seconds: float
 
     def encoded(self) -> bytes:
         """The bytes of a file."""
@@ -51,6 +52,7 @@ class Artifact(NamedTuple):
             "args": sketch.n_args,
             "whole": sorted(sketch.whole),
             "deep": sketch.deep,
+            "seconds": self.seconds,
         }
         data = self.code
         if isinstance(data, Block):
@@ -74,7 +76,7 @@ def decoded(raw: bytes) -> Artifact | None:
         if "words" in head:
             code = Block(data, head["entry"], head["table"], tuple(head["words"]))
         codes = tuple((name, undo) for name, undo in head["codes"])
-        return Artifact(code, tuple(head["symbols"]), codes, sketch)
+        return Artifact(code, tuple(head["symbols"]), codes, sketch, float(head["seconds"]))
     except (ValueError, KeyError, TypeError):
         return None
 

@@ -75,7 +75,6 @@ class Root:
     """What of the module's text does not come from the code."""
 
     def __init__(self, origin: Code | Derived, kind: Kind) -> None:
-        began = perf_counter()
         self._origin = origin
         self._kind = kind
         self._codes: tuple[Code, ...] = ()
@@ -92,8 +91,8 @@ class Root:
         )
         self.sketch = artifact.sketch
         self._names = artifact.codes
-        self.compiling = perf_counter() - began
-        """Seconds that making it took."""
+        self.compiling = artifact.seconds
+        """Seconds that making it took, in whichever process that was."""
 
     def origin(self) -> Code:
         """The code that this is the machine code of."""
@@ -142,6 +141,7 @@ def machine_code(
     found = None if name is None else _kept(name, entry, memory)
     if found is not None:
         return found
+    began = perf_counter()
     from rvm.engines.native.compiler import compiler
 
     llvm, made = compiler(), printed()
@@ -152,7 +152,8 @@ def machine_code(
             return found
     data = llvm.compiled(made.text)
     codes = tuple((c.name, c.undo) for c in made.codes)
-    artifact = Artifact(linked(data, entry) or data, made.symbols, codes, sketch())
+    seconds = perf_counter() - began
+    artifact = Artifact(linked(data, entry) or data, made.symbols, codes, sketch(), seconds)
     run = _running(artifact, entry, memory)
     if run is None:
         artifact = artifact._replace(code=data)
