@@ -34,8 +34,8 @@ def test_the_gradient_of_diffusion_is_the_transposed_map(name: str) -> None:
 def test_the_gradient_of_waves_against_differences() -> None:
     program = rvm.load(EXAMPLES / "wave.rasm")
     rng = np.random.default_rng(1)
-    u, v, seed = rng.standard_normal((3, 32))
-    zero = {"u": np.zeros(32), "v": np.zeros(32)}
+    u, v, seed = rng.standard_normal((3, 16))
+    zero = {"u": np.zeros(16), "v": np.zeros(16)}
     bars = program.around.vjp(
         {"y": {"u": seed, "v": zero["v"]}}, y=zero, x={"u": u.copy(), "v": v.copy()}
     )
@@ -43,10 +43,10 @@ def test_the_gradient_of_waves_against_differences() -> None:
     def loss(at: int, h: float) -> float:
         moved = u.copy()
         moved[at] += h
-        y = {"u": np.zeros(32), "v": np.zeros(32)}
+        y = {"u": np.zeros(16), "v": np.zeros(16)}
         return float(program.around(y=y, x={"u": moved, "v": v.copy()}).y["u"] @ seed)
 
-    for at in (0, 17):
+    for at in (0, 9):
         difference = (loss(at, 1e-4) - loss(at, -1e-4)) / 2e-4
         assert bars.x["u"][at] == pytest.approx(difference, rel=1e-7, abs=1e-9)
 
