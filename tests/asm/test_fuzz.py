@@ -78,7 +78,7 @@ def hold(text: str) -> bool:
     except AssemblyError as error:
         assert error.diagnostics
         for d in error.diagnostics:
-            assert re.fullmatch(r"[AB]\d{3}", d.code) and d.message
+            assert re.fullmatch(r"[ABP]\d{3}", d.code) and d.message
             assert d.where.line >= 1 and d.where.column >= 1
             assert d.human() and d.short() and d.as_json()
         return False
