@@ -74,6 +74,7 @@ DATA: dict[str, Any] = {
     ],
     "growth": [
         {"peer": "rvm native", "size": 1_000_000, "seconds": 5e-2, "step_ns": 50.0, "bytes": 0},
+        {"peer": "rvm native", "size": 10**8, "seconds": 5.0, "step_ns": 50.0, "bytes": 4096},
         {
             "peer": "JAX jit",
             "size": 1_000_000,
