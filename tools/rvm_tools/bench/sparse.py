@@ -41,22 +41,17 @@ def _of_y(v: Values) -> Values:
     return {"y": np.cos(np.arange(len(v["y"])) * 1.0)}
 
 
-def _matvec(y: Any, start: Any, column: Any, value: Any, x: Any) -> Values:
-    for i in range(len(y)):
-        s = y[i]
-        for k in range(start[i], start[i + 1]):
-            s += value[k] * x[column[k]]
-        y[i] = s
-    return {"y": y}
-
-
-def _matvec_numba(y: Any, start: Any, column: Any, value: Any, x: Any) -> Any:
+def _rows_times_vector(y: Any, start: Any, column: Any, value: Any, x: Any) -> Any:
     for i in range(len(y)):
         s = y[i]
         for k in range(start[i], start[i + 1]):
             s += value[k] * x[column[k]]
         y[i] = s
     return (y,)
+
+
+def _matvec(y: Any, start: Any, column: Any, value: Any, x: Any) -> Values:
+    return {"y": _rows_times_vector(y, start, column, value, x)[0]}
 
 
 def _rows(start: Any) -> Any:
@@ -128,7 +123,7 @@ MATVEC = Workload(
         libraries.python(_matvec),
         _scipy_matvec(FORWARD),
         _scipy_matvec(GRADIENT),
-        libraries.numba(_matvec_numba, ("y",)),
+        libraries.numba(_rows_times_vector, ("y",)),
         *libraries.jax(_matvec_jax, _of_y, ("value", "x")),
         *libraries.torch(_matvec_torch, _of_y, ("value", "x")),
     ),
@@ -148,21 +143,7 @@ def _sparse_pair(n: int) -> Values:
     return {"s": 0.0, "p": p, "x": rng.normal(size=size), "q": q, "y": rng.normal(size=size)}
 
 
-def _merge(s: float, p: Any, x: Any, q: Any, y: Any) -> Values:
-    i = j = 0
-    while i < len(p) and j < len(q):
-        if p[i] == q[j]:
-            s += x[i] * y[j]
-            i += 1
-            j += 1
-        elif p[i] < q[j]:
-            i += 1
-        else:
-            j += 1
-    return {"s": s}
-
-
-def _merge_numba(s: Any, p: Any, x: Any, q: Any, y: Any) -> Any:
+def _merged(s: Any, p: Any, x: Any, q: Any, y: Any) -> Any:
     i = j = 0
     while i < len(p) and j < len(q):
         if p[i] == q[j]:
@@ -174,6 +155,10 @@ def _merge_numba(s: Any, p: Any, x: Any, q: Any, y: Any) -> Any:
         else:
             j += 1
     return (s,)
+
+
+def _merge(s: float, p: Any, x: Any, q: Any, y: Any) -> Values:
+    return {"s": _merged(s, p, x, q, y)[0]}
 
 
 def _merge_numpy(s: float, p: Any, x: Any, q: Any, y: Any) -> Values:
@@ -214,7 +199,7 @@ SPARSE_DOT = Workload(
         Peer("C", GRADIENT, c("sparse_dot", "gradient", _merge_c_back), "cc"),
         libraries.python(_merge),
         libraries.numpy(_merge_numpy),
-        libraries.numba(_merge_numba, ("s",)),
+        libraries.numba(_merged, ("s",)),
         *libraries.jax(_merge_jax, _of_s, ("x", "y")),
     ),
     _of_s,
