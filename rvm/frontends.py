@@ -2,13 +2,13 @@
 
 A front end is a function from a path to a Program, registered by file suffix in
 the entry-point group `rvm.frontends`; the module it lives in has
-`assemble(text, name)` if it reads texts.
+`assemble(text, name)` if it reads texts.  Both take `includes` and `include_path`.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -30,32 +30,41 @@ def _front_end(suffix: str) -> EntryPoint:
     )
 
 
-def load(path: str | Path) -> Program:
+def load(
+    path: str | Path, *, includes: str = "any", include_path: Sequence[str | Path] = ()
+) -> Program:
     """The verified program in a file; `-` is standard input.
 
-    The suffix says what it is: `.rbc` is bytecode, others belong to front ends.  OSError if it
-    can't be read; AssemblyError, BytecodeError or VerifyError if it is unsound.
+    The suffix says what it is: `.rbc` is bytecode, others belong to front ends.  `includes`
+    says which files a text may include: "any", those "below" its folder and the folders of
+    `include_path`, or "none".  OSError if it can't be read; AssemblyError, BytecodeError or
+    VerifyError if it is unsound.
     """
     from rvm.calling import FunctionHandle  # noqa: F401 - makes program["f"] work
 
     if str(path) == "-":
-        return loads(sys.stdin.buffer.read(), "<stdin>")
+        return loads(
+            sys.stdin.buffer.read(), "<stdin>", includes=includes, include_path=include_path
+        )
     path = Path(path)
     if path.suffix == ".rbc":
         return _decoded(path.read_bytes(), str(path))
-    front: Callable[[Path], Program] = _front_end(path.suffix.lstrip(".")).load()
-    return front(path)
+    front: Callable[..., Program] = _front_end(path.suffix.lstrip(".")).load()
+    return front(path, includes=includes, include_path=include_path)
 
 
-def loads(data: bytes, name: str) -> Program:
+def loads(
+    data: bytes, name: str, *, includes: str = "none", include_path: Sequence[str | Path] = ()
+) -> Program:
     """The verified program in bytes: bytecode if they begin as such, else an assembly text."""
     from rvm.codec import MAGIC
 
     if not data.startswith(MAGIC):
         try:
-            return assemble(data.decode("utf-8"), name)
+            text = data.decode("utf-8-sig")
         except UnicodeDecodeError:
             raise UsageError("U006", f"{name} is neither bytecode nor a UTF-8 text") from None
+        return assemble(text, name, includes=includes, include_path=include_path)
     return _decoded(data, name)
 
 
@@ -73,10 +82,22 @@ def _decoded(data: bytes, name: str) -> Program:
     return program
 
 
-def assemble(text: str, name: str = "<text>") -> Program:
-    """Assemble a text; AssemblyError with all of its errors if it has any."""
+def assemble(
+    text: str,
+    name: str = "<text>",
+    *,
+    includes: str = "none",
+    include_path: Sequence[str | Path] = (),
+) -> Program:
+    """Assemble a text; AssemblyError with all of its errors if it has any.
+
+    Unless `includes` allows it, a text includes no files: "below" are those in the folders of
+    `include_path`, "any" is every file.
+    """
     from rvm.calling import FunctionHandle  # noqa: F401 - makes program["f"] work
 
     point = _front_end("rasm")
-    program: Program = import_module(point.module).assemble(text, name)
+    program: Program = import_module(point.module).assemble(
+        text, name, includes=includes, include_path=include_path
+    )
     return program

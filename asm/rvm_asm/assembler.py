@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from rvm.faults import AssemblyError, Diagnostic, Where
 from rvm.program import Function, Program, Span
 from rvm.verify import verify
 from rvm_asm.blocks import Blocks
 from rvm_asm.check import report_aliases, report_findings
+from rvm_asm.including import MAX_BYTES, TOO_LARGE, Includes, policy_named
 from rvm_asm.messages import Reporter, did_you_mean
 from rvm_asm.parser import parse_file
 from rvm_asm.program import Declarations
@@ -116,17 +118,22 @@ def assemble(
     text: str,
     name: str = "<text>",
     *,
-    include_path: tuple[Path, ...] = (),
+    include_path: Sequence[str | Path] = (),
+    includes: str = "none",
     expand: bool = False,
     path: Path | None = None,
 ) -> Program:
     """The program of a source text.
 
     `name` is what messages call the text, `path` where it comes from: its includes are looked
-    for beside it, then in the folders of `include_path`.  With `expand`, nested expressions
+    for beside it, then in the folders of `include_path`.  `includes` says which files they may
+    be: "any", those "below" these folders, or "none".  With `expand`, nested expressions
     become temporaries, one function an instruction.  AssemblyError holds all that is wrong.
     """
-    declarations = Declarations(tuple(include_path))
+    if len(text) > MAX_BYTES:
+        raise _too_large(name)
+    folders = tuple(Path(f) for f in include_path)
+    declarations = Declarations(Includes(policy_named(includes), folders, path))
     with _no_collection():
         declarations.read(name, text, path)
         program = build(declarations)
@@ -137,8 +144,28 @@ def assemble(
     return program
 
 
-def load(path: str | Path, *, include_path: tuple[Path, ...] = (), expand: bool = False) -> Program:
+def load(
+    path: str | Path,
+    *,
+    include_path: Sequence[str | Path] = (),
+    includes: str = "any",
+    expand: bool = False,
+) -> Program:
     """The program in a file; OSError if it can't be read."""
     path = Path(path)
-    text = path.read_text(encoding="utf-8")
-    return assemble(text, str(path), include_path=include_path, expand=expand, path=path)
+    with path.open("rb") as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise _too_large(str(path))
+    return assemble(
+        data.decode("utf-8-sig"),
+        str(path),
+        include_path=include_path,
+        includes=includes,
+        expand=expand,
+        path=path,
+    )
+
+
+def _too_large(name: str) -> AssemblyError:
+    return AssemblyError([Diagnostic("A046", TOO_LARGE, Where(name))])

@@ -133,7 +133,8 @@ EXPLANATIONS: dict[str, Explanation] = {
             include "vectors.rasm"
 
         The path is looked for beside the including file, then in the folders of the include path.
-        A file is read once, however often it is included.
+        A file is read once, however often it is included.  It is a regular file that holds a UTF-8
+        text: no folder, device or pipe.
         """,
     ),
     "A050": explain(
@@ -330,6 +331,19 @@ EXPLANATIONS: dict[str, Explanation] = {
         pieces, and these again, as they come.
 
             iterate step(y, x) times n with bennett = 4
+        """,
+    ),
+    "A069": explain(
+        "a file that this text may not include",
+        """
+        Who assembles the texts of strangers says which files they may read:
+
+            rvm.assemble(text)                          # none
+            rvm.load("got.rasm", includes="below")      # those of its folder, and below it
+            rvm run got.rasm --includes below
+
+        With "below" come the folders of the include path.  A link that leads outside counts as
+        outside.  A file that is forbidden is not opened, and whether it exists is not told.
         """,
     ),
 }

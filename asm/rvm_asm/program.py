@@ -11,6 +11,7 @@ from rvm.program import Dim, Function, Param, Source, Span
 from rvm.types import I64
 from rvm_asm.constants import Constants
 from rvm_asm.expressions import operator_name
+from rvm_asm.including import Includes, Refused
 from rvm_asm.messages import Reporter
 from rvm_asm.nodes import Declared, Field, Lit, Node, Ref, Word
 from rvm_asm.parser import parse_file
@@ -27,10 +28,10 @@ Signature = tuple[tuple[str, Binding], ...]
 class Declarations:
     """Everything that is declared, and where the texts come from."""
 
-    def __init__(self, include_path: tuple[Path, ...] = ()) -> None:
+    def __init__(self, includes: Includes | None = None) -> None:
         self.sources = SourceMap()
         self.report = Reporter(self.sources)
-        self.include_path = include_path
+        self._includes = includes or Includes("none", (), None)
         self.constants = Constants(self.report)
         self.functions: dict[str, Func] = {}
         self.records: dict[str, RecordDef] = {}
@@ -49,12 +50,10 @@ class Declarations:
         self.iterated: dict[tuple[object, ...], str] = {}
         """For each `iterate`, by where it stands and what it says, the function that it calls."""
         self._words: dict[str, Word] = {}
-        self._included: set[Path] = set()
 
     def read(self, name: str, text: str, path: Path | None = None) -> None:
         """Parse a text and all that it includes, and enter what they declare."""
-        if path is not None:
-            self._included.add(path.resolve())
+        self._includes.enter(path, len(text))
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         file = self.sources.add(name, text)
         if file.index == 0:
@@ -67,28 +66,18 @@ class Declarations:
                 self._entry(d.name)
             else:
                 self._enter(d, excused)
+        self._includes.leave()
 
     def _include(self, node: Include, path: Path | None) -> None:
-        folders = [*([path.parent] if path is not None else []), *self.include_path]
-        for folder in folders:
-            try:
-                target = folder / node.path
-                if target.resolve() in self._included:
-                    return
-                text = target.read_text(encoding="utf-8")
-            except (OSError, ValueError):
-                continue
-            self.read(str(target), text, target)
-            return
-        looked = ", ".join(str(f) for f in folders) or "nowhere: a text alone has no folder"
-        self.report.error(
-            "A012",
-            f"the file {node.path!r} can't be read",
-            node.start,
-            node.end,
-            notes=(f"looked in {looked}",),
-            hint="paths are relative to the including file, then to the include path",
-        )
+        try:
+            found = self._includes.find(node.path, path)
+            if found is not None:
+                target, text = found
+                self.read(str(target), text, target)
+        except Refused as error:
+            self.report.error(
+                error.code, error.message, node.start, node.end, notes=error.notes, hint=error.hint
+            )
 
     def _entry(self, word: Word) -> None:
         if self.entry is not None:

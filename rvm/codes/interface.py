@@ -121,7 +121,7 @@ INTERFACE: dict[str, Explanation] = {
         "an option that is not there",
         """
         `f.with_options(…)` takes the options that the message lists; parameters are given in the
-        call itself.
+        call itself.  `includes=` is "any", "below" or "none".
         """,
     ),
     "U005": explain(

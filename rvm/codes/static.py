@@ -239,7 +239,7 @@ STATIC: dict[str, Explanation] = {
         """,
     ),
     "A046": explain(
-        "an expression is too large",
+        "an expression or a text is too large",
         """
         One instruction holds an expression of at most 4096 nodes, at most 100 levels deep (a sum of
         many terms is as deep as it has terms).  Compute a part into an ancilla:
@@ -251,6 +251,9 @@ STATIC: dict[str, Explanation] = {
             free  t
 
         `rvm asm --emit=strict` shows how nested expressions are taken apart.
+
+        A program's texts have at most 64 MiB together, in at most 1000 files that include each
+        other at most 64 levels deep.
         """,
     ),
 }

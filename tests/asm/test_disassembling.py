@@ -56,7 +56,7 @@ def test_inverses_of_random_programs(seed: int) -> None:
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
 def test_examples(path: Path) -> None:
-    program = assemble(path.read_text(encoding="utf-8"), path.name, path=path)
+    program = assemble(path.read_text(encoding="utf-8"), path.name, path=path, includes="below")
     same(program)
     same(invert(program))
     same(expand(program))
@@ -65,7 +65,9 @@ def test_examples(path: Path) -> None:
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
 def test_gradients_of_examples(path: Path) -> None:
     """Programs that no text was written for: their names and lengths are made up."""
-    same(gradient(assemble(path.read_text(encoding="utf-8"), path.name, path=path)))
+    same(
+        gradient(assemble(path.read_text(encoding="utf-8"), path.name, path=path, includes="below"))
+    )
 
 
 def test_fresh_and_drop() -> None:

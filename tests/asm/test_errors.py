@@ -23,7 +23,7 @@ FILES = sorted((Path(__file__).parent / "errors").glob("*.rasm"))
 def messages(path: Path) -> AssemblyError:
     """What is wrong with a file."""
     with pytest.raises(AssemblyError) as caught:
-        assemble(path.read_text(encoding="utf-8"), path.name, path=path)
+        assemble(path.read_text(encoding="utf-8"), path.name, path=path, includes="below")
     return caught.value
 
 

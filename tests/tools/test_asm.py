@@ -79,6 +79,21 @@ def test_included_files(here: Path) -> None:
     assert "func part" in rvm("asm", "main.rasm", "-I", "lib", "--emit=strict").stdout
 
 
+def test_what_may_be_included(here: Path) -> None:
+    (here / "lib").mkdir()
+    (here / "part.rasm").write_text("func part(x: i64)\n    inc x\n")
+    (here / "lib" / "main.rasm").write_text(
+        'include "../part.rasm"\nfunc main(x: i64)\n    call part(x)\n'
+    )
+    assert rvm("run", "lib/main.rasm", "x=1").stdout.split()[-2:] == ["i64", "2"]
+    for command in ("asm", "run", "grad x", "check", "dis", "debug", "pebble --pebbles=2", "trace"):
+        for policy in ("below", "none"):
+            words = command.split()
+            refused = rvm(words[0], "lib/main.rasm", *words[1:], "--includes", policy, code=1)
+            assert "A069" in refused.stderr + refused.stdout, command
+    assert rvm("asm", "lib/main.rasm", "--includes=below", "-I.", "--emit=listing").stdout
+
+
 @pytest.mark.parametrize(
     ("args", "code", "says"),
     [

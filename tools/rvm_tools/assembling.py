@@ -57,13 +57,21 @@ def assembled(file: str, folders: Sequence[str], *, expand: bool = False) -> Pro
     """The program of a source text."""
     from rvm_asm import assemble
 
+    from rvm_tools.options import allowed_includes
+
     if file.endswith(".rbc"):
         raise UsageError(
             "U011", f"{file} is bytecode already", hint="`rvm dis` shows what it holds"
         )
     name, path = ("<stdin>", None) if file == "-" else (file, Path(file))
-    include = tuple(Path(f) for f in folders)
-    return assemble(read_text(file), name, include_path=include, expand=expand, path=path)
+    return assemble(
+        read_text(file),
+        name,
+        include_path=folders,
+        includes=allowed_includes(),
+        expand=expand,
+        path=path,
+    )
 
 
 def check_round_trip(program: Program) -> None:

@@ -55,9 +55,36 @@ def quarter_of_memory() -> int | None:
         return None
 
 
+INCLUDES = "rvm_tools.includes"
+"""Where a command's context keeps what its program may include."""
+
+
+def _keep_includes(ctx: click.Context, param: click.Parameter, value: str) -> None:
+    ctx.meta[INCLUDES] = value
+
+
+def allowed_includes() -> str:
+    """Which files the program of this command may include."""
+    ctx = click.get_current_context(silent=True)
+    return "any" if ctx is None else str(ctx.meta.get(INCLUDES, "any"))
+
+
+def includes_option(f: F) -> F:
+    """The option --includes."""
+    return click.option(
+        "--includes",
+        type=click.Choice(["any", "below", "none"]),
+        default="any",
+        expose_value=False,
+        callback=_keep_includes,
+        help="Which files FILE may include: any (the default), those below its folder, or none.",
+    )(f)
+
+
 def file_argument(f: F) -> F:
-    """The argument FILE."""
-    return click.argument("file", type=click.Path(allow_dash=True), metavar="FILE")(f)
+    """The argument FILE, and the option --includes."""
+    path = click.Path(allow_dash=True)
+    return click.argument("file", type=path, metavar="FILE")(includes_option(f))
 
 
 def function_option(f: F) -> F:

@@ -15,9 +15,10 @@ SUFFIXES = (".rasm", ".rbc")
 def load_program(file: str) -> Program:
     """The program in a file, or on standard input if that is `-`."""
     from rvm import load
+    from rvm_tools.options import allowed_includes
 
     try:
-        return load(file)
+        return load(file, includes=allowed_includes())
     except (OSError, UnicodeDecodeError) as error:
         raise unreadable(file, error) from None
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rvm_asm import assemble
+from rvm_asm import load
 
 import rvm
 from rvm.binding import Result
@@ -56,7 +56,7 @@ def costs(files: Sequence[Path]) -> Iterator[Cost]:
     """The costs of every function with derivatives in these files, on its first `;! run` line."""
     for path in files:
         text = path.read_text(encoding="utf-8")
-        program, strict = rvm.load(path), assemble(text, path.name, expand=True, path=path)
+        program, strict = rvm.load(path), load(path, expand=True)
         seen = set()
         for run in directives(text, path.name):
             if run.is_run and not run.codes and run.function not in seen:

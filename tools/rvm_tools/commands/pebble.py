@@ -7,7 +7,7 @@ from typing import Any
 import rich_click as click
 from click.shell_completion import CompletionItem
 
-from rvm_tools.options import BYTES, STEPS
+from rvm_tools.options import BYTES, STEPS, includes_option
 
 GOALS = ("persist", "visit", "erase", "gradient")
 click.rich_click.OPTION_GROUPS["rvm pebble"] = [
@@ -26,6 +26,7 @@ click.rich_click.OPTION_GROUPS["rvm pebble"] = [
     {
         "name": "A file",
         "options": [
+            "--includes",
             "--function",
             "--step",
             "--number",
@@ -155,6 +156,7 @@ def _options(f: Any) -> Any:
 
 
 @click.command("pebble")
+@includes_option
 @click.argument("file", required=False, type=click.Path(allow_dash=True), metavar="[FILE]")
 @_options
 def command(**given: Any) -> None:

@@ -1,0 +1,159 @@
+"""Included files: where they are looked for, which may be read, and how much of them.
+
+A policy says what an `include` may read: "any" file, those "below" the folder of the text and
+the folders of the include path, or "none".  Whatever it says, only regular files are read, and
+depth, number and size have limits.  What a policy forbids is not opened, and whether such a
+file exists is not told.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, get_args
+
+from rvm.faults import UsageError
+
+Policy = Literal["any", "below", "none"]
+
+MAX_DEPTH = 64
+"""How deeply files may include each other."""
+MAX_FILES = 1000
+"""How many files a program may consist of."""
+MAX_BYTES = 64 << 20
+"""How many bytes all texts of a program may have together."""
+
+
+TOO_LARGE = f"the texts of the program have more than {MAX_BYTES >> 20} MiB"
+
+
+class Refused(Exception):
+    """An include that can't be followed: its code, the message, notes and a hint."""
+
+    def __init__(self, code: str, message: str, hint: str = "", *notes: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.hint = hint
+        self.notes = notes
+
+
+def policy_named(word: str) -> Policy:
+    """The policy of that name; UsageError U004 if there is none."""
+    for known in get_args(Policy):
+        if word == known:
+            return known  # type: ignore[no-any-return]
+    raise UsageError(
+        "U004", f"includes={word!r} is no policy", hint='one of "any", "below" and "none"'
+    )
+
+
+class Includes:
+    """What one assembly has read, and what it may still read."""
+
+    def __init__(self, policy: Policy, folders: Sequence[Path], path: Path | None) -> None:
+        self.policy = policy
+        self.folders = tuple(folders)
+        roots = [*folders] if path is None else [path.parent, *folders]
+        self._roots = [r for f in roots if (r := _resolved(f)) is not None]
+        self._read: set[Path] = set()
+        self._depth = 0
+        self._files = 1
+        self._bytes = 0
+
+    def enter(self, path: Path | None, size: int) -> None:
+        """Count a text in, which is being read from here to `leave`."""
+        self._depth += 1
+        self._bytes += size
+        if path is not None and (found := _resolved(path)) is not None:
+            self._read.add(found)
+
+    def leave(self) -> None:
+        self._depth -= 1
+
+    def find(self, name: str, beside: Path | None) -> tuple[Path, str] | None:
+        """The path and text of an included file, None if it has been read already; or Refused.
+
+        `beside` is the file that includes it.
+        """
+        if self.policy == "none":
+            raise Refused(
+                "A069",
+                "this text may not include files",
+                'includes="below" allows those of its folder, includes="any" every file',
+            )
+        folders = [*([] if beside is None else [beside.parent]), *self.folders]
+        if Path(name).is_absolute():
+            folders = folders[:1] or [Path()]
+        outside = False
+        for folder in folders:
+            target = folder / name
+            found = _resolved(target)
+            if found is None:
+                continue
+            if self.policy == "below" and not any(found.is_relative_to(r) for r in self._roots):
+                outside = True
+                continue
+            if found in self._read:
+                return None
+            data = self._contents(found, name)
+            if data is None:
+                continue
+            self._files += 1
+            try:
+                return target, data.decode("utf-8-sig")
+            except UnicodeDecodeError:
+                raise Refused("A012", f"the file {name!r} is no UTF-8 text") from None
+        if outside:
+            raise Refused(
+                "A069",
+                f"the file {name!r} is not below the folder of the text",
+                'includes="any" allows every file',
+            )
+        looked = ", ".join(str(f) for f in folders) or "nowhere: a text alone has no folder"
+        raise Refused(
+            "A012",
+            f"the file {name!r} can't be read",
+            "paths are relative to the including file, then to the include path",
+            f"looked in {looked}",
+        )
+
+    def _contents(self, path: Path, name: str) -> bytes | None:
+        """The bytes of a regular file; None if it is not there."""
+        if self._depth >= MAX_DEPTH:
+            raise Refused("A046", f"includes nest deeper than {MAX_DEPTH} levels")
+        if self._files >= MAX_FILES:
+            raise Refused("A046", f"the program consists of more than {MAX_FILES} files")
+        # Opening a FIFO would wait for its writer, and a link put there by now is not followed.
+        flags = os.O_RDONLY
+        for flag in ("O_NONBLOCK", "O_NOFOLLOW", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"):
+            flags |= getattr(os, flag, 0)
+        try:
+            handle = os.open(path, flags)
+        except (OSError, ValueError):
+            return None
+        mode = os.fstat(handle).st_mode
+        if not stat.S_ISREG(mode):
+            os.close(handle)
+            if stat.S_ISDIR(mode):
+                return None
+            raise Refused("A012", f"{name!r} is no regular file")
+        room = MAX_BYTES - self._bytes
+        with os.fdopen(handle, "rb") as file:
+            try:
+                data = file.read(room + 1)
+            except OSError:
+                return None
+        if data is None or len(data) > room:
+            raise Refused("A046", TOO_LARGE)
+        return data
+
+
+def _resolved(path: Path) -> Path | None:
+    """Where a path leads, links followed; None if it leads nowhere."""
+    try:
+        return path.resolve()
+    except (OSError, ValueError, RuntimeError):
+        return None
