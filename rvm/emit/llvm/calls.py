@@ -73,7 +73,7 @@ def print_call(p: FunctionPrinter, pc: int, done: int) -> None:
             arguments += [f"{kind} {v}" for kind, v in operands(t, p.value(arg))]
     check_lengths(p, callee, shapes)
     total = p.room(str(FRAME_BYTES))
-    p.trouble(too_deep(p))
+    p.trouble(p.too_deep())
     arguments += p.entering(pc)
     p.grow(total)
     entered = p.op(f"sub i64 {p.load('i64', p.ticks)}, {done + 1}")
@@ -130,10 +130,3 @@ def check_lengths(p: FunctionPrinter, callee: Code, shapes: dict[int, View]) -> 
                     raise Unprintable
             if want != view.dims[axis]:
                 p.trouble(p.compare("ne", "i64", view.dims[axis], want))
-
-
-def too_deep(p: FunctionPrinter) -> str:
-    """Whether the host's stack has grown as far as it may."""
-    here = p.op("call ptr @llvm.frameaddress.p0(i32 0)")
-    address = p.op(f"ptrtoint ptr {here} to i64")
-    return p.compare("ult", "i64", address, p.load("i64", p.field(context.DEEPEST)))

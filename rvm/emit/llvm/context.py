@@ -13,9 +13,8 @@ from rvm.types import Array, RegisterType, Scalar
 
 TICKS, PC, LIVE, PEAK, ERASED, LIMIT, TOLERANCE, DEEPEST, FRAMES = range(9)
 """Ticks left; where the run stopped; live and peak bytes; erased bits; the memory limit (all i64);
-the tolerance (double); how much of the host's stack there is, which a root turns into the address
-that it must not pass; the frames that a run
-stopped in, outermost first (pointer)."""
+the tolerance (double); the lowest address that frames on the stack may have, which a root raises by
+what one call takes; the frames that a run stopped in, outermost first (pointer)."""
 FIELDS = 9
 """How many fields the context has."""
 

@@ -11,7 +11,7 @@ from rvm.emit.llvm.flow import Flow
 from rvm.emit.llvm.function import FunctionPrinter
 from rvm.emit.llvm.kind import INNER, ROOT, Kind
 from rvm.emit.llvm.loops import Counted, counted
-from rvm.emit.llvm.runtime import DECLARATIONS, RUNTIME
+from rvm.emit.llvm.runtime import DECLARATIONS, RUNTIME, frame_bound
 from rvm.emit.llvm.traps import declared
 from rvm.emit.values import Unprintable
 from rvm.image import Code
@@ -73,8 +73,9 @@ class ModulePrinter:
         own = "".join(RUNTIME[h] for h in sorted(helpers) if h in RUNTIME)
         watched = {k for k, guard in enumerate(self.cells) if guard.element is not None}
         cells = declared(len(self.cells), watched)
+        bound = frame_bound(self.texts, 8)
         self._rest = "\n".join(
-            [_declared(self.symbols), cells, DECLARATIONS, own, prelude, ATTRIBUTES]
+            [_declared(self.symbols), cells, bound, DECLARATIONS, own, prelude, ATTRIBUTES]
         )
 
     def text(self, triple: str, layout: str) -> str:

@@ -15,9 +15,11 @@ from rvm.emit.llvm.arrays import Arrays
 from rvm.emit.llvm.certain import certain
 from rvm.emit.llvm.context import FRAMED, MINE
 from rvm.emit.llvm.flow import Flow
-from rvm.emit.llvm.kind import INNER, Kind
+from rvm.emit.llvm.kind import ANYWHERE, INNER, Kind
 from rvm.emit.llvm.reading import turns
+from rvm.emit.llvm.runtime import FRAMES
 from rvm.emit.llvm.values import ArrayVariable, item_size, variable_types
+from rvm.emit.llvm.writer import COLD
 from rvm.expr import Place
 from rvm.image import Code
 from rvm.numbers.llvm import memory_type
@@ -105,11 +107,23 @@ class Registers(Arrays):
             self.notes[k] = f", !alias.scope {own}, !noalias {others}"
 
     def _bound_stack(self) -> None:
-        """Turn the room on the host's stack into the address that it must not pass."""
+        """Raise the floor by what one more call may take; leave at once if that is too high."""
+        field = self.field(context.DEEPEST)
+        floor = self.op(f"add i64 {self.load('i64', field)}, {self.load('i64', f'@{FRAMES}')}")
+        self.store("i64", floor, field)
+        low, going = self.fresh("low"), self.fresh("go")
+        self.fork(self.too_deep(), low, going, COLD)
+        self.label(low)
+        if self.kind.entry != ANYWHERE:
+            self.store("i64", str(self.kind.entry), self.field(context.PC))
+        self.line(f"ret i32 {context.STOPPED}")
+        self.label(going)
+
+    def too_deep(self) -> str:
+        """Whether the stack has grown as far as it may."""
         here = self.op("call ptr @llvm.frameaddress.p0(i32 0)")
         address = self.op(f"ptrtoint ptr {here} to i64")
-        field = self.field(context.DEEPEST)
-        self.store("i64", self.op(f"sub i64 {address}, {self.load('i64', field)}"), field)
+        return self.compare("ult", "i64", address, self.load("i64", self.field(context.DEEPEST)))
 
     def _from_slots(self) -> None:
         """Load a root's registers; what is not live is read as it stands, and never used."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from rvm.emit.llvm.context import (
     CALL_WORDS,
     EMPTY,
@@ -259,3 +262,18 @@ declare ptr @realloc(ptr, i64) #2
 declare void @free(ptr) #2
 declare void @abort() noreturn
 """
+
+FRAMES = "frames"
+"""The constant that says how many bytes of stack one call may take."""
+
+
+def frame_bound(texts: Sequence[str], widest: int) -> str:
+    """The definition of FRAMES for functions, any of which may be put into another.
+
+    No frame has more than a place for each value, of `widest` bytes at most, and its arrays.
+    """
+    size = 0
+    for text in texts:
+        size += widest * text.count("\n")
+        size += sum(map(int, re.findall(r"alloca \[(\d+) x i8\]", text)))
+    return f"@{FRAMES} = private unnamed_addr constant i64 {size}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from rvm.emit.llvm import context
-from rvm.emit.llvm.calls import check_lengths, is_contiguous, too_deep
+from rvm.emit.llvm.calls import check_lengths, is_contiguous
 from rvm.emit.llvm.values import Location, View, variable_types
 from rvm.emit.llvm.wide_text import vector
 from rvm.emit.llvm.writer import COLD, operands
@@ -64,7 +64,7 @@ def print_wide_call(p: WideFunctionPrinter, pc: int, done: int) -> None:
                     arguments.append(f"{kind} {v}")
     check_lengths(p, callee, shapes)
     total = p.room(str(FRAME_BYTES))
-    p.trouble(too_deep(p))
+    p.trouble(p.too_deep())
     p.grow(total)
     left = p.op(f"sub i64 {p.load('i64', p.ticks)}, {done + 1}")
     p.store("i64", left, p.field(context.TICKS))

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from rvm.emit.llvm.kind import INNER, ROOT, Kind
 from rvm.emit.llvm.module import ATTRIBUTES, plan_of
-from rvm.emit.llvm.runtime import DECLARATIONS, RUNTIME
+from rvm.emit.llvm.runtime import DECLARATIONS, RUNTIME, frame_bound
 from rvm.emit.llvm.wide import WideFunctionPrinter
+from rvm.emit.llvm.wide_text import WIDTH
 from rvm.emit.values import Unprintable
 from rvm.image import Code
 from rvm.numbers.llvm import declaration
@@ -44,7 +45,7 @@ class WideModulePrinter:
         """The C library's functions that it calls, by their aliases."""
         own = (RUNTIME[h] for h in sorted(helpers) if h in RUNTIME)
         declared = map(declaration, self.symbols)
-        rest = [*declared, DECLARATIONS, *own, prelude, ATTRIBUTES]
+        rest = [*declared, frame_bound(texts, 8 * WIDTH), DECLARATIONS, *own, prelude, ATTRIBUTES]
         self._parts = [*texts, *rest, *self._metadata]
 
     def text(self, triple: str, layout: str) -> str:

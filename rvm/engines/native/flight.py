@@ -5,10 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import struct
-import sys
-import threading
 from collections.abc import Sequence
-from functools import cache
 from time import perf_counter
 from typing import Any
 
@@ -18,6 +15,7 @@ from rvm.emit.llvm.reading import live_at
 from rvm.engines.native.extent import most_ticks
 from rvm.engines.native.frames import Layout, free, layout_of
 from rvm.engines.native.roots import Derived, Root, root_of
+from rvm.engines.native.stacks import stack_floor
 from rvm.image import Code
 from rvm.state import Frame, Options, State
 from rvm.types import Array
@@ -25,8 +23,6 @@ from rvm.types import Array
 CONTEXT = struct.Struct("<qqqqqqdQQ")
 HEADER = struct.Struct("<Qqq")
 NO_LIMIT = 1 << 62
-STACK_BYTES = 8 << 20
-WINDOWS_STACK_BYTES = 1 << 20
 SOON = 0.02
 """Seconds."""
 
@@ -60,7 +56,7 @@ class Flight:
             0,
             NO_LIMIT if limit is None else limit,
             options.tolerance,
-            stack_room(),
+            stack_floor(),
             0,
         )
         for cell in self.root.cells:
@@ -180,20 +176,3 @@ def _stopped(state: State, root: Root, address: int, stacks: dict[int, list[Any]
     free(address)
     state.frames.append(Frame(code, regs, pc))
     return int(following)
-
-
-def stack_room() -> int:
-    """How many bytes of the host's stack generated code may take."""
-    if threading.get_ident() == threading.main_thread().ident:
-        return _main_room()
-    return threading.stack_size() // 2 or STACK_BYTES // 16
-
-
-@cache
-def _main_room() -> int:
-    if sys.platform == "win32":
-        return WINDOWS_STACK_BYTES // 2
-    import resource
-
-    soft, _ = resource.getrlimit(resource.RLIMIT_STACK)
-    return (STACK_BYTES if soft == resource.RLIM_INFINITY else min(soft, STACK_BYTES)) // 2

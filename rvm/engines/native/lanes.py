@@ -160,7 +160,7 @@ class Block:
         fields[:, context.LIVE] = fields[:, context.PEAK] = self.live
         hows = np.full(len(self.rows), context.STOPPED, np.int32)
         begun = fields[:, context.TICKS].copy()
-        work_off(root.run, Piece(self.rows, fields, hows, chunk))
+        work_off(root.run, Piece(self.rows, fields, hows, chunk, self))
         ended = hows == context.DONE
         for lane in map(int, np.flatnonzero(~ended)):
             self._discard(root, lane, fields[lane], options)

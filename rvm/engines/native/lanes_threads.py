@@ -1,18 +1,24 @@
-"""Rows of lanes worked off by compiled code, on as many threads as there are processors."""
+"""Rows of lanes worked off by compiled code, on as many threads as there are processors.
+
+No call is left while a thread is in machine code, whatever signal handlers raise, and however often:
+the last step of a call is one call of C, in which Python runs no handler.
+"""
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import os
-import threading
 from collections.abc import Iterator
+from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rvm.emit.llvm import context
-from rvm.engines.native.flight import stack_room
 from rvm.engines.native.memory import Run
+from rvm.engines.native.stacks import stack_floor
 
 FIRST = 8
 """The part of a chunk that is done before threads are started: some milliseconds."""
@@ -23,7 +29,8 @@ PARTS = 8
 class Piece:
     """Rows of slots and contexts, and room for how each ended: (rows, …), C order.
 
-    After `chunk` ticks the driver comes back, so that Ctrl-C is heard.
+    After `chunk` ticks the driver comes back, so that Ctrl-C is heard.  `held` is what the rows'
+    pointers lead to: whoever works on a piece keeps all its memory.
     """
 
     def __init__(
@@ -32,9 +39,11 @@ class Piece:
         contexts: NDArray[np.int64],
         hows: NDArray[np.int32],
         chunk: int,
+        held: object,
     ) -> None:
         self.rows, self.contexts, self.hows = rows, contexts, hows
         self.chunk = chunk
+        self.held = held
 
     def fields(self, first: int, end: int, part: int) -> NDArray[np.int64]:
         """What the driver is given, for the rows from `first` to `end` and a part of a chunk."""
@@ -53,36 +62,132 @@ class Piece:
         )
 
 
+class Door:
+    """Through it threads go to work; closing it waits until all have come out again.
+
+    Python's own locks let signal handlers run while they wait, which may raise.  The last wait is
+    one call of a C function of Python's, during which none runs.
+    """
+
+    _spare: list[int] = []
+    """Locks of C that are in no door.  None is ever freed: a thread may come late."""
+
+    def __init__(self) -> None:
+        self.closed = False
+        self._inside = 0
+        self._counting = _thread.allocate_lock()
+        self._empty = _thread.allocate_lock()
+        """Released by whoever is the last to come out."""
+        self._empty.acquire()
+        spare = Door._spare
+        self._busy: int = spare.pop() if spare else _locks().allocate()
+        """Held as long as somebody is inside."""
+
+    def enter(self) -> bool:
+        """Go in; False if it is closed.  Not for the thread that closes it."""
+        with self._counting:
+            if not self._inside:
+                _locks().acquire(self._busy, 1)
+            if not self.closed:
+                self._inside += 1
+            elif not self._inside:
+                _locks().release(self._busy)
+            return not self.closed
+
+    def leave(self) -> None:
+        """Come out."""
+        with self._counting:
+            self._inside -= 1
+            if not self._inside:
+                _locks().release(self._busy)
+                if self._empty.locked():
+                    self._empty.release()
+
+    def close(self, steps: Iterator[None]) -> None:
+        """Take these steps and wait for the others.  Nobody is inside when this is left, however.
+
+        Whoever comes later finds it closed.
+        """
+        locks, busy = _locks(), self._busy
+        acquire, release = locks.acquire, locks.release
+        try:
+            for _ in steps:
+                pass
+            while self._inside:
+                self._empty.acquire()
+        finally:
+            # Python runs handlers of signals behind calls and where a loop begins again: here only
+            # when all is done.
+            self.closed = True
+            try:
+                acquire(busy, 1)
+            finally:
+                release(busy)
+        Door._spare.append(busy)
+
+
+class _Locks:
+    """Python's locks for C: they are waited for without the lock on the interpreter."""
+
+    def __init__(self) -> None:
+        api: Any = ctypes.pythonapi
+        pointer = ctypes.c_void_p
+
+        def function(name: str, result: Any, *arguments: Any) -> Any:
+            address = ctypes.cast(getattr(api, name), pointer).value
+            assert address is not None
+            return ctypes.CFUNCTYPE(result, *arguments)(address)
+
+        self.allocate = function("PyThread_allocate_lock", pointer)
+        self.acquire = function("PyThread_acquire_lock", ctypes.c_int, pointer, ctypes.c_int)
+        """Of a lock, and 1 for waiting as long as it takes."""
+        self.release = function("PyThread_release_lock", None, pointer)
+
+
+@cache
+def _locks() -> _Locks:
+    return _Locks()
+
+
 class Crew:
     """Threads that work off pieces; when one is stopped or fails the others stop too."""
 
     def __init__(self, run: Run, piece: Piece) -> None:
         self.run = run
         self.piece = piece
-        self.stopped = threading.Event()
+        self.door = Door()
         self.errors: list[BaseException] = []
 
     def rows(self, first: int, end: int, once: bool = False) -> int:
         """Work off rows, or, if `once`, some of them; the first that is not done."""
-        self.piece.contexts[first:end, context.DEEPEST] = stack_room()
+        self.piece.contexts[first:end, context.DEEPEST] = stack_floor()
         fields = self.piece.fields(first, end, FIRST if once else 1)
         address = ctypes.c_void_p(fields.ctypes.data)
-        while fields[5] < end and not self.stopped.is_set():
+        while fields[5] < end and not (self.door.closed or self.errors):
             self.run(address, None)
             if once:
                 break
         return int(fields[5])
 
-    def pieces(self, parts: Iterator[tuple[int, int]]) -> None:
-        """Take pieces as long as there are any."""
+    def pieces(self, parts: Iterator[tuple[int, int]]) -> Iterator[None]:
+        """Take pieces as long as there are any, one in a step."""
+        for first, end in parts:
+            if self.door.closed or self.errors:
+                return
+            self.rows(first, end)
+            yield
+
+    def help(self, parts: Iterator[tuple[int, int]]) -> None:
+        """What another thread does."""
+        if not self.door.enter():
+            return
         try:
-            for first, end in parts:
-                if self.stopped.is_set():
-                    return
-                self.rows(first, end)
+            for _ in self.pieces(parts):
+                pass
         except BaseException as error:
-            self.stopped.set()
             self.errors.append(error)
+        finally:
+            self.door.leave()
 
 
 def work_off(run: Run, piece: Piece) -> None:
@@ -95,23 +200,27 @@ def work_off(run: Run, piece: Piece) -> None:
     width = max(1, (n - done) // (count * PARTS))
     # Taking the next of a list's iterator is one step for Python's threads.
     parts = iter([(lo, min(lo + width, n)) for lo in range(done, n, width)])
-    others = [
-        threading.Thread(target=crew.pieces, args=(parts,), daemon=True)
-        for _ in range(min(count, (n - done + width - 1) // width) - 1)
-    ]
-    for thread in others:
-        thread.start()
-    try:
-        crew.pieces(parts)
-        for thread in others:
-            thread.join()
-    except BaseException:
-        crew.stopped.set()
-        for thread in others:
-            thread.join()
-        raise
+    helpers = min(count, (n - done + width - 1) // width) - 1
+
+    def steps() -> Iterator[None]:
+        for _ in range(helpers):
+            _start(crew, parts)
+            yield
+        yield from crew.pieces(parts)
+
+    crew.door.close(steps())
     if crew.errors:
         raise crew.errors[0]
+
+
+def _start(crew: Crew, parts: Iterator[tuple[int, int]]) -> None:
+    try:
+        _thread.start_new_thread(crew.help, (parts,))
+    except RuntimeError as error:
+        trace = error.__traceback__
+        if trace is not None and trace.tb_next is not None:
+            raise  # by a signal handler: it has a frame of its own
+        # The system has no more threads for us: fewer do as well.
 
 
 def processors() -> int:

@@ -133,7 +133,7 @@ class WideBlock:
         fields[:, context.LIVE] = fields[:, context.PEAK] = self.live
         begun = fields[:, context.TICKS].copy()
         hows = np.full(self.groups, context.STOPPED, np.int32)
-        work_off(self.root.run, Piece(self.rows, fields, hows, chunk))
+        work_off(self.root.run, Piece(self.rows, fields, hows, chunk, self))
         part = slice(self.lo, self.hi)
         size = self.hi - self.lo
         self.batch.ticks[part] = np.repeat(begun - fields[:, context.TICKS], WIDTH)[:size]
