@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib.util import find_spec
 from typing import NamedTuple
 
 from rvm.engines.protocol import Engine, first_chunk
@@ -56,7 +55,7 @@ def choose(image: Image, name: str, options: Options) -> Choice:
         return _only("native", "only machine code can leave out the checks")
     traits = traits_of(image, name)
     if not native_is_there():
-        missing = "llvmlite is not installed (the extra `native`)"
+        missing = 'there is no machine code here, for reasons that `engine="native"` gives'
         if not traits.loops:
             return _only("python", missing)
         pays = f"long loops pay as NumPy operations, after about {WARM:,} ticks"
@@ -98,8 +97,10 @@ def is_all_compiled(image: Image, name: str) -> bool:
 
 @cache
 def native_is_there() -> bool:
-    """Whether llvmlite can be imported."""
-    return find_spec("llvmlite") is not None
+    """Whether machine code can be made and run here."""
+    from rvm.engines.native.host import why_not
+
+    return why_not() is None
 
 
 @dataclass(frozen=True, slots=True)

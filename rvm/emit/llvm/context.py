@@ -39,8 +39,9 @@ position."""
 MINE, FRAMED = 1, 2
 """Owners of a local array: 1 if its memory is to be freed, 2 if it is in the frame; 0: Python's."""
 
-DONE, SPENT, STOPPED = range(3)
-"""How generated code ends: at its end, its ticks spent, or at an instruction that is not for it."""
+DONE, SPENT, STOPPED, LOST = range(4)
+"""How generated code ends: at its end, its ticks spent, at an instruction that is not for it, or
+without the memory to say where."""
 
 
 def slots(types: Iterable[RegisterType]) -> tuple[tuple[int, ...], int]:

@@ -220,6 +220,12 @@ class Registers(Arrays):
         else:
             size = 8 * (context.HEADER + self.slots)
             base, first = self.helper("rvm_frame", "ptr", ("i64", str(size))), context.HEADER
+            lost, held = self.fresh("lost"), self.fresh("held")
+            self.fork(self.compare("eq", "ptr", base, "null"), lost, held, COLD)
+            self.label(lost)
+            self._settle()
+            self.line(f"ret i32 {context.LOST}")
+            self.label(held)
             frames = self.field(context.FRAMES)
             self.store("ptr", self.load("ptr", frames), self._slot(base, context.NEXT))
             number = str(self.callees.number(self.code))
@@ -268,6 +274,9 @@ class Registers(Arrays):
         for dim in held.dims:
             size = self.product(size, self.load("i64", dim))
         moved = self.helper("rvm_copied", "ptr", ("ptr", self.frames[reg]), ("i64", size))
+        none = self.compare("eq", "ptr", moved, "null")
+        how = self.choose(none, "i32", str(context.LOST), self.load("i32", self.how))
+        self.store("i32", how, self.how)
         self.store("ptr", moved, self._slot(base, start))
         self.store("i64", str(MINE), self._slot(base, start + 1))
         self.jump(stay)

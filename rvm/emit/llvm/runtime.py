@@ -50,24 +50,17 @@ define internal ptr @rvm_copied(ptr %from, i64 %size) cold {
   %some = call i64 @llvm.umax.i64(i64 %size, i64 1)
   %p = call ptr @malloc(i64 %some)
   %none = icmp eq ptr %p, null
-  br i1 %none, label %lost, label %copy
-lost:
-  call void @abort()
-  unreachable
+  br i1 %none, label %out, label %copy
 copy:
   call void @llvm.memcpy.p0.p0.i64(ptr %p, ptr %from, i64 %size, i1 false)
+  br label %out
+out:
   ret ptr %p
 }
 """,
     "rvm_frame": """
 define internal ptr @rvm_frame(i64 %size) cold {
   %p = call ptr @malloc(i64 %size)
-  %none = icmp eq ptr %p, null
-  br i1 %none, label %lost, label %fine
-lost:
-  call void @abort()
-  unreachable
-fine:
   ret ptr %p
 }
 """,
@@ -251,7 +244,7 @@ out:
 """,
 }
 """Definitions by name.  A stack is a row of three: pointer to the values, how many, room for how
-many.  `rvm_frame` and `rvm_copied` are for leaving: without memory for that nothing can be saved.
+many.  `rvm_frame` and `rvm_copied` are for leaving: without memory for that a run is lost.
 `rvm_sizes` moves what a meter (see `rvm.emit.llvm.counters`) has counted to the table of sizes,
 which is hashed with open addressing."""
 
@@ -260,7 +253,6 @@ declare noalias ptr @malloc(i64) #2
 declare noalias ptr @calloc(i64, i64) #2
 declare ptr @realloc(ptr, i64) #2
 declare void @free(ptr) #2
-declare void @abort() noreturn
 """
 
 FRAMES = "frames"

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from rvm.engines.native.host import library
 from rvm.engines.native.memory import PROTOTYPE, Run, address
-from rvm.faults import UsageError
 
 LEVELS = ((4_000, 3), (40_000, 2))
 """Up to how many lines a module is optimised how much; longer ones least: LLVM's time grows faster
@@ -23,10 +23,9 @@ class Compiler:
     """LLVM for this machine."""
 
     def __init__(self) -> None:
-        try:
-            import llvmlite.binding as llvm
-        except ImportError:
-            raise missing() from None
+        library()
+        import llvmlite.binding as llvm
+
         self.llvm = llvm
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
@@ -89,16 +88,7 @@ class Compiler:
         return result
 
 
-def missing() -> UsageError:
-    """What is raised without llvmlite."""
-    return UsageError(
-        "U002",
-        "the engine `native` needs llvmlite, which is not installed",
-        hint='pip install "rvm[native]"; or use another engine',
-    )
-
-
 @cache
 def compiler() -> Compiler:
-    """The one compiler; UsageError U002 without llvmlite."""
+    """The one compiler; UsageError U002 where there is none."""
     return Compiler()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -10,9 +9,10 @@ import numpy as np
 from rvm.emit.llvm import context
 from rvm.emit.llvm.kind import Kind
 from rvm.emit.llvm.module import ModulePrinter, plan_of
-from rvm.engines.native.compiler import compiler, missing
+from rvm.engines.native.compiler import compiler
 from rvm.engines.native.extent import most_ticks, sketch_of
 from rvm.engines.native.flight import run
+from rvm.engines.native.host import library
 from rvm.engines.native.roots import kind_for
 from rvm.engines.reference import step
 from rvm.engines.trapping import due
@@ -27,8 +27,7 @@ class Native:
     exact = False
 
     def __init__(self) -> None:
-        if find_spec("llvmlite") is None:
-            raise missing()
+        library()
 
     def first_chunk(self, state: State) -> int:
         """How many ticks to begin with: fewer where one may be a loop over a large array."""

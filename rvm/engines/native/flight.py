@@ -77,9 +77,13 @@ class Flight:
     def land(self, state: State) -> int:
         """Put a state where the run has come to; the ticks that are left.
 
-        Frames that were entered on the way and not left again are put on the state's.
+        Frames that were entered on the way and not left again are put on the state's.  MemoryError
+        if there was no memory for them: what the state holds is then neither old nor new.
         """
         _, pc, _, _, _, _, _, _, first = CONTEXT.unpack_from(self.fields)
+        if self.how == context.LOST:
+            _forget(first)
+            raise MemoryError("no memory is left for the frames of a run of machine code")
         frame = state.frames[-1]
         stacks: dict[int, list[Any]] = {}
         self.layout.unpack(self.slots, live_at(frame.code, pc), frame.regs, stacks)
@@ -163,6 +167,14 @@ class Launch:
 
 def _address(data: bytearray) -> int:
     return ctypes.addressof(ctypes.c_char.from_buffer(data))
+
+
+def _forget(address: int) -> None:
+    """Give back frames that generated code left, from the first on."""
+    while address:
+        following, _, _ = HEADER.unpack(ctypes.string_at(address, HEADER.size))
+        free(address)
+        address = following
 
 
 def _stopped(state: State, root: Root, address: int, stacks: dict[int, list[Any]]) -> int:

@@ -9,12 +9,14 @@ import ctypes
 import struct
 import weakref
 from collections.abc import Container, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rvm.emit.llvm.context import MINE, slots
+from rvm.engines.native.host import library
 from rvm.image import Code
 from rvm.numbers import system
 from rvm.types import Array, RegisterType, Scalar, elem_of
@@ -35,10 +37,15 @@ FORMATS = {
 """How `struct` writes a scalar's slots."""
 STACK = struct.Struct("<Qqq")
 
-_libc = ctypes.CDLL(None)
-_libc.free.argtypes = [ctypes.c_void_p]
-_libc.malloc.argtypes = [ctypes.c_size_t]
-_libc.malloc.restype = ctypes.c_void_p
+
+@cache
+def _libc() -> Any:
+    """The C library, for its `malloc` and `free`."""
+    found = library()
+    found.free.argtypes = [ctypes.c_void_p]
+    found.malloc.argtypes = [ctypes.c_size_t]
+    found.malloc.restype = ctypes.c_void_p
+    return found
 
 
 class Layout:
@@ -135,7 +142,7 @@ def array_at(
         size = 0
     buffer = (ctypes.c_char * size).from_address(address)
     if owned:
-        weakref.finalize(buffer, _libc.free, address)
+        weakref.finalize(buffer, _libc().free, address)
     return np.ndarray(shape, dtype, memoryview(buffer), 0, strides)
 
 
@@ -143,9 +150,11 @@ def moved_in(values: list[Any], t: Scalar) -> int:
     """A stack's values in memory as generated code has it; the stack's address."""
     data = np.array(values, system(t).dtype)
     room = max(len(values), 16)
-    place = _libc.malloc(room * data.itemsize)
-    stack: int | None = _libc.malloc(STACK.size)
+    place = _libc().malloc(room * data.itemsize)
+    stack: int | None = _libc().malloc(STACK.size)
     if not place or not stack:
+        _libc().free(place)
+        _libc().free(stack)
         raise MemoryError
     ctypes.memmove(place, data.ctypes.data, data.nbytes)
     ctypes.memmove(stack, STACK.pack(place, len(values), room), STACK.size)
@@ -163,8 +172,8 @@ def moved_out(
     raw = ctypes.string_at(place, count * dtype.itemsize) if count else b""
     values = np.frombuffer(raw, dtype).tolist()
     if place:
-        _libc.free(place)
-    _libc.free(address)
+        _libc().free(place)
+    _libc().free(address)
     if held is None:
         held = values
     else:
@@ -175,7 +184,7 @@ def moved_out(
 
 def free(address: int) -> None:
     """Give back memory that generated code took."""
-    _libc.free(address)
+    _libc().free(address)
 
 
 def layout_of(code: Code) -> Layout:

@@ -8,6 +8,7 @@ between them.  Lanes that do not come to their end are set aside for single runs
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -163,7 +164,7 @@ class Block:
         work_off(root.run, Piece(self.rows, fields, hows, chunk, self))
         ended = hows == context.DONE
         for lane in map(int, np.flatnonzero(~ended)):
-            self._discard(root, lane, fields[lane], options)
+            self._discard(root, lane, int(hows[lane]), fields[lane], options)
         part = slice(self.lo, self.hi)
         self.batch.ticks[part] = begun - fields[:, context.TICKS]
         self.batch.erased[part] = fields[:, context.ERASED]
@@ -234,13 +235,18 @@ class Block:
             else:
                 part[:] = self.column(start, self.layout.dtypes[k])
 
-    def _discard(self, root: LaneRoot, lane: int, fields: NDArray[np.int64], o: Options) -> None:
+    def _discard(
+        self, root: LaneRoot, lane: int, how: int, fields: NDArray[np.int64], o: Options
+    ) -> None:
         """Give back the memory of a lane that has stopped on its way."""
         row = bytearray(self.rows[lane].tobytes())
         flight = Flight(root, self.layout, row, 0)
+        flight.how = how
         flight.fields[:] = fields.tobytes()
         state = State(Frame(self.code, [None] * len(self.layout.types)), o)
-        flight.land(state)
+        # A lane that is lost begins anew, like all that are set aside.
+        with suppress(MemoryError):
+            flight.land(state)
 
 
 def _taken(values: Any, lanes: NDArray[np.intp]) -> Any:

@@ -1,7 +1,7 @@
 """Rows of lanes worked off by compiled code, on as many threads as there are processors.
 
-No call is left while a thread is in machine code, whatever signal handlers raise, and however often:
-the last step of a call is one call of C, in which Python runs no handler.
+No call is left while a thread is in machine code, whatever signal handlers raise, and however
+often: the last step of a call is one call of C, in which Python runs no handler.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import ctypes
 import os
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +69,7 @@ class Door:
     one call of a C function of Python's, during which none runs.
     """
 
-    _spare: list[int] = []
+    _spare: ClassVar[list[int]] = []
     """Locks of C that are in no door.  None is ever freed: a thread may come late."""
 
     def __init__(self) -> None:

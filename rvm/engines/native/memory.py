@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 from rvm.engines.native.elf import Block
+from rvm.engines.native.host import library
 from rvm.numbers.llvm import SYMBOLS
 
 Run = Callable[[Any, Any], int]
@@ -42,7 +43,7 @@ def loaded(block: Block, memory: Mapping[str, int]) -> Run | None:
 
 @cache
 def _mprotect() -> Any:
-    found = ctypes.CDLL(None).mprotect
+    found = library().mprotect
     found.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     return found
 
@@ -64,7 +65,7 @@ def address(symbol: str) -> int | None:
     """The address of a C function, ours (`rvm_sin`) or the library's; None if there is none."""
     if symbol in SYMBOLS:
         return _address(libm(), SYMBOLS[symbol])
-    found = _address(ctypes.CDLL(None), symbol) or _address(libm(), symbol)
+    found = _address(library(), symbol) or _address(libm(), symbol)
     if found is None:
         # Divisions of 128 bits are functions of the compiler's library.
         try:

@@ -1,0 +1,47 @@
+"""What machine code needs of the system beneath: llvmlite, and the C library of this process."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+from rvm.faults import UsageError
+
+
+@cache
+def library() -> Any:
+    """The functions of this process, the C library's among them; UsageError U002 without it."""
+    problem = why_not()
+    if problem is not None:
+        raise problem
+    return _process()
+
+
+@cache
+def why_not() -> UsageError | None:
+    """What keeps the engine `native` from running here; None if nothing does."""
+    if find_spec("llvmlite") is None:
+        return UsageError(
+            "U002",
+            "the engine `native` needs llvmlite, which is not installed",
+            hint='pip install "rvm[native]"; or use another engine',
+        )
+    if _process() is None:
+        return UsageError(
+            "U002",
+            "the engine `native` is for Linux and macOS: this system's Python cannot call the C "
+            "library of its own process",
+            hint="use another engine; `auto` does",
+        )
+    return None
+
+
+@cache
+def _process() -> Any:
+    try:
+        return ctypes.CDLL(None)
+    except (OSError, TypeError):
+        # Windows has no library that stands for the process.
+        return None
