@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
+import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -304,13 +307,189 @@ def test_the_oldest_go_when_there_are_too_many(
     (tmp_path / "notes.txt").write_text("x" * 9_000)
     names = [kept.digest(bytes([k])).hex() for k in range(6)]
     for k, name in enumerate(names):
-        kept._trim.cache_clear()
         kept.keep(name, bytes(1_000))
         os.utime(tmp_path / name, (1_000 + k, 1_000 + k))
         assert kept.found(names[0]) is not None, "it is used each time"
     left = {name for name in names if kept.found(name) is not None}
     assert left == {names[0], *names[-3:]}
     assert (tmp_path / "notes.txt").exists()
+
+
+def test_one_long_process_stays_within_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RVM_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(kept, "MOST_BYTES", 100_000)
+    for k in range(400):
+        kept.keep(kept.digest(b"%d" % k).hex(), bytes(997 + k))
+        assert sum(p.stat().st_size for p in tmp_path.iterdir()) <= 100_000
+    assert kept.found(kept.digest(b"399").hex()) is not None
+
+
+def test_what_killed_processes_left_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RVM_CACHE_DIR", str(tmp_path))
+    script = (
+        "import os, signal\nfrom rvm.engines.native import kept\n"
+        "kept.os.replace = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "kept.keep('0' * 64, b'half of it')\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=False)
+    (left,) = tmp_path.iterdir()
+    assert left.name.startswith(kept.UNFINISHED)
+    kept._room = kept._Room()
+    kept.keep("1" * 64, b"whole")
+    assert left.exists(), "it may be under way in another process"
+    long_ago = time.time() - kept.ABANDONED - 60
+    os.utime(left, (long_ago, long_ago))
+    kept._room = kept._Room()
+    kept.keep("2" * 64, b"whole")
+    assert {p.name for p in tmp_path.iterdir()} == {"1" * 64, "2" * 64}
+
+
+def test_a_file_that_cannot_be_written_whole_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RVM_CACHE_DIR", str(tmp_path))
+    kept.keep("0" * 64, b"before")
+
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(kept.os, "replace", stopped)
+        kept.keep("0" * 64, b"after")
+    assert [p.name for p in tmp_path.iterdir()] == ["0" * 64]
+    assert kept.found("0" * 64) == b"before"
+
+
+# ---------------------------------------------------------------- whose it is
+
+unix = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="owners as Unix has them")
+
+
+def planted(made: Made, tmp_path: Path) -> Path:
+    """A sound file in a folder of ours, as a run has left it."""
+    run()
+    (file,) = tmp_path.iterdir()
+    made.clear()
+    kept._warned = False
+    return file
+
+
+def ignored(made: Made, why: str) -> None:
+    """What is there is not run, and one warning says why."""
+    with pytest.warns(RuntimeWarning, match=why) as caught:
+        wanted = rvm.assemble(STEPS).main(x=1.0, v=0.5, n=10, engine="reference").x
+        assert run() == run() == wanted
+    assert len(made) >= 1, "it was compiled here"
+    assert len(caught) == 1, "it is said once in a process"
+
+
+@unix
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
+def test_a_file_that_others_may_write_is_ignored(made: Made, tmp_path: Path, mode: int) -> None:
+    file = planted(made, tmp_path)
+    file.chmod(mode)
+    ignored(made, "others than its owner may write")
+    assert file.stat().st_mode & 0o777 == 0o600, "one of ours has taken its place"
+
+
+@unix
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o1777])
+def test_a_folder_that_others_may_write_is_ignored(made: Made, tmp_path: Path, mode: int) -> None:
+    planted(made, tmp_path)
+    tmp_path.chmod(mode)
+    ignored(made, "others than its owner may write")
+    assert len(made) == 2, "and nothing is kept there"
+
+
+@unix
+@pytest.mark.parametrize("which", ["file", "folder"])
+def test_what_belongs_to_somebody_else_is_ignored(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: str
+) -> None:
+    file = planted(made, tmp_path)
+    if os.geteuid() == 0:
+        os.chown(file if which == "file" else tmp_path, 65_534, 65_534)
+    else:
+        # Nobody but root can give files away; so this process acts for somebody else.
+        monkeypatch.setattr(kept.os, "geteuid", lambda: os.getuid() + 1)
+    ignored(made, "belongs to user")
+
+
+@unix
+def test_links_are_not_followed(made: Made, tmp_path: Path) -> None:
+    file = planted(made, tmp_path)
+    other = file.rename(tmp_path / "elsewhere")
+    file.symlink_to(other)
+    ignored(made, "it is a link")
+    assert not file.is_symlink(), "one of ours has taken its place"
+
+
+@unix
+def test_a_folder_may_be_a_link_to_one_of_ours(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "scratch"
+    home.mkdir(0o700)
+    (tmp_path / "link").symlink_to(home)
+    monkeypatch.setenv("RVM_CACHE_DIR", str(tmp_path / "link"))
+    assert run() == run()
+    assert len(made) == 1
+
+
+@unix
+@pytest.mark.parametrize("what", ["fifo", "folder", "socket", "device", "huge"])
+def test_what_is_no_file_of_ours_neither_hangs_nor_exhausts(
+    made: Made, tmp_path: Path, what: str
+) -> None:
+    import socket
+
+    file = planted(made, tmp_path)
+    file.unlink()
+    listening = socket.socket(socket.AF_UNIX)
+    if what == "fifo":
+        os.mkfifo(file, 0o600)
+    elif what == "folder":
+        file.mkdir(0o700)
+    elif what == "socket":
+        before = Path.cwd()
+        os.chdir(tmp_path)  # names of sockets are short
+        listening.bind(file.name)
+        os.chdir(before)
+    elif what == "device":
+        if os.geteuid():
+            pytest.skip("only root makes devices")
+        try:
+            os.mknod(file, 0o600 | stat.S_IFCHR, os.makedev(1, 5))
+        except PermissionError:
+            pytest.skip("no devices in here")
+    else:
+        with file.open("wb") as sparse:
+            sparse.truncate(1 << 40)
+        file.chmod(0o600)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        wanted = rvm.assemble(STEPS).main(x=1.0, v=0.5, n=10, engine="reference").x
+        assert run() == wanted
+    assert len(made) == 1
+    listening.close()
+
+
+@unix
+def test_a_folder_that_is_made_is_its_owners_alone(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RVM_CACHE_DIR", str(tmp_path / "new" / "rvm"))
+    mask = os.umask(0)
+    try:
+        run()
+    finally:
+        os.umask(mask)
+    home = tmp_path / "new" / "rvm"
+    (file,) = home.iterdir()
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
 # ---------------------------------------------------------------- processes

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -113,36 +114,38 @@ def test_two_thousand_signals_in_maps(what: str, seed: int) -> None:
     assert int(child(STORM, what, "250", str(seed), timeout=400.0)) >= 250
 
 
-def test_a_door_is_left_when_nobody_is_inside_and_lets_no_one_in_afterwards() -> None:
+def one_door() -> None:
     from rvm.engines.native.lanes_threads import Door
 
+    door, inside, go = Door(), [0], threading.Event()
+
+    def work() -> None:
+        if door.enter():
+            inside.append(1)
+            go.wait(0.002)
+            inside.pop()
+            door.leave()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+
+    def steps() -> Iterator[None]:
+        for thread in threads[:3]:
+            thread.start()
+            yield
+        raise KeyError("stopped")
+
+    with pytest.raises(KeyError):
+        door.close(steps())
+    assert inside == [0]
+    threads[3].start()
+    for thread in threads:
+        thread.join()
+    assert not door.enter()
+
+
+def test_a_door_is_left_when_nobody_is_inside_and_lets_no_one_in_afterwards() -> None:
     for _ in range(50):
-        door, inside, seen = Door(), [], []
-        go = threading.Event()
-
-        def work() -> None:
-            if door.enter():
-                inside.append(1)
-                go.wait(0.002)
-                inside.pop()
-                door.leave()
-
-        threads = [threading.Thread(target=work) for _ in range(4)]
-
-        def steps():  # type: ignore[no-untyped-def]
-            for thread in threads[:3]:
-                thread.start()
-                yield
-            raise KeyError("stopped")
-
-        with pytest.raises(KeyError):
-            door.close(steps())
-        seen.append(len(inside))
-        threads[3].start()
-        for thread in threads:
-            thread.join()
-        assert seen == [0]
-        assert not door.enter()
+        one_door()
 
 
 # ---------------------------------------------------------------- stacks

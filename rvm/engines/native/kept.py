@@ -3,13 +3,22 @@
 A file is named by a hash of all that its code depends on.  It is written whole and then given its
 name, so that processes may come at once, and begins with a hash of the rest: what is damaged, or
 belongs elsewhere, is as if it were not there.  Without a folder, or room in it, nothing is kept.
+
+What is found is executed, and a hash is no signature.  So folder and file must belong to whom this
+process acts for, and nobody else may be able to write to them; else they are ignored, and a warning
+says so.  Where a system has no such owners nothing is kept.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import sys
-from functools import cache
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 try:
@@ -22,8 +31,14 @@ DIGEST = 32
 """Bytes of a hash."""
 MOST_BYTES = 256 << 20
 """When the folder holds more, files that were not used for longest go."""
+LARGEST = 64 << 20
+"""Bytes of a file; a larger one was not written here."""
 UNFINISHED = "new-"
 """What the names of files begin with that are being written."""
+ABANDONED = 600.0
+"""Seconds after which such a file is that of a process which was killed."""
+OPEN = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK if hasattr(os, "O_NOFOLLOW") else 0
+"""How files are opened: no links are followed, and no FIFO is waited for."""
 
 
 def digest(*parts: bytes) -> bytes:
@@ -40,12 +55,12 @@ def folder() -> Path | None:
 
     It is `RVM_CACHE_DIR`, by default `rvm` in the user's cache folder; if that is empty, nowhere.
     """
+    if not OPEN:
+        return None
     given = os.environ.get("RVM_CACHE_DIR")
     if given is not None:
         return Path(given) if given else None
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA", "")
-    elif sys.platform == "darwin":
+    if sys.platform == "darwin":
         base = str(Path.home() / "Library" / "Caches")
     else:
         base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
@@ -53,15 +68,20 @@ def folder() -> Path | None:
 
 
 def found(key: str) -> bytes | None:
-    """What is kept under a key; None if nothing is, or it has been damaged."""
+    """What is kept under a key; None if nothing is, or it has been damaged or is not ours."""
     home = folder()
     if home is None:
         return None
-    path = home / key
     try:
-        data = path.read_bytes()
-        os.utime(path)
-    except OSError:
+        with _opened(home) as here:
+            handle = os.open(key, os.O_RDONLY | OPEN, dir_fd=here)
+            try:
+                data = _read(handle, home / key)
+            finally:
+                os.close(handle)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            _refused(home / key, "it is a link")
         return None
     body = data[DIGEST:]
     return body if digest(key.encode(), body) == data[:DIGEST] else None
@@ -70,36 +90,126 @@ def found(key: str) -> bytes | None:
 def keep(key: str, body: bytes) -> None:
     """Keep something under a key, whole or not at all."""
     home = folder()
-    if home is None:
+    if home is None or len(body) > LARGEST - DIGEST:
         return
-    import tempfile
-
+    name = f"{UNFINISHED}{os.getpid()}-{os.urandom(8).hex()}"
     try:
-        home.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=home, prefix=UNFINISHED)
-        with os.fdopen(handle, "wb") as file:
-            file.write(digest(key.encode(), body) + body)
-        Path(name).replace(home / key)
-        _trim(home)
+        home.mkdir(0o700, parents=True, exist_ok=True)
+        with _opened(home) as here:
+            try:
+                handle = os.open(
+                    name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | OPEN, 0o600, dir_fd=here
+                )
+                with os.fdopen(handle, "wb") as file:
+                    file.write(digest(key.encode(), body) + body)
+                os.replace(name, key, src_dir_fd=here, dst_dir_fd=here)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(name, dir_fd=here)
+                raise
+        _room.take(home, len(body) + DIGEST)
     except OSError:
         return
 
 
-@cache
-def _trim(home: Path) -> None:
-    """Remove what was not used for longest where there is too much; once in a process."""
+# ---------------------------------------------------------------- whose it is
+
+
+@contextmanager
+def _opened(home: Path) -> Iterator[int]:
+    """The folder, open, if it is ours alone; OSError if it is not, or not there."""
+    here = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        _is_trusted(os.fstat(here), home)
+        yield here
+    finally:
+        os.close(here)
+
+
+def _read(handle: int, path: Path) -> bytes:
+    """The contents of an open file of ours; it counts as used from now on."""
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
+        raise _refused(path, "it is no regular file")
+    _is_trusted(status, path)
+    if status.st_size > LARGEST:
+        raise OSError
+    with os.fdopen(os.dup(handle), "rb") as file:
+        data = file.read(status.st_size)
+    with suppress(OSError):
+        os.utime(handle)
+    return data
+
+
+def _is_trusted(status: os.stat_result, path: Path) -> None:
+    """OSError, and a warning, unless something belongs to whom we act for, and is theirs alone."""
+    me = os.geteuid()
+    if status.st_uid != me:
+        raise _refused(path, f"it belongs to user {status.st_uid}, and this process acts for {me}")
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise _refused(path, "others than its owner may write to it")
+
+
+_warned = False
+
+
+def _refused(path: Path, why: str) -> OSError:
+    """The error for what is not ours; the first in a process is told."""
+    global _warned
+    if not _warned:
+        _warned = True
+        warnings.warn(
+            f"machine code kept in {path} is ignored: {why}; see RVM_CACHE_DIR", RuntimeWarning, 2
+        )
+    return OSError(why)
+
+
+# ---------------------------------------------------------------- how much it is
+
+
+class _Room:
+    """How much may be written before the folder is looked through again."""
+
+    def __init__(self) -> None:
+        self._left: dict[Path, int] = {}
+
+    def take(self, home: Path, size: int) -> None:
+        """Something of a size has been written."""
+        left = self._left.get(home, 0) - size
+        if left < 0:
+            # Other processes write too, so that what is free now is not all for this one.
+            left = max(0, MOST_BYTES - _trimmed(home)) // 8
+        self._left[home] = left
+
+
+_room = _Room()
+
+
+def _trimmed(home: Path) -> int:
+    """Remove what processes left unfinished, and what was not used for longest; what is left."""
     held = []
+    total = 0
+    now = time.time()
     with os.scandir(home) as entries:
         for entry in entries:
-            if _is_ours(entry.name):
-                status = entry.stat()
-                held.append((status.st_mtime_ns, status.st_size, entry.path))
-    total = sum(size for _, size, _ in held)
-    for _, size, path in sorted(held):
-        if total <= MOST_BYTES:
-            return
-        Path(path).unlink(missing_ok=True)
-        total -= size
+            if not _is_ours(entry.name):
+                continue
+            with suppress(OSError):
+                status = entry.stat(follow_symlinks=False)
+                if not entry.name.startswith(UNFINISHED):
+                    held.append((status.st_mtime_ns, status.st_size, entry.path))
+                    total += status.st_size
+                elif now - status.st_mtime > ABANDONED:
+                    Path(entry.path).unlink()
+    if total > MOST_BYTES:
+        # Some more than must go, or each file that is written would take another look.
+        for _, size, path in sorted(held):
+            if total <= MOST_BYTES - MOST_BYTES // 8:
+                break
+            with suppress(OSError):
+                Path(path).unlink()
+                total -= size
+    return total
 
 
 def _is_ours(name: str) -> bool:
