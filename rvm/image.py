@@ -73,7 +73,7 @@ class Code:
     def loses(self, pc: int) -> bool:
         """Whether strict mode logs what an instruction loses: inexact numbers, what is dropped."""
         instr = self.instrs[pc]
-        if instr.op in ("cf", "br", "push", "pop", "swap", "exch", "cswap"):
+        if instr.op in ("cf", "br", "swap", "exch", "cswap"):
             return False
         if instr.op in ("fresh", "drop"):
             return True

@@ -26,7 +26,7 @@ FRAME_BYTES = 512
 class Options:
     """How to run.  `None` means no limit.
 
-    `tolerance`: how far a freed ancilla may be from its value; 0 demands equality.
+    `tolerance`: how far a freed ancilla may be from its value; 0 demands the same bits.
     `strict`: keep every rounding residue, so that floats too run back bit for bit.
     `checks`: whether it is checked that what is done can be undone (come-froms, freed values,
     factors).  Only the native engine can leave that out; indices are checked all the same.

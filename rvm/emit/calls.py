@@ -66,7 +66,12 @@ class CallPrinter(Printer):
             elif isinstance(_known(arg), Array):
                 raise Unprintable
             else:
-                checks.append(f"if inner[{k}] != {self.value(arg)}: trouble()")
+                text = f"inner[{k}] != (_v := {self.value(arg)})"
+                t = elem_of(_known(arg))
+                if not t.is_exact:
+                    zero = "" if t.is_complex else "not _v and "
+                    text += f" or {zero}signs(inner[{k}]) != signs(_v)"
+                checks.append(f"if {text}: trouble()")
         lines = [*checks, *stores] or ["pass"]
         return ["def leave(regs, inner):", *("    " + line for line in lines)]
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rvm.emit.lanes_numbers import Value
-from rvm.emit.lanes_values import UFUNC, LaneValues, ufunc_of
-from rvm.emit.values import Unprintable, bare, element, type_of
+from rvm.emit.lanes_values import LaneValues, ufunc_of
+from rvm.emit.values import Unprintable, bare, element, scalar_of, type_of
 from rvm.expr import Apply, Const, Expr, Place
 from rvm.image import Clash
 from rvm.isa import implementation
@@ -76,8 +76,8 @@ class LanePrinter(LaneValues):
                 self.changed(stack.reg)
             case Pop(dst, stack):
                 held, name = self.lanes(dst), self.regs[stack.reg]
-                zero = self._constant(_zero(dst))
-                lines.append(f"must({UFUNC}equal({held.text}, {zero}), _W)")
+                t = self.bind(system(scalar_of(dst)))
+                lines.append(f"cleared(_ctx, {t}, {held.text}, _W)")
                 lines.append(f"{name}.ready(_W)")
                 self._spend(held)
                 self._put(dst, self._named(f"{name}.pop()"))

@@ -117,7 +117,8 @@ class Printer(ValuePrinter):
                 load = self._place(dst)
                 s = self.regs[stack.reg]
                 held = self._loaded(dst, load)
-                self._lines.append(f"if {held} != {zero} or not {s}: trouble()")
+                exactly = self._exactly(f"signs({held}) != (1.0, 1.0)", scalar_of(dst))
+                self._lines.append(f"if {held} != {zero} or not {s}{exactly}: trouble()")
                 self._lines.append(self._store(dst, load, f"pop(state, {s})"))
             case Land(cond, _):
                 self._share([cond])
@@ -234,8 +235,22 @@ class Printer(ValuePrinter):
             else:
                 t = self.bind(system(register.type))
                 self._lines.append(f"_v = {value}")
-                self._lines.append(f"if {name} != _v: residue(state, {t}, {name}, _v)")
+                parts = (".real", ".imag") if register.type.is_complex else ("",)
+                zero = " or ".join(f"not {name}{part}" for part in parts)
+                exactly = self._exactly(f"({zero})", register.type)
+                test = f"if {name} != _v{exactly}"
+                self._lines.append(f"{test}: residue(state, {t}, {name}, _v)")
         self._lines.append(f"{name} = None")
+
+    def _exactly(self, test: str, t: Scalar) -> str:
+        """What is added to a test for another number: a test that is made where bits count.
+
+        `exactly` is a variable of the function that the line is for.
+        """
+        if t.is_exact:
+            return ""
+        self.asks_exactly = True
+        return f" or exactly and {test}"
 
     def _fresh(self, reg: Place) -> None:
         register, name = self.function.registers[reg.reg], self.regs[reg.reg]

@@ -17,11 +17,24 @@ from typing import Any, cast
 
 from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span, Step, Transposed, children
 from rvm.isa import implementation
+from rvm.isa.functions.indexing import HIGH
 from rvm.numbers import fill
 from rvm.program import Function
 from rvm.types import C128, I64, U64, UNSIGNED, Array, Scalar, ValueType, elem_of, rank_of
 
-RESERVED = ("regs", "block", "n", "state", "how", "done", "error", "run", "LINES", "GUARDS")
+RESERVED = (
+    "regs",
+    "block",
+    "n",
+    "state",
+    "how",
+    "done",
+    "error",
+    "run",
+    "LINES",
+    "GUARDS",
+    "exactly",
+)
 COUNTING = ("hits", "early", "sizes", "cells", "erased")
 """Names that source which counts uses beside those."""
 LAZY = ("and", "or")
@@ -65,6 +78,8 @@ class ValuePrinter:
         self._bound: dict[Expr, str] = {}
         self._checked: set[str] = set()
         """Variables that a line before has found not to be negative."""
+        self.asks_exactly = False
+        """Whether a line asks `exactly`: whether zeros of two signs are told apart."""
         self._inline = False
         """Whether checks must stand inside the expression: no line goes before it."""
 
@@ -204,9 +219,10 @@ class ValuePrinter:
                 return f"{self.regs[reg]}.shape[{k}]"
             case Apply("for_end", (a, b, Const(1))):
                 # The template serves every step; that of 1, which is nearly all, is simpler.
-                end, temp = self.value(Apply("+", (b, Const(1, I64)), I64)), self._temp()
-                start = self.value(a)
-                return f"({temp} if ({temp} := {bare(end)}) > {start} else {start})"
+                stop, temp, start = self.value(b), self._temp(), self.value(a)
+                inside = f"{start} <= ({temp} := {stop}) < {HIGH}"
+                outside = f"{start} if {temp} < {start} else for_end({start}, {temp}, 1)"
+                return f"({temp} + 1 if {inside} else {outside})"
             case Apply("<<", (a, Const(k))) if _unsigned(a) and 0 <= k < elem_of(type_of(a)).bits:
                 return f"({self.value(a)} << {k} & {(1 << elem_of(type_of(a)).bits) - 1})"
             case Apply(fn, args):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rvm.faults import InvertibilityError, LimitError, MachineError
-from rvm.numbers.base import NumberSystem
+from rvm.numbers.base import NumberSystem, differing
 from rvm.state import SCALAR_BYTES, State
 
 
@@ -93,15 +93,16 @@ def residue(state: State, sys: NumberSystem, held: Any, expected: Any, name: str
 
     A NaN passes where a NaN is expected: it is what the value was made of, and is known.
     """
-    off = differing(held, expected)
-    if sys.same(held, expected) if state.residue is not None else not np.any(off):
+    tolerance = state.options.tolerance
+    off = differing(held, expected, bits=state.residue is not None or not tolerance)
+    if not np.any(off):
         return
-    if not _within(sys, held, expected, state.options.tolerance):
+    if not _within(sys, held, expected, tolerance, off):
         raise InvertibilityError(
             "R001",
             f"`{name}` is freed with another value than it must hold",
             values={name: held, "expected": expected},
-            notes=() if sys.exact else (f"the tolerance is {state.options.tolerance:g}",),
+            notes=() if sys.exact else (_tolerance(tolerance),),
             hint="uncompute it before the free, by undoing what made its value",
         )
     if state.residue is not None:
@@ -111,18 +112,13 @@ def residue(state: State, sys: NumberSystem, held: Any, expected: Any, name: str
         state.account.erased_bits += sys.type.bits * int(np.count_nonzero(off))
 
 
-def differing(held: Any, expected: Any) -> Any:
-    """Where two numbers, or the elements of two arrays, differ; a NaN does not from a NaN."""
-    off = np.not_equal(held, expected)
-    if not np.any(off):
-        return off
-    return off & ~(np.not_equal(held, held) & np.not_equal(expected, expected))
+def _tolerance(tolerance: float) -> str:
+    return f"the tolerance is {tolerance:g}" + ("" if tolerance else ": every bit counts")
 
 
-def _within(sys: NumberSystem, held: Any, expected: Any, tolerance: float) -> bool:
+def _within(sys: NumberSystem, held: Any, expected: Any, tolerance: float, off: Any) -> bool:
     if not isinstance(held, np.ndarray):
-        return not np.any(differing(held, expected)) or sys.close(held, expected, tolerance)
-    off = differing(held, expected)
+        return sys.close(held, expected, tolerance)
     return sys.close(held[off], np.broadcast_to(expected, held.shape)[off], tolerance)
 
 

@@ -39,6 +39,11 @@ def store_all(views: tuple[Any, ...], values: tuple[Any, ...]) -> None:
         view[...] = value
 
 
+def signs(x: float | complex) -> tuple[float, float]:
+    """The signs of a number's parts, which zeros have as well."""
+    return math.copysign(1.0, x.real), math.copysign(1.0, x.imag)
+
+
 def span(lo: int, hi: int | None, length: int) -> slice:
     """A slice that lies inside a dimension; Trouble if it does not."""
     if hi is None:
@@ -70,6 +75,7 @@ SUPPORT: dict[str, object] = {
     "pop": pop,
     "push": push,
     "residue": residue,
+    "signs": signs,
     "span": span,
     "store_all": store_all,
     "trouble": trouble,

@@ -8,7 +8,6 @@ from math import copysign
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rvm.numbers.code import Code
 from rvm.types import Scalar
@@ -71,7 +70,8 @@ class NumberSystem(ABC):
         """Whether a value passes a check against the expected one, all elements of an array.
 
         Exact types: if they are equal.  Others: |value - expected| <= tolerance max(1, |expected|);
-        an infinity is close to itself, a NaN to nothing.
+        an infinity is close to itself, a NaN to nothing.  A tolerance of 0 asks for the same bits
+        (all NaNs count as one).
         """
         return bool(np.all(np.equal(value, expected)))
 
@@ -83,9 +83,11 @@ class InexactSystem(NumberSystem):
         if isinstance(a, float) and isinstance(b, float):
             return (a == b and copysign(1.0, a) == copysign(1.0, b)) or (a != a and b != b)
         x, y = np.asarray(a, self.dtype), np.asarray(b, self.dtype)
-        return bool(x.shape == y.shape and np.all(_same_bits(x, y)))
+        return bool(x.shape == y.shape and not np.any(differing(x, y, bits=True)))
 
     def close(self, value: Any, expected: Any, tolerance: float) -> bool:
+        if not tolerance:
+            return not np.any(differing(value, expected, bits=True))
         if not isinstance(value, np.ndarray) and not isinstance(expected, np.ndarray):
             if value == expected:
                 return True
@@ -100,10 +102,19 @@ class InexactSystem(NumberSystem):
 _INF = float("inf")
 
 
-def _same_bits(x: NDArray[Any], y: NDArray[Any]) -> Any:
-    if np.iscomplexobj(x):
-        return _same_bits(x.real, y.real) & _same_bits(x.imag, y.imag)
-    return ((x == y) & (np.signbit(x) == np.signbit(y))) | ((x != x) & (y != y))
+def differing(a: Any, b: Any, bits: bool = False) -> Any:
+    """Where two numbers, or the elements of two arrays, differ: in value, or else in their bits.
+
+    A NaN does not differ from a NaN; zeros of two signs do by their bits alone.
+    """
+    if bits and (np.iscomplexobj(a) or np.iscomplexobj(b)):
+        return differing(np.real(a), np.real(b), bits) | differing(np.imag(a), np.imag(b), bits)
+    off = np.not_equal(a, b)
+    if np.any(off):
+        off = off & ~(np.not_equal(a, a) & np.not_equal(b, b))
+    if bits and np.asarray(a).dtype.kind == "f":
+        off = off | (np.equal(a, 0) & np.equal(b, 0) & (np.signbit(a) != np.signbit(b)))
+    return off
 
 
 def plain(value: Any) -> Any:

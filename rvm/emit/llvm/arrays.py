@@ -178,8 +178,9 @@ class Arrays(Elements):
                 note(self.compare("ne", register_type(t), cast(str, v), cast(str, want)))
                 return
             known = self.op(f"xor i1 {self.both_nan(t, v, want)}, true")
+            altered = self.op(f"and i1 {self.altered(t, v, want)}, {known}")
+            note(self.op(f"and i1 {altered}, {self.distant(t, v, want)}"))
             differs = self.op(f"and i1 {self.unequal(t, v, want)}, {known}")
-            note(self.op(f"and i1 {differs}, {self.distant(t, v, want)}"))
             self.add_to(count, self.op(f"zext i1 {differs} to i64"))
 
         self.nest(held.dims, compare)

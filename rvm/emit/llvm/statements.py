@@ -205,7 +205,7 @@ class Statements(Values):
             self.trouble(self.compare("ne", register_type(t), cast(str, held), cast(str, expected)))
             return
         differs, far, same = self.fresh("differs"), self.fresh("near"), self.fresh("freed")
-        self.fork(self.unequal(t, held, expected), differs, same, COLD)
+        self.fork(self.altered(t, held, expected), differs, same, COLD)
         self.label(differs)
         number = self.fresh("number")
         # Where nothing has happened to a value LLVM finds that this is all there can be.
@@ -214,7 +214,7 @@ class Statements(Values):
         self.trouble(self.distant(t, held, expected))
         self.jump(far)
         self.label(far)
-        self.erase("true", t.bits)
+        self.erase(self.unequal(t, held, expected), t.bits)
         self.jump(same)
         self.label(same)
 
@@ -227,6 +227,19 @@ class Statements(Values):
         if isinstance(value, tuple):
             return self.op(f"fcmp uno {kind} {value[0]}, {value[1]}")
         return self.op(f"fcmp uno {kind} {value}, {value}")
+
+    def altered(self, t: Scalar, a: Value, b: Value) -> str:
+        """Whether two inexact numbers differ in a bit."""
+        kind = register_type(t)
+        if isinstance(a, tuple):
+            re, im = (self._altered(kind, x, y) for x, y in zip(a, b, strict=True))
+            return self.op(f"or i1 {re}, {im}")
+        return self._altered(kind, a, cast(str, b))
+
+    def _altered(self, kind: str, a: str, b: str) -> str:
+        whole = "i32" if kind == "float" else "i64"
+        x, y = (self.op(f"bitcast {kind} {v} to {whole}") for v in (a, b))
+        return self.op(f"icmp ne {whole} {x}, {y}")
 
     def unequal(self, t: Scalar, a: Value, b: Value) -> str:
         """Whether two inexact numbers differ; a NaN differs from everything."""
@@ -247,7 +260,7 @@ class Statements(Values):
         return self.op(f"{how} {kind} {value}, {'0.0' if 'f' in how else '0'}")
 
     def distant(self, t: Scalar, held: Value, expected: Value) -> str:
-        """Whether two numbers that are not equal are too far apart for the tolerance."""
+        """Whether two numbers that differ in a bit are too far apart for the tolerance."""
         gap, size = self._gap_and_size(t, held, expected)
         wide = self.op(f"fcmp ogt double {size}, 1.0")
         scale = self.choose(wide, "double", size, "1.0")
@@ -255,7 +268,9 @@ class Statements(Values):
         limit = self.op(f"fmul double {tolerance}, {scale}")
         near = self.op(f"fcmp ole double {gap}, {limit}")
         finite = self.op(f"fcmp one double {size}, {INFINITY}")
-        fine = self.op(f"and i1 {near}, {finite}")
+        # With a tolerance of 0 no other zero will do.
+        some = self.op(f"fcmp ogt double {limit}, 0.0")
+        fine = self.op(f"and i1 {self.op(f'and i1 {near}, {finite}')}, {some}")
         return self.op(f"xor i1 {fine}, true")
 
     def _gap_and_size(self, t: Scalar, held: Value, expected: Value) -> tuple[str, str]:
@@ -342,12 +357,33 @@ class Statements(Values):
     def _pop(self, dst: Place, stack: Place) -> None:
         place = self.located(dst)
         held, t = self._stack(stack)
-        self.trouble(self.nonzero(t, self.read(place)))
+        self._cleared(t, self.read(place))
         count = self.helper("rvm_stack_count", "i64", ("ptr", held))
         self.trouble(self.compare("eq", "i64", count, "0"))
         slot = self.helper("rvm_stack_pop", "ptr", ("ptr", held), ("i64", str(item_size(t))))
         self.write(place, self.read(self.element(slot, t, "")))
         self.shrink(str(SCALAR_BYTES))
+
+    def _cleared(self, t: Scalar, value: Value) -> None:
+        """Trouble unless a place holds zero; one with a sign will do if there is a tolerance."""
+        if not t.is_exact:
+            altered, signed, clear = (
+                self.fresh("altered"),
+                self.fresh("signed"),
+                self.fresh("clear"),
+            )
+            zero = ("0.0", "0.0") if isinstance(value, tuple) else "0.0"
+            self.fork(self.altered(t, value, zero), altered, clear, COLD)
+            self.label(altered)
+            self.trouble(self.nonzero(t, value))
+            self.jump(signed)
+            self.label(signed)
+            tolerance = self.load("double", self.field(context.TOLERANCE))
+            self.trouble(self.op(f"fcmp oeq double {tolerance}, 0.0"))
+            self.jump(clear)
+            self.label(clear)
+            return
+        self.trouble(self.nonzero(t, value))
 
     # ------------------------------------------------------------ overlap
 

@@ -75,12 +75,12 @@ class WideFunctionPrinter(WideValues):
             super().freed(t, held, expected)
             return
         known = self.op(f"xor i1 {self.both_nan(t, held, expected)}, true")
-        differs = self.op(f"and i1 {self.unequal(t, held, expected)}, {known}")
+        differs = self.op(f"and i1 {self.altered(t, held, expected)}, {known}")
         look, same = self.fresh("differs"), self.fresh("freed")
         self.fork(self.any(differs), look, same, COLD)
         self.label(look)
         self.trouble(self.op(f"and i1 {differs}, {self.distant(t, held, expected)}"))
-        self.erase(differs, t.bits)
+        self.erase(self.op(f"and i1 {self.unequal(t, held, expected)}, {known}"), t.bits)
         self.jump(same)
         self.label(same)
 

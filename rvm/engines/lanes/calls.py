@@ -10,7 +10,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from rvm.engines.heap import differing
 from rvm.engines.lanes.arrays import form_of, wide
 from rvm.engines.lanes.plan import Op, Plan
 from rvm.engines.lanes.segment import SegmentPrinter
@@ -19,6 +18,7 @@ from rvm.engines.lanes.uniform import place_varies, varies
 from rvm.engines.support import SUPPORT, Trouble
 from rvm.expr import Apply, Const, Expr, Place, places
 from rvm.numbers import NumberSystem, system
+from rvm.numbers.base import differing
 from rvm.numbers.support import NAMES
 from rvm.stmt import Call
 from rvm.types import Array, Scalar, Stack, elem_of
@@ -36,18 +36,17 @@ def returned(
 ) -> None:
     """Failing where what was passed an expression does not come back; residues are counted."""
     if not is_lanes:
-        if not np.any(differing(held, expected)):
+        if not np.any(differing(held, expected, bits=not ctx.tolerance)):
             return
         if not sys.close(held, expected, ctx.tolerance):
             raise Trouble
         ctx.erase(np.full(w, sys.type.bits))
         return
-    off = differing(held, expected)
+    off = differing(held, expected, bits=not ctx.tolerance)
     if 1 not in off.tobytes():
         return
     fine = by_lane(~off, w)
-    close = np.equal(held, expected) | near(ctx, sys, held, expected)
-    must(fine | by_lane(close, w), w)
+    must(fine | by_lane(near(ctx, sys, held, expected), w), w)
     ctx.erase(sys.type.bits * ~fine)
 
 

@@ -156,6 +156,8 @@ class Segment:
         used = sorted({*self.varying, *self.uniform})
         out = ["def run(regs, _W, _buffers, _room, _ctx, state):"]
         out += [f"    {names[k]} = regs[{k}]" for k in used]
+        if printer.asks_exactly:
+            out.append("    exactly = not _ctx.tolerance")
         if self.buffers:
             out.append(f"    {''.join(f'_b{k}, ' for k in range(len(self.buffers)))} = _buffers")
         views = [k for k in sorted(printer.elements) if k in used]

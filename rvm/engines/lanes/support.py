@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from rvm.emit.lanes_values import UFUNC
-from rvm.engines.heap import differing, fits
+from rvm.engines.heap import fits
 from rvm.engines.lanes.arrays import FORMS
 from rvm.engines.lanes.faults import Failing, Varied
 from rvm.engines.lanes.stacks import LaneStack
 from rvm.engines.support import Trouble
 from rvm.numbers import NumberSystem
+from rvm.numbers.base import differing
 
 Lanes = Any
 """An array whose last axis is that of the lanes."""
@@ -229,7 +230,7 @@ class Context:
 
 def residues(ctx: Context, sys: NumberSystem, held: Lanes, expected: Any, w: int) -> None:
     """Failing where a freed value does not pass for what it must be; residues are counted."""
-    off = differing(held, expected)
+    off = differing(held, expected, bits=not ctx.tolerance)
     if 1 not in off.tobytes():
         return
     must(by_lane(~off | near(ctx, sys, held, expected), w), w)
@@ -237,12 +238,17 @@ def residues(ctx: Context, sys: NumberSystem, held: Lanes, expected: Any, w: int
 
 
 def near(ctx: Context, sys: NumberSystem, held: Lanes, expected: Any) -> Any:
-    """Where numbers are within the tolerance of what they must be: nowhere for exact types."""
-    if sys.exact:
+    """Where differing numbers are within the tolerance: nowhere for exact types."""
+    if sys.exact or not ctx.tolerance:
         return np.zeros(held.shape, bool)
     size = np.abs(expected)
     close = np.abs(np.subtract(held, expected)) <= ctx.tolerance * np.maximum(1.0, size)
     return close & np.isfinite(size)
+
+
+def cleared(ctx: Context, sys: NumberSystem, held: Lanes, w: int) -> None:
+    """Failing where a place is not zero."""
+    must(~differing(held, sys.zero, bits=not ctx.tolerance), w)
 
 
 def drop_lanes(
@@ -317,6 +323,7 @@ LANE_NAMES: dict[str, object] = {
             array_of,
             cell,
             complex_product,
+            cleared,
             complex_quotient,
             complex_square,
             copy,

@@ -55,7 +55,8 @@ class Native:
                 break
             if state.armed and due(state):
                 break
-            step(state)
+            with np.errstate(all="ignore"):
+                step(state)
             n -= 1
         return ticks - n
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from rvm.engines.support import SUPPORT, Trouble
 from rvm.faults import RvmError
-from rvm.numbers.base import NumberSystem
+from rvm.numbers.base import NumberSystem, differing
 from rvm.state import State
 
 Lanes = NDArray[Any]
@@ -217,12 +217,9 @@ def times(a: Any, b: Any) -> Lanes:
 
 def lost(state: State, sys: NumberSystem, held: Any, expected: Any, lanes: int) -> int:
     """The bits that freeing ancillas erases; Trouble if one does not hold what it must."""
-    differ = np.not_equal(held, expected)
+    differ = differing(held, expected, bits=not state.options.tolerance)
     if not np.any(differ):
         return 0
-    if not sys.exact:
-        # A NaN passes for a NaN.
-        differ = differ & (np.equal(held, held) | np.equal(expected, expected))
     one, two, differ = np.broadcast_arrays(held, expected, differ)
     if not sys.close(one[differ], two[differ], state.options.tolerance):
         raise Trouble

@@ -97,11 +97,15 @@ enter(
 )
 
 
-def _for_end(a: int, b: int, s: int) -> int:
+@name
+def for_end(a: int, b: int, s: int) -> int:
+    """The value behind the last that a loop visits, wrapped; R015 if that is the first again."""
     if s == 0:
         raise outside_domain("a loop of step 0 has no end", start=a, stop=b, step=s)
-    end = a + max(0, (b - a) // s + 1) * s
-    return (end - LOW) % (1 << 64) + LOW
+    way = max(0, (b - a) // s + 1) * s
+    if way and not way % (1 << 64):
+        raise outside_domain("the loop would end where it begins", start=a, stop=b, step=s)
+    return (a + way - LOW) % (1 << 64) + LOW
 
 
 def _for_end_llvm(e: Emitter, a: str, b: str, s: str) -> str:
@@ -114,6 +118,8 @@ def _for_end_llvm(e: Emitter, a: str, b: str, s: str) -> str:
     step = chosen(e, up, "i64", s, e.op(f"sub i64 0, {s}"))
     count = e.op(f"udiv i64 {way}, {chosen(e, zero, 'i64', '1', step)}")
     covered = e.op(f"mul i64 {e.op(f'add i64 {count}, 1')}, {s}")
+    all_round = e.op(f"icmp eq i64 {covered}, 0")
+    e.trouble(e.op(f"and i1 {all_round}, {e.op(f'xor i1 {none}, true')}"))
     return chosen(e, none, "i64", a, e.op(f"add i64 {a}, {covered}"))
 
 
@@ -123,15 +129,7 @@ enter(
     of(I64, I64, I64, result=I64, scalars=True),
     "the first value that `for i = a to b step s` does not visit (downto: s < 0)",
     cost="ADDS",
-    code={
-        "i64": Code(
-            f"({{t2}} if {LOW} <= ({{t2}} := ({{t0}} := {{0}}) + max(0, ({{1}} - {{t0}}) // "
-            f"({{t1}} := {{2}}) + 1) * {{t1}}) <= {HIGH} else wrap_i64({{t2}}))",
-            "",
-            _for_end,
-            _for_end_llvm,
-        )
-    },
+    code={"i64": Code("for_end({0}, {1}, {2})", "", None, _for_end_llvm)},
 )
 enter(
     "gather",

@@ -1,0 +1,121 @@
+"""Limits of every type, and zeros with a sign, on every engine, there and back and crosswise."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from engines.edges_agreeing import ALL_PAIRS, ENGINES, RING, everywhere, trip
+
+import rvm
+from rvm.machine import Machine
+from rvm.state import Options
+
+pytest.importorskip("llvmlite")
+LOW, HIGH = -(1 << 63), (1 << 63) - 1
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_random_programs(part: int) -> None:
+    for seed in range(6 * part, 6 * part + 6):
+        everywhere(seed, RING)
+
+
+@pytest.mark.soak
+def test_many_random_programs() -> None:
+    ended = Counter(everywhere(seed) for seed in range(1000, 4000))
+    assert ended["end"] > 1500
+    assert ended["error"] > 500
+
+
+def seen(text: str, inputs: dict[str, Any], **options: Any) -> list[Any]:
+    """What every pair of engines makes of a program, which must be one thing."""
+    program = rvm.assemble(text)
+    made = []
+    for there, back in ALL_PAIRS:
+        copies = {
+            k: v.copy() if isinstance(v, (np.ndarray, list)) else v for k, v in inputs.items()
+        }
+        m = Machine.start(program, "main", copies, Options(**options))
+        made.append(trip(m, there, back))
+    assert all(one == made[0] for one in made), made
+    return made[0]
+
+
+def visited(a: int, b: int, step: int) -> list[int]:
+    return list(range(a, b + 1, step)) if step > 0 else list(range(a, b - 1, step))
+
+
+def test_loops_near_the_limits() -> None:
+    """What a `for` visits is what counting without an end of the range visits."""
+    rng = random.Random(1)
+    for _ in range(12):
+        edge, step = rng.choice([LOW, HIGH]), rng.choice([1, 1, 2, 3, 5, 1 << 61])
+        there, down = edge - rng.choice([-1, 1]) * rng.randrange(12), rng.random() < 0.5
+        a, b = (edge, there) if rng.random() < 0.5 else (there, edge)
+        a, b = (min(max(v, LOW), HIGH) for v in (a, b))
+        text = f"""func main(first: i64, last: i64, by: i64, count: i64, sum: i64)
+    for i = first {"downto" if down else "to"} last step {rng.choice([str(step), "by"])}
+        inc count
+        add sum, i
+    end
+"""
+        want = visited(a, b, -step if down else step)
+        inputs = {"first": a, "last": b, "by": step, "count": 0, "sum": 0}
+        total = (sum(want) - LOW) % (1 << 64) + LOW
+        there_and_back = seen(text, inputs)
+        held = [text for _, text in there_and_back[0][0]]
+        assert held[3:] == [str(len(want)), str(total)], (a, b, step, down)
+        assert [text for _, text in there_and_back[1][0]] == [str(v) for v in inputs.values()]
+
+
+@pytest.mark.parametrize("step", [1, 2, 1 << 62])
+def test_a_loop_all_round_is_refused(step: int) -> None:
+    """Behind the last it would be at the first again, as a loop that visits nothing is."""
+    text = f"""func main(first: i64, last: i64, count: i64)
+    for i = first to last step {step}
+        inc count
+    end
+"""
+    found = seen(text, {"first": LOW, "last": HIGH, "count": 0})
+    assert found[0][0].startswith("error[R015]: the loop would end where it begins")
+
+
+# ---------------------------------------------------------------- zeros with a sign
+
+MINUS = {
+    "pop": ("x: T, s: stack[T]", "pop x, s", {"x": -0.0, "s": [1.5]}, "R006"),
+    "free": ("x: T, y: T", "alloc t: T = x; add y, 1; free t = -x", {"x": 0.0, "y": 1.0}, "R001"),
+    "array": (
+        "x: T[n], y: T",
+        "alloc t: T[n] = x; add y, 1; free t = -x",
+        {"x": np.array([1.0, 0.0]) * 0, "y": 1.0},
+        "R001",
+    ),
+    "temporary": ("y: T", "call turned(y, 0.0)", {"y": 1.0}, "R012"),
+}
+
+
+@pytest.mark.parametrize("t", ["f64", "f32", "c128"])
+@pytest.mark.parametrize("case", MINUS)
+def test_a_negative_zero(case: str, t: str) -> None:
+    """It passes for zero, is kept in strict mode, and is refused where every bit counts."""
+    parameters, body, inputs, code = MINUS[case]
+    kind = {"f64": np.float64, "f32": np.float32, "c128": np.complex128}[t]
+    given = {k: v.astype(kind) if isinstance(v, np.ndarray) else v for k, v in inputs.items()}
+    lines = "\n    ".join(body.split("; "))
+    text = f"func main({parameters})\n    {lines}\n".replace("T", t)
+    text += f"\nfunc turned(y: {t}, z: {t})\n    add y, 1\n    neg z\n"
+    program = rvm.assemble(text)
+    copies = {k: v.copy() if isinstance(v, (np.ndarray, list)) else v for k, v in given.items()}
+    before = str(Machine.start(program, "main", copies).result)
+    assert len(seen(text, given)[0]) == len(seen(text, given)[1]) == 4
+    for name in ENGINES:
+        copies = {k: v.copy() if isinstance(v, (np.ndarray, list)) else v for k, v in given.items()}
+        strict = Machine.start(program, "main", copies, Options(engine=name, strict=True))
+        assert str(strict.run().run_back().result) == before
+        assert strict.residue_bytes == 0
+    assert seen(text, given, tolerance=0)[0][0].startswith(f"error[{code}]")
