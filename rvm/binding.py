@@ -16,6 +16,7 @@ import numpy as np
 from rvm.expr import Apply, Const, Expr, Place
 from rvm.faults import InputError
 from rvm.numbers import system
+from rvm.numbers.base import plain_array
 from rvm.program import Function, Layout, Record, Register, type_text
 from rvm.types import Array, RegisterType, Scalar, Stack, elem_of
 
@@ -55,11 +56,17 @@ class Result(Mapping[str, Any]):
         return f"Result({inside})"
 
 
-def bind(function: Function, inputs: Mapping[str, Any], inout: frozenset[int]) -> list[Any]:
+Own = dict[int, Any]
+"""Arrays that callers gave, by register, where the register holds a plain view of them."""
+
+
+def bind(
+    function: Function, inputs: Mapping[str, Any], inout: frozenset[int], own: Own | None = None
+) -> list[Any]:
     """The registers of a new frame, filled from the caller's values.
 
-    InputError I001 (missing), I002 (unknown), I003 (type), I004 (shape), I005 (layout),
-    I006 (read-only), I007 (two arguments share memory).
+    Arrays of a subclass are entered in `own`.  InputError I001 (missing), I002 (unknown), I003
+    (type), I004 (shape), I005 (layout), I006 (read-only), I007 (two arguments share memory).
     """
     names = [p.name for p in function.params]
     for name in inputs:
@@ -83,7 +90,7 @@ def bind(function: Function, inputs: Mapping[str, Any], inout: frozenset[int]) -
                 f"`{function.name}` needs a value for `{param.name}`",
                 hint=f"it takes: {', '.join(names)}",
             )
-        _fill(function, param.name, param.layout, inputs[param.name], regs, inout)
+        _fill(function, param.name, param.layout, inputs[param.name], regs, inout, own)
     check_lengths(function, regs)
     _apart(function, regs, inout)
     return regs
@@ -96,14 +103,17 @@ def _fill(
     value: Any,
     regs: list[Any],
     inout: frozenset[int],
+    own: Own | None,
 ) -> None:
     if isinstance(layout, Record):
         for field, inner in layout.fields:
             part = _field(value, field, f"{name}.{field}", layout)
-            _fill(function, f"{name}.{field}", inner, part, regs, inout)
+            _fill(function, f"{name}.{field}", inner, part, regs, inout, own)
         return
     register = function.registers[layout]
     regs[layout] = _value(function, layout, register, name, value, layout in inout)
+    if own is not None and isinstance(value, np.ndarray) and type(value) is not np.ndarray:
+        own[layout] = value
 
 
 def _field(value: Any, field: str, name: str, layout: Record) -> Any:
@@ -127,16 +137,41 @@ def _value(
     t = register.type
     if isinstance(t, Array):
         return _array(function, slot, t, name, value, changed)
+    if isinstance(t, Stack) and type(value) is list:
+        value[:] = held(t, name, value)
+        return value
+    return held(t, name, value)
+
+
+def held(t: RegisterType, name: str, value: Any) -> Any:
+    """A caller's numbers as a register of the type holds them: the one rule of all ways in.
+
+    Whole numbers must be exact, finite ones stay finite, others are rounded to nearest.  InputError
+    I003 of what is no such number.
+    """
     sys = system(elem_of(t))
     try:
-        if isinstance(t, Stack):
-            if not isinstance(value, list):
-                raise TypeError(f"a stack is a list, not {type(value).__name__}")
-            value[:] = [sys.from_python(v) for v in value]
-            return value
-        return sys.from_python(value)
+        if isinstance(t, Array):
+            return sys.array_from_python(value)
+        if not isinstance(t, Stack):
+            return sys.from_python(value)
+        if type(value) is not list:
+            raise TypeError(f"a stack is a list, not {type(value).__name__}")
+        return [sys.from_python(v) for v in value]
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError("I003", f"`{name}` is a {t}: {error}", values={name: value}) from None
+
+
+def plain_view(wanted: str, name: str, value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """An array as NumPy's own type over the same memory; InputError I003 of a masked one."""
+    try:
+        return plain_array(value)
+    except TypeError as error:
+        raise InputError(
+            "I003",
+            f"`{name}` is a {wanted}: {error}",
+            hint="pass x.filled(…), an array in which each number counts",
+        ) from None
 
 
 def _array(function: Function, slot: int, t: Array, name: str, value: Any, changed: bool) -> Any:
@@ -148,6 +183,7 @@ def _array(function: Function, slot: int, t: Array, name: str, value: Any, chang
             f"`{name}` is a {wanted}: it takes a NumPy array, not {type(value).__name__}",
             hint=f"np.array(…, dtype=np.{dtype.name})",
         )
+    value = plain_view(wanted, name, value)
     if value.dtype != dtype:
         raise InputError(
             "I003",
@@ -171,6 +207,13 @@ def _array(function: Function, slot: int, t: Array, name: str, value: Any, chang
             hint=f"pass a contiguous copy, np.ascontiguousarray({name}), "
             "and copy the result back if you need it there",
         )
+    if not value.flags.c_contiguous and not _is_spread(value):
+        raise InputError(
+            "I005",
+            f"`{name}` is a view whose elements overlap",
+            values={"strides": list(value.strides), "shape": list(value.shape)},
+            hint=f"pass a copy, np.ascontiguousarray({name})",
+        )
     if changed and not value.flags.writeable:
         raise InputError("I006", f"`{function.name}` changes `{name}`, and the array is read-only")
     return value
@@ -184,6 +227,17 @@ def _is_field(value: np.ndarray[Any, Any]) -> bool:
             return True
         base = base.base
     return False
+
+
+def _is_spread(value: np.ndarray[Any, Any]) -> bool:
+    """Whether an array's axes lie inside each other, so that no two elements share memory."""
+    extent = value.itemsize
+    axes = zip(map(abs, value.strides), value.shape, strict=True)
+    for stride, n in sorted((s, n) for s, n in axes if n > 1):
+        if stride < extent:
+            return False
+        extent += stride * (n - 1)
+    return True
 
 
 def check_lengths(function: Function, regs: list[Any]) -> None:
@@ -234,8 +288,10 @@ def _apart(function: Function, regs: list[Any], inout: frozenset[int]) -> None:
             )
 
 
-def result(function: Function, regs: list[Any]) -> Result:
-    """The parameters' values as the caller sees them."""
+def result(function: Function, regs: list[Any], own: Own | None = None) -> Result:
+    """The parameters' values as the caller sees them; arrays in `own` are the caller's."""
+    if own:
+        regs = [own.get(k, v) for k, v in enumerate(regs)]
     return Result({p.name: outside(function, p.layout, regs) for p in function.params})
 
 

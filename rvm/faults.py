@@ -170,15 +170,21 @@ def _marks(labels: Sequence[Label]) -> list[str]:
 
 
 def _short(value: Any) -> str:
-    text = (
-        repr(value.item())
-        if hasattr(value, "item") and getattr(value, "ndim", 1) == 0
-        else repr(value)
-    )
+    try:
+        text = (
+            repr(value.item())
+            if hasattr(value, "item") and getattr(value, "ndim", 1) == 0
+            else repr(value)
+        )
+    except ValueError:
+        # Python does not show numbers of thousands of digits.
+        text = f"<{type(value).__name__}>"
     return text if len(text) <= 120 else text[:117] + "..."
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, int) and value.bit_length() > 10_000:
+        return _short(value)
     if isinstance(value, (bool, int, str)) or value is None:
         return value
     if isinstance(value, float):

@@ -10,15 +10,14 @@ from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from rvm.binding import Result, bind, outside, result
+from rvm.binding import Own, Result, bind, held, outside, result
 from rvm.engines import Engine, engine
 from rvm.engines.protocol import FIRST_CHUNK, first_chunk
 from rvm.faults import Interrupted, LimitError, UsageError, Where
 from rvm.image import Code, image_of
-from rvm.numbers import system
 from rvm.program import Program
 from rvm.state import Frame, Options, State
-from rvm.types import Array, Stack, elem_of
+from rvm.types import Array, Stack
 
 if TYPE_CHECKING:
     from rvm.counting import Counts
@@ -84,11 +83,21 @@ class Machine:
     ) -> None:
         image = image_of(program)
         code = image.code(name, undo)
-        self._enter(program, code, bind(code.function, inputs, image.inout[name]), options)
+        own: Own = {}
+        regs = bind(code.function, inputs, image.inout[name], own)
+        self._enter(program, code, regs, options, own)
 
-    def _enter(self, program: Program, code: Code, regs: list[Any], options: Options) -> None:
+    def _enter(
+        self,
+        program: Program,
+        code: Code,
+        regs: list[Any],
+        options: Options,
+        own: Own | None = None,
+    ) -> None:
         self.program = program
         self.options = options
+        self._own = own
         self._engine: Engine = engine(options.engine)
         self._watchful: Engine | None = None
         self.state = State(Frame(code, regs), options)
@@ -147,7 +156,7 @@ class Machine:
     def result(self) -> Result:
         """The parameters of the outermost function as they are now."""
         frame = self.state.frames[0]
-        return result(frame.code.function, frame.regs)
+        return result(frame.code.function, frame.regs, self._own)
 
     def registers(self) -> dict[str, Any]:
         """The innermost frame's parameters and live locals, by name."""
@@ -170,13 +179,13 @@ class Machine:
         frame = self.state.top
         for k, register in enumerate(frame.code.function.registers):
             if register.name == name and frame.regs[k] is not None:
-                sys = system(elem_of(register.type))
+                raw = held(register.type, name, value)
                 if isinstance(register.type, Array):
-                    frame.regs[k][...] = value
+                    frame.regs[k][...] = raw
                 elif isinstance(register.type, Stack):
-                    frame.regs[k][:] = [sys.from_python(v) for v in value]
+                    frame.regs[k][:] = raw
                 else:
-                    frame.regs[k] = sys.from_python(value)
+                    frame.regs[k] = raw
                 return
         raise KeyError(f"no live `{name}` in `{frame.code.name}`")
 

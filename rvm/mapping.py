@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.binding import Result, bind
+from rvm.binding import Result, bind, held, plain_view
 from rvm.faults import InputError, Interrupted, RvmError, UsageError
 from rvm.lanes import LaneRun, run_lanes
 from rvm.machine import OPTION_NAMES
@@ -236,10 +236,11 @@ class Lanes:
                 fields[field] = self._one(f"{name}.{field}", inner, part)
             return fields
         t = self.function.registers[layout].type
+        if isinstance(value, np.ndarray):
+            value = plain_view(type_text(self.function, layout), name, value)
         if isinstance(t, Stack):
             if isinstance(value, list) and value and all(isinstance(v, list) for v in value):
-                sys = system(t.elem)
-                self._aside(layout, name, [[_raw(sys, name, t, v) for v in held] for held in value])
+                self._aside(layout, name, [held(t, name, v) for v in value])
                 return []
             return value
         if isinstance(t, Scalar):
@@ -255,11 +256,11 @@ class Lanes:
     def _scalar(self, name: str, layout: int, t: Scalar, value: Any) -> Any:
         sys = system(t)
         if isinstance(value, (list, tuple)):
-            raw = np.array([_raw(sys, name, t, v) for v in value], sys.dtype)
+            raw = np.array([held(t, name, v) for v in value], sys.dtype)
         elif isinstance(value, np.ndarray) and value.ndim == 1:
             raw = value
             if t.is_fixed and value.dtype == np.float64:
-                raw = np.array([_raw(sys, name, t, v) for v in value.tolist()], sys.dtype)
+                raw = np.array([held(t, name, v) for v in value.tolist()], sys.dtype)
             if raw.dtype != sys.dtype:
                 raise self._dtype(name, layout, sys.dtype, value)
         else:
@@ -287,13 +288,6 @@ class Lanes:
 
 def _indexed(value: Any) -> bool:
     return isinstance(value, (Mapping, np.ndarray, np.void))
-
-
-def _raw(sys: Any, name: str, t: Any, value: Any) -> Any:
-    try:
-        return sys.from_python(value)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError("I003", f"`{name}` is a {t}: {error}", values={name: value}) from None
 
 
 def _example(function: Function, layout: Layout, name: str) -> str:

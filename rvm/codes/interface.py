@@ -25,13 +25,15 @@ INTERFACE: dict[str, Explanation] = {
         "a value of the wrong type",
         """
         A number must be a value of the parameter's type, and an array must have its dtype: nothing
-        is converted silently, as results go back into the caller's own memory.
+        is converted silently, as results go back into the caller's own memory.  Whole numbers must
+        be exact in the type, finite ones stay finite; others are rounded to nearest.
 
             x = np.array([1, 2, 3])             # int64
             prog.norm(y=0.0, x=x)               # x: f64[n] wants float64
             prog.norm(y=0.0, x=x.astype(np.float64))
 
-        A record is given as a dict, or an object with its fields.
+        A record is given as a dict, or an object with its fields.  A masked array is refused: pass
+        `x.filled(0.0)`, or whatever stands for what is masked.
         """,
     ),
     "I004": explain(
@@ -46,6 +48,7 @@ INTERFACE: dict[str, Explanation] = {
         """
         The machine works in the caller's own memory.  A view with gaps or in Fortran order is
         refused: copy it with `np.ascontiguousarray(x)`, and copy the result back if you need it.
+        So is a field of a structured array viewed so that elements overlap.
         """,
     ),
     "I006": explain(

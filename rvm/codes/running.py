@@ -17,9 +17,8 @@ RUNNING: dict[str, Explanation] = {
             free  t = x             ; right
 
         Floats are compared within a tolerance (`--tolerance`, 1e-8 of the value by default); a NaN
-        passes only where a NaN is expected, and with a tolerance of 0 each bit counts, the sign of a
-        zero too.  A stack must be empty.  Going backwards, an `alloc` is
-        a `free`.
+        passes only where a NaN is expected.  With a tolerance of 0 each bit counts, the sign of a
+        zero too.  A stack must be empty.  Going backwards, an `alloc` is a `free`.
 
         A `for` keeps its bounds in ancillas (`i.end`, `i.lo` of a loop over i), which are freed as
         what the bounds are at the loop's end: they may not change in between.
@@ -80,8 +79,8 @@ RUNNING: dict[str, Explanation] = {
         "a stack is empty, or a place is not",
         """
         `pop x, s` moves the top of the stack into x, which must be zero: what it held would be
-        lost.  `push x, s` leaves zero in x.  There must be something to pop.  A negative zero passes
-        for zero, unless the tolerance is 0.
+        lost.  `push x, s` leaves zero in x.  There must be something to pop.  A negative zero
+        passes for zero, unless the tolerance is 0.
 
             push x, s
             add  x, 1
@@ -170,7 +169,8 @@ RUNNING: dict[str, Explanation] = {
 
             add y, x << k           ; k = -1: write x >> -k
 
-        A `for` of step 0, or one that goes all round the range of i64 to where it began, has no end.
+        A `for` of step 0 has no end, nor has one that would end where it begins, all round the
+        range of i64.
         """,
     ),
     "R016": explain(

@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from rvm.binding import held, plain_view
 from rvm.calling import FunctionHandle
 from rvm.directions import tangent_program
 from rvm.expr import Apply, Const, Place
@@ -306,11 +307,8 @@ def checked(function: Function, slot: int, name: str, value: Any) -> Any:
                 f"{sys.dtype.name}, not {given}",
                 hint="what a gradient is to reach has to be an input",
             )
-        return value.copy()
-    try:
-        return sys.from_python(value)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError("I003", f"`{name}` is a {wanted}: {error}", values={name: value}) from None
+        return plain_view(wanted, name, value).copy()
+    return held(t, name, value)
 
 
 def _flat(function: Function, start: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from math import copysign
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Rational
 from typing import Any, ClassVar
 
 import numpy as np
@@ -42,15 +45,27 @@ class NumberSystem(ABC):
 
     @abstractmethod
     def literal(self, value: Any) -> Any:
-        """A literal of the assembly language as a raw value; ValueError if it does not fit.
+        """A number that was written or given as a raw value; ValueError if it does not fit.
 
-        Literals are bool, int, float, complex, `decimal.Decimal`, `fractions.Fraction`, `Fixed`
-        or `LogNumber`.
+        Numbers are bool, int, float, complex, `decimal.Decimal`, `fractions.Fraction`, `Fixed` or
+        `LogNumber`.  Whole numbers must be exact, finite ones stay finite; others are rounded to
+        nearest.
         """
 
     def from_python(self, value: Any) -> Any:
         """An argument given in Python as a raw value; TypeError or ValueError if it is none."""
         return self.literal(plain(value))
+
+    def array_from_python(self, value: Any) -> np.ndarray[Any, Any]:
+        """An array of the storage `dtype` as it is; of others, and of lists, each number's value.
+
+        TypeError or ValueError if one has none.
+        """
+        if isinstance(value, np.ndarray) and value.dtype == self.dtype:
+            return plain_array(value)
+        given = np.asarray(value, object)
+        raws = [self.from_python(v) for v in given.flat]
+        return np.array(raws, self.dtype).reshape(given.shape)
 
     def to_python(self, raw: Any) -> Any:
         """A raw value as the Python API gives it back."""
@@ -81,7 +96,9 @@ class InexactSystem(NumberSystem):
 
     def same(self, a: Any, b: Any) -> bool:
         if isinstance(a, float) and isinstance(b, float):
-            return (a == b and copysign(1.0, a) == copysign(1.0, b)) or (a != a and b != b)
+            return (a == b and math.copysign(1.0, a) == math.copysign(1.0, b)) or (
+                a != a and b != b
+            )
         x, y = np.asarray(a, self.dtype), np.asarray(b, self.dtype)
         return bool(x.shape == y.shape and not np.any(differing(x, y, bits=True)))
 
@@ -120,8 +137,63 @@ def differing(a: Any, b: Any, bits: bool = False) -> Any:
 def plain(value: Any) -> Any:
     """A NumPy scalar or array of no dimensions as the Python number it holds; others as is."""
     if isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0:
-        return value.item()
+        value = plain_array(value).item() if isinstance(value, np.ndarray) else value.item()
+        if isinstance(value, np.longdouble):
+            exact = np.isfinite(value) and float(value) != value
+            return Fraction(*value.as_integer_ratio()) if exact else float(value)
+        if isinstance(value, np.clongdouble):
+            parts = plain(value.real), plain(value.imag)
+            if any(map(math.isinf, map(nearest, parts))) and np.isfinite(value):
+                raise ValueError(f"{value} is beyond the largest c128")
+            return complex(*map(nearest, parts))
     return value
+
+
+def plain_array(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """An array as `np.ndarray` itself, over the same memory; TypeError if it would not be the same.
+
+    A subclass may mean more by its elements than its memory says.
+    """
+    if type(value) is np.ndarray:
+        return value
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError("some numbers of a masked array do not count")
+    return value.view(np.ndarray)
+
+
+def nearest(value: Any) -> float:
+    """A real number as the nearest float, an infinity where it is beyond the largest."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+MOST_DIGITS = 40
+"""Numbers of more digits before or behind the point are not looked at in full."""
+
+
+def shortened(value: Any) -> Any:
+    """A decimal as an exact fraction: of many digits one of few, as near to 0 or as far away.
+
+    One that is not finite is a float; other numbers are as they are.
+    """
+    if not isinstance(value, Decimal):
+        return value
+    if not value.is_finite():
+        return float(value)
+    if abs(value.adjusted()) > MOST_DIGITS:
+        size = MOST_DIGITS if value.adjusted() > 0 else -MOST_DIGITS
+        value = Decimal((value.is_signed(), (1,), size)) if value else 0
+    return Fraction(value)
+
+
+def shown(value: Any) -> str:
+    """A number, which may have thousands of digits, in a message."""
+    size = int(value.numerator).bit_length() if isinstance(value, Rational) else 0
+    if size > 4 * MOST_DIGITS:
+        return f"a number of {int(size * math.log10(2)) + 1} digits or so"
+    return str(value)
 
 
 def refuse(value: Any, what: str) -> TypeError:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.numbers.base import NumberSystem, plain, refuse
+from rvm.numbers.base import NumberSystem, plain, refuse, shortened, shown
 from rvm.numbers.code import Code, compiled, with_llvm
 from rvm.numbers.floats import FLOAT_CODES
 from rvm.numbers.integers import comparisons, wrapper
@@ -114,14 +114,15 @@ class FixedSystem(NumberSystem):
             raise ValueError(f"{str(value).lower()} is a bool, not a {self.type}")
         if not isinstance(value, (Real, Decimal)):
             raise ValueError(f"{value} is no {self.type}")
+        value = shortened(value)
         try:
-            exact = Fraction(value)  # type: ignore[arg-type]
+            exact = Fraction(value)
         except (ValueError, OverflowError):
             raise ValueError(f"a {self.type} has no {value}") from None
         raw = nearest(exact, self.frac)
         if not LOW <= raw <= HIGH:
             limit = 2.0 ** (63 - self.frac)
-            raise ValueError(f"{value} does not fit {self.type} (below {limit:g} in size)")
+            raise ValueError(f"{shown(value)} does not fit {self.type} (below {limit:g} in size)")
         return raw
 
     def from_python(self, value: Any) -> int:

@@ -20,18 +20,18 @@ import struct
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
-from numbers import Complex, Real
+from numbers import Rational, Real
 from typing import Any
 
 import numpy as np
 
-from rvm.numbers.base import InexactSystem, plain, refuse
+from rvm.numbers.base import InexactSystem, nearest, plain, refuse, shown
 from rvm.numbers.code import Code, compiled, compose, fill, with_llvm
 from rvm.numbers.integers import comparisons
 from rvm.numbers.llvm_complex import complex_llvm, complex_operands
 from rvm.numbers.llvm_floats import float_llvm, integer_exponent, native_llvm, through_double
 from rvm.numbers.support import NAMES, name, total
-from rvm.types import Scalar
+from rvm.types import F64, Scalar
 
 _pack = struct.Struct("=f").pack
 _unpack = struct.Struct("=f").unpack
@@ -81,25 +81,15 @@ class FloatSystem(InexactSystem):
             raise ValueError(f"{str(value).lower()} is a bool, not an {self.type}")
         if not isinstance(value, (Real, Decimal)):
             raise ValueError(f"{value} is no {self.type}")
-        try:
-            number = float(value)
-        except OverflowError:
-            number = math.inf
-        if math.isinf(number) and not (isinstance(value, (float, Decimal)) and _infinite(value)):
-            raise ValueError(f"{value} is beyond the largest {self.type}")
-        if not self.single:
-            return number
-        rounded = f32(number)
-        if math.isinf(rounded) and not math.isinf(number):
-            raise ValueError(f"{value} is beyond the largest f32")
-        return rounded
+        return rounded(value, self.type)
 
     def from_python(self, value: Any) -> float:
+        if type(value) is float and not self.single:
+            return value
         value = plain(value)
         if isinstance(value, bool) or not isinstance(value, (Real, Decimal)):
             raise refuse(value, "a real number")
-        number = float(value)
-        return f32(number) if self.single else number
+        return self.literal(value)
 
     def text(self, raw: Any) -> str:
         if self.single:
@@ -109,8 +99,35 @@ class FloatSystem(InexactSystem):
         return repr(float(raw))
 
 
-def _infinite(value: float | Decimal) -> bool:
-    return value.is_infinite() if isinstance(value, Decimal) else math.isinf(value)
+def rounded(value: Any, t: Scalar) -> float:
+    """A real number as the nearest of type f32 or f64.
+
+    ValueError if a whole number is none of these, or if a finite one is beyond the largest.
+    """
+    number = nearest(value)
+    if t.name == "f32":
+        number = _nearest32(value, number)
+    if math.isinf(number) and not is_infinite(value):
+        raise ValueError(f"{shown(value)} is beyond the largest {t}")
+    if isinstance(value, Rational) and value.denominator == 1 and number != value:
+        raise ValueError(f"{value} is no {t}: the nearest is {number:.0f}")
+    return number
+
+
+def _nearest32(value: Any, number: float) -> float:
+    """The f32 nearest to a value, whose nearest f64 is `number`: that may be midway by rounding."""
+    if number == value or not math.isfinite(number):
+        return f32(number)
+    low, high = (f32(math.nextafter(number, to)) for to in (-math.inf, math.inf))
+    if number - low != high - number:
+        return f32(number)
+    return high if value > number else low
+
+
+def is_infinite(value: Any) -> bool:
+    if isinstance(value, Decimal):
+        return value.is_infinite()
+    return isinstance(value, float) and math.isinf(value)
 
 
 class ComplexSystem(InexactSystem):
@@ -126,15 +143,17 @@ class ComplexSystem(InexactSystem):
     def literal(self, value: Any) -> complex:
         if isinstance(value, bool):
             raise ValueError(f"{str(value).lower()} is a bool, not a {self.type}")
-        if not isinstance(value, (Complex, Decimal)):
+        if isinstance(value, (complex, np.complexfloating)):
+            return complex(value)
+        if not isinstance(value, (Real, Decimal)):
             raise ValueError(f"{value} is no {self.type}")
-        return complex(value)
+        return complex(rounded(value, F64))
 
     def from_python(self, value: Any) -> complex:
         value = plain(value)
-        if isinstance(value, bool) or not isinstance(value, (Complex, Decimal)):
+        if isinstance(value, bool) or not isinstance(value, (complex, Real, Decimal)):
             raise refuse(value, "a complex number")
-        return complex(value)
+        return self.literal(value)
 
     def text(self, raw: Any) -> str:
         im = repr(raw.imag)

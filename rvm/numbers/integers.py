@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import operator
 from dataclasses import replace
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.numbers.base import NumberSystem, refuse
+from rvm.numbers.base import NumberSystem, plain, refuse, shortened, shown
 from rvm.numbers.code import Code, with_llvm
 from rvm.numbers.llvm import Llvm
 from rvm.numbers.llvm_integers import bool_llvm, count_of, integer_llvm
@@ -49,12 +48,13 @@ class BoolSystem(NumberSystem):
             return value
         if isinstance(value, int) and value in (0, 1):
             return bool(value)
-        raise ValueError(f"a bool is true or false, not {value!r}")
+        raise ValueError(f"a bool is true or false, not {shown(value)}")
 
     def from_python(self, value: Any) -> bool:
-        if isinstance(value, (bool, np.bool_)):
-            return bool(value)
-        raise refuse(value, "a bool")
+        value = plain(value)
+        if not isinstance(value, bool):
+            raise refuse(value, "a bool")
+        return value
 
     def text(self, raw: Any) -> str:
         return "true" if raw else "false"
@@ -97,16 +97,18 @@ class IntegerSystem(NumberSystem):
     def literal(self, value: Any) -> int:
         if isinstance(value, bool):
             raise ValueError(f"{str(value).lower()} is a bool, not an {self.type}")
-        if isinstance(value, (float, Decimal, Fraction)) and value == value // 1:
+        value = shortened(value)
+        if isinstance(value, (float, Fraction)) and value == value // 1:
             value = int(value)
         if not isinstance(value, int):
-            raise ValueError(f"{value} is no integer, so no {self.type}")
+            raise ValueError(f"{shown(value)} is no integer, so no {self.type}")
         if not self.low <= value <= self.high:
-            raise ValueError(f"{value} does not fit {self.type} ({self.low} to {self.high})")
+            raise ValueError(f"{shown(value)} does not fit {self.type} ({self.low} to {self.high})")
         return value
 
     def from_python(self, value: Any) -> int:
-        if isinstance(value, (bool, np.bool_)):
+        value = plain(value)
+        if isinstance(value, bool):
             raise refuse(value, "an integer")
         try:
             number = operator.index(value)

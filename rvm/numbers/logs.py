@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.numbers.base import InexactSystem, plain, refuse
+from rvm.numbers.base import InexactSystem, nearest, plain, refuse, shown
 from rvm.numbers.code import Code, with_llvm
+from rvm.numbers.floats import is_infinite
 from rvm.numbers.integers import comparisons
 from rvm.numbers.llvm import Emitter, Llvm, chosen, double, instruction, same
 from rvm.numbers.llvm_floats import float_comparisons, float_extremes
@@ -63,11 +64,18 @@ class LogSystem(InexactSystem):
             return value.log
         if isinstance(value, bool) or not isinstance(value, (Real, Decimal)):
             raise ValueError(f"{value} is no {self.type}")
+        if isinstance(value, Decimal) and not value.is_finite():
+            value = float(value)
         if value < 0:
-            raise ValueError(f"{value} is negative, and a log64 holds no negative number")
-        if isinstance(value, int) and value:
-            return math.log(value)
-        return float(log_total(float(value)))
+            raise ValueError(f"{shown(value)} is negative, and a log64 holds no negative number")
+        number = nearest(value)
+        if number in (0.0, math.inf) and value and not is_infinite(value):
+            # Its logarithm is an f64 all the same.
+            if isinstance(value, Decimal):
+                return float(value.ln())
+            top, bottom = value.as_integer_ratio()
+            return math.log(top) - math.log(bottom)
+        return math.log(value) if isinstance(value, int) and value else float(log_total(number))
 
     def from_python(self, value: Any) -> float:
         value = plain(value)

@@ -21,6 +21,7 @@ from rvm.types import BOOL, C128, F32, F64, I32, I64, U8, U64
 INF, NAN = math.inf, math.nan
 F1, F2 = (F64,), (F64, F64)
 singles = st.floats(width=32)
+LARGEST32 = float(np.finfo(np.float32).max)
 
 
 def same(a, b):
@@ -187,6 +188,8 @@ def bits(x):
 def test_text_reads_back_to_the_same_bits(x):
     for t in (F64, F32):
         sys = system(t)
+        if t == F32 and math.isfinite(x) and abs(x) > LARGEST32:
+            continue
         raw = sys.from_python(x)
         again = sys.literal(float(sys.text(raw)))
         assert again != again or bits(again) == bits(raw)

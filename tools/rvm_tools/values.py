@@ -263,9 +263,11 @@ def _converted(sys: NumberSystem, value: Grid | Stored, name: str, wanted: str) 
         raise _wrong(name, wanted, "the file holds complex numbers")
     with np.errstate(all="ignore"):
         made = array.astype(sys.dtype)
-    # An f32 is what is nearest to a number in a text; a file of numbers must hold f32s already.
-    loose = isinstance(value, Grid) and sys.dtype.kind == "f"
-    if not loose and not _equal(array, made):
+    # An f32 is what is nearest to a decimal in a text; a file of numbers must hold f32s already.
+    decimals = isinstance(value, Grid) and sys.dtype.kind == array.dtype.kind == "f"
+    if decimals and np.any(np.isinf(made) & np.isfinite(array)):
+        raise _wrong(name, wanted, f"a number is beyond the largest {t}")
+    if not decimals and not _equal(array, made):
         raise _wrong(name, wanted, f"its dtype is {array.dtype}, and not every number fits")
     return made
 

@@ -1,0 +1,306 @@
+"""Numbers that callers give, by every way in: the same ones are taken, the same ones refused."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rvm_tools.literals import read_literal
+from rvm_tools.values import inputs_for
+
+import rvm
+from rvm.engines.protocol import NAMES
+from rvm.machine import Machine
+from rvm.numbers import system
+from rvm.types import C128, F32, F64, FIXED, LOG64, SCALARS, Scalar
+
+TYPES = tuple(SCALARS.values())
+BIG = 2**53 + 1
+
+
+def program(t: Scalar) -> rvm.Program:
+    """A function with a parameter of each kind that may hold a number of a type."""
+    return rvm.assemble(f"""record Held
+    v: {t}
+end
+func main(x: {t}, s: stack[{t}], r: Held, other: f64)
+    add other, 1
+""")
+
+
+PROGRAMS = {t: program(t) for t in TYPES}
+ZERO = {t: system(t).to_python(system(t).zero) for t in TYPES}
+
+
+def call(t: Scalar, v: Any) -> Any:
+    zero = ZERO[t]
+    out = PROGRAMS[t].main(x=v, s=[], r={"v": zero}, other=0.0)
+    return out.x
+
+
+def stack(t: Scalar, v: Any) -> Any:
+    zero = ZERO[t]
+    return PROGRAMS[t].main(x=zero, s=[v], r={"v": zero}, other=0.0).s[0]
+
+
+def record(t: Scalar, v: Any) -> Any:
+    return PROGRAMS[t].main(x=ZERO[t], s=[], r={"v": v}, other=0.0).r.v
+
+
+def lane(t: Scalar, v: Any) -> Any:
+    zero = ZERO[t]
+    out = PROGRAMS[t].main.map(x=[v, v], s=[], r={"v": zero}, other=0.0)
+    return system(t).to_python(out.x[1].item())
+
+
+def assigned(t: Scalar, v: Any) -> Any:
+    zero = ZERO[t]
+    m = Machine(PROGRAMS[t], x=zero, s=[], r={"v": zero}, other=0.0)
+    m["x"] = v
+    return m["x"]
+
+
+def pushed(t: Scalar, v: Any) -> Any:
+    zero = ZERO[t]
+    m = Machine(PROGRAMS[t], x=zero, s=[], r={"v": zero}, other=0.0)
+    m["s"] = [v]
+    return m["s"][0]
+
+
+def element(t: Scalar, v: Any) -> Any:
+    m = Machine(
+        rvm.assemble(f"func main(x: {t}[n], other: f64)\n    add other, 1\n"),
+        x=np.zeros(1, system(t).dtype),
+        other=0.0,
+    )
+    m["x"] = [v]
+    return system(t).to_python(m["x"][0].item())
+
+
+WAYS: dict[str, Callable[[Scalar, Any], Any]] = {
+    f.__name__: f for f in (call, stack, record, lane, assigned, pushed, element)
+}
+GIVEN: list[Any] = [
+    *(0, 1, -1, 255, 256, 2**24 + 1, 2**31, 2**53, BIG, -BIG, 2**62 + 1, 2**63, 10**400, 10**5000),
+    *(0.0, -0.0, 0.1, 3.0, 1e22, 1e300, -1e300, 1e-46, math.inf, math.nan),
+    *(Decimal("0.1"), Decimal("1e23"), Decimal("1e400"), Decimal("1e-400"), Decimal("1e999999999")),
+    *(Fraction(1, 3), Fraction(BIG), Fraction(10**400), Fraction(1, 10**400), Decimal("-0")),
+    *(True, np.True_, np.float32(0.1), np.float64(1e300), np.int64(2**62 + 1), np.uint8(7)),
+    *(
+        np.longdouble(2) ** 60 + 1,
+        np.array(3),
+        np.array(2.5),
+        1j,
+        complex(0.1, -0.0),
+        np.complex64(2),
+    ),
+    *("3", None, [1], np.ma.masked, np.ma.array(3.0), Decimal("nan"), Decimal("1e-999999999")),
+]
+
+
+def took(f: Callable[[Scalar, Any], Any], t: Scalar, v: Any) -> str:
+    """The number that a way in makes of a value, or that it refuses it."""
+    try:
+        return repr(f(t, v))
+    except rvm.InputError as error:
+        assert error.code == "I003"
+        assert str(error)
+        return "refused"
+
+
+@pytest.mark.parametrize("t", TYPES, ids=str)
+def test_all_ways_take_the_same(t: Scalar) -> None:
+    for v in GIVEN:
+        wanted = took(call, t, v)
+        for name, f in WAYS.items():
+            if name == "element" and isinstance(v, list):
+                # A list in a list is an array of two dimensions.
+                continue
+            assert took(f, t, v) == wanted, (name, type(v))
+
+
+def real(v: Any) -> Fraction | None:
+    """The exact value of a real number; None of another, or of one that is not finite."""
+    if isinstance(v, (bool, np.bool_, str, list, complex)) or v is None:
+        return None
+    if isinstance(v, (np.ma.MaskedArray, np.complexfloating)):
+        return None
+    if isinstance(v, Decimal) and abs(v.adjusted()) > 10**6:
+        return None
+    v = v.item() if isinstance(v, np.ndarray) else v
+    if isinstance(v, np.longdouble):
+        return Fraction(*v.as_integer_ratio())
+    v = v.item() if isinstance(v, np.generic) else v
+    return Fraction(v) if math.isfinite(v) or isinstance(v, (int, Fraction)) else None
+
+
+@pytest.mark.parametrize("t", [F64, F32, C128, FIXED, *TYPES[1:6]], ids=str)
+def test_by_exact_arithmetic(t: Scalar) -> None:
+    """Whole numbers exact, others no further from what was given than any neighbour, all finite."""
+    for v in GIVEN:
+        try:
+            exact = real(v)
+        except OverflowError:
+            exact = Fraction(v)
+        if exact is None:
+            continue
+        try:
+            held = system(t).from_python(v)
+        except TypeError:
+            # Python's floats and fractions are no integers to the library, whatever they hold.
+            assert t.is_integer
+            continue
+        except ValueError:
+            assert not is_held(t, exact, whole=not isinstance(v, (float, Decimal))), v
+            continue
+        near(t, held.real if t.is_complex else held, exact)
+
+
+def is_held(t: Scalar, v: Fraction, whole: bool) -> bool:
+    """Whether a type has a number: itself if it must be whole, else something near."""
+    if t.is_integer or t.is_bool:
+        low, high = (0, 1) if t.is_bool else (system(t).low, system(t).high)  # type: ignore[attr-defined]
+        return v.denominator == 1 and low <= v <= high
+    if t.is_fixed:
+        return abs(v) < 2 ** (63 - t.frac)
+    largest = Fraction(float(np.finfo(np.float32 if t == F32 else np.float64).max))
+    if abs(v) > largest:
+        return False
+    digits = 24 if t == F32 else 53
+    return v.denominator != 1 or not whole or v.numerator.bit_length() <= digits
+
+
+def near(t: Scalar, held: Any, exact: Fraction) -> None:
+    """No neighbour of a number is nearer."""
+    if t.is_integer or t.is_bool:
+        assert held == exact
+        return
+    if t.is_fixed:
+        assert abs(Fraction(held, 1 << t.frac) - exact) <= Fraction(1, 2 << t.frac)
+        return
+    kind = np.float32 if t == F32 else np.float64
+    assert math.isfinite(held)
+    gap = abs(Fraction(held) - exact)
+    for to in (-math.inf, math.inf):
+        other = float(np.nextafter(kind(held), kind(to)))
+        assert math.isinf(other) or gap <= abs(Fraction(other) - exact)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 2**23), st.integers(-120, -1), st.sampled_from([-1, 0, 1]))
+def test_decimals_midway_between_singles(m: int, k: int, side: int) -> None:
+    """A decimal that is nearly midway is not rounded twice, by way of an f64 that is midway."""
+    tie = (Fraction(2**23 + m) + Fraction(1, 2)) * Fraction(2) ** k
+    v = tie + side * tie / 2**80
+    near(F32, system(F32).from_python(v), v)
+
+
+def test_logarithms_of_what_is_no_float() -> None:
+    log = system(LOG64).from_python
+    for k in (400, 5000):
+        assert math.isclose(log(10**k), k * math.log(10), rel_tol=1e-15)
+        assert math.isclose(log(Fraction(1, 10**k)), -k * math.log(10), rel_tol=1e-15)
+        assert math.isclose(log(Decimal(10) ** -k), -k * math.log(10), rel_tol=1e-15)
+
+
+WRITTEN = (
+    "9007199254740993",
+    "16777217",
+    "1e300",
+    "1e400",
+    "1e23",
+    "0.1",
+    "-3",
+    "3",
+    "1.0000000596046448",
+)
+
+
+@pytest.mark.parametrize("t", TYPES, ids=str)
+def test_the_command_line_takes_the_same(t: Scalar) -> None:
+    function = PROGRAMS[t].function("main")
+    zero = "true" if t.is_bool else "0"
+
+    def written(t: Scalar, v: Any) -> Any:
+        made = {"x": read_literal(v), "r": {"v": read_literal(zero)}, "other": read_literal("0")}
+        return inputs_for(function, made, Path())["x"]
+
+    for text in WRITTEN:
+        assert took(written, t, text) == took(call, t, read_literal(text)), text
+
+
+# ---------------------------------------------------------------- arrays
+
+
+class Odd(np.ndarray):  # type: ignore[type-arg]
+    """An array that shows other elements than it holds."""
+
+    def __getitem__(self, key: Any) -> Any:
+        return 42.0
+
+    def __len__(self) -> int:
+        return 1
+
+
+SUMS = rvm.assemble("""func main(x: f64[m, n], y: f64)
+    for i = 0 to m - 1
+        add y, x[i, 0]
+        add x[i, n - 1], y
+    end
+    add y, sum(x[:, 0])
+""")
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", [np.matrix, Odd])
+def test_subclasses_are_what_they_hold(name: str, kind: type[np.ndarray[Any, Any]]) -> None:
+    pytest.importorskip("llvmlite") if name == "native" else None
+    plain = np.arange(6.0).reshape(3, 2)
+    given = plain.copy().view(kind)
+    want = SUMS.main(x=plain, y=0.5, engine="reference")
+    out = SUMS.main(x=given, y=0.5, engine=name)
+    assert out.x is given
+    assert out.y == want.y
+    assert given.tobytes() == plain.tobytes()
+    back = (~SUMS.main)(**out, engine=name)
+    assert back.x is given
+    assert np.array_equal(np.asarray(given.view(np.ndarray)), np.arange(6.0).reshape(3, 2))
+    mapped = SUMS.main.map(x=np.stack([plain, plain]).view(Odd), y=0.5)
+    assert type(mapped.x) is np.ndarray
+
+
+def test_masked_arrays_are_refused() -> None:
+    masked = np.ma.array(np.ones((2, 2)), mask=np.eye(2))
+    ways: list[Callable[[], Any]] = [
+        lambda: SUMS.main(x=masked, y=0.0),
+        lambda: SUMS.main.map(x=np.ma.array(np.ones((3, 2, 2))), y=0.0),
+        lambda: SUMS.main.grad(x=masked, y=0.0, loss="y"),
+        lambda: Machine(SUMS, x=np.ones((2, 2)), y=0.0).__setitem__("x", masked),
+    ]
+    for way in ways:
+        with pytest.raises(rvm.InputError, match="some numbers of a masked array do not count"):
+            way()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_arrays_that_overlap_themselves_are_refused(name: str) -> None:
+    base = np.zeros(8, [("a", "f8"), ("b", "f8")])
+    odd = [
+        np.broadcast_to(np.float64(1), (2, 2)),
+        np.lib.stride_tricks.sliding_window_view(np.arange(6.0), 3),
+        np.ndarray((3, 2), np.float64, base, 0, (16, 16)),
+    ]
+    for x in odd:
+        with pytest.raises(rvm.InputError) as caught:
+            SUMS.main(x=x, y=0.0, engine=name)
+        assert caught.value.code == "I005"
+    with pytest.raises(rvm.InputError):
+        SUMS.main.map(x=np.lib.stride_tricks.as_strided(np.ones(4), (2, 2, 2), (0, 8, 8)), y=[0.0])
