@@ -12,7 +12,7 @@ from rvm.faults import AssemblyError, Diagnostic, Where
 from rvm.program import Function, Program, Span
 from rvm.verify import verify
 from rvm_asm.blocks import Blocks
-from rvm_asm.check import report_aliases, report_findings
+from rvm_asm.check import report_aliases, report_counting, report_findings
 from rvm_asm.including import MAX_BYTES, TOO_LARGE, Includes, policy_named
 from rvm_asm.messages import Reporter, did_you_mean
 from rvm_asm.parser import parse_file
@@ -34,11 +34,13 @@ def build(declarations: Declarations) -> Program:
             declarations.signatures[name] = tuple(
                 (p.name, emitter.scope.names[p.name]) for p in func.params
             )
-    functions: list[Function] = []
-    for name, emitter in emitters.items():
+    for emitter in emitters.values():
         emitter.statements(emitter.func.body)
         emitter.pair_jumps(0, 0)
-        made = emitter.function(plain(name))
+    whole = tuple(e.function(plain(name)) for name, e in emitters.items())
+    report_counting(Program((*whole, *declarations.generated), ""), emitters, report)
+    functions: list[Function] = []
+    for emitter, made in zip(emitters.values(), whole, strict=True):
         if emitter.broken:
             # What is there of it is looked at by itself; the rest of the program is still
             # checked against this one's parameters.
@@ -53,9 +55,8 @@ def build(declarations: Declarations) -> Program:
     sources = declarations.sources.sources()
     if declarations.positions is not None:
         sources = declarations.positions[1]
-    whole = len(functions) == len(declarations.functions)
     program = Program((*functions, *declarations.generated), plain(entry), sources)
-    if functions and whole:
+    if functions and len(functions) == len(declarations.functions):
         by_name = {plain(n): e for n, e in emitters.items()}
         report_findings(program, by_name, report)
     report.raise_if_failed()

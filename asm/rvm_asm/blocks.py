@@ -11,6 +11,7 @@ from rvm.expr import Apply, Const, Expr, Place
 from rvm.isa import TypeFault, apply, invert_instr, typed
 from rvm.program import Instr
 from rvm.types import BOOL, I64, Scalar
+from rvm_asm.counting import Counted
 from rvm_asm.iterations import Iterations
 from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Node, Ref
@@ -194,7 +195,10 @@ class Blocks(Iterations):
         top = jump("cf", "!=", var, lo)
         self.loops[var.reg] = name
         self.statements(stat.body)
-        del self.loops[var.reg]
+        self.loops.pop(var.reg, None)
+        held = [b for b in (var, lo, by, end) if isinstance(b, Place)]
+        names = {b.reg: self.registers.list[b.reg].name for b in held}
+        self.counted.append(Counted(top + 1, len(self.code), names))
         self.put(Instr("sub" if stat.down else "add", (var, by)), stat)
         self._pair(jump("br", "!=", var, end), top)
         self._pair(skip, jump("cf", "==", lo, end))

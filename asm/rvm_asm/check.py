@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from rvm.expr import Apply, Expr, Place, children, places
 from rvm.program import Function, Program, Span
-from rvm.verify import Nodes, alias_findings, findings
+from rvm.verify import Nodes, alias_findings, findings, inout_slots
+from rvm.verify.conflicts import CALLS
 from rvm.verify.finding import Finding
+from rvm_asm.counting import changes
 from rvm_asm.emitter import Emitter
 from rvm_asm.messages import Reporter
 from rvm_asm.nodes import Node
@@ -33,6 +35,35 @@ def report_findings(program: Program, emitters: Mapping[str, Emitter], report: R
             )
         else:
             _report(finding, emitter, report)
+
+
+def report_counting(
+    program: Program, emitters: Mapping[str, Emitter], report: Reporter
+) -> None:
+    """Add a message for everything in a loop's body that changes what the loop counts by.
+
+    Functions in which there is something are broken from then on.
+    """
+    if not any(e.counted for e in emitters.values()):
+        return
+    inout = inout_slots(program)
+    for emitter in emitters.values():
+        for c in changes(emitter.code, emitter.counted, inout):
+            emitter.broken = True
+            instr = emitter.code[c.pc]
+            start, end = _offsets(emitter.spans[c.pc], report)
+            at = _origins(emitter, c.pc).get(id(instr.args[c.operand]))
+            if at is not None and start <= at.start < end:
+                start, end = at.start, at.end
+            how = "freed" if c.is_freed else "changed"
+            by = f" by `{instr.symbol}`" if instr.op in CALLS else ""
+            report.error(
+                "A058",
+                f"the loop's variable `{c.name}` is {how} in its body{by}",
+                start,
+                end,
+                hint="the loop itself counts it, there and back; use `while` to count otherwise",
+            )
 
 
 def _generated(

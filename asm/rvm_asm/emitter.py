@@ -11,6 +11,7 @@ from rvm.expr import Const, Expr, Place
 from rvm.isa import ENDS, MAKES, OPCODES, TypeFault, check_operands
 from rvm.program import Function, Instr, Span
 from rvm.types import BOOL
+from rvm_asm.counting import Counted
 from rvm_asm.jumps import Pending, pair
 from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Declared, Node
@@ -42,7 +43,9 @@ class Emitter(Values, ABC):
         self.pending: list[Pending] = []
         self.broken = False
         self.loops: dict[int, str] = {}
-        """Registers of the variables of the loops around, which their bodies do not change."""
+        """Registers of the variables of the loops around this point."""
+        self.counted: list[Counted] = []
+        """The loops of the code so far."""
         self._source = program.sources
         self._expansions = 0
         self._level = 0
@@ -111,10 +114,6 @@ class Emitter(Values, ABC):
             except TypeFault as fault:
                 self._type_fault(fault, stat, args)
             self._sound.add(shape)
-        if self.loops:
-            for o, arg in zip(row.operands, done, strict=False):
-                if o.mode == "mut" and isinstance(arg, Place) and arg.reg in self.loops:
-                    self._loop_variable(arg, args, done)
         self.put(Instr(name, done), stat, templates)
 
     def _no_stacks(self, templates: tuple[Expr, ...], args: list[Node], name: str) -> None:
@@ -128,15 +127,6 @@ class Emitter(Values, ABC):
                     arg,
                     "`push x, s` moves x to it, `pop x, s` takes the top",
                 )
-
-    def _loop_variable(self, arg: Place, args: list[Node], done: tuple[Expr, ...]) -> NoReturn:
-        node = next(a for a, d in zip(args, done, strict=True) if d is arg)
-        self.reject(
-            "A058",
-            f"the loop's variable `{self.loops[arg.reg]}` is changed in its body",
-            node,
-            "the loop itself counts it, there and back; use `while` to count otherwise",
-        )
 
     def _type_fault(self, fault: TypeFault, stat: Stat, args: list[Node]) -> NoReturn:
         at: Node | Stat | None = self.origin(fault.node) if fault.node is not None else None
@@ -244,7 +234,7 @@ class Emitter(Values, ABC):
 
     def _retire(self, scope: Scope, first: int) -> None:
         """Keep the next expansion from the registers that this one has left live."""
-        own = {leaf.reg for b in scope.names.values() for leaf in _leaves(b)}
+        own = {leaf.reg for b in scope.names.values() for leaf in leaves_of(b)}
         if not own:
             return
         balance = dict.fromkeys(own, 0)
@@ -261,8 +251,8 @@ class Emitter(Values, ABC):
         """Lower a block; defined with the structured statements."""
 
 
-def _leaves(binding: Binding) -> Iterator[Slot]:
-    """The registers that a name of an expansion has made."""
+def leaves_of(binding: Binding) -> Iterator[Slot]:
+    """The registers that a name stands for."""
     if isinstance(binding, Slot):
         yield binding
     elif isinstance(binding, Group):

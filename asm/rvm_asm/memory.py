@@ -6,10 +6,11 @@ from rvm.expr import Expr, Place
 from rvm.isa import ENDS, MAKES, TypeFault, check_operands, typed
 from rvm.program import Instr
 from rvm.types import I64
-from rvm_asm.emitter import Emitter
+from rvm.verify.affine import affine, combine
+from rvm_asm.emitter import Emitter, leaves_of
 from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Declared, Node, Ref
-from rvm_asm.registers import TypeProblem
+from rvm_asm.registers import Registers, TypeProblem
 from rvm_asm.scope import Alias, Binding, Group, Slot
 from rvm_asm.stats import Alloc
 from rvm_asm.values import Rejected
@@ -34,6 +35,8 @@ class Memory(Emitter):
             binding = found
         if stat.name == "local":
             return
+        if stat.name in ENDS and stat.declared.type is not None:
+            self._same_type(stat.declared, binding)
         if isinstance(binding, Slot):
             self._alloc_leaf(stat, binding)
         elif isinstance(binding, Group):
@@ -51,10 +54,6 @@ class Memory(Emitter):
             self.complain("A034", f"`{stat.declared.name}` is a length, no register", stat)
 
     def _alloc_leaf(self, stat: Alloc, leaf: Slot) -> None:
-        if leaf.reg in self.loops:
-            self.complain(
-                "A058", f"the loop's variable `{self.loops[leaf.reg]}` is freed in its body", stat
-            )
         place = Place(leaf.reg, (), leaf.value_type)
         d = stat.declared
         self.made.append((place, Ref(d.name, (), d.start, d.end)))
@@ -107,6 +106,35 @@ class Memory(Emitter):
         self.scope.names[d.name] = binding
         return binding
 
+    def _same_type(self, d: Declared, known: Binding) -> None:
+        """Refuse the end of a register whose type is written otherwise than it is."""
+        written = Registers(self.program.records, self.report)
+        try:
+            as_written = written.declare(d, self._length_if_named)
+        except TypeProblem:
+            raise Rejected from None
+        is_record = isinstance(as_written, Group)
+        have, want = list(leaves_of(known)), list(leaves_of(as_written))
+        hint = f"the type need not be repeated: `free {d.name}`"
+        assert d.type is not None
+        if isinstance(known, Group) != is_record or len(have) != len(want):
+            self.complain("A040", f"`{d.name}` was made with another type", d, hint)
+        if isinstance(known, Group) and known.record != d.type.name:
+            self.complain("A040", f"`{d.name}` is a record `{known.record}`", d, hint)
+        for slot, other in zip(have, want, strict=True):
+            register, end = self.registers.list[slot.reg], written.list[other.reg]
+            if register.type != end.type:
+                self.complain(
+                    "A040", f"`{register.name}` is of type {register.type}, not {end.type}", d, hint
+                )
+            for one, two in zip(register.dims, end.dims, strict=True):
+                if None not in (one, two) and one != two and not _equal(one, two):
+                    what = f"`{register.name}` was made with another length than this"
+                    self.complain("A040", what, d, hint)
+
+    def _length_if_named(self, node: Node | None, slot: Slot, axis: int) -> Expr | None:
+        return None if node is None else self._length(node, slot, axis)
+
     def _is_parameter(self, known: Binding) -> bool:
         if isinstance(known, Group):
             return any(leaf.reg < self.n_args for leaf in known.leaves())
@@ -140,3 +168,9 @@ class Memory(Emitter):
         if done.type != I64:
             self.reject("A063", f"a length is an i64, not a {done.type}", node)
         return done
+
+
+def _equal(one: Expr | None, two: Expr | None) -> bool:
+    """Whether two lengths are known to be equal."""
+    assert one is not None and two is not None
+    return combine(affine(one), affine(two), -1).is_zero

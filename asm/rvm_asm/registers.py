@@ -16,6 +16,8 @@ from rvm_asm.stats import RecordDef
 
 MAX_LEAVES = 1 << 12
 """Registers that one declaration may make: nested records multiply."""
+MAX_RECORDS = 100
+"""How deeply records may nest: as deeply as types that are written in one place."""
 DimOf = Callable[[Node | None, Slot, int], Expr | None]
 """What a dimension of a register is: called with its node, the register and the axis."""
 
@@ -55,7 +57,7 @@ class Registers:
         lead: tuple[Node | None, ...],
         dim: DimOf,
         owner: str | None,
-        depth: int = 0,
+        around: tuple[str, ...] = (),
     ) -> Slot | Group:
         written = declared.type
         assert written is not None
@@ -65,11 +67,18 @@ class Registers:
             fields = self.records[written.name].fields
         if fields is not None and written.name != "stack":
             self._built += len(fields)
-            if depth > 32 or self._built > MAX_LEAVES:
+            if written.name in around:
                 self.problem("A011", f"the record `{written.name}` contains itself", written)
+            if self._built > MAX_LEAVES:
+                what = f"the record `{written.name}` has more than {MAX_LEAVES} registers"
+                self.problem("A011", what, written)
+            if len(around) >= MAX_RECORDS:
+                what = f"records nest deeper than {MAX_RECORDS} levels"
+                self.problem("A011", what, written)
+            inner = (*around, written.name) if written.name in self.records else around
             made: dict[str, Slot | Group] = {}
             for f in fields:
-                made[f.name] = self._build(f"{path}.{f.name}", f, dims, dim, owner, depth + 1)
+                made[f.name] = self._build(f"{path}.{f.name}", f, dims, dim, owner, inner)
             return Group(written.name, made, len(dims))
         t = self.register_type(written, len(dims))
         slot = self._leaf(plain(declared.register or path), t, dims, dim, owner)
