@@ -13,6 +13,7 @@ SIGNED = {"i32": 32, "i64": 64}
 UNSIGNED = {"u8": 8, "u32": 32, "u64": 64}
 INTEGERS = {**SIGNED, **UNSIGNED}
 FLOATS = ("f32", "f64")
+_NAMES = frozenset({"bool", *INTEGERS, *FLOATS, "c128", "fixed", "log64"})
 DEFAULT_FRAC = 43
 """Fraction bits of `fixed` where none are named: Q20.43, sign included in the 20."""
 
@@ -33,12 +34,21 @@ class _Interned:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scalar(_Interned):
-    """A type of one number.  `frac` is the number of fraction bits of a `fixed`, else 0."""
+    """A type of one number.  `frac` is the number of fraction bits of a `fixed`, else 0.
+
+    ValueError if there is no such type: what is computed on is known from here on.
+    """
 
     name: str
     frac: int = 0
 
     def __new__(cls, name: str, frac: int = 0) -> Scalar:
+        if name not in _NAMES:
+            raise ValueError(f"there is no type {name!r}")
+        if name == "fixed" and not 0 <= frac <= 62:
+            raise ValueError(f"a fixed-point number has 0 to 62 fraction bits, not {frac}")
+        if name != "fixed" and frac:
+            raise ValueError(f"the type {name} has no fraction bits")
         return cast(Scalar, cls._one(name, frac))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -137,9 +147,7 @@ RegisterType = Scalar | Array | Stack
 
 
 def fixed(frac: int) -> Scalar:
-    """The fixed-point type with `frac` fraction bits, 0 <= frac <= 62."""
-    if not 0 <= frac <= 62:
-        raise ValueError(f"a fixed-point number has 0 to 62 fraction bits, not {frac}")
+    """The fixed-point type with `frac` fraction bits, 0 <= frac <= 62; else ValueError."""
     return Scalar("fixed", frac)
 
 

@@ -196,8 +196,8 @@ class Blocks(Iterations):
         self.loops[var.reg] = name
         self.statements(stat.body)
         self.loops.pop(var.reg, None)
-        held = [b for b in (var, lo, by, end) if isinstance(b, Place)]
-        names = {b.reg: self.registers.list[b.reg].name for b in held}
+        bounds = [b.reg for b in (var, lo, by, end) if isinstance(b, Place)]
+        names = {reg: self.registers.list[reg].name for reg in bounds}
         self.counted.append(Counted(top + 1, len(self.code), names))
         self.put(Instr("sub" if stat.down else "add", (var, by)), stat)
         self._pair(jump("br", "!=", var, end), top)

@@ -37,9 +37,7 @@ def report_findings(program: Program, emitters: Mapping[str, Emitter], report: R
             _report(finding, emitter, report)
 
 
-def report_counting(
-    program: Program, emitters: Mapping[str, Emitter], report: Reporter
-) -> None:
+def report_counting(program: Program, emitters: Mapping[str, Emitter], report: Reporter) -> None:
     """Add a message for everything in a loop's body that changes what the loop counts by.
 
     Functions in which there is something are broken from then on.

@@ -226,8 +226,14 @@ INTERFACE: dict[str, Explanation] = {
     "D006": explain(
         "an opcode whose inverse does not undo it",
         """
-        What an opcode does is run on random numbers there and back when it is defined.  Name the
-        opcode that undoes it, `@rvm.opcode(inverse="…")`; without a name it must undo itself.
+        Name the opcode that undoes it, `@rvm.opcode(inverse="…")`; without a name it must undo
+        itself.  Both take the same operands, of the same types, and each names the other.
+
+        Bodies of updates, exchanges and conditions undo each other by their form.  Formulas that
+        are returned are put together when they are defined, there and back: on integers, bools and
+        `fixed` they must be proved to give the old numbers, as polynomials modulo 2^n or bit by
+        bit; on floats they are tried on numbers of all sizes.  What can't be proved is written in
+        updates, or kept to floats: `types="inexact"`.
         """,
     ),
     "D007": explain(

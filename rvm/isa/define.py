@@ -17,24 +17,18 @@ values of all its `Mut` operands, in order, as formulas in their old values.
 from __future__ import annotations
 
 import inspect
-import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any, cast, get_args, get_origin, get_type_hints
 
-from rvm.expr import Apply, Const, Expr, Formal, Place, lift, substitute, walk
+from rvm.expr import Expr, Formal, Place, lift, walk
 from rvm.faults import DefinitionError
-from rvm.isa.implementation import value as function_value
-from rvm.isa.rows import OPCODES, Operand, OpRow, add_opcode, angle_type
+from rvm.isa.proof import prove_inverse
+from rvm.isa.rows import OPCODES, Operand, OpRow, add_opcode
 from rvm.isa.rules import CLASSES
-from rvm.isa.typing import typed
-from rvm.stmt import Exchange, Map, Stmt, Update, When, invert
-from rvm.types import BOOL, C128, F64, I64, LOG64, U64, Scalar, ValueType, elem_of
+from rvm.stmt import Exchange, Map, Stmt, Update, When
 
 __all__ = ["Mut", "Use", "exchange", "opcode", "when"]
-
-PROOF_SAMPLES = 4
-PROOF_TOLERANCE = 1e-9
 
 
 class Use(Formal):
@@ -159,6 +153,9 @@ def _row(body: Callable[..., Any], name: str, inverse: str, types: str, cost: st
     partner = row if row.inverse == name else OPCODES.get(row.inverse)
     if partner is not None:
         prove_inverse(row, partner)
+    for other in OPCODES.values():
+        if other.inverse == name and other is not partner:
+            prove_inverse(other, row)
     return row
 
 
@@ -231,89 +228,3 @@ def changed_by(stmt: Stmt) -> tuple[Place, ...]:
             return tuple(d for s in body for d in changed_by(s))
         case _:
             return ()
-
-
-def prove_inverse(row: OpRow, partner: OpRow) -> None:
-    """DefinitionError D006 unless `partner` undoes `row` and `row` undoes `partner`.
-
-    Bodies that are each other's inverse by structure need no numbers; maps are run on random
-    real operands, there and back.
-    """
-    if len(row.operands) != len(partner.operands):
-        raise DefinitionError("D006", f"`{partner.name}` takes other operands than `{row.name}`")
-    if tuple(invert(s) for s in reversed(row.body)) == partner.body and not _maps(row.body):
-        return
-    rng = random.Random(row.name)
-    types = _sample_types(row)
-    operands = tuple(Place(k, (), t) for k, t in enumerate(types))
-    for _ in range(PROOF_SAMPLES):
-        start = [_draw(rng, t) for t in types]
-        for one, two in ((row, partner), (partner, row)):
-            state = list(start)
-            for stmt in (*one.body, *two.body):
-                _run(stmt, operands, state)
-            if any(abs(a - b) > PROOF_TOLERANCE for a, b in zip(state, start, strict=True)):
-                raise DefinitionError(
-                    "D006",
-                    f"`{two.name}` does not undo `{one.name}`",
-                    values={o.name: v for o, v in zip(row.operands, start, strict=True)},
-                    hint="name the opcode that does: @opcode(inverse=…)",
-                )
-
-
-def _sample_types(row: OpRow) -> list[Scalar]:
-    """A type for each operand, T being the first of a few that the opcode takes."""
-    t = next(t for t in (F64, C128, U64, BOOL, LOG64) if CLASSES[row.types](t))
-    named = {"T": t, "angle": angle_type(t), "bool": BOOL, "int": I64, "i64": I64}
-    return [named.get(o.kind, F64) for o in row.operands]
-
-
-def _draw(rng: random.Random, t: Scalar) -> Any:
-    if t.is_bool:
-        return rng.random() < 0.5
-    if t.is_integer:
-        return rng.randrange(1, 60)
-    if t.is_complex:
-        return complex(rng.uniform(0.25, 2.0), rng.uniform(-2.0, 2.0))
-    return rng.uniform(0.25, 2.0)
-
-
-def _maps(body: tuple[Stmt, ...]) -> bool:
-    return any(isinstance(s, Map) or (isinstance(s, When) and _maps(s.body)) for s in body)
-
-
-def _run(stmt: Stmt, operands: tuple[Place, ...], state: list[Any]) -> None:
-    """Execute a template on plain numbers, for the proof."""
-
-    def evaluate(node: Expr, want: ValueType | None) -> Any:
-        return _value(typed(substitute(node, operands), elem_of(want or F64)), state)
-
-    match stmt:
-        case Update(dst, op, value):
-            k = _index(dst)
-            v, t = evaluate(value, operands[k].type), elem_of(operands[k].type or F64)
-            state[k] = function_value(op, (t, t))(state[k], v)
-        case Exchange(a, b):
-            i, j = _index(a), _index(b)
-            state[i], state[j] = state[j], state[i]
-        case Map(dsts, values, _):
-            new = [evaluate(v, operands[_index(d)].type) for d, v in zip(dsts, values, strict=True)]
-            for d, v in zip(dsts, new, strict=True):
-                state[_index(d)] = v
-        case When(cond, body):
-            if evaluate(cond, BOOL):
-                for inner in body:
-                    _run(inner, operands, state)
-
-
-def _value(node: Expr, state: list[Any]) -> Any:
-    match node:
-        case Place(reg):
-            return state[reg]
-        case Const(v):
-            return v
-        case Apply(fn, args):
-            elems = tuple(elem_of(a.type or F64) for a in args)
-            return function_value(fn, elems)(*(_value(a, state) for a in args))
-        case _:
-            raise TypeError(f"no template: {node!r}")

@@ -88,6 +88,8 @@ def check_operands(
     row = OPCODES.get(op)
     if row is None:
         raise TypeFault(f"there is no opcode `{op}`", code="A003")
+    if row.inverse not in OPCODES:
+        raise TypeFault(f"there is no opcode `{row.inverse}`, which undoes `{op}`", code="A003")
     if op in VARIADIC:
         want = BOOL if op == "assert" else None
         done = tuple(typed(a, want) for a in args)

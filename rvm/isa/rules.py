@@ -65,13 +65,13 @@ CLASSES: dict[str, Callable[[Scalar], bool]] = {
     "f64": lambda t: t.name == "f64",
     "field": lambda t: t.is_float or t.is_fixed or t.is_complex,
     "inexact": lambda t: t.is_float or t.is_complex,
-    "number": lambda t: not (t.is_bool or t.is_log),
-    "value": lambda t: not t.is_bool,
-    "ordered": lambda t: not t.is_complex and not t.is_bool,
+    "number": lambda t: t.is_integer or t.is_float or t.is_fixed or t.is_complex,
+    "value": lambda t: t.is_integer or t.is_float or t.is_fixed or t.is_complex or t.is_log,
+    "ordered": lambda t: t.is_integer or t.is_float or t.is_fixed or t.is_log,
     "scale": lambda t: t.is_integer or t.is_float or t.is_fixed,
     "log": lambda t: t.is_log,
     "complex": lambda t: t.is_complex,
-    "multiplies": lambda t: not (t.is_bool or t.is_integer or t.is_fixed),
+    "multiplies": lambda t: t.is_float or t.is_complex or t.is_log,
     "analytic": lambda t: t.is_float or t.is_fixed or t.is_complex or t.is_log,
 }
 """Named classes of element types, as rules and opcodes use them."""

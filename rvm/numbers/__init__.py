@@ -42,7 +42,11 @@ def system(t: Scalar) -> NumberSystem:
         return FloatSystem(t)
     if t.is_complex:
         return ComplexSystem(t)
-    return FixedSystem(t) if t.is_fixed else LogSystem(t)
+    if t.is_fixed:
+        return FixedSystem(t)
+    if t.is_log:
+        return LogSystem(t)
+    raise TypeError(f"no number system computes on {t}")
 
 
 # Making a system enters its helpers in NAMES: all are there before any source is compiled.

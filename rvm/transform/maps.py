@@ -15,9 +15,9 @@ from typing import Any, cast
 from rvm.expr import Apply, Const, Expr, Formal, Place, rebuild
 from rvm.faults import DefinitionError
 from rvm.isa import OPCODES, apply, lower, typed, value
-from rvm.isa.define import prove_inverse
 from rvm.isa.derivatives import adjoint_type
 from rvm.isa.lower import linked_body
+from rvm.isa.proof import prove_inverse
 from rvm.isa.rows import Operand, OpRow, add_opcode, angle_type
 from rvm.isa.tangents import tangent
 from rvm.program import Instr
@@ -185,7 +185,7 @@ def _derived(
         OpRow(name, operands, row.types, (Map(dsts, forth, ()),), undo, doc, row.cost),
         OpRow(undo, operands, row.types, (Map(dsts, back, ()),), name, doc, row.cost),
     ]
-    prove_inverse(*rows)
+    prove_inverse(rows[0], rows[1], t)
     for made in rows:
         add_opcode(made)
     return name

@@ -1,4 +1,4 @@
-"""`for` loops count by themselves: whatever in a body would change what they count by is refused."""
+"""`for` loops count by themselves: what would change what they count by is refused."""
 
 from __future__ import annotations
 
@@ -67,7 +67,8 @@ WAYS = (
     "rol i, 1", "xor i, x", "not i", "neg i", "bump i", "renew i", "undo r", "undo s",
     "call bumped(i)", "uncall bumped(i)", "call later(i)", "call looped(i)", "call deep(i, 2)",
     "call gain(i, 1)", "uncall gain(i, x)", "iterate gain(i, x) times 3 with bennett = 2",
-    "for j = i to 3\n inc i\n end", "local i: i64\n for i = 0 to 3\n inc x\n end", "if x > 3\n call later(i)\n end", "alloc i.end: i64\n free i.end",
+    "for j = i to 3\n inc i\n end", "local i: i64\n for i = 0 to 3\n inc x\n end",
+    "if x > 3\n call later(i)\n end", "alloc i.end: i64\n free i.end",
     "free i = 3\n alloc i: i64 = 3", "drop i\n fresh i: i64", "routine q\n call bumped(i)\n end",
 )  # fmt: skip
 FINE = (

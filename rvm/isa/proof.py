@@ -1,0 +1,364 @@
+"""Whether an opcode undoes another: by form, by algebra, or tried on numbers of every size.
+
+Bodies of updates, exchanges and conditions undo each other by their form.  New values that are
+formulas are composed there and back.  On exact types the result must be *proved* to be the old
+value, for what a trial misses is lost without a word: as polynomials modulo 2^n, or, for what is
+affine over single bits, on a basis.  On floats, where coming back is a matter of rounding,
+formulas are tried over the whole range.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from itertools import product
+from typing import Any, cast
+
+from rvm.expr import Apply, Const, Expr, Formal, Place, substitute
+from rvm.faults import DefinitionError, RvmError
+from rvm.isa.implementation import value as function_value
+from rvm.isa.rows import OpRow, angle_type
+from rvm.isa.rules import CLASSES, TypeFault
+from rvm.isa.typing import typed
+from rvm.stmt import Exchange, Map, Stmt, Update, When, invert
+from rvm.types import BOOL, F64, I64, SCALARS, SIGNED, Scalar, ValueType, elem_of
+
+SAMPLES = 16
+TOLERANCES = {"f32": 1e-4}
+"""Of the largest number in play; of other types 1e-9."""
+MAX_CASES = 6
+"""The most conditions whose outcomes are told apart."""
+TYPES = 'name the types that both are for: @opcode(types="inexact", …)'
+HINT = "name the opcode that does: @opcode(inverse=…)"
+
+
+def prove_inverse(row: OpRow, partner: OpRow, *types: Scalar) -> None:
+    """DefinitionError D006 unless `partner` undoes `row` and `row` undoes `partner`.
+
+    `types` are those that the operands may have, by default all of the opcode's class.
+    """
+    if [(o.mode, o.kind) for o in row.operands] != [(o.mode, o.kind) for o in partner.operands]:
+        raise DefinitionError("D006", f"`{partner.name}` takes other operands than `{row.name}`")
+    if (row.name, partner.name) != (partner.inverse, row.inverse):
+        raise DefinitionError(
+            "D006",
+            f"`{row.name}` is to be undone by `{row.inverse}`, `{partner.name}` by "
+            f"`{partner.inverse}`: they are no pair",
+        )
+    if not types:
+        own, its = ([t for t in SCALARS.values() if CLASSES[r.types](t)] for r in (row, partner))
+        if own != its:
+            raise DefinitionError(
+                "D006",
+                f"`{partner.name}` takes other types of numbers than `{row.name}`",
+                hint=TYPES,
+            )
+        types = tuple(own)
+    if tuple(invert(s) for s in reversed(row.body)) == partner.body and not _maps(row.body):
+        return
+    tried = False
+    for t in types:
+        try:
+            forth = _composed(row.body, _places(row, t))
+        except TypeFault:
+            continue  # a program that used it on this type would not be typed either
+        try:
+            back = _composed(partner.body, _places(row, t))
+        except TypeFault as fault:
+            raise DefinitionError(
+                "D006",
+                f"`{row.name}` works on {t}, and `{partner.name}`, which is to undo it, does not",
+                notes=(fault.message,),
+                hint=TYPES,
+            ) from None
+        tried = True
+        for one, two, there, again in ((row, partner, forth, back), (partner, row, back, forth)):
+            if not (t.is_exact and _proved(one, two, t, there, again)):
+                _try(one, two, t, there, again)
+    if not tried:
+        raise DefinitionError("D006", f"`{row.name}` has no type that it could be tried on")
+
+
+def _maps(body: tuple[Stmt, ...]) -> bool:
+    return any(isinstance(s, Map) or (isinstance(s, When) and _maps(s.body)) for s in body)
+
+
+def _index(place: Place) -> int:
+    return cast(Formal, place).index
+
+
+def _operand_types(row: OpRow, t: Scalar) -> list[Scalar]:
+    named = {"T": t, "angle": angle_type(t), "bool": BOOL, "int": I64, "i64": I64}
+    return [named.get(o.kind, F64) for o in row.operands]
+
+
+def _places(row: OpRow, t: Scalar) -> tuple[Place, ...]:
+    return tuple(Place(k, (), o) for k, o in enumerate(_operand_types(row, t)))
+
+
+# ------------------------------------------------------------ algebra
+
+
+def _proved(
+    row: OpRow, partner: OpRow, t: Scalar, there: Sequence[Expr], again: Sequence[Expr]
+) -> bool:
+    """Whether the two, one after the other, are the identity on an exact type."""
+    state = _composed(partner.body, there)
+    wanted = [(k, e) for k, e in enumerate(state) if row.operands[k].mode == "mut"]
+    if _same_polynomials(wanted, t):
+        return True
+    bitwise = all(_bitwise(e) for _, e in wanted)
+    return bitwise and _identity_on_a_basis(_operand_types(row, t), there, again)
+
+
+def _composed(body: Sequence[Stmt], start: Sequence[Expr]) -> list[Expr]:
+    """What the operands hold after some statements, as typed formulas; or TypeFault."""
+    state = list(start)
+
+    def formula(node: Expr, t: ValueType | None) -> Expr:
+        return typed(substitute(node, tuple(state)), elem_of(t or F64))
+
+    for stmt in body:
+        match stmt:
+            case Update(dst, op, v):
+                k = _index(dst)
+                state[k] = formula(Apply(op, (dst, v)), state[k].type)
+            case Exchange(a, b):
+                i, j = _index(a), _index(b)
+                state[i], state[j] = state[j], state[i]
+            case Map(dsts, values, _):
+                pairs = zip(dsts, values, strict=True)
+                new = {_index(d): formula(v, state[_index(d)].type) for d, v in pairs}
+                state = [new.get(k, old) for k, old in enumerate(state)]
+            case When(cond, inner):
+                c, inside = formula(cond, BOOL), _composed(inner, state)
+                state = [
+                    old if new is old else typed(Apply("select", (c, new, old)), elem_of(old.type))
+                    for new, old in zip(inside, state, strict=True)
+                    if old.type is not None
+                ]
+    return state
+
+
+Polynomial = frozenset[tuple[tuple[Any, ...], int]]
+"""Monomials (sorted tuples of atoms) with their coefficients modulo 2^n, none of them 0."""
+
+
+class _Algebra:
+    """Normal forms of expressions over one exact type, where conditions have known outcomes."""
+
+    def __init__(self, t: Scalar) -> None:
+        self.bits = 1 if t.is_bool else t.bits
+        self.type = t
+        self.outcomes: dict[Any, bool] = {}
+
+    def sum(self, a: Polynomial, b: Polynomial, factor: int = 1) -> Polynomial:
+        out = dict(a)
+        for m, c in b:
+            out[m] = (out.get(m, 0) + factor * c) % (1 << self.bits)
+        return frozenset((m, c) for m, c in out.items() if c)
+
+    def constant(self, value: int) -> Polynomial:
+        return self.sum(frozenset(), frozenset({((), value)}))
+
+    def atom(self, *key: Any) -> Polynomial:
+        return frozenset({((key,), 1)})
+
+    def product(self, a: Polynomial, b: Polynomial) -> Polynomial:
+        out: Polynomial = frozenset()
+        for (m, c), (n, d) in product(a, b):
+            both = tuple(sorted((*m, *n), key=repr))
+            out = self.sum(out, frozenset({(both, c * d)}))
+        return out
+
+    def form(self, node: Expr) -> Polynomial:
+        match node:
+            case Place(reg, ()):
+                return self.atom("operand", reg)
+            case Apply("select", (cond, a, b)):
+                return self.form(a if self.outcome(cond) else b)
+            case Apply(fn, args):
+                forms = [self.form(a) for a in args]
+                if fn in ("rotl", "rotr") and node.type == self.type:
+                    return self.rotated(fn, *forms)
+                # What has another type is another function, and does not compute modulo 2^n.
+                return self.apply(fn, forms) if self.own(node) else self.atom(fn, node.type, *forms)
+            case Const(bool(v) | int(v)) if self.own(node) and (not self.type.is_fixed or not v):
+                return self.constant(int(v))
+            case _:
+                return self.atom(repr(node))
+
+    def own(self, node: Expr) -> bool:
+        return node.type == self.type and all(
+            a.type == self.type for a in (node.args if isinstance(node, Apply) else ())
+        )
+
+    def outcome(self, cond: Expr) -> bool:
+        if isinstance(cond, Apply) and cond.fn == "not":
+            return not self.outcome(cond.args[0])
+        if isinstance(cond, Const):
+            return bool(cond.value)
+        return self.outcomes.setdefault(self.form(cond), True)
+
+    def apply(self, fn: str, args: list[Polynomial]) -> Polynomial:
+        integers = self.type.is_integer
+        match fn, args:
+            case "+", [a, b] if not self.type.is_bool:
+                return self.sum(a, b)
+            case "-", [a, b] if not self.type.is_bool:
+                return self.sum(a, b, -1)
+            case "neg", [a] if not self.type.is_bool:
+                return self.sum(frozenset(), a, -1)
+            case "~", [a] if integers:
+                return self.sum(self.constant(-1), a, -1)
+            case (("~" | "not"), [a]) if self.type.is_bool:
+                return self.sum(self.constant(1), a)
+            case "^", [a, b] if self.type.is_bool:
+                return self.sum(a, b)
+            case "*", [a, b] if integers:
+                return self.product(a, b)
+        return self.atom(fn, *args)
+
+    def rotated(self, fn: str, a: Polynomial, k: Polynomial) -> Polynomial:
+        """Bits rotated by `k`: what `a` was before it was rotated by `k` the other way."""
+        other = "rotr" if fn == "rotl" else "rotl"
+        for monomial, c in a:
+            if len(a) == 1 and c == 1 and len(monomial) == 1:
+                name, *rest = monomial[0]
+                if name == other and rest[1] == k:
+                    return cast(Polynomial, rest[0])
+        return self.atom(fn, a, k)
+
+
+def _same_polynomials(wanted: list[tuple[int, Expr]], t: Scalar) -> bool:
+    """Whether each expression is the operand of its number, whatever its conditions come to."""
+    todo: list[dict[Any, bool]] = [{}]
+    cases = 0
+    while todo:
+        algebra = _Algebra(t)
+        algebra.outcomes = dict(known := todo.pop())
+        cases += 1
+        if cases > 1 << MAX_CASES:
+            return False
+        for k, node in wanted:
+            if algebra.form(node) != algebra.atom("operand", k):
+                return False
+        new = [key for key in algebra.outcomes if key not in known]
+        for n, key in enumerate(new):
+            todo.append({**known, **dict.fromkeys(new[:n], True), key: False})
+    return True
+
+
+def _bitwise(node: Expr) -> bool:
+    """Whether each bit of a value is a sum modulo 2 of bits of the operands, and a constant."""
+    match node:
+        case Place() | Const():
+            return True
+        case Apply("&" | "|" | "<<" | ">>" | "rotl" | "rotr" as fn, (a, b)):
+            masks = fn in ("&", "|") and isinstance(a, Const)
+            return (isinstance(b, Const) and _bitwise(a)) or (masks and _bitwise(b))
+        case Apply("^" | "~", args):
+            return all(map(_bitwise, args))
+    return False
+
+
+def _identity_on_a_basis(
+    types: Sequence[Scalar], there: Sequence[Expr], again: Sequence[Expr]
+) -> bool:
+    """Whether operands that are zero but for one bit, or none, come back: then all do."""
+    if any(not (o.is_integer or o.is_bool) for o in types):
+        return False
+    zeros: list[Any] = [False if o.is_bool else 0 for o in types]
+    starts = [zeros]
+    for k, o in enumerate(types):
+        for bit in range(o.bits):
+            one = -(1 << bit) if o.name in SIGNED and bit == o.bits - 1 else 1 << bit
+            starts.append([*zeros[:k], True if o.is_bool else one, *zeros[k + 1 :]])
+    return all(_there_and_back(there, again, start)[1] == start for start in starts)
+
+
+# ------------------------------------------------------------ trials
+
+
+def _try(
+    row: OpRow, partner: OpRow, t: Scalar, there: Sequence[Expr], again: Sequence[Expr]
+) -> None:
+    """DefinitionError D006 with a counterexample, or, on an exact type, for want of a proof."""
+    rng = random.Random(row.name)
+    types = _operand_types(row, t)
+    conclusive = 0
+    for n in range(SAMPLES):
+        start = [_draw(rng, o, n) for o in types]
+        try:
+            middle, end = _there_and_back(there, again, start)
+        except (RvmError, ArithmeticError, ValueError):
+            continue  # a run would end here
+        if not all(map(_is_finite, (*middle, *end))):
+            continue
+        conclusive += 1
+        size = 0.0 if t.is_exact else max(map(abs, (*start, *middle)))
+        allowed = TOLERANCES.get(t.name, 1e-9) * size
+        if any(abs(a - b) > allowed if a != b else False for a, b in zip(start, end, strict=True)):
+            raise DefinitionError(
+                "D006",
+                f"`{partner.name}` does not undo `{row.name}`",
+                values={
+                    "type": str(t),
+                    **{o.name: v for o, v in zip(row.operands, start, strict=True)},
+                },
+                hint=HINT,
+            )
+    if t.is_exact:
+        raise DefinitionError(
+            "D006",
+            f"that `{partner.name}` undoes `{row.name}` can't be proved on {t}",
+            notes=("it came back where it was tried, which on exact types is not enough",),
+            hint="write it in updates (`a += …`), `exchange` and `when`, which are undone by "
+            'their form, or keep it to floats: types="inexact"',
+        )
+    if not conclusive:
+        raise DefinitionError("D006", f"no number of type {t} goes through `{row.name}` and back")
+
+
+def _is_finite(value: Any) -> bool:
+    return bool(value - value == 0)
+
+
+def _draw(rng: random.Random, t: Scalar, n: int) -> Any:
+    """A number of a type: ordinary ones first, then of all sizes, and edges."""
+    if t.is_bool:
+        return rng.random() < 0.5
+    if t.is_exact:
+        signed = t.name not in ("u8", "u32", "u64")
+        low, high = (-(1 << t.bits - 1), 1 << t.bits - 1) if signed else (0, 1 << t.bits)
+        near = rng.choice((0, 0, low, high - 1, rng.randrange(low, high)))
+        far = rng.choice((3, 60, 1 << rng.randrange(1, t.bits)))
+        return min(max(near + rng.randint(-far, far), low), high - 1)
+    if t.is_complex:
+        return complex(_draw(rng, F64, n), _draw(rng, F64, n))
+    if n < 8:
+        return rng.uniform(0.25, 2.0) * rng.choice((1, 1, -1))
+    most = 30 if t.name == "f32" else 3 if t.is_log else 100
+    size = rng.choice((0, 1, rng.randint(2, 300), 10 ** rng.uniform(-most, most)))
+    return float(rng.choice((size, -size)))
+
+
+def _there_and_back(
+    there: Sequence[Expr], again: Sequence[Expr], start: list[Any]
+) -> tuple[list[Any], list[Any]]:
+    """What the operands hold after the one opcode, and then after the other."""
+    middle = [_value(e, start) for e in there]
+    return middle, [_value(e, middle) for e in again]
+
+
+def _value(node: Expr, state: list[Any]) -> Any:
+    match node:
+        case Place(reg):
+            return state[reg]
+        case Const(v):
+            return v
+        case Apply(fn, args):
+            elems = tuple(elem_of(a.type or F64) for a in args)
+            return function_value(fn, elems)(*(_value(a, state) for a in args))
+        case _:
+            raise TypeError(f"no template: {node!r}")
