@@ -11,6 +11,7 @@ ROOT = Path(__file__).parent.parent
 LAYERS = [
     ("rvm.types", "rvm.faults", "rvm.codes"),
     ("rvm.expr",),
+    ("rvm.leaf",),
     ("rvm.stmt", "rvm.numbers"),
     ("rvm.program",),
     ("rvm.isa",),

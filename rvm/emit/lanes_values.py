@@ -74,11 +74,6 @@ def _prefixed(name: str | None) -> str | None:
     return name and UFUNC + name
 
 
-def _through_floats(elems: tuple[Scalar, ...], template: str) -> bool:
-    """Whether an exact result is rounded from a function of floats that need not be exact."""
-    return elems[0].is_log or (elems[0].is_fixed and "fixed_round_array(np." in template)
-
-
 class LaneValues(LaneNumbers):
     """Prints the values of one segment of straight code."""
 
@@ -155,8 +150,7 @@ class LaneValues(LaneNumbers):
             texts[1] = f"guarded({texts[1]}, {self._guard}, 1)"
         if not ranked and C128 in elems and node.fn in COMPLEX:
             text = f"{COMPLEX[node.fn]}({', '.join(texts)})"
-        elif not code.numpy or (not ranked and t.is_exact and _through_floats(elems, code.numpy)):
-            # NumPy's functions may differ from the C library's in the last bit, exact types not.
+        elif not code.numpy:
             text = self._each(node, elems, texts)
         else:
             ufunc = ufunc_of(code.numpy)

@@ -26,13 +26,6 @@ WARM = 100_000
 A_CALL = 50
 """Ticks that take about as long as entering generated Python."""
 SUMS = frozenset(["sum", "sum_like", "prod", "dot", "@", "matvec", "matmul"])
-ROUGH = frozenset(
-    [
-        *("exp", "log", "log2", "expm1", "log1p", "sin", "cos", "tan", "asin", "acos", "atan"),
-        *("sinh", "cosh", "tanh", "**", "hypot", "atan2", "angle", "exp_log64", "f64", "log64"),
-    ]
-)
-"""Functions that NumPy computes on arrays in its own way, not as the C library does."""
 
 
 class Choice(NamedTuple):
@@ -147,10 +140,17 @@ def _rounding(code: Code) -> Iterator[str]:
 
 
 def _is_rough(node: Expr) -> bool:
-    if not isinstance(node, Apply) or node.fn not in SUMS | ROUGH:
+    if not isinstance(node, Apply):
         return False
-    arrays = [a.type for a in node.args if a.type is not None and rank_of(a.type)]
-    return any(not elem_of(t).is_exact for t in arrays)
+    arrays = [elem_of(a.type) for a in node.args if a.type is not None and rank_of(a.type)]
+    if node.fn in SUMS:
+        return any(not t.is_exact for t in arrays)
+    if not any(t.is_complex for t in arrays):
+        return False
+    from rvm.engines.vector.values import is_alike
+
+    # NumPy computes functions of complex arrays in its own way, not as `cmath` does.
+    return not is_alike(node.fn, tuple(elem_of(a.type) for a in node.args if a.type is not None))
 
 
 class Auto:
@@ -172,7 +172,7 @@ class Auto:
         self._vector: Engine | None = None
 
     def advance(self, state: State, ticks: int) -> int:
-        """Execute up to `ticks` ticks with the engine of the hour."""
+        """Execute up to `ticks` ticks with the engine whose turn it is."""
         root = state.frames[0].code
         choice = choice_of(root, state.options)
         if is_warm(root, choice):

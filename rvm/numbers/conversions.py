@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.numbers.code import Code, compiled, compose
+from rvm.numbers.elementary import written
 from rvm.numbers.fixedpoint import HIGH, LOW, fixed_round
-from rvm.numbers.floats import FLOAT_CODES, ROUND32, f32
+from rvm.numbers.floats import ROUND32, f32
 from rvm.numbers.integers import IntegerSystem
 from rvm.numbers.llvm import Emitter, chain, same
 from rvm.numbers.llvm_conversions import (
@@ -31,7 +32,6 @@ from rvm.numbers.llvm_conversions import (
     resized,
     rounded_shift,
 )
-from rvm.numbers.logs import exp_total, log_total
 from rvm.numbers.support import NAMES, name, out_of_range
 from rvm.types import F64, I64, Scalar
 
@@ -142,11 +142,9 @@ def _total(code: Code) -> Any:
 def _to_float(target: Scalar, source: Scalar) -> Code:
     t = target.name
     if target.is_log:
-        log = FLOAT_CODES["log"]
-        return Code(log.python, log.numpy, log_total, log.llvm)
+        return written("log")
     if source.is_log:
-        exp = FLOAT_CODES["exp"]
-        return Code(exp.python, exp.numpy, exp_total, exp.llvm)
+        return written("exp")
     llvm = float_of(target, source)
     if source.is_float:
         if t == "f64":

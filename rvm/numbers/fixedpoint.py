@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from decimal import Context, Decimal
 from fractions import Fraction
+from functools import cache
 from numbers import Real
 from typing import Any
 
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from rvm.numbers.base import NumberSystem, plain, refuse, shortened, shown
 from rvm.numbers.code import Code, compiled, with_llvm
+from rvm.numbers.elementary import TEXTS, text, written
 from rvm.numbers.floats import FLOAT_CODES
 from rvm.numbers.integers import comparisons, wrapper
 from rvm.numbers.llvm_fixed import fixed_llvm, fixed_power_llvm, through_float_llvm
@@ -107,7 +109,11 @@ class FixedSystem(NumberSystem):
                 None,
                 fixed_power_llvm(frac),
             )
-        return self.codes.get(fn)
+        found = self.codes.get(fn)
+        if found is not None:
+            return found
+        name = "pow" if fn == "**" else fn
+        return _through_text(name, self.frac) if name in TEXTS else None
 
     def literal(self, value: Any) -> int:
         if isinstance(value, bool):
@@ -315,11 +321,15 @@ def _fixed_codes(frac: int) -> dict[str, Code]:
         "relu": Code("({t0} if ({t0} := {0}) > 0 else 0)", "np.maximum({0}, 0)"),
         "floor": Code(f"({{0}} >> {frac} << {frac})", f"({{0}} >> {frac} << {frac})"),
     }
-    codes = with_llvm(codes, fixed_llvm(frac))
-    for f, code in FLOAT_CODES.items():
-        if f not in codes:
-            codes[f] = through_float(code, frac, 2 if "{1}" in code.python else 1)
-    return codes
+    return with_llvm(codes, fixed_llvm(frac)) | {
+        "sqrt": through_float(FLOAT_CODES["sqrt"], frac, 1)
+    }
+
+
+@cache
+def _through_text(name: str, frac: int) -> Code:
+    """An elementary function of f64 on fixed-point numbers."""
+    return through_float(written(name), frac, len(text(name).params))
 
 
 @name

@@ -6,7 +6,8 @@ that is rounded already; its arithmetic is that of f64, rounded once more, which
 sqrt is the correctly rounded f32 result. `min` and `max` give NaN if an argument is NaN, and the
 first of two equal arguments; `sign` of a zero is 0. `x // y` and `x % y` round to minus infinity,
 as Python's; by zero they are what IEEE 754 and NumPy say (an infinity or NaN, and NaN). `x ** n`
-with an i64 exponent converts the exponent to f64. `hypot` is the C library's, not Python's own.
+with an i64 exponent converts the exponent to f64.
+Elementary functions are those of `rvm.numbers.elementary`.
 
 `c128` is a pair of f64. Its functions are those of C99 by Python's `cmath`, with NumPy's result
 where `cmath` would raise an exception; so is its division (by zero: infinities and NaN).
@@ -20,13 +21,16 @@ import struct
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
+from functools import cache
 from numbers import Rational, Real
 from typing import Any
 
 import numpy as np
 
+from rvm.leaf.python import on_numbers
 from rvm.numbers.base import InexactSystem, nearest, plain, refuse, shown
 from rvm.numbers.code import Code, compiled, compose, fill, with_llvm
+from rvm.numbers.elementary import TEXTS, text, written
 from rvm.numbers.integers import comparisons
 from rvm.numbers.llvm_complex import complex_llvm, complex_operands
 from rvm.numbers.llvm_floats import float_llvm, integer_exponent, native_llvm, through_double
@@ -71,10 +75,15 @@ class FloatSystem(InexactSystem):
         super().__init__(t, np.float32 if self.single else np.float64, 0.0, codes)
 
     def code(self, fn: str, elems: tuple[Scalar, ...]) -> Code | None:
-        code = self.codes.get(fn)
-        if code is not None and fn == "**" and elems[1].is_integer:
-            return replace(code, llvm=integer_exponent("float" if self.single else "double"))
-        return code
+        found = self.codes.get(fn)
+        if found is not None:
+            return found
+        name = "pow" if fn == "**" else fn
+        if name not in TEXTS:
+            return None
+        if name == "pow" and elems[1].is_integer:
+            return _integer_exponent(self.single)
+        return _rounded(name) if self.single else written(name)
 
     def literal(self, value: Any) -> float:
         if isinstance(value, bool):
@@ -160,19 +169,6 @@ class ComplexSystem(InexactSystem):
         return f"{raw.real!r}{'' if im.startswith('-') else '+'}{im}j"
 
 
-def _float_power(x: float, y: float) -> float:
-    try:
-        return math.pow(x, y)
-    except OverflowError:
-        odd = math.fmod(y, 2.0) in (1.0, -1.0)
-        return -math.inf if x < 0 and odd else math.inf
-    except ValueError:
-        if x == 0.0:
-            odd = math.fmod(y, 2.0) in (1.0, -1.0)
-            return math.copysign(math.inf, x) if odd else math.inf
-        return math.nan
-
-
 def _float_codes() -> dict[str, Code]:
     def by_numpy(f: Callable[..., Any], g: Callable[..., Any]) -> Callable[..., Any]:
         return total(f, g, float)
@@ -190,7 +186,6 @@ def _float_codes() -> dict[str, Code]:
         "%": Code(
             "({0} % {1})", "np.remainder({0}, {1})", by_numpy(lambda a, b: a % b, np.remainder)
         ),
-        "**": Code("fpow({0}, {1})", "np.power({0}, {1})", _float_power),
         "neg": Code("(-{0})", "(-{0})"),
         "abs": Code("abs({0})", "np.abs({0})"),
         "sign": Code(
@@ -211,18 +206,8 @@ def _float_codes() -> dict[str, Code]:
         "floor": Code(
             "({t1} if ({t1} := ({t0} := {0}) // 1.0) == {t1} else {t0})", "np.floor({0})"
         ),
-        # The modulus of a complex number is C's `hypot`; `math.hypot` rounds otherwise.
-        "hypot": Code(
-            "abs(complex({0}, {1}))",
-            "np.hypot({0}, {1})",
-            by_numpy(lambda a, b: abs(complex(a, b)), np.hypot),
-        ),
-        "atan2": Code("atan2({0}, {1})", "np.arctan2({0}, {1})"),
+        "sqrt": Code("sqrt({0})", "np.sqrt({0})", by_numpy(math.sqrt, np.sqrt)),
     }
-    for f, array in LIBM.items():
-        codes[f] = Code(
-            f"{f}({{0}})", f"np.{array}({{0}})", by_numpy(getattr(math, f), getattr(np, array))
-        )
     return with_llvm(codes, float_llvm())
 
 
@@ -232,30 +217,11 @@ def relu(x: Any) -> Any:
     return np.where(x <= 0, x.dtype.type(0), x)
 
 
-LIBM = {
-    **{
-        f: f
-        for f in [
-            "exp",
-            "log",
-            "log2",
-            "expm1",
-            "log1p",
-            "sqrt",
-            "sin",
-            "cos",
-            "tan",
-            "sinh",
-            "cosh",
-            "tanh",
-        ]
-    },
-    "asin": "arcsin",
-    "acos": "arccos",
-    "atan": "arctan",
+COMPLEX_LIBM = {
+    **{f: f for f in ("exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh")},
+    **{f"a{f}": f"arc{f}" for f in ("sin", "cos", "tan")},
 }
-"""Functions of one real argument: the name in `math`, and that in NumPy."""
-COMPLEX_LIBM = [f for f in LIBM if f not in ("log2", "expm1", "log1p")]
+"""Functions of one complex argument: the name in `cmath`, and that in NumPy."""
 SINGLE_EXACT = {*comparisons(), "neg", "abs", "sign", "min", "max", "relu", "floor"}
 """Functions whose f64 result on f32 arguments is an f32 already."""
 SINGLE_NATIVE = {*SINGLE_EXACT, "+", "-", "*", "/", "sqrt", "square"}
@@ -278,6 +244,24 @@ def single(f: str, code: Code) -> Code:
     direct = compiled_total(code) if inner is None else value
     llvm = SINGLE_LLVM.get(f) or (code.llvm and through_double(code.llvm))
     return Code(compose(ROUND32, code.python), array, direct, llvm)
+
+
+@cache
+def _rounded(name: str) -> Code:
+    return single(name, written(name))
+
+
+@cache
+def _integer_exponent(is_single: bool) -> Code:
+    """`x ** n` with an integer exponent, which is converted to f64."""
+    code = _rounded("pow") if is_single else written("pow")
+    power, plain_text = on_numbers(text("pow")), fill(code.python, "{0}", "float({1})")
+    return Code(
+        plain_text,
+        code.numpy,
+        (lambda x, n: f32(power(x, float(n)))) if is_single else None,
+        integer_exponent(text("pow"), is_single),
+    )
 
 
 def compiled_total(code: Code) -> Callable[..., float]:
@@ -337,8 +321,7 @@ def _complex_codes() -> dict[str, Code]:
         "square": Code("(({t0} := {0}) * {t0})", "np.square({0})"),
         "abs": Code("abs({0})", "np.abs({0})", _modulus),
     }
-    for f in COMPLEX_LIBM:
-        array = LIBM[f]
+    for f, array in COMPLEX_LIBM.items():
         codes[f] = Code(
             f"c{f}({{0}})",
             f"np.{array}({{0}})",

@@ -7,11 +7,11 @@ the number system knows; those of complex numbers are pairs (real part, imaginar
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from rvm.leaf import Function
 from rvm.types import Scalar
 
 Llvm = Callable[..., Any]
@@ -52,27 +52,8 @@ BINARY_SYMBOLS = frozenset(["rvm_pow", "rvm_atan2", "rvm_hypot", "rvm_fmod"])
 """Those of two arguments; the others take one."""
 
 
-def _is_glibc() -> bool:
-    try:
-        return bool(os.confstr("CS_GNU_LIBC_VERSION"))
-    except (AttributeError, ValueError, OSError):
-        return False
-
-
-SINCOS = _is_glibc()
-"""Whether the C library has a `sincos` that is known to give the bits of its `sin` and `cos`.
-
-Those of glibc reduce the argument by the same code and end in the same polynomials and tables.
-"""
-if SINCOS:
-    SYMBOLS["rvm_sincos"] = "sincos"
-
-
 def declaration(symbol: str) -> str:
     """LLVM's declaration of a key of `SYMBOLS`."""
-    if symbol == "rvm_sincos":
-        attributes = "nounwind willreturn memory(argmem: write)"
-        return f"declare void @rvm_sincos(double, ptr, ptr) {attributes}"
     more = ", double" * (symbol in BINARY_SYMBOLS)
     return f"declare double @{symbol}(double{more}) nounwind willreturn memory(none)"
 
@@ -124,6 +105,9 @@ class Emitter(Protocol):
     def helper(self, name: str, result: str, *args: tuple[str, str]) -> str:
         """Call a function that the prelude defines (`rvm.numbers.llvm_prelude`)."""
 
+    def written(self, function: Function, args: tuple[str, ...]) -> str:
+        """Evaluate a function over leaf operations."""
+
     def trouble(self, condition: str) -> None:
         """Give the instruction up if an `i1` holds: the reference engine is to execute it."""
 
@@ -133,14 +117,14 @@ def same(emitter: Emitter, x: Any) -> Any:
     return x
 
 
+def written(function: Function) -> Llvm:
+    """A function by its text."""
+    return lambda emitter, *args: emitter.written(function, args)
+
+
 def instruction(name: str) -> Llvm:
     """A single instruction, with all operands of one type: `fadd double`."""
     return lambda emitter, *args: emitter.op(f"{name} {', '.join(args)}")
-
-
-def library(symbol: str) -> Llvm:
-    """A call of the C library."""
-    return lambda emitter, *args: emitter.pure(symbol, "double", *(("double", a) for a in args))
 
 
 def chosen(emitter: Emitter, condition: str, kind: str, a: str, b: str) -> str:

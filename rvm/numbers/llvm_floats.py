@@ -1,11 +1,12 @@
-"""LLVM code of f64 and f32: IEEE 754, each operation rounded by itself, the C library's functions.
+"""LLVM code of f64 and f32: IEEE 754, each operation rounded by itself.
 
 There is no fault among floats, so nothing is given up.
 """
 
 from __future__ import annotations
 
-from rvm.numbers.llvm import Emitter, Llvm, chosen, instruction, library
+from rvm.leaf import Function
+from rvm.numbers.llvm import Emitter, Llvm, chosen, instruction
 
 ORDERED = {"<": "olt", "<=": "ole", ">": "ogt", ">=": "oge", "==": "oeq", "!=": "une"}
 """LLVM's names of the comparisons: with a NaN only `!=` holds."""
@@ -99,27 +100,17 @@ def floor_division(e: Emitter, a: str, b: str) -> str:
 
 
 def float_llvm() -> dict[str, Llvm]:
-    """The functions of f64 numbers."""
-    functions = ("exp", "log", "log2", "expm1", "log1p", "sin", "cos", "tan", "asin", "acos")
-    more = ("atan", "sinh", "cosh", "tanh", "hypot", "atan2")
-    return {
-        **native_llvm("double"),
-        **{f: library(f"rvm_{f}") for f in (*functions, *more)},
-        "**": library("rvm_pow"),
-        "%": modulo,
-        "//": floor_division,
-    }
+    """The functions of f64 numbers that have no text over leaf operations."""
+    return {**native_llvm("double"), "%": modulo, "//": floor_division}
 
 
-def integer_exponent(kind: str) -> Llvm:
+def integer_exponent(power: Function, is_single: bool) -> Llvm:
     """`x ** n` of a `double` or `float` with an i64 exponent."""
 
     def write(e: Emitter, x: str, n: str) -> str:
-        single = kind == "float"
-        base = e.op(f"fpext float {x} to double") if single else x
-        wide = e.op(f"sitofp i64 {n} to double")
-        power = e.pure("rvm_pow", "double", ("double", base), ("double", wide))
-        return e.op(f"fptrunc double {power} to float") if single else power
+        base = e.op(f"fpext float {x} to double") if is_single else x
+        found = e.written(power, (base, e.op(f"sitofp i64 {n} to double")))
+        return e.op(f"fptrunc double {found} to float") if is_single else found
 
     return write
 

@@ -7,56 +7,16 @@ import math
 from rvm.numbers.llvm import double
 
 HELPERS = (
-    # Sine and cosine of one angle.  It is not taken into its callers, so that LLVM sees where two
-    # calls are of the same angle.
+    # Sine and cosine of one angle, which share its reduction.
     """
 {double, double} @rvm_turn(double %x) noinline nounwind willreturn memory(none) {
 entry:
-  %s = alloca double
-  %c = alloca double
-  call void @rvm_sincos(double %x, ptr %s, ptr %c)
-  %sin = load double, ptr %s
-  %cos = load double, ptr %c
+  %sin = call double @rvm_f_sin(double %x)
+  %cos = call double @rvm_f_cos(double %x)
   %one = insertvalue {double, double} poison, double %sin, 0
   %both = insertvalue {double, double} %one, double %cos, 1
   ret {double, double} %both
 }
-""",
-    # The logarithm of exp(a) - exp(b), as `rvm.numbers.logs.log_sub` has it.
-    f"""
-double @rvm_log_sub(double %a, double %b) {{
-entry:
-  %d = fsub double %b, %a
-  %nothing = fcmp oeq double %b, {double(-math.inf)}
-  br i1 %nothing, label %whole, label %some
-whole:
-  ret double %a
-some:
-  %equal = fcmp oeq double %d, 0.0
-  br i1 %equal, label %zero, label %unequal
-zero:
-  ret double {double(-math.inf)}
-unequal:
-  %below = fcmp olt double %d, 0.0
-  br i1 %below, label %positive, label %negative
-negative:
-  ret double {double(math.nan)}
-positive:
-  %near = fcmp ogt double %d, {double(-math.log(2.0))}
-  br i1 %near, label %small, label %large
-small:
-  %e = call double @rvm_expm1(double %d)
-  %f = fneg double %e
-  %g = call double @rvm_log(double %f)
-  %h = fadd double %a, %g
-  ret double %h
-large:
-  %r = call double @rvm_exp(double %d)
-  %s = fneg double %r
-  %t = call double @rvm_log1p(double %s)
-  %u = fadd double %a, %t
-  ret double %u
-}}
 """,
     # The logarithm of the modulus from the sizes of the parts, as `cmath.log` has it.
     f"""

@@ -8,7 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from rvm.leaf.llvm import PREFIX
+from rvm.leaf.llvm import definitions as written
 from rvm.numbers import llvm_exact, llvm_inexact
+from rvm.numbers.elementary import text
 
 
 def _named(text: str) -> tuple[str, str]:
@@ -31,9 +34,12 @@ def definitions(names: Iterable[str]) -> tuple[str, frozenset[str]]:
         name = waiting.pop()
         if name in texts:
             continue
+        if name.startswith(PREFIX):
+            texts |= written(text(name.removeprefix(PREFIX)))
+            continue
         texts[name] = HELPERS[name]
         for called in re.findall(r"@(rvm_\w+)", HELPERS[name]):
-            if called in HELPERS:
+            if called in HELPERS or called.startswith(PREFIX):
                 waiting.append(called)
             else:
                 symbols.add(called)

@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rvm.leaf.python import on_numbers
 from rvm.numbers.base import InexactSystem, nearest, plain, refuse, shown
 from rvm.numbers.code import Code, with_llvm
+from rvm.numbers.elementary import text, written
 from rvm.numbers.floats import is_infinite
 from rvm.numbers.integers import comparisons
-from rvm.numbers.llvm import Emitter, Llvm, chosen, double, instruction, same
+from rvm.numbers.llvm import Emitter, Llvm, chosen, instruction, same
 from rvm.numbers.llvm_floats import float_comparisons, float_extremes
-from rvm.numbers.support import name, total
+from rvm.numbers.support import name
 from rvm.types import Scalar
-
-LN2 = math.log(2.0)
 
 
 class LogNumber:
@@ -40,7 +40,7 @@ class LogNumber:
         return f"LogNumber(log={self.log!r})"
 
     def __float__(self) -> float:
-        return float(exp_total(self.log))
+        return _number(self.log)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LogNumber) and self.log == other.log
@@ -49,8 +49,12 @@ class LogNumber:
         return hash(("log64", self.log))
 
 
-exp_total = total(math.exp, np.exp, float)
-log_total = total(math.log, np.log, float)
+SUMS = {"+": "log_add", "-": "log_sub"}
+"""The texts of what is no sum or multiple of logarithms."""
+
+
+def _number(log: float) -> float:
+    return float(on_numbers(text("exp"))(log))
 
 
 class LogSystem(InexactSystem):
@@ -58,6 +62,9 @@ class LogSystem(InexactSystem):
 
     def __init__(self, t: Scalar) -> None:
         super().__init__(t, np.float64, 0.0, _log_codes())
+
+    def code(self, fn: str, elems: tuple[Scalar, ...]) -> Code | None:
+        return written(SUMS[fn]) if fn in SUMS else self.codes.get(fn)
 
     def literal(self, value: Any) -> float:
         if isinstance(value, LogNumber):
@@ -75,7 +82,7 @@ class LogSystem(InexactSystem):
                 return float(value.ln())
             top, bottom = value.as_integer_ratio()
             return math.log(top) - math.log(bottom)
-        return math.log(value) if isinstance(value, int) and value else float(log_total(number))
+        return float(on_numbers(text("log"))(number))
 
     def from_python(self, value: Any) -> float:
         value = plain(value)
@@ -91,39 +98,6 @@ class LogSystem(InexactSystem):
 
 
 @name
-def log_add(a: float, b: float) -> float:
-    """The logarithm of exp(a) + exp(b)."""
-    if a == b:
-        return a + LN2
-    d = a - b
-    if d > 0:
-        return a + math.log1p(math.exp(-d))
-    return b + math.log1p(math.exp(d)) if d <= 0 else d
-
-
-@name
-def log_sub(a: float, b: float) -> float:
-    """The logarithm of exp(a) - exp(b); NaN where that is negative."""
-    d = b - a
-    if b == -math.inf:
-        return a
-    if d == 0:
-        return -math.inf
-    if not d < 0:
-        return math.nan
-    return a + (math.log(-math.expm1(d)) if d > -LN2 else math.log1p(-math.exp(d)))
-
-
-@name
-def log_sub_array(a: Any, b: Any) -> NDArray[Any]:
-    """`log_sub` on arrays."""
-    d = np.subtract(b, a)
-    gap = np.where(d > -LN2, np.log(-np.expm1(d)), np.log1p(-np.exp(d)))
-    found = np.where(d == 0, -np.inf, np.where(d < 0, a + gap, np.nan))
-    return np.where(np.equal(b, -np.inf), a, found)
-
-
-@name
 def log_power_array(a: Any, y: Any) -> NDArray[Any]:
     """The logarithm of exp(a) ** y on arrays."""
     return np.where(np.equal(a, 0) | np.equal(y, 0), 0.0, np.multiply(a, y))
@@ -134,8 +108,6 @@ def _log_codes() -> dict[str, Code]:
     codes |= {
         "*": Code("({0} + {1})", "({0} + {1})"),
         "/": Code("({0} - {1})", "({0} - {1})"),
-        "+": Code("log_add({0}, {1})", "np.logaddexp({0}, {1})"),
-        "-": Code("log_sub({0}, {1})", "log_sub_array({0}, {1})"),
         "**": Code(
             "({t0} * {t1} if ({t0} := {0}) and ({t1} := {1}) else 0.0)",
             "log_power_array({0}, {1})",
@@ -168,8 +140,6 @@ def _llvm() -> dict[str, Llvm]:
         **float_extremes("double"),
         "*": instruction("fadd double"),
         "/": instruction("fsub double"),
-        "+": _log_add_llvm,
-        "-": lambda e, a, b: e.helper("rvm_log_sub", "double", ("double", a), ("double", b)),
         "**": power,
         "neg": instruction("fneg double"),
         "abs": same,
@@ -177,15 +147,3 @@ def _llvm() -> dict[str, Llvm]:
         "square": instruction("fmul double 2.0,"),
         "log": same,
     }
-
-
-def _log_add_llvm(e: Emitter, a: str, b: str) -> str:
-    gap = e.op(f"fsub double {a}, {b}")
-    greater = chosen(e, e.op(f"fcmp ogt double {gap}, 0.0"), "double", a, b)
-    size = e.op(f"call double @llvm.fabs.f64(double {gap})")
-    ratio = e.pure("rvm_exp", "double", ("double", e.op(f"fneg double {size}")))
-    more = e.pure("rvm_log1p", "double", ("double", ratio))
-    total = e.op(f"fadd double {greater}, {more}")
-    doubled = e.op(f"fadd double {a}, {double(LN2)}")
-    # Infinities are equal as well, and have no difference.
-    return chosen(e, e.op(f"fcmp oeq double {a}, {b}"), "double", doubled, total)

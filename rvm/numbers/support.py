@@ -37,9 +37,8 @@ NAMES: dict[str, Any] = {
     "np": np,
     "inf": math.inf,
     "nan": math.nan,
-    **{f: getattr(math, f) for f in (*ELEMENTARY, "log2", "expm1", "log1p", "atan2")},
+    "sqrt": math.sqrt,
     **{f"c{f}": getattr(cmath, f) for f in ELEMENTARY},
-    "fpow": math.pow,
     "fmod": math.fmod,
     "copysign": math.copysign,
     **{

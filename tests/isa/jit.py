@@ -8,10 +8,14 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from rvm.isa.implementation import implementation
+from rvm.leaf.llvm import symbol
+from rvm.leaf.ops import LLVM_TYPES
 from rvm.numbers import system
 from rvm.numbers.llvm import SYMBOLS, declaration, double, memory_type
 from rvm.numbers.llvm_prelude import definitions
 
+WEIGHTS = '!1 = !{!"branch_weights", i32 1, i32 2000}'
+"""The metadata of branches that are rarely taken."""
 PURE = "nounwind willreturn memory(none)"
 
 
@@ -37,6 +41,10 @@ class Lines:
     def helper(self, name, result, *args):
         self.helpers.add(name)
         return self.op(f"call {result} @{name}({', '.join(map(' '.join, args))})")
+
+    def written(self, function, args):
+        kinds = (LLVM_TYPES[p.kind] for p in function.params)
+        return self.helper(symbol(function), "double", *zip(kinds, args, strict=True))
 
     def trouble(self, condition):
         self.conditions.append(condition)
@@ -127,11 +135,11 @@ class Compiled:
             helpers |= emitter.helpers
         prelude, more = definitions(helpers)
         declared = [f"{declaration(s)} {PURE}" for s in sorted(symbols | more)]
-        module = llvm.parse_assembly("\n".join([*declared, prelude, *texts]))
+        module = llvm.parse_assembly("\n".join([*declared, prelude, *texts, WEIGHTS]))
         module.verify()
         process = ctypes.CDLL(None)
-        for alias, symbol in SYMBOLS.items():
-            address = ctypes.cast(getattr(process, symbol), ctypes.c_void_p).value
+        for alias, real in SYMBOLS.items():
+            address = ctypes.cast(getattr(process, real), ctypes.c_void_p).value
             llvm.add_symbol(alias, address)
         target = llvm.Target.from_default_triple()
         machine = target.create_target_machine(

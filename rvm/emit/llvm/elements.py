@@ -12,7 +12,6 @@ from rvm.emit.values import Unprintable, type_of
 from rvm.expr import Apply, Expr, Place
 from rvm.isa import implementation
 from rvm.numbers import system
-from rvm.numbers.floats import LIBM
 from rvm.numbers.llvm import Value, register_type
 from rvm.program import Function
 from rvm.types import UNSIGNED, Scalar, elem_of, rank_of
@@ -23,10 +22,6 @@ Element = Callable[[Indices], Value]
 """Prints the value of an array expression at some indices."""
 LARGE = 1 << 15
 """Matrix products of more multiplications are left to the reference engine's library."""
-
-
-THROUGH_FLOAT = frozenset([*LIBM, "**", "hypot", "atan2"])
-"""Functions that fixed-point numbers borrow from floats."""
 
 
 class Elements(Statements):
@@ -157,8 +152,7 @@ class Elements(Statements):
     def _pointwise(self, fn: str, args: Sequence[Expr]) -> tuple[tuple[str, ...], Element]:
         elems = tuple(elem_of(type_of(a)) for a in args)
         code = implementation(fn, elems)
-        if code.llvm is None or (elems[0].is_fixed and fn in THROUGH_FLOAT):
-            # NumPy's elementary functions may differ in a last bit, and exact types must not.
+        if code.llvm is None:
             raise Unprintable
         f = code.llvm
         found = [self.elements(a) for a in args]

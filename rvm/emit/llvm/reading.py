@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from rvm.expr import Apply, Const, Expr, Place, children, walk
 from rvm.image import Code
-from rvm.numbers.llvm import SINCOS
 from rvm.stmt import (
     Alloc,
     Branch,
@@ -107,12 +106,7 @@ def touched(stmts: tuple[Stmt, ...]) -> Iterator[Place]:
 
 
 def turns(code: Code) -> frozenset[Expr]:
-    """The angles of type f64 of which a code takes both sine and cosine.
-
-    None where the C library cannot give both at once with the same bits.
-    """
-    if not SINCOS:
-        return frozenset()
+    """The angles of type f64 of which a code takes both sine and cosine."""
     found: dict[str, set[Expr]] = {"sin": set(), "cos": set()}
     for pc in range(len(code)):
         for value in evaluated(code.stmts(pc)):

@@ -15,10 +15,13 @@ from rvm.emit.llvm.loops import Counted
 from rvm.emit.llvm.registers import Callees
 from rvm.emit.llvm.values import Location, View, item_size
 from rvm.emit.llvm.wide_text import NAMES, WIDTH, vector, widened
-from rvm.emit.llvm.writer import Writer, operands
+from rvm.emit.llvm.writer import COLD, Writer, operands
 from rvm.emit.values import Unprintable
 from rvm.expr import Expr
 from rvm.image import Code
+from rvm.leaf import Function, Table
+from rvm.leaf.llvm import Emitted, entry_of, symbol
+from rvm.leaf.ops import LLVM_TYPES
 from rvm.numbers.llvm import Value
 from rvm.stmt import Stmt
 from rvm.types import Array
@@ -130,6 +133,38 @@ class WideValues(FunctionPrinter):
 
     def helper(self, name: str, result: str, *args: tuple[str, str]) -> str:
         return self._lane_by_lane(super().helper, name, result, args)
+
+    def written(self, function: Function, args: tuple[str, ...]) -> str:
+        if self.wide.isdisjoint(args):
+            return super().written(function, args)
+        self.helpers.add(symbol(function))  # its tables, and the cold text
+        emitted = Emitted(self, args)
+        if function.guard is None or function.cold is None:
+            return emitted(function.result)
+        # The cold text goes lane by lane, where any lane is for it.
+        cold = emitted(function.guard)
+        usual = emitted(function.result)
+        kind, begun = LLVM_TYPES[function.result.kind], self.block
+        rare, done, text = self.fresh("rare"), self.fresh("done"), function.cold
+        self.fork(self.any(cold), rare, done, COLD)
+        self.label(rare)
+        kinds = [LLVM_TYPES[p.kind] for p in function.params]
+
+        def one(k: int) -> str:
+            lane = (f"{t} {self.lane(t, a, k)}" for t, a in zip(kinds, args, strict=True))
+            return self.plain(f"call {kind} @{symbol(text)}({', '.join(lane)})")
+
+        mended = self.op(f"select i1 {cold}, {kind} {self.each(kind, one)}, {kind} {usual}")
+        self.jump(done)
+        self.label(done)
+        return self.made(f"phi {vector(kind)} [{usual}, %{begun}], [{mended}, %{rare}]")
+
+    def entry_of(self, table: Table, index: str) -> str:
+        """The entry of a table of leaf operations, lane by lane."""
+        return self.each(
+            LLVM_TYPES[table.kind],
+            lambda k: entry_of(self.plain, table, self.lane("i64", index, k)),
+        )
 
     def _lane_by_lane(
         self, call: Callable[..., str], name: str, result: str, args: Sequence[tuple[str, str]]

@@ -9,6 +9,9 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
+from rvm.leaf import Function
+from rvm.leaf.llvm import symbol
+from rvm.leaf.ops import LLVM_TYPES
 from rvm.numbers.llvm import SYMBOLS, Value, register_type
 from rvm.types import Scalar
 
@@ -112,6 +115,11 @@ class Writer:
         """Call a function of the prelude."""
         self.helpers.add(name)
         return self.op(f"call {result} @{name}({_arguments(args)})")
+
+    def written(self, function: Function, args: tuple[str, ...]) -> str:
+        """Call a function over leaf operations, which the prelude defines."""
+        typed = ((LLVM_TYPES[p.kind], a) for p, a in zip(function.params, args, strict=True))
+        return self.helper(symbol(function), LLVM_TYPES[function.result.kind], *typed)
 
     def trouble(self, condition: str) -> None:
         """Leave the function at the present instruction if an `i1` holds."""

@@ -21,14 +21,15 @@ from rvm.isa import implementation, value
 from rvm.isa.functions.conversions import conversion_target
 from rvm.isa.implementation import deciding
 from rvm.numbers import NAMES, compiled, fill, system
+from rvm.numbers.elementary import TEXTS
 from rvm.program import Function
 from rvm.types import I64, Array, Scalar, elem_of, rank_of
 
 ALIKE = {
     "float": "+ - * / // % neg abs sqrt square min max relu sign floor < <= > >= == !=",
-    "complex": "+ - neg == !=",
+    "complex": "+ - neg angle == !=",
     "fixed": "+ - * / // % neg abs sign square min max relu floor < <= > >= == !=",
-    "log": "* / neg abs sqrt square < <= > >= == !=",
+    "log": "* / + - ** neg abs sqrt square min max < <= > >= == !=",
 }
 """Functions of inexact numbers that NumPy computes to the bits of the scalar code."""
 ANYWHERE = frozenset({"identity", "select", "conj", "real", "imag"})
@@ -42,15 +43,15 @@ def is_alike(fn: str, elems: tuple[Scalar, ...]) -> bool:
     """Whether a function's NumPy code gives the bits of its scalar code."""
     target = conversion_target(fn)
     if target is not None:
-        # Conversions from and to logarithms go through log and exp.
-        return target == elems[0] or not (target.is_log or elems[0].is_log)
+        return True
     t = deciding(elems)
     if t.is_bool or t.is_integer:
         return fn in system(t).codes or fn in ANYWHERE
     kind = (
         "float" if t.is_float else "complex" if t.is_complex else "fixed" if t.is_fixed else "log"
     )
-    return fn in ALIKE[kind].split() or fn in ANYWHERE
+    text = kind in ("float", "fixed") and (fn == "**" or fn in TEXTS)
+    return text or fn in ALIKE[kind].split() or fn in ANYWHERE
 
 
 class LoopPrinter(ValuePrinter):

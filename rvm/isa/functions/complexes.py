@@ -12,9 +12,11 @@ import numpy as np
 
 from rvm.isa.functions.formulas import const, enter, fn
 from rvm.isa.rules import elementwise, modulus, of
+from rvm.leaf.python import on_arrays, on_numbers
 from rvm.numbers.code import Code
-from rvm.numbers.llvm import same
-from rvm.numbers.llvm_complex import angle, conjugate, squared_modulus
+from rvm.numbers.elementary import text
+from rvm.numbers.llvm import Emitter, same
+from rvm.numbers.llvm_complex import conjugate, squared_modulus
 from rvm.numbers.support import name
 from rvm.types import C128, F64, SCALARS
 
@@ -34,6 +36,22 @@ def complex_array(re: Any, im: Any) -> Any:
 def abs2_array(z: Any) -> Any:
     """The squared modulus on arrays."""
     return z.real * z.real + z.imag * z.imag
+
+
+@name
+def phase(z: complex) -> float:
+    """The angle of a complex number."""
+    return float(on_numbers(text("atan2"))(z.imag, z.real))
+
+
+@name
+def phase_array(z: Any) -> Any:
+    """The angles of complex numbers."""
+    return on_arrays(text("atan2"))(z.imag, z.real)
+
+
+def _angle(e: Emitter, z: tuple[str, str]) -> str:
+    return e.written(text("atan2"), (z[1], z[0]))
 
 
 enter(
@@ -108,6 +126,6 @@ enter(
     of(C128, result=F64),
     "the angle of a complex number, in (-pi, pi]",
     vjp=lambda g, z: (g * (fn("complex", 0.0, 1.0) * z / fn("abs", z) / fn("abs", z)),),
-    code={"c128": Code("atan2(({t0} := {0}).imag, {t0}.real)", "np.angle({0})", None, angle)},
+    code={"c128": Code("phase({0})", "phase_array({0})", None, _angle)},
     mp="arg",
 )

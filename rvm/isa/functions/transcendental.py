@@ -1,6 +1,7 @@
 """Exponentials, logarithms, trigonometric and hyperbolic functions.
 
-Their scalar code is the C library's by Python's `math` and `cmath`; that of fixed goes through f64.
+Of real numbers they are texts over leaf operations (`rvm.numbers.elementary`), of complex ones the
+functions of Python's `cmath`; that of fixed goes through f64.
 """
 
 from __future__ import annotations
@@ -163,6 +164,96 @@ enter(
     partials=lambda x: (fn("square", const(1, x) / fn("cosh", x)),),
     domain=(REAL,),
     mp="tanh",
+)
+enter(
+    "exp2",
+    1,
+    elementwise("real"),
+    "2 to the power x",
+    partials=lambda x: (fn("exp2", x) * const(math.log(2), x),),
+    domain=(REAL,),
+    mp=lambda x: x.context.mpf(2) ** x,
+)
+enter(
+    "log10",
+    1,
+    elementwise("real"),
+    "the logarithm to the base 10",
+    partials=lambda x: (const(1 / math.log(10), x) / x,),
+    domain=(POSITIVE,),
+    mp="log10",
+)
+enter(
+    "cbrt",
+    1,
+    elementwise("real"),
+    "the cube root, of negative numbers too",
+    partials=lambda x: (const(1, x) / (const(3, x) * fn("square", fn("cbrt", x))),),
+    domain=(POSITIVE,),
+    mp="cbrt",
+)
+enter(
+    "asinh",
+    1,
+    elementwise("real"),
+    "the inverse of the hyperbolic sine",
+    partials=lambda x: (const(1, x) / fn("hypot", x, const(1, x)),),
+    domain=(REAL,),
+    mp="asinh",
+)
+enter(
+    "acosh",
+    1,
+    elementwise("real"),
+    "the inverse of the hyperbolic cosine, not negative",
+    partials=lambda x: (const(1, x) / (fn("sqrt", x - const(1, x)) * fn("sqrt", x + const(1, x))),),
+    domain=((1.0625, 8.0),),
+    mp="acosh",
+)
+enter(
+    "atanh",
+    1,
+    elementwise("real"),
+    "the inverse of the hyperbolic tangent",
+    partials=lambda x: (const(1, x) / ((const(1, x) - x) * (const(1, x) + x)),),
+    domain=(UNIT,),
+    mp="atanh",
+)
+enter(
+    "sigmoid",
+    1,
+    elementwise("real"),
+    "1 / (1 + exp(-x)), the logistic function",
+    partials=lambda x: (fn("sigmoid", x) * fn("sigmoid", -x),),
+    domain=(REAL,),
+    mp=lambda x: 1 / (1 + x.context.exp(-x)),
+)
+enter(
+    "softplus",
+    1,
+    elementwise("real"),
+    "log(1 + exp(x)), which does not overflow",
+    partials=lambda x: (fn("sigmoid", x),),
+    domain=(REAL,),
+    mp=lambda x: x.context.log1p(x.context.exp(x)),
+)
+enter(
+    "erf",
+    1,
+    elementwise("real"),
+    "the error function",
+    partials=lambda x: (const(2 / math.sqrt(math.pi), x) * fn("exp", -fn("square", x)),),
+    domain=(REAL,),
+    mp="erf",
+)
+enter(
+    "erfc",
+    1,
+    elementwise("real"),
+    "1 - erf(x), exact to the last digits where it is small",
+    partials=lambda x: (const(-2 / math.sqrt(math.pi), x) * fn("exp", -fn("square", x)),),
+    domain=(REAL,),
+    mp="erfc",
 )
 enter(
     "exp_log64",

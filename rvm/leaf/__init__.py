@@ -1,0 +1,27 @@
+"""Leaf operations: what every target computes to the same bits, and functions written over them.
+
+A *body* is a Python function that is traced once, over nodes; it is printed as Python, as NumPy
+over arrays, and as LLVM code.  Each operation is rounded by itself, in the order of the text.
+"""
+
+from __future__ import annotations
+
+from rvm.leaf.function import Function, function
+from rvm.leaf.ops import BIT, F64, I64, OPS, Op
+from rvm.leaf.trace import Node, Table, constant, floats, integers, select
+
+__all__ = [
+    "BIT",
+    "F64",
+    "I64",
+    "OPS",
+    "Function",
+    "Node",
+    "Op",
+    "Table",
+    "constant",
+    "floats",
+    "function",
+    "integers",
+    "select",
+]

@@ -1,0 +1,208 @@
+"""Nodes of leaf operations, and the arithmetic by which bodies make them.
+
+`+ - * /`, comparisons by `<` and `<=`, and on integers `& | ^ << >>` make nodes; so do the
+functions here.  Python numbers become constants of the other operand's kind.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rvm.leaf.ops import BIT, F64, I64, OPS
+
+
+class Node:
+    """A value within a body: an operation of the table, "argument", "constant" or "table"."""
+
+    __slots__ = ("args", "aux", "kind", "op")
+
+    def __init__(self, op: str, kind: str, args: tuple[Node, ...] = (), aux: Any = None) -> None:
+        self.op = op
+        self.kind = kind
+        self.args = args
+        self.aux = aux
+
+    def __repr__(self) -> str:
+        inside = ", ".join(map(repr, self.args))
+        return f"{self.op}({inside})" if self.aux is None else f"{self.op}({self.aux!r} {inside})"
+
+    def __add__(self, other: Any) -> Node:
+        return _arithmetic("add", self, other)
+
+    def __radd__(self, other: Any) -> Node:
+        return _arithmetic("add", other, self)
+
+    def __sub__(self, other: Any) -> Node:
+        return _arithmetic("sub", self, other)
+
+    def __rsub__(self, other: Any) -> Node:
+        return _arithmetic("sub", other, self)
+
+    def __mul__(self, other: Any) -> Node:
+        return _arithmetic("mul", self, other)
+
+    def __rmul__(self, other: Any) -> Node:
+        return _arithmetic("mul", other, self)
+
+    def __truediv__(self, other: Any) -> Node:
+        return apply("fdiv", self, other)
+
+    def __rtruediv__(self, other: Any) -> Node:
+        return apply("fdiv", other, self)
+
+    def __neg__(self) -> Node:
+        return apply("fneg", self) if self.kind == F64 else apply("sub", 0, self)
+
+    def __and__(self, other: Any) -> Node:
+        return apply("both" if self.kind == BIT else "and", self, other)
+
+    def __or__(self, other: Any) -> Node:
+        return apply("either" if self.kind == BIT else "or", self, other)
+
+    def __xor__(self, other: Any) -> Node:
+        return apply("xor", self, other)
+
+    def __invert__(self) -> Node:
+        return apply("not", self)
+
+    def __lshift__(self, other: Any) -> Node:
+        return apply("shl", self, other)
+
+    def __rshift__(self, other: Any) -> Node:
+        return apply("ashr", self, other)
+
+    def __lt__(self, other: Any) -> Node:
+        return apply("flt" if self.kind == F64 else "lt", self, other)
+
+    def __le__(self, other: Any) -> Node:
+        return apply("fle" if self.kind == F64 else "le", self, other)
+
+    def __gt__(self, other: Any) -> Node:
+        return apply("flt" if self.kind == F64 else "lt", other, self)
+
+    def __ge__(self, other: Any) -> Node:
+        return apply("fle" if self.kind == F64 else "le", other, self)
+
+    def __bool__(self) -> bool:
+        raise TypeError("a node has no truth value; use `select(condition, a, b)`")
+
+
+def _arithmetic(name: str, a: Any, b: Any) -> Node:
+    kind = a.kind if isinstance(a, Node) else b.kind
+    return apply(f"f{name}" if kind == F64 else name, a, b)
+
+
+def constant(value: Any, kind: str) -> Node:
+    """A constant of a kind."""
+    return Node("constant", kind, (), float(value) if kind == F64 else value)
+
+
+def apply(name: str, *args: Any) -> Node:
+    """An operation of the table; Python numbers become constants.  TypeError for other kinds."""
+    op = OPS[name]
+    nodes = tuple(
+        a if isinstance(a, Node) else constant(a, kind)
+        for a, kind in zip(args, op.takes, strict=True)
+    )
+    if tuple(n.kind for n in nodes) != op.takes:
+        raise TypeError(f"`{name}` takes {op.takes}, not {tuple(n.kind for n in nodes)}")
+    return Node(name, op.gives, nodes)
+
+
+def select(condition: Node, a: Any, b: Any) -> Node:
+    """`a` where the condition holds, else `b`; both are computed."""
+    kind = next((v.kind for v in (a, b) if isinstance(v, Node)), F64)
+    return apply(f"select_{kind}", condition, a, b)
+
+
+def equal(a: Any, b: Any) -> Node:
+    """Whether two numbers are equal (Python's `==` asks whether nodes are the same)."""
+    kind = a.kind if isinstance(a, Node) else b.kind
+    return apply("feq" if kind == F64 else "eq", a, b)
+
+
+def unequal(a: Any, b: Any) -> Node:
+    """Whether two numbers differ; a NaN differs from itself."""
+    kind = a.kind if isinstance(a, Node) else b.kind
+    return apply("fne" if kind == F64 else "ne", a, b)
+
+
+def fabs(x: Any) -> Node:
+    """The absolute value of a float."""
+    return apply("fabs", x)
+
+
+def sqrt(x: Any) -> Node:
+    """The square root of a float that is not negative."""
+    return apply("sqrt", x)
+
+
+def bits(x: Any) -> Node:
+    """The bits of a float as an integer."""
+    return apply("bits", x)
+
+
+def of_bits(n: Any) -> Node:
+    """The float whose bits an integer holds."""
+    return apply("of_bits", n)
+
+
+def to_float(n: Any) -> Node:
+    """An integer as the nearest float."""
+    return apply("float", n)
+
+
+def to_int(x: Any) -> Node:
+    """A float that is an integer below 2**63 in size, as one."""
+    return apply("int", x)
+
+
+MAGIC = 6755399441055744.0
+"""1.5 * 2**52: what is added and taken away again to round to an integer."""
+
+
+def nearest(x: Node) -> Node:
+    """A float below 2**51 in size rounded to the nearest integer, ties to even; 0 for -0."""
+    return (x + MAGIC) - MAGIC
+
+
+def with_sign(size: Node, of: Node) -> Node:
+    """A number that is not negative, with the sign of another, bit by bit."""
+    return of_bits(bits(size) | (bits(of) & SIGN))
+
+
+SIGN = -(1 << 63)
+"""The bit of the sign, as an integer."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Table:
+    """Constants of one kind, reached by an index; their number is a power of 2."""
+
+    name: str
+    kind: str
+    values: Sequence[Any]
+
+    def __post_init__(self) -> None:
+        if len(self.values) & (len(self.values) - 1):
+            raise ValueError(f"the table `{self.name}` has {len(self.values)} entries")
+
+    def __getitem__(self, index: Node) -> Node:
+        """The entry at an index, whose bits above the table's are left out."""
+        inside = apply("and", index, len(self.values) - 1)
+        return Node("table", self.kind, (inside,), self)
+
+
+def floats(name: str, digits: str) -> Table:
+    """A table of floats, from the hexadecimal digits of their bits, the highest first."""
+    data = bytes.fromhex(digits)
+    return Table(name, F64, struct.unpack(f">{len(data) // 8}d", data))
+
+
+def integers(name: str, digits: str) -> Table:
+    """A table of integers, from the hexadecimal digits of their bits, the highest first."""
+    data = bytes.fromhex(digits)
+    return Table(name, I64, struct.unpack(f">{len(data) // 8}q", data))
