@@ -34,6 +34,9 @@ class Result(Mapping[str, Any]):
         return self._values[name]
 
     def __getattr__(self, name: str) -> Any:
+        if name == "_values":
+            # A result without its values yet, as `copy` and `pickle` make it.
+            raise AttributeError(name)
         try:
             return self._values[name]
         except KeyError:
@@ -41,6 +44,10 @@ class Result(Mapping[str, Any]):
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError("a result does not change")
+
+    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
+        for name, value in state[1].items():
+            object.__setattr__(self, name, value)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)

@@ -103,6 +103,23 @@ class Node:
         self.pending: list[Pending] = []
         """Counts that are kept elsewhere."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The counts by instruction, up to date; what generated code counts in stays behind."""
+        self.settle()
+        return {name: getattr(self, name) for name in ("children", "done", "erased", "jumps")} | {
+            "place": (self.code, self.parent, self.site),
+            "returns": self.returns,
+            "sizes": {pc: dict(found) for pc, found in self.sizes.items()},
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        Node.__init__(self, *state.pop("place"))
+        self.erased.update(state.pop("erased"))
+        for pc, found in state.pop("sizes").items():
+            self.sizes[pc].update(found)
+        for name, value in state.items():
+            setattr(self, name, value)
+
     def __repr__(self) -> str:
         return f"<Node {' > '.join(n.name for n in self.path)}>"
 

@@ -243,6 +243,32 @@ class RvmError(Exception):
     def __str__(self) -> str:
         return "\n\n".join(d.human() for d in self.diagnostics)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By its parts, not by another call of __init__: subclasses have arguments of their own.
+        state = self.__dict__ | {"values": {k: _portable(v) for k, v in self.values.items()}}
+        return _revived, (type(self), self.args), state
+
+
+def _revived(kind: type[BaseException], args: tuple[Any, ...]) -> BaseException:
+    """An error without its parts, which `pickle` and `copy` put in."""
+    return kind.__new__(kind, *args)
+
+
+def _portable(value: Any) -> Any:
+    """A value that another process can have: itself, or its text where it can't be pickled.
+
+    An error must arrive: a pool whose worker sends what can't be read waits for ever.
+    """
+    if type(value) in (bool, int, float, complex, str, bytes, type(None)):
+        return value
+    import pickle
+
+    try:
+        pickle.loads(pickle.dumps(value))
+    except Exception:
+        return _short(value)
+    return value
+
 
 class CollectedError(RvmError):
     """Several errors found together: `diagnostics` has all of them, warnings included."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rvm.expr import Place
 from rvm.isa import lower
@@ -49,6 +49,10 @@ class Code:
 
     def __repr__(self) -> str:
         return f"<Code {'~' * self.undo}{self.name}, {len(self)} instructions>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Traps, and what engines made of the code, stay where they are.
+        return code_of, (self.image.program, self.name, self.undo)
 
     def ready(self, pc: int) -> Ready:
         """The instruction at `pc`: its statements, and what the run must find apart."""
@@ -147,6 +151,11 @@ class Image:
                     seen[instr.symbol] = None
                     todo.append(instr.symbol)
         return tuple(seen)
+
+
+def code_of(program: Program, name: str, undo: bool) -> Code:
+    """The code of a function of a program in one direction."""
+    return image_of(program).code(name, undo)
 
 
 def image_of(program: Program) -> Image:

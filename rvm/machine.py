@@ -6,12 +6,13 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from rvm.binding import Own, Result, bind, held, outside, result
-from rvm.engines import Engine, engine
+from rvm.engines import NAMES, Engine, engine
 from rvm.engines.protocol import FIRST_CHUNK, first_chunk
 from rvm.faults import Interrupted, LimitError, UsageError, Where
 from rvm.image import Code, image_of
@@ -99,10 +100,28 @@ class Machine:
         self.options = options
         self._own = own
         self._engine: Engine = engine(options.engine)
+        self._counts: Counts | None = None
         self._watchful: Engine | None = None
         self.state = State(Frame(code, regs), options)
         self.on_progress: Callable[[Machine], object] | None = None
         """Called every twentieth of a second or so while the machine runs."""
+
+    # ------------------------------------------------------------ copies
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but what engines compiled, and the caller's own arrays; engines of ours by name."""
+        name = self._engine.name
+        engine = name if name in NAMES else self._engine
+        return self.__dict__ | {"_engine": engine, "_watchful": None, "_own": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if isinstance(state["_engine"], str):
+            self._engine = self._made(state["_engine"])
+
+    def __copy__(self) -> Machine:
+        # Two machines on the same arrays would undo each other's steps.
+        return deepcopy(self)
 
     # ------------------------------------------------------------ looking
 
@@ -194,6 +213,7 @@ class Machine:
     def use(self, engine: Engine) -> Machine:
         """Go on with another engine from here: the state is the same."""
         self._engine = engine
+        self._counts = None
         return self
 
     def count(self, counts: Counts | None = None) -> Counts:
@@ -202,11 +222,18 @@ class Machine:
         UsageError U016 if the engine that the machine was given by name does not.
         """
         from rvm.counting import Counts
+
+        self._counts = Counts() if counts is None else counts
+        self._engine = self._made(self.options.engine)
+        return self._counts
+
+    def _made(self, name: str) -> Engine:
+        """The engine called `name`; if the machine counts, one that does."""
+        if self._counts is None:
+            return engine(name)
         from rvm.engines.counted import counting
 
-        counts = Counts() if counts is None else counts
-        self.use(counting(self.options.engine, counts))
-        return counts
+        return counting(name, self._counts)
 
     def step(self, n: int = 1) -> int:
         """Execute `n` ticks, backwards if negative; fewer at either end.  The ticks executed."""

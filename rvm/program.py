@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from rvm.expr import Expr
 from rvm.types import Array, RegisterType, Scalar, Stack
@@ -182,6 +182,17 @@ class Program:
             # Whoever calls a function wants the layers that run it; data alone does not.
             import_module("rvm.calling")
         return Program.handle(self, name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The codec stands above this module, and who pickles a program wants it.
+        found: tuple[Any, ...] = import_module("rvm.codec.pickled").reduced(self)
+        return found
+
+    def __copy__(self) -> Program:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Program:
+        return self
 
     def with_entry(self, name: str) -> Program:
         """The same program, started elsewhere."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TextIO
 
 import numpy as np
 
+from rvm.blocks import View, packed, unpacked
 from rvm.faults import InputError, Where
 from rvm.image import Code
 
@@ -58,6 +59,10 @@ class Options:
             limit = getattr(self, name)
             if limit is not None and limit < 0:
                 raise InputError("I009", f"{name} is {limit}; it must be 0 or more")
+
+    def __deepcopy__(self, memo: Any) -> Options:
+        # `output` and the callbacks belong to the world outside, which has no second copy.
+        return replace(self)
 
     def write(self, line: str) -> None:
         """Put out a line of an extern `print`."""
@@ -154,6 +159,27 @@ class State:
         self.account = Account()
         self.residue: Residue | None = Residue() if options.strict else None
         self.account.grow(sum(map(byte_size, frame.regs)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything as plain data; traps stay behind, they belong to whoever armed the state."""
+        regs = [v for frame in self.frames for v in frame.regs]
+        blocks, views = packed([v for v in regs if isinstance(v, np.ndarray)])
+        views.reverse()
+        held = [
+            (f.code, f.pc, [views.pop() if isinstance(v, np.ndarray) else v for v in f.regs])
+            for f in self.frames
+        ]
+        slots = {name: getattr(self, name) for name in self.__slots__}
+        return slots | {"armed": False, "frames": held, "blocks": blocks}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        blocks = state.pop("blocks")
+        for name, value in state.items():
+            setattr(self, name, value)
+        self.frames = [
+            Frame(code, [unpacked(blocks, v) if isinstance(v, View) else v for v in regs], pc)
+            for code, pc, regs in state["frames"]
+        ]
 
     @property
     def top(self) -> Frame:

@@ -23,7 +23,7 @@ from rvm.expr import Apply, Expr, Formal, lift
 from rvm.faults import DefinitionError, MachineError, RvmError
 from rvm.isa import FUNCTIONS
 from rvm.isa.implementation import register_callable
-from rvm.isa.rows import COSTS, FunctionRow, add_function
+from rvm.isa.rows import COSTS, FunctionRow, add_function, defining_module
 from rvm.isa.rules import elementwise
 from rvm.numbers import Code
 
@@ -74,6 +74,7 @@ def function(
             code={} if formula is not None else {"f64": _code(title, body, arity)},
             domain=domain,
             formula=formula,
+            module=defining_module(body),
         )
         add_function(row)
         return body

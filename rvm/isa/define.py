@@ -24,7 +24,7 @@ from typing import Annotated, Any, cast, get_args, get_origin, get_type_hints
 from rvm.expr import Expr, Formal, Place, lift, walk
 from rvm.faults import DefinitionError
 from rvm.isa.proof import prove_inverse
-from rvm.isa.rows import OPCODES, Operand, OpRow, add_opcode
+from rvm.isa.rows import OPCODES, Operand, OpRow, add_opcode, defining_module
 from rvm.isa.rules import CLASSES
 from rvm.stmt import Exchange, Map, Stmt, Update, When
 
@@ -149,6 +149,7 @@ def _row(body: Callable[..., Any], name: str, inverse: str, types: str, cost: st
         inverse=inverse or name,
         doc=inspect.getdoc(body) or "",
         cost=cost,
+        module=defining_module(body),
     )
     partner = row if row.inverse == name else OPCODES.get(row.inverse)
     if partner is not None:

@@ -50,6 +50,8 @@ class FunctionRow:
     mp: str | Callable[..., Any] = ""
     formula: Expr | None = None
     """What the function stands for, over formals; typing puts it in the function's place."""
+    module: str = ""
+    """The module that defines it, of a user's own: other processes import it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,8 @@ class OpRow:
     """The class that executing it counts in, beside what its expressions count."""
     build: Callable[[Instr], Stmt] | None = None
     """Makes the statement of an opcode that is no sequence of data statements."""
+    module: str = ""
+    """The module that defines it, of a user's own: other processes import it."""
 
     @property
     def is_data(self) -> bool:
@@ -135,6 +139,12 @@ def add_opcode(row: OpRow) -> OpRow:
         raise ValueError(f"there is an opcode `{row.name}` already")
     OPCODES[row.name] = row
     return row
+
+
+def defining_module(body: Callable[..., Any]) -> str:
+    """The module of a user's own that a row's body stands in; "" if it is in none."""
+    module: str = getattr(body, "__module__", None) or ""
+    return "" if module.startswith("rvm.isa.") else module
 
 
 def angle_type(t: Scalar) -> Scalar:

@@ -11,15 +11,17 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rvm.faults import ScheduleError
 from rvm.pebble.actions import LAST_INVERTIBLE, Action, Block, actions_of, block_of
 from rvm.pebble.tally import Tally, Weights, priced
 
 Name = Hashable
+Table = NDArray[np.int64]
 LEAF = 2048
 """Stretches of at most so many actions are made once, and then copied."""
 CACHE = 1 << 20
@@ -67,6 +69,41 @@ class Schedule:
         """A schedule that is a plain list."""
         items = [Item(action) for action in actions]
         return cls("all", lambda name: items, weights)
+
+    @classmethod
+    def listed(cls, starts: Table, items: Table, weights: Weights = Weights()) -> Schedule:  # noqa: B008
+        """The schedule in two tables, as `tables` gives them."""
+        rows, begin = items.T.tolist(), starts.tolist()
+
+        def expand(name: Name) -> Sequence[Item]:
+            k = cast(int, name)
+            return [
+                Item(Action(kind, i, j)) if what < 0 else Item(what, i, bool(kind))
+                for what, kind, i, j in rows[begin[k] : begin[k + 1]]
+            ]
+
+        return cls(len(begin) - 2, expand, weights)
+
+    def tables(self) -> tuple[Table, Table]:
+        """The grammar as data: where the items of each name begin, and the items.
+
+        int64[r + 1] and int64[4, m]: an item is its name's number (of an action -1), its kind (of a
+        name: 1 if it is undone), its start (or shift) and its stop.  A name's items mention earlier
+        ones only; the last name is the root.
+        """
+        number = {name: k for k, name in enumerate(self.names)}
+        starts, rows = [0], []
+        for name in number:
+            for what, shift, back in self.expand(name):
+                if isinstance(what, Action):
+                    rows.append((-1, what.kind ^ back, what.start + shift, what.stop + shift))
+                else:
+                    rows.append((number[what], int(back), shift, 0))
+            starts.append(len(rows))
+        return np.array(starts, np.int64), np.array(rows, np.int64).reshape(-1, 4).T
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Schedule.listed, (*self.tables(), self.weights)
 
     # ------------------------------------------------------------ cost
 

@@ -15,21 +15,20 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Sequence
 from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rvm.faults import ScheduleError
-from rvm.pebble.actions import Action, Kind
+from rvm.pebble.actions import Kind
 from rvm.pebble.choosing import GOALS
 from rvm.pebble.game import Rules
-from rvm.pebble.grammar import Item, Name, Schedule
+from rvm.pebble.grammar import Schedule
 from rvm.pebble.graphs.plan import DagPlan
 from rvm.pebble.graphs.storing import KIND, unpacked
 from rvm.pebble.plans import Plan, Units, cost_of
@@ -41,17 +40,7 @@ VERSION = 1
 def save(plan: Plan, path: str | PathLike[str]) -> None:
     """Write a plan to a file."""
     schedule, rules = plan.schedule, plan.rules
-    names = schedule.names
-    number = {name: k for k, name in enumerate(names)}
-    starts, items = [0], []
-    for name in names:
-        for what, shift, back in schedule.expand(name):
-            if isinstance(what, Action):
-                kind = what.kind ^ back
-                items.append((-1, kind, what.start + shift, what.stop + shift))
-            else:
-                items.append((number[what], int(back), shift, 0))
-        starts.append(len(items))
+    starts, items = schedule.tables()
     header = {
         "version": VERSION,
         "strategy": plan.strategy,
@@ -66,8 +55,8 @@ def save(plan: Plan, path: str | PathLike[str]) -> None:
     }
     arrays: dict[str, NDArray[Any]] = {
         "header": np.array(json.dumps(header)),
-        "rules": np.array(starts, dtype=np.int64),
-        "items": np.array(items, dtype=np.int64).reshape(-1, 4).T,
+        "rules": starts,
+        "items": items,
         "in_place": np.array(sorted(rules.in_place), dtype=np.int64),
     }
     for field in ("costs", "sizes"):
@@ -142,17 +131,7 @@ def _grammar(starts: NDArray[Any], items: NDArray[Any], weights: Weights) -> Sch
         raise _unsound("there is an unknown kind of action")
     if starts[0] or (last < 0).any() or (first < 0).any():
         raise _unsound("a node is negative")
-    rows = items.T.tolist()
-    begin = starts.tolist()
-
-    def expand(name: Name) -> Sequence[Item]:
-        k = cast(int, name)
-        return [
-            Item(Action(kind, i, j)) if what < 0 else Item(what, i, bool(kind))
-            for what, kind, i, j in rows[begin[k] : begin[k + 1]]
-        ]
-
-    return Schedule(count - 1, expand, weights)
+    return Schedule.listed(starts, items, weights)
 
 
 def _unsound(why: str) -> ScheduleError:

@@ -1,0 +1,56 @@
+"""Programs in pickles: as bytecode, with the modules that define their opcodes and functions.
+
+A program that is read again and again, as the workers of a pool do with every task, is one object
+with one cache: what was compiled for the first task serves the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from importlib import import_module
+
+from rvm.codec.decode import decode
+from rvm.codec.encode import encode
+from rvm.expr import Apply, walk
+from rvm.isa import FUNCTIONS, OPCODES
+from rvm.program import Program
+
+KEPT = 16
+"""How many of the programs read last are found again."""
+
+Reduced = tuple[Callable[[bytes, tuple[str, ...]], Program], tuple[bytes, tuple[str, ...]]]
+
+
+def reduced(program: Program) -> Reduced:
+    """What `pickle` writes for a program.  BytecodeError B018 if no file can hold it."""
+    found = program.cache.get(reduced)
+    if not isinstance(found, tuple):
+        found = program.cache[reduced] = (encode(program), definers(program))
+    return revived, found
+
+
+@lru_cache(maxsize=KEPT)
+def revived(data: bytes, modules: tuple[str, ...]) -> Program:
+    """The program in a pickle, after the modules that define what it uses are imported.
+
+    BytecodeError B012, B013 if an opcode or a function is not known even so.
+    """
+    for module in modules:
+        try:
+            import_module(module)
+        except ImportError:
+            # The decoder names what is missing.
+            continue
+    return decode(data)
+
+
+def definers(program: Program) -> tuple[str, ...]:
+    """The modules of users that define opcodes or functions of a program."""
+    found: set[str] = set()
+    for f in program.functions:
+        for instr in f.code:
+            found.add(OPCODES[instr.op].module)
+            for arg in instr.args:
+                found.update(FUNCTIONS[n.fn].module for n in walk(arg) if isinstance(n, Apply))
+    return tuple(sorted(found - {""}))
