@@ -54,7 +54,7 @@ class Declarations:
     def read(self, name: str, text: str, path: Path | None = None) -> None:
         """Parse a text and all that it includes, and enter what they declare."""
         self._includes.enter(path, len(text))
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
         file = self.sources.add(name, text)
         if file.index == 0:
             self.positions = read_positions(text)

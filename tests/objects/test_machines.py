@@ -137,3 +137,13 @@ def test_blocks_keep_what_overlaps() -> None:
             assert np.shares_memory(old, other) == np.shares_memory(again[i], again[j])
     again[0][...] = -1
     assert np.array_equal(again[5] == -1, np.isin(base[4:1:-1], base[1:3, 2:5]))
+
+
+def test_arrays_of_a_subclass_become_plain_ones_of_the_copy() -> None:
+    given = np.arange(4.0).view(np.recarray)
+    machine = PROGRAM.work.machine(**work_inputs() | {"x": given})
+    machine.step(5)
+    again = copy(machine)
+    assert type(again.run().result.x) is np.ndarray
+    assert np.shares_memory(again.result.x, again.state.frames[0].regs[0])
+    assert np.array_equal(again.result.x, machine.run().result.x)

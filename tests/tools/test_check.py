@@ -214,3 +214,21 @@ def test_runs_of_directives_are_not_cut_short() -> None:
         "func f(s: i64, n: i64)\n    for i = 1 to n\n        inc s\n    end\n"
     )
     assert rvm_json("check", "long.rasm", "--max-steps=10")["ok"]
+
+
+def test_without_llvm_the_other_engines_are_checked(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    from rvm.engines.native import host
+
+    monkeypatch.setattr(host, "find_spec", lambda name: None)
+    host.why_not.cache_clear()
+    host.library.cache_clear()
+    request.addfinalizer(host.why_not.cache_clear)
+    assert "native engine" in rvm("check", "norm.rasm").stdout
+    found = rvm_json("check", "norm.rasm")
+    assert found["ok"]
+    assert found["engines"] == ["reference", "python", "vector"]
+    assert list(found["skipped"]) == ["native"]
+    asked = rvm("check", "norm.rasm", "--engine", "native", code=2)
+    assert "error[U002]" in asked.stderr

@@ -14,7 +14,7 @@ from rvm.frontends import loads
 from rvm.program import Function, Layout, Program, Record, type_text
 from rvm.verify import verify as verify_program
 from rvm_tools.messages import end, show_error
-from rvm_tools.programs import load_program, read_bytes, read_text, unwritable
+from rvm_tools.programs import load_program, read_bytes, read_text, written
 
 
 def assemble_file(
@@ -105,10 +105,8 @@ def _write(output: str | None, data: bytes) -> None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
         return
-    try:
-        Path(output).write_bytes(data)
-    except OSError as error:
-        raise unwritable(output, error) from None
+    with written(output) as out:
+        out.write(data)
 
 
 # ---------------------------------------------------------------- listing and JSON

@@ -14,6 +14,7 @@ from typing import Any
 import rich_click as click
 
 from rvm.engines import NAMES
+from rvm.engines.native.host import why_not
 from rvm.faults import AssemblyError, InputError, InternalError, RvmError, Where
 from rvm.program import Function, Program
 from rvm_tools.directives import Directive, directives
@@ -43,7 +44,15 @@ class Request:
 
     @property
     def every_engine(self) -> tuple[str, ...]:
-        return tuple(self.engines) or tuple(n for n in NAMES if n != "auto")
+        """The engines to check with: those asked for, else all that are there."""
+        left_out = ("auto", *self.skipped)
+        return tuple(self.engines) or tuple(n for n in NAMES if n not in left_out)
+
+    @property
+    def skipped(self) -> dict[str, str]:
+        """Engines that are left out since they are not there, and what they lack."""
+        missing = None if self.engines else why_not()
+        return {} if missing is None else {"native": missing.message}
 
 
 def check(request: Request) -> None:
@@ -56,6 +65,8 @@ def check(request: Request) -> None:
         click.echo(json.dumps(_as_json(request, rows), ensure_ascii=False))
     else:
         width = max(len(row.what) for row in rows)
+        for name, lacks in request.skipped.items():
+            click.echo(f"{'-':<4}  {f'{name} engine':<{width}}  skipped: {lacks}")
         for row in rows:
             click.echo(f"{row.verdict:<4}  {row.what:<{width}}  {row.say}".rstrip())
         for error in errors:
@@ -274,6 +285,7 @@ def _as_json(request: Request, rows: Sequence[Row]) -> dict[str, Any]:
         "file": request.file,
         "ok": not any(row.errors for row in rows),
         "engines": list(request.every_engine),
+        "skipped": request.skipped,
         "checks": [
             {
                 "what": row.what,

@@ -7,6 +7,7 @@ the machine, 4 a reversibility check failed, 70 a bug of ours, 130 interrupted.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from difflib import get_close_matches
@@ -17,6 +18,7 @@ import rich_click as click
 from click.exceptions import Exit
 
 import rvm
+from rvm_tools.streams import prepare
 
 COMMANDS = (
     "asm",
@@ -36,6 +38,8 @@ COMMANDS = (
 
 BUG_EXIT = 70
 INTERRUPTED_EXIT = 130
+NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EDQUOT)
+"""What writing to standard output may come to, by nobody's fault."""
 
 
 class Root(click.RichGroup):
@@ -77,6 +81,13 @@ class Root(click.RichGroup):
             ctx.exit(_reported(error))
         except rvm.RvmError as error:
             ctx.exit(_reported(error))
+        except OSError as error:
+            if error.filename is not None or error.errno not in NO_ROOM:
+                ctx.exit(_bug(error))
+            from rvm_tools.programs import unwritable
+
+            _drop_output()
+            ctx.exit(_reported(unwritable("standard output", error)))
         except Exception as error:
             ctx.exit(_bug(error))
         return value
@@ -120,4 +131,5 @@ def cli() -> None:
 
 def main() -> None:
     """The entry point of `rvm`."""
+    prepare()
     cli(prog_name="rvm")

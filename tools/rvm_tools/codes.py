@@ -151,6 +151,15 @@ TOOLS: dict[str, Explanation] = {
         suffix says what it holds: `.rasm` assembly, `.rbc` bytecode; `-` is standard input.
         """,
     ),
+    "U044": explain(
+        "a script that is not whole",
+        """
+        What `save` writes ends in a line with a checksum of all the others, so that a script that
+        was cut or damaged is not run in part.  After changing one by hand, take out its first and
+        its last line: scripts without them are run as they are.  A file without any command is
+        refused too.
+        """,
+    ),
     "U012": explain(
         "a file that can't be written",
         """

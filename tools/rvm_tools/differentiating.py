@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import rich_click as click
 
 import rvm
@@ -25,7 +24,7 @@ from rvm.types import Scalar, Stack, elem_of
 from rvm_tools import derivatives, show
 from rvm_tools.drift import Drift, drifts
 from rvm_tools.messages import end, errors_as_json
-from rvm_tools.programs import load_program, pick_function, unwritable
+from rvm_tools.programs import check_is_npz, load_program, pick_function, write_arrays
 from rvm_tools.progress import watching
 from rvm_tools.running import page_width
 from rvm_tools.values import assignments, inputs_for
@@ -100,12 +99,7 @@ def _differentiate(request: Request, output: Callable[[str], Any] | None) -> dic
     """Do what is asked for; the answer as an object (printed already unless JSON is wanted)."""
     program = load_program(request.file)
     function = pick_function(program, request.function)
-    if request.out is not None and Path(request.out).suffix != ".npz":
-        raise UsageError(
-            "U012",
-            f"derivatives are written as .npz files, not `{request.out}`",
-            hint=f"--out {Path(request.out).with_suffix('.npz')}",
-        )
+    check_is_npz(request.out, "derivatives")
     options = Options(
         engine=request.engine,
         tolerance=request.tolerance,
@@ -286,7 +280,4 @@ def _write(path: str, answer: Answer) -> None:
     if answer.hessian is not None:
         for a, row in answer.hessian.items():
             arrays |= {f"{a},{b}": block for b, block in row.items()}
-    try:
-        np.savez(path, **arrays)
-    except OSError as error:
-        raise unwritable(path, error) from None
+    write_arrays(path, arrays)

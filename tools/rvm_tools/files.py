@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rvm.archives import read_array, read_arrays
 from rvm.faults import InputError
 from rvm_tools.literals import MAX_DEPTH, MAX_DIGITS, File, read_literal
 
@@ -103,24 +104,21 @@ def _failed(path: Path, reason: object) -> InputError:
 
 def _opened(path: Path) -> Any:
     try:
-        return np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+        return read_array(path)
+    except (OSError, ValueError) as error:
         raise _failed(path, error) from None
 
 
 def _arrays(path: Path) -> dict[str, NDArray[Any]]:
-    from zipfile import BadZipFile
-
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            return {k: archive[k] for k in archive.files}
-    except (OSError, ValueError, EOFError, AttributeError, TypeError, BadZipFile) as error:
+        return read_arrays(path)
+    except (OSError, ValueError) as error:
         raise _failed(path, error) from None
 
 
 def _json(path: Path) -> Any:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         return json.loads(text, parse_float=Decimal)
     except (OSError, ValueError, RecursionError) as error:
         raise _failed(path, error) from None
@@ -144,7 +142,7 @@ def _plain(value: Any, path: Path, depth: int = 0) -> Any:
 def _csv(path: Path, column: str | None) -> NDArray[Any]:
     """The numbers of a table, comma-separated; one column or row is a vector."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise _failed(path, error) from None
     lines = [line for line in lines if line.strip() and not line.startswith("#")]

@@ -300,4 +300,4 @@ def _code(text: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(page())
+    sys.stdout.buffer.write(page().encode())

@@ -1,13 +1,18 @@
-"""Programs as the command line names them: a file or standard input, and a function in it."""
+"""Files as the command line names them, read and written, and programs and functions in them."""
 
 from __future__ import annotations
 
 import sys
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any, BinaryIO
 
 from rvm.faults import UsageError
 from rvm.program import Function, Program
+from rvm.writing import is_direct, writing
 
 SUFFIXES = (".rasm", ".rbc")
 
@@ -34,7 +39,7 @@ def read_bytes(file: str) -> bytes:
 def read_text(file: str) -> str:
     """A source text."""
     try:
-        return read_bytes(file).decode("utf-8")
+        return read_bytes(file).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise unreadable(file, error) from None
 
@@ -42,7 +47,12 @@ def read_text(file: str) -> str:
 def unreadable(file: str, error: OSError | UnicodeDecodeError) -> UsageError:
     """The error for a file that can't be read, with a file of nearly that name as a hint."""
     if isinstance(error, UnicodeDecodeError):
-        return UsageError("U011", f"can't read {file}: it is no UTF-8 text")
+        wide = error.object[:2] in (BOM_UTF16_LE, BOM_UTF16_BE)
+        return UsageError(
+            "U011",
+            f"can't read {file}: it is no UTF-8 text",
+            hint="it is UTF-16; save it as UTF-8" if wide else "",
+        )
     reason = (error.strerror or str(error)).lower()
     hint = ""
     if isinstance(error, FileNotFoundError):
@@ -54,6 +64,34 @@ def unreadable(file: str, error: OSError | UnicodeDecodeError) -> UsageError:
         near = get_close_matches(path.name, names, 1)
         hint = f"did you mean `{path.parent / near[0]}`?" if near else ""
     return UsageError("U011", f"can't read {file}: {reason}", hint=hint)
+
+
+@contextmanager
+def written(file: str) -> Iterator[BinaryIO]:
+    """A file to write to, whole or not at all; UsageError U012 if that can't be done."""
+    try:
+        with writing(file) as out:
+            yield out
+    except OSError as error:
+        raise unwritable(file, error) from None
+
+
+def write_arrays(file: str, arrays: Mapping[str, Any]) -> None:
+    """Write an `.npz` archive of arrays."""
+    import numpy as np
+
+    with written(file) as out:
+        np.savez(out, **arrays)
+
+
+def check_is_npz(file: str | None, what: str) -> None:
+    """UsageError U012 for an archive of arrays under another suffix, if it is to be a file."""
+    if file is not None and Path(file).suffix != ".npz" and not is_direct(file):
+        raise UsageError(
+            "U012",
+            f"{what} are written as .npz files, not `{file}`",
+            hint=f"--out {Path(file).with_suffix('.npz')}",
+        )
 
 
 def unwritable(file: str, error: OSError) -> UsageError:

@@ -15,7 +15,7 @@ from typing import Any
 import rich_click as click
 
 from rvm.binding import snapshot
-from rvm.faults import InvertibilityError, RvmError, UsageError
+from rvm.faults import InvertibilityError, RvmError
 from rvm.machine import Machine
 from rvm.program import Function, Program
 from rvm.state import Options
@@ -23,7 +23,7 @@ from rvm_tools import show
 from rvm_tools.directives import directives
 from rvm_tools.drift import Drift, drifts
 from rvm_tools.messages import end, errors_as_json
-from rvm_tools.programs import load_program, pick_function, unwritable
+from rvm_tools.programs import check_is_npz, load_program, pick_function, write_arrays
 from rvm_tools.progress import watching
 from rvm_tools.values import assignments, inputs_for
 from rvm_tools.words import count
@@ -86,12 +86,7 @@ def _run(request: Request, output: Callable[[str], Any] | None) -> dict[str, Any
     """Do what is asked for; the answer as an object (printed already unless JSON is wanted)."""
     program = load_program(request.file)
     function = pick_function(program, request.function)
-    if request.out is not None and Path(request.out).suffix != ".npz":
-        raise UsageError(
-            "U012",
-            f"results are written as .npz files, not `{request.out}`",
-            hint=f"--out {Path(request.out).with_suffix('.npz')}",
-        )
+    check_is_npz(request.out, "results")
     given = assignments(request.values, Path())
     hint = example("run", request.file, request.function, program, function.name)
     inputs = inputs_for(function, given, Path(), hint)
@@ -110,7 +105,7 @@ def _run(request: Request, output: Callable[[str], Any] | None) -> dict[str, Any
             _print_leg(legs[1], request)
             click.echo(verdict(lost))
     if request.out is not None:
-        _write(request.out, function, legs[0].regs)
+        write_arrays(request.out, show.arrays(function, legs[0].regs))
     answer = _answer(request, machine, function, before, legs, lost)
     if lost is not None and not all(d.within for d in lost):
         error = InvertibilityError(
@@ -243,15 +238,6 @@ def _failing_state(error: RvmError) -> dict[str, Any]:
         return {}
     frame = machine.state.top
     return {"stopped_in": frame.code.name, "values": show.as_json(frame.code.function, frame.regs)}
-
-
-def _write(path: str, function: Function, regs: Sequence[Any]) -> None:
-    import numpy as np
-
-    try:
-        np.savez(path, **show.arrays(function, regs))
-    except OSError as error:
-        raise unwritable(path, error) from None
 
 
 def _answer(

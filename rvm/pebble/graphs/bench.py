@@ -122,7 +122,7 @@ def load_bench(path: str | PathLike[str]) -> Dag:
 
 def load_circuit(path: str | PathLike[str]) -> Circuit:
     """A circuit in a file, with its gates."""
-    return parse_circuit(Path(path).read_text(encoding="utf-8"), str(path))
+    return parse_circuit(Path(path).read_text(encoding="utf-8-sig"), str(path))
 
 
 def _gate(word: str, arguments: str, place: Place) -> Gate:

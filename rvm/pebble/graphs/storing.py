@@ -17,7 +17,6 @@ import json
 from itertools import pairwise
 from math import inf
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from rvm.faults import ScheduleError
 from rvm.pebble.graphs.dag import Dag
 from rvm.pebble.graphs.game import check_dag
 from rvm.pebble.graphs.plan import DagPlan
+from rvm.writing import writing
 
 VERSION = 1
 KIND = "graph"
@@ -55,7 +55,7 @@ def save_dag(plan: DagPlan, path: str | PathLike[str]) -> None:
     for field, values in (("sizes", dag.sizes), ("costs", dag.costs)):
         if values is not None:
             arrays[field] = np.array(values, np.int64)
-    with Path(path).open("wb") as file:
+    with writing(path) as file:
         np.savez_compressed(file, allow_pickle=False, **arrays)
 
 

@@ -177,4 +177,4 @@ def _extras(data: Data) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(page(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))))
+    sys.stdout.buffer.write(page(json.loads(Path(sys.argv[1]).read_bytes())).encode())

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from rvm_tools.debug.scripts import sealed
 from rvm_tools.debug.session import Session
 from rvm_tools.debug.stops import Watchpoint
 from rvm_tools.debug.views import named_registers
+from rvm_tools.programs import write_arrays
 
 SHORT = 1000
 """Arrays up to so many elements are written out; others go to a file beside the test."""
@@ -19,7 +21,7 @@ SHORT = 1000
 
 def script_of(session: Session) -> str:
     """Commands that set up the stops, marks, displays and place of a session."""
-    out = [f"# {session.function}, written at t={session.time}"]
+    out: list[str] = []
     here = session.time
     for b in session.breaks:
         condition = f" if {b.condition}" if b.condition else ""
@@ -40,7 +42,7 @@ def script_of(session: Session) -> str:
         out += [f"up {up}"] if up else []
         out.append(_watch_line(w))
         out += [f"down {up}"] if up else []
-    return "\n".join(out) + "\n"
+    return sealed(f"{session.function}, written at t={here}", out)
 
 
 def _watch_line(w: Watchpoint) -> str:
@@ -119,7 +121,7 @@ def test_of(session: Session, path: Path) -> str:
             f"    assert failed.value.code == {error.code!r}",
         ]
     if stored:
-        np.savez(path.with_suffix(".npz"), **stored)
+        write_arrays(str(path.with_suffix(".npz")), stored)
     return "\n".join(lines) + "\n"
 
 

@@ -25,10 +25,11 @@ from rvm.transform.gradient import gradient
 from rvm.types import Array, Stack, elem_of
 from rvm_tools.debug.console import Answer, Console, Line
 from rvm_tools.debug.progress import Progress
+from rvm_tools.debug.scripts import read_script
 from rvm_tools.debug.session import Session
 from rvm_tools.debug.views import arrive
 from rvm_tools.messages import end, errors_as_json
-from rvm_tools.programs import load_program, pick_function, read_text
+from rvm_tools.programs import load_program, pick_function
 from rvm_tools.trace.energy import Model, model
 from rvm_tools.values import assignments, inputs_for
 
@@ -65,7 +66,7 @@ def debug(request: Request) -> None:
 
         tui.check(alone=not (request.batch or request.as_json))
         used = model(request.energy)
-        lines = [line for script in request.scripts for line in script_lines(script)]
+        lines = [line for script in request.scripts for line in read_script(script)]
         tui.full_screen(open_session(request), lines, used)
         return
     if request.as_json:
@@ -88,7 +89,7 @@ def debug(request: Request) -> None:
     arrive(console, session.stop)
     failed = 0
     for script in request.scripts:
-        failed = _feed(console, script_lines(script)) or failed
+        failed = _feed(console, read_script(script)) or failed
     if on_terminal and not console.finished:
         from rvm_tools.debug.prompt import converse
 
@@ -102,13 +103,6 @@ def debug(request: Request) -> None:
 
 def _plain(line: Line) -> None:
     click.echo(line.text)
-
-
-def script_lines(script: str) -> list[str]:
-    """A script's commands; a line with `#` in front is a comment."""
-    return [
-        k for k in read_text(script).splitlines() if k.strip() and not k.lstrip().startswith("#")
-    ]
 
 
 def _feed(console: Console, lines: Iterable[str]) -> int:
@@ -132,7 +126,7 @@ def _as_json(session: Session, request: Request, used: Model) -> None:
     console = Console(session, width=BATCH_WIDTH, model=used)
     answers: list[Answer] = []
     sources: Iterator[str] = (
-        (line for script in request.scripts for line in script_lines(script))
+        (line for script in request.scripts for line in read_script(script))
         if request.scripts
         else iter(sys.stdin)
     )

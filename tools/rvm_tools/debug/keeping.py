@@ -7,7 +7,8 @@ from pathlib import Path
 from rvm.faults import UsageError
 from rvm_tools.debug.console import Console, command
 from rvm_tools.debug.export import script_of, test_of
-from rvm_tools.programs import read_text, unwritable
+from rvm_tools.debug.scripts import read_script
+from rvm_tools.programs import written
 
 GROUP = "keeping"
 
@@ -51,15 +52,14 @@ def source(console: Console, rest: str) -> None:
     if not rest:
         raise UsageError("U036", "which file?", hint="source session.rdb")
     answer = console.answer
-    for line in read_text(rest).splitlines():
+    for line in read_script(rest):
         if console.finished:
             break
-        if line.strip() and not line.strip().startswith("#"):
-            console.out(f"{console.prompt()}{line.strip()}", "dim")
-            inner = console.execute(line)
-            answer.lines += inner.lines
-            answer.stop = inner.stop or answer.stop
-            answer.error = answer.error or inner.error
+        console.out(f"{console.prompt()}{line.strip()}", "dim")
+        inner = console.execute(line)
+        answer.lines += inner.lines
+        answer.stop = inner.stop or answer.stop
+        answer.error = answer.error or inner.error
     console.answer = answer
     console.last = ""
 
@@ -82,10 +82,8 @@ def export_test(console: Console, rest: str) -> None:
 def _write(console: Console, file: str, text: str, usage: str) -> None:
     if not file:
         raise UsageError("U036", "to which file?", hint=usage)
-    try:
-        Path(file).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise unwritable(file, error) from None
+    with written(file) as out:
+        out.write(text.encode())
     console.out(f"written: {file}")
 
 

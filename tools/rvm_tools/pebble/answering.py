@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain as joined
 from math import inf
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -32,7 +31,7 @@ from rvm_tools.pebble.report import (
     rows_json,
 )
 from rvm_tools.pebble.request import BUDGETS, Request, in_options, request_of
-from rvm_tools.programs import unreadable, unwritable
+from rvm_tools.programs import unreadable, unwritable, written
 from rvm_tools.running import page_width
 
 LINES = 24
@@ -213,10 +212,8 @@ class _Answer:
             elif key is not None:
                 self.object[key] = text().split("\n")
             return
-        try:
-            Path(out).write_text(svg(), encoding="utf-8")
-        except OSError as error:
-            raise unwritable(out, error) from None
+        with written(out) as file:
+            file.write(svg().encode())
         self._wrote("drawn", out)
 
     def _wrote(self, key: str, path: str, told: str = "") -> None:

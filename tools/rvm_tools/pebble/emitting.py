@@ -9,7 +9,7 @@ from rvm.faults import UsageError
 from rvm.pebble import DagPlan, Plan
 from rvm.program import Program
 from rvm_tools.pebble.request import Request
-from rvm_tools.programs import load_program, pick_function, read_text, unwritable
+from rvm_tools.programs import load_program, pick_function, read_text, written
 
 
 def emitted(request: Request, plan: Plan | DagPlan) -> str:
@@ -25,10 +25,8 @@ def emitted(request: Request, plan: Plan | DagPlan) -> str:
         from rvm_asm import disassemble
 
         data = disassemble(program, positions=False).encode()
-    try:
-        path.write_bytes(data)
-    except OSError as error:
-        raise unwritable(request.emit, error) from None
+    with written(request.emit) as out:
+        out.write(data)
     instructions = len(program.function(program.entry).code)
     return f"func {program.entry}, {instructions:,} instructions"
 

@@ -30,7 +30,7 @@ def read(file: str) -> Model:
     """The model in a TOML file; InputError I030 with its place for what is wrong in it."""
     path = Path(file)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is no UTF-8 text"
         raise UsageError("U011", f"can't read {path}: {reason.lower()}") from None

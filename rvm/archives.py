@@ -1,0 +1,58 @@
+"""Arrays in files, `.npy` and `.npz`: read with one kind of error for all that can be wrong."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import SEEK_END, PathLike
+from pathlib import Path
+from struct import Struct
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+END = Struct("<4s4H2LH")
+"""The record at the end of an archive: mark, disks, counts of entries, directory, comment."""
+MANY = 0xFFFF
+"""A count that does not fit there, and stands elsewhere."""
+
+
+def read_array(path: str | PathLike[str]) -> Any:
+    """The array in an `.npy` file.  OSError if it can't be read, ValueError if it is damaged."""
+    with _opened(path) as file:
+        found = np.load(file, allow_pickle=False)
+    if not isinstance(found, np.ndarray):
+        raise ValueError("it is an archive, not an array")
+    return found
+
+
+def read_arrays(path: str | PathLike[str]) -> dict[str, NDArray[Any]]:
+    """The arrays in an `.npz` file by name; errors as for `read_array`."""
+    with _opened(path) as file:
+        found = np.load(file, allow_pickle=False)
+        if isinstance(found, np.ndarray):
+            raise ValueError("it is an array, not an archive")
+        at = file.tell()
+        file.seek(-END.size, SEEK_END)
+        mark, *_, count, _, _, _ = END.unpack(file.read(END.size))
+        file.seek(at)
+        # Zipfile goes by the size of the directory alone, and would lose entries in silence.
+        if mark == b"PK\5\6" and count not in (len(found.files), MANY):
+            raise ValueError(f"it has {len(found.files)} of {count} arrays")
+        return {name: found[name] for name in found.files}
+
+
+@contextmanager
+def _opened(path: str | PathLike[str]) -> Iterator[BinaryIO]:
+    """An open file, within which every error is one of its contents."""
+    with Path(path).open("rb") as file:
+        try:
+            with warnings.catch_warnings():
+                # NumPy says of some damaged heads that they are from Python 2.
+                warnings.simplefilter("ignore")
+                yield file
+        except Exception as error:
+            # A damaged archive makes zipfile, zlib, tokenize and ast raise whatever they meet.
+            raise ValueError(str(error) or type(error).__name__) from error

@@ -1,0 +1,145 @@
+"""Files written whole: what was there stays until all that is new is on the disk.
+
+The contents go to a file without a name, or to one beside, which then takes the other's place.  A
+write that fails, or a process that is killed, leaves the old file as it was.  Links are followed,
+modes are kept; other hard links to a file keep what it held.  Streams and devices are written
+directly.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from errno import EACCES
+from pathlib import Path
+from secrets import token_hex
+from typing import BinaryIO
+
+PREFIX = ".rvm-"
+"""How the names of unfinished files begin."""
+_STREAM = re.compile(r"/(?:dev/fd|proc/self/fd)/(\d+)")
+_NAMED = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Make a text, in UTF-8, the contents of a file; OSError leaves the file as it was."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
+    """Make some bytes the contents of a file; OSError leaves the file as it was."""
+    with writing(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A binary file to write to; when the block is left without an error it is the file `path`."""
+    name = os.fspath(path)
+    stream = _stream(name)
+    if stream is not None:
+        # The same open file, so that what else is put out goes behind it.
+        for text in (sys.stdout, sys.stderr):
+            text.flush()
+        with os.fdopen(os.dup(stream), "wb") as file:
+            yield file
+        return
+    target = Path(os.path.realpath(name))
+    try:
+        old = target.stat()
+    except FileNotFoundError:
+        old = None
+    if old is not None and not stat.S_ISREG(old.st_mode):
+        with target.open("wb") as file:
+            yield file
+        return
+    if old is not None and not _is_writable(target):
+        raise PermissionError(EACCES, os.strerror(EACCES), name)
+    with _replacing(target, old) as file:
+        yield file
+
+
+def is_direct(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is that of a stream or a device, whatever its name may end in."""
+    name = os.fspath(path)
+    return _stream(name) is not None or (Path(name).exists() and not Path(name).is_file())
+
+
+def _stream(name: str) -> int | None:
+    """The number of the open file that a path stands for, if it stands for one."""
+    found = _STREAM.fullmatch(name)
+    return int(found[1]) if found else _NAMED.get(name)
+
+
+@contextmanager
+def _replacing(target: Path, old: os.stat_result | None) -> Iterator[BinaryIO]:
+    """A file that takes the place of `target` when it is whole."""
+    beside = target.parent / f"{PREFIX}{os.getpid()}-{token_hex(6)}"
+    number, named = _opened(beside)
+    try:
+        with os.fdopen(number, "wb") as file:
+            yield file
+            file.flush()
+            if old is not None and hasattr(os, "fchmod"):
+                _like(number, old)
+            os.fsync(number)
+            if not named:
+                named = True
+                _name(number, beside)
+        beside.replace(target)
+    except BaseException:
+        if named:
+            beside.unlink(missing_ok=True)
+        raise
+    _sync_folder(target.parent)
+
+
+def _is_writable(target: Path) -> bool:
+    return os.access(target, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _opened(beside: Path) -> tuple[int, bool]:
+    """A new file to write to, and whether it has its name already.
+
+    One without a name is gone with the process, however that ends.
+    """
+    if hasattr(os, "O_TMPFILE") and Path("/proc/self/fd").is_dir():
+        with suppress(OSError):
+            return os.open(beside.parent, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o666), False
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
+    flags |= getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+    return os.open(beside, flags, 0o666), True
+
+
+def _name(number: int, path: Path) -> None:
+    """Give an open file without a name one."""
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        # Through the folder's number, since plain link() does not follow the link in /proc.
+        os.link(f"/proc/self/fd/{number}", path.name, dst_dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def _like(number: int, old: os.stat_result) -> None:
+    """Give an open file the owner and mode of the one that it replaces, as far as is allowed."""
+    now = os.fstat(number)
+    if (now.st_uid, now.st_gid) != (old.st_uid, old.st_gid):
+        with suppress(OSError):
+            os.fchown(number, old.st_uid, old.st_gid)
+    os.fchmod(number, stat.S_IMODE(old.st_mode))
+
+
+def _sync_folder(folder: Path) -> None:
+    """Put a folder's names on the disk, where the system can."""
+    if hasattr(os, "O_DIRECTORY"):
+        with suppress(OSError):
+            number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(number)
+            finally:
+                os.close(number)
