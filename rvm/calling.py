@@ -12,6 +12,7 @@ from rvm.faults import InternalError, RvmError, UsageError
 from rvm.image import image_of
 from rvm.machine import OPTION_NAMES, Machine
 from rvm.program import Function, Program, type_text
+from rvm.returning import gradient_check
 from rvm.state import Options
 
 if TYPE_CHECKING:
@@ -94,8 +95,12 @@ class FunctionHandle:
         if isinstance(begun, Result):
             return begun
         machine, saved = begun or self._begin(values, options)
+        frame = machine.state.frames[0]
+        check = gradient_check(self.program, self.name, self.undo, frame.regs, options)
         try:
             machine.run()
+            if check is not None:
+                check(frame.regs)
         except RvmError as error:
             if options.on_error == "stop":
                 error.values.setdefault("machine", machine)
@@ -125,7 +130,7 @@ class FunctionHandle:
     @property
     def gradient_program(self) -> Program:
         """The program that differentiates this function; see `rvm.transform.gradient`."""
-        from rvm.gradients import gradient_program
+        from rvm.derived import gradient_program
 
         handle = self.upright()
         return gradient_program(handle.program, handle.name)

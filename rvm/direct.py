@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from rvm.binding import Result, check_lengths
+from rvm.derived import differentiated
 from rvm.engines.auto import choice_of, is_warm
 from rvm.expr import Apply, Const, Place
 from rvm.faults import Interrupted
@@ -274,7 +275,8 @@ def direct_of(program: Program, name: str, undo: bool, options: Options) -> Dire
     key = (Direct, options.checks)
     found = code.compiled.get(key)
     if found is None:
-        able = all(
+        # What a gradient's values have come back to is judged after the run.
+        able = (undo or differentiated(program, name) is None) and all(
             isinstance(p.layout, int)
             and isinstance(code.function.registers[p.layout].type, (Scalar, Array))
             for p in code.function.params

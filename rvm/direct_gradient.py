@@ -12,21 +12,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from rvm.binding import Result, bind
+from rvm.derived import gradient_program
 from rvm.direct import interrupted, is_direct
 from rvm.expr import Const, Index, Part, Place, Step
 from rvm.faults import Interrupted, RvmError
 from rvm.gradients import (
     add_seeds,
-    check_came_back,
-    gradient_program,
     loss_place,
     named_duals,
+    seed_place,
     zero_dual,
 )
 from rvm.image import Code, image_of
 from rvm.isa import place as typed_place
 from rvm.machine import Machine
 from rvm.program import Function, Program
+from rvm.returning import Evidence, check_returned
 from rvm.state import Options, byte_size
 from rvm.transform.duals import bar_slots, bar_type
 from rvm.transform.valued import valued
@@ -54,7 +55,10 @@ class ThereAndBack:
         from rvm.engines.native.flight import Launch
         from rvm.engines.native.roots import Derived
 
+        self.handle = handle
         self.function = handle.function
+        self.whole = None if loss is None or loss.path else loss.reg
+        """The register of a loss that is a parameter by itself."""
         self.inout = image_of(handle.program).inout[handle.name]
         self.slots = bar_slots(self.function)
         self.reals = {k for k in self.slots if self.function.registers[k].type is F64}
@@ -108,7 +112,15 @@ class ThereAndBack:
                 raise
             except RvmError:
                 return None
-        check_came_back(self.function, start, regs, options)
+
+        def evidence() -> Evidence:
+            found = {k: regs[slot] for k, slot in self.slots.items()}
+            seeds = {k: zero_dual(self.function, k, regs[k]) for k in self.slots}
+            seed(seeds)
+            final = {} if self.whole is None else {self.whole: regs[-1]}
+            return Evidence(self.handle.program, self.handle.name, False, seeds, found, final)
+
+        check_returned(self.function, start, regs, options, evidence)
         if wrt is None and self.names is not None:
             return regs, Result({name: regs[slot] for name, slot in self.names.items()})
         duals = {k: regs[slot] for k, slot in self.slots.items()}
@@ -144,11 +156,7 @@ class DirectGradient:
         return None if found is None else (found[0][-1], found[1])
 
     def _seed(self, bars: Bars) -> None:
-        one: Any = 1j if self.loss.part == "im" else 1.0
-        if self.loss.index:
-            bars[self.loss.slot][self.loss.index] += one
-        else:
-            bars[self.loss.slot] += one
+        seed_place(bars, self.loss)
 
 
 def direct_vjp(

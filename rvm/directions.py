@@ -12,14 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.binding import Result, outside, result
+from rvm.derived import tangent_program
 from rvm.direct import Run
 from rvm.faults import InputError, Interrupted, RvmError
 from rvm.gradients import Pullback, add_seeds, bar_layout, raw_inputs, zero_dual
 from rvm.program import Function, Program
+from rvm.returning import copied, gradient_check
 from rvm.state import Options
-from rvm.sweep import Sweep, copied, units
+from rvm.sweep import Sweep, units
 from rvm.transform.duals import bar_slots
-from rvm.transform.tangent import tangent
 from rvm.types import Stack, elem_of
 
 if TYPE_CHECKING:
@@ -27,15 +28,6 @@ if TYPE_CHECKING:
 
 Seeds = Mapping[str, Any]
 Shape = tuple[int, ...]
-
-
-def tangent_program(program: Program, name: str) -> Program:
-    """The program that `tangent` makes of a function, made once."""
-    key = (tangent, name)
-    found = program.cache.get(key)
-    if not isinstance(found, Program):
-        found = program.cache[key] = tangent(program, name)
-    return found
 
 
 class Pushforward:
@@ -97,6 +89,9 @@ def jvp(
     except RvmError:
         Pullback(handle, inputs, options)
         raise
+    check = gradient_check(handle.program, handle.name, handle.undo, start, options)
+    if check is not None:
+        check(regs)
     return result(handle.function, regs), push.tangents(regs)
 
 
@@ -109,7 +104,8 @@ def jacobian(
 ) -> Result:
     """First derivatives: `j[y][x]` has the shape of the result `y` followed by that of `x`.
 
-    By rows, with adjoints, or by columns, with tangents: whichever are fewer.
+    By rows, with adjoints, or by columns, with tangents: whichever are fewer, and by columns where
+    the values do not come back.
     """
     pull = Pullback(handle, inputs, options)
     outs, ins = chosen(handle.function, of), chosen(handle.function, wrt)
@@ -117,18 +113,24 @@ def jacobian(
     to, of_what = ({k: shapes[k] for k in some.values()} for some in (outs, ins))
     if not to or not of_what:
         return Result({y: Result({}) for y in outs})
-    if sum(map(_size, to.values())) <= sum(map(_size, of_what.values())):
-        blocks = _blocks(_pulled(pull, to), to, of_what, bar_slots(handle.function), rows=True)
+    rows = sum(map(_size, to.values())) <= sum(map(_size, of_what.values()))
+    found = _pulled(pull, to) if rows else None
+    if found is not None:
+        blocks = _blocks(found, to, of_what, bar_slots(handle.function), rows=True)
     else:
         push = Pushforward(handle.program, handle.name, pull.start, options, handle.undo)
-        blocks = _blocks(push.sweep(of_what), to, of_what, push.slots, rows=False)
+        columns = push.sweep(of_what)
+        check = gradient_check(handle.program, handle.name, handle.undo, pull.start, options)
+        if check is not None:
+            check(columns.first)
+        blocks = _blocks(columns, to, of_what, push.slots, rows=False)
     return Result({y: Result({x: blocks[j, k] for x, k in ins.items()}) for y, j in outs.items()})
 
 
-def _pulled(pull: Pullback, shapes: Mapping[int, Shape]) -> Sweep:
+def _pulled(pull: Pullback, shapes: Mapping[int, Shape]) -> Sweep | None:
     """Runs back with all unit adjoints of the registers named, whose shapes these are.
 
-    InvertibilityError R017 if the values do not come back.
+    None if the values do not come back.
     """
     slots = bar_slots(pull.function)
     regs = [*pull.regs[: pull.function.n_args], *pull.bars.values()]
@@ -136,8 +138,7 @@ def _pulled(pull: Pullback, shapes: Mapping[int, Shape]) -> Sweep:
     undo = pull.handle.undo
     found = Sweep(pull.program, pull.adjoint.name, regs, varying, pull.options, undo)
     # What the values are does not depend on the adjoints.
-    pull.check_came_back(found.first)
-    return found
+    return found if pull.is_back(found.first) else None
 
 
 def _blocks(

@@ -13,35 +13,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rvm.binding import Result, as_python, bind, result
+from rvm.derived import gradient_program
 from rvm.direct import Run
-from rvm.faults import InputError, InvertibilityError
+from rvm.faults import InputError
 from rvm.image import image_of
 from rvm.machine import Machine
 from rvm.numbers import system
-from rvm.program import Function, Layout, Program, Record, slots_of
+from rvm.program import Function, Layout, Program, Record
+from rvm.returning import Evidence, check_returned, copied, strays
 from rvm.state import Options
 from rvm.transform.duals import bar_slots, bar_type
-from rvm.transform.gradient import adjoint_names, gradient
-from rvm.types import Array, RegisterType, Scalar, Stack, elem_of
+from rvm.transform.gradient import adjoint_names
+from rvm.types import Array, Scalar, Stack, elem_of
 
 if TYPE_CHECKING:
     from rvm.calling import FunctionHandle
     from rvm.places import Named
-
-QUICK = (float, int)
-"""Python's types of raw values that compare at once."""
-SLACK = 1e3
-"""How many times the tolerance values may be off after running there and back."""
-
-
-def gradient_program(program: Program, name: str) -> Program:
-    """The program that `gradient` makes of a function, made once."""
-    key = (gradient, name)
-    found = program.cache.get(key)
-    if not isinstance(found, Program):
-        found = program.cache[key] = gradient(program, name)
-    return found
-
 
 Watch = Callable[[Machine, str], AbstractContextManager[object]]
 """What surrounds the run of a machine, which goes a way that is named: for progress bars."""
@@ -73,12 +60,15 @@ class Pullback:
         inout = image_of(handle.program).inout[handle.name]
         self.start = raw_inputs(handle, inputs)
         """The raw inputs, for further runs."""
-        regs = [_copy(v) if k in inout else v for k, v in enumerate(self.start)]
+        regs = [copied(v) if k in inout else v for k, v in enumerate(self.start)]
         self._there = self._run(handle.program, handle.name, regs, "forwards")
         self.ticks = self._there.ticks
         """Ticks of the run forwards, and of that back."""
         self.regs = self._there.regs
         self.result: Result = result(self.function, self.regs)
+        self._heights = {k: len(v) for k, v in enumerate(self.regs) if isinstance(v, list)}
+        self._entered: list[Callable[[dict[int, Any]], None]] = []
+        """What entered the adjoints of the results, which the run back consumes."""
         self.bars = {k: zero_dual(self.function, k, self.regs[k]) for k in bar_slots(self.function)}
 
     @property
@@ -112,38 +102,42 @@ class Pullback:
     def seed(self, loss: str) -> None:
         """Set the adjoint of a scalar place of the results to one."""
         place = self.loss(loss)
-        one: Any = 1j if place.part == "im" else 1.0
-        if place.index:
-            held = self.bars[place.slot]
-            try:
-                held[place.index] += one
-            except IndexError:
-                raise InputError(
-                    "I008",
-                    f"`{loss}` is outside the array",
-                    values={"shape": list(held.shape)},
-                ) from None
-        else:
-            self.bars[place.slot] += one
+        try:
+            self._enter(lambda bars: seed_place(bars, place))
+        except IndexError:
+            raise InputError(
+                "I008",
+                f"`{loss}` is outside the array",
+                values={"shape": list(self.bars[place.slot].shape)},
+            ) from None
 
     def seed_all(self, seeds: Mapping[str, Any]) -> None:
         """Add adjoints given by parameter (records as mappings, stacks as lists)."""
-        add_seeds(self.function, self.bars, seeds)
+        self._enter(lambda bars: add_seeds(self.function, bars, seeds))
+
+    def _enter(self, seed: Callable[[dict[int, Any]], None]) -> None:
+        seed(self.bars)
+        self._entered.append(seed)
 
     def __call__(self, wrt: Collection[str] | None = None, *, check: bool = True) -> Result:
         """Run back with the adjoints: those of the inputs, by parameter.
 
-        InvertibilityError R017 if the values do not come back to where they began, within SLACK
-        times the tolerance; `check=False` leaves that to the caller.
+        InvertibilityError R017 if the values do not come back to where they began and the adjoints
+        are not right either; `check=False` leaves that to the caller.
         """
         values = [*self.regs, *self.bars.values()]
         self._back = self._run(self.program, self.adjoint.name, values, "back with the adjoints")
         self.ticks += self._back.ticks
-        regs = self._back.regs
+        found = self.found
         if check:
-            self.check_came_back(regs)
-        slots = bar_slots(self.function)
-        return self.named({k: regs[slot] for k, slot in slots.items()}, wrt)
+            self.check_returned(self._back.regs, found)
+        return self.named(found, wrt)
+
+    @property
+    def found(self) -> dict[int, Any]:
+        """The adjoints of the inputs by parameter register, after the run back."""
+        regs = self._back.regs
+        return {k: regs[slot] for k, slot in bar_slots(self.function).items()}
 
     def _run(self, program: Program, name: str, regs: list[Any], way: str) -> Run:
         watch = None if self.watch is unwatched else lambda machine: self.watch(machine, way)
@@ -159,9 +153,25 @@ class Pullback:
         """A machine at the end of the run with the adjoints."""
         return self._back.machine
 
-    def check_came_back(self, regs: list[Any]) -> None:
-        """R017 unless the values are where they began."""
-        check_came_back(self.function, self.start, regs, self.options)
+    def check_returned(self, regs: Sequence[Any], found: Mapping[int, Any]) -> None:
+        """R017 unless the values are back or the adjoints found right; see `rvm.returning`."""
+        check_returned(self.function, self.start, regs, self.options, lambda: self._evidence(found))
+
+    def is_back(self, regs: Sequence[Any]) -> bool:
+        """Whether the values are where they began."""
+        return not strays(self.function, self.start, regs, self.options, lambda: self._evidence({}))
+
+    def _evidence(self, found: Mapping[int, Any]) -> Evidence:
+        handle = self.handle
+        seeds = {k: zero_dual(self.function, k, self._shape(k)) for k in found}
+        for enter in self._entered if found else ():
+            enter(seeds)
+        finals = {k: v for k, v in enumerate(self.regs) if not isinstance(v, (np.ndarray, list))}
+        return Evidence(handle.program, handle.name, handle.undo, seeds, found, finals)
+
+    def _shape(self, k: int) -> Any:
+        """What has the shape of a result, which the run back has consumed."""
+        return [0] * self._heights[k] if k in self._heights else self.start[k]
 
     def named(self, duals: Mapping[int, Any], wrt: Collection[str] | None = None) -> Result:
         """Duals by parameter register as a result by parameter, all or those in `wrt`."""
@@ -172,42 +182,7 @@ def raw_inputs(handle: FunctionHandle, inputs: Mapping[str, Any]) -> list[Any]:
     """Copies of inputs as raw values of the parameters' registers; InputError if they are none."""
     function, inout = handle.function, image_of(handle.program).inout[handle.name]
     loose = {name: _loose(value) for name, value in inputs.items()}
-    return [_copy(v) for v in bind(function, loose, inout)[: function.n_args]]
-
-
-def check_came_back(
-    function: Function, start: Sequence[Any], regs: Sequence[Any], options: Options
-) -> None:
-    """R017 unless the values are where they began: if not, the adjoints are not right."""
-    tolerance = SLACK * options.tolerance
-    for p in function.params:
-        for k in slots_of(p.layout):
-            begun, ended = start[k], regs[k]
-            if begun is ended or (type(begun) in QUICK and begun == ended):
-                continue
-            if _came_back(function.registers[k].type, begun, ended, tolerance):
-                continue
-            raise InvertibilityError(
-                "R017",
-                f"run back with the adjoints, `{p.name}` is not where it began: "
-                "the gradient cannot be trusted",
-                values={"began as": begun, "came back as": ended},
-                hint="a run that contracts forgets its start by rounding: push what is "
-                "lost, or compute with fixed-point numbers",
-            )
-
-
-def _came_back(t: RegisterType, begun: Any, ended: Any, tolerance: float) -> bool:
-    if isinstance(t, Stack):
-        return len(begun) == len(ended)
-    elem = elem_of(t)
-    if elem.is_fixed:
-        # Exact by themselves; but what they gained may have come from floats.
-        one = 2.0**elem.frac
-        wide, gap = np.abs(begun / one), np.abs(ended / one - begun / one)
-        return bool(np.all(gap <= tolerance * np.maximum(wide, 1.0)))
-    sys = system(elem)
-    return sys.same(ended, begun) or sys.close(ended, begun, tolerance)
+    return [copied(v) for v in bind(function, loose, inout)[: function.n_args]]
 
 
 def named_duals(
@@ -263,6 +238,15 @@ def loss_place(function: Function, loss: str) -> Named:
             "I008", f"`{loss}` is complex; a loss is real", hint=f"`{loss}.re` or `{loss}.im`"
         )
     return place
+
+
+def seed_place(bars: dict[int, Any], loss: Named) -> None:
+    """Add one to the adjoint of a scalar place; IndexError outside its array."""
+    one: Any = 1j if loss.part == "im" else 1.0
+    if loss.index:
+        bars[loss.slot][loss.index] += one
+    else:
+        bars[loss.slot] += one
 
 
 def add_seeds(function: Function, held: dict[int, Any], seeds: Mapping[str, Any]) -> None:
@@ -342,10 +326,3 @@ def _loose(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {k: _loose(v) for k, v in value.items()}
     return value
-
-
-def _copy(value: Any) -> Any:
-    """A copy of a raw value, which a run may change."""
-    if isinstance(value, np.ndarray):
-        return value.copy()
-    return list(value) if isinstance(value, list) else value

@@ -57,8 +57,12 @@ class Curvature:
         InvertibilityError R017 if the values do not come back.
         """
         regs = self.push.run(self.push.zeros() | dict(dots))
-        self.pull.check_came_back(regs)
+        self._check(regs)
         return {k: regs[self.push.slots[slot]] for k, slot in self.slots.items()}
+
+    def _check(self, regs: list[Any]) -> None:
+        """R017 unless the values of the gradient's run are back, or the gradient is right."""
+        self.pull.check_returned(regs, {k: regs[slot] for k, slot in self.slots.items()})
 
     def blocks(self, shapes: Mapping[int, Shape]) -> Blocks:
         """The derivatives of the gradient by these registers, of these shapes, by these registers.
@@ -67,7 +71,7 @@ class Curvature:
         """
         sweep = self.push.sweep(shapes)
         # What the values are does not depend on the direction.
-        self.pull.check_came_back(sweep.first)
+        self._check(sweep.first)
         sizes = {k: int(np.prod(shape, dtype=np.int64)) for k, shape in shapes.items()}
         out: Blocks = {}
         for j, shape in shapes.items():

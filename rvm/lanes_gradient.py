@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rvm.derived import gradient_program
 from rvm.faults import InputError, RvmError
-from rvm.gradients import SLACK, Pullback, bar_layout, gradient_program, loss_place
+from rvm.gradients import Pullback, bar_layout, loss_place
 from rvm.lanes import Batch, LaneRun
 from rvm.mapping import Lanes, values_of
 from rvm.numbers import system
+from rvm.returning import limit_of
+from rvm.rounding import returned
 from rvm.state import Options
 from rvm.transform.duals import bar_slots
 from rvm.transform.gradient import adjoint_names
@@ -59,7 +62,7 @@ class LaneGradient:
         self._note_losses(there.out)
         back = self._back(there, ~aside)
         aside |= back.run(self.options, self.block)
-        aside |= ~self._came_back(back.out)
+        aside |= ~self._returned(there.out, back.out)
         bars = {k: self._bars(slot, back.out[slot]) for k, slot in self.slots.items()}
         done = LaneRun(
             [], {}, there.ticks + back.ticks, there.erased + back.erased, _numbers(aside)
@@ -171,30 +174,36 @@ class LaneGradient:
             return held
         return np.array(np.broadcast_to(held, (size, *np.shape(held))))
 
-    def _came_back(self, out: list[Any]) -> Any:
-        """The lanes whose values are where they began, as single gradients check it."""
-        tolerance = SLACK * self.options.tolerance
+    def _returned(self, there: list[Any], out: list[Any]) -> Any:
+        """The lanes whose values are where they began; others are judged as single gradients."""
         fine = np.ones(self.given.size, bool)
         for k in range(self.function.n_args):
             t, ended = self.function.registers[k].type, out[k]
             begun = self.given.varying.get(k, self.given.regs[k])
             if isinstance(t, Stack):
-                if k in self.given.varying:
-                    fine &= [len(a) == len(b) for a, b in zip(begun, ended, strict=True)]
+                if k in self.given.varying or ended is not begun:
+                    fine &= self._stacks_returned(k, t, ended)
                 continue
             if not isinstance(ended, np.ndarray) or ended is begun:
                 continue
-            elem = elem_of(t)
-            scale = 2.0**-elem.frac if elem.is_fixed else 1
-            same = np.equal(ended, begun)
-            if elem.is_fixed or not elem.is_exact:
-                with np.errstate(all="ignore"):
-                    gap = np.abs(np.subtract(ended * scale, np.multiply(begun, scale)))
-                    wide = np.maximum(np.abs(np.multiply(begun, scale)), 1.0)
-                    same = same | ((gap <= tolerance * wide) & np.isfinite(wide))
-                    same = same | (np.not_equal(ended, ended) & np.not_equal(begun, begun))
-            fine &= np.broadcast_to(same, ended.shape).reshape(self.given.size, -1).all(axis=1)
+            elem, axes = elem_of(t), tuple(range(1, ended.ndim))
+            held = np.abs(there[k].astype(np.complex128 if elem.is_complex else np.float64))
+            held = np.max(held, axis=axes, keepdims=True, initial=0.0, where=np.isfinite(held))
+            limit = limit_of(elem, self.options.tolerance)
+            begun = np.broadcast_to(begun, ended.shape)
+            near = returned(elem, begun, ended, limit, held, axes)
+            fine &= near.reshape(self.given.size, -1).all(axis=1)
         return fine
+
+    def _stacks_returned(self, k: int, t: Stack, ended: Any) -> list[bool]:
+        limit = limit_of(t.elem, self.options.tolerance)
+        varies = k in self.given.varying
+        out = []
+        for lane in range(self.given.size):
+            begun = self.given.varying[k][lane] if varies else self.given.regs[k]
+            back = ended[lane] if varies or (ended and isinstance(ended[0], list)) else ended
+            out.append(len(begun) == len(back) and bool(returned(t.elem, begun, back, limit).all()))
+        return out
 
     # ------------------------------------------------------------ single lanes, results
 

@@ -15,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.binding import Result, bind, held, plain_view
+from rvm.derived import differentiated
 from rvm.faults import InputError, Interrupted, RvmError, UsageError
 from rvm.lanes import LaneRun, run_lanes
 from rvm.machine import OPTION_NAMES
 from rvm.numbers import system
 from rvm.program import Function, Layout, Record, type_text
+from rvm.returning import gradient_check
 from rvm.state import Options
 from rvm.types import Array, Scalar, Stack, elem_of, rank_of
 
@@ -126,6 +128,7 @@ class LaneMap:
                 handle.undo,
                 block=chosen.block,
             )
+            _check_gradients(handle, given, run, options)
         return chosen.finished(given.function, run, given.size)
 
     def finished(self, function: Function, run: LaneRun, size: int) -> LaneResult:
@@ -284,6 +287,31 @@ class Lanes:
     def lane(self, k: int) -> list[Any]:
         """The raw values of one lane by register."""
         return [self.varying[r][k] if r in self.varying else v for r, v in enumerate(self.regs)]
+
+
+def _check_gradients(handle: FunctionHandle, given: Lanes, run: LaneRun, options: Options) -> None:
+    """Note R017 for the lanes of a gradient whose values did not come back; see `rvm.returning`."""
+    if handle.undo or differentiated(handle.program, handle.name) is None:
+        return
+    for lane in range(given.size):
+        start = given.lane(lane)
+        check = gradient_check(handle.program, handle.name, False, start, options)
+        ended = [_of_lane(v, start[k], lane) for k, v in enumerate(run.regs)]
+        assert check is not None
+        try:
+            if lane not in run.errors:
+                check(ended)
+        except RvmError as error:
+            run.errors[lane] = error
+
+
+def _of_lane(held: Any, begun: Any, lane: int) -> Any:
+    """A register's value in one lane."""
+    if isinstance(begun, list):
+        return held[lane] if held and isinstance(held[0], list) else held
+    if np.ndim(held) == np.ndim(begun):
+        return held
+    return held[lane] if np.ndim(begun) else held[lane].item()
 
 
 def _indexed(value: Any) -> bool:

@@ -16,8 +16,8 @@ import numpy as np
 from rvm.blocks import View, packed, unpacked
 from rvm.faults import InputError, Where
 from rvm.image import Code
+from rvm.rounding import FREED
 
-DEFAULT_TOLERANCE = 1e-8
 SCALAR_BYTES = 8
 FRAME_BYTES = 512
 """What a frame counts against the memory limit."""
@@ -27,7 +27,9 @@ FRAME_BYTES = 512
 class Options:
     """How to run.  `None` means no limit.
 
-    `tolerance`: how far a freed ancilla may be from its value; 0 demands the same bits.
+    `tolerance`: how far rounding may have carried a freed ancilla from its value v, in parts of
+    max(1, |v|), and a gradient's values from where they began, in parts of themselves; 0 demands
+    equality of bits.  None leaves it to the limits in `rvm.rounding`.
     `strict`: keep every rounding residue, so that floats too run back bit for bit.
     `checks`: whether it is checked that what is done can be undone (come-froms, freed values,
     factors).  Only the native engine can leave that out; indices are checked all the same.
@@ -35,7 +37,7 @@ class Options:
     """
 
     engine: str = "auto"
-    tolerance: float = DEFAULT_TOLERANCE
+    tolerance: float | None = None
     strict: bool = False
     checks: bool = True
     on_error: str = "back"
@@ -53,7 +55,7 @@ class Options:
                 f"the engine `{self.engine}` cannot leave out the run-time checks",
                 hint="the engine `native` can",
             )
-        if not self.tolerance >= 0:
+        if self.tolerance is not None and not self.tolerance >= 0:
             raise InputError("I009", f"the tolerance is {self.tolerance}; it must be 0 or more")
         for name in ("max_steps", "max_memory"):
             limit = getattr(self, name)
@@ -63,6 +65,11 @@ class Options:
     def __deepcopy__(self, memo: Any) -> Options:
         # `output` and the callbacks belong to the world outside, which has no second copy.
         return replace(self)
+
+    @property
+    def freed(self) -> float:
+        """How far a freed ancilla may be from its value v, in parts of max(1, |v|)."""
+        return FREED if self.tolerance is None else self.tolerance
 
     def write(self, line: str) -> None:
         """Put out a line of an extern `print`."""

@@ -17,6 +17,7 @@ from rvm.direct import Run
 from rvm.lanes import run_lanes
 from rvm.numbers import system
 from rvm.program import Program
+from rvm.returning import copied
 from rvm.state import Options
 from rvm.types import elem_of
 
@@ -85,13 +86,6 @@ class Sweep:
         if isinstance(begun, list):
             return bool(held) and isinstance(held[0], list)
         return np.ndim(held) > np.ndim(begun)
-
-
-def copied(value: Any) -> Any:
-    """A raw value that a run may change."""
-    if isinstance(value, np.ndarray):
-        return value.copy()
-    return list(value) if isinstance(value, list) else value
 
 
 def units(shapes: Mapping[int, tuple[int, ...]]) -> dict[int, NDArray[np.float64]]:

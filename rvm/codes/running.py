@@ -183,12 +183,18 @@ RUNNING: dict[str, Explanation] = {
     "R017": explain(
         "the values did not come back from a gradient's run",
         """
-        A gradient runs the function forwards, and then back with the adjoints.  Where the values
-        end elsewhere than they began, the adjoints were computed from wrong values.  That happens
-        where a run contracts, so that rounding forgets its start:
+        A gradient runs the function forwards, and then back with the adjoints, which are computed
+        from values that the run back makes again.  Rounding grows on the way back as it is damped
+        on the way out, so that a run that contracts forgets its start:
 
             mul   x, 0.5            ; sixty of these in f64, and the start is gone
             add   x, 0.3
+
+        Each number has to come back within 2**-40 of itself (f32: 2**-11); one that began as zero
+        within that part of the largest in its array, or of what it was at the end.  Where one does
+        not, the gradient is held against tangents, which only run forwards, and refused if they
+        differ by more than 1e-6 of it (f32: 1e-3).  `tolerance=` puts another number in the place
+        of 2**-40, and then nothing is held against tangents; 0 demands the same bits.
 
         Push what is lost to a stack, compute with `fixed`, or take fewer steps.
         """,

@@ -93,7 +93,7 @@ def residue(state: State, sys: NumberSystem, held: Any, expected: Any, name: str
 
     A NaN passes where a NaN is expected: it is what the value was made of, and is known.
     """
-    tolerance = state.options.tolerance
+    tolerance = state.options.freed
     off = differing(held, expected, bits=state.residue is not None or not tolerance)
     if not np.any(off):
         return

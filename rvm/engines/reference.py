@@ -281,7 +281,7 @@ def _pop(state: State, dst: Place, stack: Place, regs: Any) -> None:
     held = find(dst, regs).read()
     sys = system(elem_of(cast(Scalar, dst.type)))
     signed = not sys.same(held, sys.zero)
-    if held != sys.zero or (signed and not state.options.tolerance):
+    if held != sys.zero or (signed and not state.options.freed):
         raise InvertibilityError(
             "R006",
             "a value is popped into a place that is not zero",
@@ -333,7 +333,7 @@ def _leave(state: State) -> None:
     call = cast(Call, outer.code.stmts(outer.pc)[0])
     changed = inner.code.image.inout[call.callee]
     residues: list[Any] = []
-    lost, tolerance = 0, state.options.tolerance
+    lost, tolerance = 0, state.options.freed
     for k in sorted(changed):
         arg, v = call.args[k], inner.regs[k]
         if isinstance(arg, Place):

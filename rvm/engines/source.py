@@ -85,7 +85,7 @@ class Source:
             test = "" if k < self.code.function.n_args else f" if {name} is not None else None"
             self._line(1, f"{name}_m = memoryview({name}){test}")
         if self.printer.asks_exactly:
-            self._line(1, "exactly = not state.options.tolerance")
+            self._line(1, "exactly = not state.options.freed")
         self._begin(1)
         self._line(1, "try:")
         self._line(2, "while True:")

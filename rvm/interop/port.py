@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from rvm.binding import held, plain_view
 from rvm.calling import FunctionHandle
-from rvm.directions import tangent_program
+from rvm.derived import gradient_program, tangent_program
 from rvm.expr import Apply, Const, Place
 from rvm.faults import InputError, UsageError
-from rvm.gradients import gradient_program
 from rvm.image import image_of
 from rvm.machine import Machine
 from rvm.numbers import system
 from rvm.program import Function, Layout, Program, type_text
+from rvm.returning import Evidence, check_returned
 from rvm.state import Options
 from rvm.transform.duals import bar_slots
 from rvm.transform.gradient import adjoint_names
@@ -171,18 +171,27 @@ class Port:
     ) -> list[NDArray[Any]]:
         """Run back from the finals with adjoints of `smooth_outputs`: those of `smooth_inputs`.
 
-        An adjoint of a complex number is dL/dRe + i dL/dIm.
+        An adjoint of a complex number is dL/dRe + i dL/dIm.  InvertibilityError R017 where the
+        values do not come back to the inputs and the adjoints are not right; see `rvm.returning`.
         """
         program = gradient_program(self.program, self.function.name)
         adjoint = program.function(adjoint_names(self.program)[self.function.name])
-        values = self._values(inputs)
-        values |= {k: self._raw(k, v) for k, v in zip(self.finals, finals, strict=True)}
+        start = self._values(inputs)
+        ended = {k: self._raw(k, v) for k, v in zip(self.finals, finals, strict=True)}
         given = dict(zip(self.smooth_outputs, adjoints, strict=True))
+        seeds = {}
         for k, bar in self.bars.items():
             dtype = system(elem_of(adjoint.registers[bar].type)).dtype
-            zero = np.zeros(np.shape(values[k]), dtype)
-            values[bar] = self._raw(k, given.get(k, zero))
+            seeds[k] = self._raw(k, given.get(k, np.zeros(np.shape(start[k]), dtype)))
+        values = start | ended | {self.bars[k]: v for k, v in seeds.items()}
         regs = self._run(program, adjoint.name, values)
+
+        def evidence() -> Evidence:
+            found = {k: regs[bar] for k, bar in self.bars.items()}
+            return Evidence(self.program, self.function.name, False, seeds, found, ended)
+
+        begun = [start[k] for k in range(self.function.n_args)]
+        check_returned(self.function, begun, regs, self.options, evidence)
         return [np.asarray(regs[self.bars[k]], self.dtype(k)) for k in self.smooth_inputs]
 
     def _values(self, inputs: Sequence[NDArray[Any]]) -> dict[int, Any]:

@@ -6,6 +6,7 @@ back together: a matrix of as many rows and columns as the machine holds real nu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +15,11 @@ from numpy.typing import NDArray
 
 from rvm.expr import Const, Index, Part, Place, Step
 from rvm.gradients import Pullback
+from rvm.program import Function
 from rvm.taylor.field import Field, flat
 from rvm.taylor.slots import locate
 from rvm.taylor.walk import Walk
+from rvm.transform.duals import bar_slots
 from rvm.types import I64, elem_of
 
 
@@ -33,6 +36,17 @@ class Expansion:
     def first(self, k: int) -> NDArray[np.float64]:
         """The derivatives by the real numbers in a register, in a row."""
         return self.field.g[flat(self.slots[k], self.wide[k])]
+
+    def adjoints(self, function: Function, start: Sequence[Any]) -> dict[int, Any]:
+        """The first derivatives as adjoints of parameter registers that hold `start`."""
+        out: dict[int, Any] = {}
+        for k in bar_slots(function):
+            raw = self.first(k)
+            if self.wide[k]:
+                raw = raw.view(np.complex128)
+            shaped = raw.reshape(np.shape(start[k]))
+            out[k] = shaped if isinstance(start[k], np.ndarray) else shaped.tolist()
+        return out
 
     def second(self, j: int, k: int) -> NDArray[np.float64]:
         """The second derivatives by those in two registers, as a matrix."""
@@ -60,12 +74,14 @@ def propagate(pull: Pullback, loss: str) -> Expansion:
     machine.use(walk)
     with pull.watch(machine, "back with second derivatives"):
         machine.run_back()
-    pull.check_came_back(machine.state.frames[0].regs)
-    return Expansion(
+    found = Expansion(
         field,
         tuple(walk.frames[0][: function.n_args]),
         tuple(elem_of(r.type).is_complex for r in function.registers[: function.n_args]),
     )
+    pull.seed(loss)
+    pull.check_returned(machine.state.frames[0].regs, found.adjoints(function, pull.start))
+    return found
 
 
 __all__ = ["Expansion", "propagate"]

@@ -203,12 +203,12 @@ def test_seeds_that_do_not_fit(seeds: dict[str, Any]) -> None:
 
 def test_a_run_that_does_not_come_back_is_refused() -> None:
     """Sixty halvings of a number of 53 bits, and nothing is left of where it began."""
-    step = "        mul x, 0.5\n        add x, 1e9\n"
-    text = f"func main(x: f64, n: i64)\n    for i = 1 to n\n{step}    end\n"
+    step = "        mul x, 0.5\n        add x, 1e9\n        add y, x * x\n"
+    text = f"func main(y: f64, x: f64, n: i64)\n    for i = 1 to n\n{step}    end\n"
     for engine in ("native", "reference"):
         f = rvm.assemble(text).main.with_options(engine=engine)
         with pytest.raises(rvm.InvertibilityError) as caught:
-            f.vjp({"x": 1.0}, x=math.pi, n=60)
+            f.vjp({"y": 1.0}, y=0.0, x=math.pi, n=60)
         assert caught.value.code == "R017"
 
 

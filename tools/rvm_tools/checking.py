@@ -36,7 +36,7 @@ class Request:
     function: str | None = None
     engines: Sequence[str] = ()
     strict: bool = False
-    tolerance: float = 1e-8
+    tolerance: float | None = None
     runs: int = 4
     seed: int = 0
     max_steps: int = 200_000

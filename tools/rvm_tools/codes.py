@@ -56,23 +56,6 @@ TOOLS: dict[str, Explanation] = {
         of the code of a function that was added): please report it with the program.
         """,
     ),
-    "C006": explain(
-        "a gradient whose values went astray",
-        """
-        A gradient needs the values that every instruction had, and gets them by running back.  Here
-        the run back ended further from the start than the tolerance allows, because rounding
-        grows on the way back as it is damped on the way out:
-
-            for i = 1 to n
-                mul x, 0.5          ; doubles every error when it is undone
-                add x, 0.3
-            end
-
-        The adjoints belong to the values that were found, and not to those that there were.
-        Strict mode is of no use here, since the run back is a program of its own.  Push what is
-        lost to a stack, or use fixed-point numbers where the program does not contract.
-        """,
-    ),
     "C007": explain(
         "contestants of a benchmark differ",
         """

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rvm.numbers import system
 from rvm.program import Function
+from rvm.rounding import FREED
 from rvm.types import elem_of
 from rvm_tools.show import parameters
 
@@ -32,18 +33,19 @@ class Drift:
     within: bool
     """Whether every number is within the tolerance of what it was."""
 
-    def text(self) -> str:
-        """A phrase: `x: 3 bits in 2 of 100 numbers`."""
+    def text(self, judged: bool = True) -> str:
+        """A phrase: `x: 3 bits in 2 of 100 numbers`, and whether that is too much."""
         bits = f"{self.bits} bit{'s' * (self.bits != 1)}"
         where = "" if self.of == 1 else f" in {self.numbers} of {self.of} numbers"
-        beyond = "" if self.within else ", beyond the tolerance"
+        beyond = "" if self.within or not judged else ", beyond the tolerance"
         return f"{self.name}: {bits}{where} (off by {self.off:.1g}){beyond}"
 
 
 def drifts(
-    function: Function, before: Sequence[Any], after: Sequence[Any], tolerance: float
+    function: Function, before: Sequence[Any], after: Sequence[Any], tolerance: float | None = None
 ) -> list[Drift]:
     """The parameters whose registers `after` have not the bits of those `before`."""
+    tolerance = FREED if tolerance is None else tolerance
     out: list[Drift] = []
     for name, slot in parameters(function):
         sys = system(elem_of(function.registers[slot].type))

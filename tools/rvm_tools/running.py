@@ -42,7 +42,7 @@ class Request:
     round_trip: bool = False
     engine: str = "auto"
     strict: bool = False
-    tolerance: float = 1e-8
+    tolerance: float | None = None
     max_steps: int | None = None
     max_memory: int | None = None
     on_error: str = "back"

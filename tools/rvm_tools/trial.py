@@ -50,7 +50,7 @@ def attempt(
     *,
     engine: str,
     strict: bool,
-    tolerance: float,
+    tolerance: float | None,
     max_steps: int | None = None,
 ) -> Trial:
     """Run `function` to its end, to an error or to the limit, and from there back.

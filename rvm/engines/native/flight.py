@@ -55,7 +55,7 @@ class Flight:
             peak,
             0,
             NO_LIMIT if limit is None else limit,
-            options.tolerance,
+            options.freed,
             stack_floor(),
             0,
         )

@@ -217,11 +217,11 @@ def times(a: Any, b: Any) -> Lanes:
 
 def lost(state: State, sys: NumberSystem, held: Any, expected: Any, lanes: int) -> int:
     """The bits that freeing ancillas erases; Trouble if one does not hold what it must."""
-    differ = differing(held, expected, bits=not state.options.tolerance)
+    differ = differing(held, expected, bits=not state.options.freed)
     if not np.any(differ):
         return 0
     one, two, differ = np.broadcast_arrays(held, expected, differ)
-    if not sys.close(one[differ], two[differ], state.options.tolerance):
+    if not sys.close(one[differ], two[differ], state.options.freed):
         raise Trouble
     return sys.type.bits * int(np.count_nonzero(differ)) * (1 if differ.ndim else lanes)
 

@@ -12,13 +12,15 @@ from typing import Any, Protocol
 import numpy as np
 
 from rvm.binding import outside
+from rvm.derived import gradient_program
 from rvm.faults import UsageError
-from rvm.gradients import add_seeds, bar_layout, gradient_program, zero_dual
+from rvm.gradients import add_seeds, bar_layout, zero_dual
 from rvm.pebble.playing.functions import FunctionSteps, Raw, shadow
 from rvm.pebble.playing.prepared import Prepared
 from rvm.pebble.playing.states import Form, added
 from rvm.pebble.playing.steps import Step, Steps, told
 from rvm.program import slots_of
+from rvm.returning import Evidence, refusal, strays
 from rvm.transform.duals import bar_slots
 from rvm.transform.gradient import adjoint_names
 
@@ -190,9 +192,22 @@ class FunctionAdjoints:
             raise
         for slot in self.fixed:
             self.fixed[slot] = regs[self.slots[slot]]
-        moves.vanished([regs[slot] for slot in moves.step.y], k)
+        self._check(x, regs, k)
+        moves.free([regs[slot] for slot in moves.step.y])
         self.spare = bar
         return [regs[self.slots[xs]] for _, xs in self.pairs]
+
+    def _check(self, x: Raw, regs: list[Any], k: int) -> None:
+        """InvertibilityError R017 unless step k, undone, left its values where they began."""
+        moves, handle = self.moves, self.moves.handle
+        start = moves.filled(moves.blank, x, k)
+        options = handle.options
+        known = Evidence(handle.program, handle.name, False, {}, {})
+        off = strays(self.function, start, regs, options, lambda: known)
+        if off:
+            error = refusal(self.function, start, regs, options, off[0])
+            told(error, f"the adjoint of step {k}")
+            raise error
 
     def given(self, bar: Raw) -> Any:
         """The adjoint of the input as Python has it."""

@@ -63,7 +63,7 @@ class FunctionSteps:
         self.step = own = step_of(handle.program, handle.name, number, in_place)
         self.after, self.before, *others = self.function.params
         self.constants = [p for p in others if p.layout != own.number]
-        self.tolerance = handle.options.tolerance
+        self.tolerance = handle.options.freed
         name, program = handle.name, handle.program
         made = partial(Prepared, program, options=handle.options, calls=calls)
         self.forth: Callee = made(name, False)

@@ -20,7 +20,6 @@ from rvm_tools.options import STEPS, file_argument, function_option, values_argu
 @click.option(
     "--tolerance",
     type=click.FloatRange(min=0),
-    default=1e-8,
     metavar="X",
     help="How far floats may be from where they were (1e-8).",
 )

@@ -105,8 +105,10 @@ def launch(adapter: Adapter, args: Arguments) -> None:
     adapter.later(lambda: adapter.channel.event("initialized"))
 
 
-def _tolerance(args: Arguments) -> float:
-    given = args.given.get("tolerance", 1e-8)
+def _tolerance(args: Arguments) -> float | None:
+    given = args.given.get("tolerance")
+    if given is None:
+        return None
     if isinstance(given, bool) or not isinstance(given, (int, float)):
         raise UsageError("U041", "the argument `tolerance` is no number")
     return float(given)

@@ -52,7 +52,7 @@ class Request:
     energy: str = "landauer"
     engine: str = "auto"
     strict: bool = False
-    tolerance: float = 1e-8
+    tolerance: float | None = None
     max_steps: int | None = None
     max_memory: int | None = None
     base: Path = Path()

@@ -50,7 +50,7 @@ class Request:
     keep_stacks: bool = False
     engine: str = "auto"
     strict: bool = False
-    tolerance: float = 1e-8
+    tolerance: float | None = None
     max_steps: int | None = None
     max_memory: int | None = None
 

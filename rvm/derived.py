@@ -1,0 +1,66 @@
+"""Programs that derivatives are computed by, each made once for a program and a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rvm.expr import Place
+from rvm.program import Function, Instr, Program
+from rvm.transform.duals import bar_slots, reachable
+from rvm.transform.gradient import adjoint_names, gradient
+from rvm.transform.tangent import tangent
+
+
+def gradient_program(program: Program, name: str) -> Program:
+    """The program that `gradient` makes of a function."""
+    return _made(gradient, program, name)
+
+
+def tangent_program(program: Program, name: str) -> Program:
+    """The program that `tangent` makes of a function."""
+    return _made(tangent, program, name)
+
+
+def _made(make: Callable[[Program, str], Program], program: Program, name: str) -> Program:
+    key = (make, name)
+    found = program.cache.get(key)
+    if not isinstance(found, Program):
+        found = program.cache[key] = make(program, name)
+    return found
+
+
+def differentiated(program: Program, name: str) -> str | None:
+    """The function whose gradient a function is, as `gradient` makes it; None if it is none.
+
+    That is seen from the code: a gradient that was written as a text is one, too.
+    """
+    key = (differentiated, name)
+    if key not in program.cache:
+        program.cache[key] = _differentiated(program, program.function(name))
+    found = program.cache[key]
+    return found if isinstance(found, str) else None
+
+
+def _differentiated(program: Program, f: Function) -> str | None:
+    ops = [i.op for i in f.code]
+    if ops not in (["call", "call"], ["call", "add", "call"]):
+        return None
+    there, back = f.code[0], f.code[-1]
+    inner = program.function(there.symbol)
+    if not (_passes(there, inner.n_args) and _passes(back, f.n_args)):
+        return None
+    if f.n_args != inner.n_args + len(bar_slots(inner)):
+        return None
+    kept = [program.function(n) for n in reachable(program, inner.name)]
+    alone = Program(tuple(kept), inner.name)
+    name = adjoint_names(alone)[inner.name]
+    made = gradient_program(alone, inner.name).function(name)
+    have = program.function(back.symbol)
+    return inner.name if (made.code, made.registers) == (have.code, have.registers) else None
+
+
+def _passes(call: Instr, n: int) -> bool:
+    """Whether a call passes the first `n` registers, each whole."""
+    return [(a.reg, a.path) if isinstance(a, Place) else None for a in call.args] == [
+        (k, ()) for k in range(n)
+    ]
