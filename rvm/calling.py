@@ -235,7 +235,7 @@ class FunctionHandle:
     ) -> Result:
         """`j[y][x]`: the derivatives of the result `y` by the input `x`, shapes joined.
 
-        For parameters of real numbers, all or those named.
+        For all parameters that carry derivatives or those named; of what shape see `hessian`.
         """
         from rvm.directions import jacobian
 
@@ -249,14 +249,15 @@ class FunctionHandle:
         *,
         loss: str,
         wrt: Collection[str] | None = None,
-        method: str | None = None,
+        method: str = "forward-over-reverse",
         **inputs: Any,
     ) -> Result:
         """`h[a][b]`: the second derivatives of the loss by the inputs `a` and `b`, shapes joined.
 
-        `method`: "taylor" propagates them all in one run back, "forward-over-reverse" takes
-        tangents of the gradient program, one for each number in `wrt`.  Without it the choice goes
-        by the length of the run; see `rvm.hessians.hessian`.
+        A record has those of its fields, a stack is a row of numbers, and of a complex number the
+        derivatives by both parts are a last axis of length 2.  `method`: "forward-over-reverse"
+        takes tangents of the gradient program, one for each number in `wrt`; "taylor" propagates
+        all second derivatives in one run back.
         """
         from rvm.hessians import hessian
 

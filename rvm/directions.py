@@ -16,12 +16,11 @@ from rvm.derived import tangent_program
 from rvm.direct import Run
 from rvm.faults import InputError, Interrupted, RvmError
 from rvm.gradients import Pullback, add_seeds, bar_layout, raw_inputs, zero_dual
-from rvm.program import Function, Program
+from rvm.program import Function, Layout, Program, Record, slots_of
 from rvm.returning import copied, gradient_check
 from rvm.state import Options
-from rvm.sweep import Sweep, units
+from rvm.sweep import Sweep, real_shape, units
 from rvm.transform.duals import bar_slots
-from rvm.types import Stack, elem_of
 
 if TYPE_CHECKING:
     from rvm.calling import FunctionHandle
@@ -55,7 +54,7 @@ class Pushforward:
         return Run(self.program, self.function.name, values, self.options, undo=self.undo).regs
 
     def sweep(self, shapes: Mapping[int, Shape]) -> Sweep:
-        """Runs along all unit directions of the registers named, whose shapes these are."""
+        """Runs along all unit directions of the registers named, whose real shapes these are."""
         zeros = self.zeros()
         regs = [*self.regs[: self.source.n_args], *(zeros[k] for k in self.slots)]
         varying = {self.slots[k]: dots for k, dots in units(shapes).items()}
@@ -109,10 +108,9 @@ def jacobian(
     """
     pull = Pullback(handle, inputs, options)
     outs, ins = chosen(handle.function, of), chosen(handle.function, wrt)
-    shapes = {k: np.shape(pull.bars[k]) for k in {*outs.values(), *ins.values()}}
-    to, of_what = ({k: shapes[k] for k in some.values()} for some in (outs, ins))
-    if not to or not of_what:
-        return Result({y: Result({}) for y in outs})
+    registers = handle.function.registers
+    to = {k: real_shape(registers[k].type, pull.bars[k]) for k in leaves(outs)}
+    of_what = {k: real_shape(registers[k].type, pull.start[k]) for k in leaves(ins)}
     rows = sum(map(_size, to.values())) <= sum(map(_size, of_what.values()))
     found = _pulled(pull, to) if rows else None
     if found is not None:
@@ -124,7 +122,7 @@ def jacobian(
         if check is not None:
             check(columns.first)
         blocks = _blocks(columns, to, of_what, push.slots, rows=False)
-    return Result({y: Result({x: blocks[j, k] for x, k in ins.items()}) for y, j in outs.items()})
+    return by_names(outs, ins, blocks)
 
 
 def _pulled(pull: Pullback, shapes: Mapping[int, Shape]) -> Sweep | None:
@@ -153,7 +151,7 @@ def _blocks(
     out: dict[tuple[int, int], Any] = {}
     along, across = (to, of) if rows else (of, to)
     for k, shape in across.items():
-        found = sweep[slots[k]].reshape(sweep.size, -1)
+        found = sweep[slots[k]]
         at = 0
         for j, other in along.items():
             part = found[at : at + _size(other)]
@@ -165,30 +163,47 @@ def _blocks(
     return out
 
 
-def chosen(function: Function, names: Collection[str] | None) -> dict[str, int]:
-    """Parameters of real numbers, arrays of them, by name: those that a matrix is made for.
+def chosen(function: Function, names: Collection[str] | None) -> dict[str, Layout]:
+    """The parameters that a matrix is made for, by name: the layouts of what carries duals.
 
     InputError I008 where one of `names` is none of these.
     """
-    slots = bar_slots(function)
-    able = {
-        p.name: p.layout
-        for p in function.params
-        if isinstance(p.layout, int)
-        and p.layout in slots
-        and not isinstance(function.registers[p.layout].type, Stack)
-        and not elem_of(function.registers[p.layout].type).is_complex
-    }
-    if names is None:
-        return able
-    for name in names:
+    slots = {k: k for k in bar_slots(function)}
+    layouts = {p.name: bar_layout(p.layout, slots) for p in function.params}
+    able = {name: layout for name, layout in layouts.items() if layout is not None}
+    for name in names or ():
         if name not in able:
             raise InputError(
                 "I008",
-                f"`{name}` is no parameter of `{function.name}` that holds real numbers",
-                hint=f"those are: {', '.join(able)}; for others there are vjp, jvp and hvp",
+                f"`{name}` is no parameter of `{function.name}` that carries derivatives",
+                hint=f"those are: {', '.join(able)}",
             )
-    return {name: able[name] for name in names}
+    return able if names is None else {name: able[name] for name in names}
+
+
+def leaves(layouts: Mapping[str, Layout]) -> list[int]:
+    """The registers of chosen parameters, in order."""
+    return [k for layout in layouts.values() for k in slots_of(layout)]
+
+
+def by_names(
+    rows: Mapping[str, Layout],
+    columns: Mapping[str, Layout],
+    blocks: Mapping[tuple[int, int], Any],
+) -> Result:
+    """Blocks of a matrix by parameters, those of records by their fields."""
+
+    def row(layout: Layout) -> Result:
+        if isinstance(layout, Record):
+            return Result({name: row(inner) for name, inner in layout.fields})
+        return Result({name: block(layout, inner) for name, inner in columns.items()})
+
+    def block(k: int, layout: Layout) -> Any:
+        if isinstance(layout, Record):
+            return Result({name: block(k, inner) for name, inner in layout.fields})
+        return blocks[k, layout]
+
+    return Result({name: row(layout) for name, layout in rows.items()})
 
 
 def _size(shape: Shape) -> int:

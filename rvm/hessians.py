@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rvm.binding import Result
-from rvm.directions import Pushforward, Seeds, Shape, chosen
-from rvm.faults import DefinitionError, LimitError, UsageError
+from rvm.directions import Pushforward, Seeds, Shape, by_names, chosen, leaves
+from rvm.faults import UsageError
 from rvm.gradients import Pullback, Watch, add_seeds, unwatched
 from rvm.state import Options
+from rvm.sweep import real_shape
 from rvm.taylor import propagate
 from rvm.transform.duals import bar_slots
 
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
 
 TAYLOR, DIRECTIONS = "taylor", "forward-over-reverse"
 METHODS = (DIRECTIONS, TAYLOR)
-MOST_TICKS = 2_000
-"""Where no method is named, longer runs are left to generated code."""
-MOST_NUMBERS = 1_000
-"""Where no method is named, the most numbers among the parameters for Taylor propagation."""
 
 
 class Curvature:
@@ -65,7 +62,7 @@ class Curvature:
         self.pull.check_returned(regs, {k: regs[slot] for k, slot in self.slots.items()})
 
     def blocks(self, shapes: Mapping[int, Shape]) -> Blocks:
-        """The derivatives of the gradient by these registers, of these shapes, by these registers.
+        """The derivatives of the gradient by these registers, whose real shapes these are.
 
         InvertibilityError R017 if the values do not come back.
         """
@@ -75,7 +72,7 @@ class Curvature:
         sizes = {k: int(np.prod(shape, dtype=np.int64)) for k, shape in shapes.items()}
         out: Blocks = {}
         for j, shape in shapes.items():
-            found = sweep[self.push.slots[self.slots[j]]].reshape(sweep.size, -1)
+            found = sweep[self.push.slots[self.slots[j]]]
             at = 0
             for k, other in shapes.items():
                 out[j, k] = found[at : at + sizes[k]].T.reshape((*shape, *other))
@@ -104,58 +101,36 @@ def hessian(
     wrt: Collection[str] | None,
     inputs: Seeds,
     options: Options,
-    method: str | None = None,
+    method: str = DIRECTIONS,
     watch: Watch = unwatched,
 ) -> Result:
     """Second derivatives: `h[a][b]` has the shape of `a` followed by that of `b`.
 
-    Without a method it is Taylor propagation for short runs on few numbers, where making the
-    derived programs would take longer than the walk, and forward over reverse for others, and for
-    those that the former refuses.  UsageError U017 where there is no such method.
+    A record has those of its fields, `h[a].p.vel`; a stack is a row of numbers; of a complex number
+    the derivatives by both parts are a last axis of length 2.  UsageError U017 where there is no
+    such method; LimitError R011 and DefinitionError D012 where Taylor propagation cannot be done.
     """
-    if method not in (None, *METHODS):
+    if method not in METHODS:
         raise UsageError(
             "U017",
             f"there is no way to a Hessian called `{method}`",
             hint=f"ways: {', '.join(METHODS)}",
         )
-    slots = chosen(handle.function, wrt)
+    layouts = chosen(handle.function, wrt)
     pull = Pullback(handle, inputs, options, watch)
     pull.loss(loss)
-    shapes: dict[int, Shape] = {k: np.shape(pull.start[k]) for k in slots.values()}
-    found = _found(handle, pull, loss, inputs, shapes, method) if shapes else {}
-    return Result(
-        {a: Result({b: _plain(found[j, k]) for b, k in slots.items()}) for a, j in slots.items()}
-    )
-
-
-def _found(
-    handle: FunctionHandle,
-    pull: Pullback,
-    loss: str,
-    inputs: Seeds,
-    shapes: dict[int, Shape],
-    method: str | None,
-) -> Blocks:
-    if method == TAYLOR or (method is None and _is_short(pull)):
-        try:
-            field = propagate(pull, loss)
-        except (DefinitionError, LimitError) as error:
-            if method == TAYLOR or error.code not in ("D012", "R011"):
-                raise
-            pull = Pullback(handle, inputs, pull.options)
-        else:
-            return {
-                (j, k): field.second(j, k).reshape((*shapes[j], *shapes[k]))
-                for j in shapes
-                for k in shapes
-            }
-    return Curvature(handle, loss, inputs, pull.options, pull).blocks(shapes)
-
-
-def _is_short(pull: Pullback) -> bool:
-    numbers = sum(int(np.size(pull.start[k])) for k in pull.bars)
-    return pull.ticks <= MOST_TICKS and numbers <= MOST_NUMBERS
+    registers = handle.function.registers
+    shapes = {k: real_shape(registers[k].type, pull.start[k]) for k in leaves(layouts)}
+    if method == TAYLOR:
+        field = propagate(pull, loss)
+        found = {
+            (j, k): field.second(j, k).reshape((*shapes[j], *shapes[k]))
+            for j in shapes
+            for k in shapes
+        }
+    else:
+        found = Curvature(handle, loss, inputs, pull.options, pull).blocks(shapes)
+    return by_names(layouts, layouts, {at: _plain(block) for at, block in found.items()})
 
 
 def _plain(array: Any) -> Any:

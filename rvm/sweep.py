@@ -8,28 +8,34 @@ one after another by `rvm.lanes`, and so are few of them, for which lanes do not
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rvm.direct import Run
+from rvm.engines.auto import A_CALL, choice_of, is_warm
+from rvm.image import image_of
 from rvm.lanes import run_lanes
 from rvm.numbers import system
 from rvm.program import Program
 from rvm.returning import copied
 from rvm.state import Options
-from rvm.types import elem_of
+from rvm.types import RegisterType, Stack, elem_of
 
 FEW = 4
 """So many runs are made one by one."""
+AS_PYTHON = 4
+"""As many ticks of generated Python take as long as one of NumPy over some lanes."""
 
 
 class Sweep:
     """The registers of all runs at their ends.
 
     `regs` are the raw values of the parameters' registers at the start, `varying` those that differ
-    by direction.  Nothing that is passed is changed; an error is that of the first run that fails.
+    by direction, as real numbers in the shape of `real_shape`.  Nothing that is passed is changed;
+    an error is that of the first run that fails.
     """
 
     def __init__(
@@ -44,12 +50,14 @@ class Sweep:
         self.size = len(next(iter(varying.values())))
         self._function = program.function(name)
         self._start = list(regs)
-        types = [system(elem_of(r.type)) for r in self._function.registers]
-        varying = {k: v.astype(types[k].dtype, copy=False) for k, v in varying.items()}
+        varying = {k: self._given(k, v) for k, v in varying.items()}
         self._runs: list[list[Any]] = []
         self._lanes: list[Any] = []
         if self.size > FEW:
+            options = _lanes_options(program, name, options, undo)
             done = run_lanes(program, name, regs, varying, options, undo)
+            if self.size:
+                image_of(program).heat[name] += A_CALL + AS_PYTHON * int(done.ticks.max())
             for lane in sorted(done.errors):
                 raise done.errors[lane]
             self._lanes = done.regs
@@ -57,12 +65,23 @@ class Sweep:
         for k in range(self.size):
             values = [copied(v) for v in regs]
             for slot, given in varying.items():
-                values[slot] = given[k].copy() if given.ndim > 1 else given[k].item()
+                values[slot] = copied(given[k]) if np.ndim(given[k]) else given[k].item()
             self._runs.append(Run(program, name, values, options, undo=undo).regs)
+
+    def _given(self, k: int, directions: NDArray[Any]) -> Any:
+        """Directions in real numbers as raw values of a register, with their axis in front."""
+        t = self._function.registers[k].type
+        elem = elem_of(t)
+        if elem.is_complex:
+            directions = directions[..., 0] + 1j * directions[..., 1]
+        out = directions.astype(system(elem).dtype, copy=False)
+        return out.tolist() if isinstance(t, Stack) else out
 
     @property
     def first(self) -> list[Any]:
         """The parameters' registers at the end of the first run."""
+        if not self.size:
+            return self._start
         if not self._lanes:
             return self._runs[0]
         return [self._of_first(k) for k in range(len(self._lanes))]
@@ -74,11 +93,18 @@ class Sweep:
         return held[0].item() if np.ndim(held) == 1 and not isinstance(held, list) else held[0]
 
     def __getitem__(self, slot: int) -> NDArray[Any]:
-        """What a register of numbers holds at the end of each run."""
-        if not self._lanes:
-            return np.array([regs[slot] for regs in self._runs])
-        held = np.asarray(self._lanes[slot])
-        return held if self._by_lane(slot) else np.broadcast_to(held, (self.size, *held.shape))
+        """What a register holds at the end of each run, as real numbers in a row."""
+        if not self.size:
+            held = np.asarray(self._start[slot])[None][:0]
+        elif not self._lanes:
+            held = np.array([regs[slot] for regs in self._runs])
+        else:
+            held = np.asarray(self._lanes[slot])
+            if not self._by_lane(slot):
+                held = np.broadcast_to(held, (self.size, *held.shape))
+        held = np.ascontiguousarray(held)
+        wide = np.float64 if held.dtype.kind == "c" else held.dtype
+        return held.reshape(self.size, held[:1].size if self.size else 0).view(wide)
 
     def _by_lane(self, slot: int) -> bool:
         """Whether a register has an axis of lanes: one that never changes has none."""
@@ -86,6 +112,20 @@ class Sweep:
         if isinstance(begun, list):
             return bool(held) and isinstance(held[0], list)
         return np.ndim(held) > np.ndim(begun)
+
+
+def real_shape(t: RegisterType, held: Any) -> tuple[int, ...]:
+    """The shape of what a register holds in real numbers: a complex one is a pair of them."""
+    return (*np.shape(held), *((2,) if elem_of(t).is_complex else ()))
+
+
+def _lanes_options(program: Program, name: str, options: Options, undo: bool) -> Options:
+    """Options of lanes: NumPy's until machine code is warm, since the run stands by itself."""
+    code = image_of(program).code(name, undo)
+    if options.engine != "auto" or not options.checks:
+        return options
+    choice = choice_of(code, options)._replace(first="python")
+    return options if is_warm(code, choice) else replace(options, engine="vector")
 
 
 def units(shapes: Mapping[int, tuple[int, ...]]) -> dict[int, NDArray[np.float64]]:

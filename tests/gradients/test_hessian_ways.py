@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import mpmath
@@ -18,8 +19,9 @@ from hypothesis import strategies as st
 
 import rvm
 from rvm.calling import FunctionHandle
+from rvm.engines.auto import WARM
 from rvm.gradients import Pullback, dressed, nested
-from rvm.hessians import MOST_NUMBERS, MOST_TICKS
+from rvm.lanes import run_lanes
 from rvm.sweep import FEW
 from rvm.taylor import propagate
 from rvm.taylor.field import Field
@@ -49,16 +51,25 @@ PUBLISHED = {
 }
 
 
+def blocks(h: Mapping[str, Any], name: str = "") -> Iterator[tuple[str, Any]]:
+    """The blocks of a Hessian by their path of names."""
+    for key, value in h.items():
+        if isinstance(value, Mapping):
+            yield from blocks(value, f"{name}/{key}")
+        else:
+            yield f"{name}/{key}", value
+
+
 def apart(one: Mapping[str, Any], two: Mapping[str, Any]) -> float:
     """How far two Hessians are apart, as a part of their size where that is above one."""
-    assert list(one) == list(two)
+    found, others = dict(blocks(one)), dict(blocks(two))
+    assert list(found) == list(others)
     worst = 0.0
-    for a in one:
-        for b in one[a]:
-            x, y = np.asarray(one[a][b]), np.asarray(two[a][b])
-            assert x.shape == y.shape, (a, b)
-            size = max(1.0, float(np.max(np.abs(y), initial=0.0)))
-            worst = max(worst, float(np.max(np.abs(x - y), initial=0.0)) / size)
+    for path in found:
+        x, y = np.asarray(found[path]), np.asarray(others[path])
+        assert x.shape == y.shape, path
+        size = max(1.0, float(np.max(np.abs(y), initial=0.0)))
+        worst = max(worst, float(np.max(np.abs(x - y), initial=0.0)) / size)
     return worst
 
 
@@ -240,12 +251,9 @@ def test_hessians_of_gradient_programs(seed: int) -> None:
 # ---------------------------------------------------------------- which way, and what is refused
 
 
-def long(f: FunctionHandle, n: int) -> rvm.Result:
-    return f.hessian(loss="y", y=0.0, x=1.5, n=n)
-
-
-def test_the_way_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Short runs by Taylor propagation, long ones and many numbers by derived programs."""
+def test_derived_programs_are_the_way_unless_another_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     taken = []
 
     def watched(pull: Any, loss: str) -> Any:
@@ -253,24 +261,89 @@ def test_the_way_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
         return propagate(pull, loss)
 
     monkeypatch.setattr("rvm.hessians.propagate", watched)
-    f = function("""
-    func main(y: f64, x: f64, n: i64)
-        for i = 1 to n
-            add y, x ** 2
-        end
-    """)
-    assert long(f, 10).x.x == pytest.approx(20.0)
-    assert len(taken) == 1
-    n = MOST_TICKS
-    assert long(f, n).x.x == pytest.approx(2.0 * n)
-    assert len(taken) == 1
-    many = function("func main(y: f64, x: f64[n])\n    add y, sum(x * x)\n")
-    h = many.hessian(loss="y", wrt=["y"], y=0.0, x=np.ones(MOST_NUMBERS))
-    assert h.y.y == 0.0
-    assert len(taken) == 1
+    f = function("func main(y: f64, x: f64)\n    add y, x ** 2\n")
+    assert f.hessian(loss="y", y=0.0, x=1.5).x.x == 2.0 and not taken
+    assert f.hessian(loss="y", y=0.0, x=1.5, method="taylor").x.x == 2.0 and len(taken) == 1
 
 
-def test_what_taylor_refuses_goes_the_other_way() -> None:
+def test_the_first_hessian_waits_for_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many directions are NumPy's lanes at first, and machine code's when they have run a while."""
+    from rvm import sweep
+
+    asked = []
+
+    def watched(*args: Any) -> Any:
+        asked.append(args[4].engine)
+        return run_lanes(*args)
+
+    monkeypatch.setattr(sweep, "run_lanes", watched)
+    text = "for i = 0 to n - 1\n        add y, sin(x[i]) * x[i]\n    end\n"
+    f = function(f"func main(y: f64, x: f64[k], n: i64)\n    {text}")
+    x = np.linspace(0.1, 1.0, 10)
+    first = f.hessian(loss="y", wrt=["x"], y=0.0, x=x, n=10).x.x
+    assert asked == ["vector"]
+    assert np.allclose(np.diag(first), 2 * np.cos(x) - x * np.sin(x), rtol=1e-14)
+    monkeypatch.setattr(sweep, "AS_PYTHON", WARM)
+    for _ in range(2):
+        again = f.hessian(loss="y", wrt=["x"], y=0.0, x=x, n=10).x.x
+    assert asked == ["vector", "vector", "auto"]
+    assert bits({"h": again}) == bits({"h": first})
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_parameter_with_derivatives_has_a_row(way: str) -> None:
+    """Records by their fields, complex numbers by both parts, stacks as rows of numbers."""
+    f = rvm.assemble("""
+record Body
+    pos: f64
+    spin: i64
+end
+
+func main(y: f64, z: c128, q: fixed, g: log64, p: Body, s: stack[f64], w: c128[k], i: i64)
+    add y, abs2(z) + f64(q) * p.pos ** 2 + f64(g) + real(z * w[1] * w[0])
+    alloc t: f64
+    pop t, s
+    add y, 5 * t * t * p.pos
+    push t, s
+    free t
+""").main
+    at: dict[str, Any] = {"y": 0.0, "z": 1 - 2j, "q": 0.5, "g": rvm.LogNumber(2.0), "i": 1}
+    at |= {"p": {"pos": 4.0, "spin": 2}, "s": [7.0, 8.0], "w": np.array([1j, 2.0])}
+    h = f.hessian(at, loss="y", method=way)
+    assert list(h) == list(h.z) == ["y", "z", "q", "g", "p", "s", "w"]
+    assert list(h.p) == list(h.z.p) == ["pos"]
+    want = {
+        "zz": [[2, 0], [0, 2]],  # |z|²
+        "qp": 8.0,  # 2 pos
+        "gg": math.exp(2.0),  # by the logarithm
+        "ps": [0, 80],  # 10 t, t = 8 on top
+        "ss": [[0, 0], [0, 40]],
+        # Re(z w₀ w₁): by z.re and z.im, by w₀ and w₁, by their parts
+        "zw": [[[2, 0], [0, -1]], [[0, -2], [-1, 0]]],
+    }
+    for (a, b), value in want.items():
+        row = h.p.pos if a == "p" else h[a]
+        assert np.asarray(row.p.pos if b == "p" else row[b]) == pytest.approx(np.array(value)), (
+            a + b
+        )
+    j = f.jacobian(at, of=["y", "s", "w"])
+    assert j.y.z.tolist() == [2 * 1 + 0, 2 * -2 - 2] and j.y.p.pos == 2 * 0.5 * 4 + 5 * 64
+    assert j.s.s.tolist() == [[1, 0], [0, 1]] and j.w.w.shape == (2, 2, 2, 2)
+    assert np.array_equal(j.w.w.reshape(4, 4), np.eye(4))
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_empty_arrays_have_empty_blocks(n: int) -> None:
+    f = function("func main(y: f64, x: f64[n])\n    add y, sum(x * x)\n")
+    x = np.ones(n)
+    for way in WAYS:
+        h = f.hessian(loss="y", wrt=["x"], y=0.0, x=x, method=way)
+        assert h.x.x.tolist() == (2 * np.eye(n)).tolist() and h.x.x.shape == (n, n)
+    for outs, ins, want in (("y", "x", [2.0] * n), ("x", "y", [0.0] * n)):
+        assert f.jacobian(of=[outs], wrt=[ins], y=0.0, x=x)[outs][ins].tolist() == want
+
+
+def test_what_taylor_refuses_is_left_to_the_other_way() -> None:
     @rvm.opcode(inverse="unboth")
     def both_if(c: rvm.Use, a: rvm.Mut, b: rvm.Mut) -> None:
         with rvm.when(c > 0):
@@ -389,11 +462,10 @@ def test_rows_and_columns_agree(seed: int) -> None:
         some = ["x0", "u"]
         assert len(some) <= FEW
         columns, rows = g.jacobian(at, wrt=some), g.jacobian(at, of=["x0"], wrt=None)
-        for y in every:
-            for x in some:
-                assert np.allclose(every[y][x], columns[y][x], rtol=1e-9, atol=1e-9)
-        for x in every:
-            assert np.allclose(every["x0"][x], rows["x0"][x], rtol=1e-9, atol=1e-9)
+        full = dict(blocks(every))
+        for part in (columns, rows):
+            for path, block in blocks(part):
+                assert np.allclose(full[path], block, rtol=1e-9, atol=1e-9), path
 
 
 # ---------------------------------------------------------------- names

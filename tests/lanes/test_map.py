@@ -369,7 +369,9 @@ def test_a_lane_without_a_gradient_is_told_and_left_out() -> None:
 
 def test_values_that_do_not_come_back_are_found_by_lane() -> None:
     """A contraction forgets its start in one lane and not in the other: R017 as in a single run."""
-    body = "    for i = 1 to 60\n        mul x, k\n        add x, 1.0\n        add y, x * x\n    end\n"
+    body = (
+        "    for i = 1 to 60\n        mul x, k\n        add x, 1.0\n        add y, x * x\n    end\n"
+    )
     f = handle(f"func f(y: f64, x: f64, k: f64)\n{body}")
     k = np.array([0.1, 1.0])
     found = f.map.grad(loss="y", y=0.0, x=np.array([0.3, 0.3]), k=k, on_error="return")

@@ -103,7 +103,13 @@ class TestAnswers:
         assert gradient["s"] == [0.0, 5.0]
         assert gradient["A"] == [[0.0, 0.0], [3.0, 0.0]]
         assert found["hessian"]["g"]["g"] == pytest.approx(np.exp(2))
-        assert "z" not in found["hessian"]
+        # |z|² bends by 2 both ways, q p by both; the stack and the array not at all
+        h = found["hessian"]
+        assert h["z"]["z"] == [[2.0, 0.0], [0.0, 2.0]] and h["z"]["q"] == [0.0, 0.0]
+        assert h["q"]["p"]["pos"] == h["p"]["pos"]["q"] == 1.0
+        assert h["p"]["pos"]["p"]["pos"] == 0.0
+        assert h["s"]["s"] == [[0.0, 0.0], [0.0, 0.0]]
+        assert np.shape(h["A"]["z"]) == (2, 2, 2)
 
     def test_only_some_parameters(self) -> None:
         found = rvm_json(*NORM_AT, "--loss", "r", "--wrt", "x, r", "--hessian")
@@ -238,16 +244,17 @@ class TestTexts:
         assert rounded(-1e-300) == "-1e-300" and rounded(float("nan")) == "nan"
 
     def test_blocks_make_one_matrix(self) -> None:
+        f = assemble("func f(a: f64, x: f64[n])\n").function("f")
         block = np.arange(4.0).reshape(2, 2)
         h: dict[str, dict[str, Any]] = {"a": {"a": 9.0, "x": np.array([7.0, 8.0])},
              "x": {"a": np.array([7.0, 8.0]), "x": block}}  # fmt: skip
-        labels, numbers = labelled(h)
+        labels, numbers = labelled(f, h)
         assert labels == ["a", "x[0]", "x[1]"]
         assert numbers.tolist() == [[9, 7, 8], [7, 0, 1], [8, 2, 3]]
 
     def test_a_wide_matrix_goes_on_below(self) -> None:
-        h = {"x": {"x": np.full((10, 10), 1 / 3)}}
-        lines = matrix(h, 60)
+        f = assemble("func f(x: f64[n])\n").function("f")
+        lines = matrix(f, {"x": {"x": np.full((10, 10), 1 / 3)}}, 60)
         assert max(map(len, lines)) <= 60 and lines.count("") == 2
         assert sum(line.startswith("  x[9]") for line in lines) == 3
 

@@ -119,29 +119,45 @@ def rounded(x: float, digits: int = DIGITS) -> str:
 # ---------------------------------------------------------------- the matrix
 
 
-def labelled(hessian: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], NDArray[np.float64]]:
-    """The Hessian as one matrix, and the scalar place that each row and column belongs to."""
-    shapes = {
-        a: np.shape(row[a])[: np.ndim(row[a]) // 2] for a, row in hessian.items()
-    }  # a block of `a` with itself has the shape of `a` twice
-    labels = [
-        a + (f"[{', '.join(map(str, at))}]" if at else "")
-        for a, shape in shapes.items()
-        for at in np.ndindex(shape)
-    ]
+def blocks(
+    function: Function, hessian: Mapping[str, Any]
+) -> dict[str, dict[str, NDArray[np.float64]]]:
+    """The blocks of a Hessian by dotted names."""
+    names = [name for name, _ in show.parameters(function) if _at(hessian, name) is not None]
+    return {a: {b: np.asarray(_at(_at(hessian, a), b), np.float64) for b in names} for a in names}
+
+
+def _at(found: Any, dotted: str) -> Any:
+    for name in dotted.split("."):
+        if not isinstance(found, Mapping) or name not in found:
+            return None
+        found = found[name]
+    return found
+
+
+def labelled(
+    function: Function, hessian: Mapping[str, Any]
+) -> tuple[list[str], NDArray[np.float64]]:
+    """The Hessian as one matrix, and the real number that each row and column belongs to."""
+    types = {name: elem_of(function.registers[k].type) for name, k in show.parameters(function)}
+    rows = blocks(function, hessian)
+    # A block of `a` with itself has the shape of `a` twice.
+    shapes = {a: row[a].shape[: row[a].ndim // 2] for a, row in rows.items()}
+    labels = []
+    for a, shape in shapes.items():
+        for at in np.ndindex(shape):
+            index, part = (at[:-1], (".re", ".im")[at[-1]]) if types[a].is_complex else (at, "")
+            labels.append(a + (f"[{', '.join(map(str, index))}]" if index else "") + part)
     sizes = {a: math.prod(shape) for a, shape in shapes.items()}
-    blocks = [
-        [np.asarray(row[b], np.float64).reshape(sizes[a], sizes[b]) for b in shapes]
-        for a, row in hessian.items()
-    ]
-    return labels, np.block(blocks) if blocks else np.zeros((0, 0))
+    lines = [[row[b].reshape(sizes[a], sizes[b]) for b in shapes] for a, row in rows.items()]
+    return labels, np.block(lines) if lines else np.zeros((0, 0))
 
 
-def matrix(hessian: Mapping[str, Mapping[str, Any]], width: int = 100) -> list[str]:
+def matrix(function: Function, hessian: Mapping[str, Any], width: int = 100) -> list[str]:
     """The Hessian's lines; too many columns for a line go on below, very many are left out."""
-    labels, numbers = labelled(hessian)
+    labels, numbers = labelled(function, hessian)
     if not labels:
-        return ["  (no parameter of real numbers)"]
+        return ["  (no parameter that carries derivatives)"]
     shown: list[int | None] = list(range(len(labels)))
     if len(labels) > LONG:
         shown = [*shown[:EDGE], None, *shown[-EDGE:]]

@@ -226,11 +226,8 @@ def _print(answer: Answer) -> None:
         )
     if answer.hessian is not None:
         click.echo(f"\nHessian of {answer.loss}")
-        for line in derivatives.matrix(answer.hessian, width):
+        for line in derivatives.matrix(answer.function, answer.hessian, width):
             click.echo(line)
-        left = [name for name in answer.adjoints if name not in answer.hessian]
-        if left:
-            click.echo(f"without {', '.join(left)}: a Hessian is by real numbers and their arrays")
     if answer.check is not None:
         click.echo(f"\n{derivatives.checked(answer.check)}")
 
@@ -273,6 +270,6 @@ def _write(path: str, answer: Answer) -> None:
     """Adjoints under the parameters' names, blocks of the Hessian under two, `x,y`."""
     arrays: dict[str, Any] = dict(derivatives.leaves(answer.adjoints))
     if answer.hessian is not None:
-        for a, row in answer.hessian.items():
+        for a, row in derivatives.blocks(answer.function, answer.hessian).items():
             arrays |= {f"{a},{b}": block for b, block in row.items()}
     write_arrays(path, arrays)
