@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from rvm.faults import DefinitionError, RvmError
 from rvm.gradients import dressed, nested
 from rvm.program import Function, Layout, Program
+from rvm.rounding import UNIT, unit_of
 from rvm.transform.duals import reachable
 from rvm.types import Scalar, elem_of
 
@@ -26,6 +27,12 @@ SLACK = 40
 """How many times the error to be expected of a quotient of coarser numbers is tolerated."""
 NOISE = 4
 """Units of rounding that a loss is granted."""
+LARGEST = 2.0**-5
+"""The first step, as a part of a number's size."""
+HALVINGS = 30
+"""So many times a step is halved at most."""
+SURE = 3
+"""How many times its own estimate a quotient may be off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,24 +42,28 @@ class GradRow:
     place: str
     gradient: float
     quotient: float
-    noise: float = 0.0
-    """What rounding of the loss alone can do to the quotient."""
+    uncertainty: float = 0.0
+    """How far the quotient itself may be off, by its own estimate."""
     note: str = ""
     """Why there is no quotient, if the function fails beside the point."""
 
     @property
     def size(self) -> float:
-        """What errors are measured by: the greater of the two, or one if that is more."""
-        return max(1.0, abs(self.gradient), abs(self.quotient))
+        """What errors are measured by: the greater of the two."""
+        return max(abs(self.gradient), abs(self.quotient))
 
     @property
     def error(self) -> float:
         """How far they part, as a part of their size."""
-        return abs(self.gradient - self.quotient) / self.size
+        gap = abs(self.gradient - self.quotient)
+        return gap / self.size if gap and not math.isnan(gap) else gap
 
     def agrees(self, tolerance: float) -> bool:
-        """Whether they part by no more than the tolerance and the noise (NaN never agrees)."""
-        return self.error <= tolerance + self.noise / self.size
+        """Whether they part by no more than the tolerance and the quotient's own uncertainty.
+
+        NaN never agrees.
+        """
+        return abs(self.gradient - self.quotient) <= tolerance * self.size + self.uncertainty
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +101,7 @@ class GradCheck:
                 values={
                     "gradient": worst.gradient,
                     "difference quotient": worst.quotient,
+                    "the quotient's own error": float(f"{worst.uncertainty:.2g}"),
                     "error": float(f"{worst.error:.2g}"),
                 },
                 notes=(
@@ -103,13 +115,15 @@ class GradCheck:
 
     def __str__(self) -> str:
         width = max((len(r.place) for r in self.rows), default=5)
-        lines = [f"{'place':<{width}}  {'gradient':>24}  {'difference quotient':>24}  error"]
+        lines = [
+            f"{'place':<{width}}  {'gradient':>24}  {'difference quotient':>24}  {'±':>7}  error"
+        ]
         for r in self.rows:
             mark = "" if r.agrees(self.tolerance) else "  <--"
             note = f"  {r.note}" if r.note else ""
             lines.append(
                 f"{r.place:<{width}}  {r.gradient:>24.15g}  {r.quotient:>24.15g}  "
-                f"{r.error:.1e}{mark}{note}"
+                f"{r.uncertainty:7.1e}  {r.error:.1e}{mark}{note}"
             )
         return "\n".join(lines)
 
@@ -126,19 +140,19 @@ def check_grad(
     most: int = MOST,
     **inputs: Any,
 ) -> GradCheck:
-    """Compare `f.grad` with central differences of the loss.
+    """Compare `f.grad` with differences of the loss, extrapolated to steps of zero.
 
     Inputs go by name, or in the mapping `given`, for names that are taken here.  Every real number
     among them is moved: both parts of a complex one, the logarithm of a `log64`, elements of stacks
-    and of arrays (`most` of each, spread evenly).  `step` is taken as a part of a number's size, or
-    as it is below 1; without it, it is the cube root of the unit to which the function's coarsest
-    numbers round, where truncation and rounding balance, and `tolerance` goes by that unit too.
-    Nothing is raised for a difference: see `GradCheck`.  Where the function fails beside the point,
-    the quotient is NaN and the row's note says why.
+    and of arrays (`most` of each, spread evenly).  Central differences are taken with a `step`, a
+    part of a number's size or as it is below 1, and with halves of it, and extrapolated (C. J. F.
+    Ridders, Adv. Eng. Software 4, 1982); what is best by its own error estimate is the quotient,
+    and counts as different beyond that only.  Where steps below 1 are too long, parts of the
+    number itself are tried.  `tolerance`, in parts of the larger of the two, goes by the coarsest
+    numbers.  Nothing is raised for a difference: see `GradCheck`.  Where the function fails beside
+    the point, the quotient is NaN and the row's note says why.
     """
     unit = _unit(f.program, f.name)
-    if step is None:
-        step = float(f"{unit ** (1 / 3):.0e}")
     if tolerance is None:
         tolerance = max(FINEST, 10.0 ** math.ceil(math.log10(SLACK * unit ** (2 / 3))))
     pull = f.pullback(**{**(given or {}), **inputs})
@@ -146,30 +160,89 @@ def check_grad(
     rows: list[GradRow] = []
     for name, slot, adjoint in _leaves(f.function, pull(wrt)):
         t = elem_of(f.function.registers[slot].type)
-        for move in _moves(name, t, pull.start[slot], adjoint, step, most):
+        for move in _moves(name, t, pull.start[slot], adjoint, most):
+
+            def value(moved: Any, slot: int = slot) -> float:
+                return _loss(f, pull.start, slot, moved, loss)
+
             try:
-                up = _loss(f, pull.start, slot, move.up, loss)
-                down = _loss(f, pull.start, slot, move.down, loss)
+                found, off = _quotient(move, value, unit, LARGEST if step is None else step)
             except RvmError as error:
                 note = f"{error.code}: {error.message}"
                 rows.append(GradRow(move.place, move.gradient, math.nan, note=note))
                 continue
-            noise = NOISE * unit * (abs(up) + abs(down)) / move.width
-            rows.append(GradRow(move.place, move.gradient, (up - down) / move.width, noise))
+            rows.append(GradRow(move.place, move.gradient, found, off))
     return GradCheck(loss, tuple(rows), tolerance)
+
+
+def _quotient(
+    move: _Move, loss: Callable[[Any], float], unit: float, step: float
+) -> tuple[float, float]:
+    """The derivative along a move by differences, and how far it may be off.
+
+    Steps are parts of the number's size, at least of 1; if that tells little, of the number itself.
+    An error of the function is raised if it fails at all steps.
+    """
+    best = math.nan, math.inf
+    failed: RvmError | None = None
+    for size in dict.fromkeys((max(1.0, move.size), move.size)):
+        try:
+            found, off = _extrapolated(move, loss, unit, step * size)
+        except RvmError as error:
+            failed = error
+            continue
+        if off < best[1]:
+            best = found, off
+        if best[1] <= FINEST * abs(best[0]):
+            break
+    if failed is not None and math.isnan(best[0]):
+        raise failed
+    return best[0], SURE * best[1]
+
+
+def _extrapolated(
+    move: _Move, loss: Callable[[Any], float], unit: float, step: float
+) -> tuple[float, float]:
+    """Ridders' table: row i has the quotient of step / 2ⁱ, and what is extrapolated from it.
+
+    An entry's error is how far it is from the two that it was made from, and what rounding of the
+    loss does to its quotient.  Steps at which the function fails are passed over.
+    """
+    best, least = math.nan, math.inf
+    above: list[float] = []
+    failed: RvmError | None = None
+    for k in range(HALVINGS):
+        at = move.both(step / 2**k)
+        if at is None:
+            break
+        high, low, width = at
+        try:
+            up, down = loss(high), loss(low)
+        except RvmError as error:
+            failed, above = error, []
+            continue
+        noise = NOISE * unit * (abs(up) + abs(down)) / width
+        row = [(up - down) / width]
+        for j, old in enumerate(above):
+            factor = 4.0 ** (j + 1)
+            new = row[j] + (row[j] - old) / (factor - 1)
+            off = max(abs(new - row[j]), abs(new - old)) + noise
+            row.append(new)
+            if off < least:
+                best, least = new, off
+        above = row
+        if least <= FINEST / 100 * abs(best) or noise > least:
+            break
+    if math.isinf(least) and failed is not None:
+        raise failed
+    return best, least
 
 
 def _unit(program: Program, name: str) -> float:
     """The relative (of `fixed`: absolute) unit of the coarsest numbers in a function's reach."""
     functions = map(program.function, reachable(program, name))
     types = {elem_of(r.type) for f in functions for r in f.registers}
-    return max(map(_precision, types), default=2.0**-52)
-
-
-def _precision(t: Scalar) -> float:
-    if t.is_fixed:
-        return float(2.0**-t.frac)
-    return 2.0**-23 if t.is_float and t.bits == 32 else 2.0**-52
+    return max(map(unit_of, types), default=UNIT)
 
 
 def _leaves(function: Function, adjoints: Mapping[str, Any]) -> Iterator[tuple[str, int, Any]]:
@@ -197,34 +270,50 @@ def _loss(f: FunctionHandle, start: list[Any], slot: int, moved: Any, loss: str)
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """A register's raw value with one number moved up, and down, and how far apart these are."""
+    """A number in a register's raw value that can be moved."""
 
     place: str
     gradient: float
-    up: Any
-    down: Any
-    width: float
+    type: Scalar
+    raw: Any
+    index: tuple[int, ...]
+    way: complex
+    """1, or 1j for the imaginary part."""
+
+    @property
+    def size(self) -> float:
+        """The number's size; of a zero the largest in its array, or 1."""
+        x = abs(_at(self.raw, self.index))
+        scale = float(2.0**-self.type.frac) if self.type.is_fixed else 1.0
+        return x * scale or float(np.max(np.abs(self.raw), initial=0.0)) * scale or 1.0
+
+    def both(self, step: float) -> tuple[Any, Any, float] | None:
+        """The register's values with the number moved up, and down, and how far these are apart.
+
+        The quotient is taken between the numbers that there are; None where a step is no step.
+        """
+        t, x = self.type, _at(self.raw, self.index)
+        if t.is_fixed:
+            n = round(step * 2.0**t.frac)
+            high, low, width = x + n, x - n, 2 * n / 2.0**t.frac
+        else:
+            high, low = (_rounded(t, x + h * self.way) for h in (step, -step))
+            width = abs(high - low)
+        if not width:
+            return None
+        return _put(self.raw, self.index, high), _put(self.raw, self.index, low), width
 
 
-def _moves(name: str, t: Scalar, raw: Any, adjoint: Any, step: float, most: int) -> Iterator[_Move]:
+def _moves(name: str, t: Scalar, raw: Any, adjoint: Any, most: int) -> Iterator[_Move]:
     shape = np.shape(raw)
     count = math.prod(shape)
     for flat in range(count) if count <= most else np.linspace(0, count - 1, most).astype(int):
         index = tuple(int(i) for i in np.unravel_index(flat, shape)) if shape else ()
         place = f"{name}[{', '.join(map(str, index))}]" if index else name
-        x, g = _at(raw, index), _at(adjoint, index)
-        if t.is_fixed:
-            n = max(1, round(step * max(2**t.frac, abs(x))))
-            up, down = _put(raw, index, x + n), _put(raw, index, x - n)
-            yield _Move(place, float(g), up, down, 2 * n / 2**t.frac)
-            continue
-        h = step * max(1.0, abs(x))
+        g = _at(adjoint, index)
         for part, way in ((".re", 1), (".im", 1j)) if t.is_complex else (("", 1),):
-            # The quotient is taken between the numbers that there are.
-            high, low = _rounded(t, x + h * way), _rounded(t, x - h * way)
             slope = float(g.imag if way == 1j else g.real)
-            up, down = _put(raw, index, high), _put(raw, index, low)
-            yield _Move(place + part, slope, up, down, abs(high - low))
+            yield _Move(place + part, slope, t, raw, index, way)
 
 
 def _rounded(t: Scalar, x: Any) -> Any:

@@ -258,6 +258,7 @@ def _as_json(answer: Answer, handle: FunctionHandle) -> dict[str, Any]:
                     "place": row.place,
                     "gradient": derivatives.number_json(row.gradient),
                     "quotient": derivatives.number_json(row.quotient),
+                    "uncertainty": derivatives.number_json(row.uncertainty),
                     "error": derivatives.number_json(row.error),
                 }
                 for row in answer.check.rows
