@@ -274,7 +274,7 @@ def refusal(
         begun, back = np.asarray(begun)[at].item(), np.asarray(back)[at].item()
     if isinstance(t, Scalar) or np.shape(start[k]) == np.shape(ended[k]):
         begun, back = sys.to_python(begun), sys.to_python(back)
-    told = f"tangents, which only run forwards, differ by {part or 0:.1g} of the gradient"
+    told = f"tangents, which only run forwards, differ from it by {part or 0:.1g} times itself"
     tolerance = options.tolerance
     wider = 1e-6 if tolerance is None else max(1e-6, 100 * tolerance)
     return InvertibilityError(
