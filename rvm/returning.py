@@ -207,8 +207,11 @@ def _change(
         v = np.zeros(np.shape(known.found[k]), system(elem_of(t)).dtype)
         v[...] = along.get(k, 0.0)
         regs.append(v if isinstance(t, Array) else v.tolist())
-    entry = program.entry
-    regs = Run(program, entry, regs, _muted(options), undo=known.undo).regs
+    # Where the function is a gradient itself, tangents go by what came back in it.
+    check = gradient_check(known.program, known.name, known.undo, start, options)
+    regs = Run(program, program.entry, regs, _muted(options), undo=known.undo).regs
+    if check is not None:
+        check(regs)
     return sum(_dot(seed, regs[slots[k]]) for k, seed in known.seeds.items())
 
 
