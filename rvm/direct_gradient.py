@@ -48,7 +48,8 @@ Found = tuple[list[Any], Result]
 class ThereAndBack:
     """A function's gradient program, run on machine code in one go.
 
-    With a place for the loss the last register gains its value on the way.
+    On the way further registers gain the values of parameters that are single floats, and the last
+    that of the loss, if there is a place for it.
     """
 
     def __init__(self, handle: FunctionHandle, loss: Place | None, checks: bool) -> None:
@@ -57,19 +58,20 @@ class ThereAndBack:
 
         self.handle = handle
         self.function = handle.function
-        self.whole = None if loss is None or loss.path else loss.reg
-        """The register of a loss that is a parameter by itself."""
         self.inout = image_of(handle.program).inout[handle.name]
         self.slots = bar_slots(self.function)
         self.reals = {k for k in self.slots if self.function.registers[k].type is F64}
-        self.given = 0 if loss is None else 1
+        self.floats = [
+            k for k in sorted(self.inout) if self.function.registers[k].type in (F64, F32)
+        ]
+        places = [typed_place(k, self.function.registers[k].type) for k in self.floats]
+        places += [] if loss is None else [loss]
+        self.given = len(places)
         self.names = _names(self.function, self.slots)
         program, name = handle.program, handle.name
 
         def make() -> Code:
-            made = gradient_program(program, name)
-            if loss is not None:
-                made = valued(made, loss)
+            made = valued(gradient_program(program, name), places)
             return image_of(made).code(made.entry, False)
 
         what = ("gradient", name, repr(loss))
@@ -117,10 +119,11 @@ class ThereAndBack:
             found = {k: regs[slot] for k, slot in self.slots.items()}
             seeds = {k: zero_dual(self.function, k, regs[k]) for k in self.slots}
             seed(seeds)
-            final = {} if self.whole is None else {self.whole: regs[-1]}
-            return Evidence(self.handle.program, self.handle.name, False, seeds, found, final)
+            return Evidence(self.handle.program, self.handle.name, False, seeds, found)
 
-        check_returned(self.function, start, regs, options, evidence)
+        at = len(regs) - self.given
+        finals = dict(zip(self.floats, regs[at:], strict=False))
+        check_returned(self.function, start, regs, options, evidence, finals)
         if wrt is None and self.names is not None:
             return regs, Result({name: regs[slot] for name, slot in self.names.items()})
         duals = {k: regs[slot] for k, slot in self.slots.items()}

@@ -155,19 +155,28 @@ class Pullback:
 
     def check_returned(self, regs: Sequence[Any], found: Mapping[int, Any]) -> None:
         """R017 unless the values are back or the adjoints found right; see `rvm.returning`."""
-        check_returned(self.function, self.start, regs, self.options, lambda: self._evidence(found))
+        known = self._finals()
+        check_returned(
+            self.function, self.start, regs, self.options, lambda: self._evidence(found), known
+        )
 
     def is_back(self, regs: Sequence[Any]) -> bool:
         """Whether the values are where they began."""
-        return not strays(self.function, self.start, regs, self.options, lambda: self._evidence({}))
+        known = self._finals()
+        return not strays(
+            self.function, self.start, regs, self.options, lambda: self._evidence({}), known
+        )
+
+    def _finals(self) -> dict[int, Any]:
+        """The results that are numbers: the run back has consumed the others."""
+        return {k: v for k, v in enumerate(self.regs) if not isinstance(v, (np.ndarray, list))}
 
     def _evidence(self, found: Mapping[int, Any]) -> Evidence:
         handle = self.handle
         seeds = {k: zero_dual(self.function, k, self._shape(k)) for k in found}
         for enter in self._entered if found else ():
             enter(seeds)
-        finals = {k: v for k, v in enumerate(self.regs) if not isinstance(v, (np.ndarray, list))}
-        return Evidence(handle.program, handle.name, handle.undo, seeds, found, finals)
+        return Evidence(handle.program, handle.name, handle.undo, seeds, found)
 
     def _shape(self, k: int) -> Any:
         """What has the shape of a result, which the run back has consumed."""

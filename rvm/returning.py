@@ -9,7 +9,7 @@ is refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,17 +21,21 @@ from rvm.expr import Place
 from rvm.faults import Interrupted, InvertibilityError, RvmError
 from rvm.numbers import system
 from rvm.program import Function, Program, slots_of
-from rvm.rounding import agreement_limit, magnitude, return_limit, returned
+from rvm.rounding import RETURN, agreement_limit, magnitude, return_limit, returned
 from rvm.state import Options
 from rvm.transform.duals import bar_slots, bar_type
-from rvm.types import Array, Scalar, Stack, elem_of
+from rvm.types import F64, Array, Scalar, Stack, elem_of
 
 QUICK = (float, int)
 """Python's types of raw values that compare at once."""
 DIRECTIONS = 2
 """So many tangents a gradient is held against."""
+INFINITY = float("inf")
 Duals = Mapping[int, Any]
 """Adjoints by parameter register, as raw values."""
+Finals = Mapping[int, Any]
+"""What parameters' registers held after the run forwards, as far as it is known."""
+NONE: Finals = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +49,6 @@ class Evidence:
     """The adjoints of the results."""
     found: Duals
     """The adjoints of the inputs."""
-    finals: Mapping[int, Any] = field(default_factory=dict)
-    """What parameters' registers held after the run forwards; what is missing is made again."""
 
 
 def check_returned(
@@ -55,13 +57,15 @@ def check_returned(
     ended: Sequence[Any],
     options: Options,
     evidence: Callable[[], Evidence],
+    finals: Finals = NONE,
 ) -> None:
     """InvertibilityError R017 where values are not back and the adjoints are wrong, or may be.
 
-    `start` and `ended` are the raw values of the parameters' registers.  With a tolerance in the
-    options that is the measure, and nothing is held against tangents.
+    `start` and `ended` are the raw values of the parameters' registers, `finals` what is known of
+    those after the run forwards; what is missing is made again if it is needed.  With a tolerance
+    in the options that is the measure, and nothing is held against tangents.
     """
-    off = strays(function, start, ended, options, evidence)
+    off = strays(function, start, ended, options, evidence, finals)
     if not off:
         return
     part = disagreement(function, start, options, evidence()) if options.tolerance is None else None
@@ -104,19 +108,30 @@ def strays(
     ended: Sequence[Any],
     options: Options,
     evidence: Callable[[], Evidence],
+    finals: Finals = NONE,
 ) -> list[int]:
     """The parameters' registers whose numbers are not back where they began."""
-    quick = () if options.tolerance == 0 else QUICK
+    tolerance = options.tolerance
+    quick = () if tolerance == 0 else QUICK
+    limit = RETURN if tolerance is None else tolerance
     off = []
     for k in range(function.n_args):
         begun, back = start[k], ended[k]
-        if begun is back or (type(begun) in quick and begun == back):
+        if begun is back:
             continue
-        if quick and isinstance(begun, np.ndarray) and (begun == back).all():
+        kind = type(begun)
+        if kind in quick:
+            if begun == back:
+                continue
+            if kind is float and function.registers[k].type is F64:
+                size = abs(begun) or abs(finals.get(k, 0.0))
+                if abs(back - begun) <= limit * size < INFINITY:
+                    continue
+        elif quick and kind is np.ndarray and (begun == back).all():
             continue
-        if not np.all(_near(function, k, begun, back, options.tolerance)):
+        if not np.all(_near(function, k, begun, back, tolerance)):
             off.append(k)
-    return _not_held(function, start, ended, options, evidence(), off) if off else off
+    return _not_held(function, start, ended, options, evidence, finals, off) if off else off
 
 
 def limit_of(t: Scalar, tolerance: float | None) -> float:
@@ -144,12 +159,12 @@ def _not_held(
     start: Sequence[Any],
     ended: Sequence[Any],
     options: Options,
-    known: Evidence,
+    evidence: Callable[[], Evidence],
+    finals: Finals,
     off: list[int],
 ) -> list[int]:
     """Those that are off even by the measure of what they held, as numbers that began as zero."""
     out = []
-    finals = known.finals
     for k in off:
         begun, back = start[k], ended[k]
         near = _near(function, k, begun, back, options.tolerance)
@@ -157,6 +172,7 @@ def _not_held(
             out.append(k)
             continue
         if k not in finals:
+            known = evidence()
             regs = [copied(v) for v in start[: function.n_args]]
             run = Run(known.program, known.name, regs, _muted(options), undo=known.undo)
             finals = dict(enumerate(run.regs))

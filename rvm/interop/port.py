@@ -188,10 +188,10 @@ class Port:
 
         def evidence() -> Evidence:
             found = {k: regs[bar] for k, bar in self.bars.items()}
-            return Evidence(self.program, self.function.name, False, seeds, found, ended)
+            return Evidence(self.program, self.function.name, False, seeds, found)
 
         begun = [start[k] for k in range(self.function.n_args)]
-        check_returned(self.function, begun, regs, self.options, evidence)
+        check_returned(self.function, begun, regs, self.options, evidence, ended)
         return [np.asarray(regs[self.bars[k]], self.dtype(k)) for k in self.smooth_inputs]
 
     def _values(self, inputs: Sequence[NDArray[Any]]) -> dict[int, Any]:
