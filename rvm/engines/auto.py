@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from typing import NamedTuple
 
 from rvm.engines.protocol import Engine, first_chunk
@@ -19,6 +20,7 @@ from rvm.engines.python import Python
 from rvm.expr import Apply, Expr, walk
 from rvm.image import Code, Image
 from rvm.state import Options, State
+from rvm.stmt import Map, Stmt, Update, When
 from rvm.types import elem_of, rank_of
 
 WARM = 100_000
@@ -26,6 +28,8 @@ WARM = 100_000
 A_CALL = 50
 """Ticks that take about as long as entering generated Python."""
 SUMS = frozenset(["sum", "sum_like", "prod", "dot", "@", "matvec", "matmul"])
+OF_PARTS = frozenset(["*", "/", "square", "abs"])
+"""Functions of complex arrays that NumPy rounds otherwise than the formulas of their parts."""
 
 
 class Choice(NamedTuple):
@@ -131,17 +135,27 @@ def _recurs(image: Image, names: tuple[str, ...]) -> bool:
 
 
 def _rounding(code: Code) -> Iterator[str]:
-    for instr in code.instrs:
-        for arg in instr.args:
-            for node in walk(arg):
-                if _is_rough(node):
-                    assert isinstance(node, Apply)
-                    yield f"`{node.fn}` of arrays"
+    for pc, instr in enumerate(code.instrs):
+        formulas = [*instr.args, *(f for s in code.stmts(pc) for f in _formulas(s))]
+        for node in chain.from_iterable(map(walk, formulas)):
+            if isinstance(node, Apply) and _is_rough(node):
+                of = "complex arrays" if node.fn in OF_PARTS else "arrays"
+                yield f"`{node.fn}` of {of}"
 
 
-def _is_rough(node: Expr) -> bool:
-    if not isinstance(node, Apply):
-        return False
+def _formulas(stmt: Stmt) -> tuple[Expr, ...]:
+    """What a statement computes beside its instruction's operands."""
+    match stmt:
+        case Update(dst, op, value):
+            return (Apply(op, (dst, value), dst.type),)
+        case Map(_, values, inverse):
+            return values + inverse
+        case When(_, body):
+            return tuple(f for inner in body for f in _formulas(inner))
+    return ()
+
+
+def _is_rough(node: Apply) -> bool:
     arrays = [elem_of(a.type) for a in node.args if a.type is not None and rank_of(a.type)]
     if node.fn in SUMS:
         return any(not t.is_exact for t in arrays)
@@ -150,7 +164,8 @@ def _is_rough(node: Expr) -> bool:
     from rvm.engines.vector.values import is_alike
 
     # NumPy computes functions of complex arrays in its own way, not as `cmath` does.
-    return not is_alike(node.fn, tuple(elem_of(a.type) for a in node.args if a.type is not None))
+    known = tuple(elem_of(a.type) for a in node.args if a.type is not None)
+    return node.fn in OF_PARTS or not is_alike(node.fn, known)
 
 
 class Auto:

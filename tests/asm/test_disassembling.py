@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rvm_asm import assemble, disassemble, expand
-from verify.random_programs import random_program
+from rvm_tools.attack.programs.blind import random_program
 
 from rvm.codec import encode
 from rvm.expr import Const, Expr, Place

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engines import programs_random
 from rvm_asm import assemble
 from rvm_asm.expand import is_strict
+from rvm_tools.attack.programs import sound as programs_random
 
 import rvm.calling
 from rvm.expr import Apply, Expr, walk

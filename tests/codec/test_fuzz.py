@@ -9,8 +9,8 @@ import tracemalloc
 from collections import Counter
 
 import pytest
-from codec.surgery import join, mutated, tables
-from verify.random_programs import random_program
+from rvm_tools.attack.programs.blind import random_program
+from rvm_tools.attack.surgery import join, mutated, tables
 
 from rvm.codec import decode, encode
 from rvm.codec.layout import BY_TAG, PARTS

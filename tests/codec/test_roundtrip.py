@@ -7,8 +7,8 @@ import struct
 import time
 
 import pytest
+from rvm_tools.attack.programs.blind import random_program
 from verify.making import Maker, array, program
-from verify.random_programs import random_program
 
 from rvm.codec import MAGIC, decode, encode
 from rvm.expr import Apply, Const, Expr

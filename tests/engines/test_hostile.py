@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from codec.surgery import mutated
-from engines import programs_random
-from verify.random_programs import random_program
+from rvm_tools.attack.programs import sound as programs_random
+from rvm_tools.attack.programs.blind import random_program
+from rvm_tools.attack.surgery import mutated
 
 import rvm
 from rvm.codec import decode, encode

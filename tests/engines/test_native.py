@@ -315,7 +315,7 @@ def test_auto_goes_over_to_machine_code_without_a_difference() -> None:
     ("text", "first", "then"),
     [
         ("func f(x: f64)\n    add x, 1.0\n", "python", "native"),
-        ("func f(x: f64[n], y: f64[n])\n    add x, exp(y)\n", "python", "python"),
+        ("func f(x: f64[n], y: f64[n])\n    add x, exp(y)\n", "python", "native"),
         ("func f(x: f64)\n    for i = 1 to 9\n        add x, 1.0\n    end\n", "python", "native"),
         (
             "func f(x: f64[n])\n    for i = 1 to 9\n        add x, exp(f64(i))\n    end\n",
@@ -332,6 +332,12 @@ def test_auto_goes_over_to_machine_code_without_a_difference() -> None:
             "python",
             "native",
         ),
+        ("func f(y: c128[n], x: c128[n])\n    mul y, x\n", "python", "python"),
+        (
+            "func f(y: c128[n], x: c128)\n    for i = 1 to 9\n        mul y[i], x * x\n    end\n",
+            "python",
+            "native",
+        ),
     ],
 )
 def test_what_auto_chooses(text: str, first: str, then: str) -> None:
@@ -342,7 +348,7 @@ def test_what_auto_chooses(text: str, first: str, then: str) -> None:
     assert (found.first, found.then) == (first, then), str(found)
     strict = choose(image_of(program), "f", rvm.Options(strict=True))
     # Whole numbers leave nothing that strict mode could log.
-    exact = "f64" not in text
+    exact = "f64" not in text and "c128" not in text
     wanted = (first, then) if exact else ("python", "python")
     assert (strict.first, strict.then) == wanted, str(strict)
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engines import loops_random
-from engines import programs_random as random_programs
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rvm_tools.attack.programs import loops as loops_random
+from rvm_tools.attack.programs import sound as random_programs
 
 import rvm
 from rvm.counting import CallWatcher, Counts

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engines import programs_random as random_programs
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rvm_tools.attack.programs import sound as random_programs
 
 import rvm
 from rvm.faults import LimitError

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engines import loops_random
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rvm_tools.attack.programs import loops as loops_random
 
 import rvm
 from rvm.engines.vector import plan, survey

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gradients import properties, smooth
+from gradients import properties
 from gradients.elsewhere import Reader, Table
+from rvm_tools.attack.programs import smooth
 
 import rvm
 from rvm.calling import FunctionHandle

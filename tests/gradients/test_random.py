@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 import rvm_asm
-from gradients import properties, smooth
+from gradients import properties
 from gradients.agreeing import ENGINES, bits
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rvm_tools.attack.programs import smooth
 
 import rvm
 from rvm.calling import FunctionHandle

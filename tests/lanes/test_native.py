@@ -9,8 +9,6 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from engines import programs_random
-from gradients import smooth
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lanes.singles import (
@@ -27,6 +25,8 @@ from lanes.singles import (
 from lanes.test_map import ACKERMANN, FACTORIAL, FAILING
 from lanes.test_programs_in_lanes import CASES, LANES, QUIET, inputs
 from programs.both_ways import Case
+from rvm_tools.attack.programs import smooth
+from rvm_tools.attack.programs import sound as programs_random
 
 import rvm
 from rvm.binding import outside

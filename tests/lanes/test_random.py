@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engines import programs_random
-from gradients import smooth
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lanes.singles import (
@@ -21,6 +19,8 @@ from lanes.singles import (
     single,
     stacked,
 )
+from rvm_tools.attack.programs import smooth
+from rvm_tools.attack.programs import sound as programs_random
 
 import rvm
 from rvm.lanes import run_lanes

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gradients import properties, smooth
+from gradients import properties
 from gradients.agreeing import bits
 from gradients.programs import PROGRAMS, copies
+from rvm_tools.attack.programs import smooth
 
 import rvm
 from rvm.calling import FunctionHandle

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
+from rvm_tools.attack.programs.blind import random_program
 from verify.making import Maker
-from verify.random_programs import random_program
 
 from rvm.expr import Apply, Const
 from rvm.program import Function

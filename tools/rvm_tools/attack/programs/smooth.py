@@ -32,7 +32,14 @@ FORMS = (
     "-{a} * sin({b}) * 0.25",
 )
 FLOAT_FORMS = (*FORMS, "atan2({a}, 2.0 + {b} * {b})", "hypot({a}, 1.5)", "(1.5 + sin({a})) ** {b}")
-COMPLEX_FORMS = ("{a}", "{a} + {b}", "{a} * {b} * 0.5", "sin({a} * 0.25)", "conj({a})", "{a} * x0")
+COMPLEX_FORMS: tuple[str, ...] = (
+    "{a}",
+    "{a} + {b}",
+    "{a} * {b} * 0.5",
+    "sin({a} * 0.25)",
+    "conj({a})",
+    "{a} * x0",
+)
 COMPLEX_FORMS += ("exp({a} * 0.25)", "complex(abs({a}) + 1.0, x1)", "{a} / (4.0 + {b} * conj({b}))")
 LOG_FORMS = (
     "{a}",
@@ -97,8 +104,9 @@ HEADER = [
 class Writer:
     """Writes one random function body, keeping track of what must not be changed."""
 
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, size: int) -> None:
         self.rng = rng
+        self.size = size
         self.lines: list[str] = []
         self.names: dict[str, list[str]] = {
             "f64": ["x0", "x1", "x2", "x3"],
@@ -109,14 +117,14 @@ class Writer:
         self.indices = ["i0", "i1"]
         self.locked = {"x0", "x1"}
         self.fresh = 0
-        self.budget = 25
+        self.budget = 3 * size - 2
 
     def text(self) -> str:
         # x0 and x1 are read in many places, and therefore not changed within blocks.
         params = [f"{n}: {t}" for t, names in self.names.items() for n in names]
         params += ["i0: i64", "i1: i64", "w: f64", "u: f64[3]", "v: f64[3]", "M: f64[3, 3]"]
         params += ["idx: i64[3]", "p: Body", "s: stack[f64]"]
-        self.body(1, 9)
+        self.body(1, self.size)
         self.line(1, "rot x0, x1, x2 * x3")
         return "\n".join([*HEADER, f"func main({', '.join(params)})", *self.lines, ""])
 
@@ -285,9 +293,9 @@ class Writer:
         self.line(depth, f"pop {b}, s")
 
 
-def program(seed: int) -> str:
-    """The text of the random program number `seed`."""
-    return Writer(random.Random(seed)).text()
+def program(seed: int, size: int = 9) -> str:
+    """The text of the random program number `seed`, of so many statements, and those inside."""
+    return Writer(random.Random(seed), size).text()
 
 
 def inputs(seed: int) -> dict[str, Any]:

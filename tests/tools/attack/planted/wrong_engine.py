@@ -1,0 +1,25 @@
+"""Random programs on a python engine that does one operation wrongly."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from rvm_tools.attack.kinds.programs import KIND as PROGRAMS
+
+from rvm.engines.python import Python
+
+right = Python.advance
+
+
+def wrong(self: Python, state: Any, ticks: int) -> int:
+    """As the engine does it; but a program that exchanges anything gets another first number."""
+    did = right(self, state, ticks)
+    frame = state.frames[0]
+    if did and any(i.op == "swap" for i in frame.code.instrs):
+        frame.regs[0] ^= 1
+    return did
+
+
+Python.advance = wrong  # type: ignore[method-assign]
+KIND = replace(PROGRAMS, name="planted.wrong_engine")

@@ -1,0 +1,1 @@
+"""The kinds of input, a module each with its `KIND`."""

@@ -1,0 +1,58 @@
+"""Files that end too early, at every byte: a file with a checksum is refused, none does harm."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+from rvm.faults import RvmError
+from rvm_tools.attack.cases import Broken, Kind
+from rvm_tools.attack.kinds import data as numbers
+from rvm_tools.attack.kinds import models, plans, rbc, texts
+from rvm_tools.attack.shrinking import LINES
+
+READERS: dict[str, Any] = {
+    "rbc": rbc,
+    "plans": plans,
+    "data": numbers,
+    "models": models,
+    "texts": texts,
+}
+WHOLE = ("rbc", "plans")
+"""Files of which no shorter one is a file too."""
+
+
+def make(rng: random.Random) -> bytes:
+    """What reads the file and where it is cut, in a line, then the file."""
+    name = rng.choice(("rbc", "rbc", "plans", "data", "data", "models", "texts"))
+    if name == "rbc":
+        body = rng.choice(rbc.bases())
+    elif name == "plans":
+        body = rng.choice(plans.bases())
+    elif name == "data":
+        base = rng.choice(numbers.arrays())
+        suffix = "npy" if base.startswith(b"\x93") else "npz"
+        body = f".{suffix} {rng.randrange(12)} \n".encode() + base
+    elif name == "models":
+        body = models.SAMPLE.encode()
+    else:
+        body = rng.choice(texts.seeds()).encode()
+    first = body.index(b"\n") + 1 if name == "data" else 0
+    return f"{name} {rng.randrange(first, len(body))}\n".encode() + body
+
+
+def attack(data: bytes, folder: Path) -> bool:
+    """Read a file that was cut; its reader's own laws hold as well."""
+    head, _, body = data.partition(b"\n")
+    name, at = head.decode().split(" ")
+    try:
+        taken = bool(READERS[name].attack(body[: int(at)], folder))
+    except RvmError:
+        return False
+    if name in WHOLE:
+        raise Broken(f"a file of {name} that was cut is accepted", f"at byte {at} of {len(body)}")
+    return taken
+
+
+KIND = Kind("cuts", "files that end too early", ".bin", make, attack, (LINES,), share=0.4)

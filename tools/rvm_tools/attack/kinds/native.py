@@ -1,0 +1,24 @@
+"""Random programs on every engine of the registry, machine code among them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rvm.engines import NAMES
+from rvm_tools.attack.cases import Kind
+from rvm_tools.attack.kinds.programs import make, read
+from rvm_tools.attack.running import agree
+from rvm_tools.attack.shrinking import LINES
+
+ENGINES = tuple(n for n in NAMES if n != "auto")
+"""`auto` is one of the others, or one after another, which going crosswise tries."""
+
+
+def attack(data: bytes, folder: Path) -> bool:
+    """Run a program on all engines, there and back, and there on one and back on another."""
+    found = read(data)
+    agree(found.program, "main", found.inputs(), ENGINES, strict="strict" in found.flags)
+    return True
+
+
+KIND = Kind("native", "random programs on all engines", ".rasm", make, attack, (LINES,), share=3.0)
