@@ -114,6 +114,10 @@ def last_command(text: str) -> str:
     return text.strip().splitlines()[-1].split("&&")[-1].strip()
 
 
+SKIPPED = re.compile(r"^-     native engine +skipped: .*\n", re.M)
+"""What `rvm check` says besides where there is no machine code; pages are of where there is."""
+
+
 def printed(command: str, folder: Path) -> str:
     """What a command prints on both streams."""
     program, *arguments = shlex.split(command)
@@ -127,7 +131,7 @@ def printed(command: str, folder: Path) -> str:
         stderr=subprocess.STDOUT,
         timeout=120,
     )
-    return done.stdout.decode("utf-8")
+    return SKIPPED.sub("", done.stdout.decode("utf-8"))
 
 
 PROMPT = re.compile(r"^\[t=[^\]]*\] ?(.*)$", re.M)

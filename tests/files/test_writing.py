@@ -195,6 +195,10 @@ PRIVATE = {
     "rvm/writing.py": "the one that does it",
     "rvm/engines/native/kept.py": "kept machine code: checked when it is read, and renamed too",
     "rvm/pebble/playing/files.py": "states in a private folder, which goes with the run",
+    "tools/rvm_tools/attack/campaign.py": "an input in a folder for the moment",
+    "tools/rvm_tools/attack/crew.py": "what processes share, in a folder for the moment",
+    "tools/rvm_tools/attack/worker.py": "the same",
+    "tools/rvm_tools/attack/kinds": "inputs in a folder for the moment",
     "tools/rvm_tools/bench": "sources for the C compiler, in a folder for the moment",
     "tools/rvm_tools/cli.py": "standard output is closed by opening the null device",
 }
@@ -219,7 +223,7 @@ def writes(path: Path) -> list[str]:
         elif name in WRITERS:
             first = ast.unparse(node.args[0]) if node.args else ""
             home = getattr(node.func, "value", None)
-            if name in ("write_text", "write_bytes") or (
+            if (name in ("write_text", "write_bytes") and home is not None) or (
                 isinstance(home, ast.Name) and home.id == "np" and first not in ("file", "out")
             ):
                 found.append(ast.unparse(node))

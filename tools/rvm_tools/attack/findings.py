@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from rvm.writing import write_bytes
 from rvm_tools.attack.cases import kind
 
 NIGHT = 10 * 3600 * 2
@@ -34,7 +35,7 @@ def save(found: Finding, out: Path) -> Path:
     out.mkdir(parents=True, exist_ok=True)
     slug = re.sub(r"\W+", "-", found.signature)[:70].strip("-")
     path = out / f"{found.kind}-{slug}{kind(found.kind).suffix}"
-    path.write_bytes(found.data)
+    write_bytes(path, found.data)
     alone = {True: "yes", False: "no", None: "not tried"}[found.again]
     lines = [
         f"finding: {found.signature}",
@@ -46,7 +47,7 @@ def save(found: Finding, out: Path) -> Path:
         "",
     ]
     report = path.with_name(path.name + ".txt")
-    report.write_text("\n".join(lines), encoding="utf-8", errors="backslashreplace")
+    write_bytes(report, "\n".join(lines).encode(errors="backslashreplace"))
     return path
 
 
