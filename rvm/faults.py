@@ -90,7 +90,7 @@ class Diagnostic:
 
     def human(self) -> str:
         """Several lines: the message, the source with carets, values, notes and help."""
-        out = [f"{self.severity}[{self.code}]: {self.message}"]
+        out = [f"{self.severity}[{self.code}]: {_cut(self.message)}"]
         labels = list(self.labels)
         if self.where.line and not any(b.line == self.where.line for b in labels):
             labels.append(Label(self.where.line, self.where.column, self.where.end))
@@ -108,23 +108,45 @@ class Diagnostic:
             if previous and number > previous + 1:
                 out.append("...")
             previous = number
-            row = [_expanded(texts[number], b) for b in labels if b.line == number]
-            text, row = _window(texts[number].expandtabs(4).rstrip(), row)
+            raw, row = _near(texts[number], [b for b in labels if b.line == number])
+            text, row = _window(raw.expandtabs(4).rstrip(), [_expanded(raw, b) for b in row])
             out.append(f"{number:>{width}} | {text}")
             out.extend(f"{' ' * width} | {mark}" for mark in _marks(row))
         if self.values:
             shown = ", ".join(f"{k} = {_short(v)}" for k, v in self.values.items())
             out.append(f"{' ' * width} = values: {shown}")
-        out.extend(f"{' ' * width} = note: {note}" for note in self.notes)
+        out.extend(f"{' ' * width} = note: {_cut(note)}" for note in self.notes)
         if self.hint:
-            first, *rest = self.hint.splitlines()
+            first, *rest = _cut(self.hint).splitlines()
             out.append(f"{' ' * width} = help: {first}")
             out.extend(f"{' ' * width}         {line}" for line in rest)
         return "\n".join(out)
 
 
+MAX_TEXT = 4000
+"""How much of a message is shown: longer ones repeat a name of endless length."""
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "…"
+
+
 MAX_LINE = 160
 """How much of a source line is shown."""
+
+
+def _near(text: str, labels: list[Label]) -> tuple[str, list[Label]]:
+    """Of a very long line what is around its first label, before anything is done with it."""
+    room = 4 * MAX_LINE
+    if len(text) <= room:
+        return text, labels
+    first = max(0, min(b.column for b in labels) - 1 - room // 2)
+    near = [
+        Label(b.line, b.column - first, min(b.end - first, room + 1), b.text)
+        for b in labels
+        if b.column - first <= room
+    ]
+    return text[first : first + room], near
 
 
 def _expanded(text: str, label: Label) -> Label:

@@ -10,11 +10,14 @@ from rvm.program import Function, Program, Span
 from rvm.verify import Nodes, alias_findings, findings, inout_slots
 from rvm.verify.conflicts import CALLS
 from rvm.verify.finding import Finding
+from rvm.verify.text import shortened
 from rvm_asm.counting import changes
 from rvm_asm.emitter import Emitter
 from rvm_asm.messages import Reporter
-from rvm_asm.nodes import Node
+from rvm_asm.nodes import Node, Operator
 
+MAX_HINT = 160
+"""How much of an expression a hint repeats."""
 UNITS = {"add": "-1", "sub": "1"}
 """The factor y for which `x += x*y` (or `-=`) leaves nothing of x."""
 
@@ -146,12 +149,13 @@ def _hint(finding: Finding, emitter: Emitter, report: Reporter) -> str:
         return finding.hint
     value = emitter.code[finding.pc].args[-1]
     at = _origins(emitter, finding.pc).get(id(value))
-    return finding.hint if at is None else f"{head}{sign}{report.sources.text(at.start, at.end)}"
+    text = None if at is None else report.sources.expression(at.start, at.end)
+    return finding.hint if text is None else f"{head}{sign}{shortened(text, MAX_HINT)}"
 
 
 def _origins(emitter: Emitter, pc: int) -> dict[int, Node]:
     """The syntax of every node of an instruction, by identity of the node."""
-    made = {id(e): n for e, n in emitter.made}
+    made = emitter.syntax()
     out: dict[int, Node] = {}
     templates = emitter.templates[pc]
     for k, arg in enumerate(emitter.code[pc].args):
@@ -191,8 +195,11 @@ def _reason(finding: Finding, emitter: Emitter, report: Reporter) -> Sequence[st
     at, factor = origins.get(id(dst)), origins.get(id(other[0])) if len(other) == 1 else None
     if at is None or factor is None:
         return ()
-    x = report.sources.text(at.start, at.end)
-    y = report.sources.text(factor.start, factor.end)
+    x = report.sources.expression(at.start, at.end)
+    y = report.sources.expression(factor.start, factor.end)
+    if x is None or y is None or len(x) + len(y) > MAX_HINT:
+        return ()
+    inner = f"({y})" if isinstance(factor, Operator) else y
     sign = "+" if instr.op == "add" else "-"
-    a, b = (x, y) if value.args[0] == dst else (y, x)
+    a, b = (x, inner) if value.args[0] == dst else (inner, x)
     return (f"`{x} {sign}= {a}*{b}` cannot be undone when {y} = {UNITS[instr.op]}",)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from rvm_asm.messages import MAX_ERRORS, Reporter
+from rvm_asm.messages import Reporter
 from rvm_asm.source import SourceFile
 
 NAME = "name"
@@ -48,7 +48,7 @@ def lex(file: SourceFile, report: Reporter) -> Tokens:
     kinds: list[str] = []
     texts: list[str] = []
     starts: list[int] = []
-    base, wrong = file.base, 0
+    base = file.base
     add_kind, add_text, add_start = kinds.append, texts.append, starts.append
     for m in PATTERN.finditer(file.text):
         k = m.lastindex
@@ -70,9 +70,6 @@ def lex(file: SourceFile, report: Reporter) -> Tokens:
             # The parser gives up the line at this token, without a word more.
             _complain(text, start, report)
             add_kind(WRONG)
-            wrong += 1
-            if wrong > MAX_ERRORS:  # nobody reads further messages, or this text
-                break
         add_text(text)
         add_start(start)
     last = base + len(file.text)

@@ -9,7 +9,7 @@ from rvm.faults import AssemblyError, Diagnostic, Label
 from rvm_asm.source import SourceMap
 
 MAX_ERRORS = 200
-"""Messages kept of one assembly; what follows so many is rarely worth reading."""
+"""An assembly ends with so many messages; what would follow is rarely worth reading."""
 
 
 MAX_MESSAGE = 300
@@ -44,12 +44,13 @@ class Reporter:
     ) -> None:
         """Add a message about a stretch; `also` are further stretches with a text each.
 
-        The same message about the same stretch is kept once.
+        The same message about the same stretch is kept once.  With the last one that is kept the
+        assembly ends: AssemblyError.
         """
         if len(message) > MAX_MESSAGE:
             message = f"{message[: MAX_MESSAGE - 1]}…"
         key = (code, start, message)
-        if key in self._seen or len(self.found) >= MAX_ERRORS:
+        if key in self._seen:
             return
         self._seen.add(key)
         where = self.sources.where(start, end)
@@ -76,6 +77,8 @@ class Reporter:
                 lines=lines,
             )
         )
+        if len(self.found) >= MAX_ERRORS:
+            self.raise_if_failed()
 
     def raise_if_failed(self) -> None:
         """AssemblyError with everything found, sorted by place; nothing where all is well."""
@@ -89,7 +92,14 @@ class Reporter:
             )
 
 
+MAX_NEAR = 400
+"""Names that are compared with one that nothing has: comparing takes microseconds each."""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A hint that names the nearest known name, or nothing."""
-    near = get_close_matches(name, [k for k in known if k.isidentifier()], n=1, cutoff=0.6)
+    likely = [k for k in known if abs(len(k) - len(name)) <= 3 and k.isidentifier()]
+    if len(likely) > MAX_NEAR:
+        likely = [k for k in likely if k[0] == name[:1]][:MAX_NEAR]
+    near = get_close_matches(name, likely, n=1, cutoff=0.6)
     return f"did you mean `{near[0]}`?" if near else ""

@@ -6,10 +6,14 @@ that its offsets are added to, so that a syntax node needs no file of its own.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 
 from rvm.faults import Where
 from rvm.program import Source, Span
+
+CONTINUED = re.compile(r"\\[ \t\r]*(?:;[^\n]*)?\n")
+"""The end of a line that goes on in the next."""
 
 
 class SourceFile:
@@ -68,6 +72,31 @@ class SourceMap:
         """What stands between two positions of one file."""
         file = self.file(start)
         return file.text[start - file.base : end - file.base]
+
+    def expression(self, start: int, end: int) -> str | None:
+        """What an expression's stretch says, with the brackets around its first and last part.
+
+        An expression in brackets begins behind the first of them.  None where comments stand
+        between it and its brackets.
+        """
+        file = self.file(start)
+        text, a, b = file.text, start - file.base, end - file.base
+        left = right = 0
+        for sign in CONTINUED.sub("", text[a:b]):
+            if sign in "([":
+                right += 1
+            elif sign in ")]":
+                left += not right
+                right -= right > 0
+        while left and a and (text[a - 1] in "([\\" or text[a - 1].isspace()):
+            a -= 1
+            left -= text[a] in "(["
+        while right and b < len(text) and (text[b] in ")]\\" or text[b].isspace()):
+            right -= text[b] in ")]"
+            b += 1
+        if left or right:
+            return None
+        return " ".join(CONTINUED.sub(" ", text[a:b]).split())
 
     def sources(self) -> tuple[Source, ...]:
         """The texts as a program keeps them."""

@@ -6,6 +6,7 @@ yet; the ISA's typing gives them types when their instruction is checked.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import NoReturn
 
 from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span, Step, Transposed
@@ -36,6 +37,8 @@ class Values:
         self.scope = Scope()
         self.made: list[tuple[Expr, Node]] = []
         """Every node made, with what it was made from: for messages, and to keep ids unique."""
+        self._syntax: dict[int, Node] = {}
+        self._indexed = 0
         self._depth = 0
         self._count = 0
         self._pure: list[str] = []
@@ -336,12 +339,16 @@ class Values:
 
     # Faults of typing.
 
-    def origin(self, node: Expr | None, start: int = 0) -> Node | None:
+    def syntax(self) -> dict[int, Node]:
+        """The syntax that each expression was made from, by the expression's identity."""
+        for expr, node in islice(self.made, self._indexed, None):
+            self._syntax[id(expr)] = node
+        self._indexed = len(self.made)
+        return self._syntax
+
+    def origin(self, node: Expr | None) -> Node | None:
         """The syntax that an expression was made from."""
-        for k in range(len(self.made) - 1, start - 1, -1):
-            if self.made[k][0] is node:
-                return self.made[k][1]
-        return None
+        return self.syntax().get(id(node))
 
     def fault(self, fault: TypeFault, node: Node) -> NoReturn:
         """Report a fault of typing at the syntax of its node, or else at `node`."""

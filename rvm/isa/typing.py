@@ -20,7 +20,7 @@ from rvm.expr import (
 from rvm.isa.rows import FUNCTIONS, FunctionRow
 from rvm.isa.rules import FIXED_RESULT, Arg, TypeFault, choice, default_type, widest_default
 from rvm.numbers import system
-from rvm.types import F64, I64, Array, Scalar, Stack, ValueType, elem_of, rank_of, with_rank
+from rvm.types import BOOL, F64, I64, Array, Scalar, Stack, ValueType, elem_of, rank_of, with_rank
 
 MAX_NODES = 4096
 """The largest expression that one instruction may hold, in nodes of its tree."""
@@ -70,7 +70,12 @@ def _typed_apply(node: Apply, want: Scalar | None) -> Expr:
     hint = want
     if any(isinstance(a, Apply) and a.type is None for a in first):
         hint = _neighbour(first, row, want)
-    parts = [a if a.type is not None or isinstance(a, Const) else typed(a, hint) for a in first]
+    # The condition of a choice is a condition, of whatever type the values are.
+    hints = [BOOL if row.rule is choice and not k else hint for k in range(row.arity)]
+    parts = [
+        a if a.type is not None or isinstance(a, Const) else typed(a, h)
+        for a, h in zip(first, hints, strict=True)
+    ]
     try:
         typing = row.rule([_arg(p) for p in parts], want)
         done = tuple(_as(p, t) for p, t in zip(parts, typing.elems, strict=True))

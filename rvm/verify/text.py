@@ -7,6 +7,7 @@ from rvm.isa import FUNCTIONS
 from rvm.program import Function
 
 MAX_TEXT = 60
+CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
 def show(node: Expr, function: Function) -> str:
@@ -14,8 +15,21 @@ def show(node: Expr, function: Function) -> str:
 
     The node has passed the verifier's check of depth.
     """
-    text = _show(node, function)
-    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
+    return shortened(_show(node, function))
+
+
+def shortened(text: str, room: int = MAX_TEXT) -> str:
+    """An expression's text in about so many characters, its brackets closed where it is cut."""
+    if len(text) <= room:
+        return text
+    cut = text[: room - 1].rstrip()
+    open_ = []
+    for sign in cut:
+        if sign in CLOSING:
+            open_.append(CLOSING[sign])
+        elif open_ and sign == open_[-1]:
+            open_.pop()
+    return f"{cut}…{''.join(reversed(open_))}"
 
 
 def _show(node: Expr | Span | None, function: Function) -> str:

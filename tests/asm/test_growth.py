@@ -1,0 +1,84 @@
+"""What assembling takes grows as the text does: counted in calls, which no other load changes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import pytest
+from rvm_asm import assemble
+
+from rvm.faults import AssemblyError
+
+HEAD = "func f(x: f64, i: i64, a: i64[n])\n"
+
+
+def lines(form: str, size: int, head: str = HEAD) -> str:
+    """As many lines as fill the size, numbered where the form says so."""
+    return head + "".join(form.format(k) for k in range(size // len(form)))
+
+
+TEXTS: dict[str, Callable[[int], str]] = {
+    "a long expression": lambda n: HEAD + " add i, 1" + " + i * 3" * (n // 8) + "\n",
+    "a long index": lambda n: HEAD + " add i, a[" + "i + " * (n // 4) + "1]\n",
+    "many arguments": lambda n: HEAD + " call f(" + "x, " * (n // 3) + "x)\n",
+    "many parameters": lambda n: lines("x{}: f64, ", n, "func f(") + "y: f64)\n inc y\n",
+    "wrong signs": lambda n: HEAD + " add x, " + "$ " * (n // 2) + "\n",
+    "a long name": lambda n: HEAD + " add x, " + "y" * n + "\n",
+    "a long comment": lambda n: HEAD + " inc x ;" + "c" * n + "\n",
+    "tabs": lambda n: HEAD + "\t" * n + "add x, y\n",
+    "blank lines": lambda n: "\n" * n + HEAD + " inc x\n",
+    "continued lines": lambda n: HEAD + " add i, 1" + " \\\n + i" * (n // 8) + "\n",
+    "open brackets": lambda n: HEAD + " add x, " + "(" * n,
+    "instructions": lambda n: lines(" add x, 1.5\n", n),
+    "exchanges": lambda n: lines(" swap a[i], a[i + 1]\n", n),
+    "functions": lambda n: lines("func g{}(x: f64)\n add x, 1\n", n, ""),
+    "functions that call": lambda n: lines("func g{0}(x: f64)\n call f(x, 1, x)\n", n),
+    "ancillas": lambda n: lines(" alloc t{0}: f64\n free t{0}\n", n),
+    "ancillas never freed": lambda n: lines(" alloc t{}: f64\n", n),
+    "ancillas not live": lambda n: lines(" local t{0}: f64\n add t{0}, 1\n", n),
+    "ifs": lambda n: lines(" if i > 3\n inc x\n end i > 3\n", n),
+    "fors": lambda n: lines(" for k{} = 0 to i\n inc x\n end\n", n),
+    "arms": lambda n: lines(" elseif i == {}\n inc x\n", n, HEAD + " if i == 0\n") + " end\n",
+    "routines": lambda n: lines(" routine r{0}\n inc i\n end\n undo r{0}\n", n),
+    "macros": lambda n: lines("macro m{} y\n inc y\nend\n", n, "") + HEAD + " inc x\n",
+    "uses of a macro": lambda n: lines(" m x\n", n, "macro m y\n inc y\nend\n" + HEAD),
+    "constants": lambda n: lines("const c{} = 3\n", n, "") + HEAD + " inc x\n",
+    "records": lambda n: lines("record R{}\n a: f64\nend\n", n, "") + HEAD + " inc x\n",
+    "labels without partners": lambda n: lines("l{0}: cf i == 1, m{0}\n", n),
+    "labels that stand twice": lambda n: lines("l: inc i\n", n),
+    "unknown names": lambda n: lines(" add x, z{}\n", n),
+    "unknown instructions": lambda n: lines(" op{} x\n", n),
+    "unknown functions": lambda n: lines(" call g{}(x)\n", n),
+    "aliases": lambda n: lines(" add x, x + {}\n", n),
+    "aliases on one line": lambda n: HEAD + " add x, x" + " + x" * (min(n, 9000) // 4) + "\n",
+    "functions that stand twice": lambda n: lines("func f(x: f64)\n", n, ""),
+    "position comments": lambda n: lines(" add x, 1 ;@ 1:2-3\n", n),
+    "includes": lambda n: lines('include "x{}"\n', n, ""),
+}
+
+
+def calls(text: str) -> int:
+    """How many functions are called to assemble a text and to show what is wrong with it."""
+    count = 0
+
+    def called(frame: object, event: str, arg: object) -> None:
+        nonlocal count
+        count += 1
+
+    before = sys.getprofile()
+    sys.setprofile(called)
+    try:
+        assemble(text)
+    except AssemblyError as error:
+        str(error)
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_growth(name: str) -> None:
+    calls(TEXTS[name](300))  # what is made once
+    small, large = (calls(TEXTS[name](n)) for n in (2_000, 16_000))
+    assert large < 10 * small + 20_000, (small, large)
