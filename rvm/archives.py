@@ -41,7 +41,10 @@ def read_arrays(path: str | PathLike[str]) -> dict[str, NDArray[Any]]:
         # Zipfile goes by the size of the directory alone, and would lose entries in silence.
         if mark == b"PK\5\6" and count not in (len(found.files), MANY):
             raise ValueError(f"it has {len(found.files)} of {count} arrays")
-        return {name: found[name] for name in found.files}
+        arrays = {name: found[name] for name in found.files}
+        if not all(isinstance(array, np.ndarray) for array in arrays.values()):
+            raise ValueError("it holds something else than arrays")
+        return arrays
 
 
 @contextmanager

@@ -95,7 +95,7 @@ def load(path: str | PathLike[str]) -> Plan | DagPlan:
         cost = cost_of(schedule.tally(), units, weights.sizes is not None)
         notes = tuple(str(note) for note in header["notes"])
         strategy, proof = str(header["strategy"]), str(header["proof"])
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, ArithmeticError, TypeError, AttributeError) as error:
         raise _unsound(str(error)) from error
     return Plan(strategy, rules, schedule, cost, proof, units, notes)
 

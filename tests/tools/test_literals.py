@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from rvm_tools.literals import File, Made, Typed, read_literal
+from rvm_tools.literals import SHOWN, File, Made, Typed, read_literal
 
 from rvm.faults import InputError
 
@@ -89,4 +89,12 @@ def test_what_is_no_literal_is_marked(text: str, column: int) -> None:
     with pytest.raises(InputError) as caught:
         read_literal(text)
     assert caught.value.code == "I010"
-    assert caught.value.notes == (text, " " * column + "^")
+    shown = text if len(text) <= SHOWN else text[:SHOWN] + "…"
+    assert caught.value.notes == (shown, " " * column + "^")
+
+
+def test_of_a_long_text_what_is_around_the_mark_is_shown() -> None:
+    with pytest.raises(InputError) as caught:
+        read_literal("[" + "1, " * 1000 + "wrong, " + "2, " * 1000)
+    shown, mark = caught.value.notes
+    assert len(shown) < 130 and shown[mark.index("^") :].startswith("wrong")

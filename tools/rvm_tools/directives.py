@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, NoReturn
 
 from rvm.faults import InputError, Where
@@ -84,7 +85,7 @@ def _directive(line: int, text: str, name: str) -> Directive:
         reader.at = 0
         reader.fail("a directive begins with `run` or `fails`")
     except InputError as error:
-        column = len(";! ") + len(error.notes[-1])
+        column = len(";! ") + reader.at + 1
         place = Where(name, line, column, column + 1, f";! {text}")
         raise InputError(
             "I010", error.message, where=place, hint="`;! run f(x=1) -> y=2` or `;! fails A013`"
@@ -116,7 +117,10 @@ def _run(reader: Reader, line: int, text: str) -> Directive:
     while not reader.done:
         match reader.word():
             case "within":
-                within = float(reader.value())
+                found = reader.value()
+                if not isinstance(found, (int, Decimal)) or found < 0:
+                    reader.fail("a tolerance is a number that is not negative")
+                within = float(found)
             case "fails":
                 codes = _codes(reader)
             case _:

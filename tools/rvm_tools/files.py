@@ -17,6 +17,8 @@ from rvm.archives import read_array, read_arrays
 from rvm.faults import InputError
 from rvm_tools.literals import MAX_DEPTH, MAX_DIGITS, File, read_literal
 
+MAX_REASON = 300
+"""How much of what NumPy says of a file is shown: it quotes lines of the file."""
 SUFFIXES = (".npy", ".npz", ".csv", ".json")
 
 
@@ -99,7 +101,8 @@ def _pick(values: Any, name: str | None, path: Path, parameter: str) -> Any:
 def _failed(path: Path, reason: object) -> InputError:
     if isinstance(reason, OSError) and reason.strerror:
         reason = reason.strerror.lower()
-    return InputError("I011", f"can't read values from {path}: {reason}")
+    text = " ".join(str(reason).split()) or type(reason).__name__
+    return InputError("I011", f"can't read values from {path}: {text[:MAX_REASON]}")
 
 
 def _opened(path: Path) -> Any:
@@ -120,7 +123,7 @@ def _json(path: Path) -> Any:
     try:
         text = path.read_text(encoding="utf-8-sig")
         return json.loads(text, parse_float=Decimal)
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError, ArithmeticError, RecursionError) as error:
         raise _failed(path, error) from None
 
 

@@ -7,9 +7,10 @@ and records Python lists and dicts; `Typed`, `Made` and `File` what is said of t
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn
 
 from rvm.faults import InputError
@@ -42,6 +43,8 @@ MAX_DEPTH = 64
 """How deeply lists and records may be nested."""
 MAX_DIGITS = 4000
 """Digits of an integer, and the decimal exponent of a real number, that are read."""
+SHOWN = 120
+"""How much of a text is shown with a message."""
 MAKERS = ("zeros", "ones", "range")
 
 _NUMBER = re.compile(
@@ -101,7 +104,7 @@ class Reader:
         raise InputError(
             "I010",
             message,
-            notes=(self.text, " " * self.at + "^"),
+            notes=marked(self.text, self.at),
             hint="a value is a number, true, false, [a, list], {field: value}, "
             "zeros(5), ones(2, 3), range(10) or @file",
         )
@@ -201,16 +204,36 @@ class Reader:
                 imaginary = _number(rest)
                 if imaginary is None:
                     self.fail("this number is out of all range")
-                value = complex(float(value), imaginary.imag)
+                value = complex(self._float(value), imaginary.imag)
         return self._suffixed(value)
 
     def _pair(self) -> Any:
         """`(re, im)`, or a number in brackets."""
-        value = self._number()
+        value = self._part()
         if self.accept(","):
-            value = complex(float(value), float(self._number()))
+            value = complex(self._float(value), self._float(self._part()))
         self.expect(")")
         return self._suffixed(value)
+
+    def _part(self) -> Any:
+        """A number in brackets."""
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            self.fail("this is nested too deeply")
+        value = self._number()
+        if value is None:
+            self.fail("a number is expected")
+        self._depth -= 1
+        return value
+
+    def _float(self, value: Any) -> float:
+        """A part of a complex number."""
+        if not isinstance(value, (int, float, Decimal)):
+            self.fail("a part of a complex number is a real number")
+        out = _finite(value)
+        if out is None:
+            self.fail("this number is out of all range")
+        return out
 
     def _suffixed(self, value: Any) -> Any:
         suffix = _TYPE.match(self.text, self.at)
@@ -221,21 +244,51 @@ class Reader:
         return value
 
 
+def marked(text: str, at: int) -> tuple[str, str]:
+    """A text with a mark under a position, or what is around the position of a long one."""
+    first = max(0, at - SHOWN // 2) if len(text) > SHOWN else 0
+    shown = text[first : first + SHOWN]
+    shown = ("…" if first else "") + shown + ("…" if first + SHOWN < len(text) else "")
+    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in shown)
+    return shown, " " * (at - first + (1 if first else 0)) + "^"
+
+
 def _number(found: re.Match[str]) -> Any:
     """The number that was matched; None if it is beyond MAX_DIGITS."""
     text = found[0].replace("_", "")
     if len(text) > MAX_DIGITS:
         return None
     if found["j"]:
-        return complex(0.0, float(text[:-1]))
+        part = text[:-1]
+        value = float(part) if found["real"] in ("inf", "nan") else _finite(_decimal(part))
+        return None if value is None else complex(0.0, value)
     if found["int"]:
         return int(text, 0)
     if found["real"] in ("inf", "nan"):
         return float(text)
     if text.lstrip("+-").isdigit():
         return int(text)
-    value = Decimal(text)
+    return _decimal(text)
+
+
+def _decimal(text: str) -> Decimal | None:
+    """A decimal number; None if its exponent is beyond MAX_DIGITS."""
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        return None
     return value if abs(value.adjusted()) <= MAX_DIGITS else None
+
+
+def _finite(value: Decimal | float | None) -> float | None:
+    """The nearest float; None for a finite number that is beyond all floats."""
+    if value is None:
+        return None
+    try:
+        out = float(value)
+    except OverflowError:
+        return None
+    return out if math.isfinite(out) or isinstance(value, float) else None
 
 
 def read_literal(text: str) -> Any:

@@ -13,6 +13,10 @@ from click.shell_completion import CompletionItem
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+MAX_SHOWN = 40
+"""How much of what was written is shown where it is wrong."""
+
+
 def _amount(units: dict[str, int]) -> Callable[[str], int]:
     """Reads a whole number, which may be written `1_000_000`, `1e6` or with a unit, `64M`."""
     words = "|".join(sorted(units, key=len, reverse=True))
@@ -23,12 +27,20 @@ def _amount(units: dict[str, int]) -> Callable[[str], int]:
         number = r"([0-9_]+|[0-9]+(?:\.[0-9]+)?(?:[eE][0-9]+)?)"
         found = re.fullmatch(rf"{number} *({words})", value, re.IGNORECASE)
         if found is None:
-            raise click.BadParameter(f"{value!r} is no amount; for example 1000000, 1e6 or 64M.")
+            raise _no_amount(value)
         text = found[1].replace("_", "")
-        read = int(text) if text.isdigit() else float(text)
-        return int(read * units[found[2].lower()])
+        try:
+            read = int(text) if text.isdigit() else float(text)
+            return int(read * units[found[2].lower()])
+        except (ValueError, OverflowError):  # too many digits, or infinite
+            raise _no_amount(value) from None
 
     return convert
+
+
+def _no_amount(value: str) -> click.BadParameter:
+    shown = value if len(value) <= MAX_SHOWN else f"{value[:MAX_SHOWN]}…"
+    return click.BadParameter(f"{shown!r} is no amount; for example 1000000, 1e6 or 64M.")
 
 
 STEPS = _amount({"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12})

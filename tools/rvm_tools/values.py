@@ -132,8 +132,10 @@ def value_for(function: Function, layout: Layout, name: str, value: Any, base: P
     sys = system(elem_of(t))
     if isinstance(t, Stack):
         if not isinstance(value, list):
-            value = list(array_of(Array(t.elem, 1), wanted, name, value))
-            return [sys.to_python(plain(v)) for v in value]
+            array = array_of(Array(t.elem, 1), wanted, name, value)
+            if array.ndim != 1:
+                raise _wrong(name, wanted, f"the file has {array.ndim} dimensions")
+            return [sys.to_python(plain(v)) for v in array]
         return [sys.to_python(_raw(sys, v, name, wanted)) for v in value]
     return sys.to_python(_raw(sys, value, name, wanted))
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.faults import UsageError
+from rvm.faults import ScheduleError, UsageError
 from rvm.pebble.actions import Block, Kind
 
 if TYPE_CHECKING:
@@ -233,7 +233,9 @@ def bars(film: Film) -> tuple[list[Bar], list[tuple[int, int]]]:
         for time, node, change, disk in zip(*scene.events.tolist(), strict=True):
             if change > 0:
                 since[node, disk] = time
-            elif (start := since.pop((node, disk))) < time:
+            elif (start := since.pop((node, disk), -1)) < 0:
+                raise ScheduleError("P003", f"node {node} is given up, and was not held")
+            elif start < time:
                 found.append(Bar(node, start, time, bool(disk)))
         adjoints += zip(*scene.adjoints.tolist(), strict=True)
     found += [

@@ -37,10 +37,11 @@ def command(code: str | None, as_json: bool) -> None:
     code = code.upper().strip("[]")
     found = known.get(code)
     if found is None:
-        near = [c for c in known if c.startswith(code)][:5] or get_close_matches(code, known, 3)
+        near = [c for c in known if c.startswith(code)][:5]
+        near = near or get_close_matches(code[:40], known, 3)
         raise UsageError(
             "U013",
-            f"there is no diagnostic `{code}`",
+            f"there is no diagnostic `{code[:40]}`",
             hint=f"near it: {', '.join(near)}" if near else "`rvm explain` lists them all",
         )
     if as_json:

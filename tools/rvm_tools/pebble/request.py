@@ -140,8 +140,10 @@ def numbers_of(text: str, what: str) -> Sequence[float] | Mapping[str, float]:
     for number in listed:
         try:
             plain(number)
-        except (TypeError, ValueError):
-            raise InputError("I010", f"`{what}` are numbers, and {number!r} is none") from None
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(
+                "I010", f"`{what}` are finite numbers, and {number!r} is none"
+            ) from None
     if isinstance(value, dict):
         return {name: plain(number) for name, number in value.items()}
     return [plain(number) for number in value]

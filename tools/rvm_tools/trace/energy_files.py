@@ -41,6 +41,9 @@ def read(file: str) -> Model:
         message = str(error).replace(found[0], "") if found else str(error)
         at = (int(found[1]), int(found[2])) if found else (len(text.splitlines()), 1)
         raise _wrong(path, text, message[:1].lower() + message[1:], *at) from None
+    except (ValueError, RecursionError) as error:
+        # Integers of thousands of digits, and arrays in arrays in arrays.
+        raise _wrong(path, text, f"this is no energy model: {error}", 1, 1) from None
     return _Reader(path, text).model(data)
 
 
