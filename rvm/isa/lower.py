@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from typing import cast
 
-from rvm.expr import Const, Expr, Formal, Place, substitute
+from rvm.expr import Apply, Const, Expr, Formal, Place, rebuild, substitute, walk
 from rvm.isa.machine_ops import ENDS, MAKES, VARIADIC
 from rvm.isa.rows import OPCODES, OpRow, angle_type
 from rvm.isa.rules import CLASSES, TypeFault
@@ -19,9 +20,31 @@ from rvm.types import BOOL, I64, Array, Scalar, Stack, elem_of, rank_of
 def lower(instr: Instr) -> tuple[Stmt, ...]:
     """The typed statements of an instruction whose operands are typed."""
     row = OPCODES[instr.op]
+    args = tuple(map(squares, instr.args))
     if row.build is not None:
-        return (row.build(instr),)
-    return tuple(_instantiate(s, instr.args) for s in linked_body(row.name))
+        return (row.build(replace(instr, args=args)),)
+    return tuple(_instantiate(s, args) for s in linked_body(row.name))
+
+
+def squares(node: Expr) -> Expr:
+    """A typed expression in which `x ** 2` of reals and integers is `x * x`.
+
+    They have the same bits: a power of floats is defined so.
+    """
+    if any(isinstance(n, Apply) and n.fn == "**" for n in walk(node)):
+        return _squares(node)
+    return node
+
+
+def _squares(node: Expr) -> Expr:
+    done = rebuild(node, _squares)
+    match done:
+        case Apply("**", (x, Const(2, Scalar() as n))) if n.is_integer or n.is_float:
+            assert x.type is not None
+            t = elem_of(x.type)
+            if t.is_integer or t.is_float:
+                return Apply("square", (x,), done.type)
+    return done
 
 
 def invert_instr(instr: Instr) -> Instr:
@@ -55,7 +78,8 @@ def _instantiate(stmt: Stmt, args: tuple[Expr, ...]) -> Stmt:
     def value(template: Expr, dst: Place) -> Expr:
         if isinstance(template, Formal):
             return args[template.index]
-        return typed(substitute(template, args), elem_of(cast("Scalar | Array", dst.type)))
+        t = elem_of(cast("Scalar | Array", dst.type))
+        return squares(typed(substitute(template, args), t))
 
     def place(template: Expr) -> Place:
         return cast(Place, args[cast(Formal, template).index])

@@ -15,7 +15,6 @@ from rvm.emit.llvm.runtime import DECLARATIONS, RUNTIME, frame_bound
 from rvm.emit.llvm.traps import declared
 from rvm.emit.values import Unprintable
 from rvm.image import Code
-from rvm.isa import VARIADIC
 from rvm.numbers.llvm import declaration
 from rvm.numbers.llvm_prelude import definitions
 from rvm.probes.traps import Changed
@@ -196,7 +195,7 @@ class _Nobody:
 
 
 def _is_apart(code: Code, pc: int, checks: bool) -> bool:
-    if code.instrs[pc].op in VARIADIC:
+    if code.instrs[pc].op in ("call", "uncall"):
         return True
     probe = code.compiled.get((_Probe, checks))
     if not isinstance(probe, _Probe):

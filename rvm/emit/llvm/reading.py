@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from rvm.expr import Apply, Const, Expr, Place, children, walk
 from rvm.image import Code
 from rvm.stmt import (
+    FORWARD,
     Alloc,
     Branch,
     Drop,
+    Effect,
     Exchange,
     Free,
     Fresh,
@@ -103,6 +105,8 @@ def touched(stmts: tuple[Stmt, ...]) -> Iterator[Place]:
                 yield reg
             case Branch(cond) | Land(cond):
                 yield from read_by(cond)
+            case Effect("assert", _, args, when) if when & FORWARD:
+                yield from read_by(args[0])
 
 
 def turns(code: Code) -> frozenset[Expr]:
@@ -130,6 +134,8 @@ def evaluated(stmts: tuple[Stmt, ...]) -> Iterator[Expr]:
                 yield from evaluated(body)
             case Branch(cond) | Land(cond):
                 yield cond
+            case Effect("assert", _, args, when) if when & FORWARD:
+                yield args[0]
 
 
 def read_by(node: Expr) -> Iterator[Place]:

@@ -20,8 +20,10 @@ from rvm.numbers.llvm import Value, register_type
 from rvm.program import Function
 from rvm.state import SCALAR_BYTES
 from rvm.stmt import (
+    FORWARD,
     Alloc,
     Drop,
+    Effect,
     Exchange,
     Free,
     Fresh,
@@ -92,6 +94,8 @@ class Statements(Values):
                 self._push(src, stack)
             case Pop(dst, stack):
                 self._pop(dst, stack)
+            case Effect(kind, _, args, when):
+                self._effect(kind, args, bool(when & FORWARD))
             case _:
                 raise Unprintable
 
@@ -172,6 +176,13 @@ class Statements(Values):
         self.statement(body[0])
         self.jump(done)
         self.label(done)
+
+    def _effect(self, kind: str, args: Sequence[Expr], happens: bool) -> None:
+        """An assertion is trouble where it does not hold; other effects are not for here."""
+        if happens:
+            if kind != "assert":
+                raise Unprintable
+            self.trouble(self.op(f"xor i1 {self.value(args[0])}, true"))
 
     # ------------------------------------------------------------ ancillas
 

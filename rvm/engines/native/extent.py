@@ -8,7 +8,6 @@ from rvm.emit.llvm.reading import read_by
 from rvm.engines.native.artifact import Sketch
 from rvm.engines.protocol import FIRST_CHUNK
 from rvm.image import Code, Image
-from rvm.isa import VARIADIC
 from rvm.types import Array
 
 WORK = 4_000_000
@@ -43,7 +42,7 @@ def sketch_of(code: Code) -> Sketch:
 
 def _array_operands(image: Image, name: str) -> Iterator[int]:
     for instr in image.program.function(name).code:
-        if instr.op not in VARIADIC:
+        if instr.op not in ("call", "uncall", "print", "callback"):
             for place in (p for arg in instr.args for p in read_by(arg)):
                 if isinstance(place.type, Array):
                     yield place.reg

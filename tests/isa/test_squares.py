@@ -1,0 +1,117 @@
+"""`x ** 2` is `x * x`: the same bits whether the exponent is written or comes in, everywhere."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import rvm
+from rvm.expr import Apply, walk
+from rvm.image import image_of
+from rvm.stmt import Update
+
+pytest.importorskip("llvmlite")
+
+ENGINES = ("reference", "python", "vector", "native")
+TEXT = """
+func written(y: {t}, x: {t})
+    add y, x ** 2
+
+func given(y: {t}, x: {t}, k: {t})
+    add y, x ** k
+
+func whole(y: {t}, x: {t}, k: i64)
+    add y, x ** k
+
+func arrays(y: {t}[n], x: {t}[n])
+    add y, x ** 2
+
+func looped(y: {t}[n], x: {t}[n])
+    for i = 0 to n - 1
+        add y[i], x[i] ** 2
+    end
+"""
+EDGES = [0.0, -0.0, 1.0, -1.5, 1e-200, -1e-160, 1e200, 1.5e154, math.inf, -math.inf, math.nan]
+
+
+def numbers(t: str) -> list[float]:
+    rng = np.random.default_rng(5)
+    many = (rng.uniform(-2, 2, 40_000) * 2.0 ** rng.integers(-30, 30, 40_000)).tolist()
+    # Those of which C's own power is another number come first.
+    many.sort(key=lambda x: math.pow(x, 2.0) == x * x)
+    found = [*EDGES, *many[:2_000]]
+    return [float(np.float32(x)) for x in found] if t == "f32" else found
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("t", ["f64", "f32"])
+def test_squares_of_floats_are_products_on_every_engine(t: str) -> None:
+    program, xs = rvm.assemble(TEXT.format(t=t)), numbers(t)
+    dtype = np.dtype(np.float32 if t == "f32" else np.float64)
+    with np.errstate(all="ignore"):
+        many = np.array(xs, dtype)
+        want = 0 + many * many
+    for engine in ENGINES:
+        for name in ("arrays", "looped"):
+            out = program.handle(program, name)(y=np.zeros_like(many), x=many, engine=engine).y
+            assert np.array_equal(out, want, equal_nan=True), (engine, name)
+        f = {n: program.handle(program, n).with_options(engine=engine) for n in program}
+        for x, y in list(zip(xs, want.tolist(), strict=True))[:150]:
+            found = (
+                f["written"](y=0.0, x=x).y,
+                f["given"](y=0.0, x=x, k=2.0).y,
+                f["whole"](y=0.0, x=x, k=2).y,
+            )
+            assert all(v == y or (v != v and y != y) for v in found), (engine, x, found, y)
+        for name, more in (("written", {}), ("given", {"k": 2.0}), ("whole", {"k": 2})):
+            out = f[name].map(y=np.zeros_like(many), x=many, **more).y
+            assert np.array_equal(out, want, equal_nan=True), (engine, name)
+
+
+@pytest.mark.parametrize("t", ["i32", "i64", "u8", "u32", "u64"])
+def test_squares_of_integers_wrap_as_products_do(t: str) -> None:
+    program = rvm.assemble(TEXT.format(t=t).replace("k: i64", f"k: {t}"))
+    bits = int(t[1:])
+    low = -(1 << bits - 1) if t[0] == "i" else 0
+    xs = sorted(
+        {low, low + 1, 0, 1, 2, 3, (1 << bits // 2) - 1, 1 << bits // 2, low + (1 << bits) - 1}
+    )
+    for engine, x in itertools.product(ENGINES, xs):
+        want = (x * x - low) % (1 << bits) + low
+        found = (
+            program.written(y=0, x=x, engine=engine).y,
+            program.given(y=0, x=x, k=2, engine=engine).y,
+        )
+        assert found == (want, want), (engine, x)
+
+
+def test_other_powers_are_those_of_the_c_library() -> None:
+    program = rvm.assemble(TEXT.format(t="f64"))
+    for engine in ENGINES:
+        for k in (3.0, 0.5, -2.0, 1.9999999999999998):
+            for x in (1.7, 2.5e-3, 123.456):
+                found = program.given(y=0.0, x=x, k=k, engine=engine).y
+                assert found == math.pow(x, k)
+
+
+def test_a_square_costs_what_a_product_costs() -> None:
+    """No engine is given a power to compute."""
+    image = image_of(rvm.assemble(TEXT.format(t="f64")))
+    for name in ("written", "arrays", "looped"):
+        for undo in (False, True):
+            code = image.code(name, undo)
+            values = [
+                s.value for pc in range(len(code)) for s in code.stmts(pc) if isinstance(s, Update)
+            ]
+            assert not any(isinstance(n, Apply) and n.fn == "**" for v in values for n in walk(v))
+
+
+def test_gradients_of_squares() -> None:
+    program = rvm.assemble(TEXT.format(t="f64"))
+    for engine in ENGINES:
+        f = program.written.with_options(engine=engine)
+        assert f.grad(loss="y", y=0.0, x=1.7).x == 3.4
+        assert f.hessian(loss="y", y=0.0, x=1.7)["x"]["x"] == 2.0
