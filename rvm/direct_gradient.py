@@ -26,6 +26,7 @@ from rvm.gradients import (
 from rvm.image import Code, image_of
 from rvm.isa import place as typed_place
 from rvm.machine import Machine
+from rvm.once import making
 from rvm.program import Function, Program
 from rvm.returning import Evidence, check_returned
 from rvm.state import Options, byte_size
@@ -195,8 +196,10 @@ def _made(
     if key not in code.compiled:
         f = handle.function
         stacks = any(isinstance(r.type, Stack) for r in f.registers[: f.n_args])
-        # What a stack holds at the end is known after the run only.
-        code.compiled[key] = None if stacks else make()
+        with making():
+            if key not in code.compiled:
+                # What a stack holds at the end is known after the run only.
+                code.compiled[key] = None if stacks else make()
     found: Made | None = code.compiled[key]  # type: ignore[assignment]
     return found
 

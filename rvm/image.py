@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rvm.expr import Place
 from rvm.isa import lower
+from rvm.once import once
 from rvm.program import Function, Instr, Program, Span
 from rvm.stmt import Stmt
 from rvm.transform import invert_function
@@ -124,8 +125,8 @@ class Image:
         """The code of a function in one direction."""
         found = self._codes.get((name, undo))
         if found is None:
-            found = Code(self, self.program.function(name), undo)
-            self._codes[name, undo] = found
+            function = self.program.function(name)
+            found = once(self._codes, (name, undo), Code, lambda: Code(self, function, undo))
         return found
 
     @cached_property
@@ -162,5 +163,5 @@ def image_of(program: Program) -> Image:
     """The image of a program, made at first use."""
     found = program.cache.get(Image)
     if not isinstance(found, Image):
-        found = program.cache[Image] = Image(program)
+        found = once(program.cache, Image, Image, lambda: Image(program))
     return found

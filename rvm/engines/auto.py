@@ -57,6 +57,10 @@ def choose(image: Image, name: str, options: Options) -> Choice:
             return _only("python", missing)
         pays = f"long loops pay as NumPy operations, after about {WARM:,} ticks"
         return Choice("python", "vector", (missing, pays))
+    if traits.acting:
+        return _only(
+            "python", f"each round of a loop may {traits.acting}, which no engine compiles"
+        )
     if traits.rounding and not traits.loops:
         return _only("python", f"{traits.rounding} is NumPy's work, and nothing is done again")
     if traits.rounding:
@@ -107,6 +111,8 @@ class Traits:
     loops: bool
     rounding: str
     """What other engines would round otherwise; "" if nothing."""
+    acting: str
+    """What all rounds of all innermost loops do outside the machine; "" if nothing."""
 
 
 def traits_of(image: Image, name: str) -> Traits:
@@ -118,12 +124,30 @@ def traits_of(image: Image, name: str) -> Traits:
         codes = [image.code(n, False) for n in names]
         loops = any(map(_loops, codes)) or _recurs(image, names)
         rounding = next((r for c in codes for r in _rounding(c)), "")
-        found = image.program.cache[key] = Traits(loops, rounding)
+        acts = [a for c in codes for a in _acting(c)]
+        acting = acts[0] if acts and all(acts) and not _recurs(image, names) else ""
+        found = image.program.cache[key] = Traits(loops, rounding, acting)
     return found
 
 
 def _loops(code: Code) -> bool:
     return any(i.op == "br" and i.aux < pc for pc, i in enumerate(code.instrs))
+
+
+def _acting(code: Code) -> Iterator[str]:
+    """Of each innermost loop: what all its rounds do outside the machine; "" if nothing."""
+    loops = [(i.aux, pc) for pc, i in enumerate(code.instrs) if i.op == "br" and i.aux < pc]
+    for head, back in loops:
+        if any(head < other < back for other, _ in loops):
+            continue
+        over, found = head, ""
+        for pc in range(head + 1, back):
+            instr = code.instrs[pc]
+            if instr.op == "br":
+                over = max(over, instr.aux)
+            elif instr.op in ("print", "callback") and pc > over:
+                found = instr.op.replace("callback", "call back")
+        yield found
 
 
 def _recurs(image: Image, names: tuple[str, ...]) -> bool:

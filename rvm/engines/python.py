@@ -23,6 +23,7 @@ from rvm.engines.source import Source
 from rvm.engines.support import SUPPORT, Trouble
 from rvm.image import Code
 from rvm.numbers.support import NAMES
+from rvm.once import once
 from rvm.state import FRAME_BYTES, Frame, State
 from rvm.stmt import Call
 
@@ -178,10 +179,7 @@ def _not_compiled(regs: list[Any], block: int, n: int, *more: object) -> tuple[i
 
 def compiled_of(code: Code, strict: bool = False) -> Compiled:
     """The compiled source of a code, made at first use."""
-    found = code.compiled.get(strict)
-    if not isinstance(found, Compiled):
-        found = code.compiled[strict] = Compiled(code, strict)
-    return found
+    return once(code.compiled, strict, Compiled, lambda: Compiled(code, strict))
 
 
 def source_of(code: Code, strict: bool = False) -> str:

@@ -115,7 +115,7 @@ def test_two_thousand_signals_in_maps(what: str, seed: int) -> None:
 
 
 def one_door() -> None:
-    from rvm.engines.native.lanes_threads import Door
+    from rvm.engines.native.doors import Door
 
     door, inside, go = Door(), [0], threading.Event()
 
@@ -146,6 +146,70 @@ def one_door() -> None:
 def test_a_door_is_left_when_nobody_is_inside_and_lets_no_one_in_afterwards() -> None:
     for _ in range(50):
         one_door()
+
+
+# ---------------------------------------------------------------- compiling
+
+COMPILING = """
+import os, random, signal, sys
+os.environ["RVM_CACHE_DIR"] = ""
+import rvm
+
+class Late(BaseException):
+    pass
+
+armed = False
+
+def handler(*_):
+    if armed:
+        raise Late
+
+text = '''
+func f(x: f64, v: f64, n: i64)
+    for i = 1 to n
+        add x, v * 0.{k}
+        sub v, sin(x) * 0.01
+    end
+'''
+random.seed(int(sys.argv[1]))
+rvm.assemble(text.format(k="0")).f(x=1.0, v=0.5, n=3, engine="native")
+signal.signal(signal.SIGALRM, handler)
+hits = 0
+for k in range(1, 41):
+    program = rvm.assemble(text.format(k=k))
+    try:
+        try:
+            armed = True
+            again = random.choice([0, 1e-4, 1e-3])
+            signal.setitimer(signal.ITIMER_REAL, random.random() * 0.06 + 1e-5, again)
+            program.f(x=1.0, v=0.5, n=3, engine="native")
+        finally:
+            armed = False
+    except Late:
+        hits += 1
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    want = program.f(x=1.0, v=0.5, n=3, engine="reference")
+    assert dict(program.f(x=1.0, v=0.5, n=3, engine="native")) == dict(want)
+print(hits)
+"""
+
+
+@unix
+def test_signals_while_a_call_compiles_leave_no_noise_and_no_half_made_code() -> None:
+    """What destructors have to say would come on the error output, which is empty."""
+    assert int(child(COMPILING, "1")) >= 5
+
+
+def test_compiling_leaves_the_size_of_threads_stacks_as_it_was() -> None:
+    script = (
+        "import os, threading\nos.environ['RVM_CACHE_DIR'] = ''\nimport rvm\n"
+        "threading.stack_size(65_536)\nfound = []\n"
+        "program = rvm.assemble('func f(x: f64, k: i64)\\n    add x, 1.5\\n')\n"
+        "def work():\n    found.append(program.f(x=1.0, k=1, engine='native').x)\n"
+        "thread = threading.Thread(target=work)\nthread.start()\nthread.join()\n"
+        "print(found, threading.stack_size())\n"
+    )
+    assert child(script) == "[2.5] 65536\n"
 
 
 # ---------------------------------------------------------------- stacks

@@ -17,6 +17,7 @@ from rvm.emit.values import Unprintable
 from rvm.image import Code
 from rvm.numbers.llvm import declaration
 from rvm.numbers.llvm_prelude import definitions
+from rvm.once import once
 from rvm.probes.traps import Changed
 from rvm.types import Array, Scalar
 
@@ -133,17 +134,19 @@ def _declared(symbols: tuple[str, ...]) -> str:
 
 def plan_of(code: Code, checks: bool, strict: bool) -> Plan:
     """The shape of a code, worked out once."""
-    found = code.compiled.get((Plan, checks, strict))
-    if not isinstance(found, Plan):
-        calls = {pc for pc in _calls(code) if is_callable(code, pc)}
-        apart = {
-            pc
-            for pc in range(len(code))
-            if pc not in calls and ((strict and code.loses(pc)) or _is_apart(code, pc, checks))
-        }
-        flow = Flow(code, apart, calls)
-        found = code.compiled[Plan, checks, strict] = Plan(flow, counted(code, flow))
-    return found
+    key = (Plan, checks, strict)
+    return once(code.compiled, key, Plan, lambda: _planned(code, checks, strict))
+
+
+def _planned(code: Code, checks: bool, strict: bool) -> Plan:
+    calls = {pc for pc in _calls(code) if is_callable(code, pc)}
+    apart = {
+        pc
+        for pc in range(len(code))
+        if pc not in calls and ((strict and code.loses(pc)) or _is_apart(code, pc, checks))
+    }
+    flow = Flow(code, apart, calls)
+    return Plan(flow, counted(code, flow))
 
 
 def _calls(code: Code) -> list[int]:

@@ -14,6 +14,7 @@ from rvm.emit.lanes import written
 from rvm.engines.lanes.uniform import Uniformity, called, varies
 from rvm.expr import Expr, Place, places
 from rvm.image import Clash, Code
+from rvm.once import once
 from rvm.stmt import FORWARD, Branch, Call, Effect, Land, Stmt, When
 
 
@@ -173,10 +174,7 @@ def expressions(stmt: Stmt) -> list[Expr]:
 def plan_of(code: Code, params: frozenset[int], uniformity: Uniformity) -> Plan:
     """The plan of a code for parameters that vary, made at first use."""
     key = "lanes", params
-    found = code.compiled.get(key)
-    if not isinstance(found, Plan):
-        found = code.compiled[key] = Plan(code, params, uniformity)
-    return found
+    return once(code.compiled, key, Plan, lambda: Plan(code, params, uniformity))
 
 
 def acts_outside(code: Code) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from rvm.engines.native.aside import aside
 from rvm.engines.native.host import library
 from rvm.engines.native.memory import PROTOTYPE, Run, address
 
@@ -49,6 +50,11 @@ class Compiler:
         self, data: bytes, name: str, symbols: Sequence[str], memory: Mapping[str, int]
     ) -> Run:
         """A function of object code, linked by LLVM; `memory` are addresses of its globals."""
+        return PROTOTYPE(aside(lambda: self._linked(data, name, symbols, memory)))
+
+    def _linked(
+        self, data: bytes, name: str, symbols: Sequence[str], memory: Mapping[str, int]
+    ) -> int:
         if self._jit is None:
             self._jit = self.llvm.create_lljit_compiler(self.machine)
         builder = self.llvm.JITLibraryBuilder()
@@ -59,13 +65,17 @@ class Compiler:
             builder.import_symbol(alias, at)
         library = builder.link(self._jit, f"m{len(self._kept)}")
         self._kept.append(library)
-        return PROTOTYPE(library[name])
+        found: int = library[name]
+        return found
 
     def compiled(self, text: str) -> bytes:
         """The object code of a module."""
-        module = self.optimised(text)
-        data: bytes = self.machine.emit_object(module)
-        return data
+
+        def work() -> bytes:
+            data: bytes = self.machine.emit_object(self.optimised(text))
+            return data
+
+        return aside(work)
 
     def optimised(self, text: str) -> Any:
         """A module of LLVM's after its optimisations."""
@@ -91,4 +101,4 @@ class Compiler:
 @cache
 def compiler() -> Compiler:
     """The one compiler; UsageError U002 where there is none."""
-    return Compiler()
+    return aside(Compiler)

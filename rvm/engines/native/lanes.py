@@ -24,6 +24,7 @@ from rvm.engines.native.lanes_threads import Piece, work_off
 from rvm.engines.native.roots import Root
 from rvm.image import Code
 from rvm.numbers import system
+from rvm.once import once
 from rvm.state import Frame, Options, State, byte_size
 from rvm.types import Array, Scalar, Stack, elem_of
 
@@ -131,11 +132,8 @@ class LaneRoot(Root):
 
 def lane_root(code: Code, checks: bool) -> LaneRoot:
     """A code's machine code for lanes, compiled at first use."""
-    found = code.compiled.get((LaneRoot, checks))
-    if not isinstance(found, LaneRoot):
-        kind = Kind(0, frozenset(), checks)
-        found = code.compiled[LaneRoot, checks] = LaneRoot(code, kind)
-    return found
+    kind = Kind(0, frozenset(), checks)
+    return once(code.compiled, (LaneRoot, checks), LaneRoot, lambda: LaneRoot(code, kind))
 
 
 class Block:

@@ -1,7 +1,7 @@
 """Rows of lanes worked off by compiled code, on as many threads as there are processors.
 
 No call is left while a thread is in machine code, whatever signal handlers raise, and however
-often: the last step of a call is one call of C, in which Python runs no handler.
+often.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ import _thread
 import ctypes
 import os
 from collections.abc import Iterator
-from functools import cache
-from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rvm.emit.llvm import context
+from rvm.engines.native.doors import Door
 from rvm.engines.native.memory import Run
 from rvm.engines.native.stacks import stack_floor
 
@@ -60,93 +59,6 @@ class Piece:
             ],
             np.int64,
         )
-
-
-class Door:
-    """Through it threads go to work; closing it waits until all have come out again.
-
-    Python's own locks let signal handlers run while they wait, which may raise.  The last wait is
-    one call of a C function of Python's, during which none runs.
-    """
-
-    _spare: ClassVar[list[int]] = []
-    """Locks of C that are in no door.  None is ever freed: a thread may come late."""
-
-    def __init__(self) -> None:
-        self.closed = False
-        self._inside = 0
-        self._counting = _thread.allocate_lock()
-        self._empty = _thread.allocate_lock()
-        """Released by whoever is the last to come out."""
-        self._empty.acquire()
-        spare = Door._spare
-        self._busy: int = spare.pop() if spare else _locks().allocate()
-        """Held as long as somebody is inside."""
-
-    def enter(self) -> bool:
-        """Go in; False if it is closed.  Not for the thread that closes it."""
-        with self._counting:
-            if not self._inside:
-                _locks().acquire(self._busy, 1)
-            if not self.closed:
-                self._inside += 1
-            elif not self._inside:
-                _locks().release(self._busy)
-            return not self.closed
-
-    def leave(self) -> None:
-        """Come out."""
-        with self._counting:
-            self._inside -= 1
-            if not self._inside:
-                _locks().release(self._busy)
-                if self._empty.locked():
-                    self._empty.release()
-
-    def close(self, steps: Iterator[None]) -> None:
-        """Take these steps and wait for the others.  Nobody is inside when this is left, however.
-
-        Whoever comes later finds it closed.
-        """
-        locks, busy = _locks(), self._busy
-        acquire, release = locks.acquire, locks.release
-        try:
-            for _ in steps:
-                pass
-            while self._inside:
-                self._empty.acquire()
-        finally:
-            # Python runs handlers of signals behind calls and where a loop begins again: here only
-            # when all is done.
-            self.closed = True
-            try:
-                acquire(busy, 1)
-            finally:
-                release(busy)
-        Door._spare.append(busy)
-
-
-class _Locks:
-    """Python's locks for C: they are waited for without the lock on the interpreter."""
-
-    def __init__(self) -> None:
-        api: Any = ctypes.pythonapi
-        pointer = ctypes.c_void_p
-
-        def function(name: str, result: Any, *arguments: Any) -> Any:
-            address = ctypes.cast(getattr(api, name), pointer).value
-            assert address is not None
-            return ctypes.CFUNCTYPE(result, *arguments)(address)
-
-        self.allocate = function("PyThread_allocate_lock", pointer)
-        self.acquire = function("PyThread_acquire_lock", ctypes.c_int, pointer, ctypes.c_int)
-        """Of a lock, and 1 for waiting as long as it takes."""
-        self.release = function("PyThread_release_lock", None, pointer)
-
-
-@cache
-def _locks() -> _Locks:
-    return _Locks()
 
 
 class Crew:

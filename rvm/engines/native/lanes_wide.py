@@ -25,6 +25,7 @@ from rvm.engines.native.lanes import DRIVER, Batch, chunk_of, contexts
 from rvm.engines.native.lanes_threads import Piece, work_off
 from rvm.engines.native.roots import Printed, machine_code
 from rvm.image import Code
+from rvm.once import making
 from rvm.program import Program
 from rvm.state import Options
 from rvm.types import Array, Scalar, Stack
@@ -83,15 +84,21 @@ def wide_root(batch: Batch, checks: bool) -> WideRoot | None:
     params = batch.varying | {k for k in changed if isinstance(registers[k].type, Array)}
     key = (WideRoot, params, checks)
     if key not in code.compiled:
-        varying = _together(code.image.program).varying(code, params)
-        params = frozenset(k for k in varying if k < code.function.n_args)
-        try:
-            code.compiled[key] = WideRoot(code, params, varying, checks)
-        except Unprintable:
-            code.compiled[key] = None
+        with making():
+            if key not in code.compiled:
+                code.compiled[key] = _made(code, params, checks)
     found = code.compiled[key]
     assert found is None or isinstance(found, WideRoot)
     return found
+
+
+def _made(code: Code, params: frozenset[int], checks: bool) -> WideRoot | None:
+    varying = _together(code.image.program).varying(code, params)
+    params = frozenset(k for k in varying if k < code.function.n_args)
+    try:
+        return WideRoot(code, params, varying, checks)
+    except Unprintable:
+        return None
 
 
 def wide_source(code: Code, params: frozenset[int], checks: bool = True) -> str:

@@ -17,6 +17,7 @@ from rvm.engines.native.frames import FORMATS, layout_of
 from rvm.engines.native.keys import key, key_of
 from rvm.engines.native.memory import Run, loaded
 from rvm.image import Code
+from rvm.once import once
 from rvm.probes.traps import Changed
 from rvm.program import Program
 from rvm.state import Frame, Options
@@ -200,7 +201,4 @@ def kind_for(
 
 def root_of(code: Code, kind: Kind) -> Root:
     """A code's machine code, compiled at first use."""
-    found = code.compiled.get(kind)
-    if not isinstance(found, Root):
-        found = code.compiled[kind] = Root(code, kind)
-    return found
+    return once(code.compiled, kind, Root, lambda: Root(code, kind))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rvm.engines.python import Compiled, Python
 from rvm.engines.vector.source import VectorSource
 from rvm.image import Code
+from rvm.once import once
 from rvm.state import State
 
 FIRST_TICKS = 500_000
@@ -34,7 +35,4 @@ class Vector(Python):
 def vector_of(code: Code, strict: bool = False) -> VectorCompiled:
     """The compiled source of a code, made at first use."""
     key = ("vector", strict)
-    found = code.compiled.get(key)
-    if not isinstance(found, VectorCompiled):
-        found = code.compiled[key] = VectorCompiled(code, strict)
-    return found
+    return once(code.compiled, key, VectorCompiled, lambda: VectorCompiled(code, strict))

@@ -1,0 +1,40 @@
+"""Things that are made once: of several threads that ask at the same time, one makes them."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, MutableMapping
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_making = threading.RLock()
+"""Held while something is made.  One for all, since making one thing often asks for another."""
+
+
+def once(cache: MutableMapping[Any, Any], key: object, kind: type[T], make: Callable[[], T]) -> T:
+    """What a cache holds under a key, made at first use; what is not of this kind is made anew."""
+    found = cache.get(key)
+    if isinstance(found, kind):
+        return found
+    with _making:
+        found = cache.get(key)
+        if not isinstance(found, kind):
+            found = cache[key] = make()
+        return found
+
+
+def making() -> threading.RLock:
+    """What is held while something is made: for those who look whether it is there themselves."""
+    return _making
+
+
+def _renew() -> None:
+    """In a process that was forked, whoever held the lock is not there."""
+    global _making
+    _making = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)
