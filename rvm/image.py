@@ -153,6 +153,15 @@ class Image:
                     todo.append(instr.symbol)
         return tuple(seen)
 
+    def recurs(self, name: str) -> bool:
+        """Whether `name`, or a function that it may call, may come to call itself."""
+        names = self.reachable(name)
+        calls = {
+            n: {i.symbol for i in self.program.function(n).code if i.op in ("call", "uncall")}
+            for n in names
+        }
+        return any(n in self.reachable(m) for n in names for m in calls[n])
+
 
 def code_of(program: Program, name: str, undo: bool) -> Code:
     """The code of a function of a program in one direction."""

@@ -122,10 +122,10 @@ def traits_of(image: Image, name: str) -> Traits:
     if not isinstance(found, Traits):
         names = image.reachable(name)
         codes = [image.code(n, False) for n in names]
-        loops = any(map(_loops, codes)) or _recurs(image, names)
+        loops = any(map(_loops, codes)) or image.recurs(name)
         rounding = next((r for c in codes for r in _rounding(c)), "")
         acts = [a for c in codes for a in _acting(c)]
-        acting = acts[0] if acts and all(acts) and not _recurs(image, names) else ""
+        acting = acts[0] if acts and all(acts) and not image.recurs(name) else ""
         found = image.program.cache[key] = Traits(loops, rounding, acting)
     return found
 
@@ -148,14 +148,6 @@ def _acting(code: Code) -> Iterator[str]:
             elif instr.op in ("print", "callback") and pc > over:
                 found = instr.op.replace("callback", "call back")
         yield found
-
-
-def _recurs(image: Image, names: tuple[str, ...]) -> bool:
-    calls = {
-        n: {i.symbol for i in image.program.function(n).code if i.op in ("call", "uncall")}
-        for n in names
-    }
-    return any(n in image.reachable(m) for n in names for m in calls[n])
 
 
 def _rounding(code: Code) -> Iterator[str]:

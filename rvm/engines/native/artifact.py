@@ -20,13 +20,14 @@ class Sketch(NamedTuple):
     """What a launch must know of a function, so that it need not have its code.
 
     `whole` are the registers of its own statements on whole arrays; `deep` says that functions
-    which it calls have such statements too.
+    which it calls have such statements too.  `recurs` says that a function comes to call itself.
     """
 
     types: tuple[RegisterType, ...]
     n_args: int
     whole: frozenset[int] = frozenset()
     deep: bool = False
+    recurs: bool = False
 
 
 class Artifact(NamedTuple):
@@ -52,6 +53,7 @@ class Artifact(NamedTuple):
             "args": sketch.n_args,
             "whole": sorted(sketch.whole),
             "deep": sketch.deep,
+            "recurs": sketch.recurs,
             "seconds": self.seconds,
         }
         data = self.code
@@ -71,6 +73,7 @@ def decoded(raw: bytes) -> Artifact | None:
             head["args"],
             frozenset(head["whole"]),
             head["deep"],
+            head["recurs"],
         )
         code: Block | bytes = data
         if "words" in head:

@@ -12,15 +12,18 @@ from rvm.types import Array
 
 WORK = 4_000_000
 """Ticks of scalars that take some hundredths of a second."""
+DEEP = 16
+"""How many times that is asked for of recursion: to stop in its depth takes longer than that."""
 
 
 def most_ticks(sketch: Sketch, sizes: Mapping[int, int]) -> int:
-    """How many ticks take some hundredths of a second, as far as that can be foreseen.
+    """How many ticks take some hundredths of a second (of recursion more), as far as is foreseen.
 
     `sizes` are the numbers of elements of arrays among the registers.
     """
     involved = sizes.values() if sketch.deep else (n for k, n in sizes.items() if k in sketch.whole)
-    return max(FIRST_CHUNK, WORK // max(*involved, 1, 1))
+    work = DEEP * WORK if sketch.recurs else WORK
+    return max(FIRST_CHUNK, work // max(*involved, 1, 1))
 
 
 def sketch_of(code: Code) -> Sketch:
@@ -36,6 +39,7 @@ def sketch_of(code: Code) -> Sketch:
             function.n_args,
             frozenset(_array_operands(code.image, name)),
             any(any(True for _ in _array_operands(code.image, f)) for f in callees),
+            code.image.recurs(name),
         )
     return found
 

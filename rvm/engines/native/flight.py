@@ -15,13 +15,14 @@ from rvm.emit.llvm.reading import live_at
 from rvm.engines.native.extent import most_ticks
 from rvm.engines.native.frames import Layout, free, layout_of
 from rvm.engines.native.roots import Derived, Root, root_of
-from rvm.engines.native.stacks import stack_floor
+from rvm.engines.native.stacks import large_stack, stack_floor
 from rvm.image import Code
 from rvm.state import Frame, Options, State
 from rvm.types import Array
 
 CONTEXT = struct.Struct("<qqqqqqdQQ")
 HEADER = struct.Struct("<Qqq")
+FIELD = struct.Struct("<q")
 NO_LIMIT = 1 << 62
 SOON = 0.02
 """Seconds."""
@@ -61,7 +62,13 @@ class Flight:
         )
         for cell in self.root.cells:
             cell.fill()
-        self.how = self.root.run(_address(self.slots), _address(self.fields))
+        large = large_stack() if self.root.deep else None
+        if large is None:
+            self.how = self.root.run(_address(self.slots), _address(self.fields))
+            return
+        FIELD.pack_into(self.fields, FIELD.size * context.DEEPEST, large.floor)
+        self.how = large.run(self.root.run, _address(self.slots), _address(self.fields))
+        large.tidy(FIELD.unpack_from(self.fields, FIELD.size * context.PEAK)[0] - live)
 
     @property
     def done(self) -> bool:

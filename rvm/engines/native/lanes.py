@@ -159,7 +159,7 @@ class Block:
         fields[:, context.LIVE] = fields[:, context.PEAK] = self.live
         hows = np.full(len(self.rows), context.STOPPED, np.int32)
         begun = fields[:, context.TICKS].copy()
-        work_off(root.run, Piece(self.rows, fields, hows, chunk, self))
+        work_off(root.run, Piece(self.rows, fields, hows, chunk, self), root.deep)
         ended = hows == context.DONE
         for lane in map(int, np.flatnonzero(~ended)):
             self._discard(root, lane, int(hows[lane]), fields[lane], options)

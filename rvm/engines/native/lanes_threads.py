@@ -7,7 +7,6 @@ often.
 from __future__ import annotations
 
 import _thread
-import ctypes
 import os
 from collections.abc import Iterator
 
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from rvm.emit.llvm import context
 from rvm.engines.native.doors import Door
 from rvm.engines.native.memory import Run
-from rvm.engines.native.stacks import stack_floor
+from rvm.engines.native.stacks import large_stack, stack_floor
 
 FIRST = 8
 """The part of a chunk that is done before threads are started: some milliseconds."""
@@ -64,19 +63,26 @@ class Piece:
 class Crew:
     """Threads that work off pieces; when one is stopped or fails the others stop too."""
 
-    def __init__(self, run: Run, piece: Piece) -> None:
+    def __init__(self, run: Run, piece: Piece, deep: bool) -> None:
         self.run = run
         self.piece = piece
+        self.deep = deep
         self.door = Door()
         self.errors: list[BaseException] = []
 
     def rows(self, first: int, end: int, once: bool = False) -> int:
         """Work off rows, or, if `once`, some of them; the first that is not done."""
-        self.piece.contexts[first:end, context.DEEPEST] = stack_floor()
+        large = large_stack() if self.deep else None
+        floor = stack_floor() if large is None else large.floor
+        self.piece.contexts[first:end, context.DEEPEST] = floor
         fields = self.piece.fields(first, end, FIRST if once else 1)
-        address = ctypes.c_void_p(fields.ctypes.data)
+        address = fields.ctypes.data
         while fields[5] < end and not (self.door.closed or self.errors):
-            self.run(address, None)
+            if large is None:
+                self.run(address, None)
+            else:
+                large.run(self.run, address, 0)
+                large.tidy()
             if once:
                 break
         return int(fields[5])
@@ -102,9 +108,9 @@ class Crew:
             self.door.leave()
 
 
-def work_off(run: Run, piece: Piece) -> None:
-    """Run all rows; threads are started if a first chunk of ticks does not do."""
-    crew, n = Crew(run, piece), len(piece.rows)
+def work_off(run: Run, piece: Piece, deep: bool) -> None:
+    """Run all rows, which may go `deep`; threads are started if a first chunk does not do."""
+    crew, n = Crew(run, piece, deep), len(piece.rows)
     done = crew.rows(0, n, once=True)
     if done == n:
         return

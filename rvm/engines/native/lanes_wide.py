@@ -58,7 +58,8 @@ class WideRoot:
             return Printed(text, printer.symbols, ())
 
         name = key_of(code, kind, "groups", f"{sorted(params)}")
-        self.run, _ = machine_code(name, "lanes", printed, lambda: sketch_of(code), {})
+        self.run, artifact = machine_code(name, "lanes", printed, lambda: sketch_of(code), {})
+        self.deep = artifact.sketch.recurs
         self.varying = varying
         self.groups = 0
         self.left = 0
@@ -140,7 +141,7 @@ class WideBlock:
         fields[:, context.LIVE] = fields[:, context.PEAK] = self.live
         begun = fields[:, context.TICKS].copy()
         hows = np.full(self.groups, context.STOPPED, np.int32)
-        work_off(self.root.run, Piece(self.rows, fields, hows, chunk, self))
+        work_off(self.root.run, Piece(self.rows, fields, hows, chunk, self), self.root.deep)
         part = slice(self.lo, self.hi)
         size = self.hi - self.lo
         self.batch.ticks[part] = np.repeat(begun - fields[:, context.TICKS], WIDTH)[:size]

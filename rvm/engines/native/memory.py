@@ -33,12 +33,17 @@ def loaded(block: Block, memory: Mapping[str, int]) -> Run | None:
     for k, (word, found) in enumerate(zip(block.words, addresses, strict=True)):
         assert found is not None
         WORD.pack_into(place, block.table + 8 * k, found + (start if isinstance(word, int) else 0))
-    executable = mmap.PROT_READ | mmap.PROT_EXEC
-    if _mprotect()(start, len(block.data), executable):
+    if protect(start, len(block.data), mmap.PROT_READ | mmap.PROT_EXEC):
         return None
     function = PROTOTYPE(start + block.entry)
     vars(function)["memory"] = place
     return function
+
+
+def protect(start: int, size: int, how: int) -> int:
+    """Say what may be done with some memory; not 0 if that cannot be."""
+    failed: int = _mprotect()(start, size, how)
+    return failed
 
 
 @cache

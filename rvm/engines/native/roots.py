@@ -92,6 +92,8 @@ class Root:
         )
         self.sketch = artifact.sketch
         self._names = artifact.codes
+        self.deep = artifact.sketch.recurs and not kind.counts
+        """Whether it goes deep, and never into Python, which must find its thread's own stack."""
         self.compiling = artifact.seconds
         """Seconds that making it took, in whichever process that was."""
 

@@ -1,27 +1,103 @@
-"""How far down generated code may go on a thread's stack."""
+"""The stacks that generated code runs on: how far down it may go, and a large one for recursion."""
 
 from __future__ import annotations
 
 import ctypes
+import mmap
+import platform
 import sys
 import threading
+from functools import cache
 from typing import Any
 
+from rvm.engines.native.elf import Block
 from rvm.engines.native.host import library
+from rvm.engines.native.memory import Run, loaded, protect
 
 RESERVE = 64 << 10
 """Bytes below the floor: for what generated code calls, and for handlers of signals."""
+RESERVE_NOT = 0x4000 if sys.platform == "linux" else 0x40
+"""The flag of `mmap` for memory that need not be there yet, which Python does not name yet."""
+KEPT = 16 << 20
+"""Bytes at its upper end that stay there, since getting memory takes longer than a call."""
+TIDY = 16 << 20
+"""Bytes of the account of memory that a recursion has to take before its stack is given back."""
 MOST = 64 << 20
 """Of a larger stack no more than this is used: a limit says nothing of what is there."""
+SIZES = (1 << 31, 1 << 29, 1 << 27)
+"""Bytes of a large stack, the first that there is room for.  What is not used takes no memory."""
+GUARD = 1 << 16
+"""Bytes at its lower end that nothing can be written to."""
+SWITCH = bytes.fromhex("55 4889e5 4889cc ffd2 4889ec 5d c3")
+"""x86-64 for a C function of slots, context, a function, and the end of a stack: it calls the
+function with the first two on that stack.  `push rbp; mov rbp, rsp; mov rsp, rcx; call rdx;
+mov rsp, rbp; pop rbp; ret`, by the System V ABI, in which `rbp` is the caller's."""
 
 
-class _Floor(threading.local):
-    """The floor of each thread's stack, 0 if it is not known yet."""
+class Large:
+    """A stack of a thread's own, beside the one that the system gave it."""
 
-    address = 0
+    def __init__(self, size: int) -> None:
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", RESERVE_NOT)
+        self._memory = mmap.mmap(-1, size, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+        low = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
+        if protect(low, GUARD, 0):
+            raise OSError("a guard cannot be set")
+        self.floor = low + GUARD + RESERVE
+        self._end = low + size
+        self._switch = _switch()
+
+    def run(self, function: Run, slots: int, fields: int) -> int:
+        """Call machine code on it."""
+        how: int = self._switch(slots, fields, function, self._end)
+        return how
+
+    def tidy(self, used: int = TIDY) -> None:
+        """Give memory back to the system, after frames that stood for so many bytes."""
+        if used >= TIDY:
+            self._memory.madvise(mmap.MADV_DONTNEED, GUARD, len(self._memory) - GUARD - KEPT)
 
 
-_floor = _Floor()
+class _Stacks(threading.local):
+    """What is known of each thread's stacks: the floor of its own, 0 if it was not asked for."""
+
+    floor = 0
+    large: Large | None = None
+    asked = False
+
+
+_stacks = _Stacks()
+
+
+def large_stack() -> Large | None:
+    """This thread's large stack, made at first use; None where there is none.
+
+    Nothing that runs on it may call Python, which looks at where its thread's own stack ends.
+    """
+    if not _stacks.asked:
+        _stacks.asked = True
+        if sys.platform in ("linux", "darwin") and platform.machine() == "x86_64":
+            for size in SIZES:
+                try:
+                    _stacks.large = Large(size)
+                    break
+                except (OSError, ValueError):
+                    continue
+    return _stacks.large
+
+
+@cache
+def _switch() -> Any:
+    made = loaded(Block(SWITCH, 0, len(SWITCH), ()), {})
+    if made is None:
+        raise OSError("machine code cannot be made executable")
+    code: Any = made
+    pointer = ctypes.c_void_p
+    address = ctypes.cast(code, pointer).value
+    assert address is not None
+    found = ctypes.CFUNCTYPE(ctypes.c_int32, pointer, pointer, pointer, pointer)(address)
+    vars(found)["code"] = code
+    return found
 
 
 def stack_floor() -> int:
@@ -29,12 +105,12 @@ def stack_floor() -> int:
 
     OSError where the system does not tell the thread's bounds.
     """
-    found = _floor.address
+    found = _stacks.floor
     if not found:
         low, high = bounds()
         # Python lets threads have 32 KiB, of which most is taken before machine code is entered.
         reserve = min(RESERVE, (high - low) // 4)
-        found = _floor.address = max(low + reserve, high - MOST)
+        found = _stacks.floor = max(low + reserve, high - MOST)
     return found
 
 

@@ -1,0 +1,215 @@
+"""Recursion in machine code runs on a large stack of its own: deep, and on any thread."""
+
+from __future__ import annotations
+
+import platform
+import sys
+import threading
+
+import numpy as np
+import pytest
+from engines.test_native_safety import child
+
+import rvm
+from rvm.engines.native import elf, flight, stacks
+from rvm.engines.native.compiler import compiler
+from rvm.faults import LimitError, MachineError
+from rvm.machine import Machine
+
+pytest.importorskip("llvmlite")
+
+large = pytest.mark.skipif(
+    platform.machine() != "x86_64" or sys.platform not in ("linux", "darwin"),
+    reason="the switch of stacks is x86-64's",
+)
+
+TEXT = """
+func sum(s: i64, n: i64)
+    add s, n
+    if n > 0
+        alloc k: i64 = n - 1
+        call sum(s, k)
+        free k = n - 1
+    end
+
+func even(odd: i64, n: i64)
+    if n > 0
+        alloc k: i64 = n - 1
+        call odd(odd, k)
+        free k = n - 1
+    end
+
+func odd(odd: i64, n: i64)
+    if n == 0
+        add odd, 1
+    else
+        alloc k: i64 = n - 1
+        call even(odd, k)
+        free k = n - 1
+    end
+
+func scaled(y: f64, x: f64, n: i64)
+    if n > 0
+        alloc k: i64 = n - 1
+        call scaled(y, x, k)
+        free k = n - 1
+    end
+    add y, x * 0.5
+
+func trap(s: i64, n: i64, at: i64)
+    add s, 1
+    extern forward
+        assert n != at, "here", n
+    end
+    if n > 0
+        alloc k: i64 = n - 1
+        call trap(s, k, at)
+        free k = n - 1
+    end
+"""
+
+
+@pytest.fixture
+def landed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The frames that runs of machine code have stopped in."""
+    found: list[int] = []
+    stopped = flight._stopped
+
+    def noted(state, root, address, stacks):  # type: ignore[no-untyped-def]
+        found.append(address)
+        return stopped(state, root, address, stacks)
+
+    monkeypatch.setattr(flight, "_stopped", noted)
+    return found
+
+
+@large
+@pytest.mark.parametrize("depth", [0, 1, 1_000, 100_000, 1_000_000])
+def test_a_million_levels_are_calls(landed: list[int], depth: int) -> None:
+    sum_ = rvm.assemble(TEXT).sum.with_options(engine="native")
+    out = sum_(s=5, n=depth)
+    assert out.s == 5 + depth * (depth + 1) // 2
+    assert dict((~sum_)(**out)) == {"s": 5, "n": depth}
+    assert not landed
+
+
+@large
+def test_functions_that_call_each_other_go_as_deep(landed: list[int]) -> None:
+    even = rvm.assemble(TEXT).even.with_options(engine="native")
+    assert [even(odd=0, n=n).odd for n in (200_000, 200_001)] == [0, 1]
+    assert not landed
+
+
+@large
+def test_gradients_and_lanes_go_as_deep(landed: list[int]) -> None:
+    scaled = rvm.assemble(TEXT).scaled.with_options(engine="native")
+    assert scaled.grad(loss="y", y=0.0, x=1.0, n=100_000).x == 50_000.5
+    found = scaled.map(y=0.0, x=np.linspace(0.0, 1.0, 9), n=50_000)
+    assert not found.errors and found.y[-1] == 25_000.5
+    assert not landed
+
+
+@large
+def test_threads_with_small_stacks_go_as_deep(landed: list[int]) -> None:
+    sum_ = rvm.assemble(TEXT).sum.with_options(engine="native")
+    found: list[int] = []
+    before = threading.stack_size(65_536)
+    try:
+        threads = [
+            threading.Thread(target=lambda: found.append(sum_(s=0, n=200_000).s)) for _ in range(3)
+        ]
+        for thread in threads:
+            thread.start()
+    finally:
+        threading.stack_size(before)
+    for thread in threads:
+        thread.join()
+    assert found == [200_000 * 200_001 // 2] * 3
+    assert not landed
+
+
+def test_what_fails_in_the_depth_is_told_as_from_single_steps() -> None:
+    program = rvm.assemble(TEXT)
+    seen = []
+    for engine in ("python", "native"):
+        with pytest.raises(MachineError) as caught:
+            program.trap(s=0, n=3_000, at=7, engine=engine)
+        error = caught.value
+        seen.append((error.code, error.time, repr(error.values)))
+    assert seen[0] == seen[1]
+    assert seen[0][0] == "R013"
+
+
+def test_limits_hold_in_the_depth() -> None:
+    program = rvm.assemble(TEXT)
+    machine = Machine(program, "sum", s=0, n=10**9, engine="native", max_memory=1 << 20)
+    with pytest.raises(LimitError) as caught:
+        machine.run()
+    assert caught.value.code == "R011"
+    assert machine.state.account.live_bytes <= 1 << 20
+    assert machine.run_back().result == {"s": 0, "n": 10**9}
+
+
+def test_where_there_is_no_large_stack_the_threads_own_does(
+    landed: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flight, "large_stack", lambda: None)
+    sum_ = rvm.assemble(TEXT).sum.with_options(engine="native")
+    assert sum_(s=0, n=10_000).s == 50_005_000
+    assert not landed
+
+
+@large
+def test_the_switch_is_what_its_listing_says() -> None:
+    lines = ["push %rbp", "mov %rsp, %rbp", "mov %rcx, %rsp", "call *%rdx", "mov %rbp, %rsp"]
+    listing = "\\0A".join([*lines, "pop %rbp", "ret"])
+    llvm = compiler()
+    llvm.llvm.initialize_native_asmparser()
+    data = llvm.compiled(
+        f'target triple = "{llvm.triple}"\n'
+        f'module asm ".text\\0A.globl switch\\0Aswitch:\\0A{listing}"\n'
+    )
+    block = elf.linked(data, "switch")
+    assert block is not None
+    assert block.data[block.entry :].startswith(stacks.SWITCH)
+
+
+MEMORY = f"""
+import rvm
+program = rvm.assemble('''{TEXT}''')
+sum_ = program.sum.with_options(engine="native")
+
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+
+sum_(s=0, n=10)
+before = resident()
+for _ in range(3):
+    sum_(s=0, n=1_000_000)
+assert resident() - before < 40 << 20, resident() - before
+print("done")
+"""
+
+
+@large
+@pytest.mark.skipif(sys.platform != "linux", reason="memory as Linux tells it")
+def test_memory_of_a_deep_run_is_given_back() -> None:
+    assert child(MEMORY) == "done\n"
+
+
+RUNAWAY = """
+import resource
+room = 3 << 30
+import rvm
+program = rvm.assemble('func f(x: i64)\\n    add x, 1\\n    call f(x)\\n')
+resource.setrlimit(resource.RLIMIT_AS, (room, room))
+try:
+    program.f(x=0, engine="native", max_memory=100 << 20)
+except rvm.RvmError as error:
+    print(error.code)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits on memory as Linux keeps them")
+def test_recursion_without_end_meets_the_limit_on_memory() -> None:
+    assert child(RUNAWAY) == "R011\n"
