@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rvm.expr import Place
 from rvm.isa import lower
+from rvm.isa.lower import squared
 from rvm.once import once
 from rvm.program import Function, Instr, Program, Span
 from rvm.stmt import Stmt
@@ -59,7 +60,7 @@ class Code:
         """The instruction at `pc`: its statements, and what the run must find apart."""
         found = self._ready[pc]
         if found is None:
-            found = self._ready[pc] = (lower(self.instrs[pc]), self._find_clashes(pc))
+            found = self._ready[pc] = (lower(squared(self.instrs[pc])), self._find_clashes(pc))
         return found
 
     def stmts(self, pc: int) -> tuple[Stmt, ...]:

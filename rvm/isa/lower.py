@@ -20,10 +20,15 @@ from rvm.types import BOOL, I64, Array, Scalar, Stack, elem_of, rank_of
 def lower(instr: Instr) -> tuple[Stmt, ...]:
     """The typed statements of an instruction whose operands are typed."""
     row = OPCODES[instr.op]
-    args = tuple(map(squares, instr.args))
     if row.build is not None:
-        return (row.build(replace(instr, args=args)),)
-    return tuple(_instantiate(s, args) for s in linked_body(row.name))
+        return (row.build(instr),)
+    return tuple(_instantiate(s, instr.args) for s in linked_body(row.name))
+
+
+def squared(instr: Instr) -> Instr:
+    """An instruction whose operands are `squares`."""
+    args = tuple(map(squares, instr.args))
+    return instr if args == instr.args else replace(instr, args=args)
 
 
 def squares(node: Expr) -> Expr:
@@ -78,8 +83,7 @@ def _instantiate(stmt: Stmt, args: tuple[Expr, ...]) -> Stmt:
     def value(template: Expr, dst: Place) -> Expr:
         if isinstance(template, Formal):
             return args[template.index]
-        t = elem_of(cast("Scalar | Array", dst.type))
-        return squares(typed(substitute(template, args), t))
+        return typed(substitute(template, args), elem_of(cast("Scalar | Array", dst.type)))
 
     def place(template: Expr) -> Place:
         return cast(Place, args[cast(Formal, template).index])
