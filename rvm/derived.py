@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rvm.expr import Place
+from rvm.once import once
 from rvm.program import Function, Instr, Program
 from rvm.transform.duals import bar_slots, reachable
 from rvm.transform.gradient import adjoint_names, gradient
@@ -22,11 +23,7 @@ def tangent_program(program: Program, name: str) -> Program:
 
 
 def _made(make: Callable[[Program, str], Program], program: Program, name: str) -> Program:
-    key = (make, name)
-    found = program.cache.get(key)
-    if not isinstance(found, Program):
-        found = program.cache[key] = make(program, name)
-    return found
+    return once(program.cache, (make, name), Program, lambda: make(program, name))
 
 
 def differentiated(program: Program, name: str) -> str | None:

@@ -9,7 +9,15 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LAYERS = [
-    ("rvm.types", "rvm.faults", "rvm.once", "rvm.blocks", "rvm.archives", "rvm.writing", "rvm.codes"),
+    (
+        "rvm.types",
+        "rvm.faults",
+        "rvm.once",
+        "rvm.blocks",
+        "rvm.archives",
+        "rvm.writing",
+        "rvm.codes",
+    ),
     ("rvm.expr",),
     ("rvm.leaf",),
     ("rvm.stmt", "rvm.numbers"),

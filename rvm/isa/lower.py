@@ -32,9 +32,9 @@ def squared(instr: Instr) -> Instr:
 
 
 def squares(node: Expr) -> Expr:
-    """A typed expression in which `x ** 2` of reals and integers is `x * x`.
+    """A typed expression in which `x ** 2` of reals and integers is `x * x`, as it is defined.
 
-    They have the same bits: a power of floats is defined so.
+    That is the correctly rounded square.  A power whose exponent happens to be 2 is a power.
     """
     if any(isinstance(n, Apply) and n.fn == "**" for n in walk(node)):
         return _squares(node)

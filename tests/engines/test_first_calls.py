@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import rvm
-from rvm import directions, gradients, image
+from rvm import derived, image
 from rvm.engines import python
 from rvm.engines.lanes import plan as lanes_plan
 from rvm.engines.vector import engine as vector
@@ -54,8 +54,8 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Counter[Any]:
     watch(image.Code, "__init__", lambda self, image, function, undo: (function.name, undo))
     watch(python.Compiled, "__init__", lambda self, code, *_: (code.name, code.undo, type(self)))
     watch(lanes_plan.Plan, "__init__", lambda self, code, params, _: (code.name, params))
-    watch(gradients, "gradient", lambda program, name: name)
-    watch(directions, "tangent", lambda program, name: name)
+    watch(derived, "gradient", lambda program, name: name)
+    watch(derived, "tangent", lambda program, name: name)
     watch(module, "_planned", lambda code, *_: (code.name, code.undo, *_))
     llvm = compiler()
     compiled = llvm.compiled
