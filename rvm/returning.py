@@ -21,7 +21,7 @@ from rvm.expr import Place
 from rvm.faults import Interrupted, InvertibilityError, RvmError
 from rvm.numbers import system
 from rvm.program import Function, Program, slots_of
-from rvm.rounding import RETURN, agreement_limit, magnitude, return_limit, returned
+from rvm.rounding import AGREEMENT, RETURN, agreement_limit, magnitude, return_limit, returned
 from rvm.state import Options
 from rvm.transform.duals import bar_slots, bar_type
 from rvm.types import F64, Array, Scalar, Stack, elem_of
@@ -30,6 +30,8 @@ QUICK = (float, int)
 """Python's types of raw values that compare at once."""
 DIRECTIONS = 2
 """So many tangents a gradient is held against."""
+NEGLIGIBLE = RETURN / AGREEMENT
+"""An adjoint below this part of all may be off by `RETURN` of all."""
 INFINITY = float("inf")
 Duals = Mapping[int, Any]
 """Adjoints by parameter register, as raw values."""
@@ -172,14 +174,19 @@ def _not_held(
             out.append(k)
             continue
         if k not in finals:
-            known = evidence()
-            regs = [copied(v) for v in start[: function.n_args]]
-            run = Run(known.program, known.name, regs, _muted(options), undo=known.undo)
-            finals = dict(enumerate(run.regs))
+            finals = dict(enumerate(_forwards(function, start, options, evidence())))
         held = magnitude(elem_of(function.registers[k].type), finals[k])
         if not np.all(_near(function, k, begun, back, options.tolerance, held)):
             out.append(k)
     return out
+
+
+def _forwards(
+    function: Function, start: Sequence[Any], options: Options, known: Evidence
+) -> list[Any]:
+    """The parameters' registers after another run forwards, which nobody sees."""
+    regs = [copied(v) for v in start[: function.n_args]]
+    return Run(known.program, known.name, regs, _muted(options), undo=known.undo).regs
 
 
 def disagreement(
@@ -189,18 +196,24 @@ def disagreement(
 
     Along a direction v the loss changes by g · v, g being the gradient; the tangent program says by
     how much it does.  Directions are random, in each parameter as long as 1 / |g|, so that units do
-    not matter.  Where a whole parameter's adjoint is zero the tangent must be.
+    not matter; but an adjoint counts as no less than `NEGLIGIBLE` of all: with a size x of each
+    parameter, |g| x is what it has to do with the loss.  Where there is nothing to measure an
+    adjoint of zero by, the tangent must be zero.
     """
-    sizes = {k: _norm(g) for k, g in known.found.items()}
     rng = np.random.default_rng(0)
     worst = 0.0
     try:
+        finals = _forwards(function, start, options, known)
+        norms = {k: _norm(g) for k, g in known.found.items()}
+        sizes = {k: _size(function, k, start[k]) or _size(function, k, finals[k]) for k in norms}
+        least = NEGLIGIBLE * sum(norms[k] * sizes[k] for k in norms)
+        lengths = {k: max(norm, least / sizes[k] if sizes[k] else 0.0) for k, norm in norms.items()}
         for _ in range(DIRECTIONS):
-            along = {k: _random(rng, g, sizes[k]) for k, g in known.found.items() if sizes[k]}
+            along = {k: _random(rng, g, lengths[k]) for k, g in known.found.items() if lengths[k]}
             want = sum(_dot(known.found[k], v) for k, v in along.items())
             change = _change(function, start, options, known, along) if along else 0.0
             worst = _larger(worst, abs(change - want))
-        flat = {k: _random(rng, g, 1.0) for k, g in known.found.items() if not sizes[k]}
+        flat = {k: _random(rng, g, 1.0) for k, g in known.found.items() if not lengths[k]}
         if flat and _change(function, start, options, known, flat) != 0:
             return np.inf
     except Interrupted:
@@ -208,6 +221,11 @@ def disagreement(
     except RvmError:
         return None
     return worst
+
+
+def _size(function: Function, k: int, raw: Any) -> float:
+    t = elem_of(function.registers[k].type)
+    return magnitude(t, raw) * (2.0**-t.frac if t.is_fixed else 1.0)
 
 
 def _change(

@@ -154,6 +154,8 @@ class _Writer:
                 f"    return {_tuple(first[inputs[k]] for k in by)}, {_tuple(halves)}",
             ]
         )
+        # Functions enter the names when they are first asked for: some while this was written.
+        self.names = {**NAMES, **self.names}
         exec(compile(source, "<derivatives>", "exec"), self.names)
         index = {x: k for k, x in enumerate(inputs)}
         return Formula(

@@ -261,6 +261,45 @@ func f(y: f64, q: f64[k], p: f64[k], n: i64)
         assert np.isfinite(g.q).all() and np.isfinite(g.p).all()
 
 
+def test_an_adjoint_that_is_rounding_is_no_reason_to_refuse() -> None:
+    """0.1 + 0.2 - 0.3 is nothing, and in either direction another nothing."""
+    body = "    add y, 0.1 * q\n    add y, 1e6 * x\n    add y, 0.2 * q\n    sub y, 0.3 * q\n"
+    f = rvm.assemble(f"func f(y: f64, x: f64, q: f64)\n{body}").f
+    for seed in range(20):
+        x, q = np.random.default_rng(seed).normal(size=2).tolist()
+        g = f.grad(loss="y", y=1e-9, x=x, q=q)
+        assert g.x == 1e6 and abs(g.q) < 1e-15
+
+
+STEP = """
+func step(y: f64[k], x: f64[k], n: i64)
+    add y, x
+    for i = 1 to n
+        mul y, 0.5
+        add y, 0.3 * x
+    end
+"""
+
+
+@pytest.mark.parametrize("n", [5, 60])
+def test_steps_of_a_chain_are_looked_at(n: int) -> None:
+    """What a step adds to must be zero again when the adjoint has undone it."""
+    f = rvm.assemble(STEP).step
+    x = np.array([0.7, 1.3])
+    run = rvm.pebble.iterate(f, 3, pebbles=2)
+
+    def gradient() -> Any:
+        return run.gradient(x, lambda s: (float(s.sum()), np.ones(2)), constants={"n": n}).state
+
+    if n == 5:
+        slope = 0.5**n + 0.3 * 2 * (1 - 0.5**n)
+        assert gradient() == pytest.approx(np.full(2, slope**3), rel=1e-12)
+    else:
+        with pytest.raises(rvm.InvertibilityError) as caught:
+            gradient()
+        assert caught.value.code == "R017"
+
+
 # ---------------------------------------------------------------- the gate by itself
 
 
