@@ -95,8 +95,16 @@ def load(path: str | PathLike[str]) -> Plan | DagPlan:
         cost = cost_of(schedule.tally(), units, weights.sizes is not None)
         notes = tuple(str(note) for note in header["notes"])
         strategy, proof = str(header["strategy"]), str(header["proof"])
-    except (ValueError, LookupError, ArithmeticError, TypeError, AttributeError) as error:
+    except (
+        ValueError,
+        LookupError,
+        ArithmeticError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ) as error:
         raise _unsound(str(error)) from error
+    _on_chain(arrays["rules"], arrays["items"], rules.n)
     return Plan(strategy, rules, schedule, cost, proof, units, notes)
 
 
@@ -119,6 +127,18 @@ def _grammar(starts: NDArray[Any], items: NDArray[Any], weights: Weights) -> Sch
     if starts[0] or (last < 0).any() or (first < 0).any():
         raise _unsound("a node is negative")
     return Schedule.listed(starts, items, weights)
+
+
+def _on_chain(starts: NDArray[Any], items: NDArray[Any], n: int) -> None:
+    """P005 if a schedule whose grammar is sound leaves its chain of n steps."""
+    highest: list[int] = []
+    begin, rows = starts.tolist(), items.T.tolist()
+    for k in range(len(begin) - 1):
+        mine = rows[begin[k] : begin[k + 1]]
+        reached = [max(i, j) if name < 0 else i + highest[name] for name, _, i, j in mine]
+        highest.append(max(reached, default=0))
+    if highest[-1] > n:
+        raise _unsound(f"it has a node {highest[-1]}, and the chain ends with {n}")
 
 
 def _unsound(why: str) -> ScheduleError:
