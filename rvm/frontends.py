@@ -31,7 +31,7 @@ def _front_end(suffix: str) -> EntryPoint:
 
 
 def load(
-    path: str | Path, *, includes: str = "any", include_path: Sequence[str | Path] = ()
+    path: str | Path, *, includes: str = "any", include_path: str | Path | Sequence[str | Path] = ()
 ) -> Program:
     """The verified program in a file; `-` is standard input.
 
@@ -54,7 +54,11 @@ def load(
 
 
 def loads(
-    data: bytes, name: str, *, includes: str = "none", include_path: Sequence[str | Path] = ()
+    data: bytes,
+    name: str,
+    *,
+    includes: str = "none",
+    include_path: str | Path | Sequence[str | Path] = (),
 ) -> Program:
     """The verified program in bytes: bytecode if they begin as such, else an assembly text."""
     from rvm.codec import MAGIC
@@ -87,7 +91,7 @@ def assemble(
     name: str = "<text>",
     *,
     includes: str = "none",
-    include_path: Sequence[str | Path] = (),
+    include_path: str | Path | Sequence[str | Path] = (),
 ) -> Program:
     """Assemble a text; AssemblyError with all of its errors if it has any.
 

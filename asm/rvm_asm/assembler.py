@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from rvm.faults import AssemblyError, Diagnostic, Where
+from rvm.faults import AssemblyError, Diagnostic, UsageError, Where
 from rvm.program import Function, Program, Span
-from rvm.verify import verify
+from rvm.verify import inout_slots, verify
 from rvm_asm.blocks import Blocks
 from rvm_asm.check import report_aliases, report_counting, report_findings
 from rvm_asm.including import MAX_BYTES, TOO_LARGE, Includes, policy_named
@@ -38,7 +38,8 @@ def build(declarations: Declarations) -> Program:
         emitter.statements(emitter.func.body)
         emitter.pair_jumps(0, 0)
     whole = tuple(e.function(plain(name)) for name, e in emitters.items())
-    report_counting(Program((*whole, *declarations.generated), ""), emitters, report)
+    lowered = Program((*whole, *declarations.generated), "")
+    report_counting(lowered, emitters, report)
     functions: list[Function] = []
     for emitter, made in zip(emitters.values(), whole, strict=True):
         if emitter.broken:
@@ -56,6 +57,8 @@ def build(declarations: Declarations) -> Program:
     if declarations.positions is not None:
         sources = declarations.positions[1]
     program = Program((*functions, *declarations.generated), plain(entry), sources)
+    if inout_slots in lowered.cache and not any(e.broken for e in emitters.values()):
+        program.cache[inout_slots] = lowered.cache[inout_slots]
     if functions and len(functions) == len(declarations.functions):
         by_name = {plain(n): e for n, e in emitters.items()}
         report_findings(program, by_name, report)
@@ -119,7 +122,7 @@ def assemble(
     text: str,
     name: str = "<text>",
     *,
-    include_path: Sequence[str | Path] = (),
+    include_path: str | Path | Sequence[str | Path] = (),
     includes: str = "none",
     expand: bool = False,
     path: Path | None = None,
@@ -133,6 +136,9 @@ def assemble(
     """
     if len(text) > MAX_BYTES:
         raise _too_large(name)
+    # One folder, and not the letters of its name, of which `/` would be the whole computer.
+    if isinstance(include_path, (str, Path)):
+        include_path = (include_path,)
     folders = tuple(Path(f) for f in include_path)
     declarations = Declarations(Includes(policy_named(includes), folders, path))
     with _no_collection():
@@ -148,18 +154,22 @@ def assemble(
 def load(
     path: str | Path,
     *,
-    include_path: Sequence[str | Path] = (),
+    include_path: str | Path | Sequence[str | Path] = (),
     includes: str = "any",
     expand: bool = False,
 ) -> Program:
-    """The program in a file; OSError if it can't be read."""
+    """The program in a file; OSError if it can't be read, UsageError U006 if it is no text."""
     path = Path(path)
     with path.open("rb") as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise _too_large(str(path))
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UsageError("U006", f"{path} is no UTF-8 text") from None
     return assemble(
-        data.decode("utf-8-sig"),
+        text,
         str(path),
         include_path=include_path,
         includes=includes,

@@ -219,7 +219,9 @@ EXPLANATIONS: dict[str, Explanation] = {
         "the variable of a loop is changed",
         """
         A `for` counts by itself, in both directions, so its body only reads the variable; an inner
-        loop needs another one.  (Bounds that the body changes are found by the run: see R001.)
+        loop needs another one.  A function that is called with the variable does not change it
+        either, not even for a while: pass it a copy.  (Bounds are evaluated once; what they are
+        made of may not have changed at the end: see R001.)
 
             for i = 0 to n - 1
                 inc i                   ; use `while` to count otherwise

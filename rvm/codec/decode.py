@@ -32,7 +32,7 @@ from rvm.expr import Const
 from rvm.faults import BytecodeError
 from rvm.isa import FUNCTIONS, OPCODES
 from rvm.program import Function, Program, Source
-from rvm.types import SCALARS, Array, RegisterType, Scalar, Stack
+from rvm.types import Array, RegisterType, Scalar, Stack
 from rvm.verify.nodes import constant_fits, is_type
 
 
@@ -143,18 +143,24 @@ class _Reader:
     def _type(self, row: tuple[int, ...], strings: list[str]) -> RegisterType:
         kind, rank, frac, zero, name = row
         _check(name < len(strings), "B006", f"a type is named by string {name}")
-        elem = Scalar(strings[name], frac)
+        unsound = (
+            f"a type record is unsound: kind {kind}, rank {rank}, `{strings[name][:40]}`, "
+            f"{frac} fraction bits"
+        )
+        try:
+            elem = Scalar(strings[name], frac)
+        except ValueError:
+            raise BytecodeError("B008", unsound) from None
         made: dict[int, RegisterType] = {
             SCALAR: elem,
             ARRAY: Array(elem, rank),
             STACK: Stack(elem),
         }
-        t = made.get(kind) if elem.name in SCALARS else None
+        t = made.get(kind)
         _check(
             t is not None and is_type(t) and zero == 0 and (rank == 0 or kind == ARRAY),
             "B008",
-            f"a type record is unsound: kind {kind}, rank {rank}, `{elem.name[:40]}`, "
-            f"{frac} fraction bits",
+            unsound,
         )
         assert t is not None
         return t

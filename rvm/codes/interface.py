@@ -136,8 +136,8 @@ INTERFACE: dict[str, Explanation] = {
     "U006": explain(
         "a file that nothing here reads",
         """
-        A file is read by its suffix: `.rasm` is assembled, `.rbc` is loaded.  Others come in by
-        packages that register themselves in the entry-point group `rvm.frontends`.
+        A file is read by its suffix: `.rasm`, a UTF-8 text, is assembled, `.rbc` is loaded.  Others
+        come in by packages that register themselves in the entry-point group `rvm.frontends`.
         """,
     ),
     "U007": explain(

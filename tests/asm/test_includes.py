@@ -73,6 +73,16 @@ def test_folders_of_the_include_path_are_allowed(tree: Path) -> None:
         rvm.assemble(text, include_path=[lib])
 
 
+def test_one_folder_by_its_name(tree: Path) -> None:
+    lib = tree.parent / "lib"
+    text = f'include "more.rasm"\n{MAIN}'
+    for folder in (lib, str(lib)):
+        made = rvm.assemble(text, includes="below", include_path=folder)
+        assert list(made) == ["more", "main"]
+    with pytest.raises(AssemblyError, match="A069"):
+        rvm.assemble(f'include "/etc/passwd"\n{MAIN}', includes="below", include_path=str(lib))
+
+
 def test_files_that_are_forbidden_and_files_that_are_not_there_look_alike(tree: Path) -> None:
     for policy in ("below", "none"):
         there, not_there = (failing(tree, f"../{n}", policy) for n in ("secret", "absent"))
@@ -166,4 +176,11 @@ def test_a_long_run_of_what_is_no_text_is_given_up_early(tmp_path: Path) -> None
     with path.open("wb") as file:
         file.truncate(including.MAX_BYTES + 1)
     with pytest.raises(AssemblyError, match="64 MiB"):
+        rvm.load(path)
+
+
+def test_a_program_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "main.rasm"
+    path.write_bytes(b"func f(x: f64)\n ; caf\xe9\n")
+    with pytest.raises(UsageError, match="no UTF-8 text"):
         rvm.load(path)

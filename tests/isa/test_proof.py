@@ -10,11 +10,13 @@ from typing import Annotated, Any
 import pytest
 
 import rvm
+from rvm.codec import decode, encode
 from rvm.isa import OPCODES
 from rvm.isa.proof import _composed, _places, _value
 from rvm.isa.rules import CLASSES
 from rvm.types import I64, SCALARS, U8, Scalar
 from rvm.user import apply
+from rvm.verify import verify
 
 pytestmark = pytest.mark.usefixtures("clean_tables")
 Body = Callable[..., Any]
@@ -255,7 +257,12 @@ def test_an_opcode_is_used_when_its_inverse_is_there() -> None:
     def unraise(a: rvm.Mut) -> None:
         a -= 1
 
-    assert (~rvm.assemble(text).f)(a=3).a == 2
+    program = rvm.assemble(text)
+    assert (~program.f)(a=3).a == 2
+    data = encode(program)
+    del OPCODES["unraise"]
+    with pytest.raises(rvm.VerifyError, match="`unraise`, which undoes `raise`"):
+        verify(decode(data))
 
 
 # ------------------------------------------------------------ kinds of numbers

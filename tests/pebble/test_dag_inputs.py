@@ -214,3 +214,10 @@ def test_values_of_two_programs_do_not_mix() -> None:
     trace(lambda a: kept.append(a + 1) or kept[0], 1)  # type: ignore[func-returns-value]
     with pytest.raises(UsageError, match="another traced program"):
         trace(lambda a: a + kept[0], 1)
+
+
+def test_a_circuit_that_is_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "c.bench"
+    path.write_bytes(b"INPUT(\xff)\n")
+    with pytest.raises(InputError, match="no UTF-8 text"):
+        load_bench(path)

@@ -24,7 +24,7 @@ def load_program(file: str) -> Program:
 
     try:
         return load(file, includes=allowed_includes())
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise unreadable(file, error) from None
 
 

@@ -122,7 +122,11 @@ def load_bench(path: str | PathLike[str]) -> Dag:
 
 def load_circuit(path: str | PathLike[str]) -> Circuit:
     """A circuit in a file, with its gates."""
-    return parse_circuit(Path(path).read_text(encoding="utf-8-sig"), str(path))
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError("P009", "this is no UTF-8 text", where=Where(str(path))) from None
+    return parse_circuit(text, str(path))
 
 
 def _gate(word: str, arguments: str, place: Place) -> Gate:
