@@ -14,12 +14,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--deep", action="store_true", help="run the exhaustive tests too")
     parser.addoption("--soak", action="store_true", help="run the long tests too")
     parser.addoption("--npm", action="store_true", help="run tests with packages from npm too")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    reasons = {"soak": "a long run: --soak", "npm": "needs packages from npm: --npm"}
+    reasons = {
+        "deep": "exhaustive: --deep",
+        "soak": "a long run: --soak",
+        "npm": "needs packages from npm: --npm",
+    }
     for name, reason in reasons.items():
         if not config.getoption(f"--{name}"):
             for item in items:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from rvm_asm.codes import EXPLANATIONS as ASSEMBLY
 from rvm_tools.codes import TOOLS
 
 from rvm.codes import EXPLANATIONS
+
+pytestmark = pytest.mark.smoke
 
 ROOT = Path(__file__).parent.parent
 CODE = re.compile(r'"([ABCDIPRU]\d{3})"')

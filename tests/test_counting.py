@@ -87,6 +87,7 @@ def test_counters_are_equal_to_stepping(engine: str, examples: int) -> None:
     check()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("engine", "strict"),
     [("python", False), ("python", True), ("vector", False), ("native", False)],
@@ -103,6 +104,7 @@ def test_counters_are_equal_to_stepping_on_every_example(
     assert seen[0] == seen[1]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("engine", GENERATED)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_counting_changes_nothing(case: Case, engine: str) -> None:
@@ -155,6 +157,7 @@ def troubled(seed: int) -> str:
     return f"func f(k: i64, y0: f64, y1: f64, y2: f64)\n    for i = 0 to 4\n{lines}\n    end\n"
 
 
+@pytest.mark.deep
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**9), st.lists(st.integers(0, 600), max_size=2))
 def test_what_generated_source_gives_up_is_counted_once(seed: int, stops: list[int]) -> None:
@@ -207,6 +210,7 @@ def test_stepping_counts_what_a_walk_sees(seed: int) -> None:
 # ---------------------------------------------------------------- windows, both directions
 
 
+@pytest.mark.deep
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**9), st.integers(0, 300), st.integers(0, 300))
 def test_windows_add_up(seed: int, a: int, b: int) -> None:
@@ -237,6 +241,7 @@ def by_position(counts: Counts) -> Counter[Any]:
     return +out
 
 
+@pytest.mark.deep
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**9), st.sampled_from(ENGINES))
 def test_a_run_and_its_reverse_are_mirror_images(seed: int, engine: str) -> None:

@@ -148,6 +148,7 @@ def test_a_hundred_thousand_sums_undone(name: str, engine: str) -> None:
         assert 1e-12 < abs(m["y"] - start) < 1e-11
 
 
+@pytest.mark.deep
 def test_a_hundred_thousand_sums_undone_strictly() -> None:
     m = Machine(example("drift"), "floats", y=0.1, n=100_000, strict=True).run()
     plain = example("drift").floats(y=0.1, n=100_000)

@@ -17,6 +17,8 @@ from rvm_asm.codes import EXPLANATIONS
 from rvm.codes import EXPLANATIONS as MACHINE
 from rvm.faults import AssemblyError
 
+pytestmark = pytest.mark.smoke
+
 FILES = sorted((Path(__file__).parent / "errors").glob("*.rasm"))
 
 

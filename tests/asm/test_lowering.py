@@ -7,6 +7,8 @@ import textwrap
 import pytest
 from rvm_asm import assemble, disassemble
 
+pytestmark = pytest.mark.smoke
+
 
 def strict(body: str, head: str = "func f(x: i64, y: i64, n: i64)") -> list[str]:
     """The strict code of a function's body, without its head."""

@@ -16,6 +16,8 @@ from rvm.faults import BytecodeError
 from rvm.program import Function, Param, Program, Record, Register, Source, Span
 from rvm.types import C128, F32, F64, FIXED, I64, LOG64, U8, U64, Scalar, fixed
 
+pytestmark = pytest.mark.smoke
+
 
 @pytest.mark.parametrize("start", range(0, 150, 50))
 def test_random_programs(start: int) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from docs.pages import ROOT, run_page
 
+pytestmark = pytest.mark.smoke
+
 PAGES = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 LINK = re.compile(r"\]\(([^)#]+)(#[^)]*)?\)")
 

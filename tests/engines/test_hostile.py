@@ -91,6 +91,7 @@ def fuzz(seed: int, count: int) -> Counter[str]:
     return seen
 
 
+@pytest.mark.deep
 def test_damaged_programs_run_alike_on_all_engines() -> None:
     seen = fuzz(11, 1200)
     assert seen["run"] > 200

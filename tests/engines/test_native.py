@@ -18,6 +18,8 @@ from rvm.machine import Machine
 from rvm.program import Program
 from rvm.state import State
 
+pytestmark = pytest.mark.smoke
+
 pytest.importorskip("llvmlite")
 
 

@@ -12,6 +12,8 @@ import pytest
 import rvm
 from rvm.calling import FunctionHandle
 
+pytestmark = pytest.mark.smoke
+
 
 def program() -> Any:
     text = """

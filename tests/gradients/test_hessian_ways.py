@@ -105,6 +105,7 @@ def test_kinds_of_programs(name: str) -> None:
     both(rvm.assemble(text).main, inputs, loss, 1e-5 if name in COARSE else 1e-11)
 
 
+@pytest.mark.deep
 @settings(max_examples=6, deadline=None)
 @given(st.integers(0, 10**9), st.sampled_from(LOSSES))
 def test_random_programs(seed: int, loss: str) -> None:
@@ -232,6 +233,7 @@ def test_third_derivatives_by_nesting() -> None:
     assert found.w == pytest.approx(third[2, 1], rel=1e-10)
 
 
+@pytest.mark.deep
 @settings(max_examples=2, deadline=None)
 @given(st.integers(0, 10**9))
 def test_hessians_of_gradient_programs(seed: int) -> None:

@@ -58,18 +58,21 @@ def programs(seed: int) -> None:
         assert rvm_asm.assemble(rvm_asm.disassemble(program)) == program
 
 
+@pytest.mark.deep
 @settings(max_examples=40, deadline=None)
 @given(SEEDS)
 def test_first_derivatives(seed: int) -> None:
     first_order(seed)
 
 
+@pytest.mark.deep
 @settings(max_examples=12, deadline=None)
 @given(SEEDS, st.sampled_from(LOSSES))
 def test_second_derivatives(seed: int, loss: str) -> None:
     second_order(seed, loss)
 
 
+@pytest.mark.deep
 @settings(max_examples=12, deadline=None)
 @given(SEEDS)
 def test_derived_programs(seed: int) -> None:

@@ -11,6 +11,8 @@ from lanes.singles import agree, in_lanes
 import rvm
 from rvm.calling import FunctionHandle
 
+pytestmark = pytest.mark.smoke
+
 FACTORIAL = """
 func factorial(y: i64, n: i64)
     if n == 0

@@ -105,12 +105,14 @@ def once(program: Program, name: str, lanes: list[dict[str, Any]], **options: An
     return run
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_every_program(case: Case) -> None:
     there_and_back(case.program, case.function.name, inputs(case), **QUIET)
     assert LANES == 3
 
 
+@pytest.mark.deep
 @settings(max_examples=15, deadline=None)
 @given(SEEDS, st.sampled_from([None, 1, 2]))
 def test_random_programs(seed: int, block: int | None) -> None:
@@ -140,6 +142,7 @@ def test_random_programs_of_every_type(seed: int) -> None:
     there_and_back(program, "main", lanes)
 
 
+@pytest.mark.deep
 @settings(max_examples=6, deadline=None)
 @given(SEEDS, st.sampled_from(["x2", "q0", "z1.im", "u[1]", "p.m"]), st.data())
 def test_random_gradients(seed: int, loss: str, data: st.DataObject) -> None:

@@ -47,6 +47,7 @@ def inputs(case: Case) -> list[dict[str, Any]]:
     return [case.inputs(), *moved]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_forwards_and_back(case: Case) -> None:
     program, name = case.program, case.function.name

@@ -50,6 +50,7 @@ def alike(program: Program, lanes: list[dict[str, Any]], block: int | None = Non
     agree(program, name, results, back, within, undo=True, ticks=not within)
 
 
+@pytest.mark.deep
 @settings(max_examples=30, deadline=None)
 @given(SEEDS, st.sampled_from([None, 1, 2]))
 def test_paths_that_part(seed: int, block: int | None) -> None:
@@ -74,6 +75,7 @@ def test_arguments_that_are_shared(seed: int, data: st.DataObject) -> None:
     agree(program, "main", lanes, run, within, ticks=not within)
 
 
+@pytest.mark.deep
 @settings(max_examples=25, deadline=None)
 @given(SEEDS)
 def test_programs_of_every_type(seed: int) -> None:
@@ -87,6 +89,7 @@ def test_programs_of_every_type(seed: int) -> None:
 LOSSES = ("x2", "q0", "z1.im", "g0", "u[1]", "M[2, 0]", "p.pos[0]", "p.m")
 
 
+@pytest.mark.deep
 @settings(max_examples=15, deadline=None)
 @given(SEEDS, st.sampled_from(LOSSES), st.data())
 def test_gradients(seed: int, loss: str, data: st.DataObject) -> None:

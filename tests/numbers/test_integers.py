@@ -13,6 +13,8 @@ from rvm.isa.implementation import array_value, value
 from rvm.numbers import NumberFault, system
 from rvm.types import BOOL, I32, I64, U8, U32, U64
 
+pytestmark = pytest.mark.smoke
+
 INTEGERS = [I32, I64, U8, U32, U64]
 
 

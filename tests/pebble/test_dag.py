@@ -101,6 +101,7 @@ def test_graphs_from_names() -> None:
 # ---------------------------------------------------------------- against exhaustive search
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
 def test_optima_of_all_small_graphs(n: int) -> None:
     for dag in all_graphs(n):

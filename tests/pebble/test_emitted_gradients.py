@@ -69,6 +69,7 @@ PLANS: list[tuple[int, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("n", "terms"), PLANS, ids=str)
 def test_sweeps(n: int, terms: dict[str, Any]) -> None:
     plain = plan(n, goal="gradient", **terms)

@@ -53,6 +53,7 @@ def walked(run: Any, x0: np.ndarray, **more: Any) -> None:
         del state
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("writes", ("new", "out", "in place"))
 @pytest.mark.parametrize("terms", ({}, {"price": float("inf")}, {"disk": 4}))
 def test_a_run_takes_the_memory_of_its_pebbles(writes: str, terms: dict[str, Any]) -> None:

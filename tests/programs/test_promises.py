@@ -100,6 +100,7 @@ def test_an_error_on_the_way_back_leaves_the_results_as_they_were(engine: str) -
 # ------------------------------------------------------------------ depth and direction
 
 
+@pytest.mark.deep
 @each_engine
 def test_recursion_a_hundred_thousand_deep(engine: str) -> None:
     limit, depth = sys.getrecursionlimit(), 100_000

@@ -154,6 +154,7 @@ def test_a_script_is_sourced_and_a_session_saved(tmp_path: Path) -> None:
     assert console.session.stop.time == again.session.stop.time
 
 
+@pytest.mark.deep
 def test_an_exported_test_passes_and_fails_when_the_program_changes(loop: Path) -> None:
     session = Session(rvm.load(loop), "walk", {"x": 0, "y": 1, "n": 9})
     console = Console(session)

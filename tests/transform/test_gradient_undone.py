@@ -84,6 +84,7 @@ def test_a_series_uncomputed_arithmetically() -> None:
     assert again.x == pytest.approx(np.exp(1.6), rel=1e-12)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("k", (0, 7))
 def test_an_embedding(k: int) -> None:
     f = rvm.load(EXAMPLES / "petersen.rasm").loss

@@ -62,6 +62,7 @@ def test_all_updates(op: str) -> None:
     properties.hessians_are_symmetric(f, inputs, "y", rng, 1e-12, 1e-6)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("where", ["x[i]", "p.x[i]"])
 def test_elements_of_the_array_that_is_updated(where: str) -> None:
     """The chain of adjoints starts in the register that the gains go to."""
@@ -173,6 +174,7 @@ def test_what_is_computed_from_an_ancilla_is_not_kept_beyond_it() -> None:
     assert (found.a, found.b) == pytest.approx((3 / 25, 4 / 25), rel=1e-14)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", SHAPES)
 def test_shapes(name: str) -> None:
     f = function(

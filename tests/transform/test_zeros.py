@@ -151,6 +151,7 @@ def test_programs(name: str) -> None:
     same_with_all(rvm.assemble(text).main, inputs)
 
 
+@pytest.mark.deep
 def test_random_programs() -> None:
     left_out = [
         same_with_all(rvm.assemble(smooth.program(seed)).main, smooth.inputs(seed))

@@ -179,6 +179,7 @@ def cells(p: Place, env: dict[int, int]) -> set[int] | None:
     return set(np.asarray(view).ravel().tolist())
 
 
+@pytest.mark.deep
 @settings(max_examples=1500, deadline=None)
 @given(st.lists(step, max_size=3), st.lists(step, max_size=3))
 def test_verdicts_hold_for_every_value(one: list[Step], two: list[Step]) -> None:

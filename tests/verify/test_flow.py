@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import pytest
 from rvm_tools.attack.programs.blind import random_program
 from verify.making import Maker
 
@@ -91,6 +92,7 @@ def test_branches_that_allocate_on_both_sides_agree() -> None:
     assert [lives.live(p) for p in (1, 4, 6, 7)] == [{0}, {0}, {0, 1}, {0}]
 
 
+@pytest.mark.deep
 def test_many_overlapping_lifetimes_take_linear_time_and_memory() -> None:
     """20,000 ancillas all live at once, and freed in the order in which they were made."""
     m = Maker("f", n=I64)

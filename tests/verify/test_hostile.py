@@ -128,6 +128,7 @@ CASES: list[tuple[Callable[[], Program], float]] = [
 """Programs and seconds: several times what each takes on a slow computer."""
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("make", "limit"), CASES, ids=[c.__name__ for c, _ in CASES])
 def test_time_is_in_proportion(make: Callable[[], Program], limit: float) -> None:
     p = make()

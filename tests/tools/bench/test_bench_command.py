@@ -90,6 +90,7 @@ DATA: dict[str, Any] = {
 }
 
 
+@pytest.mark.deep
 def test_json_of_a_run() -> None:
     found = rvm_json("bench", "loop", "fib", "--engine=python", "--repeat=2", "--scale=0")
     assert set(found) == {"date", "machine", "contests"}

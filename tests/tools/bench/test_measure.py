@@ -41,6 +41,7 @@ def counted(calls: list[int]) -> Peer:
     return peer("counted", run)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_c_numpy_and_python_agree_with_the_machine(name: str) -> None:
     """Each peer computes what the program does: results, adjoints by hand, and the way back."""
@@ -58,6 +59,7 @@ def test_c_numpy_and_python_agree_with_the_machine(name: str) -> None:
         assert {e.size for e in found.entries} == {workload.sizes[0]}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("task", [FORWARD, BACK, GRADIENT])
 def test_all_engines_take_part(task: str) -> None:
     peers = [p for p in engine_peers(LOOP, engine_names()) if p.task == task]

@@ -69,6 +69,7 @@ def move(session: Session, name: str, number: int, length: int) -> Stop:
 moves = st.lists(st.tuples(st.sampled_from(MOVES), st.integers(0, 10_000)), min_size=1, max_size=8)
 
 
+@pytest.mark.deep
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10_000), walk=moves, line=st.integers(0, 200))
 def test_walks_agree_with_a_fresh_run(seed: int, walk: list[tuple[str, int]], line: int) -> None:
@@ -90,6 +91,7 @@ def test_walks_agree_with_a_fresh_run(seed: int, walk: list[tuple[str, int]], li
         assert close(picture(session.machine), picture(fresh(seed, session.time)))
 
 
+@pytest.mark.deep
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10_000), walk=moves)
 def test_walks_in_strict_mode_agree_to_the_bit(seed: int, walk: list[tuple[str, int]]) -> None:
@@ -109,6 +111,7 @@ def test_walks_in_strict_mode_agree_to_the_bit(seed: int, walk: list[tuple[str, 
         assert repr(picture(session.machine)) == repr(picture(machine))
 
 
+@pytest.mark.deep
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10_000), data=st.data())
 def test_steps_forwards_and_back_visit_the_same_places(seed: int, data: st.DataObject) -> None:
@@ -139,6 +142,7 @@ def test_steps_forwards_and_back_visit_the_same_places(seed: int, data: st.DataO
         assert [t for t in back if t] == [t for t in reversed(out) if t]
 
 
+@pytest.mark.deep
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10_000), data=st.data())
 def test_a_watch_stops_at_every_change_and_at_no_other(seed: int, data: st.DataObject) -> None:
