@@ -1,13 +1,13 @@
 """Arguments in, results out: between a caller's Python values and a function's registers.
 
-Arrays are the caller's own buffers, never copies.  Scalars come back as Python
-numbers.  A record is any mapping, object with attributes, or structured array.
+Arrays are the caller's own buffers, never copies; a stack is a list of its own.  Scalars come
+back as Python numbers.  A record is any mapping, object with attributes, or structured array.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
@@ -18,6 +18,7 @@ from rvm.faults import InputError
 from rvm.numbers import system
 from rvm.numbers.base import plain_array
 from rvm.program import Function, Layout, Record, Register, type_text
+from rvm.signals import followed
 from rvm.types import Array, RegisterType, Scalar, Stack, elem_of
 
 
@@ -85,6 +86,7 @@ def bind(
                 hint=f"did you mean `{close[0]}`?" if close else f"it takes: {', '.join(names)}",
             )
     regs: list[Any] = [None] * len(function.registers)
+    given = regs.copy()
     for param in function.params:
         if param.name not in inputs:
             if isinstance(param.layout, int) and isinstance(
@@ -97,9 +99,9 @@ def bind(
                 f"`{function.name}` needs a value for `{param.name}`",
                 hint=f"it takes: {', '.join(names)}",
             )
-        _fill(function, param.name, param.layout, inputs[param.name], regs, inout, own)
+        _fill(function, param.name, param.layout, inputs[param.name], regs, given, inout, own)
     check_lengths(function, regs)
-    _apart(function, regs, inout)
+    _apart(function, given, inout)
     return regs
 
 
@@ -109,15 +111,17 @@ def _fill(
     layout: Layout,
     value: Any,
     regs: list[Any],
+    given: list[Any],
     inout: frozenset[int],
     own: Own | None,
 ) -> None:
     if isinstance(layout, Record):
         for field, inner in layout.fields:
             part = _field(value, field, f"{name}.{field}", layout)
-            _fill(function, f"{name}.{field}", inner, part, regs, inout, own)
+            _fill(function, f"{name}.{field}", inner, part, regs, given, inout, own)
         return
     register = function.registers[layout]
+    given[layout] = value
     regs[layout] = _value(function, layout, register, name, value, layout in inout)
     if own is not None and isinstance(value, np.ndarray) and type(value) is not np.ndarray:
         own[layout] = value
@@ -144,9 +148,6 @@ def _value(
     t = register.type
     if isinstance(t, Array):
         return _array(function, slot, t, name, value, changed)
-    if isinstance(t, Stack) and type(value) is list:
-        value[:] = held(t, name, value)
-        return value
     return held(t, name, value)
 
 
@@ -277,6 +278,7 @@ def _known_length(dim: Expr, regs: list[Any]) -> int:
 
 
 def _apart(function: Function, regs: list[Any], inout: frozenset[int]) -> None:
+    """InputError I007 if one of the caller's arrays or lists is changed and given twice."""
     arrays = [k for k in range(function.n_args) if isinstance(regs[k], (np.ndarray, list))]
     for i, j in combinations(arrays, 2):
         if i not in inout and j not in inout:
@@ -328,15 +330,64 @@ def _copied(v: Any) -> Any:
     return v.copy() if isinstance(v, np.ndarray) else list(v) if isinstance(v, list) else v
 
 
-def restore(saved: list[Any], regs: list[Any]) -> None:
-    """Put the contents of a snapshot back into the caller's own buffers."""
-    for k, v in enumerate(saved):
-        if isinstance(v, np.ndarray):
-            regs[k][...] = v
-        elif isinstance(v, list):
-            regs[k][:] = v
-        else:
-            regs[k] = v
+class Saved:
+    """Copies of what a run may change in a caller's hands: arrays and lists, and nothing else."""
+
+    __slots__ = ("pairs",)
+
+    def __init__(self, pairs: Iterable[tuple[Any, Any]]) -> None:
+        self.pairs = tuple(pairs)
+        """Buffers and their copies."""
+
+    def restore(self) -> BaseException | None:
+        """Put the contents back into the caller's own buffers, whatever is raised meanwhile.
+
+        That is returned.  It may be done again, and asks for no memory.
+        """
+        first, tries = None, 0
+        while True:
+            try:
+                for buffer, copy in self.pairs:
+                    if isinstance(buffer, list):
+                        buffer[:] = copy
+                    else:
+                        np.copyto(buffer, copy)
+                return first
+            except BaseException as error:
+                first, tries = followed(first, error), tries + 1
+                if tries == TRIES:
+                    raise
+
+
+TRIES = 1_000
+"""How often it is tried to put data back."""
+
+
+def saved(regs: list[Any], inout: frozenset[int], stacks: Mapping[int, list[Any]]) -> Saved:
+    """Copies of the arrays among registers that may change, and of the caller's own lists.
+
+    An array is put back by a view of it, which stays writable whatever becomes of the array.
+    """
+    arrays = ((regs[k].view(), regs[k].copy()) for k in inout if isinstance(regs[k], np.ndarray))
+    return Saved([*arrays, *((v, v.copy()) for v in stacks.values())])
+
+
+def stacks_of(function: Function, inputs: Mapping[str, Any]) -> dict[int, list[Any]]:
+    """The caller's lists, by the registers of the stacks that they are given for."""
+    found: dict[int, list[Any]] = {}
+
+    def look(name: str, layout: Layout, value: Any) -> None:
+        if isinstance(layout, Record):
+            for field, inner in layout.fields:
+                look(f"{name}.{field}", inner, _field(value, field, f"{name}.{field}", layout))
+        elif isinstance(function.registers[layout].type, Stack):
+            found[layout] = value
+
+    if any(isinstance(r.type, Stack) for r in function.registers[: function.n_args]):
+        for p in function.params:
+            if p.name in inputs:
+                look(p.name, p.layout, inputs[p.name])
+    return found
 
 
 def scalar_type(function: Function, slot: int) -> Scalar:
@@ -346,11 +397,13 @@ def scalar_type(function: Function, slot: int) -> Scalar:
 
 __all__ = [
     "Result",
+    "Saved",
     "as_python",
     "bind",
     "check_lengths",
     "outside",
-    "restore",
     "result",
+    "saved",
     "snapshot",
+    "stacks_of",
 ]

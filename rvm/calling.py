@@ -6,13 +6,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rvm.binding import Result, restore, snapshot
-from rvm.direct import direct_of
-from rvm.faults import InternalError, RvmError, UsageError
-from rvm.image import image_of
+from rvm.binding import Result
+from rvm.direct import direct_of, transact
+from rvm.faults import UsageError
 from rvm.machine import OPTION_NAMES, Machine
 from rvm.program import Function, Program, type_text
 from rvm.returning import gradient_check
+from rvm.signals import Listening, interrupted, is_ctrl_c
 from rvm.state import Options
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ class FunctionHandle:
     """A function of a program, callable; `~f` is its inverse, itself such a function.
 
     A call takes every parameter by name, or in order, and gives all of them back by name.  Arrays
-    are updated in place.  A call is a transaction: on any error, Ctrl-C included, the
-    caller's data is as it was, bit for bit (unless `on_error="stop"`).
+    and lists are updated in place.  A call is a transaction: on any exception, Ctrl-C and those of
+    callbacks included, the caller's data is as it was, bit for bit (unless `on_error="stop"`).
     """
 
     def __init__(
@@ -90,33 +90,20 @@ class FunctionHandle:
 
     def __call__(self, /, *args: Any, **inputs: Any) -> Result:
         options, values = self._split(args, inputs)
-        direct = direct_of(self.program, self.name, self.undo, options)
-        begun = None if direct is None else direct.begin(values, options)
-        if isinstance(begun, Result):
-            return begun
-        machine, saved = begun or self._begin(values, options)
-        frame = machine.state.frames[0]
-        check = gradient_check(self.program, self.name, self.undo, frame.regs, options)
         try:
-            machine.run()
-            if check is not None:
-                check(frame.regs)
-        except RvmError as error:
-            if options.on_error == "stop":
-                error.values.setdefault("machine", machine)
-                raise
-            self._undo(machine, saved, error)
+            direct = direct_of(self.program, self.name, self.undo, options)
+            found = None if direct is None else direct.call(values, options)
+            if found is not None:
+                return found
+            with Listening():
+                machine = Machine.start(self.program, self.name, values, options, undo=self.undo)
+                regs = machine.state.frames[0].regs
+                check = gradient_check(self.program, self.name, self.undo, regs, options)
+                return transact(machine, values, check=check)
+        except KeyboardInterrupt as error:
+            if is_ctrl_c(error):
+                raise interrupted() from None
             raise
-        return machine.result
-
-    def _begin(
-        self, values: Mapping[str, Any], options: Options
-    ) -> tuple[Machine, list[Any] | None]:
-        """A machine before its first instruction, and copies where running back would not do."""
-        machine = Machine.start(self.program, self.name, values, options, undo=self.undo)
-        frame = machine.state.frames[0]
-        by_copy = options.on_error == "back" and not image_of(self.program).is_exact(self.name)
-        return machine, snapshot(frame.code.function, frame.regs) if by_copy else None
 
     @property
     def map(self) -> LaneMap:
@@ -287,23 +274,6 @@ class FunctionHandle:
                 raise UsageError("U005", f"`{self.name}` got `{name}` twice")
             values[name] = value
         return options, values
-
-    def _undo(self, machine: Machine, saved: list[Any] | None, error: RvmError) -> None:
-        """Leave the caller's data as it was: from the copy, or by running back."""
-        if saved is not None:
-            restore(saved, machine.state.frames[0].regs)
-            return
-        machine.options = replace(machine.options, max_steps=None, max_memory=None)
-        machine.state.options = machine.options
-        try:
-            machine.run_back()
-        except RvmError as second:
-            raise InternalError(
-                "R099",
-                f"running back after an error failed: {second.message}",
-                where=second.where,
-                hint="this is a fault of the machine; please report it",
-            ) from error
 
     def _split(
         self, args: tuple[Any, ...], inputs: Mapping[str, Any]

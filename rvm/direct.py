@@ -6,22 +6,24 @@ ordinary one the call is made the ordinary way, which finds the words for what i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from ctypes import addressof, c_char
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from rvm.binding import Result, check_lengths
+from rvm.binding import Result, Saved, as_python, check_lengths, stacks_of
+from rvm.binding import saved as save
 from rvm.derived import differentiated
 from rvm.engines.auto import choice_of, is_warm
 from rvm.expr import Apply, Const, Place
-from rvm.faults import Interrupted
+from rvm.faults import Fault, Interrupted
 from rvm.image import Code, image_of
 from rvm.machine import Machine
 from rvm.numbers import system
 from rvm.program import Function, Program
+from rvm.signals import Listening, deferred, followed, heard, interrupted, is_ctrl_c
 from rvm.state import SCALAR_BYTES, Options, byte_size
 from rvm.types import Array, Scalar
 
@@ -29,9 +31,8 @@ if TYPE_CHECKING:
     from rvm.engines.native.flight import Flight, Launch
 
 MOST = 1 << 20
-"""Arrays of more bytes than this are not copied for a transaction in passing."""
-Begun = tuple[Machine, list[Any]]
-"""A machine that is under way, and copies of what the caller had."""
+"""Where arrays have more bytes than this a machine runs: instructions take long, and it listens."""
+AS_BEFORE = "the arguments are as they were before the call"
 
 
 class Direct:
@@ -62,14 +63,14 @@ class Direct:
         self.lengths = _lengths(function)
         self.blank = [0] * layout.count
 
-    def begin(self, values: Mapping[str, Any], options: Options) -> Result | Begun | None:
-        """The results; or a machine that has more to do; or None if the call is not for here."""
+    def call(self, values: Mapping[str, Any], options: Options) -> Result | None:
+        """The results; None if the call is not for here."""
         if len(values) != len(self.names):
             return None
         flat: list[Any] = self.blank.copy()
         live = self.bytes
         arrays: dict[int, Any] = {}
-        saved: dict[int, Any] = {}
+        changing: list[Any] = []
         try:
             for name, at, quick, sys, pair in self.scalars:
                 v = values[name]
@@ -80,32 +81,52 @@ class Direct:
                 else:
                     flat[at] = v
             if self.arrays:
-                live += self._take_arrays(values, flat, arrays, saved)
+                live += self._take_arrays(values, flat, arrays, changing)
         except (KeyError, TypeError, ValueError, OverflowError):
             return None
+        saved = [(v, v.copy()) for v in changing]
+        back = True
+        # Twice, as another Ctrl-C may come while the first is seen to.
         try:
-            flight = self.launch.run(flat, live, options)
-            if flight.done:
-                return self._result(self.launch.layout.struct.unpack(flight.slots), arrays)
-            machine = Machine.start(
-                self.program, self.code.name, dict(values), options, undo=self.code.undo
-            )
-            regs = machine.state.frames[0].regs.copy()
+            try:
+                flight = self.launch.run(flat, live, options)
+                if flight.done:
+                    return self._result(self.launch.layout.struct.unpack(flight.slots), arrays)
+                back = options.on_error == "back"
+                return self._go_on(flight, values, saved, options)
+            except BaseException:
+                if back:
+                    Saved(saved).restore()
+                raise
+        except BaseException as error:
+            if back:
+                Saved(saved).restore()
+            if is_ctrl_c(error):
+                raise interrupted(AS_BEFORE) from None
+            raise
+
+    def _go_on(
+        self,
+        flight: Flight,
+        values: Mapping[str, Any],
+        saved: Iterable[tuple[Any, Any]],
+        options: Options,
+    ) -> Result:
+        """The results of a run that machine code has begun."""
+        with Listening():
+            undo = self.code.undo
+            machine = Machine.start(self.program, self.code.name, values, options, undo=undo)
             flight.land(machine.state)
-        except KeyboardInterrupt:
-            for k, v in saved.items():
-                arrays[k][...] = v
-            raise interrupted("arguments") from None
-        return machine, [saved.get(k, regs[k]) for k in range(len(self.names))]
+            return transact(machine, values, Saved((v.view(), copy) for v, copy in saved))
 
     def _take_arrays(
         self,
         values: Mapping[str, Any],
         flat: list[Any],
         arrays: dict[int, Any],
-        saved: dict[int, Any],
+        changing: list[Any],
     ) -> int:
-        """Enter arrays, and copies of those that change; their bytes.  TypeError if one is odd."""
+        """Enter arrays, and note those that change; their bytes.  TypeError if one is odd."""
         spans: list[tuple[int, int]] = []
         total = 0
         for name, k, at, dtype, rank, changed in self.arrays:
@@ -121,7 +142,7 @@ class Direct:
             total += size
             arrays[k] = v
             if changed:
-                saved[k] = v.copy()
+                changing.append(v)
         if self.lengths is None:
             check_lengths(self.code.function, [arrays.get(k) for k in range(len(self.names))])
         else:
@@ -211,8 +232,10 @@ class Run:
         if launch is not None:
             try:
                 flight = launch.run_registers(regs, sum(map(byte_size, regs)), options)
-            except KeyboardInterrupt:
-                raise interrupted("inputs") from None
+            except KeyboardInterrupt as error:
+                if is_ctrl_c(error):
+                    raise interrupted("the inputs are as they were before the call") from None
+                raise
             if flight.done:
                 launch.results(flight, regs)
                 self._flight, self.ticks = flight, flight.spent
@@ -243,9 +266,66 @@ class Run:
         return Machine.entered(program, name, self.regs, options, undo)
 
 
-def interrupted(what: str) -> Interrupted:
-    """What Ctrl-C is in a run of machine code that was to change nothing of a caller's."""
-    return Interrupted("R016", "interrupted", hint=f"the {what} are as they were before the call")
+@deferred
+def transact(
+    machine: Machine,
+    inputs: Mapping[str, Any],
+    saved: Saved | None = None,
+    check: Callable[[list[Any]], None] | None = None,
+) -> Result:
+    """A machine's results; on any exception a caller's arrays and lists are as they were.
+
+    `saved` has copies of the arrays, if the machine has begun; `on_error="stop"` needs none.
+    `check` judges the registers at the end.
+    """
+    code, regs = machine.state.frames[0].code, machine.state.frames[0].regs
+    stacks = stacks_of(code.function, inputs)
+    stops = machine.options.on_error == "stop"
+    if saved is None:
+        inout = frozenset() if stops else code.image.inout[code.name]
+        saved = save(regs, inout, {} if stops else stacks)
+
+    def give() -> None:
+        for k, held in stacks.items():
+            held[:] = as_python(code.function.registers[k].type, regs[k])
+
+    # Twice, in case another exception comes while the first is seen to.
+    try:
+        try:
+            machine.run()
+            if check is not None:
+                check(regs)
+            heard()
+            found = machine.result
+            give()
+            return found
+        except BaseException as error:
+            if isinstance(error, Fault):
+                _told(error, machine, saved)
+            if stops:
+                give()
+            else:
+                saved.restore()
+            raise
+    except BaseException as error:
+        later = None if stops else saved.restore()
+        if later is not None:
+            followed(error, later)
+        raise
+
+
+def _told(error: Fault, machine: Machine, saved: Saved) -> None:
+    """Have an error show values as they were at it, not as they are when data are put back."""
+    if machine.options.on_error == "stop":
+        error.values.setdefault("machine", machine)
+        return
+    for name, value in error.values.items():
+        if isinstance(value, np.ndarray) and any(
+            isinstance(v, np.ndarray) and np.may_share_memory(v, value) for v, _ in saved.pairs
+        ):
+            error.values[name] = value.copy()
+    if isinstance(error, Interrupted):
+        error.hint = AS_BEFORE
 
 
 def is_direct(code: Code, options: Options) -> bool:

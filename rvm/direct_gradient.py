@@ -13,9 +13,9 @@ import numpy as np
 
 from rvm.binding import Result, bind
 from rvm.derived import gradient_program
-from rvm.direct import interrupted, is_direct
+from rvm.direct import is_direct
 from rvm.expr import Const, Index, Part, Place, Step
-from rvm.faults import Interrupted, RvmError
+from rvm.faults import RvmError
 from rvm.gradients import (
     add_seeds,
     loss_place,
@@ -29,6 +29,7 @@ from rvm.machine import Machine
 from rvm.once import making
 from rvm.program import Function, Program
 from rvm.returning import Evidence, check_returned
+from rvm.signals import interrupted, is_ctrl_c
 from rvm.state import Options, byte_size
 from rvm.transform.duals import bar_slots, bar_type
 from rvm.transform.valued import valued
@@ -101,8 +102,10 @@ class ThereAndBack:
         regs += [*bars.values(), *[0.0] * self.given]
         try:
             flight = self.launch.run_registers(regs, sum(map(byte_size, regs)), options)
-        except KeyboardInterrupt:
-            raise interrupted("inputs") from None
+        except KeyboardInterrupt as error:
+            if is_ctrl_c(error):
+                raise interrupted("the inputs are as they were before the call") from None
+            raise
         if flight.done:
             self.launch.results(flight, regs)
         else:
@@ -111,8 +114,6 @@ class ThereAndBack:
             flight.land(machine.state)
             try:
                 regs = machine.run().state.frames[0].regs[: len(regs)]
-            except Interrupted:
-                raise
             except RvmError:
                 return None
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rvm.binding import Result, outside, result
 from rvm.derived import tangent_program
 from rvm.direct import Run
-from rvm.faults import InputError, Interrupted, RvmError
+from rvm.faults import InputError, RvmError
 from rvm.gradients import Pullback, add_seeds, bar_layout, raw_inputs, zero_dual
 from rvm.program import Function, Layout, Program, Record, slots_of
 from rvm.returning import copied, gradient_check
@@ -83,8 +83,6 @@ def jvp(
     add_seeds(push.source, dots, tangents)
     try:
         regs = push.run(dots)
-    except Interrupted:
-        raise
     except RvmError:
         Pullback(handle, inputs, options)
         raise

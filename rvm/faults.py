@@ -214,8 +214,8 @@ def _plain(value: Any) -> Any:
     return _short(value)
 
 
-class RvmError(Exception):
-    """Base of all errors of the machine and its tools."""
+class Fault(BaseException):
+    """What every error of ours says: a code, a message, a place, values, notes and a hint."""
 
     exit_code: ClassVar[int] = 1
 
@@ -292,6 +292,10 @@ def _portable(value: Any) -> Any:
     return value
 
 
+class RvmError(Fault, Exception):
+    """Base of all errors of the machine and its tools."""
+
+
 class CollectedError(RvmError):
     """Several errors found together: `diagnostics` has all of them, warnings included."""
 
@@ -358,8 +362,11 @@ class InvertibilityError(RvmError):
     exit_code = 4
 
 
-class Interrupted(RvmError, KeyboardInterrupt):
-    """Ctrl-C stopped the run at an instruction boundary."""
+class Interrupted(Fault, KeyboardInterrupt):
+    """Ctrl-C stopped a run; a KeyboardInterrupt, which `except Exception` lets pass.
+
+    It stands for what Python's own handler of the signal raises, never for what others do.
+    """
 
     exit_code = 130
 

@@ -25,6 +25,7 @@ from rvm.image import Code, image_of
 from rvm.machine import Machine
 from rvm.numbers import system
 from rvm.program import Function, Program
+from rvm.signals import Listening, deferred, listen
 from rvm.state import Options
 from rvm.types import Array, Stack, elem_of
 
@@ -70,12 +71,22 @@ def run_lanes(
 
     It raises no lane's error: those are in `errors` of the result.
     """
-    options = options or Options()
-    batch = Batch(program, name, regs, varying, undo)
+    with Listening():
+        batch = Batch(program, name, regs, varying, undo)
+        return _run(batch, options or Options(), block)
+
+
+@deferred
+def _run(batch: Batch, options: Options, block: int | None) -> LaneRun:
+    """All lanes of a batch, those that are set aside one by one."""
     aside = batch.run(options, block)
     errors: dict[int, RvmError] = {}
     for lane in map(int, np.flatnonzero(aside)):
-        machine = Machine.start(program, name, batch.inputs(lane), options, undo=undo)
+        listen()
+        code = batch.code
+        machine = Machine.start(
+            code.image.program, code.name, batch.inputs(lane), options, undo=code.undo
+        )
         try:
             machine.run()
         except RvmError as error:
@@ -147,6 +158,7 @@ class Batch:
             regs = [self._enter(k, lo, hi) for k in range(self.function.n_args)]
             regs += [None] * (len(self.function.registers) - len(regs))
             done = run_block(self.plan, regs, hi - lo, options)
+            listen()
             aside[lo:hi] = done.aside
             self.ticks[lo:hi] = done.ticks
             self.erased[lo:hi] = done.erased

@@ -19,6 +19,7 @@ from rvm.mapping import Lanes, values_of
 from rvm.numbers import system
 from rvm.returning import limit_of
 from rvm.rounding import returned
+from rvm.signals import deferred, listen
 from rvm.state import Options
 from rvm.transform.duals import bar_slots
 from rvm.transform.gradient import adjoint_names
@@ -52,6 +53,7 @@ class LaneGradient:
         self.slots = bar_slots(self.function)
         self.losses: NDArray[np.float64] = np.zeros(given.size)
 
+    @deferred
     def run(self, wrt: Collection[str] | None) -> tuple[dict[str, Any], LaneRun]:
         """The gradient by parameter, and what became of the lanes."""
         names = self._wanted(wrt)
@@ -68,6 +70,7 @@ class LaneGradient:
             [], {}, there.ticks + back.ticks, there.erased + back.erased, _numbers(aside)
         )
         for lane in done.alone:
+            listen()
             try:
                 self._alone(lane, there, bars, done)
             except RvmError as error:

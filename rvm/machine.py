@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from numpy import errstate
+
 from rvm.binding import Own, Result, bind, held, outside, result
 from rvm.engines import NAMES, Engine, engine
 from rvm.engines.protocol import FIRST_CHUNK, first_chunk
-from rvm.faults import Interrupted, LimitError, UsageError, Where
+from rvm.faults import Interrupted, LimitError, MachineError, RvmError, UsageError, Where
 from rvm.image import Code, image_of
 from rvm.program import Program
+from rvm.signals import Listening, at_once, deferred, left_whole, listen
 from rvm.state import Frame, Options, State
 from rvm.types import Array, Stack
 
@@ -34,7 +34,9 @@ class Machine:
     """A function of a program on its inputs, stopped before its first instruction.
 
     Keywords that are no parameter of the function are options (see `rvm.state.Options`).
-    A failed check leaves the machine at the failing instruction.
+    A failed check leaves the machine at the failing instruction, and whatever a callback, `output=`
+    or the handler of a signal raises leaves it between two.  One that was stopped within an
+    instruction all the same says so when it is used again (R018).
     """
 
     def __init__(self, program: Program, function: str | None = None, /, **inputs: Any) -> None:
@@ -174,11 +176,13 @@ class Machine:
     @property
     def result(self) -> Result:
         """The parameters of the outermost function as they are now."""
+        self._whole()
         frame = self.state.frames[0]
         return result(frame.code.function, frame.regs, self._own)
 
     def registers(self) -> dict[str, Any]:
         """The innermost frame's parameters and live locals, by name."""
+        self._whole()
         frame = self.state.top
         function = frame.code.function
         out = {p.name: outside(function, p.layout, frame.regs) for p in function.params}
@@ -195,6 +199,7 @@ class Machine:
 
     def __setitem__(self, name: str, value: Any) -> None:
         """Change a scalar or an array's contents; going back from here leads elsewhere."""
+        self._whole()
         frame = self.state.top
         for k, register in enumerate(frame.code.function.registers):
             if register.name == name and frame.regs[k] is not None:
@@ -237,19 +242,16 @@ class Machine:
 
     def step(self, n: int = 1) -> int:
         """Execute `n` ticks, backwards if negative; fewer at either end.  The ticks executed."""
-        self._face(1 if n >= 0 else -1)
-        return self._advance(abs(n))
+        return self._advance(abs(n), 1 if n >= 0 else -1)
 
     def run(self) -> Machine:
         """Run forwards to the end."""
-        self._face(1)
-        self._advance(None)
+        self._advance(None, 1)
         return self
 
     def run_back(self) -> Machine:
         """Run backwards to the beginning."""
-        self._face(-1)
-        self._advance(None)
+        self._advance(None, -1)
         return self
 
     def go(self, ticks: int | None = None) -> int:
@@ -257,7 +259,7 @@ class Machine:
 
         Traps are those that `rvm.probes` armed the state with.  The ticks executed.
         """
-        return self._advance(ticks)
+        return self._advance(ticks, self.direction)
 
     def seek(self, time: int) -> int:
         """Go to a time, in whichever direction it lies; stops at either end.  The time reached."""
@@ -265,23 +267,40 @@ class Machine:
             self.step(time - self.time)
         return self.time
 
-    def _face(self, direction: int) -> None:
-        if self.state.direction != direction:
-            self.state.turn()
+    def _whole(self) -> None:
+        """MachineError R018 if an instruction was left half done."""
+        if self.state.torn:
+            raise MachineError(
+                "R018",
+                "the machine was stopped in the middle of an instruction",
+                where=self.state.where(),
+                time=self.time,
+                direction=self.facing,
+                hint="what it holds is neither before nor after it: begin anew with another one",
+            )
 
-    def _advance(self, ticks: int | None) -> int:
+    def _advance(self, ticks: int | None, direction: int) -> int:
+        """Let the engine run; signals are handled between instructions."""
+        self._whole()
+        with Listening():
+            return self._chunks(ticks, direction)
+
+    @deferred
+    def _chunks(self, ticks: int | None, direction: int) -> int:
         """Let the engine run, a chunk at a time, and look up between chunks."""
-        from rvm.engines.reference import Reference, step
+        from rvm.engines.reference import Reference
         from rvm.engines.trapping import TRAPPING, due, trapped
         from rvm.engines.watchful import Watchful
 
+        if self.state.direction != direction:
+            self.state.turn()
         fast = self._engine
         if self.state.armed and fast.name not in TRAPPING:
             fast = self._watchful = self._watchful or Watchful()
         state, budget = self.state, NO_LIMIT if ticks is None else ticks
         limit = NO_LIMIT if self.options.max_steps is None else self.options.max_steps
         done, chunk, slow = 0, first_chunk(fast, state), Reference()
-        with _interruptible() as stop:
+        try:
             while done < budget and not state.at_end:
                 # The limit is on the distance from the start, so running back is always allowed.
                 room = limit - state.time * state.direction
@@ -289,16 +308,15 @@ class Machine:
                     raise self._limit(limit)
                 ask = min(chunk, budget - done, room)
                 began = perf_counter()
-                did = fast.advance(state, ask)
+                did = self._engaged(fast.advance, ask)
                 if not did and state.armed and trapped(state):
                     if due(state):
                         break
                     # The engine could not tell: this tick is the reference engine's.
-                    step(state)
-                    did = 1
+                    did = self.tick()
                 elif not did:
                     # An engine that works by blocks has come to the last ticks before a stop.
-                    did = slow.advance(state, min(ask, 64))
+                    did = self._engaged(slow.advance, min(ask, 64))
                 done += did
                 spent = perf_counter() - began
                 # Engines that work by blocks do a little less than they are asked for.
@@ -306,18 +324,50 @@ class Machine:
                     chunk *= 2
                 elif spent > CHUNK_SECONDS * 2:
                     chunk = max(FIRST_CHUNK, chunk // 2)
+                if not state.armed or not due(state):
+                    # A stop that is due comes first, so that whoever goes on does not pass it.
+                    listen()
                 if self.on_progress is not None:
-                    self.on_progress(self)
-                if stop.is_set():
-                    raise Interrupted(
-                        "R016",
-                        "interrupted",
-                        where=state.where(),
-                        time=state.time,
-                        direction=self.facing,
-                        hint="the machine stands between two instructions; it can go on or back",
-                    )
+                    self._tell(self.on_progress)
+        except Interrupted as error:
+            self._placed(error)
+            raise
         return done
+
+    @deferred
+    def tick(self) -> int:
+        """Execute one tick with the reference engine, whatever traps say; there must be one."""
+        from rvm.engines.reference import step
+
+        def once(state: State, ticks: int) -> int:
+            step(state)
+            return ticks
+
+        with errstate(all="ignore"):
+            return self._engaged(once, 1)
+
+    def _engaged(self, advance: Callable[[State, int], int], ask: int) -> int:
+        """A chunk by an engine; if it leaves an instruction half done, the machine is torn."""
+        try:
+            return advance(self.state, ask)
+        except RvmError:
+            raise
+        except BaseException as error:
+            # Torn it is until the contrary is known: another exception may come here.
+            self.state.torn = True
+            self.state.torn = not left_whole(error)
+            raise
+
+    @at_once
+    def _tell(self, progress: Callable[[Machine], object]) -> None:
+        progress(self)
+
+    def _placed(self, error: Interrupted) -> None:
+        """Say where and when a run was interrupted, unless that is known."""
+        if error.time is None:
+            error.where, error.time = self.state.where(), self.time
+            error.direction = self.facing
+            error.hint = "the machine stands between two instructions; it can go on or back"
 
     def _limit(self, limit: int) -> LimitError:
         return LimitError(
@@ -328,25 +378,6 @@ class Machine:
             direction=self.facing,
             hint="raise it with max_steps= or --max-steps; the machine can still run back",
         )
-
-
-@contextmanager
-def _interruptible() -> Iterator[threading.Event]:
-    """Within it, Ctrl-C sets an event instead of breaking into an instruction."""
-    stop = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
-    before = signal.getsignal(signal.SIGINT)
-    if before is not signal.default_int_handler:
-        # Somebody else handles Ctrl-C; leave it to them.
-        yield stop
-        return
-    signal.signal(signal.SIGINT, lambda *_: stop.set())
-    try:
-        yield stop
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def split_options(

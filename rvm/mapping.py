@@ -7,7 +7,8 @@ new arrays.  A lane that fails spoils no other.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from rvm.machine import OPTION_NAMES
 from rvm.numbers import system
 from rvm.program import Function, Layout, Record, type_text
 from rvm.returning import gradient_check
+from rvm.signals import Listening, interrupted, is_ctrl_c
 from rvm.state import Options
 from rvm.types import Array, Scalar, Stack, elem_of, rank_of
 
@@ -118,7 +120,7 @@ class LaneMap:
         chosen, options, values = self._split(args, inputs)
         given = Lanes(chosen.handle.function, values)
         handle = chosen.handle
-        with Interruptible():
+        with Listening(), _told():
             run = run_lanes(
                 handle.program,
                 handle.name,
@@ -161,7 +163,7 @@ class LaneMap:
 
         chosen, options, values = self._split((), inputs)
         given = Lanes(chosen.handle.function, values)
-        with Interruptible():
+        with Listening(), _told():
             made = LaneGradient(chosen.handle, given, loss, options, chosen.block)
             found, run = made.run(wrt)
         result = LaneResult(found, run)
@@ -344,14 +346,15 @@ def values_of(function: Function, layout: Layout, regs: list[Any]) -> Any:
     return sys.to_python(raw)
 
 
-class Interruptible:
-    """Within it, Ctrl-C is the error that a machine gives."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if kind is KeyboardInterrupt:
-            raise Interrupted(
-                "R016", "interrupted", hint="nothing has changed: a map works on copies"
-            ) from None
+@contextmanager
+def _told() -> Iterator[None]:
+    """Within it, Ctrl-C says what became of the arguments."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        found = interrupted() if is_ctrl_c(error) else error
+        if isinstance(found, Interrupted):
+            found.hint = "nothing has changed: a map works on copies"
+        if found is error:
+            raise
+        raise found from None

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rvm.derived import differentiated, tangent_program
 from rvm.direct import Run
 from rvm.expr import Place
-from rvm.faults import Interrupted, InvertibilityError, RvmError
+from rvm.faults import InvertibilityError, RvmError
 from rvm.numbers import system
 from rvm.program import Function, Program, slots_of
 from rvm.rounding import AGREEMENT, RETURN, agreement_limit, magnitude, return_limit, returned
@@ -216,8 +216,6 @@ def disagreement(
         flat = {k: _random(rng, g, 1.0) for k, g in known.found.items() if not lengths[k]}
         if flat and _change(function, start, options, known, flat) != 0:
             return np.inf
-    except Interrupted:
-        raise
     except RvmError:
         return None
     return worst

@@ -17,6 +17,7 @@ from rvm.blocks import View, packed, unpacked
 from rvm.faults import InputError, Where
 from rvm.image import Code
 from rvm.rounding import FREED
+from rvm.signals import at_once
 
 SCALAR_BYTES = 8
 FRAME_BYTES = 512
@@ -71,6 +72,7 @@ class Options:
         """How far a freed ancilla may be from its value v, in parts of max(1, |v|)."""
         return FREED if self.tolerance is None else self.tolerance
 
+    @at_once
     def write(self, line: str) -> None:
         """Put out a line of an extern `print`."""
         if callable(self.output):
@@ -154,7 +156,7 @@ class Frame:
 class State:
     """Everything that a machine is at one moment."""
 
-    __slots__ = ("account", "armed", "direction", "frames", "options", "residue", "time")
+    __slots__ = ("account", "armed", "direction", "frames", "options", "residue", "time", "torn")
 
     def __init__(self, frame: Frame, options: Options) -> None:
         self.frames = [frame]
@@ -163,6 +165,8 @@ class State:
         self.direction = 1
         self.armed = False
         """Whether frames have code with traps; see `rvm.probes`."""
+        self.torn = False
+        """Whether an exception left an instruction half done."""
         self.account = Account()
         self.residue: Residue | None = Residue() if options.strict else None
         self.account.grow(sum(map(byte_size, frame.regs)))
@@ -204,12 +208,14 @@ class State:
 
     def turn(self) -> None:
         """Reverse the direction; nothing else changes."""
+        codes = [f.code.image.code(f.code.name, not f.code.undo) for f in self.frames]
+        self.torn = True
         self.direction = -self.direction
-        for frame in self.frames:
-            code = frame.code
+        for frame, code in zip(self.frames, codes, strict=True):
             last = len(code) - (1 if frame is not self.frames[-1] else 0)
-            frame.code = code.image.code(code.name, not code.undo)
+            frame.code = code
             frame.pc = last - frame.pc
+        self.torn = False
 
     def where(self, frame: Frame | None = None) -> Where:
         """The source place of a frame's instruction (by default the innermost's)."""

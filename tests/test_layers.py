@@ -13,6 +13,7 @@ LAYERS = [
         "rvm.types",
         "rvm.faults",
         "rvm.once",
+        "rvm.signals",
         "rvm.blocks",
         "rvm.archives",
         "rvm.writing",

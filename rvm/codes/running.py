@@ -157,8 +157,9 @@ RUNNING: dict[str, Explanation] = {
     "R014": explain(
         "a Python function raised an exception",
         """
-        A callback of an `extern` block, or a function that was added with `@rvm.function`, raised.
-        The exception is the cause of this one; the machine stands at the instruction.
+        A function that was added with `@rvm.function` raised.  The exception is the cause of this
+        one; the machine stands at the instruction.  (What a callback of an `extern` block raises
+        arrives as it is.)
         """,
     ),
     "R015": explain(
@@ -177,7 +178,8 @@ RUNNING: dict[str, Explanation] = {
         "interrupted",
         """
         Ctrl-C stopped the run between two instructions, in either direction.  Nothing is lost: the
-        machine can go on, or back.
+        machine can go on, or back; the arguments of a call are as they were before it.  The
+        exception is a KeyboardInterrupt, so `except Exception` lets it pass.
         """,
     ),
     "R017": explain(
@@ -199,12 +201,14 @@ RUNNING: dict[str, Explanation] = {
         Push what is lost to a stack, compute with `fixed`, or take fewer steps.
         """,
     ),
-    "R099": explain(
-        "running back after an error failed",
+    "R018": explain(
+        "the machine was stopped in the middle of an instruction",
         """
-        A library call is a transaction: on any error the machine runs back to where it began, and
-        this time it could not.  The data is as it was left by the first error, which is named
-        as the cause.  This is a fault of the machine.
+        Whatever a check, a callback, `output=` or the handler of a signal raises leaves a machine
+        between two instructions.  What is raised into its own code by other means (a debugger's
+        trace function, `PyThreadState_SetAsyncExc`, memory that gives out between two parts of an
+        instruction) need not: the machine then holds what is neither before nor after, and can't
+        be used any more.  Begin with a new one.  A call puts its arguments back in any case.
         """,
     ),
 }

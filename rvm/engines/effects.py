@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from rvm.faults import MachineError, RvmError, UsageError
+from rvm.faults import MachineError, UsageError
 from rvm.numbers import system
+from rvm.signals import at_once
 from rvm.state import Options
 from rvm.stmt import Effect
 from rvm.types import Scalar
 
 
 def perform(effect: Effect, values: list[Any], options: Options) -> None:
-    """Print, assert or call back, with values as Python sees them."""
+    """Print, assert or call back, with values as Python sees them.
+
+    What a callback or `output=` raises is the caller's own, and goes to the caller as it is.
+    """
     shown = [
         system(a.type).to_python(v) if isinstance(a.type, Scalar) else v
         for a, v in zip(effect.args, values, strict=True)
@@ -29,7 +34,14 @@ def perform(effect: Effect, values: list[Any], options: Options) -> None:
                 values={f"value {k}": v for k, v in enumerate(shown[1:], 1)},
             )
     else:
-        _call_back(effect.text, shown, options)
+        callback = options.callbacks.get(effect.text)
+        if callback is None:
+            raise UsageError(
+                "U003",
+                f"the program calls back `{effect.text}`, which was not given",
+                hint=f"pass callbacks={{{effect.text!r}: function}}",
+            )
+        _call_back(callback, shown)
 
 
 def _text(template: str, values: list[Any]) -> str:
@@ -41,22 +53,9 @@ def _text(template: str, values: list[Any]) -> str:
     return " ".join([out, *map(str, rest)]) if out else " ".join(map(str, rest))
 
 
-def _call_back(name: str, values: list[Any], options: Options) -> None:
-    f = options.callbacks.get(name)
-    if f is None:
-        raise UsageError(
-            "U003",
-            f"the program calls back `{name}`, which was not given",
-            hint=f"pass callbacks={{{name!r}: function}}",
-        )
-    try:
-        f(*map(_read_only, values))
-    except RvmError:
-        raise
-    except Exception as error:
-        raise MachineError(
-            "R014", f"the callback `{name}` raised {type(error).__name__}: {error}"
-        ) from error
+@at_once
+def _call_back(callback: Callable[..., object], values: list[Any]) -> None:
+    callback(*map(_read_only, values))
 
 
 def _read_only(value: Any) -> Any:

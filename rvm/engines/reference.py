@@ -31,6 +31,7 @@ from rvm.expr import Expr, Place
 from rvm.faults import InvertibilityError, LimitError, MachineError, RvmError
 from rvm.numbers import system
 from rvm.numbers.base import differing
+from rvm.signals import left_whole
 from rvm.state import FRAME_BYTES, Frame, State, where
 from rvm.stmt import (
     FORWARD,
@@ -84,7 +85,7 @@ def _advance_armed(state: State, ticks: int) -> int:
 def step(state: State) -> None:
     """Execute one tick, whatever traps say; there must be one.
 
-    On an error the state is as before it.
+    On an error the state is as before it, but for a MemoryError within several statements.
     """
     frame = state.frames[-1]
     pc, code = frame.pc, frame.code
@@ -106,9 +107,13 @@ def step(state: State) -> None:
                 strictly(state, frame.regs, stmts)
                 frame.pc = pc + 1
     except RvmError as error:
-        _locate(error, state)
+        if not left_whole(error):
+            _locate(error, state)
         raise
-    except MemoryError:
+    except MemoryError as error:
+        if left_whole(error) or (pc < len(code.instrs) and len(code.stmts(pc)) > 1):
+            # A callback's own; or the first of several statements may have been executed.
+            raise
         limit = LimitError("R011", "the host has no memory for this instruction")
         _locate(limit, state)
         raise limit from None

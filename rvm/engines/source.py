@@ -19,6 +19,7 @@ from rvm.image import Code
 from rvm.isa import VARIADIC
 from rvm.numbers.support import NAMES
 from rvm.probes.traps import Changed, Guard
+from rvm.signals import listen
 from rvm.stmt import Branch, Land
 from rvm.types import BOOL, Array
 
@@ -42,6 +43,7 @@ class Source:
         self.apart: set[int] = set()
         """Instructions that are left to the reference engine."""
         for pc, instr in enumerate(code.instrs):
+            listen()
             if instr.op == "br":
                 continue
             if instr.op in VARIADIC or (strict and code.loses(pc)):
@@ -93,6 +95,8 @@ class Source:
         starts = [p for p in self.shape.leaders if p in traps or (p not in self.apart and p < end)]
         self._tree(3, starts)
         self._line(1, "except Exception as error:")
+        # What comes from between instructions is not of this code's making.
+        self._line(2, "if error.__traceback__.tb_lineno not in LINES: raise")
         self._line(2, "block, done = LINES[error.__traceback__.tb_lineno]")
         self._line(2, "n -= done")
         self._failed(2)
@@ -146,6 +150,7 @@ class Source:
 
     def _block(self, depth: int, start: int) -> None:
         """One leader's block: up to the next jump, or the next instruction set apart."""
+        listen()
         shape, code = self.shape, self.code
         if start in self.apart or start == len(code):
             self._trap(depth, start)

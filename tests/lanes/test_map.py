@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import numpy as np
@@ -307,11 +308,12 @@ def test_names_of_options_that_are_parameters() -> None:
 
 def test_ctrl_c_is_an_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     def stopped(*_: Any, **__: Any) -> None:
-        raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr("rvm.mapping.run_lanes", stopped)
     with pytest.raises(rvm.Interrupted):
         handle("func f(x: f64)\n    add x, 1.0\n").map(x=np.zeros(2))
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_no_lanes_are_no_trouble() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -236,7 +237,7 @@ def test_an_interrupt_stops_all_threads(monkeypatch: pytest.MonkeyPatch) -> None
     def interrupted(crew: Any, first: int, end: int, once: bool = False) -> int:
         calls.append(first)
         if len(calls) == 3:
-            raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGINT)
         return rows(crew, first, end, once)
 
     monkeypatch.setattr(lanes_threads.Crew, "rows", interrupted)

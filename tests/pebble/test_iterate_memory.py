@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 import tempfile
 import tracemalloc
 from collections.abc import Callable
@@ -146,7 +147,7 @@ class Stop(Exception):
     pass
 
 
-@pytest.mark.parametrize("error", (Stop, KeyboardInterrupt))
+@pytest.mark.parametrize("error", (Stop, KeyboardInterrupt, Interrupted))
 @pytest.mark.parametrize("what", ("step", "adjoint", "loss"))
 @pytest.mark.parametrize("writes", ("new", "out", "in place"))
 def test_an_interrupted_run_leaves_no_files(
@@ -161,6 +162,8 @@ def test_an_interrupted_run_leaves_no_files(
             count += 1
             if count == after:
                 assert saved(tmp_path)
+                if error is Interrupted:
+                    signal.raise_signal(signal.SIGINT)
                 raise error
 
     def step(x: np.ndarray, **out: Any) -> Any:
@@ -191,8 +194,9 @@ def test_an_interrupted_run_leaves_no_files(
         run.gradient(x0, seed=np.ones(4), running=running)
     assert list(tmp_path.iterdir()) == []
     assert (x0 == np.arange(4.0)).all() and x0.flags.writeable
-    if error is KeyboardInterrupt:
-        assert isinstance(caught.value, Interrupted) and caught.value.code == "R016"
+    assert type(caught.value) is error
+    if isinstance(caught.value, Interrupted):
+        assert caught.value.code == "R016" and not isinstance(caught.value, Exception)
 
 
 def test_a_walk_that_is_given_up_leaves_no_files(tmp_path: Path) -> None:

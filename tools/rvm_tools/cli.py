@@ -18,6 +18,7 @@ import rich_click as click
 from click.exceptions import Exit
 
 import rvm
+from rvm.faults import Fault
 from rvm_tools.streams import prepare
 
 COMMANDS = (
@@ -74,12 +75,7 @@ class Root(click.RichGroup):
         except BrokenPipeError:
             _drop_output()
             ctx.exit(0)
-        except KeyboardInterrupt as error:
-            if not isinstance(error, rvm.RvmError):
-                click.echo("interrupted", err=True)
-                ctx.exit(INTERRUPTED_EXIT)
-            ctx.exit(_reported(error))
-        except rvm.RvmError as error:
+        except (rvm.RvmError, rvm.Interrupted) as error:
             ctx.exit(_reported(error))
         except OSError as error:
             if error.filename is not None or error.errno not in NO_ROOM:
@@ -88,12 +84,15 @@ class Root(click.RichGroup):
 
             _drop_output()
             ctx.exit(_reported(unwritable("standard output", error)))
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            ctx.exit(INTERRUPTED_EXIT)
         except Exception as error:
             ctx.exit(_bug(error))
         return value
 
 
-def _reported(error: rvm.RvmError) -> int:
+def _reported(error: Fault) -> int:
     from rvm_tools.messages import show_error
 
     show_error(error)

@@ -14,7 +14,7 @@ import rich_click as click
 import rvm
 from rvm.binding import Result, snapshot
 from rvm.calling import FunctionHandle
-from rvm.faults import InvertibilityError, RvmError, UsageError
+from rvm.faults import Fault, InvertibilityError, RvmError, UsageError
 from rvm.gradients import Pullback
 from rvm.machine import Machine
 from rvm.program import Function
@@ -86,7 +86,7 @@ def differentiate(request: Request) -> None:
     printed: list[str] = []
     try:
         answer = _differentiate(request, printed.append)
-    except RvmError as error:
+    except Fault as error:
         answer = errors_as_json(error) | ({"output": printed} if printed else {})
         click.echo(json.dumps(answer, ensure_ascii=False))
         end(error.exit_code)

@@ -11,7 +11,7 @@ from typing import NoReturn
 import rich_click as click
 from click.exceptions import Exit
 
-from rvm.faults import Diagnostic, RvmError
+from rvm.faults import Diagnostic, Fault
 
 FORMATS = ("human", "short", "json")
 
@@ -19,7 +19,7 @@ _HEAD = re.compile(r"^(error|warning|note)(\[\w+\])?(.*)$", re.S)
 _COLOURS = {"error": "red", "warning": "yellow", "note": "blue"}
 
 
-def show_error(error: RvmError, style: str = "human") -> None:
+def show_error(error: Fault, style: str = "human") -> None:
     """Put an error's messages out to standard error."""
     found = error.diagnostics
     if style == "json":
@@ -31,7 +31,7 @@ def show_error(error: RvmError, style: str = "human") -> None:
         click.echo(human(found), err=True)
 
 
-def errors_as_json(error: RvmError) -> dict[str, object]:
+def errors_as_json(error: Fault) -> dict[str, object]:
     """An error as an object: its messages, and when it happened if there was a run."""
     out: dict[str, object] = {"errors": [d.as_json() for d in error.diagnostics]}
     if error.time is not None:

@@ -15,7 +15,7 @@ from typing import Any
 import rich_click as click
 
 from rvm.binding import snapshot
-from rvm.faults import InvertibilityError, RvmError
+from rvm.faults import Fault, InvertibilityError, RvmError
 from rvm.machine import Machine
 from rvm.program import Function, Program
 from rvm.state import Options
@@ -70,7 +70,7 @@ def run(request: Request) -> None:
         return
     try:
         answer = _run(request, printed.append)
-    except RvmError as error:
+    except Fault as error:
         state = _failing_state(error)
         answer = errors_as_json(error) | state
         if printed:
@@ -176,7 +176,7 @@ def _leg(
                 machine.run_back()
             else:
                 machine.run()
-    except RvmError as error:
+    except Fault as error:
         if request.on_error == "stop":
             if request.as_json:
                 error.values["machine"] = machine
@@ -231,7 +231,7 @@ def _print_failing(machine: Machine) -> None:
         click.echo(line)
 
 
-def _failing_state(error: RvmError) -> dict[str, Any]:
+def _failing_state(error: Fault) -> dict[str, Any]:
     """The parameters at a failing instruction, where a run was to stop there."""
     machine = error.values.pop("machine", None)
     if not isinstance(machine, Machine):

@@ -71,8 +71,6 @@ def attempt(
     try:
         machine.run()
     except RvmError as error:
-        if isinstance(error, KeyboardInterrupt):
-            raise
         trial.ended_by = error
     frame = machine.state.frames[0]
     trial.steps = machine.time
@@ -83,8 +81,6 @@ def attempt(
     try:
         machine.run_back()
     except RvmError as error:
-        if isinstance(error, KeyboardInterrupt):
-            raise
         trial.failed = error
         return trial
     trial.lost = drifts(function, start, frame.regs, tolerance)

@@ -18,6 +18,7 @@ from rvm.emit.llvm.values import variable_types
 from rvm.emit.llvm.writer import COLD
 from rvm.expr import Expr
 from rvm.image import Code
+from rvm.signals import listen
 from rvm.stmt import Branch, Land
 from rvm.types import Scalar
 
@@ -184,6 +185,7 @@ class FunctionPrinter(Nests):
 
     def perform(self, pc: int) -> None:
         """Print the instruction at `pc`, which is no jump and no call."""
+        listen()
         self.instruction(self.code.stmts(pc), self.code.clashes(pc))
 
     def along(self, edge: Edge, times: str = "1") -> None:

@@ -19,6 +19,7 @@ from rvm.numbers.llvm import declaration
 from rvm.numbers.llvm_prelude import definitions
 from rvm.once import once
 from rvm.probes.traps import Changed
+from rvm.signals import listen
 from rvm.types import Array, Scalar
 
 ATTRIBUTES = """
@@ -198,6 +199,7 @@ class _Nobody:
 
 
 def _is_apart(code: Code, pc: int, checks: bool) -> bool:
+    listen()
     if code.instrs[pc].op in ("call", "uncall"):
         return True
     probe = code.compiled.get((_Probe, checks))

@@ -23,10 +23,14 @@ from rvm.engines.lanes.recovery import NO_LIMIT, Recovering, failing
 from rvm.engines.lanes.segment import Segment
 from rvm.engines.lanes.support import Context
 from rvm.expr import Const
+from rvm.signals import listen
 from rvm.state import Frame as SingleFrame
 from rvm.state import Options, State
 from rvm.stmt import Branch
 from rvm.types import BOOL
+
+LOOK = 256
+"""How many ticks a loop of a segment goes on before signals are looked at."""
 
 
 @dataclass(slots=True)
@@ -66,6 +70,7 @@ class _Run(Recovering):
     def go(self) -> None:
         """Run until all lanes are at the end or set aside."""
         while True:
+            listen()
             group = self.group
             if group is None or self.frame.waiting:
                 group = self.group = self._next(group)
@@ -134,7 +139,7 @@ class _Run(Recovering):
             group.regs,
             w,
             segment.buffers_for(w, self.pool),
-            self._room(group),
+            min(self._room(group), LOOK),
             self.context,
             self.state,
         )

@@ -171,6 +171,7 @@ class Segment:
                 self.lines_of[len(out)] = numbers[k]
         out += [
             "    except Exception as _error:",
+            "        if _error.__traceback__.tb_lineno not in LINES: raise",
             "        _q, _done = LINES[_error.__traceback__.tb_lineno]",
             "        _n += _done",
             "        _at = (_q, _error)",

@@ -9,6 +9,7 @@ from typing import Any
 from rvm.engines.native.aside import aside
 from rvm.engines.native.host import library
 from rvm.engines.native.memory import PROTOTYPE, Run, address
+from rvm.signals import listen
 
 LEVELS = ((4_000, 3), (40_000, 2))
 """Up to how many lines a module is optimised how much; longer ones least: LLVM's time grows faster
@@ -82,7 +83,9 @@ class Compiler:
         llvm = self.llvm
         for option in OPTIONS:
             llvm.set_option("", option)
+        listen()
         module = llvm.parse_assembly(text)
+        listen()
         lines = text.count("\n")
         level = next((level for most, level in LEVELS if lines <= most), 1)
         options = llvm.create_pipeline_tuning_options(speed_level=level)
@@ -90,6 +93,7 @@ class Compiler:
         options.loop_interleaving = level > 2
         passes = llvm.create_pass_builder(self.machine, options)
         passes.getModulePassManager().run(module, passes)
+        listen()
         return module
 
     def assembly(self, text: str) -> str:

@@ -25,6 +25,7 @@ from rvm.engines.native.flight import CONTEXT, Flight
 from rvm.engines.native.frames import layout_of
 from rvm.engines.native.roots import kind_for, root_of
 from rvm.engines.native.rows import ENTRIES, Log, Row, Table
+from rvm.signals import at_once
 from rvm.state import Frame, Options, State
 
 COUNTING = struct.Struct("<QQQQqqqqQQq")
@@ -170,6 +171,7 @@ class CountingNative(Native):
                     calls.called, code, self._time(flight, entered), self._time(flight, left)
                 )
 
+    @at_once
     def _tell(self, watcher: Callable[..., object], *what: object) -> None:
         """Tell a watcher of a call, unless one has failed in this run."""
         if self._failure is None:

@@ -11,6 +11,11 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, ClassVar
 
+from rvm.signals import listen
+
+LOOK = 0.05
+"""How many seconds it is waited for other threads between two looks at signals."""
+
 
 class Door:
     """Through it threads go to work; closing it waits until all have come out again.
@@ -64,7 +69,8 @@ class Door:
             for _ in steps:
                 pass
             while self._inside:
-                self._empty.acquire()
+                self._empty.acquire(timeout=LOOK)
+                listen()
         finally:
             # Python runs handlers of signals behind calls and where a loop begins again: here only
             # when all is done.

@@ -20,6 +20,7 @@ from rvm.image import Code
 from rvm.once import once
 from rvm.probes.traps import Changed
 from rvm.program import Program
+from rvm.signals import Listening, deferred
 from rvm.state import Frame, Options
 from rvm.types import Scalar
 
@@ -140,6 +141,22 @@ def machine_code(
     """A module's function `entry`: what is kept under a key, else what LLVM makes of its text.
 
     Without a key it is kept by its text.  `memory` are addresses of the module's own globals.
+    """
+    with Listening():
+        return _machine_code(name, entry, printed, sketch, memory)
+
+
+@deferred
+def _machine_code(
+    name: str | None,
+    entry: str,
+    printed: Callable[[], Printed],
+    sketch: Callable[[], Sketch],
+    memory: Mapping[str, int],
+) -> tuple[Run, Artifact]:
+    """`machine_code`, with signals heard between the parts of it only.
+
+    What LLVM's Python objects do when they go is not interrupted, and says nothing.
     """
     found = None if name is None else _kept(name, entry, memory)
     if found is not None:

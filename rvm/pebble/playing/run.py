@@ -24,7 +24,9 @@ from rvm.pebble.playing.progress import Counter, Watch, watched
 from rvm.pebble.playing.states import Form
 from rvm.pebble.playing.steps import NewStates, Step, Steps
 from rvm.pebble.tally import Tally, Weights
+from rvm.signals import Listening, deferred, followed, interrupted, is_ctrl_c
 
+AS_BEFORE = "the input is as it was, and nothing is left on disk"
 CALLS = 1 << 20
 """How many calls a run of unknown length is thought to have."""
 
@@ -150,6 +152,12 @@ class Run:
     # ------------------------------------------------------------ as a context
 
     def __enter__(self) -> Run:
+        with Listening():
+            self._begin()
+        return self
+
+    @deferred
+    def _begin(self) -> None:
         self._stack.enter_context(self.files)
         total = None
         if self.plan is not None and self.plan.rules.weights.costs is None:
@@ -162,7 +170,6 @@ class Run:
         counter = self._stack.enter_context(watched(self._watch, total, what))
         if counter is not None:
             self._count(counter)
-        return self
 
     def _count(self, counter: Counter) -> None:
         moves = self.moves
@@ -181,13 +188,21 @@ class Run:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        try:
+            with Listening():
+                self._end()
+        except BaseException as later:
+            if error is None:
+                raise
+            followed(error, later)
+        if is_ctrl_c(error):
+            raise interrupted(AS_BEFORE) from None
+        if isinstance(error, Interrupted):
+            error.hint = AS_BEFORE
+
+    @deferred
+    def _end(self) -> None:
         self._stack.close()
-        if isinstance(error, KeyboardInterrupt):
-            raise Interrupted(
-                "R016",
-                "interrupted",
-                hint="the input is as it was, and nothing is left on disk",
-            ) from None
 
     # ------------------------------------------------------------ there
 

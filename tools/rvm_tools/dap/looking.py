@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rvm.faults import RvmError, UsageError
+from rvm.faults import Fault, UsageError
 from rvm_tools.dap.adapter import Adapter, Body, answers
 from rvm_tools.dap.code import shown
 from rvm_tools.dap.protocol import Arguments
@@ -107,7 +107,7 @@ def disassemble(adapter: Adapter, args: Arguments) -> Body:
 @answers("exceptionInfo")
 def exception_info(adapter: Adapter, args: Arguments) -> Body:
     """The check that failed: its code, both conditions or values, and what to try."""
-    error: RvmError | None = adapter.session.stop.error
+    error: Fault | None = adapter.session.stop.error
     if error is None or adapter.session.stop.reason not in ("error", "limit"):
         raise UsageError("U042", "no check has failed here")
     found = error.diagnostics[0]

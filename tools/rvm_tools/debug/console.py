@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import Any
 
 from rvm.faults import Interrupted, RvmError, UsageError
+from rvm.signals import at_once
 from rvm_tools.debug.costs import FLOOR, floor
 from rvm_tools.debug.session import Session
 from rvm_tools.debug.stops import Stop
@@ -148,6 +149,7 @@ class Console:
             self.answer.lines.append(line)
             self.show(line)
 
+    @at_once
     def execute(self, text: str) -> Answer:
         """Run a command; what goes wrong is in the answer, never raised."""
         text = text.strip()

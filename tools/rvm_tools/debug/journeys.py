@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rvm.faults import RvmError, UsageError
+from rvm.faults import Fault, UsageError
 from rvm.machine import Machine
 from rvm_tools.debug.stops import Event, Watchpoint
 
@@ -33,7 +33,7 @@ class Arrival:
 
     reason: str
     events: list[Event] = field(default_factory=list)
-    error: RvmError | None = None
+    error: Fault | None = None
 
 
 MAX_VISITED = 1000

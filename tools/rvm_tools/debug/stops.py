@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rvm.expr import Expr, Place
-from rvm.faults import RvmError
+from rvm.faults import Fault
 from rvm_tools.debug.lines import Target
 
 
@@ -110,7 +110,7 @@ class Stop:
     pc: int
     """The instruction to come, as the function is written."""
     events: tuple[Event, ...] = ()
-    error: RvmError | None = None
+    error: Fault | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, for `--json`."""

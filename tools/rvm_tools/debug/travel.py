@@ -14,16 +14,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 from rvm.engines.memory import find
-from rvm.engines.reference import step
 from rvm.engines.trapping import condition, due
 from rvm.faults import Interrupted, LimitError, RvmError
 from rvm.machine import NO_LIMIT, Machine
 from rvm.probes import Trap, disarm
 from rvm.probes.armed import plain_code
 from rvm.probes.traps import same
+from rvm.signals import Listening, deferred, listen
 from rvm_tools.debug.arming import Armer, Extras
 from rvm_tools.debug.erasing import Erased
 from rvm_tools.debug.journeys import Arrival, Journey, Onlooker
@@ -67,6 +65,11 @@ class Traveller:
 
     def travel(self, journey: Journey) -> Arrival:
         """Go until something is worth stopping for; the machine faces forwards afterwards."""
+        with self.listening():
+            return self._travel(journey)
+
+    @deferred
+    def _travel(self, journey: Journey) -> Arrival:
         state = self.machine.state
         began = state.time
         if state.direction != journey.direction:
@@ -74,8 +77,7 @@ class Traveller:
         muted, self.muted = self.muted, self.muted or journey.quiet
         self.onlooker.sets_out(self.machine, self._goal(journey))
         try:
-            with self.listening():
-                return self._go(journey)
+            return self._go(journey)
         except Interrupted as error:
             return Arrival("interrupted", error=error)
         except LimitError as error:
@@ -135,8 +137,7 @@ class Traveller:
             self._arm(journey)
             if state.armed or self._wake(journey, state.time) == 0:
                 # Away from where it stands, whatever traps there are.
-                with np.errstate(all="ignore"):
-                    step(state)
+                self.machine.tick()
                 if self._rise(journey, state.time):
                     self._arm(journey)
             rest = goal - abs(state.time - began)
@@ -155,24 +156,12 @@ class Traveller:
             if state.at_end:
                 return Arrival(self._edge(journey.direction), events)
 
-    @contextmanager
-    def listening(self) -> Iterator[None]:
+    def listening(self) -> Listening:
         """Within it, Ctrl-C only asks to stop: at the next instruction boundary, here or below."""
-        default = signal.default_int_handler
         mine = threading.current_thread() is threading.main_thread()
-        if not mine or signal.getsignal(signal.SIGINT) is not default:
-            yield
-            return
-        self.asked.clear()
-
-        def ask(*_: object) -> None:
-            self.asked.set()
-
-        signal.signal(signal.SIGINT, ask)
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGINT, default)
+        if mine and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            self.asked.clear()
+        return Listening(self.asked.set)
 
     def interrupt(self, asked: bool = True) -> None:
         """Ask a journey to end at the next instruction boundary, from any thread."""
@@ -188,6 +177,8 @@ class Traveller:
         """
         if machine is not None:
             self.onlooker.moves(machine)
+        else:
+            listen()
         if self.asked.is_set() and (machine is None or not due(machine.state)):
             self.asked.clear()
             state = self.machine.state
@@ -359,12 +350,12 @@ class Traveller:
         """What a watched place held a tick ago: the machine goes there, and comes back."""
         state = self.machine.state
         erased = state.account.erased_bits
-        with self.silent(), np.errstate(all="ignore"):
+        with self.silent():
             state.turn()
-            step(state)
+            self.machine.tick()
             old = watched_value(self.machine.state.frames, w)
             state.turn()
-            step(state)
+            self.machine.tick()
         # What looking has erased, the run has not.
         state.account.erased_bits = erased
         self._armed = -1

@@ -14,7 +14,7 @@ import rich_click as click
 from rvm.binding import snapshot
 from rvm.calling import FunctionHandle
 from rvm.counting import Counts
-from rvm.faults import InputError, Interrupted, RvmError
+from rvm.faults import Fault, InputError, Interrupted
 from rvm.gradients import Pullback, dressed, nested
 from rvm.machine import Machine
 from rvm.program import Function
@@ -101,7 +101,7 @@ def trace(request: Request) -> None:
 
     try:
         found = traced(request)
-    except RvmError as error:
+    except Fault as error:
         if request.form != "json":
             raise
         click.echo(json.dumps(errors_as_json(error), ensure_ascii=False))

@@ -1,0 +1,249 @@
+"""Signals while a run is under way: who handles them waits until an instruction is over.
+
+Python calls the handler of a signal between any two steps of its own.  One that raises (that of
+Ctrl-C, that of a timeout) would leave an instruction half done.  So, while a run is `Listening`, a
+relay stands in for every handler that is written in Python, and looks where the signal came:
+
+- in a function marked `deferred`, it is remembered, and `heard` hands it on at the next safe point;
+- in one marked `at_once`, below which is a caller's own code, or in neither, it is handled at once.
+
+The innermost of these functions decides.  No flag does: a relay that is left behind by bad luck
+acts as the handler that it stands for, so that no signal is ever lost.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from _signal import getsignal  # type: ignore[import-not-found]
+from _signal import signal as set_handler
+from collections import deque
+from collections.abc import Callable
+from opcode import opmap
+from types import CodeType, FrameType, TracebackType
+from typing import TypeVar
+
+from rvm.faults import Interrupted
+
+F = TypeVar("F", bound=Callable[..., object])
+
+_DEFERS: dict[CodeType, bool] = {}
+"""For marked functions: whether signals are to wait."""
+_waiting: deque[Relay] = deque()
+"""What stands in for the handlers of signals that came, in their order."""
+_RAISE = opmap["RAISE_VARARGS"]
+_DEFAULT = signal.default_int_handler
+_NUMBERS = tuple(sorted(int(n) for n in signal.valid_signals()))
+
+
+def deferred(function: F) -> F:
+    """Mark a function: signals that come while it runs wait for `heard`."""
+    _DEFERS[function.__code__] = True
+    return function
+
+
+def at_once(function: F) -> F:
+    """Mark a function that calls a caller's code, which must not be deaf while it waits.
+
+    It is called between two instructions only, so what comes out of it leaves a state whole.
+    """
+    _DEFERS[function.__code__] = False
+    return function
+
+
+class Relay:
+    """Stands in for a signal's handler."""
+
+    __slots__ = ("handler", "instead", "number")
+
+    def __init__(
+        self,
+        number: int,
+        handler: Callable[[int, FrameType | None], object],
+        instead: Callable[[], object] | None = None,
+    ) -> None:
+        self.number = number
+        self.handler = handler
+        self.instead = instead
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        defers = _innermost(frame)
+        if defers:
+            _waiting.append(self)
+        elif defers is None:
+            self.handler(number, frame)
+        else:
+            self.act(frame)
+
+    @at_once
+    def act(self, frame: FrameType | None) -> None:
+        """Handle a signal in a run."""
+        if self.instead is not None:
+            self.instead()
+        elif self.handler is _DEFAULT:
+            raise interrupted()
+        else:
+            self.handler(self.number, frame)
+
+
+def _innermost(frame: FrameType | None) -> bool | None:
+    """What the innermost marked function says; None if there is none."""
+    while frame is not None:
+        found = _DEFERS.get(frame.f_code)
+        if found is not None:
+            return found
+        frame = frame.f_back
+    return None
+
+
+def interrupted(hint: str = "") -> Interrupted:
+    """What Ctrl-C is in a run: in place of what Python's own handler raises."""
+    return Interrupted("R016", "interrupted", hint=hint)
+
+
+class Listening:
+    """Within it, relays stand in for handlers; at its end those are put back, and all is heard.
+
+    Where nobody else handles Ctrl-C, `ctrl_c` is called for it, if it is given.  On other threads
+    than the main one nothing is to be done, as no signal is handled there.
+    """
+
+    __slots__ = ("_ctrl_c", "_own")
+
+    def __init__(self, ctrl_c: Callable[[], object] | None = None) -> None:
+        self._ctrl_c = ctrl_c
+        self._own: list[Relay] = []
+
+    def __enter__(self) -> None:
+        # Twice, as a handler that is not relayed yet may raise while another's error is seen to.
+        try:
+            try:
+                self._install()
+            except BaseException as error:
+                self.__exit__(type(error), error, None)
+                raise
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
+            raise
+
+    @deferred
+    def _install(self) -> None:
+        if threading.get_ident() != threading.main_thread().ident:
+            return
+        for number in _NUMBERS:
+            handler = getsignal(number)
+            if isinstance(handler, Relay):
+                # Left behind, or that of a run around this one.
+                if _innermost(sys._getframe(2)) is None:
+                    self._own.append(handler)
+            elif callable(handler):
+                instead = self._ctrl_c if handler is _DEFAULT else None
+                self._own.append(Relay(number, handler, instead))
+        # In one call of C: Python calls no handler in it but those of signals that came before.
+        deque(map(set_handler, [r.number for r in self._own], self._own), 0)
+
+    @deferred
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        outermost = not _innermost(sys._getframe(1))
+        later = None
+        try:
+            try:
+                if _waiting and outermost:
+                    heard()
+            except BaseException as another:
+                later = another
+            try:
+                self._put_back()
+            except BaseException as another:
+                later = followed(later, another)
+                self._put_back()
+        except BaseException as another:
+            later = followed(later, another)
+            self._put_back()
+        if _waiting and outermost:
+            try:
+                heard()
+            except BaseException as another:
+                later = followed(later, another)
+        if later is None:
+            return
+        if error is None:
+            raise later
+        followed(error, later)
+
+    def _put_back(self) -> None:
+        own = [r for r in self._own if getsignal(r.number) is r]
+        deque(map(set_handler, [r.number for r in own], [r.handler for r in own]), 0)
+
+
+@deferred
+def heard() -> None:
+    """Call the handlers of the signals that wait: a safe point.
+
+    What the first of them raises is raised, what others raise is chained to it.
+    """
+    if threading.get_ident() != threading.main_thread().ident:
+        return
+    first = None
+    while _waiting:
+        try:
+            _waiting.popleft().act(sys._getframe(1))
+        except BaseException as error:
+            first = followed(first, error)
+    if first is not None:
+        raise first
+
+
+def listen() -> None:
+    """A safe point in a long piece of work that changes nothing; costs little if there is none."""
+    if _waiting:
+        heard()
+
+
+def left_whole(error: BaseException) -> bool:
+    """Whether an exception came out of a caller's code, and not of the middle of an instruction."""
+    trace = error.__traceback__
+    while trace is not None:
+        if _DEFERS.get(trace.tb_frame.f_code) is False:
+            return True
+        trace = trace.tb_next
+    return False
+
+
+def is_ctrl_c(error: BaseException | None) -> bool:
+    """Whether Python's own handler of Ctrl-C raised this, and no statement did."""
+    if error is None or type(error) is not KeyboardInterrupt:
+        return False
+    handler = getsignal(signal.SIGINT)
+    if (handler.handler if isinstance(handler, Relay) else handler) is not _DEFAULT:
+        return False
+    trace = error.__traceback__
+    if trace is None:
+        return False
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace.tb_frame.f_code.co_code[trace.tb_lasti] != _RAISE
+
+
+def followed(first: BaseException | None, later: BaseException) -> BaseException:
+    """The first exception, with one that came later at the end of its chain."""
+    if first is None or first is later:
+        return later
+    chain = [first]
+    while (cause := chain[-1].__context__) is not None and cause not in chain:
+        chain.append(cause)
+    link: BaseException | None = later
+    while link is not None:
+        if link in chain:
+            return first
+        if link.__context__ in chain:
+            link.__context__ = None
+        link = link.__context__
+    chain[-1].__context__ = later
+    return first
