@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import random
 import subprocess
 import sys
 from copy import copy, deepcopy
@@ -12,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from objects.samples import PROGRAM, seen, work_inputs
+from rvm_tools.attack.programs import sound
 
 import rvm
 from rvm.blocks import packed, unpacked
@@ -147,3 +149,35 @@ def test_arrays_of_a_subclass_become_plain_ones_of_the_copy() -> None:
     assert type(again.run().result.x) is np.ndarray
     assert np.shares_memory(again.result.x, again.state.frames[0].regs[0])
     assert np.array_equal(again.result.x, machine.run().result.x)
+
+
+def carried(seed: int) -> None:
+    """A random program, pickled at a random time, comes to the end and start of an unbroken run."""
+    rng = random.Random(seed)
+    program, inputs = rvm.assemble(sound.program(seed)), sound.inputs(seed)
+    options = rvm.Options(
+        engine=rng.choice(["reference", "python", "vector", "native"]), strict=True
+    )
+
+    def fresh() -> Machine:
+        return Machine.start(program, "main", deepcopy(inputs), options)
+
+    whole = fresh()
+    start = seen(whole)
+    end = seen(whole.run())
+    whole.seek(rng.randint(0, whole.time))
+    again = pickle.loads(pickle.dumps(whole))
+    assert seen(pickle.loads(pickle.dumps(again)).run()) == end
+    assert seen(again.run_back()) == seen(fresh().run().run_back())
+    assert seen(again)[0] == start[0]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_programs_are_carried(seed: int) -> None:
+    carried(seed)
+
+
+@pytest.mark.soak
+def test_many_random_programs_are_carried() -> None:
+    for seed in range(100, 500):
+        carried(seed)
