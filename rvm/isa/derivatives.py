@@ -79,7 +79,7 @@ def _raw_gains(name: str, args: tuple[Expr, ...], g: Expr, result: Scalar) -> Pa
     )
 
 
-CONSTANT = ("sign", "floor", "//", "first_min", "first_max")
+CONSTANT = ("sign", "floor", "//", "last_min", "first_max")
 """Functions of real numbers that are constant in between their steps."""
 
 

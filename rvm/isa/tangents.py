@@ -136,7 +136,7 @@ RULES: Mapping[str, Rule] = {
     **{n: _linear(n) for n in ("transpose", "sum_like", "spread_like", "real", "imag", "conj")},
     **{n: _bilinear(n) for n in ("dot", "matvec", "matmul", "@", "outer")},
     "prod": _by_one(lambda x, d: fn("sum", fn("prod_others", x) * d)),
-    "amin": _by_one(lambda x, d: fn("sum", fn("first_min", x) * d)),
+    "amin": _by_one(lambda x, d: fn("sum", fn("last_min", x) * d)),
     "amax": _by_one(lambda x, d: fn("sum", fn("first_max", x) * d)),
     "prod_others": _by_one(lambda x, d: fn("prod_others_1", x, d)),
     "prod_others_1": _prod_others_1,

@@ -50,7 +50,7 @@ def compose(outer: str, inner: str) -> str:
     return _SLOT.sub(lambda m: f"{{t{int(m[2]) + start}}}" if m[1] else inner, outer)
 
 
-def with_llvm(codes: Mapping[str, Code], llvm: Mapping[str, Llvm]) -> dict[str, Code]:
+def with_llvm(codes: Mapping[str, Code], llvm: Mapping[str, Llvm | None]) -> dict[str, Code]:
     """Codes by the functions' names, each with its LLVM code."""
     return {f: replace(code, llvm=llvm.get(f)) for f, code in codes.items()}
 

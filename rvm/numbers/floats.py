@@ -32,6 +32,7 @@ from rvm.numbers.base import InexactSystem, nearest, plain, refuse, shown
 from rvm.numbers.code import Code, compiled, compose, fill, with_llvm
 from rvm.numbers.elementary import TEXTS, text, written
 from rvm.numbers.integers import comparisons
+from rvm.numbers.llvm import Llvm, chain
 from rvm.numbers.llvm_complex import complex_llvm, complex_operands
 from rvm.numbers.llvm_floats import float_llvm, integer_exponent, native_llvm, through_double
 from rvm.numbers.support import NAMES, name, total
@@ -327,7 +328,15 @@ def _complex_codes() -> dict[str, Code]:
             f"np.{array}({{0}})",
             total(getattr(cmath, f), getattr(np, array), complex),
         )
-    return with_llvm(codes, complex_llvm())
+    codes["sech"] = Code(
+        "(complex(1.0) / ccosh({0}))",
+        "np.divide(1.0, np.cosh({0}))",
+        total(lambda z: 1 / cmath.cosh(z), lambda z: np.divide(1.0, np.cosh(z)), complex),
+    )
+    llvm: dict[str, Llvm | None] = {**complex_llvm()}
+    divided = complex_llvm()["/"]
+    llvm["sech"] = chain(llvm["cosh"], lambda e, c: divided(e, ("1.0", "0.0"), c))
+    return with_llvm(codes, llvm)
 
 
 FLOAT_CODES = _float_codes()

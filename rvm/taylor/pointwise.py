@@ -22,7 +22,7 @@ from rvm.numbers import NAMES, fill
 from rvm.transform.adjoint import carries, contributions
 from rvm.types import Scalar, elem_of, rank_of
 
-WHOLE = ("sum", "prod", "amin", "amax", "first_min", "first_max")
+WHOLE = ("sum", "prod", "amin", "amax", "last_min", "first_max")
 """Functions with rules like those of single numbers, that look at a whole array."""
 
 

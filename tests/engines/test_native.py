@@ -428,7 +428,7 @@ def test_extremes_and_where_they_are(x: list[float]) -> None:
         """
         func f(low: f64[n], high: f64[n], s: f64, x: f64[n])
             add high, first_max(x)
-            add low, first_min(x)
+            add low, last_min(x)
             add s, amax(x) - amin(x)
         """
     )
@@ -436,7 +436,7 @@ def test_extremes_and_where_they_are(x: list[float]) -> None:
     values = np.array(x)
     out = program.f(low=np.zeros(len(x)), high=np.zeros(len(x)), s=0.0, x=values, engine="native")
     assert np.flatnonzero(out["high"]).tolist() == [np.argmax(values)]
-    assert np.flatnonzero(out["low"]).tolist() == [np.argmin(values)]
+    assert np.flatnonzero(out["low"]).tolist() == [len(x) - 1 - np.argmin(values[::-1])]
     assert np.array_equal(out.s, np.max(values) - np.min(values), equal_nan=True)
 
 

@@ -216,6 +216,22 @@ def test_floats(body: str) -> None:
     vectorised(body, {"x": X, "y": Y, "s": 0.25})
 
 
+@pytest.mark.parametrize("t", [np.uint64, np.int64, np.uint8, np.int32, np.float32])
+def test_sums_into_scattered_elements_near_the_limits(t: type) -> None:
+    """One that is added as a number takes no way through floats."""
+    info = np.iinfo(t) if np.issubdtype(t, np.integer) else np.finfo(t)
+    w = np.array([info.max, info.max // 2 + 2, info.min + 2], t)
+    k = np.arange(30) % 7 % 3
+    names = {np.uint64: "u64", np.int64: "i64", np.uint8: "u8", np.int32: "i32", np.float32: "f32"}
+    program = rvm.assemble(f"""func main(w: {names[t]}[m], k: i64[n], one: {names[t]})
+    for i = 0 to n - 1
+        add w[k[i]], one
+        sub w[k[i]], 3
+    end
+""")
+    assert all(agree(program, {"w": w, "k": k, "one": 1}).ticks.values())
+
+
 def test_every_bit_of_a_sum_in_order() -> None:
     """The sum is that of a loop in Python, not the pairwise one of `np.sum`."""
     s = 0.0

@@ -139,8 +139,8 @@ class Elements(Statements):
                 return self._spread(g, x)
             case Apply("sum_like", (g, x)):
                 return self._summed_like(g, x)
-            case Apply("first_min" | "first_max" as fn, (x,)):
-                return self._first(fn[6:], x)
+            case Apply("first_max" | "last_min" as fn, (x,)):
+                return self._one_at(fn, x)
             case Apply("gather", (x, idx)):
                 return self._gather(x, idx)
             case Apply("@" | "matvec" | "matmul", (a, b)):
@@ -197,8 +197,8 @@ class Elements(Statements):
 
         return shape[lead:], element
 
-    def _first(self, which: str, x: Expr) -> tuple[tuple[str, ...], Element]:
-        """One at the first least or greatest element, zero elsewhere; a NaN is before all."""
+    def _one_at(self, fn: str, x: Expr) -> tuple[tuple[str, ...], Element]:
+        """One at the first greatest or last least element, zero elsewhere; a NaN is before all."""
         t = elem_of(type_of(x))
         if t.is_complex or t.is_log or t.is_bool:
             raise Unprintable
@@ -213,7 +213,10 @@ class Elements(Statements):
 
         def look(at: Indices) -> None:
             value, held = cast(str, inner(at)), self.load(kind, best)
-            better = self._better(which, t, value, held)
+            if fn == "first_max":
+                better = self._better("max", t, value, held)
+            else:
+                better = self.op(f"xor i1 {self._better('min', t, held, value)}, true")
             here = self.load("i64", count)
             self.store(kind, self.choose(better, kind, value, held), best)
             found = self.choose(better, "i64", here, self.load("i64", at_best))

@@ -16,6 +16,7 @@ import numpy as np
 
 from rvm.engines.lanes.faults import Failing
 from rvm.engines.support import Trouble
+from rvm.isa.functions.arrays import last_least
 from rvm.numbers import NAMES, Code, compiled, system
 from rvm.types import Scalar
 
@@ -209,8 +210,8 @@ FORMS: dict[str, Callable[..., Any]] = {
     "lanes_prod": lane_prod,
     "lanes_amin": _extreme(np.min),
     "lanes_amax": _extreme(np.max),
-    "lanes_first_min": _first(np.argmin),
     "lanes_first_max": _first(np.argmax),
+    "lanes_last_min": _first(last_least),
     "lanes_dot": lane_product,
     "lanes_matvec": lane_product,
     "lanes_matmul": lane_product,

@@ -372,6 +372,8 @@ class Body(Elements):
             f = combiner({op}, t)
             if not t.is_exact and any(other.reg == found.reg for _, other, _, _ in self.scatters):
                 raise Declined(f"{self.survey.show(found)} is changed twice in an iteration")
+            # NumPy's `at` would take a Python number for an i64 or f64, and add in what both fit.
+            node = Node(f"np.asarray({{0}}, dtype_{t.name})", (node,), t, node.lanes)
             self.scatters.append((f, found, self.place(found, context), node))
         else:
             old = self.value(dst, context)

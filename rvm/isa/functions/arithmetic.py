@@ -1,15 +1,15 @@
 """Arithmetic and what comes near it: sums, products, powers, roots, rounding, extremes.
 
-Choices at the edges: the derivative of `abs` and of `relu` at 0 is 0; `min` and `max` of equal
-arguments pass the derivative to the first; that of `sqrt` at 0 is inf; that of `x ** y` by x is 0
-where y is 0, and by y it is 0 where x <= 0 (there is none, or its limit is 0); that of `hypot` at
-the origin is 0. `sign`, `floor` and `//` are constant in between and carry none; nor does any
-function of integers.
+Choices at the edges: the derivative of `abs` and of `relu` at 0 is 0; of equal arguments `max`
+passes the derivative to the first and `min` to the second, so that min(a, b) + max(a, b) has that
+of a + b everywhere; that of `sqrt` at 0 is inf; that of `x ** y` by x is 0 where y is 0, and by y
+it is 0 where x <= 0 (there is none, or its limit is 0); that of `hypot` at the origin is 0. `sign`,
+`floor` and `//` are constant in between and carry none; nor does any function of integers.
 """
 
 from __future__ import annotations
 
-from rvm.expr import Expr
+from rvm.expr import Const, Expr
 from rvm.isa.functions.formulas import (
     Partials,
     const,
@@ -34,23 +34,32 @@ def _one(x: Expr) -> Expr:
 
 
 def _power(x: Expr, y: Expr) -> Partials:
-    # x ** select(y == 0, 1, y - 1): the factor y makes it 0 where y is 0, without 0 * inf.
-    less = select(equal(y, 0), 1, y - const(1, y), y)
     t, base = elem(y), elem(x)
     if t is not None and t.is_integer:
         if base is None or base.is_integer:
             return (None, None)
-        return (fn(str(base), y) * x**less, None)
+        return (fn(str(base), y) * _lowered(x, y), None)
     if is_complex(x) or is_complex(y):
         x = x if is_complex(x) else fn("c128", x)
         by_y = x**y * fn("log", safe_divisor(x))
-        return (y * x**less, select(fn("==", x, 0j), fn("c128", 0.0), by_y, y))
-    return (y * x**less, x**y * fn("log", select(x > const(0, x), x, 1, x)))
+        return (y * _lowered(x, y), select(fn("==", x, 0j), fn("c128", 0.0), by_y, y))
+    return (y * _lowered(x, y), x**y * fn("log", select(x > const(0, x), x, 1, x)))
 
 
-def _hypot(x: Expr, y: Expr) -> Partials:
+def _lowered(x: Expr, y: Expr) -> Expr:
+    """x ** (y - 1), and 1 for 0 ** -1: there the factor y makes it 0, and leaves no 0 * inf.
+
+    What stands for the guard is the base: its derivatives are right for all other numbers.
+    """
+    nowhere = fn("&", equal(x, 0), equal(y, 0))
+    base = x if isinstance(y, Const) and y.value else select(nowhere, 1, x, x)
+    return base ** (y - const(1, y))
+
+
+def _versor(x: Expr, y: Expr) -> Partials:
+    along, across = fn("versor", x, y), fn("versor", y, x)
     h = safe_divisor(fn("hypot", x, y))
-    return (x / h, y / h)
+    return (across * (across / h), -(along * (across / h)))
 
 
 def _chosen(op: str, a: Expr, b: Expr) -> Partials:
@@ -209,9 +218,18 @@ enter(
     2,
     elementwise("real"),
     "the length of (x, y), without overflow in between",
-    partials=_hypot,
+    partials=lambda x, y: (fn("versor", x, y), fn("versor", y, x)),
     domain=(REAL, REAL),
     mp="hypot",
+)
+enter(
+    "versor",
+    2,
+    elementwise("real"),
+    "x / hypot(x, y), of tiny and huge numbers too; 0 at the origin",
+    partials=_versor,
+    domain=(REAL, REAL),
+    mp=lambda x, y: x / x.context.hypot(x, y),
 )
 enter(
     "min",
@@ -219,7 +237,7 @@ enter(
     elementwise("ordered"),
     "the lesser of two, the first of equals; NaN if one is NaN",
     cost="ADDS",
-    partials=lambda a, b: _chosen("<=", a, b),
+    partials=lambda a, b: _chosen("<", a, b),
     domain=(REAL, REAL),
     mp=min,
 )

@@ -2,8 +2,9 @@
 
 Integers wrap; every product of fixed-point numbers is rounded before it is summed; f32 stays in
 f32. The sum of no elements is 0, their product 1; an extreme of none is an error (R015). `amin` and
-`amax` are NaN if an element is. `@`, `dot` and `outer` do not conjugate; their derivatives do: what
-flows to A from A @ x with the adjoint g is the outer product of g and conj(x).
+`amax` are NaN if an element is. Of equal elements `amax` passes its derivative to the first and
+`amin` to the last, as `max` and `min` do of two. `@`, `dot` and `outer` do not conjugate; their
+derivatives do: what flows to A from A @ x with the adjoint g is the outer product of g and conj(x).
 """
 
 from __future__ import annotations
@@ -79,11 +80,18 @@ def extreme(f: Any, x: Any) -> Any:
 
 @name
 def one_at(f: Any, x: Any, one: Any) -> NDArray[Any]:
-    """An array like x, `one` at the first element in C order that `f` (argmin, argmax) finds."""
+    """An array like x, `one` at the first element in C order that `f` (as argmax) finds."""
     out: NDArray[Any] = np.zeros_like(x)
     if x.size:
         out.flat[f(x)] = one
     return out
+
+
+@name
+def last_least(x: Any, axis: int | None = None) -> Any:
+    """Where the last of the least elements is, in C order or along the first axis."""
+    flat = x.reshape(-1) if axis is None else x
+    return len(flat) - 1 - np.argmin(flat[::-1], axis=axis)
 
 
 @name
@@ -176,7 +184,7 @@ enter(
     reduction("ordered"),
     "the least element",
     cost="ADDS",
-    vjp=lambda g, x: (g * fn("first_min", x),),
+    vjp=lambda g, x: (g * fn("last_min", x),),
     code={"*": both("extreme(np.min, {0})")},
 )
 enter(
@@ -188,15 +196,22 @@ enter(
     vjp=lambda g, x: (g * fn("first_max", x),),
     code={"*": both("extreme(np.max, {0})")},
 )
-for _f, _text in (("min", "least"), ("max", "greatest")):
-    enter(
-        f"first_{_f}",
-        1,
-        same_shape("scale"),
-        f"1 at the first {_text} element, else 0",
-        cost="ADDS",
-        code={"*": both(f"one_at(np.arg{_f}, {{0}}, 1)")},
-    )
+enter(
+    "first_max",
+    1,
+    same_shape("scale"),
+    "1 at the first greatest element, else 0",
+    cost="ADDS",
+    code={"*": both("one_at(np.argmax, {0}, 1)")},
+)
+enter(
+    "last_min",
+    1,
+    same_shape("scale"),
+    "1 at the last least element, else 0",
+    cost="ADDS",
+    code={"*": both("one_at(last_least, {0}, 1)")},
+)
 enter(
     "prod_others",
     1,
@@ -314,7 +329,7 @@ def fixed_code(f: str, frac: int) -> Code | None:
             return both(f"fixed_at({{0}}, {{1}}, {frac})")
         case "outer":
             return both(f"fixed_mul_array({{0}}[:, None], {{1}}[None, :], {frac})")
-        case "first_min" | "first_max":
+        case "last_min" | "first_max":
             return both(f"one_at(np.arg{f[6:]}, {{0}}, {1 << frac})")
         case _:
             return None

@@ -47,7 +47,7 @@ LOG_PARTIALS: Mapping[str, Callable[..., Partials]] = {
     "**": lambda x, y: (y, fn("log", x)),
     "+": lambda x, y: (_f64(x / (x + y)), _f64(y / (x + y))),
     "-": lambda x, y: (_f64(x / (x - y)), -_f64(y / (x - y))),
-    "min": lambda x, y: _chosen(fn("<=", x, y)),
+    "min": lambda x, y: _chosen(fn("<", x, y)),
     "max": lambda x, y: _chosen(fn(">=", x, y)),
     "select": lambda c, x, y: (None, *_chosen(c)),
     "log": lambda x: (ONE,),
@@ -59,7 +59,7 @@ LOG_PARTIALS: Mapping[str, Callable[..., Partials]] = {
     "exp_log64": lambda s: (ONE,),
     "prod": lambda x: (fn("spread_like", ONE, x),),
     "sum": lambda x: (_f64(x / fn("sum", x)),),
-    "amin": lambda x: (fn("first_min", fn("log", x)),),
+    "amin": lambda x: (fn("last_min", fn("log", x)),),
     "amax": lambda x: (fn("first_max", fn("log", x)),),
 }
 """The derivatives of raw results by raw arguments where a log64 is among them."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from rvm.expr import Expr
-from rvm.isa.functions.formulas import Partials, const, enter, fn
+from rvm.isa.functions.formulas import Partials, const, enter, fn, is_complex, valued
 from rvm.isa.rules import elementwise, logarithm, of
 from rvm.numbers.code import Code
 from rvm.numbers.llvm import same
@@ -21,13 +21,23 @@ UNIT = (-0.96875, 0.96875)
 
 
 def _leg(x: Expr) -> Expr:
-    """sqrt(1 - x^2), without cancellation near 1 and -1."""
-    return fn("sqrt", (const(1, x) - x) * (const(1, x) + x))
+    """sqrt(1 - x^2), without cancellation near 1 and -1, nor near 0 in its derivatives."""
+    one = const(1, x)
+    return fn("sqrt", valued((one - x) * (one + x), -fn("square", x)))
+
+
+def _atan(x: Expr) -> Partials:
+    one, square = const(1, x), fn("square", x)
+    if not is_complex(x):
+        return (one / (one + square),)
+    # The same in factors: 1 + x^2 would cancel near i and -i.
+    turned = const(1j, x) * x
+    return (one / valued((one + turned) * (one - turned), square),)
 
 
 def _atan2(y: Expr, x: Expr) -> Partials:
     h = fn("hypot", y, x)
-    return (x / h / h, -(y / h) / h)
+    return (fn("versor", x, y) / h, -fn("versor", y, x) / h)
 
 
 enter(
@@ -125,7 +135,7 @@ enter(
     1,
     elementwise("field"),
     "the arc tangent, in [-pi/2, pi/2]",
-    partials=lambda x: (const(1, x) / (const(1, x) + fn("square", x)),),
+    partials=_atan,
     domain=((-8.0, 8.0),),
     mp="atan",
 )
@@ -161,7 +171,7 @@ enter(
     1,
     elementwise("field"),
     "the hyperbolic tangent",
-    partials=lambda x: (fn("square", const(1, x) / fn("cosh", x)),),
+    partials=lambda x: (fn("square", fn("sech", x)),),
     domain=(REAL,),
     mp="tanh",
 )
@@ -254,6 +264,15 @@ enter(
     partials=lambda x: (const(-2 / math.sqrt(math.pi), x) * fn("exp", -fn("square", x)),),
     domain=(REAL,),
     mp="erfc",
+)
+enter(
+    "sech",
+    1,
+    elementwise("field"),
+    "the hyperbolic secant, 1 / cosh x",
+    partials=lambda x: (-(fn("sech", x) * fn("tanh", x)),),
+    domain=(REAL,),
+    mp="sech",
 )
 enter(
     "exp_log64",

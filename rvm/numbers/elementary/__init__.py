@@ -16,13 +16,13 @@ from rvm.numbers.llvm import written as by_text
 from rvm.numbers.support import NAMES
 
 MODULES = {
-    "exponentials": ("exp", "expm1", "exp2", "sinh", "cosh", "tanh", "sigmoid"),
+    "exponentials": ("exp", "expm1", "exp2", "sinh", "cosh", "tanh", "sech", "sigmoid"),
     "logarithms": ("log", "log1p", "log2", "log10", "log_add", "log_sub"),
     "powers": ("pow",),
     "circles": ("sin", "cos", "tan"),
     "arcs": ("asin", "acos", "atan", "atan2"),
     "errors": ("erf", "erfc"),
-    "roots": ("hypot", "cbrt", "asinh", "acosh", "atanh", "softplus"),
+    "roots": ("hypot", "versor", "leg", "cbrt", "asinh", "acosh", "atanh", "softplus"),
 }
 """Functions by the module that holds their texts."""
 TEXTS = {name: module for module, names in MODULES.items() for name in names}

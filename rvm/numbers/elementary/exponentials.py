@@ -182,6 +182,21 @@ def tanh(x: Node) -> Node:
     return select(fabs(x) < 2.0**-28, x, with_sign(q[0] + q[1], x))
 
 
+@function("sech_cold")
+def _sech_cold(x: Node) -> Node:
+    number = select(unequal(x, x), 0.0, fabs(x))
+    return select(unequal(x, x), math.nan, scaled(-number) * 2.0)
+
+
+@function("sech", guard=lambda x: ~_within(x, 600.0), cold=_sech_cold)
+def sech(x: Node) -> Node:
+    """The hyperbolic secant: of e = e**-|x| it is 2 e / (1 + e**2)."""
+    found = Reduced(-fabs(x))
+    scale = found.scale()
+    e = scale + scale * found.rest
+    return (e * 2.0) / (e * e + 1.0)
+
+
 class _Binary(Reduced):
     """2**x: the remainder is exact before it is multiplied by ln 2."""
 

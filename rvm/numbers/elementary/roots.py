@@ -62,6 +62,26 @@ def hypot(x: Node, y: Node) -> Node:
     return high + low
 
 
+@function("versor")
+def versor(x: Node, y: Node) -> Node:
+    """x / hypot(x, y); 0 at the origin."""
+    a, b = fabs(x), fabs(y)
+    size = select(a > b, a, b)
+    usual = (size > 0.0) & (size <= LARGEST)
+    factor = select(size > 2.0**400, 2.0**-600, select(size < 2.0**-400, 2.0**600, 1.0))
+    along = select(usual, x * factor, 1.0)
+    high, low = root_of(_squares(along, select(usual, y * factor, 1.0)))
+    unusual = select(equal(size, 0.0), 0.0, x / select(size > 0.0, size, 1.0))
+    return select(usual, along / (high + low), unusual)
+
+
+@function("leg")
+def leg(x: Node) -> Node:
+    """sqrt(1 - x**2)."""
+    square = (_one() - x) * (_one() + x)
+    return select(square >= 0.0, sqrt(select(square >= 0.0, square, 0.0)), math.nan)
+
+
 def _cube_root(x: Node) -> Node:
     """The cube root of a normal number, by a guess from its bits, and Newton's steps."""
     size = fabs(x)

@@ -1,0 +1,245 @@
+"""First, second and third derivatives of every function of the table, against mpmath.
+
+Forwards (tangents) and in reverse (gains), at random arguments and at edges: tiny and huge ones,
+near poles and branch points, and where a factor of the derivative is 0.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from itertools import combinations_with_replacement
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+
+from rvm.engines.evaluate import evaluate
+from rvm.expr import Const, Expr, Place
+from rvm.isa import apply, typed
+from rvm.isa.rows import FUNCTIONS, FunctionRow
+from rvm.isa.simplify import simplify
+from rvm.isa.tangents import tangent
+from rvm.transform.adjoint import contributions
+from rvm.types import C128, F64, Scalar
+
+DIGITS, STEP = 600, 20
+"""What mpmath computes with, and how many digits smaller than distances its steps are."""
+LEAST, MOST = 1e-290, 1e300
+"""Derivatives below count as zero, and those beyond are not asked for."""
+STEPS = ("//", "sign", "floor")
+COMPLEX = (
+    "identity",
+    "neg",
+    "+",
+    "-",
+    "*",
+    "/",
+    "**",
+    "sqrt",
+    "square",
+    "exp",
+    "log",
+    "sin",
+    "cos",
+)
+COMPLEX += ("tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "sech")
+BRANCHES: dict[str, tuple[complex, ...]] = {
+    "atan": (1j, -1j),
+    **dict.fromkeys(("asin", "acos"), (1, -1)),
+}
+SMOOTH = [r for r in FUNCTIONS.values() if r.mp and r.domain and r.name not in STEPS]
+ROUTES = ("tangents", "gains")
+NEAR = {1: 1e-14, 2: 4e-14, 3: 4e-13}
+"""Relative errors allowed by order."""
+
+EDGES: dict[str, list[tuple[float, ...]]] = {
+    "**": [
+        *((x, k) for x in (0.5, 2.0, 1e-3, 7.0) for k in (0.0, 1.0, 2.0, 3.0, -1.0, 0.5, -2.5)),
+        *((1e100, 0.0), (1e-100, 1.0), (3.0, 1e-300)),
+    ],
+    "tanh": [(x,) for x in (0.0, 1e-300, 1e-9, 1e-3, -8.0, 20.0, 120.0, 232.0, -710.0, 712.0, 1e5)],
+    "sech": [(x,) for x in (0.0, 1e-300, 1e-9, 1e-3, -8.0, 20.0, 120.0, 232.0, 712.0)],
+    "asin": [(x,) for x in (0.0, 1e-300, 1e-12, -1e-5, 1 - 2.0**-50, -1 + 2.0**-40)],
+    "acos": [(x,) for x in (0.0, 1e-300, 1e-12, -1e-5, 1 - 2.0**-50, -1 + 2.0**-40)],
+    "atan": [(x,) for x in (0.0, 1e-300, 1e-12, 1e-5, 1e5, -1e40)],
+    "hypot": [(3 * s, 4 * s) for s in (1e-310, 1e-300, 1e-160, 1e-90, 1e90, 1e160, 4e306)]
+    + [(5e-324, 5e-324), (1.0, 1e-200), (0.0, 2.0), (-1e300, 1e-5)],
+    "versor": [(3 * s, 4 * s) for s in (1e-310, 1e-300, 1e-160, 1e-90, 1e90, 1e160, 4e306)]
+    + [(5e-324, 5e-324), (1.0, 1e-200), (0.0, 2.0), (2.0, 0.0), (-1e300, 1e-5)],
+    "atan2": [(3 * s, 4 * s) for s in (1e-310, 1e-300, 1e-160, 1e-90, 1e90, 1e100, 4e306)]
+    + [(5e-324, 5e-324), (1.0, 1e-90), (0.0, 2.0), (2.0, 0.0), (1e-90, 1.0)],
+    "sqrt": [(x,) for x in (5e-324, 1e-300, 1e-100, 1e100, 1e300)],
+    "log": [(x,) for x in (1e-300, 1e-100, 1 + 2.0**-52, 1e100, 1e300)],
+    "log2": [(x,) for x in (1e-300, 1e-100, 1 + 2.0**-52, 1e100, 1e300)],
+    "log1p": [(x,) for x in (0.0, 1e-300, 1e-17, -1 + 2.0**-50, 1e90)],
+    "expm1": [(x,) for x in (0.0, 1e-300, -40.0, -700.0, 700.0)],
+    "exp": [(x,) for x in (0.0, -700.0, 700.0)],
+    "sinh": [(x,) for x in (0.0, 1e-300, -1e-5, 700.0)],
+    "cosh": [(x,) for x in (0.0, 1e-300, -1e-5, 700.0)],
+    "sin": [(x,) for x in (0.0, 1e-300, 1e5)],
+    "cos": [(x,) for x in (0.0, 1e-300, 1e5)],
+    "tan": [(x,) for x in (0.0, 1e-300, 1e-9, 1.5707, -1.570796)],
+    "/": [(1.0, 1e-100), (1e100, 1e100), (-1e-100, 3.0), (0.0, 2.0)],
+    "*": [(1e100, 1e-100), (0.0, 5e-324)],
+    "abs": [(1e-100,), (-1e100,)],
+    "abs2": [(1e-100,), (0.0,)],
+    "square": [(1e-100,), (0.0,)],
+}
+
+
+def points(row: FunctionRow) -> Iterator[tuple[float, ...]]:
+    rng = random.Random(row.name)
+    for _ in range(6):
+        yield tuple(rng.uniform(lo, hi) for lo, hi in row.domain)
+    yield from EDGES.get(row.name, [])
+
+
+# ---------------------------------------------------------------- by the table
+
+
+@cache
+def derivative(name: str, t: Scalar, by: tuple[int, ...], route: str) -> Expr:
+    """The derivative of a function by arguments, one after the other."""
+    args = tuple(Place(k, (), t) for k in range(FUNCTIONS[name].arity))
+    node: Expr = typed(apply(name, *args), t)
+    for k in by:
+        node = simplify(step(node, k, t, route))
+    return node
+
+
+def step(node: Expr, k: int, t: Scalar, route: str) -> Expr:
+    one, zero = (typed(Const(v), t) for v in (1, 0))
+    if route == "tangents":
+        found = tangent(node, lambda x: one if isinstance(x, Place) and x.reg == k else None)
+        return zero if found is None else typed(found, t)
+    total: Expr | None = None
+    for place, part in contributions(node, one):
+        if place.reg == k:
+            total = part if total is None else apply("+", total, part)
+    # An adjoint is conjugated, and so is what is gone back through again.
+    return zero if total is None else apply("conj", total) if t.is_complex else total
+
+
+def computed(
+    row: FunctionRow, t: Scalar, by: tuple[int, ...], route: str, at: Sequence[Any]
+) -> Any:
+    with np.errstate(all="ignore"):
+        return evaluate(derivative(row.name, t, by, route), list(at))
+
+
+# ---------------------------------------------------------------- by mpmath
+
+
+def wanted(row: FunctionRow, by: tuple[int, ...], at: Sequence[Any], kind: Any) -> Any:
+    """The derivative by mpmath's functions, at steps that are small beside all distances."""
+    f: Callable[..., Any] = getattr(mpmath, row.mp) if isinstance(row.mp, str) else row.mp
+    if row.name == "identity":
+        f = kind
+    exact = [kind(x) for x in at]
+    steps = [distance(row.name, k, exact) / mpmath.mpf(10) ** STEP for k in range(len(at))]
+    return difference(f, exact, tuple(by.count(k) for k in range(len(at))), steps)
+
+
+def distance(name: str, k: int, at: Sequence[Any]) -> Any:
+    """How far an argument is from where the function is not analytic, or else its own size."""
+    if name in ("hypot", "versor", "atan2"):
+        return mpmath.hypot(*at)
+    x = at[k]
+    poles = () if (name, k) in (("**", 1), ("/", 0)) else POLES.get(name, ())
+    found = [abs(x - pole) for pole in poles if x != pole]
+    return min(found) if found else max(1, abs(x))
+
+
+POLES: dict[str, tuple[complex, ...]] = {
+    **dict.fromkeys(("asin", "acos"), (1, -1)),
+    **dict.fromkeys(("log", "log2", "sqrt", "/", "**", "abs", "relu", "%"), (0,)),
+    "atan": (1j, -1j),
+    "log1p": (-1,),
+}
+
+
+def difference(
+    f: Callable[..., Any], at: list[Any], orders: Sequence[int], steps: Sequence[Any]
+) -> Any:
+    """Central differences of the orders, by each argument in turn."""
+    for k, n in enumerate(orders):
+        if n:
+            rest = [0 if j == k else m for j, m in enumerate(orders)]
+            total = mpmath.mpf(0)
+            for i in range(n + 1):
+                moved = [*at[:k], at[k] + (n - 2 * i) * steps[k] / 2, *at[k + 1 :]]
+                term = difference(f, moved, rest, steps)
+                total += (-1) ** i * math.comb(n, i) * term
+            return total / steps[k] ** n
+    return f(*at)
+
+
+# ---------------------------------------------------------------- the tests
+
+
+def beyond(row: FunctionRow, order: int, at: Sequence[float]) -> bool:
+    """Whether derivatives of the order, some of them, are too large for a float."""
+    if row.name not in ("hypot", "versor", "atan2"):
+        return False
+    size = max(math.hypot(*at), 5e-324)
+    return -math.log10(size) * (order - (row.name == "hypot")) > math.log10(MOST)
+
+
+def error(got: Any, want: Any) -> float:
+    """The relative error; infinite where a NaN is found, or a number for what is as good as 0."""
+    with mpmath.workdps(50):
+        if abs(want) < LEAST:
+            return 0.0 if abs(got) <= LEAST else math.inf
+        off = float(abs(mpmath.mpmathify(got) - want) / abs(want))
+    return math.inf if off != off else off
+
+
+@pytest.mark.parametrize("row", SMOOTH, ids=lambda r: r.name)
+def test_to_the_third_order(row: FunctionRow) -> None:
+    for order in NEAR:
+        for by in combinations_with_replacement(range(row.arity), order):
+            for at in points(row):
+                if beyond(row, order, at):
+                    continue
+                with mpmath.workdps(DIGITS):
+                    want = mpmath.re(wanted(row, by, at, mpmath.mpf))
+                if abs(want) > MOST:
+                    continue
+                for route in ROUTES:
+                    got = computed(row, F64, by, route, at)
+                    assert error(got, want) <= NEAR[order], (by, at, route, got, float(want))
+
+
+FIELD = [r for r in SMOOTH if r.name in COMPLEX]
+NEAR_COMPLEX = {1: 4e-15, 2: 2e-14, 3: 2e-13}
+
+
+@pytest.mark.parametrize("row", FIELD, ids=lambda r: r.name)
+def test_of_complex_numbers(row: FunctionRow) -> None:
+    rng = random.Random(row.name)
+    at = [[complex(rng.uniform(0.1, 1.5), rng.uniform(-1.5, 1.5)) for _ in range(row.arity)]]
+    for _ in range(12):
+        at.append(
+            [complex(rng.uniform(-1.5, 1.5), rng.uniform(0.1, 1.5)) for _ in range(row.arity)]
+        )
+    for pole in BRANCHES.get(row.name, ()):
+        at += [[pole * (1 - d) + e] for d in (1e-3, 1e-8, 1e-12) for e in (1e-6, 1e-9)]
+    at += [[x * y for y in (1 + 1j, 2 - 1j)][: row.arity] for x in (1e-8, 1e-3)]
+    for order in NEAR_COMPLEX:
+        for by in combinations_with_replacement(range(row.arity), order):
+            for z in at:
+                with mpmath.workdps(DIGITS):
+                    want = mpmath.mpc(wanted(row, by, z, mpmath.mpc))
+                for route in ROUTES:
+                    got = computed(row, C128, by, route, z)
+                    assert error(got, want) <= NEAR_COMPLEX[order], (
+                        by,
+                        z,
+                        route,
+                        got,
+                        complex(want),
+                    )
