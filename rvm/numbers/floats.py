@@ -213,6 +213,12 @@ def _float_codes() -> dict[str, Code]:
 
 
 @name
+def complex_leg_array(z: Any) -> Any:
+    """sqrt(1 - z * z) on arrays."""
+    return np.sqrt((1.0 - z) * (1.0 + z))
+
+
+@name
 def relu(x: Any) -> Any:
     """x where it is positive or NaN, else 0, on arrays."""
     return np.where(x <= 0, x.dtype.type(0), x)
@@ -333,7 +339,15 @@ def _complex_codes() -> dict[str, Code]:
         "np.divide(1.0, np.cosh({0}))",
         total(lambda z: 1 / cmath.cosh(z), lambda z: np.divide(1.0, np.cosh(z)), complex),
     )
+    codes["leg"] = Code(
+        "csqrt((complex(1.0) - ({t0} := {0})) * (complex(1.0) + {t0}))",
+        "complex_leg_array({0})",
+        total(lambda z: cmath.sqrt((1 - z) * (1 + z)), complex_leg_array, complex),
+    )
     llvm: dict[str, Llvm | None] = {**complex_llvm()}
+    plus, minus, times, root = (complex_llvm()[f] for f in ("+", "-", "*", "sqrt"))
+    one = ("1.0", "0.0")
+    llvm["leg"] = lambda e, z: root(e, times(e, minus(e, one, z), plus(e, one, z)))
     divided = complex_llvm()["/"]
     llvm["sech"] = chain(llvm["cosh"], lambda e, c: divided(e, ("1.0", "0.0"), c))
     return with_llvm(codes, llvm)

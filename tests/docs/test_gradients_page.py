@@ -86,17 +86,18 @@ def test_the_dearest_functions() -> None:
     assert len(found) > 25
     updates = {n: ratio(f"    add y, {f}") for n, f in found.items()}
     order = sorted(updates.items(), key=lambda item: -item[1])
-    assert order[:3] == [("**", 8), ("atan2", 7), ("hypot", Fraction(13, 2))]
+    assert order[:3] == [("versor", 10), ("**", Fraction(17, 2)), ("atan2", 7)]
     assert order[3] == ("acosh", Fraction(11, 2)) and order[4][1] == 5 and updates["*"] == 4
     free = {n for n, row in FUNCTIONS.items() if row.cost == "MOVES"}
     lines = "    alloc t: f64 = {0}\n    add y, t\n    free t = {0}"
     held = {n: ratio(lines.format(f)) for n, f in found.items() if n not in free}
-    assert max(held.items(), key=lambda item: item[1]) == ("**", 6) and held["*"] == Fraction(11, 3)
+    assert max(held, key=lambda name: held[name]) == "versor"
+    assert held["**"] == Fraction(19, 3) and held["*"] == Fraction(11, 3)
 
 
 @pytest.mark.parametrize("name", functions())
 def test_long_expressions_cost_no_more_than_the_page_says(name: str) -> None:
-    formula, bound = functions()[name], 7 if name == "*" else 15
+    formula, bound = functions()[name], 7 if name == "*" else 18
     for length in (12, 24):
         nested = "a"
         for _ in range(length):

@@ -46,10 +46,10 @@ COMPLEX = (
     "sin",
     "cos",
 )
-COMPLEX += ("tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "sech")
+COMPLEX += ("tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "sech", "leg")
 BRANCHES: dict[str, tuple[complex, ...]] = {
     "atan": (1j, -1j),
-    **dict.fromkeys(("asin", "acos"), (1, -1)),
+    **dict.fromkeys(("asin", "acos", "leg"), (1, -1)),
 }
 SMOOTH = [r for r in FUNCTIONS.values() if r.mp and r.domain and r.name not in STEPS]
 ROUTES = ("tangents", "gains")
@@ -64,6 +64,7 @@ EDGES: dict[str, list[tuple[float, ...]]] = {
     "tanh": [(x,) for x in (0.0, 1e-300, 1e-9, 1e-3, -8.0, 20.0, 120.0, 232.0, -710.0, 712.0, 1e5)],
     "sech": [(x,) for x in (0.0, 1e-300, 1e-9, 1e-3, -8.0, 20.0, 120.0, 232.0, 712.0)],
     "asin": [(x,) for x in (0.0, 1e-300, 1e-12, -1e-5, 1 - 2.0**-50, -1 + 2.0**-40)],
+    "leg": [(x,) for x in (1e-300, 1e-12, -1e-5, 1 - 2.0**-50, -1 + 2.0**-40)],
     "acos": [(x,) for x in (0.0, 1e-300, 1e-12, -1e-5, 1 - 2.0**-50, -1 + 2.0**-40)],
     "atan": [(x,) for x in (0.0, 1e-300, 1e-12, 1e-5, 1e5, -1e40)],
     "hypot": [(3 * s, 4 * s) for s in (1e-310, 1e-300, 1e-160, 1e-90, 1e90, 1e160, 4e306)]
@@ -155,7 +156,7 @@ def distance(name: str, k: int, at: Sequence[Any]) -> Any:
 
 
 POLES: dict[str, tuple[complex, ...]] = {
-    **dict.fromkeys(("asin", "acos"), (1, -1)),
+    **dict.fromkeys(("asin", "acos", "leg"), (1, -1)),
     **dict.fromkeys(("log", "log2", "sqrt", "/", "**", "abs", "relu", "%"), (0,)),
     "atan": (1j, -1j),
     "log1p": (-1,),

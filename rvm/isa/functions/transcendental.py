@@ -20,12 +20,6 @@ POSITIVE = (0.0625, 8.0)
 UNIT = (-0.96875, 0.96875)
 
 
-def _leg(x: Expr) -> Expr:
-    """sqrt(1 - x^2), without cancellation near 1 and -1, nor near 0 in its derivatives."""
-    one = const(1, x)
-    return fn("sqrt", valued((one - x) * (one + x), -fn("square", x)))
-
-
 def _atan(x: Expr) -> Partials:
     one, square = const(1, x), fn("square", x)
     if not is_complex(x):
@@ -113,11 +107,20 @@ enter(
     mp="tan",
 )
 enter(
+    "leg",
+    1,
+    elementwise("field"),
+    "sqrt(1 - x * x), without cancellation near 1 and -1",
+    partials=lambda x: (-(x / fn("leg", x)),),
+    domain=(UNIT,),
+    mp=lambda x: x.context.sqrt((1 - x) * (1 + x)),
+)
+enter(
     "asin",
     1,
     elementwise("field"),
     "the arc sine, in [-pi/2, pi/2]",
-    partials=lambda x: (const(1, x) / _leg(x),),
+    partials=lambda x: (const(1, x) / fn("leg", x),),
     domain=(UNIT,),
     mp="asin",
 )
@@ -126,7 +129,7 @@ enter(
     1,
     elementwise("field"),
     "the arc cosine, in [0, pi]",
-    partials=lambda x: (const(-1, x) / _leg(x),),
+    partials=lambda x: (const(-1, x) / fn("leg", x),),
     domain=(UNIT,),
     mp="acos",
 )
