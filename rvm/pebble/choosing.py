@@ -26,8 +26,8 @@ STRATEGIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "revolve": (("gradient",), ("price",)),
     "hybrid": (("gradient",), ("price", "overwrite", "blocks")),
     "online": (("gradient",), ()),
-    "disk": (("gradient",), ("disk", "write", "read")),
-    "multistage": (("gradient",), ("disk", "write", "read")),
+    "disk": (("gradient",), ("disk", "write", "read", "keep_input")),
+    "multistage": (("gradient",), ("disk", "write", "read", "keep_input")),
 }
 """For each strategy its goals, and the terms that it takes."""
 
@@ -50,6 +50,8 @@ class Terms:
     costs: Sequence[float] | None = None
     sizes: Sequence[int] | None = None
     blocks: int | None = None
+    keep_input: bool | None = None
+    """Whether the input stays in memory, even if it is on disk."""
 
     def said(self) -> list[str]:
         """The names of the terms that were given."""
@@ -182,4 +184,5 @@ def chosen(n: int, goal: str, strategy: str, terms: Terms) -> Family:
             family = staged.Disk if name == "disk" else staged.Multistage
             places = inf if terms.disk is None else terms.disk
             write = 1.0 if terms.write is None else terms.write
-            return family(n, places, write, 1.0 if terms.read is None else terms.read)
+            read = 1.0 if terms.read is None else terms.read
+            return family(n, places, write, read, bool(terms.keep_input))

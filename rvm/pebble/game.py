@@ -20,7 +20,8 @@ from rvm.pebble.tally import Tally, Weights
 class Rules:
     """A game on a chain of n steps.
 
-    The input, node 0, is always there, is never counted, and is never changed in place.
+    The place of the input, node 0, is not counted.  The input is never lost: it may be overwritten
+    or freed while it is on disk, and is in memory again at the end.
     """
 
     n: int
@@ -125,7 +126,7 @@ class Player:
     def _in_place(self, kind: int, i: int, j: int) -> None:
         old, new = (j, i) if kind == Kind.UNSHIFT else (i, j)
         self._need(old, kind, i, j)
-        if i == 0:
+        if i == 0 and not (kind == Kind.OVERWRITE and 0 in self.disk):
             self._refuse(kind, i, j, "the input is never changed")
         if new in self.pebbles:
             self._refuse(kind, i, j, f"node {new} has a pebble already")
@@ -153,6 +154,8 @@ class Player:
             if i not in self.disk:
                 self._refuse(kind, i, j, f"state {i} is not on disk")
             if kind == Kind.DROP:
+                if i == 0 and 0 not in self.pebbles:
+                    self._refuse(kind, i, j, "the input is never lost")
                 self.disk.remove(i)
                 return
             if i in self.pebbles:
@@ -181,8 +184,8 @@ class Player:
         self.held -= self.rules.weights.states(node, node + 1)
 
     def _lose(self, first: int, end: int, kind: int, i: int, j: int) -> None:
-        if first == 0:
-            self._refuse(kind, i, j, "the input is never erased")
+        if first == 0 and 0 not in self.disk:
+            self._refuse(kind, i, j, "the input is never lost")
         self.erased += self.rules.weights.states(first, end)
         if self.erased > self.rules.erasures:
             self._refuse(
@@ -219,6 +222,8 @@ class Player:
             missing = "no pebble left"
         elif goal == "erase" and not self.copied:
             missing = f"a copy of the result, node {n}"
+        elif 0 not in self.pebbles:
+            missing = "the input in memory"
         elif goal == "gradient" and self.adjoint:
             missing = f"the adjoints of all steps; {self.adjoint} are missing"
         elif self.disk:

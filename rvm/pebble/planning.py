@@ -33,6 +33,7 @@ def plan(
     disk: float | None = None,
     write: float | None = None,
     read: float | None = None,
+    keep_input: bool | None = None,
     reversible_steps: Collection[int] | None = None,
     costs: Sequence[float] | None = None,
     sizes: Sequence[int] | None = None,
@@ -54,7 +55,8 @@ def plan(
     `strategy` is "optimal", which chooses by what else is said, or a name in
     `rvm.pebble.STRATEGIES`.  An erased state costs `price` moves, or by Landauer's principle
     8 state_bytes k T ln 2 / `step_energy`; without either nothing may be erased, save `erasures`
-    times.  BudgetError P002 names the least feasible budget; UsageError P001 a wrong argument.
+    times.  While the input is on disk its place in memory may be used, unless `keep_input`.
+    BudgetError P002 names the least feasible budget; UsageError P001 a wrong argument.
     """
     units = Units(state_bytes, step_energy, temperature)
     _positive(state_bytes=state_bytes, step_energy=step_energy, temperature=temperature)
@@ -65,7 +67,18 @@ def plan(
         if "price" in takes and plain and free:
             price = units.landauer_price()
     terms = Terms(
-        price, erasures, overwrite, radix, disk, write, read, reversible_steps, costs, sizes, blocks
+        price,
+        erasures,
+        overwrite,
+        radix,
+        disk,
+        write,
+        read,
+        reversible_steps,
+        costs,
+        sizes,
+        blocks,
+        keep_input,
     )
     family = chosen(n, goal, strategy, terms)
     budget = _budget(family, units, sizes is not None, pebbles, memory, max_moves, max_energy)

@@ -1,7 +1,7 @@
 """Exhaustive search of the games on small chains, written from their rules only.
 
-A position is (pebbles, disk, adjoint, erased): two bit masks with bit i for node i >= 1, the node
-at which the adjoint stands, and how many states have been lost.  It shares no code with rvm.pebble.
+A position is (pebbles, disk, adjoint, erased): two bit masks with bit i for node i, the node at
+which the adjoint stands, and how many states have been lost.  It shares no code with rvm.pebble.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ def least(
     disk: int = 0,
     write: float = 0,
     read: float = 0,
+    keep_input: bool = True,
 ) -> float:
     """The least cost of a game, or inf.
 
     A state may be lost at a price, or a number of times for nothing (`erasures`).  `costs[i-1]`
-    and `sizes[i-1]` are those of step i and s_i.
+    and `sizes[i-1]` are those of step i and s_i.  The input's own place is not counted; unless
+    `keep_input`, it may be used while the input is on disk.
     """
 
     def cost(i: int) -> float:
@@ -39,7 +41,7 @@ def least(
 
     def size(mask: int) -> float:
         if sizes is None:
-            return mask.bit_count()
+            return mask.bit_count() - 1
         return sum(w for k, w in enumerate(sizes, 1) if mask >> k & 1)
 
     def lost(erased: int) -> tuple[float, int] | None:
@@ -50,20 +52,34 @@ def least(
 
     def neighbours(p: Position) -> Iterator[tuple[float, Position]]:
         mask, files, adjoint, erased = p
-        there = mask | 1
         loss = lost(erased)
+        spare = bool(files & 1) and not keep_input
+        if not keep_input:
+            if mask & 1 and not files & 1 and files.bit_count() < disk:
+                yield write, (mask, files | 1, adjoint, erased)
+            if files & 1:
+                yield (
+                    (0, (mask, files ^ 1, adjoint, erased))
+                    if mask & 1
+                    else (
+                        read,
+                        (mask | 1, files, adjoint, erased),
+                    )
+                )
+                if mask & 1 and loss:
+                    yield loss[0], (mask ^ 1, files, adjoint, loss[1])
         for i in range(1, n + 1):
             bit, below = 1 << i, 1 << (i - 1)
-            if there & below:
+            if mask & below:
                 yield cost(i), (mask ^ bit, files, adjoint, erased)
-            if there & below and i > 1 and not mask & bit:
+            if mask & below and (i > 1 or spare) and not mask & bit:
                 moved = mask ^ bit ^ below
-                if i in in_place:
+                if i > 1 and i in in_place:
                     yield cost(i), (moved, files, adjoint, erased)
                 if overwriting and loss:
                     yield cost(i) + loss[0], (moved, files, adjoint, loss[1])
             if mask & bit:
-                if i > 1 and i in in_place and not there & below:
+                if i > 1 and i in in_place and not mask & below:
                     yield cost(i), (mask ^ bit ^ below, files, adjoint, erased)
                 if loss:
                     yield loss[0], (mask ^ bit, files, adjoint, loss[1])
@@ -73,14 +89,14 @@ def least(
                 yield read, (mask | bit, files, adjoint, erased)
             if files & bit:
                 yield 0, (mask, files ^ bit, adjoint, erased)
-        if goal == "gradient" and adjoint and there >> (adjoint - 1) & 1:
+        if goal == "gradient" and adjoint and mask >> (adjoint - 1) & 1:
             yield 0, (mask, files, adjoint - 1, erased)
 
-    start = (0, 0, n, 0)
+    start = (1, 0, n, 0)
     if goal in ("erase", "gradient"):
-        done: Callable[[Position], bool] = lambda p: not p[0] and not p[1] and p[2] == 0  # noqa: E731
+        done: Callable[[Position], bool] = lambda p: p[0] == 1 and not p[1] and p[2] == 0  # noqa: E731
     elif goal == "persist":
-        done = lambda p: p[0] == (1 << n) and not p[1]  # noqa: E731
+        done = lambda p: p[0] == (1 << n) | 1 and not p[1]  # noqa: E731
     else:
         done = lambda p: bool(p[0] >> n & 1)  # noqa: E731
     if goal == "erase":

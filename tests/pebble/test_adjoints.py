@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pebble.search import least
 
+from rvm.pebble import plan
 from rvm.pebble.actions import Kind
 from rvm.pebble.chains import revolve as treeverse
 from rvm.pebble.chains.disk import Disk
@@ -214,23 +215,53 @@ def test_it_is_no_more_than_a_third_above_what_foresight_would_cost() -> None:
 # ---------------------------------------------------------------- a disk
 
 
+PRICES = [(0, 0), (1, 1), (2, 1), (0.5, 2), (0, 3), (1, 5), (3, 0)]
+"""Of a write and a read."""
+
+
+def agrees(n: int, pebbles: int, rooms: float, write: float, read: float, keep: bool) -> None:
+    """The tables cost what the exhaustive search finds, and their schedule is one of that cost."""
+    tables = Disk(n, rooms, write, read, keep)
+    total = tables.cost(pebbles)
+    disk = n if rooms == inf else int(rooms)
+    exact = least(
+        n, pebbles, "gradient", price=0, overwriting=True,
+        disk=disk, write=write, read=read, keep_input=keep,
+    )  # fmt: skip
+    assert total == exact
+    if total < inf:
+        rules = Rules(n, "gradient", pebbles, erasures=inf, disk=disk)
+        tally = check(rules, tables.schedule(pebbles).actions())
+        assert tally.moves + write * tally.writes + read * tally.reads == total
+
+
 @pytest.mark.parametrize("n", range(1, 7))
 @pytest.mark.parametrize("rooms", [0, 1, 2, inf])
-def test_two_levels_against_exhaustive_search(n: int, rooms: float) -> None:
-    for pebbles in (1, 2, 3):
-        for write, read in ((0, 0), (1, 1), (2, 1), (0.5, 2), (0, 3)):
-            tables = Disk(n, rooms, write, read)
-            exact = least(
-                n,
-                pebbles,
-                "gradient",
-                price=0,
-                overwriting=True,
-                disk=n if rooms == inf else int(rooms),
-                write=write,
-                read=read,
-            )
-            assert tables.cost(pebbles) == exact, (pebbles, write, read)
+@pytest.mark.parametrize("keep", [True, False])
+def test_two_levels_against_exhaustive_search(n: int, rooms: float, keep: bool) -> None:
+    for pebbles in (0, 1, 2, 3) if n < 6 else (0, 1):
+        for write, read in PRICES:
+            agrees(n, pebbles, rooms, write, read, keep)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("n", [7, 8, 9])
+@pytest.mark.parametrize("rooms", [1, 2, 3, inf])
+@pytest.mark.parametrize("keep", [True, False])
+def test_two_levels_on_longer_chains(n: int, rooms: float, keep: bool) -> None:
+    for pebbles in (0, 1, 2):
+        for write, read in PRICES if n == 7 else [(1, 5), (0.5, 2)]:
+            agrees(n, pebbles, rooms, write, read, keep)
+
+
+def test_an_input_on_disk_frees_its_place() -> None:
+    """s_0 written, s_4 reached, 9..5 swept from there in 10 steps, s_0 read, 4..1 swept in 6."""
+    terms = {"goal": "gradient", "pebbles": 1, "disk": inf, "write": 1, "read": 5}
+    assert plan(9, **terms).cost.total == 1 + 4 + 10 + 5 + 6 == 26
+    assert plan(9, **terms, keep_input=True).cost.total == 35
+    alone = plan(5, **{**terms, "pebbles": 0})
+    assert alone.check() == alone.schedule.tally()
+    assert (alone.cost.peak, alone.cost.disk_peak) == (0, 4)
 
 
 @given(

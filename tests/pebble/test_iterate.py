@@ -27,6 +27,7 @@ BUDGETS: list[dict[str, Any]] = [
     {"strategy": "online"},
     {"strategy": "bennett", "radix": 2},
     {"disk": 3, "write": 1, "read": 1},
+    {"disk": 3, "write": 1, "read": 5, "keep_input": False},
     {"strategy": "multistage", "disk": 2},
     {"costs": True},
     {"reversible_steps": True},

@@ -35,7 +35,14 @@ def mixed(x: np.ndarray, i: int, salt: int) -> np.ndarray:
     st.integers(1, 25),
     st.integers(6, 9),
     st.sampled_from(
-        [{}, {"price": 0}, {"price": 4}, {"strategy": "reversible"}, {"price": 0, "disk": 3}]
+        [
+            {},
+            {"price": 0},
+            {"price": 4},
+            {"strategy": "reversible"},
+            {"price": 0, "disk": 3},
+            {"price": 0, "disk": 3, "read": 9, "keep_input": False},
+        ]
     ),
     st.sampled_from(ENGINES),
 )

@@ -37,8 +37,16 @@ PLANS = [
 
 
 def columns(p: Plan) -> Iterator[tuple[set[int], set[int], int | None]]:
-    """For each tick the nodes in memory when it is over, those on disk, and where an adjoint is."""
-    held: set[int] = set()
+    """For each tick the nodes in memory when it is over, those on disk, and where an adjoint is.
+
+    The input's own place in memory is not drawn.
+    """
+    for held, disk, at in _columns(p):
+        yield held - {0}, disk, at
+
+
+def _columns(p: Plan) -> Iterator[tuple[set[int], set[int], int | None]]:
+    held: set[int] = {0}
     disk: set[int] = set()
     waiting: tuple[set[int], set[int], int | None] | None = None
     for kind, i, j in p.actions():

@@ -1,18 +1,23 @@
 """Adjoints of a chain that may forget, with two levels of memory: pebbles and a disk.
 
-A state is written to disk at the price w and read at the price r, both in steps.  With S states in
-memory, the one that moves on included and the input not counted, and room for D on disk,
+A state is written to disk at the price w and read at the price r, both in steps.  With k places in
+memory, and room for d states on disk,
 
-    C(n, S, D)   sweeps n steps back from a state in memory that stays,
-    W(n, S, D)   does so from a state on disk that is in memory, too, and ends with neither;
+    A(n, k, d)   sweeps n steps back from a state in memory, which takes one of the k places,
+    B(n, k, d)   does so from a state in memory that is on disk, too, beside the d;
 
-    R(n, S, D) = min( C(n, S-1, D),  w + W(n, S, D-1) )
-    C(n, S, D) = min over m of m + R(n-m, S, D) + C(m, S, D)
-    W(n, S, D) = min( C(n, S-1, D+1),  min over m of m + R(n-m, S, D) + r + W(m, S, D) )
+both end with that state in memory, and nothing else.  With the m that is best for each term,
 
-and C(1, ., .) = W(1, ., .) = 0.  R continues on the right of m, and chooses where m is held.  With
-unlimited D there is one row of D.  This is the problem of Disk-Revolve (Aupy, Herrmann, Hovland,
-Robert 2016) and of H-Revolve (Herrmann and Pallez 2020), with the input in memory.
+    A0(n, k, d) = m + A(n-m, k-1, d) + A(m, k, d)           it stays while the rest is swept
+    A(n, k, d)  = min( A0(n, k, d),  w + B0(n, k, d-1) )    ... or is written to disk first
+    B0(n, k, d) = m + A(n-m, k, d) + r + B(m, k, d)         it is overwritten, and read again
+    B(n, k, d)  = min( B0(n, k, d),  A0(n, k, d+1) )        ... or leaves the disk first
+
+and all are 0 for n = 1, with k > 0.  With unlimited d there is one row of d.  S pebbles are k = S
+beside the input that stays in memory; an input that may be on disk only frees its place, so that
+k = S + 1.  This is the problem of Disk-Revolve (Aupy, Herrmann, Hovland, Robert 2016) and of
+H-Revolve (Herrmann and Pallez 2020).  That the recursions are optimal is known from exhaustive
+search of small chains.
 """
 
 from __future__ import annotations
@@ -29,123 +34,139 @@ from rvm.pebble.actions import Kind, advance, at, overwrite, reverse
 from rvm.pebble.grammar import Item, Name, Schedule
 
 WORK = 400_000_000
-"""The most sums (n squared, times S, times D) that are made."""
+"""The most sums (n squared, times k, times d) that are made."""
 
-Row = NDArray[np.float64]
-Pick = NDArray[np.int32]
+Rows = NDArray[np.float64]
+
+
+class Level:
+    """The tables of one number of places: rows by d, columns by n."""
+
+    def __init__(self, rooms: int, n: int, feasible: bool) -> None:
+        self.memory: Rows = np.full((rooms, n + 1), inf)
+        """A."""
+        self.both: Rows = np.full((rooms, n + 1), inf)
+        """B."""
+        if feasible:
+            self.memory[:, 1] = self.both[:, 1] = 0
 
 
 class Disk:
-    """Tables for chains of up to n steps; D may be inf.  They grow with the pebbles."""
+    """Tables for chains of up to n steps; d may be inf.  They grow with the places."""
 
-    def __init__(self, n: int, disk: float, write: float, read: float) -> None:
+    def __init__(
+        self, n: int, disk: float, write: float, read: float, keep_input: bool = False
+    ) -> None:
         self.n, self.write, self.read = n, write, read
+        self.keep_input = keep_input
         self.unlimited = disk == inf
         self.rooms = 1 if self.unlimited else int(disk) + 1
-        """How many rows of D there are."""
-        alone = np.full(n + 1, inf)
-        alone[1] = 0
-        none = np.full(n + 1, inf)
-        self.stay: list[list[Row]] = [[alone] * self.rooms]
-        self.leave: list[list[Row]] = [[none] * self.rooms]
-        blank = np.zeros(n + 1, dtype=np.int32)
-        self.stay_split: list[list[Pick]] = [[blank] * self.rooms]
-        self.leave_split: list[list[Pick]] = [[blank] * self.rooms]
+        """How many rows of d there are."""
+        self.steps = np.arange(n + 1, dtype=np.float64)
+        self.levels = [Level(self.rooms, n, False)]
+        self._kept: dict[int, Rows] = {}
 
-    def less(self, room: int) -> int:
-        """The row of D - 1, or -1."""
-        return 0 if self.unlimited else room - 1
+    def upto(self, places: int) -> None:
+        """Make sure that the tables for all k <= places are there."""
+        while len(self.levels) <= places:
+            self._add()
 
-    def upto(self, pebbles: int) -> None:
-        """Make sure that the tables for all S <= pebbles are there."""
-        while len(self.stay) <= pebbles:
-            s = len(self.stay)
-            for table in (self.stay, self.leave, self.stay_split, self.leave_split):
-                table.append([])
-            for room in range(self.rooms):
-                self._add(s, room)
-
-    def _add(self, s: int, room: int) -> None:
-        n = self.n
-        stay, leave = np.full(n + 1, inf), np.full(n + 1, inf)
-        stay_split, leave_split = (np.zeros(n + 1, dtype=np.int32) for _ in range(2))
-        in_memory = self.stay[s - 1][room]
-        less = self.less(room)
-        saved = leave if self.unlimited else (self.leave[s][less] if less >= 0 else None)
-        more = room if self.unlimited else room + 1
-        held = self.stay[s - 1][more] if more < self.rooms else None
-        steps = np.arange(n + 1, dtype=np.float64)
-        right = np.full(n + 1, inf)
-        via_stay, via_leave = np.full(n + 1, inf), np.full(n + 1, inf)
-        for k in range(1, n + 1):
-            if k == 1:
-                stay[1] = leave[1] = 0
+    def _add(self) -> None:
+        own, fewer = Level(self.rooms, self.n, True), self.levels[-1].memory
+        self.levels.append(own)
+        # What each m costs with what is left of it, filled in as that becomes known.
+        stays, reads = np.full((2, self.rooms, self.n + 1), inf)
+        stays[:, 1], reads[:, 1] = 1, 1 + self.read
+        for n in range(2, self.n + 1):
+            memory = (stays[:, 1:n] + fewer[:, n - 1 : 0 : -1]).min(axis=1)
+            both = (reads[:, 1:n] + own.memory[:, n - 1 : 0 : -1]).min(axis=1)
+            # To disk, there is one place less there, and one more off the disk.
+            if self.unlimited:
+                writes, leaves = both, memory
             else:
-                sums = via_stay[1:k] + right[k - 1 : 0 : -1]
-                m = int(sums.argmin())
-                stay[k], stay_split[k] = sums[m], m + 1
-                sums = via_leave[1:k] + right[k - 1 : 0 : -1]
-                m = int(sums.argmin())
-                leave[k], leave_split[k] = sums[m], m + 1
-                if held is not None and held[k] <= leave[k]:
-                    leave[k], leave_split[k] = held[k], 0
-            right[k] = in_memory[k]
-            if saved is not None and self.write + saved[k] < right[k]:
-                right[k] = self.write + saved[k]
-            via_stay[k] = steps[k] + stay[k]
-            via_leave[k] = steps[k] + self.read + leave[k]
-        self.stay[s].append(stay)
-        self.leave[s].append(leave)
-        self.stay_split[s].append(stay_split)
-        self.leave_split[s].append(leave_split)
+                writes, leaves = np.append(inf, both[:-1]), np.append(memory[1:], inf)
+            own.memory[:, n] = np.minimum(memory, self.write + writes)
+            own.both[:, n] = np.minimum(both, leaves)
+            stays[:, n] = n + own.memory[:, n]
+            reads[:, n] = n + self.read + own.both[:, n]
 
-    def saves(self, n: int, s: int, room: int) -> bool:
-        """Whether the base of the next n steps goes to disk rather than into memory."""
-        less = self.less(room)
-        return less >= 0 and bool(self.write + self.leave[s][less][n] < self.stay[s - 1][room][n])
+    def _from_input(self, pebbles: int) -> Rows:
+        """Costs by n from an input that stays in memory, and takes no place."""
+        if pebbles not in self._kept:
+            self.upto(pebbles)
+            cost = np.full(self.n + 1, inf)
+            cost[1] = 0
+            for n in range(2, self.n + 1):
+                cost[n] = self._split(n, cost, self.levels[pebbles].memory[-1])[0]
+            self._kept[pebbles] = cost
+        return self._kept[pebbles]
+
+    def _split(self, n: int, left: Rows, right: Rows) -> tuple[float, int]:
+        """The least m + left(m) + right(n - m), and that m."""
+        sums = self.steps[1:n] + left[1:n] + right[n - 1 : 0 : -1]
+        m = int(sums.argmin())
+        return float(sums[m]), m + 1
 
     def cost(self, pebbles: int) -> float:
         """Steps, writes and reads of n steps, or inf."""
-        self.upto(pebbles)
-        return float(self.stay[pebbles][-1][self.n])
+        if self.keep_input:
+            return float(self._from_input(pebbles)[self.n])
+        self.upto(pebbles + 1)
+        return float(self.levels[pebbles + 1].memory[-1, self.n])
 
     def schedule(self, pebbles: int) -> Schedule:
         """A schedule of that cost."""
-        self.upto(pebbles)
-        return Schedule(("C", self.n, pebbles, self.rooms - 1), self.expand)
+        self.cost(pebbles)
+        kind, places = ("input", pebbles) if self.keep_input else ("A", pebbles + 1)
+        return Schedule((kind, self.n, places, self.rooms - 1), self.expand)
 
     def expand(self, name: Name) -> Sequence[Item]:
-        """The items of a name: C or W, n, S and the row of D."""
-        kind, n, s, room = cast(tuple[str, int, int, int], name)
-        if kind == "C":
-            if n == 1:
-                return [Item(reverse(1))]
-            m = int(self.stay_split[s][room][n])
-            return [Item(advance(0, m)), *self._right(n - m, s, room, m), Item(("C", m, s, room))]
+        """The items of a name: A, B, or the input that stays, with n, k and the row of d."""
+        kind, n, k, d = cast(tuple[str, int, int, int], name)
+        drop = [Item(at(Kind.DROP, 0))] if kind == "B" else []
         if n == 1:
-            return [Item(at(Kind.DROP, 0)), Item(reverse(1)), Item(at(Kind.FREE, 0))]
-        m = int(self.leave_split[s][room][n])
-        if m == 0:
-            more = room if self.unlimited else room + 1
-            return [
-                Item(at(Kind.DROP, 0)),
-                Item(("C", n, s - 1, more)),
-                Item(at(Kind.FREE, 0)),
-            ]
+            return [*drop, Item(reverse(1))]
+        if kind == "input":
+            m = self._split(n, self._from_input(k), self.levels[k].memory[-1])[1]
+            return self._staying(n, m, k, d, kind)
+        more, less = (d, d) if self.unlimited else (d + 1, d - 1)
+        if kind == "B":
+            if self._in_memory(n, k, more)[0] > self.levels[k].both[d, n]:
+                return self._on_disk(n, k, d)
+            d = more
+        cost, m = self._in_memory(n, k, d)
+        if kind == "A" and cost > self.levels[k].memory[d, n]:
+            return [Item(at(Kind.SAVE, 0)), *self._on_disk(n, k, less)]
+        return [*drop, *self._staying(n, m, k, d, "A")]
+
+    def _in_memory(self, n: int, k: int, d: int) -> tuple[float, int]:
+        """A0, and its m."""
+        if d >= self.rooms:
+            return inf, 0
+        return self._split(n, self.levels[k].memory[d], self.levels[k - 1].memory[d])
+
+    def _on_disk(self, n: int, k: int, d: int) -> list[Item]:
+        """The items of B0."""
+        _, m = self._split(n, self.levels[k].both[d], self.levels[k].memory[d])
         return [
             Item(overwrite(0, m)),
-            *self._right(n - m, s, room, m),
+            Item(("A", n - m, k, d), m),
+            Item(at(Kind.FREE, m)),
             Item(at(Kind.LOAD, 0)),
-            Item(("W", m, s, room)),
+            Item(("B", m, k, d)),
         ]
 
-    def _right(self, n: int, s: int, room: int, m: int) -> list[Item]:
-        if self.saves(n, s, room):
-            return [Item(at(Kind.SAVE, m)), Item(("W", n, s, self.less(room)), m)]
-        return [Item(("C", n, s - 1, room), m), Item(at(Kind.FREE, m))]
+    def _staying(self, n: int, m: int, k: int, d: int, kind: str) -> list[Item]:
+        """The state stays in memory while the steps after m are swept."""
+        return [
+            Item(advance(0, m)),
+            Item(("A", n - m, k - (kind == "A"), d), m),
+            Item(at(Kind.FREE, m)),
+            Item((kind, m, k, d)),
+        ]
 
 
 @lru_cache(maxsize=8)
-def disk_tables(n: int, disk: float, write: float, read: float) -> Disk:
+def disk_tables(n: int, disk: float, write: float, read: float, keep_input: bool) -> Disk:
     """The tables, kept for the next plan."""
-    return Disk(n, disk, write, read)
+    return Disk(n, disk, write, read, keep_input)

@@ -56,6 +56,7 @@ class Disk(Family):
     places: float
     write: float
     read: float
+    keep_input: bool = False
     goal: str = "gradient"
     name = "disk"
     erasures: float = inf
@@ -74,10 +75,10 @@ class Disk(Family):
             )
 
     def _tables(self) -> levels.Disk:
-        return levels.disk_tables(self.n, self.places, self.write, self.read)
+        return levels.disk_tables(self.n, self.places, self.write, self.read, self.keep_input)
 
     def fewest(self) -> int:
-        return min(self.n - 1, 1)
+        return min(self.n - 1, 1 if self.keep_input or not self.places else 0)
 
     def floor(self) -> float:
         return self.n - 1
@@ -92,7 +93,12 @@ class Disk(Family):
         return f"optimal by the recursions for two levels of memory, {CHECKED}"
 
     def notes(self, budget: float) -> tuple[str, ...]:
-        return (_prices(self.write, self.read),)
+        stays = (
+            "the input stays in memory"
+            if self.keep_input
+            else ("the input makes room in memory while it is on disk")
+        )
+        return (_prices(self.write, self.read), stays)
 
 
 @dataclass
@@ -103,6 +109,7 @@ class Multistage(Family):
     places: float
     write: float
     read: float
+    keep_input: bool = True
     goal: str = "gradient"
     name = "multistage"
     erasures: float = inf

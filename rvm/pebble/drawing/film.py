@@ -189,6 +189,8 @@ def _chain_scene(block: Block, begins: Ints, ends: Ints) -> Scene:
     ]
     order = np.concatenate([at for at, _ in parts]).argsort(kind="stable")
     events = np.concatenate([events for _, events in parts], axis=1)[:, order]
+    # The input is drawn on disk only: in memory it has a place that is not counted.
+    events = events[:, (events[1] > 0) | (events[3] > 0)]
     taken = kinds == Kind.REVERSE
     return Scene(events, np.stack([begins[taken], starts[taken]]))
 

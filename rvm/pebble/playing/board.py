@@ -141,9 +141,13 @@ class Board:
                 unadvance(held[i], held.pop(j), j)
                 self.done += 1 if cost is None else cost(i, j)
             elif kind == FREE:
-                if i not in held or not i:
+                if i not in held or (not i and 0 not in self.files):
                     self._refuse(kind, i, j, _wrong(i, None, held))
-                moves.free(held.pop(i))
+                # No variable may name a state that is given up: it would keep its memory.
+                if i or held[i] is not moves.x0:
+                    moves.free(held.pop(i))
+                else:
+                    del held[i]
                 self.erased += 1
             else:
                 self._other(kind, i, j)
@@ -153,12 +157,16 @@ class Board:
         held, moves = self.held, self.moves
         old, new = (j, i) if kind == UNSHIFT else (i, j)
         if kind in (OVERWRITE, SHIFT, UNSHIFT):
-            if old not in held or new in held or not i < j or not i:
+            if old not in held or new in held or not i < j:
                 self._refuse(kind, i, j, _wrong(old, new, held))
+            if not i and not (kind == OVERWRITE and 0 in self.files):
+                self._refuse(kind, i, j, "the input is never changed")
             if kind != OVERWRITE and not self.in_place.issuperset(range(i + 1, j + 1)):
                 self._refuse(kind, i, j, "a step of it cannot be undone in place")
             if kind == OVERWRITE:
-                held[j] = moves.overwrite(held.pop(i), i, j)
+                # The caller's own input is left as it is.
+                own = i or held[i] is not moves.x0
+                held[j] = (moves.overwrite if own else moves.advance)(held.pop(i), i, j)
                 self.erased += j - i
             elif kind == SHIFT:
                 held[j] = moves.shift(held.pop(i), i, j)
@@ -183,6 +191,8 @@ class Board:
             self.copied = moves.given(held[i])
             self.copies += 1
         else:
+            if not i and i not in held:
+                self._refuse(kind, i, j, "the input is never lost")
             self.files.drop(i)
 
     def _refuse(self, kind: int, i: int, j: int, why: str) -> NoReturn:

@@ -14,11 +14,11 @@ from rvm.pebble.plans import Plan
 NAMED = ("pebbles", "memory", "max_moves", "max_energy")
 TERMS = (
     *NAMED,
-    *("strategy", "price", "erasures", "overwrite", "radix", "disk", "write", "read"),
+    *("strategy", "price", "erasures", "overwrite", "radix", "disk", "write", "read", "keep_input"),
     *("reversible_steps", "costs", "step_energy", "temperature", "blocks"),
 )
 """The terms of `rvm.pebble.plan` that a run takes; the size of a state is measured."""
-ONLY_BACK = ("disk", "write", "read")
+ONLY_BACK = ("disk", "write", "read", "keep_input")
 UNITS = {"": 1, "b": 1}
 UNITS |= {f"{p}b": 1000**k for k, p in enumerate("kmgt", 1)}
 UNITS |= {f"{p}ib": 1024**k for k, p in enumerate("kmgt", 1)}
@@ -153,6 +153,9 @@ class Budget:
                 if strategy == "reversible":
                     return terms
         said = ("price", "erasures", "step_energy", "costs", "reversible_steps")
+        if terms.get("disk"):
+            # The caller has the input in memory all the time.
+            terms.setdefault("keep_input", True)
         if forgetful and "strategy" not in terms and not any(name in terms for name in said):
             terms["price"] = 0
         return terms
