@@ -17,7 +17,7 @@ from rvm.pebble.graphs.board import Board
 from rvm.pebble.graphs.bounds import least_budget as bound_budget
 from rvm.pebble.graphs.bounds import least_moves as bound_moves
 from rvm.pebble.graphs.dag import Dag, chain
-from rvm.pebble.graphs.exact import shortest, thriftiest
+from rvm.pebble.graphs.exact import narrow, shortest, thriftiest
 from rvm.pebble.graphs.floors import bennett_dag, eager_dag
 from rvm.pebble.graphs.game import check_dag, signed
 from rvm.pebble.graphs.plan import plan_dag
@@ -112,9 +112,40 @@ def test_optima_of_all_small_graphs(n: int) -> None:
             least = least_moves(dag, budget)
             found = shortest(dag, budget)
             assert (found and len(found)) == least
+            again = narrow(dag, budget)
+            assert (again and check_dag(dag, again, budget).moves) == least
             if found is not None and least is not None:
                 assert check_dag(dag, found, budget).moves == least
                 assert bound_moves(dag, budget) <= least
+
+
+def pyramid(rows: int, costs: bool = False) -> Dag:
+    """Rows of nodes, each computed from two that are side by side in the row before."""
+    preds: list[tuple[int, ...]] = [()] * rows
+    for row in range(rows - 1, 0, -1):
+        first = len(preds) - row - 1
+        preds += [(first + k, first + k + 1) for k in range(row)]
+    n = len(preds)
+    return Dag(tuple(preds), (n - 1,), (), None, (1,) * (n - 1) + (2,) if costs else None)
+
+
+def test_a_budget_that_the_search_misses_is_not_refused() -> None:
+    """21 and 28 nodes: an exhaustive search of few positions finds what annealing does not."""
+    found = plan_dag(pyramid(6), pebbles=8, rounds=3_000)
+    assert (found.check().moves, found.strategy, found.optimal) == (105, "exact", True)
+    with pytest.raises(BudgetError) as error:
+        plan_dag(pyramid(6), pebbles=7, rounds=3_000)
+    assert error.value.values["bound"] == 8
+    # With costs, it is what the search begins with.
+    found = plan_dag(pyramid(6, costs=True), pebbles=8, rounds=3_000)
+    assert found.check().peak == 8 and found.strategy == "search"
+
+
+@pytest.mark.soak
+def test_a_pyramid_of_28_nodes_needs_ten_pebbles() -> None:
+    assert narrow(pyramid(7), 9) is None
+    found = narrow(pyramid(7), 10)
+    assert found is not None and check_dag(pyramid(7), found, 10).moves == 99
 
 
 @pytest.mark.soak
@@ -151,6 +182,16 @@ def test_the_search_against_the_optimum_of_small_graphs() -> None:
                 assert moves >= least
                 optimal += moves == least
     assert optimal >= 0.95 * cases
+
+
+@given(graphs(sized=True), st.integers(1, 20))
+@settings(max_examples=60, deadline=None)
+def test_few_positions_are_searched_alike(dag: Dag, budget: int) -> None:
+    dag = dag.part(dag.live())
+    found, again = shortest(dag, budget), narrow(dag, budget)
+    assert (found is None) == (again is None)
+    if found is not None and again is not None:
+        assert check_dag(dag, found, budget).moves == check_dag(dag, again, budget).moves
 
 
 @given(graphs(7, sized=True), st.integers(1, 28))

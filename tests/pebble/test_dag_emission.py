@@ -275,7 +275,12 @@ def simulated(circuit: Circuit, values: dict[str, bool]) -> dict[str, bool]:
     known = dict(values)
     for v in range(len(circuit.dag)):
         gate = circuit.gates[circuit.dag.name(v)]
-        known[circuit.dag.name(v)] = bool(GATES[gate.kind]([known[u] for u in gate.reads]))
+        values = [known[u] for u in gate.reads]
+        if gate.kind in GATES:
+            value = bool(GATES[gate.kind](values))
+        else:
+            value = bool(gate.table >> sum(bit << k for k, bit in enumerate(values)) & 1)
+        known[circuit.dag.name(v)] = value
     return {name: known[name] for name in circuit.outputs}
 
 
@@ -284,10 +289,12 @@ def circuits(draw: st.DrawFn) -> Circuit:
     inputs = ["1", "b[0]", "c.x"]
     known, lines = [*inputs], [f"INPUT({name})" for name in inputs]
     for k in range(draw(st.integers(1, 9))):
-        kind = draw(st.sampled_from(sorted(GATES)))
-        count = 1 if kind in ("NOT", "BUFF") else draw(st.integers(2, 4))
-        reads = [draw(st.sampled_from(known)) for _ in range(count)]
-        lines.append(f"g{k} = {kind}({', '.join(reads)})")
+        kind = draw(st.sampled_from([*sorted(GATES), "LUT", "LUT", "LUT", "vdd", "gnd"]))
+        count = 1 if kind in ("NOT", "BUFF") else draw(st.integers(1 + (kind != "LUT"), 4))
+        reads = ", ".join(draw(st.sampled_from(known)) for _ in range(count))
+        if kind == "LUT":
+            kind = f"LUT {draw(st.integers(0, (1 << (1 << count)) - 1)):#x} "
+        lines.append(f"g{k} = {kind}" + (f"({reads})" if kind not in ("vdd", "gnd") else ""))
         known.append(f"g{k}")
     gates = known[3:]
     outputs = draw(st.lists(st.sampled_from(gates), min_size=1, max_size=3, unique=True))

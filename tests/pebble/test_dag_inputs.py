@@ -10,7 +10,8 @@ from pebble.graphs import adder
 
 import rvm
 from rvm.faults import InputError, UsageError
-from rvm.pebble.graphs.bench import load_bench, parse_bench
+from rvm.pebble.graphs.bench import load_bench, parse_bench, parse_circuit
+from rvm.pebble.graphs.circuit import emit_circuit
 from rvm.pebble.graphs.dag import Dag
 from rvm.pebble.graphs.plan import plan_dag
 from rvm.pebble.graphs.rasm import dag_of
@@ -49,6 +50,20 @@ def test_the_adder() -> None:
     assert by_name(dag) == by_name(parse_bench(adder(8)))
 
 
+def test_look_up_tables_and_constants() -> None:
+    """As ABC writes them: the first input is the lowest bit of a table's index."""
+    circuit = parse_circuit(
+        "INPUT(a)\nINPUT(b)\nOUTPUT(y)\none   = vdd\nn1 = LUT 0x8 ( a, b )\n"
+        "y = lut 0x2d (a, n1, one)\n"
+    )
+    assert by_name(circuit.dag) == {"one": set(), "n1": set(), "y": {"n1", "one"}}
+    made = emit_circuit(plan_dag(circuit.dag, pebbles=3), circuit)
+    for a in (False, True):
+        for b in (False, True):
+            index = a + 2 * (a and b) + 4
+            assert made.circuit(a=a, b=b, y=False).y == bool(0x2D >> index & 1)
+
+
 def test_small_letters_comments_and_any_order() -> None:
     dag = parse_bench(
         "output(y) # the result\ny = not( n1 )\nn1=nand(a,b,a)\ninput(a)\nINPUT( b )\n"
@@ -70,6 +85,9 @@ def test_small_letters_comments_and_any_order() -> None:
         ("INPUT(a)\ny = AND(a)", 2, 5, "two inputs or more"),
         ("INPUT(a)\ny = AND(a,)", 2, 1, "no name of a signal"),
         ("INPUT(a)\nq = DFF(a)", 2, 5, "flip-flop"),
+        ("INPUT(a)\ny = LUT 0x5 (a)", 2, 9, "more than the 2 values for 1 input"),
+        ("INPUT(a)\ny = LUT 5 (a)", 2, 1, "no line of a circuit"),
+        ("INPUT(a)\ny = vcc", 2, 1, "no line of a circuit"),
         ("INPUT(a)\nwire y", 2, 1, "no line of a circuit"),
         ("INPUT(a)\nOUTPUT(y)\ny = AND(a, w)\nw = NOT(y)", 3, 1, "computed from itself"),
         ("INPUT(a)\nOUTPUT(a)", 2, 1, "no gate as an output"),

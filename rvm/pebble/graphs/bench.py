@@ -5,10 +5,13 @@
     INPUT(b)
     OUTPUT(y)
     y = NAND(a, b)
+    z = LUT 0x8e (a, b, y)
 
 Signals may be used before they are defined, and key words be in small letters.  Gates are AND,
-NAND, OR, NOR, XOR and XNOR of two or more signals, and NOT, BUF, BUFF of one.  An output that is an
-input is always there, and is left out.
+NAND, OR, NOR, XOR and XNOR of two or more signals, NOT, BUF, BUFF of one, and the constants `vdd`
+and `gnd`, without parentheses.  A look-up table has in bit m its value for the inputs that are the
+bits of m, the first of them the lowest.  An output that is an input is always there, and is left
+out.
 """
 
 from __future__ import annotations
@@ -28,7 +31,10 @@ ONE = frozenset({"NOT", "BUF", "BUFF"})
 
 SIGNAL = r"[^\s(),=#]+"
 PORT = re.compile(rf"(INPUT|OUTPUT)\s*\(\s*({SIGNAL})\s*\)$", re.IGNORECASE)
-GATE = re.compile(rf"({SIGNAL})\s*=\s*(\w+)\s*\(([^()]*)\)$")
+GATE = re.compile(
+    rf"({SIGNAL})\s*=\s*(?:(\w+)\s*\(([^()]*)\)|LUT\s+(0x[0-9a-f]+)\s*\(([^()]*)\)|(vdd|gnd))$",
+    re.IGNORECASE,
+)
 
 
 class Place(NamedTuple):
@@ -47,11 +53,12 @@ class Place(NamedTuple):
 
 
 class Gate(NamedTuple):
-    """A gate: its kind, what it reads, and its line."""
+    """A gate: its kind, what it reads, its line; of LUT, VDD and GND the values of its table."""
 
     kind: str
     reads: tuple[str, ...]
     place: Place
+    table: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +101,12 @@ def parse_circuit(text: str, source: str = "<text>") -> Circuit:
             for known in (inputs.get(name), gates[name].place if name in gates else None):
                 if known is not None:
                     raise place.wrong(f"`{name}` is defined in line {known.number} already", name)
-            gates[name] = _gate(found[2], found[3], place)
+            gates[name] = _gate(found, place)
         else:
             raise place.wrong(
                 "this is no line of a circuit",
-                hint="lines are INPUT(a), OUTPUT(y), y = NAND(a, b), or comments after #",
+                hint="lines are INPUT(a), OUTPUT(y), y = NAND(a, b), y = LUT 0x7 (a, b), y = vdd, "
+                "or comments after #",
             )
     for gate in gates.values():
         for name in gate.reads:
@@ -129,12 +137,23 @@ def load_circuit(path: str | PathLike[str]) -> Circuit:
     return parse_circuit(text, str(path))
 
 
-def _gate(word: str, arguments: str, place: Place) -> Gate:
-    kind = word.upper()
-    reads = tuple(name.strip() for name in arguments.split(","))
+def _gate(found: re.Match[str], place: Place) -> Gate:
+    _, word, arguments, table, entries, constant = found.groups()
+    if constant:
+        return Gate(constant.upper(), (), place, int(constant.upper() == "VDD"))
+    reads = tuple(name.strip() for name in (entries if table else arguments).split(","))
     for name in reads:
         if not re.fullmatch(SIGNAL, name):
             raise place.wrong(f"`{name}` is no name of a signal", name)
+    if table:
+        if int(table, 16) >> (1 << len(reads)):
+            raise place.wrong(
+                f"the table {table} has more than the {1 << len(reads)} values for "
+                f"{len(reads)} input{'s' * (len(reads) > 1)}",
+                table,
+            )
+        return Gate("LUT", reads, place, int(table, 16))
+    kind = word.upper()
     if kind == "DFF":
         raise place.wrong("a flip-flop has a state, and the circuit no order of its own", word)
     if kind not in MANY | ONE:

@@ -57,7 +57,7 @@ def emit_circuit(
         if placed:
             cell = Cell(output, spare if output is None else None)
             writer.put(node, cell, initial, Span())
-        writer.update(node, "^", _value(circuit.gates[signal], read), Span())
+        writer.update(node, "^", _value(circuit.gates[signal], read, zero), Span())
         if not placed:
             writer.take(node, initial, Span())
     function = Function(name, ports.params, tuple(writer.registers), tuple(writer.code))
@@ -66,14 +66,31 @@ def emit_circuit(
     return program
 
 
-def _value(gate: Gate, read: Callable[[str], Expr]) -> Expr:
+def _value(gate: Gate, read: Callable[[str], Expr], zero: Const) -> Expr:
     """What a gate computes."""
     values = [read(signal) for signal in gate.reads]
+    if gate.kind in ("LUT", "VDD", "GND"):
+        return _looked_up(gate.table, values, zero)
     # In pairs, so that expressions of gates with many inputs are not deep.
     while len(values) > 1:
         pairs = [values[k : k + 2] for k in range(0, len(values), 2)]
         values = [reduce(lambda a, b: apply(OPERATORS[gate.kind], a, b), pair) for pair in pairs]
     return apply("~", values[0]) if gate.kind in NEGATED else values[0]
+
+
+def _looked_up(table: int, values: Sequence[Expr], zero: Const) -> Expr:
+    """The value of a look-up table, by its last input first: f = f0 ^ (x & (f0 ^ f1))."""
+    every = (1 << (1 << len(values))) - 1
+    if table in (0, every):
+        return apply("~", zero) if table else zero
+    *others, x = values
+    half = 1 << len(others)
+    low, high = table & ((1 << half) - 1), table >> half
+    if low == high:
+        return _looked_up(low, others, zero)
+    change = _looked_up(low ^ high, others, zero)
+    chosen = x if low ^ high == (1 << half) - 1 else apply("&", x, change)
+    return apply("^", _looked_up(low, others, zero), chosen) if low else chosen
 
 
 class Ports:

@@ -26,6 +26,10 @@ from rvm.pebble.graphs.game import signed, tally_dag
 LIMIT = 24
 """The most nodes that are searched exhaustively."""
 UNREACHED = np.iinfo(np.int64).max // 2
+NARROW = 62
+"""The most nodes of which a mask is a number of NumPy's."""
+POSITIONS = 8_000_000
+"""The most masks that are held, 8 bytes each, where not all have a place."""
 EASY = 20
 """Up to so many nodes that takes a second or two at most."""
 
@@ -134,6 +138,69 @@ def _backwards(
                 mask ^= 1 << v
                 break
     return out[::-1]
+
+
+def narrow(dag: Dag, budget: float, stop: Stop = never) -> tuple[int, ...] | None:
+    """The same as `shortest` for up to 62 nodes whose moves have no costs, from both ends at once.
+
+    Only the masks that are reached are held.  No move leads from a level to that level, nor further
+    back than to the one before it, so that what was reached before is told from these two.
+
+    TimeoutError if `stop` says so, or if there are too many masks.
+    """
+    if len(dag) > NARROW:
+        raise TimeoutError
+    ends = _Front(dag, budget, 0), _Front(dag, budget, sum(1 << v for v in dag.outputs))
+    if ends[1].held[0] > budget:
+        return None
+    while not (meeting := np.intersect1d(ends[0].levels[-1], ends[1].levels[-1])).size:
+        side = min(ends, key=lambda front: len(front.levels[-1]))
+        if not len(side.levels[-1]):
+            return None
+        if stop() or sum(front.total for front in ends) > POSITIONS:
+            raise TimeoutError
+        side.advance()
+    there, back = (front.path(int(meeting[0])) for front in ends)
+    return signed([*reversed(there), *back])
+
+
+class _Front:
+    """The masks at each distance from one mask, as sorted arrays."""
+
+    def __init__(self, dag: Dag, budget: float, mask: int) -> None:
+        self.dag, self.budget = dag, budget
+        self.need = [sum(1 << u for u in preds) for preds in dag.preds]
+        self.levels: list[npt.NDArray[np.int64]] = [np.zeros(0, np.int64), np.array([mask])]
+        self.held = np.array([sum(dag.size(v) for v in range(len(dag)) if mask >> v & 1)])
+        self.total = 1
+
+    def advance(self) -> None:
+        """One level more."""
+        masks, weights = [], []
+        for v, need in enumerate(self.need):
+            able = (self.levels[-1] & need) == need
+            after, size = self.levels[-1][able] ^ 1 << v, self.dag.size(v)
+            heavy = self.held[able] + np.where(after >> v & 1, size, -size)
+            masks.append(after[heavy <= self.budget])
+            weights.append(heavy[heavy <= self.budget])
+        level, at = np.unique(np.concatenate(masks), return_index=True)
+        fresh = ~np.isin(level, self.levels[-2], assume_unique=True)
+        self.levels.append(level[fresh])
+        self.held = np.concatenate(weights)[at][fresh]
+        self.total += len(self.held)
+
+    def path(self, mask: int) -> list[int]:
+        """The nodes changed on a way from a mask of the last level back to the first one."""
+        out: list[int] = []
+        for before in self.levels[-2:0:-1]:
+            v = next(
+                v
+                for v, need in enumerate(self.need)
+                if mask & need == need and mask ^ 1 << v in before
+            )
+            out.append(v)
+            mask ^= 1 << v
+        return out
 
 
 def thriftiest(dag: Dag, max_moves: float = inf, stop: Stop = never) -> tuple[int, ...]:

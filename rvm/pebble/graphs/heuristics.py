@@ -71,9 +71,14 @@ def toggles(schedule: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(m if m >= 0 else ~m for m in schedule)
 
 
-def within(task: Task, budget: float, bound: float) -> Candidate:
-    """The least cost within a budget, or else the lowest peak that was found."""
-    start = toggles(task.eager(task.dag))
+def within(
+    task: Task, budget: float, bound: float, known: tuple[int, ...] | None = None
+) -> Candidate:
+    """The least cost within a budget, or else the lowest peak that was found.
+
+    `known` is a schedule to begin with.
+    """
+    start = toggles(task.eager(task.dag) if known is None else known)
     found = task.search(start, budget, bound)
     result = found
     while result.toggles is None and result.ended == "rounds":

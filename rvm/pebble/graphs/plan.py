@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rvm.faults import BudgetError, UsageError
 from rvm.pebble.graphs.bounds import least_budget, least_moves
 from rvm.pebble.graphs.dag import Dag
-from rvm.pebble.graphs.exact import EASY, LIMIT, shortest, thriftiest
+from rvm.pebble.graphs.exact import EASY, LIMIT, narrow, shortest, thriftiest
 from rvm.pebble.graphs.floors import bennett_dag
 from rvm.pebble.graphs.game import DagTally, check_dag, tally_dag
 from rvm.pebble.graphs.heuristics import Candidate, Task, knill_chain, spent, squeezed, within
@@ -212,14 +212,23 @@ def _fewest_moves(task: Task, budget: float, strategy: str) -> Answer:
     candidate = within(task, budget, bound)
     peak = tally_dag(dag, candidate.schedule).peak
     if peak > budget:
-        raise BudgetError(
-            "P002",
-            f"no schedule within {budget:,.0f} was found; one within {peak:,} was, and there is "
-            f"none below {least:,}",
-            values={"budget": budget, "least": peak, "bound": least},
-            notes=candidate.notes,
-            hint=f"pebbles={peak}, or more rounds and time",
-        )
+        try:
+            schedule = None if candidate.notes else narrow(dag, budget, task.stop)
+            least = least if candidate.notes else int(budget) + 1
+        except TimeoutError:
+            schedule = None
+        if schedule is None:
+            raise BudgetError(
+                "P002",
+                f"no schedule within {budget:,.0f} was found; one within {peak:,} was, and there "
+                f"is none below {least:,}",
+                values={"budget": budget, "least": peak, "bound": least},
+                notes=candidate.notes,
+                hint=f"pebbles={peak}, or more rounds and time",
+            )
+        if dag.costs is None:
+            return "exact", Candidate(schedule), len(schedule), True
+        candidate = within(task, budget, bound, schedule)
     return "search", candidate, int(bound), spent(dag, candidate.schedule) <= bound
 
 
