@@ -49,12 +49,14 @@ class InstructionParser(ExpressionParser):
         args = self.arguments(")")
         var: Word | None = None
         first: Node | None = None
+        down = False
         if self.accept_word("for"):
             var = self.word("the variable of the steps' number")
             self.expect("=")
             first = self.expression()
-            if not self.accept_word("to"):
-                self.fail("`to`")
+            down = self.accept_word("downto")
+            if not down and not self.accept_word("to"):
+                self.fail("`to` or `downto`")
         elif not self.accept_word("times"):
             self.fail("`times` or `for`", "say how often: `iterate f(y, x) times 100 with …`")
         last = self.expression()
@@ -66,7 +68,8 @@ class InstructionParser(ExpressionParser):
             self.expect("=")
             policy.append((word, self.expression()))
             if not self.accept(","):
-                return Iterate(callee, args, var, first, last, policy, start, self.last_end())
+                end = self.last_end()
+                return Iterate(callee, args, var, first, last, down, policy, start, end)
 
     def _undo(self, start: int) -> Stat:
         name = self.word("the name of a routine")

@@ -1,9 +1,8 @@
 """Lowering `iterate`: a step function done many times, by a pebbling schedule.
 
-Where the number of steps is a constant, `rvm.pebble` plans, and functions that play the plan are
-added to the program.  Where only the run knows it, one function does Bennett's recursion.  Either
-way the statement is a call, and all that was made stands, for messages and debuggers, where the
-statement does.
+Where the number of steps is a constant, `rvm.pebble` plans.  Either way some functions that do the
+steps are added to the program, the statement is a call, and all that was made stands, for messages
+and debuggers, where the statement does.
 """
 
 from __future__ import annotations
@@ -44,10 +43,8 @@ class Iterations(Calls):
         root = self.program.iterated.get(key)
         if root is None:
             try:
-                if isinstance(steps, int):
-                    made = self._planned(stat, steps, policy, number, taken | known)
-                else:
-                    made = self._recursion(stat, policy, number, taken | known)
+                count = steps if isinstance(steps, int) else None
+                made = self._made(stat, count, policy, number, taken | known)
             except RvmError as error:
                 self._refuse(stat, error)
             self.program.generated += made
@@ -199,60 +196,62 @@ class Iterations(Calls):
         node = stat.last
         if stat.first is not None:
             start, end = stat.first.start, stat.last.end
-            span = Operator("-", [stat.last, stat.first], start, end)
+            ends = [stat.first, stat.last] if stat.down else [stat.last, stat.first]
+            span = Operator("-", ends, start, end)
             node = Operator("+", [span, Lit(1, start, end)], start, end)
         value = self._constant(node)
         if value is None:
             return node
         if not isinstance(value, int) or isinstance(value, bool):
             self.reject("A066", "steps are counted in whole numbers", stat.last)
+        if value < 0:
+            self.reject("A066", f"there are no {value:,} steps", stat.last)
         return value
 
     # ------------------------------------------------------------ what is made
 
-    def _planned(
+    def _made(
         self,
         stat: Iterate,
-        steps: int,
+        steps: int | None,
         policy: dict[str, Any],
         number: str | None,
         taken: frozenset[str],
     ) -> list[Function]:
-        from rvm.pebble import plan
-        from rvm.pebble.emission import emitted
-
-        terms = dict(policy)
-        radix = terms.pop("bennett", None)
-        if radix is not None:
-            terms |= {"strategy": "bennett", "radix": radix}
-        return emitted(
-            plan(steps, **terms),
-            self._stubs(),
-            plain(stat.callee.text),
-            name=f"{plain(stat.callee.text)}.times_{steps}",
-            number=None if number is None else plain(number),
-            span=self._source.span(stat.start, stat.end),
-            taken=taken,
-        )
-
-    def _recursion(
-        self, stat: Iterate, policy: dict[str, Any], number: str | None, taken: frozenset[str]
-    ) -> list[Function]:
-        from rvm.pebble.emission.bennett import bennett_function
+        """The functions of so many steps, or if that is None of as many as the run says."""
+        from rvm.pebble.emission import recursion
         from rvm.pebble.emission.step import step_of
 
-        if "bennett" not in policy or policy.get("goal", "persist") != "persist":
+        callee = plain(stat.callee.text)
+        step = step_of(self._stubs(), callee, number and plain(number), by=-1 if stat.down else 1)
+        terms = dict(policy)
+        goal = terms.pop("goal", "persist")
+        form: tuple[str, int] | None
+        if "bennett" in terms:
+            form, name = ("bennett", terms["bennett"]), f"bennett_{terms['bennett']}"
+        elif steps:
+            from rvm.pebble import plan
+
+            form = plan(steps, goal=goal, **terms).schedule.form
+            assert form is not None, "a plan of equal steps that erases nothing"
+        elif "max_moves" in terms and steps is None:
             self.reject(
                 "A068",
-                "how many steps this is, only the run knows, and a plan is made before it",
+                "how many steps this is, only the run knows, and a budget of moves needs a plan",
                 stat.last,
-                "make the number a constant, or cut it in pieces as it is: `with bennett = 4`",
+                "make the number a constant, or say how many states there may be: `pebbles = 12`",
             )
-        step = step_of(self._stubs(), plain(stat.callee.text), number and plain(number))
-        base = f"{plain(stat.callee.text)}.bennett_{policy['bennett']}"
-        name = unique(base, set(taken))
+        else:
+            size = terms.get("pebbles") or terms.get("memory", 1) // terms.get("state_bytes", 1)
+            form = ("knill", max(1, int(size)))
+        if steps is not None:
+            name = f"times_{steps}"
+        elif form[0] == "knill":
+            name = f"pebbles_{form[1]}"
         span = self._source.span(stat.start, stat.end)
-        return [bennett_function(step, policy["bennett"], name, span)]
+        return recursion(
+            step, steps, form, goal, unique(f"{callee}.{name}", set(taken)), span, taken
+        )
 
     def _stubs(self) -> Program:
         """The program's functions as far as callers see them."""

@@ -72,7 +72,7 @@ class Invoke(Stat):
 class Iterate(Stat):
     """`iterate f(y, x, k) for k = a to b with …`; of `times n` `var` and `first` are None."""
 
-    __slots__ = ("args", "callee", "first", "last", "policy", "var")
+    __slots__ = ("args", "callee", "down", "first", "last", "policy", "var")
 
     def __init__(
         self,
@@ -81,12 +81,15 @@ class Iterate(Stat):
         var: Word | None,
         first: Node | None,
         last: Node,
+        down: bool,
         policy: list[tuple[Word, Node]],
         start: int,
         end: int,
     ) -> None:
         super().__init__(start, end)
         self.callee = callee
+        self.down = down
+        """Whether the variable falls: `downto`."""
         self.args = args
         self.var = var
         self.first = first

@@ -43,7 +43,8 @@ class Schedule:
 
     `weights` are the costs and sizes that the tally goes by; with any, no name may be shifted.
     `sizes` tells how many actions a name stands for, and `total` what the root costs, where that is
-    known without going through the names, of which there may be very many.
+    known without going through the names, of which there may be very many.  `form` names the
+    recursion that it is, with its pebbles or radix: "knill" and "bennett" for equal steps.
     """
 
     def __init__(
@@ -53,8 +54,10 @@ class Schedule:
         weights: Weights = Weights(),  # noqa: B008  (immutable)
         sizes: Callable[[Name], int] | None = None,
         total: Tally | None = None,
+        form: tuple[str, int] | None = None,
     ) -> None:
         self.root = root
+        self.form = form
         self.expand = expand
         self.weights = weights
         self._sizes = sizes or (lambda name: self._tallies[name].actions)

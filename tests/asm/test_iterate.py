@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from functools import cache
+from typing import Any
+
 import numpy as np
 import pytest
 from rvm_asm import assemble
@@ -10,6 +14,9 @@ from rvm_asm.disassemble import disassemble
 import rvm
 from rvm.codec import encode
 from rvm.faults import InvertibilityError, RvmError
+from rvm.pebble import plan
+from rvm.pebble.chains.knill import line
+from rvm.pebble.emission.knill import LEVEL, LONGEST, sampled_splits
 
 STEP = """
 func step(y: i64[n], x: i64[n], k: i64, c: i64)
@@ -69,6 +76,110 @@ def test_a_length_that_only_the_run_knows(steps: int) -> None:
     result = program.main(y=np.zeros(3, dtype=np.int64), x=x.copy(), c=7, m=steps + 1)
     np.testing.assert_array_equal(result.y, plain(x, 7, range(2, steps + 2)))
     assert not (~program.main)(**dict(result.items())).y.any()
+
+
+@pytest.mark.parametrize("goal", ["persist", "erase"])
+@pytest.mark.parametrize("policy", ["pebbles = 7", "bennett = 3", "memory = 160, state_bytes = 20"])
+def test_any_length_and_direction(policy: str, goal: str) -> None:
+    """Constant and told by the run, up and down, and none, which adds x to y."""
+    first = 1000 if goal == "erase" else 0
+    counts = (0, 1, 2, 8, 30)
+
+    def function(name: str, numbers: str, more: str = "") -> str:
+        head = f"func {name}(y: i64[n], x: i64[n], c: i64{more})"
+        return (
+            f"{head}\n    iterate step(y, x, k, c) for k = {numbers} with {policy}, goal = {goal}"
+        )
+
+    lines = [function(f"up_{n}", f"5 to {4 + n}") for n in counts]
+    lines += [function(f"down_{n}", f"40 downto {41 - n}") for n in counts]
+    lines.append(function("to_m", "5 to m", ", m: i64"))
+    lines.append(function("downto_m", "40 downto m", ", m: i64"))
+    program = rvm.assemble("\n".join([STEP, *lines]))
+    x = np.arange(1, 4) * 1_000_003
+    y = np.full(3, first)
+    for steps in counts:
+        up, down = range(5, 5 + steps), range(40, 40 - steps, -1)
+        for name, numbers, more in (
+            (f"up_{steps}", up, {}),
+            (f"down_{steps}", down, {}),
+            ("to_m", up, {"m": 4 + steps}),
+            ("downto_m", down, {"m": 41 - steps}),
+        ):
+            f = program[name].with_options(engine="python")
+            result = f(y=y.copy(), x=x.copy(), c=7, **more)
+            np.testing.assert_array_equal(result.y, first + plain(x, 7, numbers))
+            np.testing.assert_array_equal((~f)(**dict(result.items())).y, y)
+
+
+def states_and_calls(steps: int, policy: str) -> tuple[int, int]:
+    """The most states that a run holds beside x and y, and how often the step is done or undone."""
+    program = rvm.assemble(
+        f"{STEP}\nfunc main(y: i64[n], x: i64[n], c: i64, m: i64)\n"
+        f"    iterate step(y, x, k, c) for k = 1 to m with {policy}\n"
+    )
+    x = np.arange(1000)
+    machine = rvm.Machine(program, y=np.zeros(1000, dtype=np.int64), x=x.copy(), c=7, m=steps)
+    base = machine.state.account.live_bytes
+    counts = machine.count()
+    machine.run()
+    np.testing.assert_array_equal(machine.result["y"], plain(x, 7, range(1, steps + 1)))
+    calls = sum(
+        node.done[pc]
+        for node in counts.nodes()
+        for pc, instr in enumerate(node.code.instrs)
+        if instr.op in ("call", "uncall") and instr.symbol == "step"
+    )
+    return (machine.state.account.peak_bytes - base) // 8000, calls
+
+
+@pytest.mark.parametrize(("steps", "pebbles"), [(9, 5), (100, 8), (128, 8), (100, 20), (333, 12)])
+def test_pebbles_of_a_length_that_only_the_run_knows(steps: int, pebbles: int) -> None:
+    """So many states beside y at most, and hardly more moves than if the length were known."""
+    states, calls = states_and_calls(steps, f"pebbles = {pebbles}")
+    assert states == pebbles
+    best = plan(steps, pebbles=pebbles).cost.moves
+    assert best <= calls <= 1.02 * best
+
+
+@pytest.mark.parametrize("goal", ["persist", "erase"])
+def test_splits_for_any_length_are_feasible_and_nearly_the_best(goal: str) -> None:
+    visits = goal == "erase"
+    for s in (1, 2, 3, 4, 5, 6, 9, 12, 20):
+        most = min(LONGEST, 2**s - 1 if visits else 2 ** (s - 1))
+        persist = sampled_splits(most, s, False)
+        visit = sampled_splits(most, s, True) if visits else []
+        table = line(most)
+
+        @cache
+        def cost(n: int, s: int, visits: bool, tables: Any = (persist, visit)) -> int:
+            if n <= s:
+                return n if visits else 2 * n - 1
+            assert s > 1
+            less = s if visits else s - 1
+            m = min(less, n - s + 1)
+            if n > s + less * (less - 1) // 2:
+                key = n + s * LEVEL
+                found = tables[visits][bisect_right(tables[visits], key, key=lambda e: e.key) - 1]
+                m = found.split + (key - found.key) * found.rise // found.run
+            total = cost(m, s, False) + cost(n - m, s - 1, visits)
+            return total if visits else total + cost(m, s - 1, False)
+
+        for n in sorted({1, most, most - 1, *(round(most ** (k / 40)) for k in range(41))}):
+            if n > 0:
+                best = table.visit(n, s) if visits else table.persist(n, s)
+                assert best <= cost(n, s, visits) <= 1.04 * best
+
+
+def test_too_many_steps_for_so_many_states() -> None:
+    program = rvm.assemble(
+        "func step(y: i64, x: i64)\n    add y, x + 1\n"
+        "func main(y: i64, x: i64, m: i64)\n    iterate step(y, x) times m with pebbles = 4\n"
+    )
+    assert program.main(y=0, x=1, m=8).y == 9
+    with pytest.raises(RvmError) as caught:
+        program.main(y=0, x=1, m=9)
+    assert caught.value.code == "R013" and "0 to 8 times" in caught.value.message
 
 
 def test_fewer_than_no_steps() -> None:

@@ -55,15 +55,16 @@ class Bennett:
 
 def bennett(n: int, radix: int, goal: str) -> Schedule:
     """Bennett's schedule of n steps with pieces of ceil(n/radix)."""
-    rules = Bennett(radix)
+    rules, form = Bennett(radix), ("bennett", radix)
     if goal in ("persist", "visit"):
-        return Schedule(("F" if goal == "persist" else "G", n, 0, 1), rules.expand)
+        root_name = "F" if goal == "persist" else "G", n, 0, 1
+        return Schedule(root_name, rules.expand, form=form)
     there = ("G", n, 0, 1)
     root = [Item(there), Item(at(Kind.COPY, n)), Item(there, back=True)]
     if goal == "gradient":
         back = [Item((kind, n - 1, 0, 1)) for kind in "GQ"] if n > 1 else []
         root = [*back, Item(reverse(1))]
-    return Schedule("all", lambda name: root if name == "all" else rules.expand(name))
+    return Schedule("all", lambda name: root if name == "all" else rules.expand(name), form=form)
 
 
 def price(n: int, radix: int, goal: str) -> tuple[int, int]:

@@ -159,6 +159,7 @@ def reversible(n: int, pebbles: int, goal: str, unit: int = 1) -> Schedule:
         lambda name: root if name == "all" else rules.expand(name),
         sizes=lambda name: actions if name == "all" else rules.size(name),
         total=total,
+        form=("knill", pebbles) if unit == 1 else None,
     )
 
 

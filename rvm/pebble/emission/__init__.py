@@ -13,8 +13,12 @@ as the grammar, however many moves the schedule has.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from rvm.faults import UsageError
+from rvm.pebble.emission.bennett import bennett_functions
 from rvm.pebble.emission.code import Writer, identifiers
+from rvm.pebble.emission.knill import knill_functions
 from rvm.pebble.emission.layout import Face, Layout, lay_out
 from rvm.pebble.emission.player import Player, Symbols
 from rvm.pebble.emission.score import Play, Score
@@ -77,7 +81,28 @@ def emitted(
     """
     found = step_of(program, step, number, in_place)
     _playable(plan, found)
-    return Emission(plan, program, found, span, taken).functions(name or f"{step}_{plan.n}")
+    name, form = name or f"{step}_{plan.n}", plan.schedule.form
+    if form is None or plan.goal == "gradient":
+        return Emission(plan, program, found, span, taken).functions(name)
+    used = {*program, *taken}
+    return recursion(found, plan.n, form, plan.goal, unique(name, used), span, used)
+
+
+def recursion(
+    step: Step,
+    n: int | None,
+    form: tuple[str, int],
+    goal: str,
+    name: str,
+    span: Span | None,
+    taken: Collection[str],
+) -> list[Function]:
+    """The functions of a schedule that is one recursion, see `Schedule`; `name` is the outermost.
+
+    If n is None, the last parameter of that tells how many steps there are.
+    """
+    made = knill_functions if form[0] == "knill" else bennett_functions
+    return made(step, n, form[1], goal, name, span, taken)
 
 
 def _playable(plan: Plan, step: Step) -> None:

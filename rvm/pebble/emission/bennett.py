@@ -1,156 +1,127 @@
-"""Bennett's recursion as one function, for a number of steps that is known when it runs.
+"""Bennett's recursion as one function, the number of steps a parameter.
 
-    func step_bennett(y: T, x: T, ..., steps: i64)
+    func step.bennett(y: T, x: T, ..., n: i64)
 
-cuts `steps` into at most k pieces of ceil(steps / k), makes the state at the end of each in turn by
+cuts n steps into at most k pieces of ceil(n / k), makes the state at the end of each in turn by
 calling itself, the last one into y, and takes the others away again, the last first: the schedule
-of `rvm.pebble.chains.bennett`.  No step leaves y as x is; one is the step itself.
+of `rvm.pebble.chains.bennett`.  To add the result to y, whatever that holds, another such function
+goes on to the end, where it adds the state to y.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Collection
 
-from rvm.expr import Const, Expr, Place
+from rvm.expr import Expr, Place
 from rvm.faults import UsageError
-from rvm.isa import apply, place
-from rvm.pebble.emission.code import State, Writer, copied, integer
+from rvm.isa import apply
+from rvm.pebble.emission.body import integer, minus, plus
+from rvm.pebble.emission.code import State, Writer, copied
+from rvm.pebble.emission.knill import counted
 from rvm.pebble.emission.step import Step
-from rvm.program import Function, Instr, Param, Register, Span
+from rvm.program import Function, Register, Span
 from rvm.transform.duals import unique
-from rvm.types import BOOL, I64, elem_of, rank_of, with_rank
+from rvm.types import elem_of, rank_of, with_rank
 
-BOTH = 3
-"""The direction bits of an effect that happens both ways."""
-TRUE = Const(True, BOOL)
+LONGEST = 1 << 40
+"""The most steps: as many as a chain has."""
 
 
 class _Recursion(Writer):
-    """The growing function."""
+    """One of the two functions; `inner` is that which makes states, `ends` that for the last."""
 
-    def __init__(self, step: Step, name: str, radix: int) -> None:
-        super().__init__(step, with_y=True, sweeps=False)
-        self.name, self.radix = name, radix
-        word = unique("steps", {r.name for r in self.registers} | {p.name for p in self.params})
-        self.count = self._integer(word)
-        self.params.append(Param(word, self.count.reg))
-        self.size = self._integer("size")
-        self.pieces = self._integer("pieces")
-        self.k = self._integer("k")
+    def __init__(self, step: Step, radix: int, inner: str, ends: str) -> None:
+        super().__init__(step)
+        self.inner, self.ends = inner, ends
+        (self.n,) = self.add_integers("n")
+        self.size, self.pieces, self.k = (self.local(name) for name in ("size", "pieces", "k"))
         self.row = self._row()
-
-    def _integer(self, name: str) -> Place:
-        self.registers.append(Register(self.fresh_name(name), I64))
-        return place(len(self.registers) - 1, I64)
+        one = apply("==", self.n, integer(1))
+        self.branch(one, self._single, lambda: self._cut(integer(radix)))
 
     def _row(self) -> State:
         """States for the ends of all pieces but the last."""
-        f, regs = self.step.function, []
+        regs = []
         base = self.fresh_name("row")
         for k in self.step.x:
-            t = f.registers[k].type
-            lengths = (apply("-", self.pieces, integer(1)), *self.lengths(k))
+            t = self.step.function.registers[k].type
+            lengths = (minus(self.pieces, 1), *self.lengths(k))
             regs.append(len(self.registers))
             made = with_rank(elem_of(t), rank_of(t) + 1)
             self.registers.append(Register(self.leaf_name(base, k), made, lengths))
         return State(tuple(regs))
 
-    # ------------------------------------------------------------ structure
+    def _step(self, op: str, y: State | None) -> None:
+        args = self.arguments(y, self.x, self.number, None)
+        self.put(op, *args, symbol=self.step.function.name)
 
-    def branch(self, cond: Expr, then: Callable[[], None], other: Callable[[], None]) -> None:
-        """`if cond … else … end`; what `cond` reads does not change."""
-        down = self.put("br", apply("not", cond))
-        then()
-        out = self.put("br", TRUE)
-        self._pair(down, self.put("cf", TRUE))
-        other()
-        self._pair(out, self.put("cf", cond))
+    def _single(self) -> None:
+        if self.inner == self.ends:
+            self._step("call", self.y)
+            return
+        state = self.fresh_state("state")
+        self.each("alloc", state)
+        self._step("call", state)
+        copied(self, self.y, state)
+        self._step("uncall", state)
+        self.each("free", state)
 
-    def over(self, first: Expr, end: Expr, by: int, body: Callable[[], None]) -> None:
-        """The body for k from first up to, not including, end."""
-        skip = self.put("br", apply("==", first, end))
-        self.put("alloc", self.k, first)
-        top = self.put("cf", apply("!=", self.k, first))
-        body()
-        self.put("add" if by > 0 else "sub", self.k, integer(1))
-        self._pair(top, self.put("br", apply("!=", self.k, end)))
-        self.put("free", self.k, end)
-        self._pair(skip, self.put("cf", apply("==", first, end)))
-
-    def _pair(self, a: int, b: int) -> None:
-        for own, other in ((a, b), (b, a)):
-            instr = self.code[own]
-            self.code[own] = Instr(instr.op, instr.args, other)
-
-    # ------------------------------------------------------------ the recursion
-
-    def write(self) -> None:
-        """All of the code."""
-        sound = apply(">=", self.count, integer(0))
-        text = f"`{self.step.function.name}` is done 0 times or more, not so often:"
-        self.put("assert", sound, self.count, aux=BOTH, symbol=text)
-        self.branch(apply(">", self.count, integer(1)), self._cut, self._short)
-
-    def _short(self) -> None:
-        assert self.y is not None
-        args = self.arguments(self.y, self.x, self.number, None)
-        self.branch(
-            apply("==", self.count, integer(1)),
-            lambda: self._call("call", args, self.step.function.name),
-            lambda: copied(self, self.y, self.x),
-        )
-
-    def _call(self, op: str, args: list[Expr], symbol: str) -> None:
-        self.put(op, *args, symbol=symbol)
-
-    def _cut(self) -> None:
-        radix, one = integer(self.radix), integer(1)
-        size = apply("//", apply("+", self.count, integer(self.radix - 1)), radix)
-        held = (
-            (self.size, size),
-            (
-                self.pieces,
-                apply("//", apply("-", apply("+", self.count, self.size), one), self.size),
-            ),
-        )
+    def _cut(self, radix: Expr) -> None:
+        size = apply("//", plus(self.n, minus(radix, 1)), radix)
+        count = apply("//", minus(plus(self.n, self.size), 1), self.size)
+        held: tuple[tuple[Place, Expr], ...] = ((self.size, size), (self.pieces, count))
         for reg, value in held:
             self.put("alloc", reg, value)
         self.each("alloc", self.row)
-        last = apply("-", self.pieces, one)
-        before = self._in_row(apply("-", self.k, one))
-        start = apply("*", self.k, self.size)
-        whole = self.size
+        last, one = minus(self.pieces, 1), integer(1)
+        first, here, before = (self.row.at(k) for k in (integer(0), self.k, minus(self.k, 1)))
+        start, done = apply("*", self.k, self.size), apply("*", last, self.size)
 
-        def piece(op: str, y: State | None, x: State, done: Expr | int, steps: Expr) -> None:
-            args = [*self.arguments(y, x, self.numbered(done), None), steps]
-            self._call(op, args, self.name)
+        def piece(op: str, y: State | None, x: State, done: Expr | int, n: Expr, to: str) -> None:
+            self.put(op, *self.arguments(y, x, self.numbered(done), None), n, symbol=to)
 
-        first = self._in_row(integer(0))
-        piece("call", first, self.x, 0, whole)
-        here = self._in_row(self.k)
-        self.over(one, last, 1, lambda: piece("call", here, before, start, whole))
-        done = apply("*", last, self.size)
-        end = self._in_row(apply("-", self.pieces, integer(2)))
-        piece("call", self.y, end, done, apply("-", self.count, done))
-        back = apply("-", last, one)
-        self.over(back, integer(0), -1, lambda: piece("uncall", here, before, start, whole))
-        piece("uncall", first, self.x, 0, whole)
+        def row(op: str) -> None:
+            piece(op, here, before, start, self.size, self.inner)
+
+        piece("call", first, self.x, 0, self.size, self.inner)
+        self.over(self.k, one, last, 1, lambda: row("call"))
+        end = self.row.at(minus(self.pieces, 2))
+        piece("call", self.y, end, done, minus(self.n, done), self.ends)
+        self.over(self.k, minus(last, 1), integer(0), -1, lambda: row("uncall"))
+        piece("uncall", first, self.x, 0, self.size, self.inner)
         for leaf in reversed(self.places(self.row)):
             self.put("free", leaf)
         for reg, value in reversed(held):
             self.put("free", reg, value)
 
-    def _in_row(self, index: Expr) -> State:
-        return self.row.at(index)
 
+def bennett_functions(
+    step: Step,
+    n: int | None,
+    radix: int,
+    goal: str,
+    name: str,
+    span: Span | None,
+    taken: Collection[str] = (),
+) -> list[Function]:
+    """Bennett's recursion with `radix` pieces, of the goal persist or erase, the outermost first.
 
-def bennett_function(step: Step, radix: int, name: str, span: Span | None = None) -> Function:
-    """Bennett's recursion with `radix` pieces as a function, called `name`.
-
-    Its parameters are those of the step, and the number of steps.  UsageError P001: no radix.
+    That one has the step's parameters, and one for the number of steps if n is None.  UsageError
+    P001: no radix.
     """
     if radix < 2:
         raise UsageError("P001", "a radix is 2 or more", values={"radix": radix})
-    code = _Recursion(step, name, radix)
-    code.write()
-    return code.function(name, span)
+    used = {*taken, name}
+    inner, erase = (unique(f"{name}.{part}", used) for part in ("persist", "erase"))
+    ends = erase if goal == "erase" else inner
+
+    def whole(w: Writer, count: Expr) -> None:
+        w.put("call", *w.arguments(w.y, w.x, w.number, None), count, symbol=ends)
+
+    found = [
+        counted(step, n, LONGEST, whole).function(name, span),
+        _Recursion(step, radix, inner, inner).function(inner, span),
+    ]
+    if ends != inner:
+        found.append(_Recursion(step, radix, inner, erase).function(erase, span))
+    return found

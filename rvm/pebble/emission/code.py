@@ -12,15 +12,13 @@ from dataclasses import dataclass
 
 from rvm.expr import Const, Expr, Index, Place, rebuild
 from rvm.expr import Span as Slice
-from rvm.isa import apply, check_operands, place
+from rvm.isa import apply, place
+from rvm.pebble.emission.body import Body, integer
 from rvm.pebble.emission.step import Step
-from rvm.program import Dim, Function, Instr, Layout, Param, Record, Register, Span, slots_of
+from rvm.program import Dim, Layout, Param, Record, Register, slots_of
 from rvm.transform.duals import bar_type, unique
 from rvm.transform.gradient import BAR
-from rvm.types import BOOL, I64, RegisterType, Scalar, elem_of, rank_of, with_rank
-
-BACKWARD = 2
-"""The direction bit of an effect that happens when code is run back."""
+from rvm.types import I64, RegisterType, Scalar, elem_of, rank_of, with_rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,31 +48,28 @@ class Line:
 POOL = "pool"
 
 
-def integer(value: int) -> Const:
-    """An i64."""
-    return Const(value, I64)
-
-
-class Writer:
-    """Registers and instructions so far."""
+class Writer(Body):
+    """The body of a function with the parameters of a step."""
 
     def __init__(
-        self, step: Step, *, with_y: bool, sweeps: bool, slots: int = 0, whole: bool = False
+        self,
+        step: Step,
+        *,
+        with_y: bool = True,
+        sweeps: bool = False,
+        slots: int = 0,
+        whole: bool = False,
     ) -> None:
+        super().__init__()
         self.step = step
         self.with_y, self.sweeps, self._outermost = with_y, sweeps, whole
         self.slots = slots
         """The number of slots of the pool; the outermost function makes it."""
-        self.code: list[Instr] = []
-        self.registers: list[Register] = []
-        self.params: list[Param] = []
-        self.dims: list[Dim] = []
         self._spare: dict[tuple[str, int], list[State]] = {}
         self._counts: dict[str, int] = {}
-        self.loop: list[Place] = []
+        self.loops: list[Place] = []
         """The variables of the loops around."""
         self._sign()
-        self._used = {r.name for r in self.registers} | {p.name for p in self.params}
         if self.slots and self._outermost:
             self.pool = self.fresh_state(POOL, self.slots)
 
@@ -198,10 +193,6 @@ class Writer:
         path = (Index((state.index,)),)
         return [place(k, self.registers[k].type, path) for k in state.regs]
 
-    def fresh_name(self, name: str) -> str:
-        """A name that no parameter has."""
-        return unique(name, self._used)
-
     def lengths(self, k: int) -> tuple[Expr, ...]:
         """Those of the leaf of x that is register `k` of the step."""
         t = self.step.function.registers[k].type
@@ -259,13 +250,6 @@ class Writer:
 
     # ------------------------------------------------------------ instructions
 
-    def put(self, op: str, *args: Expr, aux: int = -1, symbol: str = "") -> int:
-        """Add an instruction; its index."""
-        if op not in ("call", "uncall", "br", "cf"):
-            args = check_operands(op, args, self.registers)
-        self.code.append(Instr(op, args, aux, symbol))
-        return len(self.code) - 1
-
     def each(self, op: str, *states: State) -> None:
         """The same instruction on all leaves of states."""
         for leaves in zip(*(self.places(s) for s in states), strict=True):
@@ -275,7 +259,7 @@ class Writer:
         """A line's value in the innermost loop."""
         if not line.slope:
             return integer(line.start)
-        k = self.loop[-1]
+        k = self.loops[-1]
         if line.slope < 0:
             scaled = k if line.slope == -1 else apply("*", k, integer(-line.slope))
             return apply("-", integer(line.start), scaled)
@@ -292,15 +276,20 @@ class Writer:
         for term in terms:
             value = term.value if isinstance(term, Const) else term
             if isinstance(value, int):
+                value *= self.step.by
                 if value:
                     total = apply("-" if value < 0 else "+", total, integer(abs(value)))
             else:
-                total = apply("+", total, value)
+                total = apply("+" if self.step.by > 0 else "-", total, value)
         return total
 
     def slots_of(self, first: int, count: int) -> list[Expr]:
         """A slice of the pool, as an argument."""
-        path = (Index((Slice(integer(first), integer(first + count)),)),)
+        return self.slots_between(integer(first), integer(first + count))
+
+    def slots_between(self, low: Expr, high: Expr) -> list[Expr]:
+        """A slice of the pool from one slot up to another."""
+        path = (Index((Slice(low, high),)),)
         return [place(k, self.registers[k].type, path) for k in self.pool.regs]
 
     def arguments(
@@ -328,41 +317,13 @@ class Writer:
 
     def repeat(self, count: int, body: Callable[[], None]) -> None:
         """The body `count` times, with a variable that counts from 0; count is 2 or more."""
-        name = "k" * (len(self.loop) + 1)
+        name = "k" * (len(self.loops) + 1)
         spare = self._spare.setdefault((name, -1), [])
-        if spare:
-            reg = spare.pop().regs[0]
-        else:
-            reg = len(self.registers)
-            self.registers.append(Register(self.fresh_name(name), I64))
-        var = place(reg, I64)
-        self.put("alloc", var, integer(0))
-        top = self.put("cf", apply("!=", var, integer(0)))
-        self.loop.append(var)
-        body()
-        self.loop.pop()
-        self.put("add", var, integer(1))
-        end = self.put("br", apply("!=", var, integer(count)), aux=top)
-        self.code[top] = Instr("cf", self.code[top].args, end)
-        self.put("free", var, integer(count))
-        self._spare[name, -1].append(State((reg,)))
-
-    # ------------------------------------------------------------ the end
-
-    def refuse_back(self, why: str) -> None:
-        """Let a run back fail before it does anything."""
-        self.put("assert", Const(False, BOOL), aux=BACKWARD, symbol=why)
-
-    def function(self, name: str, span: Span | None) -> Function:
-        """The function of what was written."""
-        return Function(
-            name,
-            tuple(self.params),
-            tuple(self.registers),
-            tuple(self.code),
-            (span,) * len(self.code) if span is not None else (),
-            tuple(self.dims),
-        )
+        var = place(spare.pop().regs[0], I64) if spare else self.local(name)
+        self.loops.append(var)
+        self.loop(var, integer(0), integer(count), 1, body)
+        self.loops.pop()
+        self._spare[name, -1].append(State((var.reg,)))
 
 
 def copied(writer: Writer, y: State | None, x: State) -> None:

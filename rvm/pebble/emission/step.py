@@ -34,10 +34,16 @@ class Step:
     x: tuple[int, ...]
     number: int | None
     in_place: Function | None = None
+    by: int = 1
+    """What the number rises by from step to step: 1 or -1."""
 
 
 def step_of(
-    program: Program, name: str, number: str | None = None, in_place: str | None = None
+    program: Program,
+    name: str,
+    number: str | None = None,
+    in_place: str | None = None,
+    by: int = 1,
 ) -> Step:
     """The step that a function of a program is.
 
@@ -61,7 +67,7 @@ def step_of(
         found = slots.get(number)
         if found is None or registers[found].type != I64:
             _refuse(program, function, f"has no parameter `{number}: i64` behind its states")
-    step = Step(function, y, x, found)
+    step = Step(function, y, x, found, by=by)
     if in_place is None:
         return step
     turn = _named(program, in_place)
@@ -73,7 +79,7 @@ def step_of(
             f"does not take what `{name}` does without its first parameter",
             f"`{in_place}` turns the state x of `{name}` into the next one where it is",
         )
-    return Step(function, y, x, found, turn)
+    return Step(function, y, x, found, turn, by)
 
 
 def _named(program: Program, name: str) -> Function:

@@ -213,11 +213,11 @@ def _fewest_moves(task: Task, budget: float, strategy: str) -> Answer:
     peak = tally_dag(dag, candidate.schedule).peak
     if peak > budget:
         try:
-            schedule = None if candidate.notes else narrow(dag, budget, task.stop)
+            known = None if candidate.notes else narrow(dag, budget, task.stop)
             least = least if candidate.notes else int(budget) + 1
         except TimeoutError:
-            schedule = None
-        if schedule is None:
+            known = None
+        if known is None:
             raise BudgetError(
                 "P002",
                 f"no schedule within {budget:,.0f} was found; one within {peak:,} was, and there "
@@ -227,8 +227,8 @@ def _fewest_moves(task: Task, budget: float, strategy: str) -> Answer:
                 hint=f"pebbles={peak}, or more rounds and time",
             )
         if dag.costs is None:
-            return "exact", Candidate(schedule), len(schedule), True
-        candidate = within(task, budget, bound, schedule)
+            return "exact", Candidate(known), len(known), True
+        candidate = within(task, budget, bound, known)
     return "search", candidate, int(bound), spent(dag, candidate.schedule) <= bound
 
 
