@@ -326,12 +326,13 @@ EXPLANATIONS: dict[str, Explanation] = {
         """,
     ),
     "A068": explain(
-        "a schedule for a number of steps that only the run knows",
+        "a budget of moves for a number of steps that only the run knows",
         """
-        Optimal schedules are planned by the assembler, for a number of steps that is a constant.
-        With any number there is Bennett's recursion, which needs no plan: it cuts the steps into
-        pieces, and these again, as they come.
+        How many states a number of moves allows is found out by the assembler, for a number of
+        steps that is a constant.  Where only the run knows the number, say how many states there
+        may be, or into how many pieces Bennett's recursion cuts the steps:
 
+            iterate step(y, x) times n with pebbles = 12
             iterate step(y, x) times n with bennett = 4
         """,
     ),

@@ -243,7 +243,9 @@ class Iterations(Calls):
             )
         else:
             size = terms.get("pebbles") or terms.get("memory", 1) // terms.get("state_bytes", 1)
-            form = ("knill", max(1, int(size)))
+            if size < 1:
+                self.reject("A066", "so little memory holds no state", stat.policy[0][1])
+            form = ("knill", int(size))
         if steps is not None:
             name = f"times_{steps}"
         elif form[0] == "knill":
