@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -102,6 +104,50 @@ def test_layers_of_the_machine(module: str, path: Path) -> None:
         if name == "rvm" or name.startswith("rvm."):
             assert layer(name) <= own, f"{module} imports {name}, which stands above it"
         assert not name.startswith(("rvm_asm", "rvm_tools")), f"{module} imports {name}"
+
+
+SCHEDULES = [
+    (module, path)
+    for module, path in modules(".", "rvm")
+    if module.startswith("rvm.pebble.") and not module.startswith("rvm.pebble.bridge")
+]
+"""What `rvm.pebble` has beside its face and the bridge to the machine."""
+
+
+@pytest.mark.parametrize(("module", "path"), SCHEDULES, ids=lambda v: str(v))
+def test_schedules_know_nothing_of_the_machine(module: str, path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+        for name in names:
+            own = name.startswith("rvm.pebble.") and not name.startswith("rvm.pebble.bridge")
+            known = name in ("rvm.faults", "rvm.archives", "rvm.writing")
+            assert own or known or name.split(".")[0] != "rvm", f"{module} imports {name}"
+
+
+def test_schedules_are_planned_without_the_machine() -> None:
+    """In a package `rvm` that has nothing in it, and a package `rvm.pebble` without its face."""
+    done = subprocess.run([sys.executable, "-c", ALONE, str(ROOT)], capture_output=True, text=True)
+    assert done.stderr == ""
+    assert "rvm.pebble.planner" in done.stdout and "rvm.program" not in done.stdout
+    assert not {"rvm.expr", "rvm.isa", "rvm.engines", "llvmlite"} & set(done.stdout.split())
+
+
+ALONE = """
+import sys, types
+for name, folder in (("rvm", "rvm"), ("rvm.pebble", "rvm/pebble")):
+    sys.modules[name] = types.ModuleType(name)
+    sys.modules[name].__path__ = [f"{sys.argv[1]}/{folder}"]
+from rvm.pebble.planner import plan
+from rvm.pebble.graphs.plan import plan_dag
+from rvm.pebble.graphs.dag import chain
+import rvm.pebble.checkpointing, rvm.pebble.storage, rvm.pebble.graphs.sat, rvm.pebble.graphs.trace
+found = plan(40, pebbles=7)
+assert found.check().moves == found.cost.moves and found.picture(80, 20)
+assert plan_dag(chain(9), pebbles=5).cost.moves == 25
+print(*sys.modules)
+"""
 
 
 @pytest.mark.parametrize(("module", "path"), modules("asm", "rvm_asm"), ids=lambda v: str(v))

@@ -219,8 +219,8 @@ class Iterations(Calls):
         taken: frozenset[str],
     ) -> list[Function]:
         """The functions of so many steps, or if that is None of as many as the run says."""
-        from rvm.pebble.emission import recursion
-        from rvm.pebble.emission.step import step_of
+        from rvm.pebble.bridge.emission import recursion
+        from rvm.pebble.bridge.emission.step import step_of
 
         callee = plain(stat.callee.text)
         step = step_of(self._stubs(), callee, number and plain(number), by=-1 if stat.down else 1)

@@ -21,8 +21,8 @@ from measuring import EXAMPLES, error, table
 
 import rvm
 import rvm.pebble
-from rvm.pebble.playing import Iteration
-from rvm.pebble.playing.results import Gradient
+from rvm.pebble.bridge.runs import Iteration
+from rvm.pebble.bridge.runs.results import Gradient
 
 POINTS, AT = 100, 50
 C = 0.04 * 0.01 / (np.pi / POINTS) ** 2

@@ -8,23 +8,23 @@ What a schedule does is data (`rvm.pebble.actions`); who plays it is none of its
 """
 
 from rvm.pebble.actions import Action, Block, Kind, actions_of
+from rvm.pebble.bridge.circuits import emit_circuit
+from rvm.pebble.bridge.emission import emit
+from rvm.pebble.bridge.functions import dag_of
+from rvm.pebble.bridge.graphs import emit_dag
+from rvm.pebble.bridge.runs import iterate
 from rvm.pebble.chains.online import Online
-from rvm.pebble.choosing import GOALS, STRATEGIES
-from rvm.pebble.emission import emit
 from rvm.pebble.game import Player, Rules, check
 from rvm.pebble.grammar import Schedule
 from rvm.pebble.graphs.bench import Circuit, load_bench, load_circuit, parse_bench, parse_circuit
-from rvm.pebble.graphs.circuit import emit_circuit
 from rvm.pebble.graphs.dag import Dag
-from rvm.pebble.graphs.emission import emit_dag
 from rvm.pebble.graphs.game import check_dag
 from rvm.pebble.graphs.plan import DagPlan, plan_dag
-from rvm.pebble.graphs.rasm import dag_of
 from rvm.pebble.graphs.trace import apply, trace
-from rvm.pebble.planning import Frontier, Point, frontier, plan
+from rvm.pebble.planner import Frontier, Point, frontier, plan
 from rvm.pebble.plans import Cost, Plan
-from rvm.pebble.playing import iterate
-from rvm.pebble.storing import load
+from rvm.pebble.storage import load
+from rvm.pebble.terms import GOALS, STRATEGIES
 
 __all__ = [
     "GOALS",

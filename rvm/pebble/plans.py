@@ -130,7 +130,7 @@ class Plan:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the plan to a file, in its compact form; `rvm.pebble.load` reads it."""
-        from rvm.pebble.storing import save
+        from rvm.pebble.storage import save
 
         save(self, path)
 

@@ -15,8 +15,8 @@ import rvm
 from rvm.codec import encode
 from rvm.faults import InvertibilityError, RvmError
 from rvm.pebble import plan
+from rvm.pebble.bridge.emission.knill import LEVEL, LONGEST, sampled_splits
 from rvm.pebble.chains.knill import line
-from rvm.pebble.emission.knill import LEVEL, LONGEST, sampled_splits
 
 STEP = """
 func step(y: i64[n], x: i64[n], k: i64, c: i64)

@@ -194,7 +194,7 @@ print("three")
 PRIVATE = {
     "rvm/writing.py": "the one that does it",
     "rvm/engines/native/kept.py": "kept machine code: checked when it is read, and renamed too",
-    "rvm/pebble/playing/files.py": "states in a private folder, which goes with the run",
+    "rvm/pebble/bridge/runs/files.py": "states in a private folder, which goes with the run",
     "tools/rvm_tools/attack/campaign.py": "an input in a folder for the moment",
     "tools/rvm_tools/attack/crew.py": "what processes share, in a folder for the moment",
     "tools/rvm_tools/attack/worker.py": "the same",

@@ -13,12 +13,12 @@ from pebble.search import least
 from rvm.pebble import plan
 from rvm.pebble.actions import Kind
 from rvm.pebble.chains import revolve as treeverse
-from rvm.pebble.chains.disk import Disk
+from rvm.pebble.chains.disk import DiskTables
 from rvm.pebble.chains.knill import INFEASIBLE
 from rvm.pebble.chains.limited import limited
-from rvm.pebble.chains.multistage import Multistage
+from rvm.pebble.chains.multistage import MultistageRules
 from rvm.pebble.chains.online import Online, online
-from rvm.pebble.chains.priced import Priced, fewest, priced
+from rvm.pebble.chains.priced import PricedTables, fewest, priced
 from rvm.pebble.chains.reversible import moves
 from rvm.pebble.chains.revolve import beta, forwards, revolve
 from rvm.pebble.game import Player, Rules, check
@@ -45,7 +45,7 @@ def test_the_hybrid_from_revolve_to_the_reversible_sweep(price: float) -> None:
 
 def test_the_ends_of_the_hybrid() -> None:
     n = 300
-    free, dear = Priced(n, 0, True, 1000), Priced(n, inf, True, 1000)
+    free, dear = PricedTables(n, 0, True, 1000), PricedTables(n, inf, True, 1000)
     for pebbles in range(1, 25):
         assert free.cost(pebbles, "gradient") == forwards(n, pebbles)
         for goal in ("persist", "visit", "gradient"):
@@ -57,7 +57,7 @@ def test_the_ends_of_the_hybrid() -> None:
 @pytest.mark.parametrize("overwriting", [True, False])
 def test_prices_against_exhaustive_search(n: int, overwriting: bool) -> None:
     for price in (0, 0.5, 1, 3):
-        tables = Priced(n, price, overwriting, 1000)
+        tables = PricedTables(n, price, overwriting, 1000)
         for pebbles in range(n + 1):
             for goal in ("persist", "visit", "gradient"):
                 exact = least(n, pebbles, goal, price=price, overwriting=overwriting)
@@ -91,9 +91,9 @@ def test_priced_schedules_are_legal(
 
 
 def test_cutting_long_pieces_at_round_numbers_costs_little_and_never_gains() -> None:
-    exact = Priced(603, 4, True, 1000)
+    exact = PricedTables(603, 4, True, 1000)
     for blocks in (30, 100, 200):
-        coarse = Priced(603, 4, True, blocks)
+        coarse = PricedTables(603, 4, True, blocks)
         for pebbles in (10, 16, 30):
             ratio = coarse.cost(pebbles, "gradient") / exact.cost(pebbles, "gradient")
             assert 1 <= ratio < 1.05
@@ -221,7 +221,7 @@ PRICES = [(0, 0), (1, 1), (2, 1), (0.5, 2), (0, 3), (1, 5), (3, 0)]
 
 def agrees(n: int, pebbles: int, rooms: float, write: float, read: float, keep: bool) -> None:
     """The tables cost what the exhaustive search finds, and their schedule is one of that cost."""
-    tables = Disk(n, rooms, write, read, keep)
+    tables = DiskTables(n, rooms, write, read, keep)
     total = tables.cost(pebbles)
     disk = n if rooms == inf else int(rooms)
     exact = least(
@@ -275,7 +275,7 @@ def test_an_input_on_disk_frees_its_place() -> None:
 def test_schedules_with_a_disk_are_legal(
     n: int, pebbles: int, rooms: float, write: int, read: int
 ) -> None:
-    tables = Disk(n, rooms, write, read)
+    tables = DiskTables(n, rooms, write, read)
     schedule = tables.schedule(pebbles)
     rules = Rules(n, "gradient", pebbles, erasures=inf, disk=rooms)
     tally = check(rules, schedule.actions())
@@ -286,7 +286,7 @@ def test_schedules_with_a_disk_are_legal(
 
 @given(st.integers(1, 300), st.integers(1, 6), st.integers(0, 6))
 def test_multistage_takes_as_few_steps_as_all_places_allow(n: int, pebbles: int, disk: int) -> None:
-    stages = Multistage(n, pebbles, disk, 1, 1)
+    stages = MultistageRules(n, pebbles, disk, 1, 1)
     schedule = stages.schedule()
     rules = Rules(n, "gradient", pebbles, erasures=inf, disk=disk)
     tally = check(rules, schedule.actions())

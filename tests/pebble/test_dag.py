@@ -12,18 +12,18 @@ from pebble.graphs import adder, all_graphs, least_budget, least_moves
 
 from rvm.faults import BudgetError, ScheduleError, UsageError
 from rvm.pebble import plan
+from rvm.pebble.graphs.array_board import ArrayBoard
 from rvm.pebble.graphs.bench import parse_bench
-from rvm.pebble.graphs.board import Board
 from rvm.pebble.graphs.bounds import least_budget as bound_budget
 from rvm.pebble.graphs.bounds import least_moves as bound_moves
 from rvm.pebble.graphs.dag import Dag, chain
 from rvm.pebble.graphs.exact import narrow, shortest, thriftiest
 from rvm.pebble.graphs.floors import bennett_dag, eager_dag
 from rvm.pebble.graphs.game import check_dag, signed
+from rvm.pebble.graphs.list_board import ListBoard
 from rvm.pebble.graphs.plan import plan_dag
 from rvm.pebble.graphs.search import Search
 from rvm.pebble.graphs.tree import edge_ranks, fewest_on_tree, tree_moves, tree_schedule
-from rvm.pebble.graphs.wide import WideBoard
 
 DIAMOND = Dag(((), (0,), (0,), (1, 2)), (3,), ("a", "b", "c", "d"))
 
@@ -430,7 +430,7 @@ def test_changes_are_legal_and_the_same_in_lists_and_arrays(
 ) -> None:
     part = dag.part(dag.live())
     start = tuple(m if m >= 0 else ~m for m in eager_dag(part))
-    board, wide = Board(part, start, budget), WideBoard(part, start, budget)
+    board, wide = ListBoard(part, start, budget), ArrayBoard(part, start, budget)
     for _ in range(40):
         if not len(board):
             break

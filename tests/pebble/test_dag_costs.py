@@ -12,11 +12,11 @@ from pebble.graphs import adder, all_graphs, least_cost
 
 from rvm.faults import BudgetError, UsageError
 from rvm.pebble import Dag, check_dag, parse_bench, plan_dag
-from rvm.pebble.graphs.board import Board
+from rvm.pebble.graphs.array_board import ArrayBoard
 from rvm.pebble.graphs.bounds import least_moves
 from rvm.pebble.graphs.exact import connected, shortest, thriftiest
 from rvm.pebble.graphs.floors import eager_dag
-from rvm.pebble.graphs.wide import WideBoard
+from rvm.pebble.graphs.list_board import ListBoard
 
 COSTS = (7, 1, 30, 2, 11, 5)
 
@@ -85,8 +85,8 @@ def test_windows_are_cheapest_ways(seed: int, budget: int) -> None:
     assert (None if found is None else sum(dag.cost(v) for v in found)) == least
 
 
-@pytest.mark.parametrize("board", [Board, WideBoard])
-def test_boards_keep_count_of_costs(board: type[Board] | type[WideBoard]) -> None:
+@pytest.mark.parametrize("board", [ListBoard, ArrayBoard])
+def test_boards_keep_count_of_costs(board: type[ListBoard] | type[ArrayBoard]) -> None:
     random = Random(8)
     dag = parse_bench(adder(4))
     dag = replace(dag, costs=tuple(random.randint(1, 50) for _ in range(len(dag))))

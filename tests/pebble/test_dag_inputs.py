@@ -10,11 +10,11 @@ from pebble.graphs import adder
 
 import rvm
 from rvm.faults import InputError, UsageError
+from rvm.pebble.bridge.circuits import emit_circuit
+from rvm.pebble.bridge.functions import dag_of
 from rvm.pebble.graphs.bench import load_bench, parse_bench, parse_circuit
-from rvm.pebble.graphs.circuit import emit_circuit
 from rvm.pebble.graphs.dag import Dag
 from rvm.pebble.graphs.plan import plan_dag
-from rvm.pebble.graphs.rasm import dag_of
 from rvm.pebble.graphs.trace import Value, apply, trace
 
 DATA = Path(__file__).parents[2] / "examples" / "data"

@@ -15,8 +15,8 @@ import rvm.pebble
 from rvm.faults import BudgetError, ScheduleError, UsageError
 from rvm.pebble import iterate, plan
 from rvm.pebble.actions import Action, Kind
+from rvm.pebble.bridge.runs.budgets import byte_count
 from rvm.pebble.grammar import Schedule
-from rvm.pebble.playing.budgets import byte_count
 
 INF = float("inf")
 BUDGETS: list[dict[str, Any]] = [

@@ -16,7 +16,7 @@ import pytest
 import rvm
 from rvm.faults import Interrupted
 from rvm.pebble import iterate
-from rvm.pebble.playing.files import PREFIX
+from rvm.pebble.bridge.runs.files import PREFIX
 
 SIZE = 250_000
 STATE = 8 * SIZE

@@ -15,8 +15,8 @@ from rvm.faults import BudgetError, ScheduleError, UsageError
 from rvm.pebble import GOALS, STRATEGIES, Plan, frontier, plan
 from rvm.pebble.actions import Kind
 from rvm.pebble.chains.revolve import forwards
-from rvm.pebble.choosing import Terms, chosen
 from rvm.pebble.grammar import Item, Schedule
+from rvm.pebble.terms import Terms, chosen
 
 TERMS = {
     "limited": {"erasures": 2},

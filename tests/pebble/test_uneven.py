@@ -12,12 +12,12 @@ from pebble.search import least
 
 from rvm.pebble import plan
 from rvm.pebble.chains import exact
-from rvm.pebble.chains.pieces import Uneven
 from rvm.pebble.chains.reversible import moves
 from rvm.pebble.chains.uneven import Intervals
-from rvm.pebble.choosing import GOALS
+from rvm.pebble.families.uneven import Uneven
 from rvm.pebble.game import Rules, check
 from rvm.pebble.tally import Weights
+from rvm.pebble.terms import GOALS
 
 numbers = st.lists(st.integers(1, 6), min_size=2, max_size=8)
 

@@ -19,16 +19,16 @@ from typing import cast
 
 from rvm.pebble.actions import Kind, at, reverse
 from rvm.pebble.chains.knill import Line
-from rvm.pebble.chains.reversible import Reversible
+from rvm.pebble.chains.reversible import ReversibleRules
 from rvm.pebble.grammar import Item, Name, Schedule
 
 
-class Bennett:
+class BennettRules:
     """The rules for a radix k.  Names are those of `rvm.pebble.chains.reversible`, with n only."""
 
     def __init__(self, radix: int) -> None:
         self.radix = radix
-        self._rows = Reversible(Line(1))
+        self._rows = ReversibleRules(Line(1))
 
     def expand(self, name: Name) -> Sequence[Item]:
         """The items of a name."""
@@ -55,7 +55,7 @@ class Bennett:
 
 def bennett(n: int, radix: int, goal: str) -> Schedule:
     """Bennett's schedule of n steps with pieces of ceil(n/radix)."""
-    rules, form = Bennett(radix), ("bennett", radix)
+    rules, form = BennettRules(radix), ("bennett", radix)
     if goal in ("persist", "visit"):
         root_name = "F" if goal == "persist" else "G", n, 0, 1
         return Schedule(root_name, rules.expand, form=form)

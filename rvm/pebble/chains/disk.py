@@ -51,7 +51,7 @@ class Level:
             self.memory[:, 1] = self.both[:, 1] = 0
 
 
-class Disk:
+class DiskTables:
     """Tables for chains of up to n steps; d may be inf.  They grow with the places."""
 
     def __init__(
@@ -167,6 +167,6 @@ class Disk:
 
 
 @lru_cache(maxsize=8)
-def disk_tables(n: int, disk: float, write: float, read: float, keep_input: bool) -> Disk:
+def disk_tables(n: int, disk: float, write: float, read: float, keep_input: bool) -> DiskTables:
     """The tables, kept for the next plan."""
-    return Disk(n, disk, write, read, keep_input)
+    return DiskTables(n, disk, write, read, keep_input)

@@ -22,20 +22,20 @@ from numpy.typing import NDArray
 
 from rvm.pebble.actions import Kind, advance, at
 from rvm.pebble.chains.knill import INFEASIBLE, line
-from rvm.pebble.chains.reversible import Reversible
+from rvm.pebble.chains.reversible import ReversibleRules
 from rvm.pebble.grammar import Item, Name, Schedule
 
 WORK = 2_000_000
 """The most values (n times S times e) that are tabulated."""
 
 
-class Limited:
+class LimitedTables:
     """Tables for chains up to n steps with up to so many erasures; they grow with the pebbles."""
 
     def __init__(self, n: int, erasures: int) -> None:
         self.n, self.erasures = n, erasures
         self.line = line(n)
-        self._rows = Reversible(self.line)
+        self._rows = ReversibleRules(self.line)
         shape = (erasures + 1, n + 1)
         none = np.full(shape, inf)
         self.cost: dict[str, list[NDArray[np.float64]]] = {"F": [none], "G": [none]}
@@ -110,9 +110,9 @@ class Limited:
 
 
 @lru_cache(maxsize=8)
-def limited(n: int, erasures: int) -> Limited:
+def limited(n: int, erasures: int) -> LimitedTables:
     """The tables, kept for the next plan."""
-    return Limited(n, erasures)
+    return LimitedTables(n, erasures)
 
 
 def fewest(n: int, erasures: int, goal: str) -> int:

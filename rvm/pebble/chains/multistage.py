@@ -18,7 +18,7 @@ from rvm.pebble.chains.revolve import split
 from rvm.pebble.grammar import Item, Name, Schedule
 
 
-class Multistage:
+class MultistageRules:
     """The rules for n steps, S states in memory (S >= 1) and D on disk.
 
     Names are C n c and W n c: from a state that stays in memory, and from one on disk that is in

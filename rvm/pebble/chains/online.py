@@ -21,7 +21,7 @@ from typing import cast
 
 from rvm.faults import UsageError
 from rvm.pebble.actions import Action, Kind, advance, at, overwrite
-from rvm.pebble.chains.revolve import Revolve
+from rvm.pebble.chains.revolve import RevolveRules
 from rvm.pebble.grammar import LEAF, Item, Name, Schedule
 
 
@@ -83,7 +83,7 @@ class Online:
         if not self.n:
             raise UsageError("P001", "the run has done no step")
         self._finished = True
-        rules = Revolve()
+        rules = RevolveRules()
         items, end = [Item(at(Kind.FREE, self.n))], self.n
         nodes = [0, *self.kept[:-1]]
         for k in range(len(nodes) - 1, -1, -1):

@@ -16,7 +16,7 @@ from typing import cast
 from rvm.pebble.actions import Kind, advance, at, overwrite, reverse, unadvance
 from rvm.pebble.chains.knill import line
 from rvm.pebble.chains.lattice import Lattice
-from rvm.pebble.chains.reversible import Reversible
+from rvm.pebble.chains.reversible import ReversibleRules
 from rvm.pebble.grammar import Item, Name, Schedule
 
 HAIR = 2.0**-24
@@ -25,13 +25,13 @@ COARSER = 4
 TABLE = {"persist": "H", "visit": "V", "gradient": "J"}
 
 
-class Priced:
+class PricedTables:
     """Tables and rules for chains of n steps at one price; they grow with the pebbles."""
 
     def __init__(self, n: int, price: float, in_place: bool, blocks: int) -> None:
         self.n, self.price = n, price
         self.line = line(n)
-        self._rows = Reversible(self.line)
+        self._rows = ReversibleRules(self.line)
         # A hair more, so that of equal costs the one with fewer erasures is taken.  Each erased
         # state was made by a move, so a cost below (1 + price) / HAIR has fewer than 1 / HAIR of
         # them, and their hairs are less than the least difference of whole costs.
@@ -165,9 +165,9 @@ class Priced:
 
 
 @lru_cache(maxsize=8)
-def priced(n: int, price: float, in_place: bool, blocks: int) -> Priced:
+def priced(n: int, price: float, in_place: bool, blocks: int) -> PricedTables:
     """The tables, kept for the next plan."""
-    return Priced(n, price, in_place, blocks)
+    return PricedTables(n, price, in_place, blocks)
 
 
 def fewest(n: int, price: float, in_place: bool, goal: str) -> int:

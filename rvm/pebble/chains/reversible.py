@@ -32,7 +32,7 @@ REMEMBERED = 1 << 14
 GOALS = ("persist", "visit", "erase", "gradient")
 
 
-class Reversible:
+class ReversibleRules:
     """The rules for one chain: `expand` gives the items of a name."""
 
     def __init__(self, table: Line, unit: int = 1) -> None:
@@ -132,7 +132,7 @@ def reversible(n: int, pebbles: int, goal: str, unit: int = 1) -> Schedule:
     """The optimal schedule of n steps; the budget must be feasible."""
     steps = n - (goal == "gradient")
     count, last = pieces(steps, unit)
-    rules = Reversible(line(count), unit)
+    rules = ReversibleRules(line(count), unit)
     there = rules.name("F" if goal == "persist" else "G", count, pebbles, last)
     root: tuple[Item, ...] = (Item(there),)
     if goal == "erase":

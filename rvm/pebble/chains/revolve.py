@@ -60,7 +60,7 @@ def split(n: int, slots: int) -> int:
     return max(1, min(beta(slots, r - 1), n - beta(slots - 1, r - 1)))
 
 
-class Revolve:
+class RevolveRules:
     """The rules: `R n c` sweeps n steps back from the state on its base, which stays."""
 
     def expand(self, name: Name) -> Sequence[Item]:
@@ -97,5 +97,5 @@ def row(kind: str, n: int) -> Sequence[Item]:
 
 def revolve(n: int, slots: int) -> Schedule:
     """The adjoint sweep over n steps with c states in memory."""
-    rules = Revolve()
+    rules = RevolveRules()
     return Schedule(rules.name(n, slots), rules.expand)

@@ -65,7 +65,7 @@ class DagPlan:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the plan and its graph to a file; `rvm.pebble.load` reads it."""
-        from rvm.pebble.graphs.storing import save_dag
+        from rvm.pebble.storage import save_dag
 
         save_dag(self, path)
 

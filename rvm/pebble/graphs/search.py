@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from math import exp
 from random import Random
 
-from rvm.pebble.graphs.board import Board
+from rvm.pebble.graphs.array_board import ArrayBoard
 from rvm.pebble.graphs.change import Change, Changing
 from rvm.pebble.graphs.dag import Dag
 from rvm.pebble.graphs.exact import Stop, never
-from rvm.pebble.graphs.wide import WideBoard
+from rvm.pebble.graphs.list_board import ListBoard
 
 TURNS = 3
 HOT, COLD = 4.0, 0.3
@@ -52,7 +52,7 @@ class Found:
 
 def board_of(dag: Dag, toggles: tuple[int, ...], budget: int) -> Changing:
     """A schedule under change, kept as suits the size of the graph."""
-    return (Board if len(dag) <= SMALL else WideBoard)(dag, toggles, budget)
+    return (ListBoard if len(dag) <= SMALL else ArrayBoard)(dag, toggles, budget)
 
 
 class Search:

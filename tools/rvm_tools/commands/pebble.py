@@ -49,8 +49,8 @@ click.rich_click.OPTION_GROUPS["rvm pebble"] = [
 def _strategies(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    from rvm.pebble.choosing import STRATEGIES
     from rvm.pebble.graphs.plan import STRATEGIES as OF_GRAPHS
+    from rvm.pebble.terms import STRATEGIES
 
     names = dict.fromkeys(["optimal", *STRATEGIES, *OF_GRAPHS])
     return [CompletionItem(n) for n in names if n.startswith(incomplete)]
@@ -174,7 +174,7 @@ def command(**given: Any) -> None:
 
     rvm pebble diffusion.rasm --step step --steps 1000 --pebbles 12 --emit fast.rbc
     """
-    from rvm_tools.pebble.answering import answer
+    from rvm_tools.pebble.answers import answer
 
     _usage(given)
     answer(given)

@@ -10,7 +10,7 @@ from typing import Any
 from rvm.faults import RvmError, UsageError
 from rvm.pebble import STRATEGIES, Frontier, Plan, frontier, plan
 from rvm.pebble.chains.knill import fewest_to_persist, fewest_to_visit
-from rvm.pebble.planning import TABLES_LENGTH, TABLES_PEBBLES
+from rvm.pebble.planner import TABLES_LENGTH, TABLES_PEBBLES
 from rvm_tools.pebble.report import Row
 from rvm_tools.pebble.request import BUDGETS, Request
 

@@ -1,0 +1,340 @@
+"""The growing code of one function that plays a stretch of a schedule.
+
+Its parameters are those of the step: the states y and x, then the number and constants; without y
+where it leaves no state.  A function that takes adjoints has more of them: that of the state,
+which it takes from the last node of the stretch to the first, and those of the constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rvm.expr import Const, Expr, Index, Place, rebuild
+from rvm.expr import Span as Slice
+from rvm.isa import apply, place
+from rvm.pebble.bridge.emission.body import Body, integer
+from rvm.pebble.bridge.emission.step import Step
+from rvm.program import Dim, Layout, Param, Record, Register, slots_of
+from rvm.transform.duals import bar_type, unique
+from rvm.transform.gradient import BAR
+from rvm.types import I64, RegisterType, Scalar, elem_of, rank_of, with_rank
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The registers of a state's leaves; with an index, that state of a row of them."""
+
+    regs: tuple[int, ...]
+    index: Expr | None = None
+
+    def at(self, index: Expr) -> State:
+        """A state of a row."""
+        return State(self.regs, index)
+
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """An integer that runs along with a loop: `start + k * slope`."""
+
+    start: int
+    slope: int = 0
+
+    def moved(self, by: int) -> Affine:
+        """The line so much further."""
+        return Affine(self.start + by, self.slope)
+
+
+POOL = "pool"
+
+
+class StepWriter(Body):
+    """The body of a function with the parameters of a step."""
+
+    def __init__(
+        self,
+        step: Step,
+        *,
+        with_y: bool = True,
+        sweeps: bool = False,
+        slots: int = 0,
+        whole: bool = False,
+    ) -> None:
+        super().__init__()
+        self.step = step
+        self.with_y, self.sweeps, self._outermost = with_y, sweeps, whole
+        self.slots = slots
+        """The number of slots of the pool; the outermost function makes it."""
+        self._spare: dict[tuple[str, int], list[State]] = {}
+        self._counts: dict[str, int] = {}
+        self.loops: list[Place] = []
+        """The variables of the loops around."""
+        self._sign()
+        if self.slots and self._outermost:
+            self.pool = self.fresh_state(POOL, self.slots)
+
+    # ------------------------------------------------------------ parameters
+
+    def _sign(self) -> None:
+        step, f = self.step, self.step.function
+        mine = [k for k in range(f.n_args) if self.with_y or k not in step.y]
+        pooled = self.slots > 0 and not self._outermost
+        lead = len(step.x) if pooled else 0
+        self._new = {k: lead + j for j, k in enumerate(mine)}
+        if not self.with_y:
+            # A length that y names is that of x.
+            self._new |= {a: self._new[b] for a, b in zip(step.y, step.x, strict=True)}
+        if pooled:
+            self._lend()
+        for k in mine:
+            register = f.registers[k]
+            dims = tuple(self._length(d, k, axis) for axis, d in enumerate(register.dims))
+            self.registers.append(Register(register.name, register.type, dims))
+        known = set()
+        for d in f.dims:
+            if d.reg < f.n_args and d.name not in known:
+                self.dims.append(Dim(d.name, self._new[d.reg], d.axis))
+                known.add(d.name)
+        for p in f.params if self.with_y else f.params[1:]:
+            self.params.append(Param(p.name, self._moved(p.layout)))
+        self.x = State(tuple(self._new[k] for k in step.x))
+        self.y = State(tuple(self._new[k] for k in step.y)) if self.with_y else None
+        self.number = None if step.number is None else self.whole(self._new[step.number])
+        self.bars: dict[int, int] = {}
+        """For each register of the step's state x and constants that of its adjoint."""
+        if self.sweeps:
+            self._sign_bars()
+
+    def _lend(self) -> None:
+        """The pool as the first parameter, with the fields of a state."""
+        f = self.step.function
+        own = {k: j for j, k in enumerate(self.step.x)}
+
+        def moved(layout: Layout) -> Layout:
+            if isinstance(layout, int):
+                return own[layout]
+            return Record(layout.name, tuple((n, moved(inner)) for n, inner in layout.fields))
+
+        name = unique(POOL, {r.name for r in f.registers} | {p.name for p in f.params})
+        for k in self.step.x:
+            t = f.registers[k].type
+            made = with_rank(elem_of(t), rank_of(t) + 1)
+            self.registers.append(Register(self.leaf_name(name, k), made, (None,) * rank_of(made)))
+        self.params.append(Param(name, moved(f.params[1].layout)))
+        self.pool = State(tuple(own.values()))
+
+    def _sign_bars(self) -> None:
+        """Parameters for adjoints; the outermost function has those of y as well as of x."""
+        f = self.step.function
+        for p in f.params[not self._outermost :]:
+            slots = [k for k in slots_of(p.layout) if bar_type(f.registers[k].type) is not None]
+            for k in slots:
+                self.bars[k] = self._bar(f.registers[k].name + BAR, k)
+            if slots:
+                self.params.append(Param(p.name + BAR, self._bar_layout(p.layout)))
+        self.seed = State(tuple(self.bars.pop(k) for k in self.step.y if k in self.bars))
+        """Of the outermost function: the adjoints of y."""
+        self.sink = self.running()
+        """Of the outermost function: the adjoints of x."""
+
+    def _bar(self, name: str, k: int) -> int:
+        """A new register for the adjoint of a register of the step."""
+        t = bar_type(self.step.function.registers[k].type)
+        assert t is not None
+        self.registers.append(Register(name, t, self.lengths(k)))
+        return len(self.registers) - 1
+
+    def running(self) -> State:
+        """The adjoint of the state, which runs from node to node."""
+        return State(tuple(self.bars[k] for k in self.step.x if k in self.bars))
+
+    def _bar_layout(self, layout: Layout) -> Layout:
+        if isinstance(layout, int):
+            return self.bars[layout]
+        return Record(
+            layout.name + BAR,
+            tuple(
+                (n, self._bar_layout(inner))
+                for n, inner in layout.fields
+                if any(k in self.bars for k in slots_of(inner))
+            ),
+        )
+
+    def _moved(self, layout: Layout) -> Layout:
+        if isinstance(layout, int):
+            return self._new[layout]
+        return Record(layout.name, tuple((n, self._moved(inner)) for n, inner in layout.fields))
+
+    def _length(self, dim: Expr | None, reg: int, axis: int) -> Expr | None:
+        """A length of a parameter over the new registers; of x's own it may be any."""
+        found = None if dim is None else self._over(dim)
+        own = self._dim(self._new[reg], axis, self.step.function.registers[reg].type)
+        return None if found == own else found
+
+    def _over(self, node: Expr) -> Expr:
+        if isinstance(node, Place):
+            return Place(self._new[node.reg], node.path, node.type)
+        return rebuild(node, self._over)
+
+    def _dim(self, reg: int, axis: int, t: RegisterType | None = None) -> Expr:
+        return apply("dim", place(reg, t or self.registers[reg].type), integer(axis))
+
+    # ------------------------------------------------------------ registers
+
+    def whole(self, reg: int) -> Place:
+        """A register as a place."""
+        t = self.registers[reg].type
+        return place(reg, t) if isinstance(t, Scalar) or rank_of(t) else Place(reg, (), None)
+
+    def places(self, state: State) -> list[Place]:
+        """The leaves of a state."""
+        if state.index is None:
+            return [self.whole(k) for k in state.regs]
+        path = (Index((state.index,)),)
+        return [place(k, self.registers[k].type, path) for k in state.regs]
+
+    def lengths(self, k: int) -> tuple[Expr, ...]:
+        """Those of the leaf of x that is register `k` of the step."""
+        t = self.step.function.registers[k].type
+        return tuple(self._dim(self._new[k], axis) for axis in range(rank_of(t)))
+
+    def leaf_name(self, base: str, k: int) -> str:
+        """The name of a leaf of a new state: as that of x, which `base` stands for."""
+        own = self.step.function.registers[k].name
+        head = self.step.function.params[1].name
+        return base + own[len(head) :] if own.startswith(head) else f"{base}.{own}"
+
+    def fresh_state(self, base: str, count: int = 0) -> State:
+        """Registers for a state, or for a row of `count` states; those released come first."""
+        spare = self._spare.setdefault((base, count), [])
+        if spare:
+            return spare.pop()
+        f, regs = self.step.function, []
+        base = self.fresh_name(base)
+        for k in self.step.x:
+            t = f.registers[k].type
+            lead = (integer(count),) if count else ()
+            made = with_rank(elem_of(t), rank_of(t) + len(lead))
+            regs.append(len(self.registers))
+            self.registers.append(
+                Register(self.leaf_name(base, k), made, (*lead, *self.lengths(k)))
+            )
+        return State(tuple(regs))
+
+    def release(self, base: str, state: State, count: int = 0) -> None:
+        """Let the registers of a state be used again, now that they are freed."""
+        self._spare[base, count].append(state)
+
+    def fresh_bar(self) -> State:
+        """Registers for another adjoint of the state."""
+        spare = self._spare.setdefault((BAR, 0), [])
+        if spare:
+            return spare.pop()
+        slots = [k for k in self.step.x if k in self.bars]
+        return State(
+            tuple(self._bar(self.leaf_name(self.fresh_name("s"), k) + BAR, k) for k in slots)
+        )
+
+    def begin_sweep(self) -> None:
+        """In the outermost function: an adjoint that runs, from that of y."""
+        own = self.fresh_bar()
+        self.bars |= dict(zip((k for k in self.step.x if k in self.bars), own.regs, strict=True))
+        self.each("fresh", own)
+        self.each("add", own, self.seed)
+
+    def end_sweep(self) -> None:
+        """Add the adjoint of s_0 to that of x."""
+        own = self.running()
+        self.each("add", self.sink, own)
+        self.each("drop", own)
+
+    # ------------------------------------------------------------ instructions
+
+    def each(self, op: str, *states: State) -> None:
+        """The same instruction on all leaves of states."""
+        for leaves in zip(*(self.places(s) for s in states), strict=True):
+            self.put(op, *leaves)
+
+    def at(self, line: Affine) -> Expr:
+        """A line's value in the innermost loop."""
+        if not line.slope:
+            return integer(line.start)
+        k = self.loops[-1]
+        if line.slope < 0:
+            scaled = k if line.slope == -1 else apply("*", k, integer(-line.slope))
+            return apply("-", integer(line.start), scaled)
+        scaled = k if line.slope == 1 else apply("*", k, integer(line.slope))
+        if line.start < 0:
+            return apply("-", scaled, integer(-line.start))
+        return apply("+", scaled, integer(line.start)) if line.start else scaled
+
+    def numbered(self, *terms: Expr | int) -> Expr | None:
+        """The number of a step: that of the function's first step, and these terms."""
+        total: Expr | None = self.number
+        if total is None:
+            return None
+        for term in terms:
+            value = term.value if isinstance(term, Const) else term
+            if isinstance(value, int):
+                value *= self.step.by
+                if value:
+                    total = apply("-" if value < 0 else "+", total, integer(abs(value)))
+            else:
+                total = apply("+" if self.step.by > 0 else "-", total, value)
+        return total
+
+    def slots_of(self, first: int, count: int) -> list[Expr]:
+        """A slice of the pool, as an argument."""
+        return self.slots_between(integer(first), integer(first + count))
+
+    def slots_between(self, low: Expr, high: Expr) -> list[Expr]:
+        """A slice of the pool from one slot up to another."""
+        path = (Index((Slice(low, high),)),)
+        return [place(k, self.registers[k].type, path) for k in self.pool.regs]
+
+    def arguments(
+        self, y: State | None, x: State, number: Expr | None, bars: Callable[[int], int] | None
+    ) -> list[Expr]:
+        """The arguments for the step, or for a function of a stretch, in the step's order."""
+        step = self.step
+        leaves: dict[int, Expr] = dict(zip(step.x, self.places(x), strict=True))
+        if y is not None:
+            leaves |= dict(zip(step.y, self.places(y), strict=True))
+        if step.number is not None:
+            assert number is not None
+            leaves[step.number] = number
+        out = []
+        for k in range(step.function.n_args):
+            if k in leaves:
+                out.append(leaves[k])
+            elif k not in step.y:
+                out.append(self.whole(self._new[k]))
+        if bars is not None:
+            out += [self.whole(bars(k)) for k in self.bars]
+        return out
+
+    # ------------------------------------------------------------ loops
+
+    def repeat(self, count: int, body: Callable[[], None]) -> None:
+        """The body `count` times, with a variable that counts from 0; count is 2 or more."""
+        name = "k" * (len(self.loops) + 1)
+        spare = self._spare.setdefault((name, -1), [])
+        var = place(spare.pop().regs[0], I64) if spare else self.local(name)
+        self.loops.append(var)
+        self.loop(var, integer(0), integer(count), 1, body)
+        self.loops.pop()
+        self._spare[name, -1].append(State((var.reg,)))
+
+
+def copied(writer: StepWriter, y: State | None, x: State) -> None:
+    """Add a state to y, which is x if y is zero."""
+    assert y is not None
+    for to, of in zip(writer.places(y), writer.places(x), strict=True):
+        t = elem_of(writer.registers[to.reg].type)
+        writer.put("mul" if t.is_log else "xor" if t.is_bool else "add", to, of)
+
+
+def identifiers(words: Sequence[object]) -> str:
+    """Words as part of a function's name."""
+    text = "_".join(str(w) for w in words)
+    return "".join(c if c.isalnum() else "_" for c in text)

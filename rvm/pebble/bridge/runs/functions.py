@@ -1,0 +1,275 @@
+"""Moves of chains whose step is a function of a program (see `rvm.pebble.bridge.emission.step`).
+
+`func step(y: T, x: T, …)` adds to y what the step makes of x, and leaves everything else as it was:
+called with y zero, y is the next state, and called backwards it makes y zero again.
+
+States are lists of raw register values in buffers that are zero when they are free.  A state that
+was computed away is zero to within the tolerance of the function's options (R001 if it is not), and
+one that is erased is written over with zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from rvm.binding import bind, outside
+from rvm.calling import FunctionHandle
+from rvm.faults import InvertibilityError, UsageError
+from rvm.image import image_of
+from rvm.numbers import system
+from rvm.pebble.bridge.emission.step import step_of
+from rvm.pebble.bridge.runs.files import Files
+from rvm.pebble.bridge.runs.leaves import protected
+from rvm.pebble.bridge.runs.prepared import Prepared
+from rvm.pebble.bridge.runs.steps import told
+from rvm.program import Function, Layout, Record
+from rvm.state import byte_size
+from rvm.types import Array, elem_of
+
+Raw = list[Any]
+"""The registers of a state."""
+Callee = Callable[[list[Any]], list[Any]]
+"""A prepared call."""
+
+
+class FunctionSteps:
+    """Moves by a function of a program."""
+
+    scratch = 1
+    """States in memory beside the pebbles, while steps are done of which states are erased."""
+
+    def __init__(
+        self,
+        handle: FunctionHandle,
+        number: str | None,
+        in_place: str | None,
+        x0: Any,
+        constants: Mapping[str, Any],
+        calls: float,
+    ) -> None:
+        """InputError I001 to I007 for an input or constants that the function does not take."""
+        self.handle = handle = handle.upright()
+        if handle.options.strict:
+            raise UsageError(
+                "P001",
+                "strict mode keeps a log for each run; calls of their own cannot share one",
+                hint="states of `fixed` numbers are exact without it",
+            )
+        self.function = handle.function
+        self.step = own = step_of(handle.program, handle.name, number, in_place)
+        self.after, self.before, *others = self.function.params
+        self.constants = [p for p in others if p.layout != own.number]
+        self.tolerance = handle.options.freed
+        name, program = handle.name, handle.program
+        made = partial(Prepared, program, options=handle.options, calls=calls)
+        self.forth: Callee = made(name, False)
+        self.back: Callee = made(name, True)
+        if in_place is not None:
+            self.turn: tuple[Callee, Callee] = made(in_place, False), made(in_place, True)
+        changed = image_of(program).inout[name]
+        self.passing = sorted(changed - set(own.y))
+        """Registers beside y that the function changes on its way, and has to put back."""
+        zero = zeros(self.function, self.after.layout, x0)
+        values = {self.after.name: zero, self.before.name: x0, **constants}
+        if own.number is not None:
+            values[self.function.registers[own.number].name] = 0
+        regs = bind(self.function, values, frozenset(own.y))
+        # Machine code wants arrays without gaps; fields of structured arrays have some.
+        self.template = [
+            np.ascontiguousarray(v) if isinstance(v, np.ndarray) else v
+            for v in regs[: self.function.n_args]
+        ]
+        self.blank = [shadow(self.template[k]) for k in own.y]
+        for k in own.y:
+            self.template[k] = None
+        self.x0 = [
+            protected(v) if isinstance(v, np.ndarray) else v
+            for v in (self.template[k] for k in own.x)
+        ]
+        self.nbytes = sum(map(byte_size, self.blank))
+        self.spare: list[Raw] = []
+
+    # ------------------------------------------------------------ calls
+
+    def filled(self, y: Raw, x: Raw, k: int) -> list[Any]:
+        """The parameters' registers for step k."""
+        own = self.step
+        regs = self.template.copy()
+        for slot, value in zip(own.y, y, strict=True):
+            regs[slot] = value
+        for slot, value in zip(own.x, x, strict=True):
+            regs[slot] = value
+        if own.number is not None:
+            regs[own.number] = k - 1
+        return regs
+
+    def call(self, run: Callee, y: Raw, x: Raw, k: int) -> Raw:
+        """A call on two states; y after it, in the same buffers."""
+        regs = self.filled(y, x, k)
+        if self.passing:
+            return self._careful(run, regs, k)
+        regs = self._run(run, regs, k)
+        return [regs[slot] for slot in self.step.y]
+
+    def _run(self, run: Callee, regs: list[Any], k: int) -> list[Any]:
+        try:
+            return run(regs)
+        except Exception as error:
+            told(error, f"step {k}")
+            raise
+
+    def _careful(self, run: Callee, regs: list[Any], k: int) -> Raw:
+        """A call on copies of what is changed in passing; R012 if it does not come back."""
+        before = {slot: regs[slot] for slot in self.passing}
+        for slot, value in before.items():
+            if isinstance(value, np.ndarray):
+                regs[slot] = value.copy()
+        regs = self._run(run, regs, k)
+        for slot, value in before.items():
+            register = self.function.registers[slot]
+            if not system(elem_of(register.type)).close(regs[slot], value, self.tolerance):
+                raise InvertibilityError(
+                    "R012",
+                    f"`{register.name}` is not what it was after step {k}",
+                    values={"before": value, "after": regs[slot]},
+                    hint="a step changes its first parameter only",
+                )
+        return [regs[slot] for slot in self.step.y]
+
+    # ------------------------------------------------------------ buffers
+
+    def buffer(self) -> Raw:
+        """A state of zeros."""
+        if self.spare:
+            return self.spare.pop()
+        return [v.copy() if isinstance(v, np.ndarray) else v for v in self.blank]
+
+    def free(self, x: Raw) -> None:
+        """Erase a state, and take its buffer back."""
+        for at, blank in enumerate(self.blank):
+            if isinstance(blank, np.ndarray):
+                np.copyto(x[at], blank)
+            else:
+                x[at] = blank
+        self.spare.append(x)
+
+    def vanished(self, y: Raw, k: int) -> None:
+        """Take back the buffer of a state that was computed away; R001 if it is not zero."""
+        for slot, value, blank in zip(self.step.y, y, self.blank, strict=True):
+            register = self.function.registers[slot]
+            numbers = system(elem_of(register.type))
+            if not (_is(value, blank) or numbers.close(value, blank, self.tolerance)):
+                raise InvertibilityError(
+                    "R001",
+                    f"step {k}, undone, leaves something of `{register.name}`",
+                    values={"left": value},
+                    hint="a step adds to its first parameter, and its inverse takes the same away",
+                )
+        self.free(y)
+
+    # ------------------------------------------------------------ moves
+
+    def advance(self, x: Raw, i: int, j: int) -> Raw:
+        """s_j from s_i, which stays."""
+        y = self.call(self.forth, self.buffer(), x, i + 1)
+        return self.overwrite(y, i + 1, j) if j > i + 1 else y
+
+    def unadvance(self, x: Raw, y: Raw, j: int) -> None:
+        """The step backwards, which leaves nothing."""
+        self.vanished(self.call(self.back, y, x, j), j)
+
+    def overwrite(self, x: Raw, i: int, j: int) -> Raw:
+        """s_j in another buffer; s_i is erased."""
+        for k in range(i + 1, j + 1):
+            y = self.call(self.forth, self.buffer(), x, k)
+            self.free(x)
+            x = y
+        return x
+
+    def shift(self, x: Raw, i: int, j: int) -> Raw:
+        """s_j where s_i was, by the step in place."""
+        for k in range(i + 1, j + 1):
+            x = self._turned(self.turn[0], x, k)
+        return x
+
+    def unshift(self, y: Raw, i: int, j: int) -> Raw:
+        """s_i where s_j was, by the step in place, backwards."""
+        for k in range(j, i, -1):
+            y = self._turned(self.turn[1], y, k)
+        return y
+
+    def _turned(self, run: Callee, x: Raw, k: int) -> Raw:
+        """A state after a step in place."""
+        own = self.step
+        regs = self.filled(x, x, k)
+        kept = [v for slot, v in enumerate(regs) if slot not in own.y]
+        return self._run(run, kept, k)[: len(x)]
+
+    # ------------------------------------------------------------ for others
+
+    def seen(self, x: Raw) -> Any:
+        """A state as others may look at it, for now."""
+        return self._value([protected(v) if isinstance(v, np.ndarray) else v for v in x])
+
+    def _value(self, x: Raw) -> Any:
+        """A state as Python has it; its arrays are those of the run."""
+        regs: list[Any] = [None] * len(self.function.registers)
+        for slot, value in zip(self.step.y, x, strict=True):
+            regs[slot] = value
+        return outside(self.function, self.after.layout, regs)
+
+    def given(self, x: Raw) -> Any:
+        """A copy, as Python has it."""
+        return self._value([v.copy() if isinstance(v, np.ndarray) else v for v in x])
+
+    def result(self, x: Raw) -> Any:
+        """The state itself, which the run does not need any more."""
+        return self._value(x)
+
+    def leaves(self, x: Raw) -> Sequence[Any]:
+        """What is written to disk."""
+        return x
+
+    def loaded(self, files: Files, node: int) -> Raw:
+        """A state from disk, in a buffer."""
+        return files.load(node, self.buffer())
+
+
+def zeros(function: Function, layout: Layout, like: Any) -> Any:
+    """A state of zeros as Python has it, with arrays shaped like those of another state."""
+    if isinstance(layout, Record):
+        found = {}
+        for name, inner in layout.fields:
+            try:
+                part = like[name] if isinstance(like, (Mapping, np.ndarray, np.void)) else None
+                found[name] = zeros(function, inner, getattr(like, name) if part is None else part)
+            except (AttributeError, KeyError, ValueError):
+                # Binding finds the words for what is missing.
+                found[name] = zeros(function, inner, None)
+        return found
+    t = function.registers[layout].type
+    numbers = system(elem_of(t))
+    if isinstance(t, Array):
+        shape = np.shape(like) if np.ndim(like) == t.rank else (0,) * t.rank
+        return np.full(shape, numbers.zero, numbers.dtype)
+    return numbers.to_python(numbers.zero)
+
+
+def shadow(value: Any) -> Any:
+    """An array like one that is the same everywhere, without its memory; numbers as they are."""
+    if not isinstance(value, np.ndarray) or not value.size:
+        return value
+    return np.broadcast_to(value.flat[0], value.shape)
+
+
+def _is(value: Any, blank: Any) -> bool:
+    """Whether a value is what is zero of its type, found without more memory if that is 0."""
+    if not isinstance(value, np.ndarray):
+        return bool(value == blank)
+    if not value.size or blank.flat[0] == 0:
+        return not value.any()
+    return bool((value == blank).all())

@@ -1,0 +1,58 @@
+"""What a family of schedules is: the schedules of one strategy for one chain, by their pebbles.
+
+A family knows the fewest pebbles it can do with, what a schedule costs before it is made, and what
+is known about how good it is.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from rvm.pebble.grammar import Schedule
+
+CHECKED = "known from exhaustive search of small chains"
+
+
+class Family(ABC):
+    """Schedules of one strategy for one chain and goal."""
+
+    name: str
+    n: int
+    goal: str
+    erasures: float = 0
+    """How many states its rules let be lost."""
+    disk: float = 0
+    in_place: frozenset[int] = frozenset()
+
+    @abstractmethod
+    def fewest(self) -> float:
+        """The least budget with which there is a schedule."""
+
+    def most(self) -> float:
+        """A budget beyond which more does not help."""
+        return self.n
+
+    @abstractmethod
+    def total(self, budget: float) -> float:
+        """Moves and what else has a price; inf if the budget is too small."""
+
+    def floor(self) -> float:
+        """What it costs with any number of pebbles at least."""
+        return self.total(self.most())
+
+    @abstractmethod
+    def schedule(self, budget: float) -> Schedule:
+        """The schedule for a feasible budget."""
+
+    @abstractmethod
+    def proof(self, budget: float) -> str:
+        """What is known about its cost."""
+
+    def notes(self, budget: float) -> tuple[str, ...]:
+        """What else is to be said."""
+        return ()
+
+
+def whole(budget: float, n: int) -> int:
+    """A budget of pebbles as a number, not more than there are nodes."""
+    return int(min(max(budget, 0), n))

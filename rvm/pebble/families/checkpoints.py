@@ -1,0 +1,153 @@
+"""Families of schedules for gradients with a disk, and for chains of unknown length."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+from rvm.faults import UsageError
+from rvm.pebble.chains import disk as levels
+from rvm.pebble.chains import multistage as stages
+from rvm.pebble.chains import online as unknown
+from rvm.pebble.chains.knill import INFEASIBLE
+from rvm.pebble.chains.revolve import beta, forwards, repetitions
+from rvm.pebble.families.base import CHECKED, Family, whole
+from rvm.pebble.grammar import Schedule
+
+
+@dataclass
+class OnlineFamily(Family):
+    """The schedule of a run that learns its length at its end."""
+
+    n: int
+    goal: str = "gradient"
+    name = "online"
+    erasures: float = inf
+
+    def fewest(self) -> int:
+        return 1
+
+    def total(self, budget: float) -> float:
+        if budget < 1:
+            return inf
+        return self.schedule(budget).tally().moves
+
+    def schedule(self, budget: float) -> Schedule:
+        return unknown.online(self.n, whole(budget, self.n))
+
+    def proof(self, budget: float) -> str:
+        s = whole(budget, self.n)
+        r = repetitions(self.n + 1, s)
+        least = forwards(self.n + 1, s)
+        return (
+            f"no step is done more than {r} times, the least for n + 1 <= beta({s}, {r}) = "
+            f"{beta(s, r)}; with n known beforehand {least} moves to s_n and back were enough"
+        )
+
+    def notes(self, budget: float) -> tuple[str, ...]:
+        return ("made without knowing n; `rvm.pebble.Online` gives its actions step by step",)
+
+
+@dataclass
+class Disk(Family):
+    """The optimum with a disk, by tables."""
+
+    n: int
+    places: float
+    write: float
+    read: float
+    keep_input: bool = False
+    goal: str = "gradient"
+    name = "disk"
+    erasures: float = inf
+
+    def __post_init__(self) -> None:
+        self.disk = self.places
+        if self.places >= self.n:
+            self.places = inf
+        rows = 1 if self.places == inf else self.places + 1
+        self._work = self.n * self.n * rows
+        if self._work > levels.WORK:
+            raise UsageError(
+                "P006",
+                f"an exact table for n = {self.n} and {self.places} states on disk is too large",
+                hint='say strategy="multistage", which has no tables',
+            )
+
+    def _tables(self) -> levels.DiskTables:
+        return levels.disk_tables(self.n, self.places, self.write, self.read, self.keep_input)
+
+    def fewest(self) -> int:
+        return min(self.n - 1, 1 if self.keep_input or not self.places else 0)
+
+    def floor(self) -> float:
+        return self.n - 1
+
+    def total(self, budget: float) -> float:
+        return self._tables().cost(whole(budget, self.n))
+
+    def schedule(self, budget: float) -> Schedule:
+        return self._tables().schedule(whole(budget, self.n))
+
+    def proof(self, budget: float) -> str:
+        return f"optimal by the recursions for two levels of memory, {CHECKED}"
+
+    def notes(self, budget: float) -> tuple[str, ...]:
+        stays = (
+            "the input stays in memory"
+            if self.keep_input
+            else ("the input makes room in memory while it is on disk")
+        )
+        return (_prices(self.write, self.read), stays)
+
+
+@dataclass
+class Multistage(Family):
+    """Revolve's steps, with the places used least on disk."""
+
+    n: int
+    places: float
+    write: float
+    read: float
+    keep_input: bool = True
+    goal: str = "gradient"
+    name = "multistage"
+    erasures: float = inf
+
+    def __post_init__(self) -> None:
+        self.disk = self.places
+
+    def _stages(self, budget: float) -> stages.MultistageRules:
+        on_disk = int(min(self.places, self.n))
+        return stages.MultistageRules(self.n, whole(budget, self.n), on_disk, self.write, self.read)
+
+    def fewest(self) -> int:
+        return min(self.n - 1, 1)
+
+    def floor(self) -> float:
+        return self.n - 1
+
+    def total(self, budget: float) -> float:
+        if budget < self.fewest():
+            return inf
+        steps = forwards(self.n, whole(budget + min(self.places, self.n), self.n))
+        if steps >= INFEASIBLE:
+            return inf
+        done = self._stages(budget).schedule().tally()
+        return done.moves + self.write * done.writes + self.read * done.reads
+
+    def schedule(self, budget: float) -> Schedule:
+        return self._stages(budget).schedule()
+
+    def proof(self, budget: float) -> str:
+        return (
+            "the fewest steps that all places together allow, by the closed form of Revolve; "
+            "steps, writes and reads together: best known"
+        )
+
+    def notes(self, budget: float) -> tuple[str, ...]:
+        return (_prices(self.write, self.read),)
+
+
+def _prices(write: float, read: float) -> str:
+    return f"a write to disk costs {write:g} moves, a read {read:g}"

@@ -1,0 +1,228 @@
+"""The file of a plan: a NumPy `.npz` archive with the grammar of its schedule.
+
+| array | holds |
+|---|---|
+| header | JSON text: version, strategy, goal, n, budget, proof, notes, units |
+| rules | int64[r + 1]: where the items of each name begin; the last name is the root |
+| items | int64[4, m]: name or -1, kind (or 1 if undone), start (or shift), stop |
+| in_place, costs, sizes | the steps in place; costs and sizes, by node, if there are any |
+
+and that of a plan for a graph the graph and its moves:
+
+| array | holds |
+|---|---|
+| header | JSON text: version, "graph", strategy, budget, bound, optimal, notes, names |
+| preds, ends | int64: predecessors of all nodes in a row, and where those of each node end |
+| outputs, sizes, costs | int64: the outputs; sizes and costs, by node, if there are any |
+| schedule | int64: v puts a pebble on node v, ~v takes it off |
+
+A name's items mention earlier names only.  A schedule of tens of millions of actions takes some
+tens of kilobytes.  What is read is checked, and nothing in it is executed.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from itertools import pairwise
+from math import inf
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rvm.archives import read_arrays
+from rvm.faults import ScheduleError
+from rvm.pebble.actions import Kind
+from rvm.pebble.game import Rules
+from rvm.pebble.grammar import Schedule
+from rvm.pebble.graphs.dag import Dag
+from rvm.pebble.graphs.game import check_dag
+from rvm.pebble.graphs.plan import DagPlan
+from rvm.pebble.plans import Plan, Units, cost_of
+from rvm.pebble.tally import Weights
+from rvm.pebble.terms import GOALS
+from rvm.writing import writing
+
+VERSION = 1
+GRAPH = "graph"
+"""The kind of a file that holds the plan of a graph."""
+
+
+def save(plan: Plan, path: str | PathLike[str]) -> None:
+    """Write a plan to a file."""
+    schedule, rules = plan.schedule, plan.rules
+    starts, items = schedule.tables()
+    header = {
+        "version": VERSION,
+        "strategy": plan.strategy,
+        "goal": rules.goal,
+        "n": rules.n,
+        "pebbles": rules.pebbles,
+        "erasures": rules.erasures,
+        "disk": rules.disk,
+        "proof": plan.proof,
+        "notes": plan.notes,
+        "units": asdict(plan.units),
+    }
+    arrays: dict[str, NDArray[Any]] = {
+        "header": np.array(json.dumps(header)),
+        "rules": starts,
+        "items": items,
+        "in_place": np.array(sorted(rules.in_place), dtype=np.int64),
+    }
+    for field in ("costs", "sizes"):
+        values = getattr(rules.weights, field)
+        if values is not None:
+            arrays[field] = np.array(values)
+    with writing(path) as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)
+
+
+def load(path: str | PathLike[str]) -> Plan | DagPlan:
+    """Read a plan, of a chain or of a graph.  ScheduleError P005 for a file that is no plan.
+
+    The schedule of a graph is played as it is read: P003 or P004 if it breaks the rules.
+    """
+    try:
+        arrays = read_arrays(path)
+        header = json.loads(str(arrays["header"]))
+        if header.get("kind") == GRAPH:
+            return _graph_plan(header, arrays)
+        if header["version"] != VERSION:
+            raise _unsound(f"its version is {header['version']}, not {VERSION}")
+        weights = Weights(*(_weights(arrays.get(field)) for field in ("costs", "sizes")))
+        rules = Rules(
+            int(header["n"]),
+            str(header["goal"]),
+            float(header["pebbles"]),
+            float(header["erasures"]),
+            float(header["disk"]),
+            frozenset(arrays["in_place"].tolist()),
+            weights,
+        )
+        if rules.goal not in GOALS:
+            raise _unsound(f"it has the goal `{rules.goal}`")
+        schedule = _grammar(arrays["rules"], arrays["items"], weights)
+        units = Units(**header["units"])
+        cost = cost_of(schedule.tally(), units, weights.sizes is not None)
+        notes = tuple(str(note) for note in header["notes"])
+        strategy, proof = str(header["strategy"]), str(header["proof"])
+    except (
+        ValueError,
+        LookupError,
+        ArithmeticError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ) as error:
+        raise _unsound(str(error)) from error
+    _on_chain(arrays["rules"], arrays["items"], rules.n)
+    return Plan(strategy, rules, schedule, cost, proof, units, notes)
+
+
+def _weights(values: NDArray[Any] | None) -> tuple[float, ...] | None:
+    return None if values is None else tuple(values.tolist())
+
+
+def _grammar(starts: NDArray[Any], items: NDArray[Any], weights: Weights) -> Schedule:
+    count = len(starts) - 1
+    whole = starts.dtype == items.dtype == np.int64 and starts.ndim == 1 and count > 0
+    if not whole or items.shape != (4, int(starts[-1])) or (np.diff(starts) < 0).any():
+        raise _unsound("its rules and items do not fit together")
+    owner = np.repeat(np.arange(count), np.diff(starts))
+    names, kinds, first, last = items
+    actions = names == -1
+    if (names < -1).any() or (names >= owner).any():
+        raise _unsound("a name's items mention a later one")
+    if (kinds < 0).any() or (kinds > np.where(actions, max(Kind), 1)).any():
+        raise _unsound("there is an unknown kind of action")
+    if starts[0] or (last < 0).any() or (first < 0).any():
+        raise _unsound("a node is negative")
+    return Schedule.listed(starts, items, weights)
+
+
+def _on_chain(starts: NDArray[Any], items: NDArray[Any], n: int) -> None:
+    """P005 if a schedule whose grammar is sound leaves its chain of n steps."""
+    highest: list[int] = []
+    begin, rows = starts.tolist(), items.T.tolist()
+    for k in range(len(begin) - 1):
+        mine = rows[begin[k] : begin[k + 1]]
+        reached = [max(i, j) if name < 0 else i + highest[name] for name, _, i, j in mine]
+        highest.append(max(reached, default=0))
+    if highest[-1] > n:
+        raise _unsound(f"it has a node {highest[-1]}, and the chain ends with {n}")
+
+
+def save_dag(plan: DagPlan, path: str | PathLike[str]) -> None:
+    """Write a plan to a file."""
+    dag = plan.dag
+    header = {
+        "version": VERSION,
+        "kind": GRAPH,
+        "strategy": plan.strategy,
+        "budget": None if plan.budget == inf else plan.budget,
+        "bound": plan.bound,
+        "optimal": plan.optimal,
+        "notes": plan.notes,
+        "names": dag.names,
+    }
+    arrays = {
+        "header": np.array(json.dumps(header)),
+        "preds": np.array([u for preds in dag.preds for u in preds], np.int64),
+        "ends": np.cumsum([len(preds) for preds in dag.preds], dtype=np.int64),
+        "outputs": np.array(dag.outputs, np.int64),
+        "schedule": np.array(plan.schedule, np.int64),
+    }
+    for field, values in (("sizes", dag.sizes), ("costs", dag.costs)):
+        if values is not None:
+            arrays[field] = np.array(values, np.int64)
+    with writing(path) as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)
+
+
+def _graph_plan(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> DagPlan:
+    """The plan in the arrays of a file.
+
+    ScheduleError P003, P004: its schedule breaks the rules; P005: it is damaged otherwise.
+    UsageError P008: its graph is none.  KeyError, TypeError, ValueError: it is damaged.
+    """
+    if header["version"] != VERSION:
+        raise _unsound(f"its version is {header['version']}, not {VERSION}")
+    for name in ("preds", "ends", "outputs", "schedule", "sizes", "costs"):
+        values = arrays.get(name)
+        if values is not None and not (values.ndim == 1 and values.dtype == np.int64):
+            raise _unsound(f"`{name}` is no list of whole numbers")
+    preds, ends = arrays["preds"].tolist(), [0, *arrays["ends"].tolist()]
+    if ends[-1] != len(preds) or any(a > b for a, b in pairwise(ends)):
+        raise _unsound("its nodes and predecessors do not fit together")
+    names = header["names"]
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise _unsound("its names are no texts")
+    dag = Dag(
+        tuple(tuple(preds[a:b]) for a, b in pairwise(ends)),
+        _numbers(arrays["outputs"]),
+        tuple(names),
+        _numbers(arrays["sizes"]) if "sizes" in arrays else None,
+        _numbers(arrays["costs"]) if "costs" in arrays else None,
+    )
+    budget = inf if header["budget"] is None else float(header["budget"])
+    if not budget >= 0:
+        raise _unsound(f"its budget is {budget}")
+    schedule = _numbers(arrays["schedule"])
+    cost = check_dag(dag, schedule, budget)
+    bound, optimal = int(header["bound"]), header["optimal"] is True
+    reached = cost.cost if budget < inf else cost.peak
+    if not 0 < bound <= reached:
+        raise _unsound(f"its bound is {bound}, and its schedule reaches {reached}")
+    notes = tuple(str(note) for note in header["notes"])
+    return DagPlan(str(header["strategy"]), dag, schedule, cost, budget, bound, optimal, notes)
+
+
+def _numbers(values: NDArray[Any]) -> tuple[int, ...]:
+    return tuple(values.tolist())
+
+
+def _unsound(why: str) -> ScheduleError:
+    return ScheduleError("P005", f"the file is no plan: {why}")

@@ -1,0 +1,56 @@
+"""`rvm pebble FILE --emit OUT`: plans written as programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rvm.codec import encode
+from rvm.faults import UsageError
+from rvm.pebble import DagPlan, Plan
+from rvm.program import Program
+from rvm_tools.pebble.request import Request
+from rvm_tools.programs import load_program, pick_function, read_text, written
+
+
+def emitted(request: Request, plan: Plan | DagPlan) -> str:
+    """Write the program that plays a plan; what there is to say of it."""
+    assert request.emit is not None
+    program = _program(request, plan)
+    path = Path(request.emit)
+    if path.suffix not in (".rasm", ".rbc"):
+        raise UsageError("U012", f"a program goes to a .rasm or .rbc file, and not to {path}")
+    if path.suffix == ".rbc":
+        data = encode(program)
+    else:
+        from rvm_asm import disassemble
+
+        data = disassemble(program, positions=False).encode()
+    with written(request.emit) as out:
+        out.write(data)
+    instructions = len(program.function(program.entry).code)
+    return f"func {program.entry}, {instructions:,} instructions"
+
+
+def _program(request: Request, plan: Plan | DagPlan) -> Program:
+    if isinstance(plan, DagPlan):
+        from rvm.pebble.bridge.circuits import emit_circuit
+        from rvm.pebble.bridge.graphs import emit_dag
+        from rvm.pebble.graphs.bench import parse_circuit
+
+        assert request.file is not None
+        if Path(request.file).suffix == ".bench":
+            return emit_circuit(plan, parse_circuit(read_text(request.file), request.file))
+        if Path(request.file).suffix in (".rasm", ".rbc", "") or request.file == "-":
+            program = load_program(request.file)
+            return emit_dag(plan, program, pick_function(program, request.function).name)
+    elif request.file is not None and request.step is not None:
+        from rvm.pebble.bridge.emission import emit
+
+        program = load_program(request.file)
+        step = pick_function(program, request.step).name
+        return emit(plan, program, step, number=request.number, in_place=request.step_in_place)
+    raise UsageError(
+        "P001",
+        "a plan is emitted for the program or the circuit that it is of",
+        hint="rvm pebble FILE.rasm --step NAME --steps N --pebbles S --emit OUT.rbc",
+    )
