@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -162,8 +163,11 @@ def _csv(path: Path, column: str | None) -> NDArray[Any]:
         return np.zeros(0)
     for dtype in (np.int64, np.float64):
         try:
-            table = np.loadtxt(body, dtype=dtype, delimiter=",", ndmin=2, usecols=use)
-        except (ValueError, OverflowError) as error:
+            with warnings.catch_warnings():
+                # NumPy 1 takes 1.5 for the whole number 1, and only warns.
+                warnings.simplefilter("error", DeprecationWarning)
+                table = np.loadtxt(body, dtype=dtype, delimiter=",", ndmin=2, usecols=use)
+        except (ValueError, OverflowError, DeprecationWarning) as error:
             reason = error
             continue
         return table.reshape(-1) if 1 in table.shape else table
