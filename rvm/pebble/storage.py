@@ -23,6 +23,7 @@ tens of kilobytes.  What is read is checked, and nothing in it is executed.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from itertools import pairwise
 from math import inf
@@ -48,6 +49,8 @@ from rvm.writing import writing
 VERSION = 1
 GRAPH = "graph"
 """The kind of a file that holds the plan of a graph."""
+MOST = 1e300
+"""The largest cost, size or unit that is read."""
 
 
 def save(plan: Plan, path: str | PathLike[str]) -> None:
@@ -92,20 +95,21 @@ def load(path: str | PathLike[str]) -> Plan | DagPlan:
             return _graph_plan(header, arrays)
         if header["version"] != VERSION:
             raise _unsound(f"its version is {header['version']}, not {VERSION}")
-        weights = Weights(*(_weights(arrays.get(field)) for field in ("costs", "sizes")))
+        n = _number(header["n"], whole=True, least=1, infinite=False)
+        weights = Weights(*(_weights(arrays.get(field), n) for field in ("costs", "sizes")))
         rules = Rules(
-            int(header["n"]),
+            n,
             str(header["goal"]),
-            float(header["pebbles"]),
-            float(header["erasures"]),
-            float(header["disk"]),
-            frozenset(arrays["in_place"].tolist()),
+            _number(header["pebbles"]),
+            _number(header["erasures"]),
+            _number(header["disk"]),
+            _steps(arrays["in_place"], n),
             weights,
         )
         if rules.goal not in GOALS:
             raise _unsound(f"it has the goal `{rules.goal}`")
         schedule = _grammar(arrays["rules"], arrays["items"], weights)
-        units = Units(**header["units"])
+        units = _units(header["units"])
         cost = cost_of(schedule.tally(), units, weights.sizes is not None)
         notes = tuple(str(note) for note in header["notes"])
         strategy, proof = str(header["strategy"]), str(header["proof"])
@@ -122,8 +126,37 @@ def load(path: str | PathLike[str]) -> Plan | DagPlan:
     return Plan(strategy, rules, schedule, cost, proof, units, notes)
 
 
-def _weights(values: NDArray[Any] | None) -> tuple[float, ...] | None:
-    return None if values is None else tuple(values.tolist())
+def _number(value: Any, *, whole: bool = False, least: float = 0, infinite: bool = True) -> Any:
+    """A number that JSON holds; ValueError for what is none, or out of its range."""
+    kinds = (int,) if whole else (int, float)
+    wrong = isinstance(value, bool) or not isinstance(value, kinds)
+    if wrong or not least <= value <= (inf if infinite else MOST):
+        raise ValueError(f"{value!r} is no {'whole ' * whole}number from {least} on")
+    return value
+
+
+def _units(given: Mapping[str, Any]) -> Units:
+    for name, value in given.items():
+        if value is not None or name not in ("state_bytes", "step_energy"):
+            _number(value, whole=name == "state_bytes", infinite=False)
+    return Units(**given)
+
+
+def _weights(values: NDArray[Any] | None, n: int) -> tuple[float, ...] | None:
+    if values is None:
+        return None
+    # Number 0 is that of no step.
+    sound = values.dtype.kind in "iuf" and values.shape == (n + 1,)
+    if not sound or not ((values[1:] > 0) & (values[1:] <= MOST)).all():
+        raise ValueError("costs and sizes are positive numbers, one for each node")
+    return tuple(values.tolist())
+
+
+def _steps(values: NDArray[Any], n: int) -> frozenset[int]:
+    sound = values.dtype == np.int64 and values.ndim == 1
+    if not sound or ((values < 1) | (values > n)).any():
+        raise ValueError(f"the steps in place are no numbers from 1 to {n}")
+    return frozenset(values.tolist())
 
 
 def _grammar(starts: NDArray[Any], items: NDArray[Any], weights: Weights) -> Schedule:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from math import inf, log
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -280,6 +282,43 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
             rvm.pebble.load(path)
         assert caught.value.code == "P005"
     path.write_bytes(b"nothing of the kind")
+    with pytest.raises(ScheduleError):
+        rvm.pebble.load(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("n", v) for v in (0, -1, True, 1.5, "20", None, float("inf"))),
+        *((k, v) for k in ("pebbles", "erasures", "disk") for v in (-1, float("nan"), [], "6")),
+        *(("state_bytes", v) for v in (-1, 1.5, [1], float("inf"))),
+        *((k, v) for k in ("step_energy", "temperature", "price") for v in (-1.0, "x", 1e301)),
+    ],
+)
+def test_files_with_numbers_out_of_range_are_refused(name: str, value: Any, tmp_path: Path) -> None:
+    path = tmp_path / "plan.npz"
+    made = plan(20, pebbles=6, state_bytes=8, step_energy=1e-18)
+    made.save(path)
+    with np.load(path) as file:
+        header = json.loads(str(file["header"]))
+    (header if name in header else header["units"])[name] = value
+    damaged(made, path, header=np.array(json.dumps(header)))
+    with pytest.raises(ScheduleError) as caught:
+        rvm.pebble.load(path)
+    assert caught.value.code == "P005"
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, float("nan"), float("inf"), 1j])
+@pytest.mark.parametrize("field", ["costs", "sizes"])
+def test_files_with_weights_out_of_range_are_refused(field: str, bad: Any, tmp_path: Path) -> None:
+    path = tmp_path / "plan.npz"
+    made = plan(4, memory=20, sizes=[4] * 4, costs=[1.0] * 4)
+    made.save(path)
+    with np.load(path) as file:
+        weights = file[field]
+    weights = weights.astype(complex if isinstance(bad, complex) else float)
+    weights[2] = bad
+    damaged(made, path, **{field: weights})
     with pytest.raises(ScheduleError):
         rvm.pebble.load(path)
 

@@ -106,6 +106,7 @@ def test_stacks_may_be_left_out() -> None:
     f = function("s: stack[i64], x: i64")
     assert given(f, "x=1") == {"x": 1}
     assert given(f, "x=1", "s=[1, 2]") == {"x": 1, "s": [1, 2]}
+    assert refused(f, "x=1", "s=range(92233720368547758074)").code == "I004"
 
 
 RECORDS = "record V\n    x: f64\n    y: f64\nend\nrecord B\n    v: V\n    n: i64\nend\n"

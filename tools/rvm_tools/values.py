@@ -221,9 +221,9 @@ def array_of(t: Array, wanted: str, name: str, value: Any) -> NDArray[Any]:
 
 
 def _make(made: Made) -> NDArray[Any]:
-    if made.kind == "range":
-        return np.arange(made.sizes[0], dtype=np.int64)
     try:
+        if made.kind == "range":
+            return np.arange(made.sizes[0], dtype=np.int64)
         return np.full(made.sizes, 0 if made.kind == "zeros" else 1, np.int64)
     except (MemoryError, ValueError) as error:
         raise InputError("I004", f"an array of these lengths can't be made: {error}") from None

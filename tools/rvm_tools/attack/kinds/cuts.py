@@ -55,4 +55,4 @@ def attack(data: bytes, folder: Path) -> bool:
     return taken
 
 
-KIND = Kind("cuts", "files that end too early", ".bin", make, attack, (LINES,), share=0.4)
+KIND = Kind("cuts", "files that end too early", ".bin", make, attack, (LINES,), share=0.2)

@@ -92,4 +92,4 @@ def attack(data: bytes, folder: Path) -> bool:
     return True
 
 
-KIND = Kind("data", "damaged files of numbers", ".bin", make, attack, (LINES, BYTES), share=0.6)
+KIND = Kind("data", "damaged files of numbers", ".bin", make, attack, (LINES, BYTES), share=0.3)

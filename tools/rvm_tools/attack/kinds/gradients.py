@@ -110,4 +110,4 @@ def dot(one: Any, two: Any) -> float:
     return float(np.sum(np.real(np.conj(one) * two)))
 
 
-KIND = Kind("gradients", "gradients of random programs", ".rasm", make, attack, (LINES,), share=1.0)
+KIND = Kind("gradients", "gradients of random programs", ".rasm", make, attack, (LINES,), share=0.5)

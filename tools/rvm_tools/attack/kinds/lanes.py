@@ -151,4 +151,4 @@ def plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-KIND = Kind("lanes", "random programs in lanes", ".rasm", make, attack, (LINES,), share=1.5)
+KIND = Kind("lanes", "random programs in lanes", ".rasm", make, attack, (LINES,), share=0.9)

@@ -139,5 +139,5 @@ def answers(data: bytes) -> list[dict[str, Any]]:
 
 
 KIND = Kind(
-    "messages", "messages to the debug adapter", ".jsonl", make, attack, (LINES,), share=0.8
+    "messages", "messages to the debug adapter", ".jsonl", make, attack, (LINES,), share=0.6
 )

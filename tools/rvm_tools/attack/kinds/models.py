@@ -65,4 +65,4 @@ def attack(data: bytes, folder: Path) -> bool:
     return True
 
 
-KIND = Kind("models", "mutated energy models", ".toml", make, attack, share=0.4)
+KIND = Kind("models", "mutated energy models", ".toml", make, attack, share=0.2)

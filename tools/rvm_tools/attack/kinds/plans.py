@@ -89,10 +89,10 @@ def _damage(rng: random.Random, arrays: dict[str, Any]) -> None:
     elif array.dtype.kind in "if" and array.size:
         array = array.copy()
         k = rng.randrange(array.size)
-        old = array.flat[k]
+        old = array.flat[k].item()
         edges = (0, 1, -1, old + 1, old - 1, 2**62, -(2**63), 2**31, old * 2)
         with np.errstate(all="ignore"):
-            array.flat[k] = np.array(rng.choice(edges)).astype(array.dtype)
+            array.flat[k] = np.array(float(rng.choice(edges))).astype(array.dtype)
         arrays[name] = array
 
 
@@ -114,4 +114,4 @@ def attack(data: bytes, folder: Path) -> bool:
     return True
 
 
-KIND = Kind("plans", "damaged files of plans", ".npz", make, attack, (BYTES,), share=0.7)
+KIND = Kind("plans", "damaged files of plans", ".npz", make, attack, (BYTES,), share=0.6)

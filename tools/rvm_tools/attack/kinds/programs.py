@@ -80,5 +80,5 @@ KIND = Kind(
     make,
     attack,
     (LINES,),
-    share=6.0,
+    share=8.0,
 )

@@ -176,5 +176,5 @@ def attack(data: bytes, folder: Path) -> bool:
 
 
 KIND = Kind(
-    "sessions", "mutated scripts of the debugger", ".rdb", make, attack, (LINES, BYTES), share=0.8
+    "sessions", "mutated scripts of the debugger", ".rdb", make, attack, (LINES, BYTES), share=0.6
 )

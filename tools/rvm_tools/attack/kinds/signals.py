@@ -182,4 +182,4 @@ def disturbed(run: Callable[[], object], after: float, again: float) -> int:
     return count
 
 
-KIND = Kind("signals", "handlers that raise", ".json", make, attack, (), share=0.7)
+KIND = Kind("signals", "handlers that raise", ".json", make, attack, (), share=0.5)

@@ -116,4 +116,4 @@ def attack(data: bytes, folder: Path) -> bool:
     return True
 
 
-KIND = Kind("texts", "mutated assembly texts", ".rasm", make, attack, share=1.5)
+KIND = Kind("texts", "mutated assembly texts", ".rasm", make, attack, share=2.0)

@@ -60,4 +60,4 @@ def attack(data: bytes, folder: Path) -> bool:
     return True
 
 
-KIND = Kind("values", "values of the command line", ".txt", make, attack, share=0.6)
+KIND = Kind("values", "values of the command line", ".txt", make, attack, share=0.2)
