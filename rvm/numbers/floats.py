@@ -67,6 +67,10 @@ def greatest(a: Any, b: Any) -> Any:
     return np.where((a >= b) | (a != a), a, b)
 
 
+EXACT32 = 1 << 24
+"""Whole numbers up to here are exact in f32 and f64."""
+
+
 class FloatSystem(InexactSystem):
     """f64, and f32 with results rounded."""
 
@@ -94,8 +98,13 @@ class FloatSystem(InexactSystem):
         return rounded(value, self.type)
 
     def from_python(self, value: Any) -> float:
-        if type(value) is float and not self.single:
-            return value
+        if type(value) is float:
+            # What most calls give, without the questions that other numbers need.
+            number = f32(value) if self.single else value
+            if math.isfinite(number) or not math.isfinite(value):
+                return number
+        elif type(value) is int and -EXACT32 <= value <= EXACT32:
+            return float(value)
         value = plain(value)
         if isinstance(value, bool) or not isinstance(value, (Real, Decimal)):
             raise refuse(value, "a real number")

@@ -107,6 +107,8 @@ class IntegerSystem(NumberSystem):
         return value
 
     def from_python(self, value: Any) -> int:
+        if type(value) is int and self.low <= value <= self.high:
+            return value
         value = plain(value)
         if isinstance(value, bool):
             raise refuse(value, "an integer")
