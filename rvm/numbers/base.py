@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 from numbers import Rational
 from typing import Any, ClassVar
@@ -193,6 +193,11 @@ def shown(value: Any) -> str:
     size = int(value.numerator).bit_length() if isinstance(value, Rational) else 0
     if size > 4 * MOST_DIGITS:
         return f"a number of {int(size * math.log10(2)) + 1} digits or so"
+    if isinstance(value, Fraction):
+        # As it was written, if that was a decimal.
+        decimal = Context(prec=30).divide(Decimal(value.numerator), Decimal(value.denominator))
+        if Fraction(decimal) == value:
+            return format(decimal, "f")
     return str(value)
 
 
