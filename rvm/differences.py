@@ -31,6 +31,10 @@ LARGEST = 2.0**-5
 """The first step, as a part of a number's size."""
 HALVINGS = 30
 """So many times a step is halved at most."""
+FURTHER = 5
+"""By so many halvings the step is shorter that confirms a quotient."""
+CLOSE = 1e-3
+"""How far apart the two may be, as a part of the quotient."""
 SURE = 3
 """How many times its own estimate a quotient may be off."""
 
@@ -232,10 +236,29 @@ def _extrapolated(
                 best, least = new, off
         above = row
         if least <= FINEST / 100 * abs(best) or noise > least:
-            break
+            if _confirmed(move, loss, unit, step / 2 ** (k + FURTHER), best):
+                break
+            # Longer steps reached over an edge that shorter ones do not.
+            best, least, above = math.nan, math.inf, []
     if math.isinf(least) and failed is not None:
         raise failed
     return best, least
+
+
+def _confirmed(
+    move: _Move, loss: Callable[[Any], float], unit: float, step: float, found: float
+) -> bool:
+    """Whether a much shorter step tells nothing else than what longer ones were extrapolated to."""
+    at = move.both(step)
+    if at is None or math.isnan(found):
+        return True
+    high, low, width = at
+    try:
+        up, down = loss(high), loss(low)
+    except RvmError:
+        return True
+    noise = NOISE * unit * (abs(up) + abs(down)) / width
+    return abs((up - down) / width - found) <= 2 * noise + CLOSE * abs(found)
 
 
 def _unit(program: Program, name: str) -> float:
