@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from rvm_tools.attack.kinds.programs import KIND as PROGRAMS
@@ -21,5 +22,13 @@ def wrong(self: Python, state: Any, ticks: int) -> int:
     return did
 
 
-Python.advance = wrong  # type: ignore[method-assign]
-KIND = replace(PROGRAMS, name="planted.wrong_engine")
+def attack(data: bytes, folder: Path) -> bool:
+    """What is done with a program, while the engine is wrong."""
+    Python.advance = wrong  # type: ignore[method-assign]
+    try:
+        return PROGRAMS.attack(data, folder)
+    finally:
+        Python.advance = right  # type: ignore[method-assign]
+
+
+KIND = replace(PROGRAMS, name="planted.wrong_engine", attack=attack)
