@@ -12,7 +12,7 @@ from numpy import errstate
 
 from rvm.binding import Own, Result, bind, held, outside, result
 from rvm.engines import NAMES, Engine, engine
-from rvm.engines.protocol import FIRST_CHUNK, first_chunk
+from rvm.engines.protocol import LEAST, first_chunk
 from rvm.faults import Interrupted, LimitError, MachineError, RvmError, UsageError, Where
 from rvm.image import Code, image_of
 from rvm.program import Program
@@ -323,7 +323,7 @@ class Machine:
                 if spent < CHUNK_SECONDS / 2 and did * 2 > ask:
                     chunk *= 2
                 elif spent > CHUNK_SECONDS * 2:
-                    chunk = max(FIRST_CHUNK, chunk // 2)
+                    chunk = max(LEAST, chunk // 2)
                 if not state.armed or not due(state):
                     # A stop that is due comes first, so that whoever goes on does not pass it.
                     listen()

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import rvm
+from rvm.engines.protocol import NAMES, engine, first_chunk
 
 ENGINES = ("reference", "python", "vector", "native")
 each_engine = pytest.mark.parametrize("engine", ENGINES)
@@ -395,3 +396,15 @@ def test_options_that_cannot_be_so_are_refused(option: dict[str, Any]) -> None:
     with pytest.raises(rvm.InputError) as caught:
         rvm.assemble(SUM).main(s=0, n=1, **option)
     assert caught.value.code == "I009"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_few_operations_on_large_arrays_come_before_a_look_at_signals(name):
+    """A tick may be an operation on a whole array: the first chunk is short for large ones."""
+    if name == "native":
+        pytest.importorskip("llvmlite")
+    text = "func f(x: f64[n], k: i64)\n    for i = 1 to k\n        mul x, 0.5\n    end\n"
+    f = rvm.assemble(text).f
+    for size in (10**5, 10**7):
+        m = f.machine(x=np.ones(size), k=1000)
+        assert first_chunk(engine(name), m.state) * size < 10**8

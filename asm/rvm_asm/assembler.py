@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -167,7 +168,9 @@ def load(
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise UsageError("U006", f"{path} is no UTF-8 text") from None
+        wide = data[:2] in (BOM_UTF16_LE, BOM_UTF16_BE)
+        hint = "it is UTF-16; save it as UTF-8" if wide else ""
+        raise UsageError("U006", f"{path} is no UTF-8 text", hint=hint) from None
     return assemble(
         text,
         str(path),

@@ -28,6 +28,8 @@ class Engine(Protocol):
 
 
 FIRST_CHUNK = 2_000
+LEAST = 8
+"""Ticks that are always asked for; each may be an operation on a large array."""
 
 
 @runtime_checkable
@@ -40,7 +42,10 @@ class Foresighted(Protocol):
 
 def first_chunk(engine: Engine, state: State) -> int:
     """How many ticks an engine is asked for at first, before its speed is known."""
-    return engine.first_chunk(state) if isinstance(engine, Foresighted) else FIRST_CHUNK
+    from rvm.engines.native.extent import foreseen
+
+    asked = engine.first_chunk(state) if isinstance(engine, Foresighted) else FIRST_CHUNK
+    return min(asked, foreseen(state))
 
 
 NAMES = ("auto", "reference", "python", "vector", "native")

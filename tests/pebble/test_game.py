@@ -27,7 +27,7 @@ UP = [advance(0, 1), advance(1, 2), advance(2, 3)]
         (Rules(3, "visit", erasures=1), [advance(0, 3)], 1, "1 may be lost in all"),
         (Rules(3, "visit"), [advance(0, 1), overwrite(1, 2)], 2, "0 may be lost in all"),
         (Rules(3, "visit", erasures=9), [overwrite(0, 1)], 1, "the input is never changed"),
-        (Rules(3, "visit", erasures=9), [at(Kind.FREE, 0)], 1, "the input is never erased"),
+        (Rules(3, "visit", erasures=9), [at(Kind.FREE, 0)], 1, "the input is never lost"),
         (Rules(3, "visit"), [advance(0, 1), Action(Kind.SHIFT, 1, 2)], 2, "step 2 cannot be"),
         (Rules(3, "visit"), [advance(2, 4)], 1, "nodes are numbers from 0 to 3"),
         (Rules(3, "visit"), [Action(Kind.ADVANCE, 1, 1)], 1, "it does no step"),

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from rvm.emit.llvm import context
 from rvm.emit.llvm.kind import Kind
 from rvm.emit.llvm.module import ModulePrinter, plan_of
 from rvm.engines.native.compiler import compiler
-from rvm.engines.native.extent import most_ticks, sketch_of
+from rvm.engines.native.extent import foreseen
 from rvm.engines.native.flight import run
 from rvm.engines.native.host import library
 from rvm.engines.native.roots import kind_for
@@ -31,9 +29,7 @@ class Native:
 
     def first_chunk(self, state: State) -> int:
         """How many ticks to begin with: fewer where one may be a loop over a large array."""
-        root = state.frames[0]
-        sizes = {k: v.size for k, v in enumerate(root.regs) if _is_array(v)}
-        return most_ticks(sketch_of(root.code), sizes)
+        return foreseen(state)
 
     def advance(self, state: State, ticks: int) -> int:
         """Execute up to `ticks` ticks; may stop some short of them, at a gate."""
@@ -59,10 +55,6 @@ class Native:
                 step(state)
             n -= 1
         return ticks - n
-
-
-def _is_array(v: Any) -> bool:
-    return isinstance(v, np.ndarray)
 
 
 def source_of(code: Code, kind: Kind) -> str:

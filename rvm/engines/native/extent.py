@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+import numpy as np
+
 from rvm.emit.llvm.reading import read_by
 from rvm.engines.native.artifact import Sketch
-from rvm.engines.protocol import FIRST_CHUNK
+from rvm.engines.protocol import LEAST
 from rvm.image import Code, Image
+from rvm.state import State
 from rvm.types import Array
 
 WORK = 4_000_000
@@ -23,7 +26,14 @@ def most_ticks(sketch: Sketch, sizes: Mapping[int, int]) -> int:
     """
     involved = sizes.values() if sketch.deep else (n for k, n in sizes.items() if k in sketch.whole)
     work = DEEP * WORK if sketch.recurs else WORK
-    return max(FIRST_CHUNK, work // max(*involved, 1, 1))
+    return max(LEAST, work // max(*involved, 1, 1))
+
+
+def foreseen(state: State) -> int:
+    """The same for what a machine's outermost frame holds."""
+    root = state.frames[0]
+    sizes = {k: v.size for k, v in enumerate(root.regs) if isinstance(v, np.ndarray)}
+    return most_ticks(sketch_of(root.code), sizes)
 
 
 def sketch_of(code: Code) -> Sketch:
