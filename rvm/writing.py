@@ -3,7 +3,7 @@
 The contents go to a file without a name, or to one beside, which then takes the other's place.  A
 write that fails, or a process that is killed, leaves the old file as it was.  Links are followed,
 modes are kept; other hard links to a file keep what it held.  Streams and devices are written
-directly.
+directly, and so is what standard output or standard error goes to, by whatever name.
 """
 
 from __future__ import annotations
@@ -14,15 +14,18 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from errno import EACCES
+from errno import EACCES, EBADF
 from pathlib import Path
 from secrets import token_hex
 from typing import BinaryIO
 
 PREFIX = ".rvm-"
 """How the names of unfinished files begin."""
-_STREAM = re.compile(r"/(?:dev/fd|proc/self/fd)/(\d+)")
+_OPEN = re.compile(r"//?(?:dev/fd|proc/(\d+)(?:/task/\d+)?/fd)/(\d+)")
+"""An open file of a process, of this one if none is named."""
 _NAMED = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
+MOST_LINKS = 40
+"""As many as Linux follows."""
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -44,8 +47,9 @@ def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     if stream is not None:
         # The same open file, so that what else is put out goes behind it.
         for text in (sys.stdout, sys.stderr):
-            text.flush()
-        with os.fdopen(os.dup(stream), "wb") as file:
+            if text is not None:
+                text.flush()
+        with os.fdopen(_duplicate(stream), "wb") as file:
             yield file
         return
     target = Path(os.path.realpath(name))
@@ -69,10 +73,42 @@ def is_direct(path: str | os.PathLike[str]) -> bool:
     return _stream(name) is not None or (Path(name).exists() and not Path(name).is_file())
 
 
-def _stream(name: str) -> int | None:
-    """The number of the open file that a path stands for, if it stands for one."""
-    found = _STREAM.fullmatch(name)
-    return int(found[1]) if found else _NAMED.get(name)
+def _stream(name: str) -> int | str | None:
+    """The open file that a path stands for, if any: its number, or its name in another process."""
+    path, others = Path(name), None
+    for _ in range(MOST_LINKS):
+        # Links to folders only: the last would lead past the open file to the one that it is of.
+        path = Path(os.path.realpath(path.parent)) / path.name
+        if found := _OPEN.fullmatch(str(path)):
+            if found[1] in (None, str(os.getpid())):
+                return int(found[2])
+            others = str(path)
+            break
+        if not path.is_symlink():
+            break
+        path = path.parent / path.readlink()
+    if str(path) in _NAMED:
+        return _NAMED[str(path)]
+    with suppress(OSError):
+        there = Path(name).stat()
+        for number in (1, 2):
+            if not _is_closed(number) and os.path.samestat(there, os.fstat(number)):
+                return number
+    return others
+
+
+def _is_closed(number: int) -> bool:
+    """Whether a standard stream was closed at the start; its number may since be another file's."""
+    return number < 3 and (sys.__stdin__, sys.__stdout__, sys.__stderr__)[number] is None
+
+
+def _duplicate(stream: int | str) -> int:
+    """An open file once more; OSError if it is closed."""
+    if isinstance(stream, str):
+        return os.open(stream, os.O_WRONLY | os.O_APPEND)
+    if _is_closed(stream):
+        raise OSError(EBADF, "the stream is closed")
+    return os.dup(stream)
 
 
 @contextmanager

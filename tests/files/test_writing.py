@@ -176,19 +176,75 @@ def test_pipes_and_devices_are_written_directly(tmp_path: Path) -> None:
     assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
 
 
-@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
-def test_standard_output_by_its_name_keeps_its_order(name: str, tmp_path: Path) -> None:
-    if not Path(name).parent.is_dir():
+STREAMS = [
+    "/dev/stdout",
+    "/dev/./stdout",
+    "//dev/stdout",
+    "/dev/fd/1",
+    "/proc/self/fd/1",
+    "/proc/self/./fd/1",
+    "//proc/self/fd/1",
+    "/proc/thread-self/fd/1",
+    "link",
+    "link to link",
+    "of the parent",
+]
+
+
+@pytest.mark.parametrize("to", ["file", "pipe"])
+@pytest.mark.parametrize("name", [*STREAMS, "out"])
+def test_standard_output_by_any_name_keeps_its_order(name: str, to: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    if name.startswith("/") and not Path(name).parent.is_dir():
         pytest.skip("no such name here")
-    code = f"""
-from rvm.writing import write_text
+    (tmp_path / "link").symlink_to("/dev/stdout")
+    (tmp_path / "link to link").symlink_to("link")
+    out.write_bytes(b"zero\n")
+    if to == "pipe":
+        out.unlink()
+        os.mkfifo(out)
+    number = os.open(out, os.O_RDWR if to == "pipe" else os.O_WRONLY | os.O_APPEND)
+    try:
+        if name == "of the parent":
+            if not Path("/proc/self/fd").is_dir():
+                pytest.skip("no such name here")
+            name = f"/proc/{os.getpid()}/fd/{number}"
+        code = f"""
+from rvm.writing import is_direct, write_text
 print("one")
+assert is_direct({name!r})
 write_text({name!r}, "two\\n")
 print("three")
 """
-    with (tmp_path / "out").open("wb") as out:
-        subprocess.run([sys.executable, "-c", code], stdout=out, check=True)
-    assert (tmp_path / "out").read_text() == "one\ntwo\nthree\n"
+        subprocess.run([sys.executable, "-c", code], stdout=number, check=True, cwd=tmp_path)
+        read = os.read(number, 100) if to == "pipe" else out.read_bytes()
+    finally:
+        os.close(number)
+    assert read == b"zero\n" * (to == "file") + b"one\ntwo\nthree\n"
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="no such names here")
+def test_an_open_file_of_another_process_is_appended_to(tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    file.write_bytes(OLD)
+    with file.open("ab") as held:
+        code = "import sys; from rvm.writing import write_text; write_text(sys.argv[1], 'more')"
+        name = f"/proc/{os.getpid()}/fd/{held.fileno()}"
+        subprocess.run([sys.executable, "-c", code, name], check=True)
+    assert file.read_bytes() == OLD + b"more"
+
+
+@pytest.mark.parametrize("name", ["/dev/stdout", "/proc/self/fd/1"])
+def test_a_closed_stream_is_an_ordinary_error(name: str, tmp_path: Path) -> None:
+    (tmp_path / "n.rasm").write_text("func f(x: i64)\n    add x, 1\n")
+    ran = subprocess.run(
+        ["/bin/sh", "-c", f'exec "$0" -m rvm_tools asm n.rasm -o {name} >&-', sys.executable],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert ran.stderr.startswith(f"error[U012]: can't write {name}: the stream is closed")
+    assert ran.returncode not in (0, 70)
 
 
 PRIVATE = {
