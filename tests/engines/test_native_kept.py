@@ -418,6 +418,27 @@ def test_what_belongs_to_somebody_else_is_ignored(
 
 
 @unix
+def test_a_run_goes_on_where_warnings_are_errors(made: Made, tmp_path: Path) -> None:
+    planted(made, tmp_path)
+    tmp_path.chmod(0o777)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert run() == rvm.assemble(STEPS).main(x=1.0, v=0.5, n=10, engine="reference").x
+    assert len(made) == 1, "it was compiled here"
+
+
+def test_without_a_home_folder_nothing_is_kept(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("RVM_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", unknown)
+    assert run() == run()
+    assert len(made) == 2
+
+
+@unix
 def test_links_are_not_followed(made: Made, tmp_path: Path) -> None:
     file = planted(made, tmp_path)
     other = file.rename(tmp_path / "elsewhere")

@@ -53,18 +53,23 @@ def digest(*parts: bytes) -> bytes:
 def folder() -> Path | None:
     """Where machine code is kept; None if nowhere.
 
-    It is `RVM_CACHE_DIR`, by default `rvm` in the user's cache folder; if that is empty, nowhere.
+    It is `RVM_CACHE_DIR`, by default `rvm` in the user's cache folder; nowhere if that is
+    empty, or the user has no home folder.
     """
     if not OPEN:
         return None
     given = os.environ.get("RVM_CACHE_DIR")
     if given is not None:
         return Path(given) if given else None
-    if sys.platform == "darwin":
-        base = str(Path.home() / "Library" / "Caches")
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "rvm" if base else None
+    base = os.environ.get("XDG_CACHE_HOME") if sys.platform != "darwin" else None
+    if base:
+        return Path(base) / "rvm"
+    try:
+        home = Path.home()
+    except RuntimeError:
+        # The user is in no list, and HOME is not set.
+        return None
+    return home / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "rvm"
 
 
 def found(key: str) -> bytes | None:
@@ -158,9 +163,10 @@ def _refused(path: Path, why: str) -> OSError:
     global _warned
     if not _warned:
         _warned = True
-        warnings.warn(
-            f"machine code kept in {path} is ignored: {why}; see RVM_CACHE_DIR", RuntimeWarning, 2
-        )
+        text = f"machine code kept in {path} is ignored: {why}; see RVM_CACHE_DIR"
+        # Where warnings are errors a run goes on all the same: nothing is wrong with it.
+        with suppress(RuntimeWarning):
+            warnings.warn(text, RuntimeWarning, 2)
     return OSError(why)
 
 
