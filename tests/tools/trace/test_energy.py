@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from math import exp
+from math import exp, floor, isfinite
 from pathlib import Path
 
 import mpmath
 import pytest
 from rvm_tools.trace.account import Tally
 from rvm_tools.trace.energy import MODELS, Model, deepest, model
+from rvm_tools.trace.table import joules
 
 from rvm.cost import ADDS, COSTS, MOVES, MULTS, NLOPS, Kind
 from rvm.faults import InputError, RvmError, UsageError
@@ -123,9 +124,11 @@ def test_no_depth_pays_above_one_and_every_one_at_zero() -> None:
         ("cmoss", "did you mean `cmos`"),
         ("steam", "models: landauer, cmos, adiabatic"),
         ("landauer:tau=1", "parameters: temperature, bit, step, scale"),
-        ("cmos:step=-1", "not negative"),
-        ("cmos:step=fast", "not negative"),
-        ("cmos:step=nan", "not negative"),
+        ("cmos:step=-1", "the number 0, or from 1e-60 to 1e+60"),
+        ("cmos:step=fast", "the number 0, or from 1e-60 to 1e+60"),
+        ("cmos:step=nan", "the number 0, or from 1e-60 to 1e+60"),
+        ("landauer:step=1e308", "or from 1e-60 to 1e+60"),
+        ("landauer:scale=1e-320", "or from 1e-60 to 1e+60"),
         ("adiabatic:tau=1e-12,rc=1e-12", "at least 2 rc"),
         ("adiabatic:rc=0", "more than 0"),
     ],
@@ -134,6 +137,19 @@ def test_models_that_there_are_not(text: str, says: str) -> None:
     with pytest.raises(UsageError) as caught:
         model(text)
     assert caught.value.code == "U039" and says in str(caught.value)
+
+
+@pytest.mark.parametrize("step", ["0", "1e-60", "1e60"])
+@pytest.mark.parametrize("scale", ["0", "1e-60", "1e60"])
+@pytest.mark.parametrize("bit", ["0", "1e-60", "1e60"])
+def test_the_least_and_greatest_numbers_have_finite_sums(step: str, scale: str, bit: str) -> None:
+    run = tally(erased=2, executed=3)
+    used = model(f"landauer:step={step},scale={scale},bit={bit}")
+    assert isfinite(used.energy(run)) and isfinite(used.ordinary(run))
+    xi = used.xi(run)
+    assert xi is None or isfinite(xi)
+    assert not xi or deepest(xi, 2) == (-1 if xi > 1 else floor(mpmath.log(1 / mpmath.mpf(xi), 3)))
+    assert len(joules(used.energy(run))) < 12
 
 
 def test_parameters_change_a_model() -> None:

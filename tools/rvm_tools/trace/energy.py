@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from math import floor, isfinite, log
+from math import floor, log
 from typing import Any
 
 from rvm.cost import ADDS, MOVES, MULTS, NLOPS, Kind
@@ -24,6 +24,9 @@ ROOM = 300.0
 """K."""
 CLASSES = {"moves": MOVES, "adds": ADDS, "mults": MULTS, "nlops": NLOPS}
 DEFAULT = "default"
+LEAST, MOST = 1e-60, 1e60
+"""Between these a number of a model must be, or 0: their products and ratios are finite."""
+AMOUNT = f"0, or from {LEAST:g} to {MOST:g}"
 PICO = 1e-12
 
 
@@ -237,19 +240,17 @@ def _split(text: str) -> tuple[str, dict[str, float]]:
         key, _, value = part.partition("=")
         number = amount(value)
         if number is None:
-            raise UsageError(
-                "U039", f"`{part}` is no parameter: KEY=NUMBER, the number not negative"
-            )
+            raise UsageError("U039", f"`{part}` is no parameter: KEY=NUMBER, the number {AMOUNT}")
         given[key.strip()] = number
     return found[1], given
 
 
 def amount(value: Any) -> float | None:
-    """A finite number that is not negative; None for anything else."""
+    """A number that a model may have: `AMOUNT`; None for anything else."""
     if isinstance(value, bool):
         return None
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
-    return number if isfinite(number) and number >= 0 else None
+    return number if number == 0 or LEAST <= number <= MOST else None

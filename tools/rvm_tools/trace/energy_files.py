@@ -23,7 +23,7 @@ from typing import Any
 
 from rvm.faults import InputError, UsageError, Where
 from rvm.types import SCALARS
-from rvm_tools.trace.energy import CLASSES, DEFAULT, NUMBERS, Model, amount
+from rvm_tools.trace.energy import AMOUNT, CLASSES, DEFAULT, NUMBERS, Model, amount
 
 
 def read(file: str) -> Model:
@@ -82,7 +82,7 @@ class _Reader:
     def _number(self, key: str, value: Any, table: str = "") -> float:
         number = None if isinstance(value, str) else amount(value)
         if number is None:
-            raise self._at(key, f"`{key}` is a number that is not negative", table=table)
+            raise self._at(key, f"`{key}` is a number: {AMOUNT}", table=table)
         return number
 
     def _at(

@@ -40,6 +40,8 @@ def joules(energy: float) -> str:
     scaled = energy / 10.0**power
     # Sums in another order may differ in the last bits, which must not decide a rounding.
     scaled = float(f"{scaled:.12g}")
+    if scaled >= 1e6:
+        return f"{scaled:.3g} {PREFIXES[power]}J"
     return f"{scaled:.{2 if scaled < 10 else 1}f} {PREFIXES[power]}J"
 
 
