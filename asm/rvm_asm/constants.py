@@ -165,7 +165,9 @@ class Constants:
         try:
             value = function(*(_number(a.value) for a in args))
         except (ArithmeticError, ValueError, TypeError) as error:
-            self._refuse(node, f"this has no value: {error}")
+            # Python's power of floats gives C's error number and text.
+            why = "the number is too large" if len(error.args) > 1 else error
+            self._refuse(node, f"this has no value: {why}")
             raise
         if isinstance(value, int) and value.bit_length() > MAX_BITS:
             self._refuse(node, "the number is too large")
