@@ -6,12 +6,13 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from os import SEEK_END, PathLike
-from pathlib import Path
 from struct import Struct
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
+
+from rvm.reading import DATA, open_any, open_regular
 
 END = Struct("<4s4H2LH")
 """The record at the end of an archive: mark, disks, counts of entries, directory, comment."""
@@ -19,18 +20,26 @@ MANY = 0xFFFF
 """A count that does not fit there, and stands elsewhere."""
 
 
-def read_array(path: str | PathLike[str]) -> Any:
-    """The array in an `.npy` file.  OSError if it can't be read, ValueError if it is damaged."""
-    with _opened(path) as file:
+def read_array(path: str | PathLike[str], *, regular: bool = False) -> Any:
+    """The array in an `.npy` file.  OSError if it can't be read, ValueError if it is damaged.
+
+    With `regular`, only a regular file that is no link is opened.
+    """
+    with _opened(path, regular) as file:
         found = np.load(file, allow_pickle=False)
     if not isinstance(found, np.ndarray):
         raise ValueError("it is an archive, not an array")
     return found
 
 
-def read_arrays(path: str | PathLike[str]) -> dict[str, NDArray[Any]]:
-    """The arrays in an `.npz` file by name; errors as for `read_array`."""
-    with _opened(path) as file:
+def read_arrays(
+    path: str | PathLike[str], most: int = DATA, *, regular: bool = False
+) -> dict[str, NDArray[Any]]:
+    """The arrays in an `.npz` file by name; errors as for `read_array`.
+
+    Nothing is decompressed if the archive's directory has more than `most` bytes in it together.
+    """
+    with _opened(path, regular) as file:
         found = np.load(file, allow_pickle=False)
         if isinstance(found, np.ndarray):
             raise ValueError("it is an array, not an archive")
@@ -41,6 +50,9 @@ def read_arrays(path: str | PathLike[str]) -> dict[str, NDArray[Any]]:
         # Zipfile goes by the size of the directory alone, and would lose entries in silence.
         if mark == b"PK\5\6" and count not in (len(found.files), MANY):
             raise ValueError(f"it has {len(found.files)} of {count} arrays")
+        # Zipfile gives no more bytes of an entry than the directory says.
+        if sum(entry.file_size for entry in found.zip.infolist()) > most:
+            raise ValueError(f"its arrays have more than {most:,} bytes")
         arrays = {name: found[name] for name in found.files}
         if not all(isinstance(array, np.ndarray) for array in arrays.values()):
             raise ValueError("it holds something else than arrays")
@@ -48,9 +60,9 @@ def read_arrays(path: str | PathLike[str]) -> dict[str, NDArray[Any]]:
 
 
 @contextmanager
-def _opened(path: str | PathLike[str]) -> Iterator[BinaryIO]:
+def _opened(path: str | PathLike[str], regular: bool) -> Iterator[BinaryIO]:
     """An open file, within which every error is one of its contents."""
-    with Path(path).open("rb") as file:
+    with open_regular(path) if regular else open_any(path) as file:
         try:
             with warnings.catch_warnings():
                 # NumPy says of some damaged heads that they are from Python 2.

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from rvm.faults import BytecodeError, UsageError, Where
 from rvm.program import Program
+from rvm.reading import DATA, read_bytes, read_stream
 
 GROUP = "rvm.frontends"
 
@@ -44,11 +45,11 @@ def load(
 
     if str(path) == "-":
         return loads(
-            sys.stdin.buffer.read(), "<stdin>", includes=includes, include_path=include_path
+            read_stream(sys.stdin.buffer), "<stdin>", includes=includes, include_path=include_path
         )
     path = Path(path)
     if path.suffix == ".rbc":
-        return _decoded(path.read_bytes(), str(path))
+        return _decoded(read_bytes(path, DATA), str(path))
     front: Callable[..., Program] = _front_end(path.suffix.lstrip(".")).load()
     return front(path, includes=includes, include_path=include_path)
 

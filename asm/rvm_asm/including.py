@@ -8,13 +8,12 @@ file exists is not told.
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
 from rvm.faults import UsageError
+from rvm.reading import IrregularError, open_regular
 
 Policy = Literal["any", "below", "none"]
 
@@ -126,26 +125,15 @@ class Includes:
             raise Refused("A046", f"includes nest deeper than {MAX_DEPTH} levels")
         if self._files >= MAX_FILES:
             raise Refused("A046", f"the program consists of more than {MAX_FILES} files")
-        # Opening a FIFO would wait for its writer, and a link put there by now is not followed.
-        flags = os.O_RDONLY
-        for flag in ("O_NONBLOCK", "O_NOFOLLOW", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"):
-            flags |= getattr(os, flag, 0)
-        try:
-            handle = os.open(path, flags)
-        except (OSError, ValueError):
-            return None
-        mode = os.fstat(handle).st_mode
-        if not stat.S_ISREG(mode):
-            os.close(handle)
-            if stat.S_ISDIR(mode):
-                return None
-            raise Refused("A012", f"{name!r} is no regular file")
         room = MAX_BYTES - self._bytes
-        with os.fdopen(handle, "rb") as file:
-            try:
+        try:
+            # A link put there by now is not followed.
+            with open_regular(path) as file:
                 data = file.read(room + 1)
-            except OSError:
-                return None
+        except IrregularError:
+            raise Refused("A012", f"{name!r} is no regular file") from None
+        except OSError:
+            return None
         if data is None or len(data) > room:
             raise Refused("A046", TOO_LARGE)
         return data

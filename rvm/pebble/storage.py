@@ -49,6 +49,8 @@ from rvm.writing import writing
 VERSION = 1
 GRAPH = "graph"
 """The kind of a file that holds the plan of a graph."""
+MOST_BYTES = 256 << 20
+"""How many bytes the arrays of a plan may have together."""
 MOST = 1e300
 """The largest cost, size or unit that is read."""
 
@@ -89,7 +91,7 @@ def load(path: str | PathLike[str]) -> Plan | DagPlan:
     The schedule of a graph is played as it is read: P003 or P004 if it breaks the rules.
     """
     try:
-        arrays = read_arrays(path)
+        arrays = read_arrays(path, MOST_BYTES)
         header = json.loads(str(arrays["header"]))
         if header.get("kind") == GRAPH:
             return _graph_plan(header, arrays)

@@ -20,6 +20,7 @@ from rvm.program import Function, Program
 from rvm_tools.directives import Directive, directives
 from rvm_tools.generate import inputs as generated
 from rvm_tools.messages import end, show_error
+from rvm_tools.options import allowed_includes
 from rvm_tools.programs import base_of, load_program, pick_function, read_text
 from rvm_tools.rows import Row
 from rvm_tools.trial import Trial, attempt, differences, same, was_limited
@@ -79,14 +80,17 @@ def check(request: Request) -> None:
 def _rows(request: Request) -> Iterator[Row]:
     is_text = request.file != "-" and not request.file.endswith(".rbc")
     source = read_text(request.file) if is_text else None
-    found = directives(source, request.file) if source is not None else []
+    allowed = allowed_includes()
+    if request.file == "-" and allowed == "below":
+        allowed = "none"  # a text alone has no folder
+    found = directives(source, request.file, allowed) if source is not None else []
     refused = tuple(c for d in found if not d.is_run for c in d.codes)
     if refused:
         yield _refusal(request.file, refused)
         return
     program = load_program(request.file)
     if request.file == "-" and program.sources:
-        found = directives(program.sources[0].text, "<stdin>")
+        found = directives(program.sources[0].text, "<stdin>", allowed)
     yield _static(program)
     if request.values:
         function = pick_function(program, request.function)

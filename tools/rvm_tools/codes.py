@@ -90,6 +90,9 @@ TOOLS: dict[str, Explanation] = {
         a log64 as its logarithm); `.csv` and `.json` files hold numbers.  `@file.npz:name` takes
         one of several; without a name, the one that is called like the parameter, or the only
         one.  A bare `@file.npz` or `@file.json` gives several parameters by name.
+
+        Pipes and devices are read up to 64 MiB, files up to 4 GiB.  In a `;! run` line a file is a
+        regular one that `--includes` allows: any, one below the text's folder, or none.
         """,
     ),
     "I030": explain(

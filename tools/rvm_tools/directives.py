@@ -45,9 +45,12 @@ class Directive:
         return bool(self.function)
 
 
-def directives(text: str, name: str = "<text>") -> list[Directive]:
-    """All directives of a source text; InputError I010 for one that can't be read."""
-    return [_directive(line, body, name) for line, body in _joined(text)]
+def directives(text: str, name: str = "<text>", files: str = "any") -> list[Directive]:
+    """All directives of a source text; InputError I010 for one that can't be read.
+
+    `files` says which files their values may name: "any", "below" or "none".
+    """
+    return [_directive(line, body, name, files) for line, body in _joined(text)]
 
 
 def _joined(text: str) -> Iterator[tuple[int, str]]:
@@ -74,8 +77,8 @@ def _open(text: str) -> bool:
     return depth > 0 or text.endswith((",", "->"))
 
 
-def _directive(line: int, text: str, name: str) -> Directive:
-    reader = Reader(text)
+def _directive(line: int, text: str, name: str, files: str) -> Directive:
+    reader = Reader(text, files=files)
     try:
         match reader.word():
             case "fails":

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from rvm.archives import read_array, read_arrays
 from rvm.faults import InputError
+from rvm.reading import DATA, read_bytes
 from rvm_tools.literals import MAX_DEPTH, MAX_DIGITS, File, read_literal
 
 MAX_REASON = 300
@@ -39,16 +41,18 @@ class Grid:
 
 def read_all(file: File, base: Path) -> dict[str, Any]:
     """Every named value of an `.npz` or `.json` file."""
-    path, name = _split(file, base)
-    if name is None and path.suffix == ".npz":
-        return {k: Stored(v) for k, v in _arrays(path).items()}
-    if name is None and path.suffix == ".json":
-        found = _json(path)
-        # What `rvm run --json` prints has the parameters inside.
-        if isinstance(found, dict) and isinstance(found.get("values"), dict):
-            found = found["values"]
-        if isinstance(found, dict):
-            return {k: _plain(v, path) for k, v in found.items()}
+    source = _split(file, base)
+    path = source.path
+    with _memory(path):
+        if source.name is None and path.suffix == ".npz":
+            return {k: Stored(v) for k, v in _arrays(source).items()}
+        if source.name is None and path.suffix == ".json":
+            found = _json(source)
+            # What `rvm run --json` prints has the parameters inside.
+            if isinstance(found, dict) and isinstance(found.get("values"), dict):
+                found = found["values"]
+            if isinstance(found, dict):
+                return {k: _plain(v, path) for k, v in found.items()}
     raise InputError(
         "I011",
         f"`@{file.spec}` does not say which parameter it is for",
@@ -58,20 +62,26 @@ def read_all(file: File, base: Path) -> dict[str, Any]:
 
 def read_value(file: File, base: Path, parameter: str) -> Any:
     """The value in a file that `parameter` is to have."""
-    path, name = _split(file, base)
+    source = _split(file, base)
+    with _memory(source.path):
+        return _value(source, parameter)
+
+
+def _value(source: _Source, parameter: str) -> Any:
+    path, name = source.path, source.name
     match path.suffix:
         case ".npy":
-            return Stored(_opened(path))
+            return Stored(_opened(source))
         case ".npz":
-            arrays = _arrays(path)
+            arrays = _arrays(source)
             only = next(iter(arrays)) if len(arrays) == 1 else None
             key = name or (parameter if parameter in arrays else only)
             return Stored(_pick(arrays, key, path, parameter))
         case ".json":
-            found = _json(path)
+            found = _json(source)
             return _plain(found if name is None else _pick(found, name, path, parameter), path)
         case ".csv":
-            return Grid(_csv(path, name))
+            return Grid(_csv(source))
         case other:
             raise InputError(
                 "I011",
@@ -80,11 +90,54 @@ def read_value(file: File, base: Path, parameter: str) -> Any:
             )
 
 
-def _split(file: File, base: Path) -> tuple[Path, str | None]:
-    spec, colon, name = file.spec.rpartition(":")
-    if colon and Path(spec).suffix in SUFFIXES:
-        return base / spec, name
-    return base / file.spec, None
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A file that may be read: the path as written, what is opened, the value's name if any."""
+
+    path: Path
+    opened: Path
+    name: str | None
+    regular: bool
+    """Whether it must be a regular file: nobody is there to write to a pipe that a text names."""
+
+
+def _split(file: File, base: Path) -> _Source:
+    spec, name = file.spec, ""
+    before, colon, after = spec.rpartition(":")
+    if colon and Path(before).suffix in SUFFIXES:
+        spec, name = before, after
+    path = base / spec
+    if not file.allowed:
+        return _Source(path, path, name or None, regular=False)
+    if file.allowed == "none":
+        raise InputError(
+            "I011",
+            "this text may not read values from files",
+            hint="--includes below allows those below its folder, --includes any every file",
+        )
+    try:
+        opened = path.resolve()
+    except (OSError, ValueError, RuntimeError):
+        opened = None
+    below = opened is not None and opened.is_relative_to(base.resolve())
+    if file.allowed == "below" and not below:
+        raise InputError(
+            "I011",
+            f"the file {spec!r} is not below the folder of the text",
+            hint="--includes any allows every file",
+        )
+    if opened is None:
+        raise InputError("I011", f"can't read values from {spec!r}: no file can have this path")
+    return _Source(path, opened, name or None, regular=True)
+
+
+@contextmanager
+def _memory(path: Path) -> Iterator[None]:
+    """Where a file is read: that memory is short is a fault of the file."""
+    try:
+        yield
+    except MemoryError:
+        raise _failed(path, "no memory is left for it") from None
 
 
 def _pick(values: Any, name: str | None, path: Path, parameter: str) -> Any:
@@ -106,26 +159,33 @@ def _failed(path: Path, reason: object) -> InputError:
     return InputError("I011", f"can't read values from {path}: {text[:MAX_REASON]}")
 
 
-def _opened(path: Path) -> Any:
+def _opened(source: _Source) -> Any:
     try:
-        return read_array(path)
+        return read_array(source.opened, regular=source.regular)
     except (OSError, ValueError) as error:
-        raise _failed(path, error) from None
+        raise _failed(source.path, error) from None
 
 
-def _arrays(path: Path) -> dict[str, NDArray[Any]]:
+def _arrays(source: _Source) -> dict[str, NDArray[Any]]:
     try:
-        return read_arrays(path)
+        return read_arrays(source.opened, regular=source.regular)
     except (OSError, ValueError) as error:
-        raise _failed(path, error) from None
+        raise _failed(source.path, error) from None
 
 
-def _json(path: Path) -> Any:
+def _text(source: _Source) -> str:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        return read_bytes(source.opened, DATA, regular=source.regular).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _failed(source.path, error) from None
+
+
+def _json(source: _Source) -> Any:
+    text = _text(source)
+    try:
         return json.loads(text, parse_float=Decimal)
-    except (OSError, ValueError, ArithmeticError, RecursionError) as error:
-        raise _failed(path, error) from None
+    except (ValueError, ArithmeticError, RecursionError) as error:
+        raise _failed(source.path, error) from None
 
 
 def _plain(value: Any, path: Path, depth: int = 0) -> Any:
@@ -140,15 +200,13 @@ def _plain(value: Any, path: Path, depth: int = 0) -> Any:
         raise _failed(path, "null is no value")
     if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) > MAX_DIGITS:
         raise _failed(path, "a number is out of all range")
-    return read_literal(value) if isinstance(value, str) else value
+    return read_literal(value, files=None) if isinstance(value, str) else value
 
 
-def _csv(path: Path, column: str | None) -> NDArray[Any]:
+def _csv(source: _Source) -> NDArray[Any]:
     """The numbers of a table, comma-separated; one column or row is a vector."""
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise _failed(path, error) from None
+    path, column = source.path, source.name
+    lines = _text(source).splitlines()
     lines = [line for line in lines if line.strip() and not line.startswith("#")]
     if not lines:
         return np.zeros(0)

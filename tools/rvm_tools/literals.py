@@ -37,6 +37,8 @@ class File:
     """`@path` or `@path:name`: a value that a file holds."""
 
     spec: str
+    allowed: str = ""
+    """For a path in a text of a program, which files it may be, as `--includes` has it."""
 
 
 MAX_DEPTH = 64
@@ -63,8 +65,10 @@ _SPACE = re.compile(r"\s*")
 class Reader:
     """A position in a text, and what can be read from there."""
 
-    def __init__(self, text: str, position: int = 0) -> None:
+    def __init__(self, text: str, position: int = 0, files: str | None = "") -> None:
+        """`files` is what a `File` in the text is allowed; with None there may be none."""
         self.text = text
+        self.files = files
         self.at = position
         self._depth = 0
         self.space()
@@ -125,12 +129,14 @@ class Reader:
         if self.accept("{"):
             return self._fields()
         if self.accept("@"):
+            if self.files is None:
+                self.fail("a value in a file can't name another file")
             found = _PATH.match(self.text, self.at)
             if found is None:
                 self.fail("a path is expected after `@`")
             self.at = found.end()
             self.space()
-            return File(found[0])
+            return File(found[0], self.files)
         number = self._number()
         if number is not None:
             return number
@@ -291,11 +297,11 @@ def _finite(value: Decimal | float | None) -> float | None:
     return out if math.isfinite(out) or isinstance(value, float) else None
 
 
-def read_literal(text: str) -> Any:
-    """The value that `text` is; InputError I010 if it is none."""
-    if text.startswith("@"):
-        return File(text[1:])
-    reader = Reader(text)
+def read_literal(text: str, files: str | None = "") -> Any:
+    """The value that `text` is; InputError I010 if it is none.  `files` is as for a Reader."""
+    if files is not None and text.startswith("@"):
+        return File(text[1:], files)
+    reader = Reader(text, files=files)
     value = reader.value()
     if not reader.done:
         reader.fail("something follows the value")

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from rvm import reading
 from rvm.faults import UsageError
 from rvm.program import Function, Program
 from rvm.writing import is_direct, writing
@@ -31,7 +32,7 @@ def load_program(file: str) -> Program:
 def read_bytes(file: str) -> bytes:
     """A file's bytes, or those of standard input."""
     try:
-        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        return reading.read_stream(sys.stdin.buffer) if file == "-" else reading.read_bytes(file)
     except OSError as error:
         raise unreadable(file, error) from None
 

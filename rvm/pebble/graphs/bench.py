@@ -20,11 +20,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import NamedTuple
 
 from rvm.faults import InputError, Where
 from rvm.pebble.graphs.dag import Dag
+from rvm.reading import read_bytes
 
 MANY = frozenset({"AND", "NAND", "OR", "NOR", "XOR", "XNOR"})
 ONE = frozenset({"NOT", "BUF", "BUFF"})
@@ -131,7 +131,7 @@ def load_bench(path: str | PathLike[str]) -> Dag:
 def load_circuit(path: str | PathLike[str]) -> Circuit:
     """A circuit in a file, with its gates."""
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
+        text = read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError("P009", "this is no UTF-8 text", where=Where(str(path))) from None
     return parse_circuit(text, str(path))

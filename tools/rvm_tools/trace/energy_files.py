@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from rvm.faults import InputError, UsageError, Where
+from rvm.reading import read_bytes
 from rvm.types import SCALARS
 from rvm_tools.trace.energy import AMOUNT, CLASSES, DEFAULT, NUMBERS, Model, amount
 
@@ -30,7 +31,7 @@ def read(file: str) -> Model:
     """The model in a TOML file; InputError I030 with its place for what is wrong in it."""
     path = Path(file)
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_bytes(path).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is no UTF-8 text"
         raise UsageError("U011", f"can't read {path}: {reason.lower()}") from None
