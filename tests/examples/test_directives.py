@@ -10,7 +10,7 @@ from programs.both_ways import (
     ENGINES,
     MODES,
     Case,
-    bits,
+    agree,
     cases,
     from_the_end,
     load,
@@ -31,10 +31,7 @@ FAILING = [c for c in CASES if c.directive.codes]
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_runs_both_ways_on_engines_that_agree(case: Case, mode: str) -> None:
-    first, *others = (run(case, engine, mode) for engine in ENGINES)
-    for other in others:
-        assert bits(other.at_end) == bits(first.at_end)
-        assert (other.steps, other.error) == (first.steps, first.error)
+    agree(case, mode)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

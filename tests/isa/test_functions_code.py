@@ -103,7 +103,7 @@ def test_template_and_array_code_give_the_value(name, types, result):
 def _agree(name, sys, got, expected):
     if sys.same(got, expected):
         return True
-    if name not in LIBRARY:
+    if name not in LIBRARY and not (name == "sech" and sys.type.is_complex):
         return False
     if sys.type.is_complex:
         # C leaves open which parts of a complex power or quotient without a value are NaN.

@@ -159,7 +159,7 @@ def failure(compiled, k, f, arguments, usual=None):
 
 RARE = {
     *("exp", "log", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"),
-    "**",
+    *("leg", "sech", "**"),
 }
 """Functions of complex numbers that leave unusual arguments to the reference."""
 
