@@ -349,4 +349,15 @@ EXPLANATIONS: dict[str, Explanation] = {
         outside.  A file that is forbidden is not opened, and whether it exists is not told.
         """,
     ),
+    "A070": explain(
+        "more steps or more schedules than are planned",
+        """
+        The best schedules are looked for among up to 16,777,216 steps, and are made until those of
+        a program have 131,072 instructions in all.  A long schedule with barely enough states has
+        tens of thousands, with more states fewer.  Let a step do more, let functions share an
+        `iterate`, or take Bennett's recursion, which is short for any number of steps:
+
+            iterate step(y, x) times 10 ** 9 with bennett = 4
+        """,
+    ),
 }

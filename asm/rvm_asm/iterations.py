@@ -26,6 +26,8 @@ BUDGETS = ("pebbles", "bennett", "memory", "max_moves")
 POLICY = (*BUDGETS, "state_bytes", "goal")
 WHOLE = ("pebbles", "bennett", "state_bytes")
 GOALS = ("persist", "erase")
+MOST_CODE = 1 << 17
+"""The most instructions that the schedules of an assembly have."""
 
 
 class Iterations(Calls):
@@ -220,8 +222,18 @@ class Iterations(Calls):
     ) -> list[Function]:
         """The functions of so many steps, or if that is None of as many as the run says."""
         from rvm.pebble.bridge.emission import recursion
+        from rvm.pebble.bridge.emission.knill import LONGEST
         from rvm.pebble.bridge.emission.step import step_of
 
+        if "bennett" not in policy:
+            self._limit_code(stat)
+            if steps is not None and steps > LONGEST:
+                self.reject(
+                    "A070",
+                    f"{steps:,} steps are too many for a plan: there may be {LONGEST:,}",
+                    stat.last,
+                    "make the steps fewer and longer, or say `bennett = 4`",
+                )
         callee = plain(stat.callee.text)
         step = step_of(self._stubs(), callee, number and plain(number), by=-1 if stat.down else 1)
         terms = dict(policy)
@@ -251,9 +263,23 @@ class Iterations(Calls):
         elif form[0] == "knill":
             name = f"pebbles_{form[1]}"
         span = self._source.span(stat.start, stat.end)
-        return recursion(
+        made = recursion(
             step, steps, form, goal, unique(f"{callee}.{name}", set(taken)), span, taken
         )
+        if form[0] == "knill":
+            self.program.scheduled += sum(len(f.code) for f in made)
+            self._limit_code(stat)
+        return made
+
+    def _limit_code(self, stat: Iterate) -> None:
+        if self.program.scheduled > MOST_CODE:
+            self.complain(
+                "A070",
+                f"the schedules up to here have {self.program.scheduled:,} instructions in all: "
+                f"there may be {MOST_CODE:,}",
+                stat,
+                "share one `iterate` in a function that is called, or say `bennett = 4`",
+            )
 
     def _stubs(self) -> Program:
         """The program's functions as far as callers see them."""

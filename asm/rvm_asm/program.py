@@ -49,6 +49,8 @@ class Declarations:
         """Functions that statements made, beside those that are declared."""
         self.iterated: dict[tuple[object, ...], str] = {}
         """For each `iterate`, by where it stands and what it says, the function that it calls."""
+        self.scheduled = 0
+        """How many instructions the schedules of `iterate` have, Bennett's not counted."""
         self._words: dict[str, Word] = {}
 
     def read(self, name: str, text: str, path: Path | None = None) -> None:

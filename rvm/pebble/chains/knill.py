@@ -17,7 +17,6 @@ short, some hundreds for a million steps.  With many pebbles there are closed fo
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
@@ -29,14 +28,16 @@ class Convex:
     """A convex function of n = 1, 2, ..., `last`, as runs of its increments.
 
     `values[k]` is the value at `ends[k]`; up to the next end it grows by `slopes[k + 1]` a step.
+    A best split of `ends[k]` has `left[k]` to the left, the most if there are several.
     """
 
-    __slots__ = ("ends", "slopes", "values")
+    __slots__ = ("ends", "left", "slopes", "values")
 
     def __init__(self) -> None:
         self.ends = [1]
         self.values = [1]
         self.slopes = [0]
+        self.left = [1]
 
     @property
     def last(self) -> int:
@@ -48,15 +49,29 @@ class Convex:
             return INFEASIBLE
         return self.values[k] - (self.ends[k] - n) * self.slopes[k]
 
-    def grow(self, slope: int, count: int) -> None:
-        """Go on for `count` steps with this increment."""
+    def grow(self, slope: int, count: int, left: int = 0) -> None:
+        """Go on for `count` steps with this increment, `left` of them to the left of the split."""
         if self.slopes[-1] == slope and len(self.slopes) > 1:
             self.ends[-1] += count
             self.values[-1] += slope * count
+            self.left[-1] += left
         else:
             self.ends.append(self.ends[-1] + count)
             self.values.append(self.values[-1] + slope * count)
             self.slopes.append(slope)
+            self.left.append(self.left[-1] + left)
+
+    def split(self, n: int) -> int:
+        """A best split of 1 < n <= `last`: the roundest of them.
+
+        Along a run all increments are equal, so it does not matter which come first.  Round numbers
+        make the pieces of different splits equal, so that fewer have to be named.
+        """
+        k = bisect_left(self.ends, n)
+        before, done = self.left[k - 1], n - self.ends[k - 1]
+        left = self.left[k] - before
+        right = self.ends[k] - self.ends[k - 1] - left
+        return roundest(before + max(0, done - right), before + min(left, done))
 
 
 def convolution(first: int, a: list[Convex], b: Convex, length: int, into: Convex) -> None:
@@ -85,7 +100,7 @@ def convolution(first: int, a: list[Convex], b: Convex, length: int, into: Conve
         if slope_a <= slope_b:
             count = min(count_a, left)
             used_a += count
-            into.grow(slope_a, count)
+            into.grow(slope_a, count, count)
             runs_a = [k + (f.ends[k] == used_a) for f, k in zip(a, runs_a, strict=True)]
         else:
             count = min(count_b, left)
@@ -137,45 +152,20 @@ class Line:
     def persist_split(self, n: int, pebbles: int) -> int:
         """An m that is the best for F(n, S), 1 <= m < n."""
         s = pebbles
-        if s < n <= s + (s - 1) * (s - 2) // 2:
+        if n <= s:
+            return 1
+        if n <= s + (s - 1) * (s - 2) // 2:
             return min(s - 1, n - s + 1)  # what is left of m keeps to the closed form
-        least, most = max(1, n - (1 << (s - 2))), min(n - 1, 1 << (s - 2))
-
-        def value(m: int) -> int:
-            return self.persist(m, s) + self.persist(m, s - 1) + self.persist(n - m, s - 1)
-
-        return _bottom(value, least, most)
+        return self._level(self._persist, s).split(n)
 
     def visit_split(self, n: int, pebbles: int) -> int:
         """An m that is the best for G(n, S), 1 <= m < n."""
         s = pebbles
-        if s < n <= s + s * (s - 1) // 2:
+        if n <= s:
+            return 1
+        if n <= s + s * (s - 1) // 2:
             return min(s, n - s + 1)
-        least, most = max(1, n - (1 << (s - 1)) + 1), min(n - 1, 1 << (s - 1))
-        return _bottom(lambda m: self.persist(m, s) + self.visit(n - m, s - 1), least, most)
-
-
-def _bottom(value: Callable[[int], int], least: int, most: int) -> int:
-    """A lowest place of a convex function on a range: the roundest of them.
-
-    Round numbers make the pieces of different splits equal, so that fewer have to be named.
-    """
-    low, high = least, most
-    while low < high:
-        middle = (low + high) // 2
-        if value(middle + 1) >= value(middle):
-            high = middle
-        else:
-            low = middle + 1
-    first, bottom = low, value(low)
-    high = most
-    while low < high:
-        middle = (low + high + 1) // 2
-        if value(middle) == bottom:
-            low = middle
-        else:
-            high = middle - 1
-    return roundest(first, low)
+        return self._level(self._visit, s).split(n)
 
 
 def roundest(first: int, last: int) -> int:
@@ -188,10 +178,15 @@ def roundest(first: int, last: int) -> int:
         shift -= 1
 
 
-@lru_cache(maxsize=16)
 def line(n: int) -> Line:
-    """The table for chains of up to n steps, kept for the next plan."""
-    return Line(n)
+    """A table for chains of up to n steps, the same for all n between two powers of two."""
+    return line_of_bits((n - 1).bit_length() if n > 1 else 0)
+
+
+@lru_cache(maxsize=32)
+def line_of_bits(bits: int) -> Line:
+    """The table for chains of up to 2^bits steps, kept for the next plan."""
+    return Line(1 << bits)
 
 
 def fewest_to_persist(n: int) -> int:

@@ -18,7 +18,7 @@ from typing import Any
 
 from rvm.faults import BudgetError
 from rvm.pebble import Plan, plan
-from rvm.pebble.chains.knill import line
+from rvm.pebble.chains.knill import line_of_bits
 from rvm.pebble.chains.limited import limited
 from rvm.pebble.chains.online import online
 from rvm.pebble.chains.priced import priced
@@ -61,7 +61,7 @@ def made(n: int, pebbles: int, strategy: str, terms: dict[str, Any]) -> Row:
     """A plan made from nothing, once for the time and once for the memory."""
 
     def make() -> Plan:
-        for tables in (line, priced, limited, online):
+        for tables in (line_of_bits, priced, limited, online):
             tables.cache_clear()
         return plan(n, strategy=strategy, pebbles=pebbles, **terms)
 

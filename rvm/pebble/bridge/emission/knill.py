@@ -33,7 +33,7 @@ from rvm.transform.duals import unique
 LEVEL = 1 << 41
 """Splits are found by n + s LEVEL; no chain is as long."""
 LONGEST = 1 << 24
-"""The most steps of a length that only the run knows."""
+"""The most steps of an `iterate` that is not Bennett's."""
 MOST = 128
 """The most states that are used if only the run knows the length."""
 SAMPLES = 24
