@@ -70,7 +70,9 @@ class Relay:
     def __call__(self, number: int, frame: FrameType | None) -> None:
         defers = _innermost(frame)
         if defers:
-            _waiting.append(self)
+            # As with the system's own signals, one that waits already is not kept twice.
+            if self not in _waiting:
+                _waiting.append(self)
         elif defers is None:
             self.handler(number, frame)
         else:
@@ -186,12 +188,13 @@ class Listening:
 def heard() -> None:
     """Call the handlers of the signals that wait: a safe point.
 
-    What the first of them raises is raised, what others raise is chained to it.
+    What the first of them raises is raised, what others raise is chained to it.  Signals that come
+    meanwhile wait for the next safe point: however fast they come, this has an end.
     """
     if threading.get_ident() != threading.main_thread().ident:
         return
     first = None
-    while _waiting:
+    for _ in range(len(_waiting)):
         try:
             _waiting.popleft().act(sys._getframe(1))
         except BaseException as error:

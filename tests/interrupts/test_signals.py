@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import random
 import signal
 import sys
@@ -60,11 +61,14 @@ def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def timer() -> Iterator[Timer]:
-    before = [signal.getsignal(n) for n in SIGNALS]
+    """Python drops what a handler raises in a callback of its collector: those of tools are off."""
+    before, callbacks = [signal.getsignal(n) for n in SIGNALS], gc.callbacks[:]
+    gc.callbacks.clear()
     made = Timer()
     yield made
     made.set(0)
     signal.setitimer(signal.ITIMER_REAL, 0)
+    gc.callbacks[:] = callbacks
     for n, handler in zip(SIGNALS, before, strict=True):
         signal.signal(n, handler)
 

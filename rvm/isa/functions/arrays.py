@@ -329,8 +329,10 @@ def fixed_code(f: str, frac: int) -> Code | None:
             return both(f"fixed_at({{0}}, {{1}}, {frac})")
         case "outer":
             return both(f"fixed_mul_array({{0}}[:, None], {{1}}[None, :], {frac})")
-        case "last_min" | "first_max":
-            return both(f"one_at(np.arg{f[6:]}, {{0}}, {1 << frac})")
+        case "first_max":
+            return both(f"one_at(np.argmax, {{0}}, {1 << frac})")
+        case "last_min":
+            return both(f"one_at(last_least, {{0}}, {1 << frac})")
         case _:
             return None
 
