@@ -68,6 +68,14 @@ class Relay:
         self.instead = instead
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
+        # Where signals come faster than this finds out who is to wait, each would interrupt the one
+        # before: the same signal again is one with that which has not been handled yet.
+        asking = frame
+        while asking is not None and asking.f_code in _ASKING:
+            known = asking.f_locals
+            if known.get("self") is self and "defers" not in known:
+                return
+            asking = asking.f_back
         defers = _innermost(frame)
         if defers:
             # As with the system's own signals, one that waits already is not kept twice.
@@ -97,6 +105,10 @@ def _innermost(frame: FrameType | None) -> bool | None:
             return found
         frame = frame.f_back
     return None
+
+
+_ASKING = (Relay.__call__.__code__, _innermost.__code__)
+"""The code that finds out whether a signal is to wait."""
 
 
 def interrupted(hint: str = "") -> Interrupted:
