@@ -27,7 +27,7 @@ class Emitter(Protocol):
 
 
 def double(x: float) -> str:
-    """A constant of type double as LLVM writes it, to the bit."""
+    """A constant of type double (or a float, if it is one) as LLVM writes it, to the bit."""
     return f"0x{struct.unpack('<Q', struct.pack('<d', x))[0]:016X}"
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from rvm.leaf import Function
+from rvm.leaf.llvm import double as double
 from rvm.types import Scalar
 
 Llvm = Callable[..., Any]
@@ -39,11 +40,11 @@ REGISTER_TYPES = {
 SYMBOLS = {
     f"rvm_{f}": f
     for f in (
-        *("exp", "log", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"),
-        *("log2", "expm1", "log1p", "asinh", "pow", "atan2", "hypot", "fmod"),
+        *("exp", "log", "log1p", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asinh"),
+        *("pow", "atan2", "hypot", "fmod"),
     )
 }
-"""The C library's functions of f64 numbers by names that LLVM knows nothing about.
+"""The C library's functions that complex numbers and `%` need, by names that LLVM does not know.
 
 It would take those that it knows for others, `pow(x, 2.0)` for a product.
 """
@@ -56,11 +57,6 @@ def declaration(symbol: str) -> str:
     """LLVM's declaration of a key of `SYMBOLS`."""
     more = ", double" * (symbol in BINARY_SYMBOLS)
     return f"declare double @{symbol}(double{more}) nounwind willreturn memory(none)"
-
-
-def double(x: float) -> str:
-    """A constant of type double (or a float, if it is one) as LLVM writes it, to the bit."""
-    return f"0x{struct.unpack('<Q', struct.pack('<d', x))[0]:016X}"
 
 
 def whole(operand: str) -> int | None:

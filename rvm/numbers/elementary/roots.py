@@ -7,8 +7,9 @@ import math
 from rvm.leaf import Node, constant, function, select
 from rvm.leaf.ops import F64
 from rvm.leaf.trace import bits, equal, fabs, of_bits, sqrt, to_float, to_int, unequal, with_sign
+from rvm.numbers.elementary.exponentials import Reduced as Exponential
 from rvm.numbers.elementary.exponentials import scaled
-from rvm.numbers.elementary.logarithms import LARGEST, LEAST, Reduced, above_one
+from rvm.numbers.elementary.logarithms import LARGEST, Reduced, above_one
 from rvm.numbers.elementary.pairs import Pair, product, quick_sum, quotient, two_sum
 from rvm.numbers.elementary.tables import LN2_PAIR
 
@@ -190,8 +191,6 @@ def atanh(x: Node) -> Node:
 
 
 def _exponential(x: Node) -> Pair:
-    from rvm.numbers.elementary.exponentials import Reduced as Exponential
-
     found = Exponential(x)
     scale = found.scale()
     return quick_sum(scale, scale * found.rest)
@@ -211,6 +210,3 @@ def softplus(x: Node) -> Node:
     high, low = above_one(u[0], u[1])
     s, e = two_sum(select(x > 0.0, x, 0.0), high)
     return s + (e + low)
-
-
-__all__ = ["LEAST", "acosh", "asinh", "atanh", "cbrt", "hypot", "root_of", "softplus"]
