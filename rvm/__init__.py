@@ -13,8 +13,7 @@ from time import time_ns
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rvm.calling import FunctionHandle
-    from rvm.differences import check_grad
+    from rvm.derive.differences import check_grad
     from rvm.faults import (
         AssemblyError,
         BudgetError,
@@ -31,23 +30,24 @@ if TYPE_CHECKING:
         UsageError,
         VerifyError,
     )
-    from rvm.frontends import assemble, load
     from rvm.isa.define import Mut, Use, exchange, opcode, when
-    from rvm.machine import Machine
-    from rvm.mapping import LaneErrors
+    from rvm.isa.user import function
+    from rvm.library.frontends import assemble, load
+    from rvm.library.handle import FunctionHandle
+    from rvm.library.lane_map import LaneErrors
     from rvm.numbers import Fixed, LogNumber
     from rvm.program import Program
+    from rvm.run.machine import Machine
     from rvm.state import Options
     from rvm.transform import gradient, invert, tangent
-    from rvm.user import function
 
 __version__ = "0.1.0"
 BEGAN = time_ns()
 """When this process began to read rvm's modules: what is changed later it does not run."""
 
 _HOMES = {
-    "calling": ("FunctionHandle",),
-    "differences": ("check_grad",),
+    "library.handle": ("FunctionHandle",),
+    "derive.differences": ("check_grad",),
     "isa.define": ("Mut", "Use", "exchange", "opcode", "when"),
     "faults": (
         "AssemblyError",
@@ -65,14 +65,14 @@ _HOMES = {
         "UsageError",
         "VerifyError",
     ),
-    "frontends": ("assemble", "load"),
-    "machine": ("Machine",),
-    "mapping": ("LaneErrors",),
+    "library.frontends": ("assemble", "load"),
+    "run.machine": ("Machine",),
+    "library.lane_map": ("LaneErrors",),
     "numbers": ("Fixed", "LogNumber"),
     "program": ("Program",),
     "state": ("Options",),
     "transform": ("gradient", "invert", "tangent"),
-    "user": ("function",),
+    "isa.user": ("function",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -12,9 +12,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rvm.expr import Place
+from rvm.host.once import once
 from rvm.isa import lower
 from rvm.isa.lower import squared
-from rvm.once import once
 from rvm.program import Function, Instr, Program, Span
 from rvm.stmt import Stmt
 from rvm.transform import invert_function

@@ -16,7 +16,7 @@ from rvm.expr import Expr
 from rvm.types import Array, RegisterType, Scalar, Stack
 
 if TYPE_CHECKING:
-    from rvm.calling import FunctionHandle
+    from rvm.library.handle import FunctionHandle
 
 
 class Span(NamedTuple):
@@ -138,7 +138,7 @@ class Source:
 class Program:
     """A set of functions, one of which is the entry.
 
-    `program["f"]` and `program.f` are callables; see `rvm.calling.FunctionHandle`.
+    `program["f"]` and `program.f` are callables; see `rvm.library.handle.FunctionHandle`.
     """
 
     functions: tuple[Function, ...]
@@ -151,7 +151,7 @@ class Program:
     """What tools derive from the program (inverse, analyses, generated code), computed once."""
 
     handle: ClassVar[Callable[[Program, str], FunctionHandle]]
-    """Makes the callable of a function; set by `rvm.calling`, which stands above this module."""
+    """Makes the callable of a function; set by `rvm.library.handle`, which is above this."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_index", {f.name: i for i, f in enumerate(self.functions)})
@@ -180,7 +180,7 @@ class Program:
     def _handle(self, name: str) -> FunctionHandle:
         if not hasattr(Program, "handle"):
             # Whoever calls a function wants the layers that run it; data alone does not.
-            import_module("rvm.calling")
+            import_module("rvm.library.handle")
         return Program.handle(self, name)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -13,11 +13,11 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from rvm.blocks import View, packed, unpacked
 from rvm.faults import InputError, Where
+from rvm.host.blocks import View, packed, unpacked
+from rvm.host.signals import at_once
 from rvm.image import Code
-from rvm.rounding import FREED
-from rvm.signals import at_once
+from rvm.numbers.rounding import FREED
 
 SCALAR_BYTES = 8
 FRAME_BYTES = 512
@@ -30,7 +30,7 @@ class Options:
 
     `tolerance`: how far rounding may have carried a freed ancilla from its value v, in parts of
     max(1, |v|), and a gradient's values from where they began, in parts of themselves; 0 demands
-    equality of bits.  None leaves it to the limits in `rvm.rounding`.
+    equality of bits.  None leaves it to the limits in `rvm.numbers.rounding`.
     `strict`: keep every rounding residue, so that floats too run back bit for bit.
     `checks`: whether it is checked that what is done can be undone (come-froms, freed values,
     factors).  Only the native engine can leave that out; indices are checked all the same.

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import rvm
-from rvm.cost import Cost, broadcast, shape_of
+from rvm.accounts.cost import Cost, broadcast, shape_of
 from rvm.engines.evaluate import evaluate
 from rvm.expr import Apply, Const, Expr, Place
 from rvm.isa import FUNCTIONS, apply

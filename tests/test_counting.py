@@ -17,9 +17,9 @@ from programs.both_ways import Case, cases, refusals
 from rvm_tools.attack.programs import sound as random_programs
 
 import rvm
-from rvm.counting import Counts, sized_of
+from rvm.accounts.counts import Counts, sized_of
 from rvm.faults import RvmError, UsageError
-from rvm.machine import Machine
+from rvm.run.machine import Machine
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted([*ROOT.glob("examples/**/*.rasm"), *ROOT.glob("tests/programs/*.rasm")])

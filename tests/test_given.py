@@ -18,8 +18,8 @@ from rvm_tools.values import inputs_for
 
 import rvm
 from rvm.engines.protocol import NAMES
-from rvm.machine import Machine
 from rvm.numbers import system
+from rvm.run.machine import Machine
 from rvm.types import C128, F32, F64, FIXED, LOG64, SCALARS, Scalar
 
 TYPES = tuple(SCALARS.values())

@@ -17,10 +17,10 @@ from rvm.engines.trapping import due
 from rvm.expr import Place
 from rvm.image import Code, image_of
 from rvm.isa import typed
-from rvm.machine import Machine
 from rvm.probes import Armory, Binding, Changed, Trap, arm, changes, disarm
-from rvm.probes.events import observe
 from rvm.probes.traps import Traps
+from rvm.run.events import observe
+from rvm.run.machine import Machine
 from rvm.types import BOOL, Scalar
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import rvm
 from rvm.isa import OPCODES
-from rvm.user import apply
+from rvm.isa.user import apply
 
 ENGINES = ("reference", "python", "vector", "native")
 each_engine = pytest.mark.parametrize("engine", ENGINES)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from rvm.faults import UsageError
-from rvm.reading import IrregularError, open_regular
+from rvm.host.read import IrregularError, open_regular
 
 Policy = Literal["any", "below", "none"]
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 import rvm
-from rvm.binding import Result
-from rvm.calling import FunctionHandle
+from rvm.library.handle import FunctionHandle
 from rvm.program import Program
+from rvm.run.binding import Result
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parent

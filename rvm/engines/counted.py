@@ -10,7 +10,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from rvm.counting import Counts, Key, sized_of
+from rvm.accounts.counts import Counts, Key, sized_of
 from rvm.engines.auto import Auto
 from rvm.engines.counted_source import CountedSource
 from rvm.engines.evaluate import evaluate

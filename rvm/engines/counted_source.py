@@ -1,15 +1,16 @@
 """Generated source that counts: a counter for each straight piece, jump and loop.
 
 A counter is raised where its piece begins.  Where an instruction inside is given up, the line
-that failed is noted; from it `rvm.counting` finds what was counted too early.  Instructions on
-arrays also count how often they find which sizes, and those that may erase bits how many they did.
+that failed is noted; from it `rvm.accounts.counts` finds what was counted too early.  Instructions
+on arrays also count how often they find which sizes, and those that may erase bits how many they
+did.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rvm.counting import DONE, Mark, Marks, sized_of
+from rvm.accounts.counts import DONE, Mark, Marks, sized_of
 from rvm.engines.blocks import If, Loop
 from rvm.engines.source import Source
 from rvm.expr import Expr
@@ -21,8 +22,8 @@ class CountedSource(Source):
     """The generated source of one function in one direction, with counters.
 
     `hits` are the counters, `early` how often a line failed; `sizes`, `cells` and `erased` are
-    those of a `rvm.counting.Node`.  Where the sizes stay the same as long as a frame's arrays do,
-    an instruction finds its cell once, and then only raises it.
+    those of a `rvm.accounts.counts.Node`.  Where the sizes stay the same as long as a frame's
+    arrays do, an instruction finds its cell once, and then only raises it.
     """
 
     parameters = "regs, block, n, state, hits, early, sizes, cells, erased"

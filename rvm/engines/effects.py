@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from rvm.faults import MachineError, UsageError
+from rvm.host.signals import at_once
 from rvm.numbers import system
-from rvm.signals import at_once
 from rvm.state import Options
 from rvm.stmt import Effect
 from rvm.types import Scalar

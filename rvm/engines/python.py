@@ -21,9 +21,9 @@ from rvm.emit.values import Unprintable
 from rvm.engines.reference import step
 from rvm.engines.source import Source
 from rvm.engines.support import SUPPORT, Trouble
+from rvm.host.once import once
 from rvm.image import Code
 from rvm.numbers.support import NAMES
-from rvm.once import once
 from rvm.state import FRAME_BYTES, Frame, State
 from rvm.stmt import Call
 

@@ -29,9 +29,9 @@ from rvm.engines.strict import strictly
 from rvm.engines.trapping import due
 from rvm.expr import Expr, Place
 from rvm.faults import InvertibilityError, LimitError, MachineError, RvmError
+from rvm.host.signals import left_whole
 from rvm.numbers import system
 from rvm.numbers.base import differing
-from rvm.signals import left_whole
 from rvm.state import FRAME_BYTES, Frame, State, where
 from rvm.stmt import (
     FORWARD,

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rvm.counting import DONE, JUMP, Mark
+from rvm.accounts.counts import DONE, JUMP, Mark
 from rvm.emit.python import Printer
 from rvm.emit.values import Unprintable
 from rvm.engines.blocks import If, Loop, Shape
 from rvm.engines.support import SUPPORT
 from rvm.expr import Const, Expr, places
+from rvm.host.signals import listen
 from rvm.image import Code
 from rvm.isa import VARIADIC
 from rvm.numbers.support import NAMES
 from rvm.probes.traps import Changed, Guard
-from rvm.signals import listen
 from rvm.stmt import Branch, Land
 from rvm.types import BOOL, Array
 

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.calling import FunctionHandle
 from rvm.faults import InputError, UsageError
 from rvm.interop import library
 from rvm.interop.port import Port, port
 from rvm.interop.rules import Ported, Values, by_input, curve, describe, parts, smooth
+from rvm.library.handle import FunctionHandle
 
 MODES = ("mixed", "reverse", "forward")
 

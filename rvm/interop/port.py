@@ -13,19 +13,19 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.binding import held, plain_view
-from rvm.calling import FunctionHandle
-from rvm.derived import gradient_program, tangent_program
+from rvm.derive.gate import Evidence, check_returned
 from rvm.expr import Apply, Const, Place
 from rvm.faults import InputError, UsageError
 from rvm.image import image_of
-from rvm.machine import Machine
+from rvm.library.handle import FunctionHandle
 from rvm.numbers import system
 from rvm.program import Function, Layout, Program, type_text
-from rvm.returning import Evidence, check_returned
+from rvm.run.binding import held, plain_view
+from rvm.run.machine import Machine
 from rvm.state import Options
 from rvm.transform.duals import bar_slots
 from rvm.transform.gradient import adjoint_names
+from rvm.transform.programs import gradient_program, tangent_program
 from rvm.types import Array, Scalar, Stack, elem_of, rank_of
 
 Shape = tuple[int, ...]
@@ -172,7 +172,7 @@ class Port:
         """Run back from the finals with adjoints of `smooth_outputs`: those of `smooth_inputs`.
 
         An adjoint of a complex number is dL/dRe + i dL/dIm.  InvertibilityError R017 where the
-        values do not come back to the inputs and the adjoints are not right; see `rvm.returning`.
+        values do not come back to the inputs and the adjoints are not right; see `rvm.derive.gate`.
         """
         program = gradient_program(self.program, self.function.name)
         adjoint = program.function(adjoint_names(self.program)[self.function.name])

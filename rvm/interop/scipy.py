@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rvm.calling import FunctionHandle
+from rvm.derive.places import Named, find_place
 from rvm.faults import InputError, UsageError
 from rvm.interop.port import Port, checked, paths, port
-from rvm.places import Named, find_place
+from rvm.library.handle import FunctionHandle
 from rvm.types import elem_of
 
 Vector = NDArray[np.float64]

@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from rvm.calling import FunctionHandle
 from rvm.interop import library
 from rvm.interop.operators import Operators
 from rvm.interop.port import Port, port
 from rvm.interop.rules import Ported, by_input, curve, describe, parts, smooth
 from rvm.interop.tensors import Tensors, backward, check, forward
+from rvm.library.handle import FunctionHandle
 
 
 def function(

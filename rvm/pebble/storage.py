@@ -33,8 +33,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.archives import read_arrays
 from rvm.faults import ScheduleError
+from rvm.host.archives import read_arrays
+from rvm.host.write import writing
 from rvm.pebble.actions import Kind
 from rvm.pebble.game import Rules
 from rvm.pebble.grammar import Schedule
@@ -44,7 +45,6 @@ from rvm.pebble.graphs.plan import DagPlan
 from rvm.pebble.plans import Plan, Units, cost_of
 from rvm.pebble.tally import Weights
 from rvm.pebble.terms import GOALS
-from rvm.writing import writing
 
 VERSION = 1
 GRAPH = "graph"

@@ -12,13 +12,13 @@ from rvm_asm import assemble
 from rvm_asm.expand import is_strict
 from rvm_tools.attack.programs import sound as programs_random
 
-import rvm.calling
+import rvm.library.handle
 from rvm.expr import Apply, Expr, walk
 from rvm.faults import RvmError
 from rvm.program import Program
 from rvm.verify import verify
 
-assert rvm.calling  # makes program["f"] callable
+assert rvm.library.handle  # makes program["f"] callable
 
 
 def values(program: Program, expression: Expr) -> Iterator[Apply]:

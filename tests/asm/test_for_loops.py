@@ -14,8 +14,8 @@ from rvm_asm import assemble
 import rvm
 from rvm.expr import Place
 from rvm.faults import AssemblyError, BudgetError, RvmError
-from rvm.machine import Machine
 from rvm.program import Program
+from rvm.run.machine import Machine
 from rvm.types import I64
 from rvm.verify import findings
 

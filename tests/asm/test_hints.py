@@ -92,6 +92,6 @@ def test_a_condition_of_literals_in_a_choice() -> None:
                 f" free t = select({c}, x, y)\n"
             )
     program = assemble("func f(x: i32)\n add x, select(not true, 1'i32, 2'i32)\n")
-    from rvm.calling import FunctionHandle  # noqa: F401 - makes programs callable
+    from rvm.library.handle import FunctionHandle  # noqa: F401 - makes programs callable
 
     assert program.f(x=0).x == 2

@@ -13,7 +13,7 @@ from rvm_tools.bench.gradients import costs, counted, table
 
 from rvm.expr import Place
 from rvm.isa import FUNCTIONS, TypeFault, apply
-from rvm.machine import Machine
+from rvm.run.machine import Machine
 from rvm.state import Options
 from rvm.types import F64
 

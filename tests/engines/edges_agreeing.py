@@ -13,10 +13,10 @@ from engines.edges_random import Edges
 import rvm
 from rvm.engines import engine
 from rvm.engines.protocol import NAMES
-from rvm.lanes import run_lanes
-from rvm.machine import Machine
 from rvm.numbers import system
 from rvm.program import Program
+from rvm.run.lanes import run_lanes
+from rvm.run.machine import Machine
 from rvm.state import Options
 from rvm.types import Array, elem_of
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rvm_tools.attack.programs import sound as random_programs
 
 import rvm
-from rvm.machine import Machine
+from rvm.run.machine import Machine
 
 ENGINES = ("reference", "python", "vector", "native")
 

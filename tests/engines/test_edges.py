@@ -11,7 +11,7 @@ import pytest
 from engines.edges_agreeing import ALL_PAIRS, ENGINES, RING, everywhere, trip
 
 import rvm
-from rvm.machine import Machine
+from rvm.run.machine import Machine
 from rvm.state import Options
 
 pytest.importorskip("llvmlite")

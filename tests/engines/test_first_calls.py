@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 import rvm
-from rvm import derived, image
+from rvm import image
 from rvm.engines import python
 from rvm.engines.lanes import plan as lanes_plan
 from rvm.engines.vector import engine as vector
+from rvm.transform import programs
 
 pytest.importorskip("llvmlite")
 
@@ -54,8 +55,8 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Counter[Any]:
     watch(image.Code, "__init__", lambda self, image, function, undo: (function.name, undo))
     watch(python.Compiled, "__init__", lambda self, code, *_: (code.name, code.undo, type(self)))
     watch(lanes_plan.Plan, "__init__", lambda self, code, params, _: (code.name, params))
-    watch(derived, "gradient", lambda program, name: name)
-    watch(derived, "tangent", lambda program, name: name)
+    watch(programs, "gradient", lambda program, name: name)
+    watch(programs, "tangent", lambda program, name: name)
     watch(module, "_planned", lambda code, *_: (code.name, code.undo, *_))
     llvm = compiler()
     compiled = llvm.compiled
@@ -124,7 +125,7 @@ def test_threads_of_a_forked_process_can_make_things() -> None:
 
     if not hasattr(os, "fork"):
         pytest.skip("no fork here")
-    from rvm import once
+    from rvm.host import once
 
     held, done = threading.Event(), threading.Event()
 

@@ -15,9 +15,9 @@ from rvm_tools.attack.surgery import mutated
 import rvm
 from rvm.codec import decode, encode
 from rvm.faults import BytecodeError
-from rvm.machine import Machine
 from rvm.numbers import system
 from rvm.program import Function, Program
+from rvm.run.machine import Machine
 from rvm.types import Array, Stack, elem_of
 from rvm.verify import findings
 

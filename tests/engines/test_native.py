@@ -14,8 +14,8 @@ import rvm
 from rvm.emit.llvm.flow import Flow
 from rvm.emit.llvm.module import plan_of
 from rvm.image import image_of
-from rvm.machine import Machine
 from rvm.program import Program
+from rvm.run.machine import Machine
 from rvm.state import State
 
 pytestmark = pytest.mark.smoke

@@ -13,8 +13,8 @@ import rvm
 from rvm.emit.llvm.module import plan_of
 from rvm.emit.llvm.oneway import one_way
 from rvm.image import Code, image_of
-from rvm.machine import Machine
 from rvm.program import Program
+from rvm.run.machine import Machine
 
 pytest.importorskip("llvmlite")
 

@@ -19,14 +19,14 @@ from rvm_tools.attack.programs import loops as loops_random
 from rvm_tools.attack.programs import sound as random_programs
 
 import rvm
-from rvm.counting import CallWatcher, Counts
+from rvm.accounts.counts import CallWatcher, Counts
 from rvm.emit.llvm.counters import Counters, counters_of
 from rvm.emit.llvm.kind import Kind
 from rvm.emit.llvm.module import ModulePrinter, plan_of
 from rvm.faults import LimitError, RvmError
 from rvm.image import Code, image_of
-from rvm.machine import Machine
 from rvm.program import Program
+from rvm.run.machine import Machine
 
 pytest.importorskip("llvmlite")
 

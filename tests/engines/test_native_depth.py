@@ -14,7 +14,7 @@ import rvm
 from rvm.engines.native import elf, flight, stacks
 from rvm.engines.native.compiler import compiler
 from rvm.faults import LimitError, MachineError
-from rvm.machine import Machine
+from rvm.run.machine import Machine
 
 pytest.importorskip("llvmlite")
 

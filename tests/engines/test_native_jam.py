@@ -16,8 +16,8 @@ from rvm.emit.llvm.kind import Kind
 from rvm.emit.llvm.module import plan_of
 from rvm.engines.native.engine import source_of
 from rvm.image import image_of
-from rvm.machine import Machine
 from rvm.program import Program
+from rvm.run.machine import Machine
 
 pytest.importorskip("llvmlite")
 

@@ -83,11 +83,11 @@ def test_what_compiling_took_is_known_to_who_finds_it(made: Made, tmp_path: Path
 def test_a_gradient_is_found_without_being_made(
     made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rvm import derived
+    from rvm.transform import programs
 
     first = slope()
     assert len(made) == 1
-    monkeypatch.setattr(derived, "gradient", lambda *_: pytest.fail("it was transformed"))
+    monkeypatch.setattr(programs, "gradient", lambda *_: pytest.fail("it was transformed"))
     assert slope() == first
     assert len(made) == 1
 

@@ -17,7 +17,7 @@ from rvm_tools.attack.programs import sound as random_programs
 
 import rvm
 from rvm.faults import LimitError
-from rvm.machine import Machine
+from rvm.run.machine import Machine
 
 pytest.importorskip("llvmlite")
 

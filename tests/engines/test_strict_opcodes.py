@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rvm
-from rvm.user import apply
+from rvm.isa.user import apply
 
 pytestmark = pytest.mark.usefixtures("clean_tables")
 

@@ -18,8 +18,8 @@ from rvm.engines.vector import plan, survey
 from rvm.engines.vector.engine import vector_of
 from rvm.engines.vector.explain import explain
 from rvm.image import image_of
-from rvm.machine import Machine
 from rvm.program import Program
+from rvm.run.machine import Machine
 
 N = 300
 X = np.random.default_rng(1).normal(size=N)

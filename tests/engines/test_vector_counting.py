@@ -17,8 +17,8 @@ from rvm.engines.vector import plan, survey
 from rvm.engines.vector.counted import counted_vector_of
 from rvm.faults import RvmError
 from rvm.image import image_of
-from rvm.machine import Machine
 from rvm.program import Program
+from rvm.run.machine import Machine
 
 
 @pytest.fixture(autouse=True, scope="module")

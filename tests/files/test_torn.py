@@ -21,7 +21,7 @@ from tools.running import rvm as command
 import rvm
 from rvm import pebble
 from rvm.codec import encode
-from rvm.writing import write_bytes, write_text
+from rvm.host.write import write_bytes, write_text
 
 Read = Callable[[Path], Any]
 

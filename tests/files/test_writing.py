@@ -16,8 +16,9 @@ from typing import Any
 
 import pytest
 
-from rvm import pebble, writing
-from rvm.writing import write_bytes, write_text
+from rvm import pebble
+from rvm.host import write
+from rvm.host.write import write_bytes, write_text
 
 ROOT = Path(__file__).parent.parent.parent
 OLD, NEW = b"old contents\n", b"new contents, some more of them\n"
@@ -100,7 +101,7 @@ def test_a_failing_write_leaves_what_was_there(
             patched.setattr(Path, "replace", raising(error))
         elif call != "write":
             patched.setattr(os, call, raising(error))
-        with pytest.raises(type(error)), writing.writing(file) as out:
+        with pytest.raises(type(error)), write.writing(file) as out:
             out.write(NEW)
             if call == "write":
                 raise error
@@ -113,7 +114,7 @@ def test_a_limit_on_the_size_of_files(tmp_path: Path) -> None:
     file.write_bytes(OLD)
     code = """
 import resource, sys
-from rvm.writing import write_bytes
+from rvm.host.write import write_bytes
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
 try:
     write_bytes(sys.argv[1], bytes(1 << 20))
@@ -132,7 +133,7 @@ def test_a_process_killed_in_the_midst_leaves_nothing(tmp_path: Path) -> None:
     file.write_bytes(OLD)
     code = """
 import os, signal, sys
-from rvm.writing import writing
+from rvm.host.write import writing
 with writing(sys.argv[1]) as out:
     out.write(bytes(1 << 20))
     out.flush()
@@ -210,7 +211,7 @@ def test_standard_output_by_any_name_keeps_its_order(name: str, to: str, tmp_pat
                 pytest.skip("no such name here")
             name = f"/proc/{os.getpid()}/fd/{number}"
         code = f"""
-from rvm.writing import is_direct, write_text
+from rvm.host.write import is_direct, write_text
 print("one")
 assert is_direct({name!r})
 write_text({name!r}, "two\\n")
@@ -228,7 +229,7 @@ def test_an_open_file_of_another_process_is_appended_to(tmp_path: Path) -> None:
     file = tmp_path / "f"
     file.write_bytes(OLD)
     with file.open("ab") as held:
-        code = "import sys; from rvm.writing import write_text; write_text(sys.argv[1], 'more')"
+        code = "import sys; from rvm.host.write import write_text; write_text(sys.argv[1], 'more')"
         name = f"/proc/{os.getpid()}/fd/{held.fileno()}"
         subprocess.run([sys.executable, "-c", code, name], check=True)
     assert file.read_bytes() == OLD + b"more"
@@ -248,7 +249,7 @@ def test_a_closed_stream_is_an_ordinary_error(name: str, tmp_path: Path) -> None
 
 
 PRIVATE = {
-    "rvm/writing.py": "the one that does it",
+    "rvm/host/write.py": "the one that does it",
     "rvm/engines/native/kept.py": "kept machine code: checked when it is read, and renamed too",
     "rvm/pebble/bridge/runs/files.py": "states in a private folder, which goes with the run",
     "tools/rvm_tools/attack/campaign.py": "an input in a folder for the moment",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import rvm
-from rvm.calling import FunctionHandle
+from rvm.library.handle import FunctionHandle
 
 ENGINES = ("reference", "python", "vector", "native")
 

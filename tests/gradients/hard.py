@@ -14,9 +14,9 @@ import mpmath
 import numpy as np
 
 import rvm
-from rvm.calling import FunctionHandle
 from rvm.interop.port import port
 from rvm.interop.scipy import objective
+from rvm.library.handle import FunctionHandle
 
 
 @dataclass(frozen=True)

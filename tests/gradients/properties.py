@@ -9,8 +9,8 @@ import numpy as np
 from gradients.agreeing import ENGINES, bits
 
 import rvm
-from rvm.calling import FunctionHandle
-from rvm.gradients import Pullback, dressed, nested
+from rvm.derive.gradients import Pullback, dressed, nested
+from rvm.library.handle import FunctionHandle
 from rvm.types import elem_of
 
 

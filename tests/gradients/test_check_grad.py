@@ -12,7 +12,7 @@ import pytest
 from gradients.test_functions import FLAT, KNOWN, NAMES, points, program
 
 import rvm
-from rvm.user import apply
+from rvm.isa.user import apply
 
 pytestmark = pytest.mark.usefixtures("clean_tables")
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import rvm
-from rvm.calling import FunctionHandle
+from rvm.library.handle import FunctionHandle
 
 pytestmark = pytest.mark.smoke
 

@@ -13,7 +13,7 @@ from gradients.elsewhere import Reader, Table
 from rvm_tools.attack.programs import smooth
 
 import rvm
-from rvm.calling import FunctionHandle
+from rvm.library.handle import FunctionHandle
 from rvm.types import Stack, elem_of
 
 NEAR = 1e-10

@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 from rvm_tools.attack.programs import smooth
 
 import rvm
-from rvm.calling import FunctionHandle
+from rvm.derive.gradients import Pullback, dressed, nested
+from rvm.derive.sweep import FEW
+from rvm.derive.taylor import propagate
+from rvm.derive.taylor.field import Field
 from rvm.engines.auto import WARM
-from rvm.gradients import Pullback, dressed, nested
-from rvm.lanes import run_lanes
-from rvm.sweep import FEW
-from rvm.taylor import propagate
-from rvm.taylor.field import Field
+from rvm.library.handle import FunctionHandle
+from rvm.run.lanes import run_lanes
 
 pytestmark = pytest.mark.usefixtures("clean_tables")
 
@@ -263,7 +263,7 @@ def test_derived_programs_are_the_way_unless_another_is_named(
         taken.append(pull.ticks)
         return propagate(pull, loss)
 
-    monkeypatch.setattr("rvm.hessians.propagate", watched)
+    monkeypatch.setattr("rvm.derive.hessians.propagate", watched)
     f = function("func main(y: f64, x: f64)\n    add y, x ** 2\n")
     assert f.hessian(loss="y", y=0.0, x=1.5).x.x == 2.0 and not taken
     assert f.hessian(loss="y", y=0.0, x=1.5, method="taylor").x.x == 2.0 and len(taken) == 1
@@ -271,7 +271,7 @@ def test_derived_programs_are_the_way_unless_another_is_named(
 
 def test_the_first_hessian_waits_for_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many directions are NumPy's lanes at first, and machine code's when they have run a while."""
-    from rvm import sweep
+    from rvm.derive import sweep
 
     asked = []
 

@@ -12,7 +12,7 @@ from gradients.agreeing import agree
 from gradients.programs import PROGRAMS
 
 import rvm
-from rvm.calling import FunctionHandle
+from rvm.library.handle import FunctionHandle
 from rvm.verify import findings
 
 each = pytest.mark.parametrize("name", PROGRAMS)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rvm_tools.attack.programs import smooth
 
 import rvm
-from rvm.calling import FunctionHandle
+from rvm.library.handle import FunctionHandle
 from rvm.verify import findings
 
 SEEDS = st.integers(0, 10**9)

@@ -12,7 +12,7 @@ from gradients.agreeing import ENGINES, agree
 
 import rvm
 from rvm.isa import OPCODES
-from rvm.user import apply
+from rvm.isa.user import apply
 
 each_engine = pytest.mark.parametrize("engine", ENGINES)
 pytestmark = pytest.mark.usefixtures("clean_tables")

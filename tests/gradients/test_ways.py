@@ -16,12 +16,12 @@ from rvm_tools.directives import directives
 from rvm_tools.values import inputs_for
 
 import rvm
-from rvm import returning
-from rvm.calling import FunctionHandle
-from rvm.derived import differentiated
+from rvm.derive import gate
 from rvm.interop.scipy import objective
+from rvm.library.handle import FunctionHandle
 from rvm.numbers import system
 from rvm.transform.duals import bar_slots
+from rvm.transform.programs import differentiated
 from rvm.types import elem_of
 
 WRONG = 1e-6
@@ -226,7 +226,7 @@ def by_lane(f: FunctionHandle, at: dict[str, Any], inputs: dict[str, Any]) -> An
     both = {a: np.stack([np.asarray(at[a], system(elem_of(dtypes[a])).dtype)] * 2) for a in inputs}
     try:
         return f.map.grad(loss="y", **(at | both))
-    except rvm.mapping.LaneErrors as error:
+    except rvm.library.lane_map.LaneErrors as error:
         assert error.code == "R017"
         return "R017"
 
@@ -321,7 +321,7 @@ def test_a_tolerance_is_the_measure_by_itself(monkeypatch: pytest.MonkeyPatch) -
     f, at = h.handle(), {"y": 0.0, "x": h.x, "p": h.p, "n": 20}
     assert f.grad(at, loss="y").x == pytest.approx(h.truth()[0], rel=1e-8)
     with monkeypatch.context() as m:
-        m.setattr(returning, "disagreement", None)
+        m.setattr(gate, "disagreement", None)
         assert f.grad(at, loss="y", tolerance=1e-8).y == 1.0
         for way in (f.grad, f.hvp, f.hessian):
             given = ({"x": 1.0}, at) if way == f.hvp else (at,)

@@ -18,7 +18,7 @@ import pytest
 from interrupts.operations import ENGINES
 
 import rvm
-from rvm.signals import Listening, Relay, deferred, heard
+from rvm.host.signals import Listening, Relay, deferred, heard
 
 each_engine = pytest.mark.parametrize("engine", ENGINES)
 on_unix = pytest.mark.skipif(sys.platform == "win32", reason="signals are those of Unix")

@@ -17,7 +17,7 @@ import pytest
 from interrupts.operations import ENGINES, OPERATIONS, Call, Debug, Run
 
 import rvm
-from rvm.signals import Relay
+from rvm.host.signals import Relay
 
 KINDS = [k for k in OPERATIONS if k is not Debug]
 """A session has bookkeeping of its own beside the machine's; it is safe from signals only."""

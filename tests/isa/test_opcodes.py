@@ -16,8 +16,8 @@ import rvm
 from rvm.isa import OPCODES, OpRow
 from rvm.isa.rows import angle_type
 from rvm.isa.rules import CLASSES
-from rvm.machine import Machine
 from rvm.numbers import system
+from rvm.run.machine import Machine
 from rvm.types import BOOL, I64, SCALARS, Scalar, fixed
 
 ENGINES = ("reference", "python", "native")  # code without loops: `vector` would be `python`

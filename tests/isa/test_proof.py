@@ -14,8 +14,8 @@ from rvm.codec import decode, encode
 from rvm.isa import OPCODES
 from rvm.isa.proof import _composed, _places, _value
 from rvm.isa.rules import CLASSES
+from rvm.isa.user import apply
 from rvm.types import I64, SCALARS, U8, Scalar
-from rvm.user import apply
 from rvm.verify import verify
 
 pytestmark = pytest.mark.usefixtures("clean_tables")

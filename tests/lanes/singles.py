@@ -10,10 +10,10 @@ import numpy as np
 
 import rvm
 from rvm.expr import Apply, walk
-from rvm.lanes import LaneRun, run_lanes
-from rvm.machine import Machine
 from rvm.numbers import system
 from rvm.program import Function, Program
+from rvm.run.lanes import LaneRun, run_lanes
+from rvm.run.machine import Machine
 from rvm.types import Array, Stack, elem_of
 
 Inputs = Mapping[str, Any]

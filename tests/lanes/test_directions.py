@@ -8,7 +8,7 @@ import numpy as np
 
 import rvm
 from rvm.image import image_of
-from rvm.lanes import run_lanes
+from rvm.run.lanes import run_lanes
 from rvm.transform.duals import bar_slots
 
 VECTOR = rvm.Options(engine="vector")

@@ -10,7 +10,7 @@ import pytest
 from lanes.singles import agree, in_lanes
 
 import rvm
-from rvm.calling import FunctionHandle
+from rvm.library.handle import FunctionHandle
 
 pytestmark = pytest.mark.smoke
 
@@ -310,7 +310,7 @@ def test_ctrl_c_is_an_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     def stopped(*_: Any, **__: Any) -> None:
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr("rvm.mapping.run_lanes", stopped)
+    monkeypatch.setattr("rvm.library.lane_map.run_lanes", stopped)
     with pytest.raises(rvm.Interrupted):
         handle("func f(x: f64)\n    add x, 1.0\n").map(x=np.zeros(2))
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

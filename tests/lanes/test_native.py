@@ -30,14 +30,14 @@ from rvm_tools.attack.programs import smooth
 from rvm_tools.attack.programs import sound as programs_random
 
 import rvm
-from rvm.binding import outside
-from rvm.calling import FunctionHandle
 from rvm.engines.auto import traits_of
 from rvm.engines.native import lanes as native_lanes
 from rvm.engines.native import lanes_threads, lanes_wide
 from rvm.image import image_of
-from rvm.lanes import LaneRun, run_lanes
+from rvm.library.handle import FunctionHandle
 from rvm.program import Program
+from rvm.run.binding import outside
+from rvm.run.lanes import LaneRun, run_lanes
 from rvm.types import Stack
 
 pytest.importorskip("llvmlite")

@@ -16,7 +16,7 @@ from rvm.emit.values import Unprintable
 from rvm.engines.native import lanes_wide
 from rvm.engines.native.lanes_wide import WideRoot
 from rvm.image import image_of
-from rvm.lanes import LaneRun
+from rvm.run.lanes import LaneRun
 
 pytest.importorskip("llvmlite")
 LANES = 19

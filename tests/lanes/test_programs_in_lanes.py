@@ -24,8 +24,8 @@ from lanes.singles import (
 from programs.both_ways import Case, cases, refusals
 
 import rvm
-from rvm.binding import outside
-from rvm.lanes import run_lanes
+from rvm.run.binding import outside
+from rvm.run.lanes import run_lanes
 
 ROOT = Path(__file__).parents[2]
 FILES = [

@@ -23,8 +23,8 @@ from rvm_tools.attack.programs import smooth
 from rvm_tools.attack.programs import sound as programs_random
 
 import rvm
-from rvm.lanes import run_lanes
 from rvm.program import Program
+from rvm.run.lanes import run_lanes
 
 SEEDS = st.integers(0, 10**9)
 LANES = 5
@@ -46,7 +46,7 @@ def alike(program: Program, lanes: list[dict[str, Any]], block: int | None = Non
         rvm.Options(engine="vector"),
         undo=True,
     )
-    results = [rvm.binding.result(function, s) for s in singles] if ended else []
+    results = [rvm.run.binding.result(function, s) for s in singles] if ended else []
     agree(program, name, results, back, within, undo=True, ticks=not within)
 
 

@@ -10,10 +10,10 @@ import numpy as np
 
 import rvm
 from rvm import pebble
-from rvm.binding import Result
-from rvm.counting import Counts
+from rvm.accounts.counts import Counts
 from rvm.faults import CollectedError, Where
-from rvm.mapping import LaneMap, LaneResult
+from rvm.library.lane_map import LaneMap, LaneResult
+from rvm.run.binding import Result
 
 TEXT = """
 func scale(y: f64, a: f64)

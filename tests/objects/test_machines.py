@@ -16,8 +16,8 @@ from objects.samples import PROGRAM, seen, work_inputs
 from rvm_tools.attack.programs import sound
 
 import rvm
-from rvm.blocks import packed, unpacked
-from rvm.machine import Machine
+from rvm.host.blocks import packed, unpacked
+from rvm.run.machine import Machine
 
 SHARED = rvm.assemble("""
 func bump(a: f64[:], b: f64[:])

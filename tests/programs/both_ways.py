@@ -20,8 +20,8 @@ from rvm_tools.values import inputs_for, value_for
 
 import rvm
 from rvm import Machine, RvmError
-from rvm.binding import snapshot
 from rvm.program import Function, Program
+from rvm.run.binding import snapshot
 from rvm.types import elem_of
 
 ENGINES = ("reference", "python", "vector", "native")

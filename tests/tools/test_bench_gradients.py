@@ -9,7 +9,7 @@ import pytest
 from rvm_asm import assemble
 from rvm_tools.bench.gradients import Cost, Work, costs, counted, table
 
-from rvm.machine import Machine
+from rvm.run.machine import Machine
 from rvm.state import Options
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

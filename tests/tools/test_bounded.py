@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from tools.running import process, rvm
 
-from rvm import reading
-from rvm.archives import read_arrays
+from rvm.host import read
+from rvm.host.archives import read_arrays
 
 posix = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no FIFOs and devices")
 TEXT = ";! run f(x=@{}) -> x=0\nfunc f(x: i64)\n    add x, 1\n"
@@ -95,13 +95,13 @@ def test_files_are_read_to_their_limit(tmp_path: Path) -> None:
     file = tmp_path / "f"
     for size in (0, 1, 999, 1000):
         file.write_bytes(b"x" * size)
-        assert reading.read_bytes(file, 1000) == b"x" * size
-        assert reading.read_stream(io.BytesIO(b"x" * size), 1000) == b"x" * size
+        assert read.read_bytes(file, 1000) == b"x" * size
+        assert read.read_stream(io.BytesIO(b"x" * size), 1000) == b"x" * size
     file.write_bytes(b"x" * 1001)
     with pytest.raises(OSError, match="more than 1,000 bytes"):
-        reading.read_bytes(file, 1000)
+        read.read_bytes(file, 1000)
     with pytest.raises(OSError, match="more than 1,000 bytes"):
-        reading.read_stream(io.BytesIO(b"x" * 1001), 1000)
+        read.read_stream(io.BytesIO(b"x" * 1001), 1000)
 
 
 def test_short_memory_is_a_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ def test_help_imports_nothing_heavy(args: list[str]) -> None:
         "import sys\n"
         "from rvm_tools.cli import cli\n"
         f"cli({args!r}, prog_name='rvm', standalone_mode=False)\n"
-        "heavy = {'numpy', 'rich.traceback', 'rich.progress', 'rvm.machine', 'rvm.isa',"
+        "heavy = {'numpy', 'rich.traceback', 'rich.progress', 'rvm.run.machine', 'rvm.isa',"
         " 'rvm_asm', 'pygments', 'asyncio'}\n"
         "print('HEAVY', sorted(heavy & set(sys.modules)))\n"
     )

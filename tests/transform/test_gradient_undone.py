@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import rvm
-from rvm.calling import FunctionHandle
+from rvm.library.handle import FunctionHandle
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 HELD = """

@@ -15,9 +15,9 @@ from gradients.programs import PROGRAMS, copies
 from rvm_tools.attack.programs import smooth
 
 import rvm
-from rvm.calling import FunctionHandle
+from rvm.derive.gradients import dressed, nested
 from rvm.expr import Const
-from rvm.gradients import dressed, nested
+from rvm.library.handle import FunctionHandle
 from rvm.program import Function, Instr, Program
 from rvm.transform.directed import FORTH
 from rvm.transform.duals import bar_slots

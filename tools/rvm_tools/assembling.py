@@ -10,7 +10,7 @@ from typing import Any
 
 from rvm.codec import MAGIC, decode, encode
 from rvm.faults import AssemblyError, InternalError, RvmError, UsageError
-from rvm.frontends import loads
+from rvm.library.frontends import loads
 from rvm.program import Function, Layout, Program, Record, type_text
 from rvm.verify import verify as verify_program
 from rvm_tools.messages import end, show_error

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.binding import Result
 from rvm.program import Function
+from rvm.run.binding import Result
 from rvm.types import Array, Scalar, Stack, elem_of
 from rvm_tools import show
 from rvm_tools.words import count
 
 if TYPE_CHECKING:
-    from rvm.differences import GradCheck
+    from rvm.derive.differences import GradCheck
 
 DIGITS = 10
 """Digits of inexact numbers in a table; JSON and .npz files have all."""

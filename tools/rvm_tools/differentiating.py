@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 import rvm
-from rvm.binding import Result, snapshot
-from rvm.calling import FunctionHandle
+from rvm.derive.gradients import Pullback
 from rvm.faults import Fault, InvertibilityError, RvmError, UsageError
-from rvm.gradients import Pullback
-from rvm.machine import Machine
+from rvm.library.handle import FunctionHandle
 from rvm.program import Function
+from rvm.run.binding import Result, snapshot
+from rvm.run.machine import Machine
 from rvm.state import Options
 from rvm.transform.duals import bar_slots
 from rvm.types import Scalar, Stack, elem_of
@@ -31,7 +31,7 @@ from rvm_tools.values import assignments, inputs_for
 from rvm_tools.words import count
 
 if TYPE_CHECKING:
-    from rvm.differences import GradCheck
+    from rvm.derive.differences import GradCheck
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ def _watched(machine: Machine, way: str) -> AbstractContextManager[None]:
 def _answer(
     handle: FunctionHandle, loss: str, inputs: Mapping[str, Any], request: Request
 ) -> Answer:
-    from rvm.hessians import hessian
+    from rvm.derive.hessians import hessian
 
     wrt = [n.strip() for n in request.wrt.split(",") if n.strip()] if request.wrt else None
     options = handle.options

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.numbers import system
+from rvm.numbers.rounding import FREED
 from rvm.program import Function
-from rvm.rounding import FREED
 from rvm.types import elem_of
 from rvm_tools.show import parameters
 

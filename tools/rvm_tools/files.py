@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.archives import read_array, read_arrays
 from rvm.faults import InputError
-from rvm.reading import DATA, read_bytes
+from rvm.host.archives import read_array, read_arrays
+from rvm.host.read import DATA, read_bytes
 from rvm_tools.literals import MAX_DEPTH, MAX_DIGITS, File, read_literal
 
 MAX_REASON = 300

@@ -10,10 +10,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from rvm import reading
 from rvm.faults import UsageError
+from rvm.host import read
+from rvm.host.write import is_direct, writing
 from rvm.program import Function, Program
-from rvm.writing import is_direct, writing
 
 SUFFIXES = (".rasm", ".rbc")
 
@@ -32,7 +32,7 @@ def load_program(file: str) -> Program:
 def read_bytes(file: str) -> bytes:
     """A file's bytes, or those of standard input."""
     try:
-        return reading.read_stream(sys.stdin.buffer) if file == "-" else reading.read_bytes(file)
+        return read.read_stream(sys.stdin.buffer) if file == "-" else read.read_bytes(file)
     except OSError as error:
         raise unreadable(file, error) from None
 

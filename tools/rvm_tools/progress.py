@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rvm.machine import Machine
+    from rvm.run.machine import Machine
 
 PATIENCE = 0.7
 """Seconds before a bar appears."""

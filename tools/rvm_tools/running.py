@@ -14,10 +14,10 @@ from typing import Any
 
 import rich_click as click
 
-from rvm.binding import snapshot
 from rvm.faults import Fault, InvertibilityError, RvmError
-from rvm.machine import Machine
 from rvm.program import Function, Program
+from rvm.run.binding import snapshot
+from rvm.run.machine import Machine
 from rvm.state import Options
 from rvm_tools import show
 from rvm_tools.directives import directives

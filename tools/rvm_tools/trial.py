@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.binding import snapshot
 from rvm.faults import LimitError, RvmError
-from rvm.machine import Machine
 from rvm.numbers import NumberSystem, system
 from rvm.program import Function, Layout, Program, Record
+from rvm.run.binding import snapshot
+from rvm.run.machine import Machine
 from rvm.state import Options
 from rvm.types import Array, Stack, elem_of
 from rvm_tools.drift import Drift, drifts

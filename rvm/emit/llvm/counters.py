@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rvm.counting import Key, Sized, sized_of
+from rvm.accounts.counts import Key, Sized, sized_of
 from rvm.emit.llvm.edges import JUMPS, Edge
 from rvm.emit.llvm.flow import Flow
 from rvm.expr import Const, Expr, Index, Place, Span, Transposed

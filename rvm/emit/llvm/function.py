@@ -17,8 +17,8 @@ from rvm.emit.llvm.traps import print_traps
 from rvm.emit.llvm.values import variable_types
 from rvm.emit.llvm.writer import COLD
 from rvm.expr import Expr
+from rvm.host.signals import listen
 from rvm.image import Code
-from rvm.signals import listen
 from rvm.stmt import Branch, Land
 from rvm.types import Scalar
 

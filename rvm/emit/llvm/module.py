@@ -14,12 +14,12 @@ from rvm.emit.llvm.loops import Counted, counted
 from rvm.emit.llvm.runtime import DECLARATIONS, RUNTIME, frame_bound
 from rvm.emit.llvm.traps import declared
 from rvm.emit.values import Unprintable
+from rvm.host.once import once
+from rvm.host.signals import listen
 from rvm.image import Code
 from rvm.numbers.llvm import declaration
 from rvm.numbers.llvm_prelude import definitions
-from rvm.once import once
 from rvm.probes.traps import Changed
-from rvm.signals import listen
 from rvm.types import Array, Scalar
 
 ATTRIBUTES = """

@@ -23,7 +23,7 @@ from rvm.engines.lanes.recovery import NO_LIMIT, Recovering, failing
 from rvm.engines.lanes.segment import Segment
 from rvm.engines.lanes.support import Context
 from rvm.expr import Const
-from rvm.signals import listen
+from rvm.host.signals import listen
 from rvm.state import Frame as SingleFrame
 from rvm.state import Options, State
 from rvm.stmt import Branch

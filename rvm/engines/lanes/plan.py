@@ -13,8 +13,8 @@ from functools import cached_property
 from rvm.emit.lanes import written
 from rvm.engines.lanes.uniform import Uniformity, called, varies
 from rvm.expr import Expr, Place, places
+from rvm.host.once import once
 from rvm.image import Clash, Code
-from rvm.once import once
 from rvm.stmt import FORWARD, Branch, Call, Effect, Land, Stmt, When
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from rvm.engines.native.aside import aside
 from rvm.engines.native.host import library
 from rvm.engines.native.memory import PROTOTYPE, Run, address
-from rvm.signals import listen
+from rvm.host.signals import listen
 
 LEVELS = ((4_000, 3), (40_000, 2))
 """Up to how many lines a module is optimised how much; longer ones least: LLVM's time grows faster

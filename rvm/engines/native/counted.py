@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from rvm.counting import Counts, Node
+from rvm.accounts.counts import Counts, Node
 from rvm.emit.llvm import context
 from rvm.emit.llvm.counters import counters_of
 from rvm.emit.llvm.module import plan_of
@@ -25,7 +25,7 @@ from rvm.engines.native.flight import CONTEXT, Flight
 from rvm.engines.native.frames import layout_of
 from rvm.engines.native.roots import kind_for, root_of
 from rvm.engines.native.rows import ENTRIES, Log, Row, Table
-from rvm.signals import at_once
+from rvm.host.signals import at_once
 from rvm.state import Frame, Options, State
 
 COUNTING = struct.Struct("<QQQQqqqqQQq")

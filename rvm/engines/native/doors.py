@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, ClassVar
 
-from rvm.signals import listen
+from rvm.host.signals import listen
 
 LOOK = 0.05
 """How many seconds it is waited for other threads between two looks at signals."""

@@ -22,9 +22,9 @@ from rvm.engines.native.flight import NO_LIMIT, Flight
 from rvm.engines.native.frames import Layout, layout_of, moved_in, moved_out
 from rvm.engines.native.lanes_threads import Piece, work_off
 from rvm.engines.native.roots import Root
+from rvm.host.once import once
 from rvm.image import Code
 from rvm.numbers import system
-from rvm.once import once
 from rvm.state import Frame, Options, State, byte_size
 from rvm.types import Array, Scalar, Stack, elem_of
 

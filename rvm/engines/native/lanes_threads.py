@@ -17,7 +17,7 @@ from rvm.emit.llvm import context
 from rvm.engines.native.doors import Door
 from rvm.engines.native.memory import Run
 from rvm.engines.native.stacks import large_stack, stack_floor
-from rvm.signals import listen
+from rvm.host.signals import listen
 
 FIRST = 8
 """The part of a chunk that is done before threads are started: some milliseconds."""

@@ -24,8 +24,8 @@ from rvm.engines.native.keys import key_of
 from rvm.engines.native.lanes import DRIVER, Batch, chunk_of, contexts
 from rvm.engines.native.lanes_threads import Piece, work_off
 from rvm.engines.native.roots import Printed, machine_code
+from rvm.host.once import making
 from rvm.image import Code
-from rvm.once import making
 from rvm.program import Program
 from rvm.state import Options
 from rvm.types import Array, Scalar, Stack

@@ -16,11 +16,11 @@ from rvm.engines.native.extent import sketch_of
 from rvm.engines.native.frames import FORMATS, layout_of
 from rvm.engines.native.keys import key, key_of
 from rvm.engines.native.memory import Run, loaded
+from rvm.host.once import once
+from rvm.host.signals import Listening, deferred
 from rvm.image import Code
-from rvm.once import once
 from rvm.probes.traps import Changed
 from rvm.program import Program
-from rvm.signals import Listening, deferred
 from rvm.state import Frame, Options
 from rvm.types import Scalar
 

@@ -6,7 +6,7 @@ import ctypes
 from collections import Counter
 from collections.abc import Iterator
 
-from rvm.counting import Node
+from rvm.accounts.counts import Node
 from rvm.emit.llvm.context import CALL_WORDS, ENTRY_AT, ENTRY_ROW, ENTRY_SIZES, ENTRY_TIMES
 from rvm.emit.llvm.counters import Counters
 

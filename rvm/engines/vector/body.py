@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from rvm.counting import DONE, JUMP
+from rvm.accounts.counts import DONE, JUMP
 from rvm.engines.blocks import If, Loop, Shape
 from rvm.engines.vector.access import Access, access
 from rvm.engines.vector.cells import Cell, combiner, neutral

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rvm.counting import sized_of
+from rvm.accounts.counts import sized_of
 from rvm.engines.blocks import Loop
 from rvm.engines.counted import CountedCompiled, CountingPython
 from rvm.engines.counted_source import CountedSource

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rvm.engines.python import Compiled, Python
 from rvm.engines.vector.source import VectorSource
+from rvm.host.once import once
 from rvm.image import Code
-from rvm.once import once
 from rvm.state import State
 
 FIRST_TICKS = 500_000

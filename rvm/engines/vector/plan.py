@@ -7,7 +7,7 @@ stored.  On any trouble the piece is left undone, and the ordinary loop, which f
 
 from __future__ import annotations
 
-from rvm.counting import DONE, JUMP, Mark, Marks
+from rvm.accounts.counts import DONE, JUMP, Mark, Marks
 from rvm.engines.blocks import Loop, Shape
 from rvm.engines.vector.access import Access
 from rvm.engines.vector.body import Body

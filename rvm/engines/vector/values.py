@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import cast
 
-from rvm.counting import Mark
+from rvm.accounts.counts import Mark
 from rvm.emit.values import ValuePrinter, item_of, type_of
 from rvm.engines.vector.access import Access, access
 from rvm.engines.vector.graph import Node

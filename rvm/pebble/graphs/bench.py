@@ -23,8 +23,8 @@ from os import PathLike
 from typing import NamedTuple
 
 from rvm.faults import InputError, Where
+from rvm.host.read import read_bytes
 from rvm.pebble.graphs.dag import Dag
-from rvm.reading import read_bytes
 
 MANY = frozenset({"AND", "NAND", "OR", "NOR", "XOR", "XNOR"})
 ONE = frozenset({"NOT", "BUF", "BUFF"})

@@ -17,8 +17,8 @@ from tools.running import GOLDEN, golden
 from tools.running import rvm as run
 
 import rvm
-from rvm.machine import Machine
 from rvm.program import Program
+from rvm.run.machine import Machine
 
 pytest.importorskip("textual", reason="the extra `tui`")
 

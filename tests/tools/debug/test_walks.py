@@ -14,7 +14,7 @@ from rvm_tools.debug import Session, Stop
 from rvm_tools.debug.watching import settle
 
 import rvm
-from rvm.machine import Machine
+from rvm.run.machine import Machine
 from rvm.state import Options
 from rvm.types import elem_of
 

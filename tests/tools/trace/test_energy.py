@@ -12,7 +12,7 @@ from rvm_tools.trace.account import Tally
 from rvm_tools.trace.energy import MODELS, Model, deepest, model
 from rvm_tools.trace.table import joules
 
-from rvm.cost import ADDS, COSTS, MOVES, MULTS, NLOPS, Kind
+from rvm.accounts.cost import ADDS, COSTS, MOVES, MULTS, NLOPS, Kind
 from rvm.faults import InputError, RvmError, UsageError
 from rvm.types import SCALARS
 

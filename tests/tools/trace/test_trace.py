@@ -18,10 +18,10 @@ from rvm_tools.trace.tracing import Request, Trace, counted, differentiating, tr
 from tools.running import NORM, golden, rvm, rvm_json
 
 import rvm as machine_package
-from rvm.counting import Counts
+from rvm.accounts.counts import Counts
 from rvm.engines import auto
 from rvm.faults import Interrupted
-from rvm.machine import Machine
+from rvm.run.machine import Machine
 from rvm.state import Options
 
 ROOT = Path(__file__).parents[3]

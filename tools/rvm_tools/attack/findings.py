@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from rvm.writing import write_bytes
+from rvm.host.write import write_bytes
 from rvm_tools.attack.cases import kind
 
 NIGHT = 10 * 3600 * 2

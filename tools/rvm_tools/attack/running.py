@@ -14,8 +14,8 @@ from rvm.engines import NAMES, engine
 from rvm.engines.auto import traits_of
 from rvm.faults import InternalError, RvmError
 from rvm.image import image_of
-from rvm.machine import Machine
 from rvm.program import Program
+from rvm.run.machine import Machine
 from rvm.state import Options
 from rvm_tools.attack.cases import Broken, sound
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rvm.calling import FunctionHandle
+from rvm.library.handle import FunctionHandle
 
 WORK = Path(__file__).parent / "work"
 """Where the programs are, as `name.rasm` and `name.c`."""

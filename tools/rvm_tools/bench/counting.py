@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rvm import assemble, load
-from rvm.machine import Machine
 from rvm.program import Program
+from rvm.run.machine import Machine
 from rvm.state import Options
 
 TURNS = 9

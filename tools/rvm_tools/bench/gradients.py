@@ -16,12 +16,12 @@ import numpy as np
 from rvm_asm import load
 
 import rvm
-from rvm.binding import Result
 from rvm.engines.evaluate import evaluate, plain
 from rvm.expr import Apply, Expr, Place
 from rvm.isa import array_value, value
-from rvm.machine import Machine
 from rvm.program import Function, Layout, Program, Record
+from rvm.run.binding import Result
+from rvm.run.machine import Machine
 from rvm.state import Options
 from rvm.stmt import Map, Stmt, Update, When
 from rvm.transform.duals import bar_slots

@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import monotonic
 from typing import Any
 
-from rvm.machine import Machine
+from rvm.run.machine import Machine
 from rvm_tools.dap.protocol import Channel
 from rvm_tools.debug.journeys import Onlooker
 

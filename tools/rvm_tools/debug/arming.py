@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from rvm.image import image_of
-from rvm.machine import Machine
 from rvm.probes import Armory, arm
 from rvm.probes.armed import Binding, Bindings
+from rvm.run.machine import Machine
 from rvm.state import Frame
 from rvm_tools.debug.journeys import Journey
 from rvm_tools.debug.stops import Breakpoint, Watchpoint

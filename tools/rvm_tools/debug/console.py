@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Any
 
 from rvm.faults import Interrupted, RvmError, UsageError
-from rvm.signals import at_once
+from rvm.host.signals import at_once
 from rvm_tools.debug.costs import FLOOR, floor
 from rvm_tools.debug.session import Session
 from rvm_tools.debug.stops import Stop

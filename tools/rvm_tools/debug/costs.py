@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from rvm.counting import Counts
+from rvm.accounts.counts import Counts
 from rvm.engines.counted import counting
 from rvm.faults import UsageError
 from rvm_tools.debug.lines import line_of

@@ -93,7 +93,7 @@ def test_of(session: Session, path: Path) -> str:
         *(["import pytest"] if error is not None else []),
         "",
         "import rvm",
-        "from rvm.machine import Machine",
+        "from rvm.run.machine import Machine",
         "from rvm.state import Options",
         "",
         f"PROGRAM = Path({str(file.resolve())!r})",

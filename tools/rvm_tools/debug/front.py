@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import rich_click as click
 
+from rvm.derive.gradients import nested
+from rvm.derive.places import find_place
 from rvm.faults import InputError, RvmError
-from rvm.gradients import nested
 from rvm.numbers import system
-from rvm.places import find_place
 from rvm.program import Function, Program, Record
 from rvm.state import Options
 from rvm.transform.duals import bar_slots

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rvm.faults import Fault, UsageError
-from rvm.machine import Machine
+from rvm.run.machine import Machine
 from rvm_tools.debug.stops import Event, Watchpoint
 
 

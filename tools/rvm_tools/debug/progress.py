@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rvm.machine import Machine
+from rvm.run.machine import Machine
 from rvm_tools.debug.journeys import Onlooker
 from rvm_tools.progress import Bar
 

@@ -17,8 +17,8 @@ from rvm.engines.auto import traits_of
 from rvm.engines.memory import find
 from rvm.faults import UsageError
 from rvm.image import Image, image_of
-from rvm.machine import Machine
 from rvm.program import Program
+from rvm.run.machine import Machine
 from rvm.state import Frame, Options
 from rvm_tools.debug.editing import check_filled, edited, filled
 from rvm_tools.debug.expressions import Language, fixed_place

@@ -9,7 +9,7 @@ from __future__ import annotations
 from rvm.engines.reference import Reference
 from rvm.engines.trapping import due
 from rvm.image import Code
-from rvm.machine import Machine
+from rvm.run.machine import Machine
 
 WARM = 300
 """Ticks that the reference engine does first."""

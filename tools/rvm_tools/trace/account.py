@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
 
-from rvm.cost import Kind
-from rvm.counting import Counts, Node
+from rvm.accounts.cost import Kind
+from rvm.accounts.counts import Counts, Node
 from rvm.isa.rows import COSTS
 from rvm.program import Program
 
@@ -28,7 +28,7 @@ class Tally:
 
     `executed` counts an instruction also as the other end of a jump; `ticks` are steps of time.
     `erased` holds bits by why they are lost, `overwritten` the bits that an ordinary machine would
-    erase, see `rvm.cost.Cost`.
+    erase, see `rvm.accounts.cost.Cost`.
     """
 
     executed: int = 0
@@ -143,7 +143,7 @@ class Account:
         for node in self.nodes:
             of = out.setdefault(node.name, Of(node.name))
             of.own.add(self.own(node))
-            # A node for the same function stands never above this one: see `rvm.counting`.
+            # A node for the same function stands never above this one: see `rvm.accounts.counts`.
             of.total.add(self.total(node))
         for _, _, callee, n in self.edges():
             out[callee.name].calls += n

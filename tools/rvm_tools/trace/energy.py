@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from math import floor, log
 from typing import Any
 
-from rvm.cost import ADDS, MOVES, MULTS, NLOPS, Kind
+from rvm.accounts.cost import ADDS, MOVES, MULTS, NLOPS, Kind
 from rvm.faults import UsageError
 from rvm.types import SCALARS, Scalar
 from rvm_tools.trace.account import Tally

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from rvm.faults import InputError, UsageError, Where
-from rvm.reading import read_bytes
+from rvm.host.read import read_bytes
 from rvm.types import SCALARS
 from rvm_tools.trace.energy import AMOUNT, CLASSES, DEFAULT, NUMBERS, Model, amount
 

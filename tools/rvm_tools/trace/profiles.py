@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from rvm.counting import Node
+from rvm.accounts.counts import Node
 from rvm_tools.trace.account import Account, Line, Tally, line_of
 from rvm_tools.trace.tracing import Trace
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rvm.counting import CallWatcher
+from rvm.accounts.counts import CallWatcher
 from rvm.image import Code
 
 MOST = 50_000

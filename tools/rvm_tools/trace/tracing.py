@@ -11,13 +11,13 @@ from typing import Any
 
 import rich_click as click
 
-from rvm.binding import snapshot
-from rvm.calling import FunctionHandle
-from rvm.counting import Counts
+from rvm.accounts.counts import Counts
+from rvm.derive.gradients import Pullback, dressed, nested
 from rvm.faults import Fault, InputError, Interrupted
-from rvm.gradients import Pullback, dressed, nested
-from rvm.machine import Machine
+from rvm.library.handle import FunctionHandle
 from rvm.program import Function
+from rvm.run.binding import snapshot
+from rvm.run.machine import Machine
 from rvm.state import Options
 from rvm.types import Stack
 from rvm_tools.messages import end, errors_as_json, show_error

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import Any
 
-from rvm.calling import FunctionHandle
+from rvm.library.handle import FunctionHandle
 from rvm.pebble.bridge.runs.adjoints import Loss, Running
 from rvm.pebble.bridge.runs.budgets import Budget, free_of_charge, refuse_reversible
 from rvm.pebble.bridge.runs.progress import Watch

@@ -11,18 +11,18 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from rvm.binding import outside
-from rvm.derived import gradient_program
+from rvm.derive.gate import Evidence, refusal, strays
+from rvm.derive.gradients import add_seeds, bar_layout, zero_dual
 from rvm.faults import UsageError
-from rvm.gradients import add_seeds, bar_layout, zero_dual
 from rvm.pebble.bridge.runs.functions import FunctionSteps, Raw, shadow
 from rvm.pebble.bridge.runs.prepared import Prepared
 from rvm.pebble.bridge.runs.states import Form, added
 from rvm.pebble.bridge.runs.steps import Step, Steps, told
 from rvm.program import slots_of
-from rvm.returning import Evidence, refusal, strays
+from rvm.run.binding import outside
 from rvm.transform.duals import bar_slots
 from rvm.transform.gradient import adjoint_names
+from rvm.transform.programs import gradient_program
 
 
 class Adjoints(Protocol):

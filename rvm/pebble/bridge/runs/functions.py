@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from rvm.binding import bind, outside
-from rvm.calling import FunctionHandle
 from rvm.faults import InvertibilityError, UsageError
 from rvm.image import image_of
+from rvm.library.handle import FunctionHandle
 from rvm.numbers import system
 from rvm.pebble.bridge.emission.step import step_of
 from rvm.pebble.bridge.runs.files import Files
@@ -27,6 +26,7 @@ from rvm.pebble.bridge.runs.leaves import protected
 from rvm.pebble.bridge.runs.prepared import Prepared
 from rvm.pebble.bridge.runs.steps import told
 from rvm.program import Function, Layout, Record
+from rvm.run.binding import bind, outside
 from rvm.state import byte_size
 from rvm.types import Array, elem_of
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rvm.derive.gradients import dressed, nested
 from rvm.engines.auto import WARM, choice_of, is_warm, native_is_there, traits_of
-from rvm.gradients import dressed, nested
 from rvm.image import image_of
-from rvm.machine import Machine
 from rvm.program import Program
+from rvm.run.machine import Machine
 from rvm.state import Options, byte_size
 from rvm.types import Array, Scalar
 

@@ -9,8 +9,9 @@ from os import PathLike
 from types import TracebackType
 from typing import Any
 
-from rvm.calling import FunctionHandle
 from rvm.faults import Interrupted, ScheduleError
+from rvm.host.signals import Listening, deferred, followed, interrupted, is_ctrl_c
+from rvm.library.handle import FunctionHandle
 from rvm.pebble.bridge.runs.adjoints import Adjoints, FunctionAdjoints, PythonAdjoints
 from rvm.pebble.bridge.runs.board import CHUNK, Board, Moves
 from rvm.pebble.bridge.runs.budgets import Budget
@@ -24,7 +25,6 @@ from rvm.pebble.chains.online import Online
 from rvm.pebble.plans import Plan
 from rvm.pebble.tally import Tally, Weights
 from rvm.pebble.terms import wrong
-from rvm.signals import Listening, deferred, followed, interrupted, is_ctrl_c
 
 AS_BEFORE = "the input is as it was, and nothing is left on disk"
 CALLS = 1 << 20

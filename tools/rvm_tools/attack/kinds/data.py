@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rvm.binding import bind
+from rvm.run.binding import bind
 from rvm_tools.attack.cases import Kind
 from rvm_tools.attack.kinds.values import functions
 from rvm_tools.attack.mutating import NUMBERS, bent, flipped, tokens

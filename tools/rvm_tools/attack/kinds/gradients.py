@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rvm.calling import FunctionHandle
+from rvm.library.handle import FunctionHandle
 from rvm.verify import findings
 from rvm_tools.attack.cases import Broken, Kind
 from rvm_tools.attack.kinds.programs import read, written

@@ -11,10 +11,10 @@ import numpy as np
 
 from rvm.expr import Apply, walk
 from rvm.faults import InternalError, RvmError
-from rvm.lanes import LaneRun, run_lanes
-from rvm.machine import Machine
 from rvm.numbers import system
 from rvm.program import Function, Program
+from rvm.run.lanes import LaneRun, run_lanes
+from rvm.run.machine import Machine
 from rvm.state import Options
 from rvm.types import Array, Stack, elem_of
 from rvm_tools.attack.cases import Broken, Kind

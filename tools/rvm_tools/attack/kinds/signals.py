@@ -21,8 +21,8 @@ import numpy as np
 import rvm
 from rvm.engines import NAMES
 from rvm.faults import RvmError
-from rvm.machine import Machine
 from rvm.program import Program
+from rvm.run.machine import Machine
 from rvm_tools.attack.cases import Broken, Kind
 from rvm_tools.attack.running import bits
 

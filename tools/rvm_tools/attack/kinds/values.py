@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 
 import rvm
-from rvm.binding import bind
 from rvm.program import Function
+from rvm.run.binding import bind
 from rvm_tools.attack.cases import Broken, Kind
 from rvm_tools.attack.mutating import NUMBERS, texts, tokens
 from rvm_tools.values import assignments, inputs_for

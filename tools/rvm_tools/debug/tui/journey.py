@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from time import monotonic
 
-from rvm.machine import Machine
+from rvm.run.machine import Machine
 from rvm_tools.debug.journeys import Onlooker
 from rvm_tools.debug.session import Session
 from rvm_tools.debug.tui.past import Past

@@ -6,18 +6,18 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rvm.binding import Result
-from rvm.direct import direct_of, transact
+from rvm.derive.gate import gradient_check
 from rvm.faults import UsageError
-from rvm.machine import OPTION_NAMES, Machine
+from rvm.host.signals import Listening, interrupted, is_ctrl_c
 from rvm.program import Function, Program, type_text
-from rvm.returning import gradient_check
-from rvm.signals import Listening, interrupted, is_ctrl_c
+from rvm.run.binding import Result
+from rvm.run.direct import direct_of, transact
+from rvm.run.machine import OPTION_NAMES, Machine
 from rvm.state import Options
 
 if TYPE_CHECKING:
-    from rvm.gradients import Pullback
-    from rvm.mapping import LaneMap
+    from rvm.derive.gradients import Pullback
+    from rvm.library.lane_map import LaneMap
 
 
 Inputs = Mapping[str, Any]
@@ -108,7 +108,7 @@ class FunctionHandle:
     @property
     def map(self) -> LaneMap:
         """This function over lanes: `f.map(x=xs, …)`, `f.map.grad(loss="y", x=xs, …)`."""
-        from rvm.mapping import LaneMap
+        from rvm.library.lane_map import LaneMap
 
         return LaneMap(self)
 
@@ -117,7 +117,7 @@ class FunctionHandle:
     @property
     def gradient_program(self) -> Program:
         """The program that differentiates this function; see `rvm.transform.gradient`."""
-        from rvm.derived import gradient_program
+        from rvm.transform.programs import gradient_program
 
         handle = self.upright()
         return gradient_program(handle.program, handle.name)
@@ -135,7 +135,7 @@ class FunctionHandle:
 
     def pullback(self, /, *args: Any, **inputs: Any) -> Pullback:
         """The function run forwards, ready to pass adjoints back; its `result` can be looked at."""
-        from rvm.gradients import Pullback
+        from rvm.derive.gradients import Pullback
 
         options, values = self._split(args, inputs)
         return Pullback(self, values, options)
@@ -169,8 +169,8 @@ class FunctionHandle:
         **inputs: Any,
     ) -> tuple[float, Result]:
         """The loss after the run, and its gradient; see `grad`."""
-        from rvm.direct_gradient import direct_gradient
-        from rvm.gradients import Pullback
+        from rvm.derive.direct_gradient import direct_gradient
+        from rvm.derive.gradients import Pullback
 
         options, values = self._merged(given, inputs)
         direct = direct_gradient(self, loss, options)
@@ -191,8 +191,8 @@ class FunctionHandle:
         **inputs: Any,
     ) -> Result:
         """The inputs' adjoints, from adjoints of the results given by parameter."""
-        from rvm.direct_gradient import direct_vjp
-        from rvm.gradients import Pullback
+        from rvm.derive.direct_gradient import direct_vjp
+        from rvm.derive.gradients import Pullback
 
         options, values = self._merged(given, inputs)
         found = direct_vjp(self, seeds, values, wrt, options)
@@ -206,7 +206,7 @@ class FunctionHandle:
         self, tangents: Inputs, given: Inputs | None = None, /, **inputs: Any
     ) -> tuple[Result, Result]:
         """The results, and their tangents from tangents of the inputs given by parameter."""
-        from rvm.directions import jvp
+        from rvm.derive.directions import jvp
 
         options, values = self._merged(given, inputs)
         return jvp(self, tangents, values, options)
@@ -224,7 +224,7 @@ class FunctionHandle:
 
         For all parameters that carry derivatives or those named; of what shape see `hessian`.
         """
-        from rvm.directions import jacobian
+        from rvm.derive.directions import jacobian
 
         options, values = self._merged(given, inputs)
         return jacobian(self, of, wrt, values, options)
@@ -246,7 +246,7 @@ class FunctionHandle:
         takes tangents of the gradient program, one for each number in `wrt`; "taylor" propagates
         all second derivatives in one run back.
         """
-        from rvm.hessians import hessian
+        from rvm.derive.hessians import hessian
 
         options, values = self._merged(given, inputs)
         return hessian(self, loss, wrt, values, options, method)
@@ -255,7 +255,7 @@ class FunctionHandle:
         self, tangents: Inputs, given: Inputs | None = None, /, *, loss: str, **inputs: Any
     ) -> Result:
         """The Hessian of the loss times a direction, which `tangents` gives by parameter."""
-        from rvm.hessians import hvp
+        from rvm.derive.hessians import hvp
 
         options, values = self._merged(given, inputs)
         return hvp(self, loss, tangents, values, options)

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rvm.derive.gradients import Pullback
+from rvm.derive.taylor.field import Field, flat
+from rvm.derive.taylor.slots import locate
+from rvm.derive.taylor.walk import Walk
 from rvm.expr import Const, Index, Part, Place, Step
-from rvm.gradients import Pullback
 from rvm.program import Function
-from rvm.taylor.field import Field, flat
-from rvm.taylor.slots import locate
-from rvm.taylor.walk import Walk
 from rvm.transform.duals import bar_slots
 from rvm.types import I64, elem_of
 

@@ -2,7 +2,7 @@
 
 All runs start from the same values; what differs is the duals, which have a leading axis of as many
 directions.  The runs are lanes of one; those that cannot be, such as runs in strict mode, are made
-one after another by `rvm.lanes`, and so are few of them, for which lanes do not pay.
+one after another by `rvm.run.lanes`, and so are few of them, for which lanes do not pay.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.direct import Run
+from rvm.derive.gate import copied
 from rvm.engines.auto import A_CALL, choice_of, is_warm
 from rvm.image import image_of
-from rvm.lanes import run_lanes
 from rvm.numbers import system
 from rvm.program import Program
-from rvm.returning import copied
+from rvm.run.direct import Run
+from rvm.run.lanes import run_lanes
 from rvm.state import Options
 from rvm.types import RegisterType, Stack, elem_of
 

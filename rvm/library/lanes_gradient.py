@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.derived import gradient_program
+from rvm.derive.gate import limit_of
+from rvm.derive.gradients import Pullback, bar_layout, loss_place
 from rvm.faults import InputError, RvmError
-from rvm.gradients import Pullback, bar_layout, loss_place
-from rvm.lanes import Batch, LaneRun
-from rvm.mapping import Lanes, values_of
+from rvm.host.signals import deferred, listen
+from rvm.library.lane_map import Lanes, values_of
 from rvm.numbers import system
-from rvm.returning import limit_of
-from rvm.rounding import returned
-from rvm.signals import deferred, listen
+from rvm.numbers.rounding import returned
+from rvm.run.lanes import Batch, LaneRun
 from rvm.state import Options
 from rvm.transform.duals import bar_slots
 from rvm.transform.gradient import adjoint_names
+from rvm.transform.programs import gradient_program
 from rvm.types import Array, Stack, elem_of
 
 if TYPE_CHECKING:
-    from rvm.calling import FunctionHandle
+    from rvm.library.handle import FunctionHandle
 
 
 class LaneGradient:

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from numpy import errstate
 
-from rvm.binding import Own, Result, bind, held, outside, result
 from rvm.engines import NAMES, Engine, engine
 from rvm.engines.protocol import LEAST, first_chunk
 from rvm.faults import Interrupted, LimitError, MachineError, RvmError, UsageError, Where
+from rvm.host.signals import Listening, at_once, deferred, left_whole, listen
 from rvm.image import Code, image_of
 from rvm.program import Program
-from rvm.signals import Listening, at_once, deferred, left_whole, listen
+from rvm.run.binding import Own, Result, bind, held, outside, result
 from rvm.state import Frame, Options, State
 from rvm.types import Array, Stack
 
 if TYPE_CHECKING:
-    from rvm.counting import Counts
+    from rvm.accounts.counts import Counts
 
 CHUNK_SECONDS = 0.05
 """Engines are let run for about this long between two looks at Ctrl-C and progress."""
@@ -222,11 +222,11 @@ class Machine:
         return self
 
     def count(self, counts: Counts | None = None) -> Counts:
-        """Count from here on what is executed, on an engine that counts; see `rvm.counting`.
+        """Count from here on what is executed, on an engine that counts; see `rvm.accounts.counts`.
 
         UsageError U016 if the engine that the machine was given by name does not.
         """
-        from rvm.counting import Counts
+        from rvm.accounts.counts import Counts
 
         self._counts = Counts() if counts is None else counts
         self._engine = self._made(self.options.engine)

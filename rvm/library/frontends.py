@@ -14,8 +14,8 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from rvm.faults import BytecodeError, UsageError, Where
+from rvm.host.read import DATA, read_bytes, read_stream
 from rvm.program import Program
-from rvm.reading import DATA, read_bytes, read_stream
 
 GROUP = "rvm.frontends"
 
@@ -41,7 +41,7 @@ def load(
     `include_path`, or "none".  OSError if it can't be read; AssemblyError, BytecodeError or
     VerifyError if it is unsound.
     """
-    from rvm.calling import FunctionHandle  # noqa: F401 - makes program["f"] work
+    from rvm.library.handle import FunctionHandle  # noqa: F401 - makes program["f"] work
 
     if str(path) == "-":
         return loads(
@@ -99,7 +99,7 @@ def assemble(
     Unless `includes` allows it, a text includes no files: "below" are those in the folders of
     `include_path`, "any" is every file.
     """
-    from rvm.calling import FunctionHandle  # noqa: F401 - makes program["f"] work
+    from rvm.library.handle import FunctionHandle  # noqa: F401 - makes program["f"] work
 
     point = _front_end("rasm")
     program: Program = import_module(point.module).assemble(

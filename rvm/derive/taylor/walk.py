@@ -13,6 +13,10 @@ from typing import Any, cast
 
 import numpy as np
 
+from rvm.derive.taylor.arriving import Arriving, arriving
+from rvm.derive.taylor.field import Field
+from rvm.derive.taylor.slots import carries_slots, locate
+from rvm.derive.taylor.undone import Undone, undone
 from rvm.engines.data import copied, run_data
 from rvm.engines.reference import step
 from rvm.expr import Expr, Place
@@ -20,10 +24,6 @@ from rvm.faults import RvmError
 from rvm.image import Code
 from rvm.state import Frame, State, where
 from rvm.stmt import Alloc, Call, Data, Drop, Free, Fresh, Pop, Push, Stmt, invert
-from rvm.taylor.arriving import Arriving, arriving
-from rvm.taylor.field import Field
-from rvm.taylor.slots import carries_slots, locate
-from rvm.taylor.undone import Undone, undone
 from rvm.types import Array, RegisterType, Scalar, Stack, elem_of
 
 SlotFrame = list[Any]

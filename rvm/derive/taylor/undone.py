@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, cast
 
+from rvm.derive.taylor.arriving import arriving
+from rvm.derive.taylor.field import Field
+from rvm.derive.taylor.slots import Regs, SlotList, carries_slots, is_wide, locate
 from rvm.engines.evaluate import evaluate
 from rvm.expr import Expr, Place
 from rvm.faults import DefinitionError
 from rvm.isa import apply
 from rvm.stmt import Data, Exchange, Map, Update, When
-from rvm.taylor.arriving import arriving
-from rvm.taylor.field import Field
-from rvm.taylor.slots import Regs, SlotList, carries_slots, is_wide, locate
 from rvm.types import ValueType, elem_of
 
 

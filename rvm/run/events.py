@@ -15,10 +15,10 @@ import numpy as np
 from rvm.expr import Const
 from rvm.image import Code, image_of
 from rvm.isa import ENDS, MAKES
-from rvm.machine import Machine
 from rvm.probes.armed import Armory, Bindings, arm, disarm, plain_code
 from rvm.probes.traps import Trap, Traps
 from rvm.program import Instr
+from rvm.run.machine import Machine
 
 KINDS = ("before", "after", "call", "return", "check", "alloc", "free")
 """What a monitor can ask for.

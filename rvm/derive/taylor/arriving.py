@@ -13,13 +13,13 @@ from typing import Any, cast
 
 import numpy as np
 
+from rvm.derive.taylor.dense import Linear, derivatives, linear
+from rvm.derive.taylor.field import Bend, Field, Slots, Term, flat
+from rvm.derive.taylor.pointwise import Formula, formula, is_pointwise
+from rvm.derive.taylor.slots import Regs, SlotList, is_wide, locate
 from rvm.engines.data import copied
 from rvm.engines.evaluate import evaluate
 from rvm.expr import Apply, Expr, Place
-from rvm.taylor.dense import Linear, derivatives, linear
-from rvm.taylor.field import Bend, Field, Slots, Term, flat
-from rvm.taylor.pointwise import Formula, formula, is_pointwise
-from rvm.taylor.slots import Regs, SlotList, is_wide, locate
 from rvm.transform.adjoint import carries
 from rvm.types import Array, Scalar
 

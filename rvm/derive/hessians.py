@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rvm.binding import Result
-from rvm.directions import Pushforward, Seeds, Shape, by_names, chosen, leaves
+from rvm.derive.directions import Pushforward, Seeds, Shape, by_names, chosen, leaves
+from rvm.derive.gradients import Pullback, Watch, add_seeds, unwatched
+from rvm.derive.sweep import real_shape
+from rvm.derive.taylor import propagate
 from rvm.faults import UsageError
-from rvm.gradients import Pullback, Watch, add_seeds, unwatched
+from rvm.run.binding import Result
 from rvm.state import Options
-from rvm.sweep import real_shape
-from rvm.taylor import propagate
 from rvm.transform.duals import bar_slots
 
 if TYPE_CHECKING:
-    from rvm.calling import FunctionHandle
+    from rvm.library.handle import FunctionHandle
 
 TAYLOR, DIRECTIONS = "taylor", "forward-over-reverse"
 METHODS = (DIRECTIONS, TAYLOR)

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.reading import DATA, open_any, open_regular
+from rvm.host.read import DATA, open_any, open_regular
 
 END = Struct("<4s4H2LH")
 """The record at the end of an archive: mark, disks, counts of entries, directory, comment."""

@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.binding import Result, bind, held, plain_view
-from rvm.derived import differentiated
+from rvm.derive.gate import gradient_check
 from rvm.faults import InputError, Interrupted, RvmError, UsageError
-from rvm.lanes import LaneRun, run_lanes
-from rvm.machine import OPTION_NAMES
+from rvm.host.signals import Listening, interrupted, is_ctrl_c
 from rvm.numbers import system
 from rvm.program import Function, Layout, Record, type_text
-from rvm.returning import gradient_check
-from rvm.signals import Listening, interrupted, is_ctrl_c
+from rvm.run.binding import Result, bind, held, plain_view
+from rvm.run.lanes import LaneRun, run_lanes
+from rvm.run.machine import OPTION_NAMES
 from rvm.state import Options
+from rvm.transform.programs import differentiated
 from rvm.types import Array, Scalar, Stack, elem_of, rank_of
 
 if TYPE_CHECKING:
-    from rvm.calling import FunctionHandle
+    from rvm.library.handle import FunctionHandle
 
 MAP_OPTIONS = ("block", "on_error")
 """Options of `map` beside those of a run."""
@@ -159,7 +159,7 @@ class LaneMap:
         self, /, *, loss: str, wrt: Collection[str] | None = None, **inputs: Any
     ) -> tuple[NDArray[np.float64], LaneResult]:
         """Each lane's loss after the run, and the gradient; see `grad`."""
-        from rvm.lanes_gradient import LaneGradient
+        from rvm.library.lanes_gradient import LaneGradient
 
         chosen, options, values = self._split((), inputs)
         given = Lanes(chosen.handle.function, values)
@@ -292,7 +292,7 @@ class Lanes:
 
 
 def _check_gradients(handle: FunctionHandle, given: Lanes, run: LaneRun, options: Options) -> None:
-    """Note R017 for the lanes of a gradient whose values did not come back; see `rvm.returning`."""
+    """Note R017 for the lanes of a gradient whose values did not come back (`derive.gate`)."""
     if handle.undo or differentiated(handle.program, handle.name) is None:
         return
     for lane in range(given.size):

@@ -14,18 +14,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.binding import outside
 from rvm.engines.auto import lanes_engine
 from rvm.engines.lanes.engine import run_block
 from rvm.engines.lanes.plan import Plan, acts_outside, plan_of
 from rvm.engines.lanes.stacks import LaneStack
 from rvm.engines.lanes.uniform import Uniformity
 from rvm.faults import InputError, RvmError
+from rvm.host.signals import Listening, deferred, listen
 from rvm.image import Code, image_of
-from rvm.machine import Machine
 from rvm.numbers import system
 from rvm.program import Function, Program
-from rvm.signals import Listening, deferred, listen
+from rvm.run.binding import outside
+from rvm.run.machine import Machine
 from rvm.state import Options
 from rvm.types import Array, Stack, elem_of
 

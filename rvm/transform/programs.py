@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rvm.expr import Place
-from rvm.once import once
+from rvm.host.once import once
 from rvm.program import Function, Instr, Program
 from rvm.transform.duals import bar_slots, reachable
 from rvm.transform.gradient import adjoint_names, gradient

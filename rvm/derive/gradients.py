@@ -12,23 +12,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rvm.binding import Result, as_python, bind, result
-from rvm.derived import gradient_program
-from rvm.direct import Run
+from rvm.derive.gate import Evidence, check_returned, copied, strays
 from rvm.faults import InputError
 from rvm.image import image_of
-from rvm.machine import Machine
 from rvm.numbers import system
 from rvm.program import Function, Layout, Program, Record
-from rvm.returning import Evidence, check_returned, copied, strays
+from rvm.run.binding import Result, as_python, bind, result
+from rvm.run.direct import Run
+from rvm.run.machine import Machine
 from rvm.state import Options
 from rvm.transform.duals import bar_slots, bar_type
 from rvm.transform.gradient import adjoint_names
+from rvm.transform.programs import gradient_program
 from rvm.types import Array, Scalar, Stack, elem_of
 
 if TYPE_CHECKING:
-    from rvm.calling import FunctionHandle
-    from rvm.places import Named
+    from rvm.derive.places import Named
+    from rvm.library.handle import FunctionHandle
 
 Watch = Callable[[Machine, str], AbstractContextManager[object]]
 """What surrounds the run of a machine, which goes a way that is named: for progress bars."""
@@ -154,7 +154,7 @@ class Pullback:
         return self._back.machine
 
     def check_returned(self, regs: Sequence[Any], found: Mapping[int, Any]) -> None:
-        """R017 unless the values are back or the adjoints found right; see `rvm.returning`."""
+        """R017 unless the values are back or the adjoints found right; see `rvm.derive.gate`."""
         known = self._finals()
         check_returned(
             self.function, self.start, regs, self.options, lambda: self._evidence(found), known
@@ -236,7 +236,7 @@ def zero_dual(function: Function, slot: int, held: Any) -> Any:
 
 def loss_place(function: Function, loss: str) -> Named:
     """The real scalar place of a function's results that `loss` names; InputError I008 if none."""
-    from rvm.places import find_place
+    from rvm.derive.places import find_place
 
     place = find_place(function, loss)
     t = elem_of(function.registers[place.slot].type)

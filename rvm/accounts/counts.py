@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
-from rvm.cost import Cost, Size, cost, measured
+from rvm.accounts.cost import Cost, Size, cost, measured
 from rvm.expr import Apply, Const, Expr, Index, Place, Span, places
 from rvm.image import Code
 from rvm.isa import ENDS, MAKES

@@ -1,7 +1,7 @@
 """Gradients that go straight to machine code: one run there and back for value and adjoints.
 
-What is out of the ordinary is left to `rvm.gradients`, as `rvm.direct` leaves it to binding.  The
-program that is run is only made if its machine code is not kept from another process.
+What is out of the ordinary is left to `rvm.derive.gradients`, as `rvm.run.direct` leaves it to
+binding.  The program that is run is only made if its machine code is not kept from another process.
 """
 
 from __future__ import annotations
@@ -11,33 +11,33 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from rvm.binding import Result, bind
-from rvm.derived import gradient_program
-from rvm.direct import is_direct
-from rvm.expr import Const, Index, Part, Place, Step
-from rvm.faults import RvmError
-from rvm.gradients import (
+from rvm.derive.gate import Evidence, check_returned
+from rvm.derive.gradients import (
     add_seeds,
     loss_place,
     named_duals,
     seed_place,
     zero_dual,
 )
+from rvm.expr import Const, Index, Part, Place, Step
+from rvm.faults import RvmError
+from rvm.host.once import making
+from rvm.host.signals import interrupted, is_ctrl_c
 from rvm.image import Code, image_of
 from rvm.isa import place as typed_place
-from rvm.machine import Machine
-from rvm.once import making
 from rvm.program import Function, Program
-from rvm.returning import Evidence, check_returned
-from rvm.signals import interrupted, is_ctrl_c
+from rvm.run.binding import Result, bind
+from rvm.run.direct import is_direct
+from rvm.run.machine import Machine
 from rvm.state import Options, byte_size
 from rvm.transform.duals import bar_slots, bar_type
+from rvm.transform.programs import gradient_program
 from rvm.transform.valued import valued
 from rvm.types import C128, F32, F64, I64, Stack, elem_of
 
 if TYPE_CHECKING:
-    from rvm.calling import FunctionHandle
-    from rvm.places import Named
+    from rvm.derive.places import Named
+    from rvm.library.handle import FunctionHandle
 
 Made = TypeVar("Made")
 """What is made once: runs of a gradient program, for one loss or for all."""

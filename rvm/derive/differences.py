@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rvm.derive.gradients import dressed, nested
 from rvm.faults import DefinitionError, RvmError
-from rvm.gradients import dressed, nested
+from rvm.numbers.rounding import UNIT, unit_of
 from rvm.program import Function, Layout, Program
-from rvm.rounding import UNIT, unit_of
 from rvm.transform.duals import reachable
 from rvm.types import Scalar, elem_of
 
 if TYPE_CHECKING:
-    from rvm.calling import FunctionHandle
+    from rvm.library.handle import FunctionHandle
 
 MOST = 200
 """Places that are looked at in each array: all, or as many spread evenly over it."""

@@ -15,10 +15,10 @@ import numpy as np
 
 from rvm.expr import Apply, Const, Expr, Place
 from rvm.faults import InputError
+from rvm.host.signals import followed
 from rvm.numbers import system
 from rvm.numbers.base import plain_array
 from rvm.program import Function, Layout, Record, Register, type_text
-from rvm.signals import followed
 from rvm.types import Array, RegisterType, Scalar, Stack, elem_of
 
 

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.binding import Result, outside, result
-from rvm.derived import tangent_program
-from rvm.direct import Run
+from rvm.derive.gate import copied, gradient_check
+from rvm.derive.gradients import Pullback, add_seeds, bar_layout, raw_inputs, zero_dual
+from rvm.derive.sweep import Sweep, real_shape, units
 from rvm.faults import InputError, RvmError
-from rvm.gradients import Pullback, add_seeds, bar_layout, raw_inputs, zero_dual
 from rvm.program import Function, Layout, Program, Record, slots_of
-from rvm.returning import copied, gradient_check
+from rvm.run.binding import Result, outside, result
+from rvm.run.direct import Run
 from rvm.state import Options
-from rvm.sweep import Sweep, real_shape, units
 from rvm.transform.duals import bar_slots
+from rvm.transform.programs import tangent_program
 
 if TYPE_CHECKING:
-    from rvm.calling import FunctionHandle
+    from rvm.library.handle import FunctionHandle
 
 Seeds = Mapping[str, Any]
 Shape = tuple[int, ...]

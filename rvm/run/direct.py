@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from rvm.binding import Result, Saved, as_python, check_lengths, stacks_of
-from rvm.binding import saved as save
-from rvm.derived import differentiated
 from rvm.engines.auto import choice_of, is_warm
 from rvm.expr import Apply, Const, Place
 from rvm.faults import Fault, Interrupted
+from rvm.host.signals import Listening, deferred, followed, heard, interrupted, is_ctrl_c
 from rvm.image import Code, image_of
-from rvm.machine import Machine
 from rvm.numbers import system
 from rvm.program import Function, Program
-from rvm.signals import Listening, deferred, followed, heard, interrupted, is_ctrl_c
+from rvm.run.binding import Result, Saved, as_python, check_lengths, stacks_of
+from rvm.run.binding import saved as save
+from rvm.run.machine import Machine
 from rvm.state import SCALAR_BYTES, Options, byte_size
+from rvm.transform.programs import differentiated
 from rvm.types import Array, Scalar
 
 if TYPE_CHECKING:

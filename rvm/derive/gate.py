@@ -15,15 +15,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.derived import differentiated, tangent_program
-from rvm.direct import Run
 from rvm.expr import Place
 from rvm.faults import InvertibilityError, RvmError
 from rvm.numbers import system
+from rvm.numbers.rounding import (
+    AGREEMENT,
+    RETURN,
+    agreement_limit,
+    magnitude,
+    return_limit,
+    returned,
+)
 from rvm.program import Function, Program, slots_of
-from rvm.rounding import AGREEMENT, RETURN, agreement_limit, magnitude, return_limit, returned
+from rvm.run.direct import Run
 from rvm.state import Options
 from rvm.transform.duals import bar_slots, bar_type
+from rvm.transform.programs import differentiated, tangent_program
 from rvm.types import F64, Array, Scalar, Stack, elem_of
 
 QUICK = (float, int)

@@ -1,0 +1,1 @@
+"""Derivatives as Python sees them: gradients, Hessians, directions, and their checks."""

@@ -1,0 +1,1 @@
+"""The operating system: files in and out, signals, what threads make once, shared memory."""

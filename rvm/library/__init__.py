@@ -1,0 +1,1 @@
+"""What callers hold: functions as callables, maps over lanes, programs from files."""

@@ -1,0 +1,1 @@
+"""Runs: values bound to registers, machines, direct calls, lanes."""
