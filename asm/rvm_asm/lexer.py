@@ -27,7 +27,7 @@ PATTERN = re.compile(
         |(?:\d[\d_]*(?:\.[\d_]*)?|\.\d[\d_]*)(?:[eE][-+]?\d+)?j?)(?!\w))  # 3 number
     | (\n)                                                                 # 4 newline
     | (;[^\n]*|\Z)                                                         # 5 comment, or the end
-    | ("(?:[^"\\\n]|\\.)*")                                                # 6 string
+    | ("(?:[^"\\\n]++|\\.)*+")                                             # 6 string
     | (\\[ \t\r]*(?:;[^\n]*)?\n)                                           # 7 continued line
     | ([\d.]\w*|"[^\n]*|`[^\n]*|.)                                         # 8 anything else
     )""",
@@ -52,7 +52,8 @@ def lex(file: SourceFile, report: Reporter) -> Tokens:
     add_kind, add_text, add_start = kinds.append, texts.append, starts.append
     for m in PATTERN.finditer(file.text):
         k = m.lastindex
-        if k == 5 or k == 7:
+        if k == 5 or k == 7 or (k == 4 and kinds and kinds[-1] is NEWLINE):
+            # Empty lines are no tokens.
             continue
         text = m[k]  # type: ignore[index]
         start = m.start(k) + base  # type: ignore[arg-type]

@@ -7,11 +7,13 @@ that its offsets are added to, so that a syntax node needs no file of its own.
 from __future__ import annotations
 
 import re
+from array import array
 from bisect import bisect_right
 
 from rvm.faults import Where
 from rvm.program import Source, Span
 
+LINE_END = re.compile("\n")
 CONTINUED = re.compile(r"\\[ \t\r]*(?:;[^\n]*)?\n")
 """The end of a line that goes on in the next."""
 
@@ -19,19 +21,21 @@ CONTINUED = re.compile(r"\\[ \t\r]*(?:;[^\n]*)?\n")
 class SourceFile:
     """One text, its base in the common numbering, and where its lines start."""
 
-    __slots__ = ("base", "index", "lines", "name", "starts", "text")
+    __slots__ = ("base", "index", "name", "starts", "text")
 
     def __init__(self, name: str, text: str, base: int, index: int) -> None:
         self.name = name
         self.text = text
         self.base = base
         self.index = index
-        self.lines = text.split("\n")
-        self.starts = [base]
-        position = base
-        for line in self.lines:
-            position += len(line) + 1
-            self.starts.append(position)
+        # A text of strangers may consist of line ends alone: eight bytes for each.
+        self.starts = array("q", (base,))
+        self.starts.extend(base + m.end() for m in LINE_END.finditer(text))
+
+    def line(self, number: int) -> str:
+        """A line, counted from 1, without its end."""
+        start, ends = self.starts[number - 1], self.starts[number : number + 1]
+        return self.text[start - self.base : ends[0] - 1 - self.base if ends else None]
 
 
 class SourceMap:
@@ -57,16 +61,16 @@ class SourceMap:
     def span(self, start: int, end: int) -> Span:
         """A stretch as file index, line and columns; cut at the end of its first line."""
         file = self.file(start)
-        line = min(bisect_right(file.starts, start), len(file.lines))
+        line = bisect_right(file.starts, start)
         first = file.starts[line - 1]
-        stop = min(end, first + len(file.lines[line - 1]))
+        stop = min(end, first + len(file.line(line)))
         return Span(file.index, line, start - first + 1, max(stop - first + 1, start - first + 2))
 
     def where(self, start: int, end: int) -> Where:
         """A stretch as messages show it."""
         at = self.span(start, end)
         file = self.files[at.source]
-        return Where(file.name, at.line, at.column, at.end, file.lines[at.line - 1])
+        return Where(file.name, at.line, at.column, at.end, file.line(at.line))
 
     def text(self, start: int, end: int) -> str:
         """What stands between two positions of one file."""

@@ -34,6 +34,8 @@ _waiting: deque[Relay] = deque()
 """What stands in for the handlers of signals that came, in their order."""
 _RAISE = opmap["RAISE_VARARGS"]
 _DEFAULT = signal.default_int_handler
+TRIES = 1_000
+"""How often it is tried to put handlers back, however fast signals come."""
 _NUMBERS = tuple(sorted(int(n) for n in signal.valid_signals()))
 
 
@@ -165,31 +167,33 @@ class Listening:
         trace: TracebackType | None,
     ) -> None:
         outermost = not _innermost(sys._getframe(1))
-        later = None
+        # Twice, as a handler that is put back may raise where nothing catches it.
         try:
-            try:
-                if _waiting and outermost:
-                    heard()
-            except BaseException as another:
-                later = another
-            try:
-                self._put_back()
-            except BaseException as another:
-                later = followed(later, another)
-                self._put_back()
+            later = self._left(outermost)
         except BaseException as another:
-            later = followed(later, another)
-            self._put_back()
-        if _waiting and outermost:
-            try:
-                heard()
-            except BaseException as another:
-                later = followed(later, another)
+            later = followed(self._left(outermost), another)
         if later is None:
             return
         if error is None:
             raise later
         followed(error, later)
+
+    def _left(self, outermost: bool) -> BaseException | None:
+        """Hear all that waits and put the handlers back; what was raised meanwhile.
+
+        The outermost listener leaves nothing that waits: it would be heard in another run.
+        """
+        later = None
+        for _ in range(TRIES):
+            try:
+                if outermost and _waiting:
+                    heard()
+                self._put_back()
+                if not (outermost and _waiting):
+                    break
+            except BaseException as another:
+                later = followed(later, another)
+        return later
 
     def _put_back(self) -> None:
         own = [r for r in self._own if getsignal(r.number) is r]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable
 
@@ -82,3 +83,51 @@ def test_growth(name: str) -> None:
     calls(TEXTS[name](300))  # what is made once
     small, large = (calls(TEXTS[name](n)) for n in (2_000, 16_000))
     assert large < 10 * small + 20_000, (small, large)
+
+
+LITTLE = (
+    "blank lines",
+    "continued lines of nothing",
+    "a long comment",
+    "comments",
+    "tabs",
+    "a long name",
+    "a long string",
+    "escapes",
+)
+"""Texts with little in them, however long they are."""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux says what the peak was")
+@pytest.mark.parametrize("name", LITTLE)
+def test_memory_is_in_proportion_to_what_a_text_says(name: str) -> None:
+    """The regular expressions' own stacks are not traced: those are measured by the process."""
+    make = TEXTS.get(name) or {
+        "continued lines of nothing": lambda n: "\\\n" * (n // 2),
+        "comments": lambda n: "; c\n" * (n // 4),
+        "a long string": lambda n: HEAD + ' print "' + "s" * n + '"\n',
+        "escapes": lambda n: HEAD + ' print "' + "\\n" * (n // 2) + '"\n',
+    }.__getitem__(name)
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK], input=make(2_000_000), capture_output=True, text=True
+    )
+    assert done.stderr == ""
+    assert int(done.stdout) < 100 * 2_000_000 // 1024
+
+
+PEAK = """
+import sys
+from rvm_asm import assemble
+from rvm.faults import AssemblyError
+def peak():
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))
+text = sys.stdin.read()
+assemble("func f(x: i64)")
+before = peak()
+try:
+    assemble(text)
+except AssemblyError as error:
+    str(error)
+print(peak() - before)
+"""

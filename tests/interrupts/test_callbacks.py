@@ -18,6 +18,7 @@ import pytest
 from interrupts.operations import ENGINES
 
 import rvm
+from rvm.host import signals
 from rvm.host.signals import Listening, Relay, deferred, heard
 
 each_engine = pytest.mark.parametrize("engine", ENGINES)
@@ -273,6 +274,59 @@ def test_the_first_exception_arrives_and_the_next_is_chained_to_it() -> None:
         signal.signal(signal.SIGUSR2, before[1])
     assert done == ["an instruction"]
     assert isinstance(caught.value.__context__, TimeoutError)
+
+
+@on_unix
+@pytest.mark.parametrize("line", range(40))
+def test_nothing_waits_when_a_second_signal_comes_at_any_line_of_the_end(line: int) -> None:
+    """The first is waiting when the end begins, or comes while the handlers are put back."""
+
+    class First(Exception):
+        pass
+
+    class Second(Exception):
+        pass
+
+    def one(number: int, frame: FrameType | None) -> None:
+        raise First
+
+    def two(number: int, frame: FrameType | None) -> None:
+        raise Second
+
+    seen = 0
+    sent: list[int] = []
+
+    def trace(frame: FrameType, event: str, arg: object) -> Any:
+        nonlocal seen
+        if frame.f_code.co_filename != Listening._install.__code__.co_filename:
+            return None
+        if event == "line" and frame.f_code.co_name in ("__exit__", "_left", "_put_back", "heard"):
+            seen += 1
+            for at, number in ((line // 2, signal.SIGUSR1), (line, signal.SIGUSR2)):
+                if seen == at:
+                    sent.append(number)
+                    signal.raise_signal(number)
+        return trace
+
+    before = [signal.signal(signal.SIGUSR1, one), signal.signal(signal.SIGUSR2, two)]
+    old = sys.gettrace()
+    raised = None
+    try:
+        try:
+            with Listening():
+                sys.settrace(trace)
+        except (First, Second) as error:
+            raised = error
+        finally:
+            sys.settrace(old)
+        assert signal.getsignal(signal.SIGUSR1) is one
+        assert signal.getsignal(signal.SIGUSR2) is two
+        assert not signals._waiting
+        assert (raised is not None) == bool(sent)
+    finally:
+        signals._waiting.clear()
+        signal.signal(signal.SIGUSR1, before[0])
+        signal.signal(signal.SIGUSR2, before[1])
 
 
 @on_unix

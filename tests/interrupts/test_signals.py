@@ -18,6 +18,7 @@ from interrupts.operations import ENGINES, OPERATIONS, Call
 
 import rvm
 from rvm.engines.native import flight
+from rvm.host import signals
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the timers are those of Linux")
 
@@ -123,6 +124,7 @@ def look(operation: Call, error: BaseException | None, handler: Any) -> None:
     assert error is None or type(error) in ((Timeout,) if handler is raising else ours)
     assert all(signal.getsignal(n) is handler for n in SIGNALS)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert not signals._waiting, "a signal that is left over is heard in another run"
     operation.check(error)
 
 
