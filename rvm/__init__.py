@@ -13,7 +13,6 @@ from time import time_ns
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rvm.derive.differences import check_grad
     from rvm.faults import (
         AssemblyError,
         BudgetError,
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from rvm.isa.define import Mut, Use, exchange, opcode, when
     from rvm.isa.user import function
     from rvm.library.frontends import assemble, load
-    from rvm.library.handle import FunctionHandle
+    from rvm.library.handle import FunctionHandle, check_grad
     from rvm.library.lane_map import LaneErrors
     from rvm.numbers import Fixed, LogNumber
     from rvm.program import Program
@@ -46,8 +45,7 @@ BEGAN = time_ns()
 """When this process began to read rvm's modules: what is changed later it does not run."""
 
 _HOMES = {
-    "library.handle": ("FunctionHandle",),
-    "derive.differences": ("check_grad",),
+    "library.handle": ("FunctionHandle", "check_grad"),
     "isa.define": ("Mut", "Use", "exchange", "opcode", "when"),
     "faults": (
         "AssemblyError",

@@ -5,22 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from rvm.derive.gradients import dressed, nested
+from rvm.derive.gradients import Pullback, dressed, nested
+from rvm.derive.target import Target
 from rvm.faults import DefinitionError, RvmError
 from rvm.numbers.rounding import UNIT, unit_of
 from rvm.program import Function, Layout, Program
 from rvm.transform.duals import reachable
 from rvm.types import Scalar, elem_of
 
-if TYPE_CHECKING:
-    from rvm.library.handle import FunctionHandle
-
-MOST = 200
-"""Places that are looked at in each array: all, or as many spread evenly over it."""
 FINEST = 1e-6
 """The tolerance for numbers of double precision."""
 SLACK = 40
@@ -132,42 +128,32 @@ class GradCheck:
         return "\n".join(lines)
 
 
-def check_grad(
-    f: FunctionHandle,
-    given: Mapping[str, Any] | None = None,
-    /,
-    *,
+def compared(
+    target: Target,
+    inputs: Mapping[str, Any],
     loss: str,
-    wrt: Collection[str] | None = None,
-    step: float | None = None,
-    tolerance: float | None = None,
-    most: int = MOST,
-    **inputs: Any,
+    wrt: Collection[str] | None,
+    step: float | None,
+    tolerance: float | None,
+    most: int,
 ) -> GradCheck:
-    """Compare `f.grad` with differences of the loss, extrapolated to steps of zero.
+    """The gradient of a loss beside differences of it, extrapolated to steps of zero.
 
-    Inputs go by name, or in the mapping `given`, for names that are taken here.  Every real number
-    among them is moved: both parts of a complex one, the logarithm of a `log64`, elements of stacks
-    and of arrays (`most` of each, spread evenly).  Central differences are taken with a `step`, a
-    part of a number's size or as it is below 1, and with halves of it, and extrapolated (C. J. F.
-    Ridders, Adv. Eng. Software 4, 1982); what is best by its own error estimate is the quotient,
-    and counts as different beyond that only.  Where steps below 1 are too long, parts of the
-    number itself are tried.  `tolerance`, in parts of the larger of the two, goes by the coarsest
-    numbers.  Nothing is raised for a difference: see `GradCheck`.  Where the function fails beside
-    the point, the quotient is NaN and the row's note says why.
+    See `rvm.check_grad` for `step`, `tolerance` and `most`.  C. J. F. Ridders, Adv. Eng. Software
+    4, 1982.  Where steps below 1 are too long, parts of the number itself are tried.
     """
-    unit = _unit(f.program, f.name)
+    unit = _unit(target.program, target.name)
     if tolerance is None:
         tolerance = max(FINEST, 10.0 ** math.ceil(math.log10(SLACK * unit ** (2 / 3))))
-    pull = f.pullback(**{**(given or {}), **inputs})
+    pull = Pullback(target, inputs)
     pull.seed(loss)
     rows: list[GradRow] = []
-    for name, slot, adjoint in _leaves(f.function, pull(wrt)):
-        t = elem_of(f.function.registers[slot].type)
+    for name, slot, adjoint in _leaves(target.function, pull(wrt)):
+        t = elem_of(target.function.registers[slot].type)
         for move in _moves(name, t, pull.start[slot], adjoint, most):
 
             def value(moved: Any, slot: int = slot) -> float:
-                return _loss(f, pull.start, slot, moved, loss)
+                return _loss(target, pull.start, slot, moved, loss)
 
             try:
                 found, off = _quotient(move, value, unit, LARGEST if step is None else step)
@@ -284,11 +270,11 @@ def _leaves(function: Function, adjoints: Mapping[str, Any]) -> Iterator[tuple[s
             yield from inside(p.name, p.layout, adjoints[p.name])
 
 
-def _loss(f: FunctionHandle, start: list[Any], slot: int, moved: Any, loss: str) -> float:
+def _loss(target: Target, start: list[Any], slot: int, moved: Any, loss: str) -> float:
     """The loss with another raw value in one register."""
     raws = [*start[:slot], moved, *start[slot + 1 :]]
-    inputs = {p.name: nested(p.layout, raws) for p in f.function.params}
-    return f.pullback(**dressed(f.function, inputs)).value(loss)
+    inputs = {p.name: nested(p.layout, raws) for p in target.function.params}
+    return Pullback(target, dressed(target.function, inputs)).value(loss)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from rvm.derive.gradients import (
     seed_place,
     zero_dual,
 )
+from rvm.derive.target import Target
 from rvm.expr import Const, Index, Part, Place, Step
 from rvm.faults import RvmError
 from rvm.host.once import making
@@ -37,7 +38,6 @@ from rvm.types import C128, F32, F64, I64, Stack, elem_of
 
 if TYPE_CHECKING:
     from rvm.derive.places import Named
-    from rvm.library.handle import FunctionHandle
 
 Made = TypeVar("Made")
 """What is made once: runs of a gradient program, for one loss or for all."""
@@ -54,13 +54,13 @@ class ThereAndBack:
     that of the loss, if there is a place for it.
     """
 
-    def __init__(self, handle: FunctionHandle, loss: Place | None, checks: bool) -> None:
+    def __init__(self, target: Target, loss: Place | None) -> None:
         from rvm.engines.native.flight import Launch
         from rvm.engines.native.roots import Derived
 
-        self.handle = handle
-        self.function = handle.function
-        self.inout = image_of(handle.program).inout[handle.name]
+        self.program, self.name = program, name = target.program, target.name
+        self.function = target.function
+        self.inout = image_of(program).inout[name]
         self.slots = bar_slots(self.function)
         self.reals = {k for k in self.slots if self.function.registers[k].type is F64}
         self.floats = [
@@ -70,14 +70,13 @@ class ThereAndBack:
         places += [] if loss is None else [loss]
         self.given = len(places)
         self.names = _names(self.function, self.slots)
-        program, name = handle.program, handle.name
 
         def make() -> Code:
             made = valued(gradient_program(program, name), places)
             return image_of(made).code(made.entry, False)
 
         what = ("gradient", name, repr(loss))
-        self.launch = Launch(Derived(program, what, make), checks)
+        self.launch = Launch(Derived(program, what, make), target.options.checks)
 
     def run(
         self,
@@ -121,7 +120,7 @@ class ThereAndBack:
             found = {k: regs[slot] for k, slot in self.slots.items()}
             seeds = {k: zero_dual(self.function, k, regs[k]) for k in self.slots}
             seed(seeds)
-            return Evidence(self.handle.program, self.handle.name, False, seeds, found)
+            return Evidence(self.program, self.name, False, seeds, found)
 
         at = len(regs) - self.given
         finals = dict(zip(self.floats, regs[at:], strict=False))
@@ -165,37 +164,35 @@ class DirectGradient:
 
 
 def direct_vjp(
-    handle: FunctionHandle,
+    target: Target,
     seeds: Mapping[str, Any],
     inputs: Mapping[str, Any],
     wrt: Collection[str] | None,
-    options: Options,
 ) -> Result | None:
     """The inputs' adjoints from those of the results; None where it is not for here."""
-    run = _made(handle, "", options, lambda: ThereAndBack(handle, None, options.checks))
+    options = target.options
+    run = _made(target, "", lambda: ThereAndBack(target, None))
     if run is None:
         return None
-    found = run.run(inputs, lambda bars: add_seeds(handle.function, bars, seeds), wrt, options)
+    found = run.run(inputs, lambda bars: add_seeds(target.function, bars, seeds), wrt, options)
     return None if found is None else found[1]
 
 
-def direct_gradient(handle: FunctionHandle, loss: str, options: Options) -> DirectGradient | None:
+def direct_gradient(target: Target, loss: str) -> DirectGradient | None:
     """The direct gradient of a loss; None where options, parameters or the loss ask for more."""
-    return _made(handle, loss, options, lambda: _of_loss(handle, loss, options))
+    return _made(target, loss, lambda: _of_loss(target, loss))
 
 
-def _made(
-    handle: FunctionHandle, loss: str, options: Options, make: Callable[[], Made | None]
-) -> Made | None:
+def _made(target: Target, loss: str, make: Callable[[], Made | None]) -> Made | None:
     """What runs a gradient, made at first use."""
-    if handle.undo:
+    if target.undo:
         return None
-    code = image_of(handle.program).code(handle.name, False)
+    code, options = image_of(target.program).code(target.name, False), target.options
     if not is_direct(code, options):
         return None
     key = (ThereAndBack, loss, options.checks)
     if key not in code.compiled:
-        f = handle.function
+        f = target.function
         stacks = any(isinstance(r.type, Stack) for r in f.registers[: f.n_args])
         with making():
             if key not in code.compiled:
@@ -205,8 +202,8 @@ def _made(
     return found
 
 
-def _of_loss(handle: FunctionHandle, loss: str, options: Options) -> DirectGradient | None:
-    function = handle.function
+def _of_loss(target: Target, loss: str) -> DirectGradient | None:
+    function = target.function
     named = loss_place(function, loss)
     steps: list[Step] = []
     if named.index:
@@ -217,7 +214,7 @@ def _of_loss(handle: FunctionHandle, loss: str, options: Options) -> DirectGradi
     place = typed_place(named.slot, t, tuple(steps))
     if place.type not in (F64, F32):
         return None
-    return DirectGradient(ThereAndBack(handle, place, options.checks), named)
+    return DirectGradient(ThereAndBack(target, place), named)
 
 
 def _is_array(v: Any) -> bool:

@@ -6,7 +6,7 @@ Tangents go forwards beside values.  The inputs are left as they were.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from rvm.derive.gate import copied, gradient_check
 from rvm.derive.gradients import Pullback, add_seeds, bar_layout, raw_inputs, zero_dual
 from rvm.derive.sweep import Sweep, real_shape, units
+from rvm.derive.target import Target
 from rvm.faults import InputError, RvmError
 from rvm.program import Function, Layout, Program, Record, slots_of
 from rvm.run.binding import Result, outside, result
@@ -21,9 +22,6 @@ from rvm.run.direct import Run
 from rvm.state import Options
 from rvm.transform.duals import bar_slots
 from rvm.transform.programs import tangent_program
-
-if TYPE_CHECKING:
-    from rvm.library.handle import FunctionHandle
 
 Seeds = Mapping[str, Any]
 Shape = tuple[int, ...]
@@ -70,53 +68,50 @@ class Pushforward:
         return Result(out)
 
 
-def jvp(
-    handle: FunctionHandle, tangents: Seeds, inputs: Seeds, options: Options
-) -> tuple[Result, Result]:
+def jvp(target: Target, tangents: Seeds, inputs: Seeds) -> tuple[Result, Result]:
     """The results, and their tangents for given tangents of the inputs (others: zero).
 
     Both are of one run; where that fails, the error is that of the function itself if it fails too.
     """
-    start = raw_inputs(handle, inputs)
-    push = Pushforward(handle.program, handle.name, start, options, handle.undo)
+    start = raw_inputs(target, inputs)
+    push = Pushforward(target.program, target.name, start, target.options, target.undo)
     dots = push.zeros()
     add_seeds(push.source, dots, tangents)
     try:
         regs = push.run(dots)
     except RvmError:
-        Pullback(handle, inputs, options)
+        Pullback(target, inputs)
         raise
-    check = gradient_check(handle.program, handle.name, handle.undo, start, options)
+    check = gradient_check(target.program, target.name, target.undo, start, target.options)
     if check is not None:
         check(regs)
-    return result(handle.function, regs), push.tangents(regs)
+    return result(target.function, regs), push.tangents(regs)
 
 
 def jacobian(
-    handle: FunctionHandle,
+    target: Target,
     of: Collection[str] | None,
     wrt: Collection[str] | None,
     inputs: Seeds,
-    options: Options,
 ) -> Result:
     """First derivatives: `j[y][x]` has the shape of the result `y` followed by that of `x`.
 
     By rows, with adjoints, or by columns, with tangents: whichever are fewer, and by columns where
     the values do not come back.
     """
-    pull = Pullback(handle, inputs, options)
-    outs, ins = chosen(handle.function, of), chosen(handle.function, wrt)
-    registers = handle.function.registers
+    pull, options = Pullback(target, inputs), target.options
+    outs, ins = chosen(target.function, of), chosen(target.function, wrt)
+    registers = target.function.registers
     to = {k: real_shape(registers[k].type, pull.bars[k]) for k in leaves(outs)}
     of_what = {k: real_shape(registers[k].type, pull.start[k]) for k in leaves(ins)}
     rows = sum(map(_size, to.values())) <= sum(map(_size, of_what.values()))
     found = _pulled(pull, to) if rows else None
     if found is not None:
-        blocks = _blocks(found, to, of_what, bar_slots(handle.function), rows=True)
+        blocks = _blocks(found, to, of_what, bar_slots(target.function), rows=True)
     else:
-        push = Pushforward(handle.program, handle.name, pull.start, options, handle.undo)
+        push = Pushforward(target.program, target.name, pull.start, options, target.undo)
         columns = push.sweep(of_what)
-        check = gradient_check(handle.program, handle.name, handle.undo, pull.start, options)
+        check = gradient_check(target.program, target.name, target.undo, pull.start, options)
         if check is not None:
             check(columns.first)
         blocks = _blocks(columns, to, of_what, push.slots, rows=False)
@@ -131,7 +126,7 @@ def _pulled(pull: Pullback, shapes: Mapping[int, Shape]) -> Sweep | None:
     slots = bar_slots(pull.function)
     regs = [*pull.regs[: pull.function.n_args], *pull.bars.values()]
     varying = {slots[k]: bars for k, bars in units(shapes).items()}
-    undo = pull.handle.undo
+    undo = pull.target.undo
     found = Sweep(pull.program, pull.adjoint.name, regs, varying, pull.options, undo)
     # What the values are does not depend on the adjoints.
     return found if pull.is_back(found.first) else None

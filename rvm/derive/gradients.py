@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rvm.derive.gate import Evidence, check_returned, copied, strays
+from rvm.derive.target import Target
 from rvm.faults import InputError
 from rvm.image import image_of
 from rvm.numbers import system
@@ -20,7 +21,6 @@ from rvm.program import Function, Layout, Program, Record
 from rvm.run.binding import Result, as_python, bind, result
 from rvm.run.direct import Run
 from rvm.run.machine import Machine
-from rvm.state import Options
 from rvm.transform.duals import bar_slots, bar_type
 from rvm.transform.gradient import adjoint_names
 from rvm.transform.programs import gradient_program
@@ -28,7 +28,6 @@ from rvm.types import Array, Scalar, Stack, elem_of
 
 if TYPE_CHECKING:
     from rvm.derive.places import Named
-    from rvm.library.handle import FunctionHandle
 
 Watch = Callable[[Machine, str], AbstractContextManager[object]]
 """What surrounds the run of a machine, which goes a way that is named: for progress bars."""
@@ -48,20 +47,19 @@ class Pullback:
 
     def __init__(
         self,
-        handle: FunctionHandle,
+        target: Target,
         inputs: Mapping[str, Any],
-        options: Options,
         watch: Watch = unwatched,
     ) -> None:
         self.watch = watch
-        self.handle = handle
-        self.options = options
-        self.function: Function = handle.function
-        inout = image_of(handle.program).inout[handle.name]
-        self.start = raw_inputs(handle, inputs)
+        self.target = target
+        self.options = target.options
+        self.function: Function = target.function
+        inout = image_of(target.program).inout[target.name]
+        self.start = raw_inputs(target, inputs)
         """The raw inputs, for further runs."""
         regs = [copied(v) if k in inout else v for k, v in enumerate(self.start)]
-        self._there = self._run(handle.program, handle.name, regs, "forwards")
+        self._there = self._run(target.program, target.name, regs, "forwards")
         self.ticks = self._there.ticks
         """Ticks of the run forwards, and of that back."""
         self.regs = self._there.regs
@@ -74,12 +72,12 @@ class Pullback:
     @property
     def program(self) -> Program:
         """The gradient program."""
-        return gradient_program(self.handle.program, self.handle.name)
+        return gradient_program(self.target.program, self.target.name)
 
     @property
     def adjoint(self) -> Function:
         """The function that runs back with adjoints."""
-        return self.program.function(adjoint_names(self.handle.program)[self.handle.name])
+        return self.program.function(adjoint_names(self.target.program)[self.target.name])
 
     def value(self, loss: str) -> float:
         """The value of a scalar place of the results: what `seed` starts the adjoints of.
@@ -141,7 +139,7 @@ class Pullback:
 
     def _run(self, program: Program, name: str, regs: list[Any], way: str) -> Run:
         watch = None if self.watch is unwatched else lambda machine: self.watch(machine, way)
-        return Run(program, name, regs, self.options, undo=self.handle.undo, watch=watch)
+        return Run(program, name, regs, self.options, undo=self.target.undo, watch=watch)
 
     @property
     def there(self) -> Machine:
@@ -172,11 +170,11 @@ class Pullback:
         return {k: v for k, v in enumerate(self.regs) if not isinstance(v, (np.ndarray, list))}
 
     def _evidence(self, found: Mapping[int, Any]) -> Evidence:
-        handle = self.handle
+        target = self.target
         seeds = {k: zero_dual(self.function, k, self._shape(k)) for k in found}
         for enter in self._entered if found else ():
             enter(seeds)
-        return Evidence(handle.program, handle.name, handle.undo, seeds, found)
+        return Evidence(target.program, target.name, target.undo, seeds, found)
 
     def _shape(self, k: int) -> Any:
         """What has the shape of a result, which the run back has consumed."""
@@ -187,9 +185,9 @@ class Pullback:
         return named_duals(self.function, duals, wrt)
 
 
-def raw_inputs(handle: FunctionHandle, inputs: Mapping[str, Any]) -> list[Any]:
+def raw_inputs(target: Target, inputs: Mapping[str, Any]) -> list[Any]:
     """Copies of inputs as raw values of the parameters' registers; InputError if they are none."""
-    function, inout = handle.function, image_of(handle.program).inout[handle.name]
+    function, inout = target.function, image_of(target.program).inout[target.name]
     loose = {name: _loose(value) for name, value in inputs.items()}
     return [copied(v) for v in bind(function, loose, inout)[: function.n_args]]
 

@@ -7,21 +7,18 @@ run back with all second derivatives.  The inputs are left as they were.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rvm.derive.directions import Pushforward, Seeds, Shape, by_names, chosen, leaves
 from rvm.derive.gradients import Pullback, Watch, add_seeds, unwatched
 from rvm.derive.sweep import real_shape
+from rvm.derive.target import Target
 from rvm.derive.taylor import propagate
 from rvm.faults import UsageError
 from rvm.run.binding import Result
-from rvm.state import Options
 from rvm.transform.duals import bar_slots
-
-if TYPE_CHECKING:
-    from rvm.library.handle import FunctionHandle
 
 TAYLOR, DIRECTIONS = "taylor", "forward-over-reverse"
 METHODS = (DIRECTIONS, TAYLOR)
@@ -31,22 +28,17 @@ class Curvature:
     """The gradient of a loss as a function whose own derivatives are taken."""
 
     def __init__(
-        self,
-        handle: FunctionHandle,
-        loss: str,
-        inputs: Seeds,
-        options: Options,
-        pull: Pullback | None = None,
+        self, target: Target, loss: str, inputs: Seeds, pull: Pullback | None = None
     ) -> None:
-        if pull is None or handle.undo:
-            handle = handle.upright()
-            pull = Pullback(handle, inputs, options)
+        if pull is None or target.undo:
+            target = target.upright()
+            pull = Pullback(target, inputs)
         self.pull = pull
         self.pull.seed(loss)
-        self.slots = bar_slots(handle.function)
-        program = handle.gradient_program
-        regs = [*self.pull.start[: handle.function.n_args], *self.pull.bars.values()]
-        self.push = Pushforward(program, program.entry, regs, options)
+        self.slots = bar_slots(target.function)
+        program = target.gradient_program
+        regs = [*self.pull.start[: target.function.n_args], *self.pull.bars.values()]
+        self.push = Pushforward(program, program.entry, regs, target.options)
 
     def along(self, dots: Mapping[int, Any]) -> dict[int, Any]:
         """The derivatives of the gradient along a direction, by parameter register.
@@ -84,23 +76,20 @@ Blocks = dict[tuple[int, int], Any]
 """Second derivatives by two parameter registers."""
 
 
-def hvp(
-    handle: FunctionHandle, loss: str, tangents: Seeds, inputs: Seeds, options: Options
-) -> Result:
+def hvp(target: Target, loss: str, tangents: Seeds, inputs: Seeds) -> Result:
     """The Hessian of the loss times a direction, by parameter; zero where none is given."""
-    curvature = Curvature(handle, loss, inputs, options)
+    curvature = Curvature(target, loss, inputs)
     zeros = curvature.push.zeros()
     dots = {k: zeros[k] for k in curvature.slots}
-    add_seeds(handle.function, dots, tangents)
+    add_seeds(target.function, dots, tangents)
     return curvature.pull.named(curvature.along(dots))
 
 
 def hessian(
-    handle: FunctionHandle,
+    target: Target,
     loss: str,
     wrt: Collection[str] | None,
     inputs: Seeds,
-    options: Options,
     method: str = DIRECTIONS,
     watch: Watch = unwatched,
 ) -> Result:
@@ -116,10 +105,10 @@ def hessian(
             f"there is no way to a Hessian called `{method}`",
             hint=f"ways: {', '.join(METHODS)}",
         )
-    layouts = chosen(handle.function, wrt)
-    pull = Pullback(handle, inputs, options, watch)
+    layouts = chosen(target.function, wrt)
+    pull = Pullback(target, inputs, watch)
     pull.loss(loss)
-    registers = handle.function.registers
+    registers = target.function.registers
     shapes = {k: real_shape(registers[k].type, pull.start[k]) for k in leaves(layouts)}
     if method == TAYLOR:
         field = propagate(pull, loss)
@@ -129,7 +118,7 @@ def hessian(
             for k in shapes
         }
     else:
-        found = Curvature(handle, loss, inputs, pull.options, pull).blocks(shapes)
+        found = Curvature(target, loss, inputs, pull).blocks(shapes)
     return by_names(layouts, layouts, {at: _plain(block) for at, block in found.items()})
 
 

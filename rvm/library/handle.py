@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rvm.derive.gate import gradient_check
+from rvm.derive.target import Target
 from rvm.faults import UsageError
 from rvm.host.signals import Listening, interrupted, is_ctrl_c
 from rvm.program import Function, Program, type_text
@@ -16,6 +17,7 @@ from rvm.run.machine import OPTION_NAMES, Machine
 from rvm.state import Options
 
 if TYPE_CHECKING:
+    from rvm.derive.differences import GradCheck
     from rvm.derive.gradients import Pullback
     from rvm.library.lane_map import LaneMap
 
@@ -46,10 +48,11 @@ class FunctionHandle:
                 f"the program has no function `{name}`",
                 hint=f"it has: {', '.join(program)}",
             )
+        self.target = Target(program, name, undo, options or Options())
+        """What it is, for derivatives."""
         self.program = program
         self.name = name
         self.undo = undo
-        self._options = options or Options()
         self._known = frozenset(self.parameters)
 
     @property
@@ -65,10 +68,10 @@ class FunctionHandle:
     @property
     def options(self) -> Options:
         """The options that it runs with."""
-        return self._options
+        return self.target.options
 
     def __invert__(self) -> FunctionHandle:
-        return FunctionHandle(self.program, self.name, undo=not self.undo, options=self._options)
+        return FunctionHandle(self.program, self.name, undo=not self.undo, options=self.options)
 
     def with_options(self, **options: Any) -> FunctionHandle:
         """The same function with other options, whatever its parameters are called."""
@@ -80,7 +83,7 @@ class FunctionHandle:
                     hint=f"options: {', '.join(OPTION_NAMES)}",
                 )
         return FunctionHandle(
-            self.program, self.name, undo=self.undo, options=replace(self._options, **options)
+            self.program, self.name, undo=self.undo, options=replace(self.options, **options)
         )
 
     def machine(self, /, *args: Any, **inputs: Any) -> Machine:
@@ -117,28 +120,20 @@ class FunctionHandle:
     @property
     def gradient_program(self) -> Program:
         """The program that differentiates this function; see `rvm.transform.gradient`."""
-        from rvm.transform.programs import gradient_program
-
-        handle = self.upright()
-        return gradient_program(handle.program, handle.name)
+        return self.target.gradient_program
 
     def upright(self) -> FunctionHandle:
         """The same function as one that runs forwards: an inverse, of the inverse program."""
         if not self.undo:
             return self
-        from rvm.transform import invert
-
-        program = self.program.cache.get(invert)
-        if not isinstance(program, Program):
-            program = self.program.cache[invert] = invert(self.program)
-        return FunctionHandle(program, self.name, options=self._options)
+        return FunctionHandle(self.target.upright().program, self.name, options=self.options)
 
     def pullback(self, /, *args: Any, **inputs: Any) -> Pullback:
         """The function run forwards, ready to pass adjoints back; its `result` can be looked at."""
         from rvm.derive.gradients import Pullback
 
         options, values = self._split(args, inputs)
-        return Pullback(self, values, options)
+        return Pullback(self._target(options), values)
 
     def grad(
         self,
@@ -172,12 +167,12 @@ class FunctionHandle:
         from rvm.derive.direct_gradient import direct_gradient
         from rvm.derive.gradients import Pullback
 
-        options, values = self._merged(given, inputs)
-        direct = direct_gradient(self, loss, options)
-        found = None if direct is None else direct.run(values, wrt, options)
+        target, values = self._merged(given, inputs)
+        direct = direct_gradient(target, loss)
+        found = None if direct is None else direct.run(values, wrt, target.options)
         if found is not None:
             return found
-        pull = Pullback(self, values, options)
+        pull = Pullback(target, values)
         pull.seed(loss)
         return pull.value(loss), pull(wrt)
 
@@ -194,11 +189,11 @@ class FunctionHandle:
         from rvm.derive.direct_gradient import direct_vjp
         from rvm.derive.gradients import Pullback
 
-        options, values = self._merged(given, inputs)
-        found = direct_vjp(self, seeds, values, wrt, options)
+        target, values = self._merged(given, inputs)
+        found = direct_vjp(target, seeds, values, wrt)
         if found is not None:
             return found
-        pull = Pullback(self, values, options)
+        pull = Pullback(target, values)
         pull.seed_all(seeds)
         return pull(wrt)
 
@@ -208,8 +203,8 @@ class FunctionHandle:
         """The results, and their tangents from tangents of the inputs given by parameter."""
         from rvm.derive.directions import jvp
 
-        options, values = self._merged(given, inputs)
-        return jvp(self, tangents, values, options)
+        target, values = self._merged(given, inputs)
+        return jvp(target, tangents, values)
 
     def jacobian(
         self,
@@ -226,8 +221,8 @@ class FunctionHandle:
         """
         from rvm.derive.directions import jacobian
 
-        options, values = self._merged(given, inputs)
-        return jacobian(self, of, wrt, values, options)
+        target, values = self._merged(given, inputs)
+        return jacobian(target, of, wrt, values)
 
     def hessian(
         self,
@@ -248,8 +243,8 @@ class FunctionHandle:
         """
         from rvm.derive.hessians import hessian
 
-        options, values = self._merged(given, inputs)
-        return hessian(self, loss, wrt, values, options, method)
+        target, values = self._merged(given, inputs)
+        return hessian(target, loss, wrt, values, method)
 
     def hvp(
         self, tangents: Inputs, given: Inputs | None = None, /, *, loss: str, **inputs: Any
@@ -257,11 +252,11 @@ class FunctionHandle:
         """The Hessian of the loss times a direction, which `tangents` gives by parameter."""
         from rvm.derive.hessians import hvp
 
-        options, values = self._merged(given, inputs)
-        return hvp(self, loss, tangents, values, options)
+        target, values = self._merged(given, inputs)
+        return hvp(target, loss, tangents, values)
 
-    def _merged(self, given: Inputs | None, inputs: Inputs) -> tuple[Options, dict[str, Any]]:
-        """Options and inputs: those in a mapping are inputs, whatever they are called."""
+    def _merged(self, given: Inputs | None, inputs: Inputs) -> tuple[Target, dict[str, Any]]:
+        """The target and inputs: those in a mapping are inputs, whatever they are called."""
         options, values = self._split((), inputs)
         if given is not None and not isinstance(given, Mapping):
             raise UsageError(
@@ -273,13 +268,16 @@ class FunctionHandle:
             if name in values:
                 raise UsageError("U005", f"`{self.name}` got `{name}` twice")
             values[name] = value
-        return options, values
+        return self._target(options), values
+
+    def _target(self, options: Options) -> Target:
+        return self.target if options is self.options else replace(self.target, options=options)
 
     def _split(
         self, args: tuple[Any, ...], inputs: Mapping[str, Any]
     ) -> tuple[Options, dict[str, Any]]:
         if not args and inputs.keys() == self._known:
-            return self._options, dict(inputs)
+            return self.target.options, dict(inputs)
         names = self.parameters
         if len(args) > len(names):
             raise UsageError("U005", f"`{self.name}` takes {len(names)} arguments, not {len(args)}")
@@ -292,7 +290,7 @@ class FunctionHandle:
                 given[name] = value
             else:
                 values[name] = value
-        return replace(self._options, **given) if given else self._options, values
+        return replace(self.options, **given) if given else self.options, values
 
     def __repr__(self) -> str:
         f = self.function
@@ -303,6 +301,35 @@ class FunctionHandle:
         return f"<function {'~' * self.undo}{self.name}({inside})>"
 
 
+def check_grad(
+    f: FunctionHandle,
+    given: Inputs | None = None,
+    /,
+    *,
+    loss: str,
+    wrt: Collection[str] | None = None,
+    step: float | None = None,
+    tolerance: float | None = None,
+    most: int = 200,
+    **inputs: Any,
+) -> GradCheck:
+    """Compare `f.grad` with differences of the loss, extrapolated to steps of zero.
+
+    Inputs go by name, or in the mapping `given`, for names that are taken here.  Every real number
+    among them is moved: both parts of a complex one, the logarithm of a `log64`, elements of stacks
+    and of arrays (`most` of each, spread evenly).  Central differences are taken with a `step`, a
+    part of a number's size or as it is below 1, and with halves of it, and extrapolated; what is
+    best by its own error estimate is the quotient, and counts as different beyond that only.
+    `tolerance`, in parts of the larger of the two, goes by the coarsest numbers.  Nothing is raised
+    for a difference: see `GradCheck`.  Where the function fails beside the point, the quotient is
+    NaN and the row's note says why.
+    """
+    from rvm.derive.differences import compared
+
+    target, values = f._merged(given, inputs)
+    return compared(target, values, loss, wrt, step, tolerance, most)
+
+
 Program.handle = FunctionHandle
 
-__all__ = ["FunctionHandle"]
+__all__ = ["FunctionHandle", "check_grad"]

@@ -9,7 +9,13 @@ from rvm.host.once import once
 from rvm.program import Function, Instr, Program
 from rvm.transform.duals import bar_slots, reachable
 from rvm.transform.gradient import adjoint_names, gradient
+from rvm.transform.invert import invert
 from rvm.transform.tangent import tangent
+
+
+def inverse(program: Program) -> Program:
+    """The program that `invert` makes of one."""
+    return once(program.cache, invert, Program, lambda: invert(program))
 
 
 def gradient_program(program: Program, name: str) -> Program:

@@ -119,7 +119,7 @@ def test_random_programs(seed: int, loss: str) -> None:
 def test_the_gradient_comes_along(seed: int, loss: str) -> None:
     """By complex numbers, logarithms, records and stacks too."""
     f, inputs = rvm.assemble(smooth.program(seed)).main, smooth.inputs(seed)
-    pull = Pullback(f, inputs, f.options)
+    pull = Pullback(f.target, inputs)
     names, found = pull.named, propagate(pull, loss)
     want = f.grad(inputs, loss=loss)
     rows = {}
@@ -137,7 +137,7 @@ def test_hessians_by_complex_numbers() -> None:
     """y += Re(z³ exp(w)): second derivatives by real and imaginary parts, by Cauchy and Riemann."""
     f = function("func main(y: f64, z: c128, w: c128)\n    add y, real(z * z * z * exp(w))\n")
     z, w = 0.7 - 0.4j, 0.3 + 1.1j
-    pull = Pullback(f, {"y": 0.0, "z": z, "w": w}, f.options)
+    pull = Pullback(f.target, {"y": 0.0, "z": z, "w": w})
     found = propagate(pull, "y")
     e = complex(mpmath.exp(w))
     for (j, k), d in {(1, 1): 6 * z * e, (1, 2): 3 * z * z * e, (2, 2): z**3 * e}.items():
@@ -435,7 +435,7 @@ def test_slots_are_given_back() -> None:
     """)
     tops = []
     for n in (2, 50):
-        pull = Pullback(f, {"y": 0.0, "x": 0.5, "n": n}, f.options)
+        pull = Pullback(f.target, {"y": 0.0, "x": 0.5, "n": n})
         tops.append(propagate(pull, "y").field.top)
     assert tops[0] == tops[1] < 16
 

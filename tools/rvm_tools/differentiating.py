@@ -177,8 +177,7 @@ def _answer(
     from rvm.derive.hessians import hessian
 
     wrt = [n.strip() for n in request.wrt.split(",") if n.strip()] if request.wrt else None
-    options = handle.options
-    pull = Pullback(handle, inputs, options, _watched)
+    pull = Pullback(handle.target, inputs, _watched)
     pull.seed(loss)
     value, forward = pull.value(loss), pull.ticks
     before = snapshot(handle.function, pull.start)
@@ -201,7 +200,7 @@ def _answer(
         astray,
     )
     if request.hessian and astray is None:
-        answer.hessian = hessian(handle, loss, wrt, inputs, options, watch=_watched)
+        answer.hessian = hessian(handle.target, loss, wrt, inputs, watch=_watched)
     if request.check:
         answer.check = rvm.check_grad(handle, inputs, loss=loss, wrt=wrt)
     return answer

@@ -147,7 +147,7 @@ def traced(request: Request) -> Trace:
 def differentiating(handle: FunctionHandle, loss: str, inputs: Mapping[str, Any]) -> Machine:
     """A machine before a function's gradient program, the adjoint of the loss seeded with one."""
     # The lengths of the adjoints are those of the results, so the function runs once before.
-    pull = Pullback(handle, inputs, handle.options)
+    pull = Pullback(handle.target, inputs)
     pull.seed(loss)
     program = handle.gradient_program
     entry = program.function(program.entry)

@@ -6,49 +6,39 @@ Both are runs in lanes: of the function, and of its adjoint as `rvm.transform.gr
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rvm.derive.gate import limit_of
 from rvm.derive.gradients import Pullback, bar_layout, loss_place
+from rvm.derive.target import Target
 from rvm.faults import InputError, RvmError
 from rvm.host.signals import deferred, listen
-from rvm.library.lane_map import Lanes, values_of
 from rvm.numbers import system
 from rvm.numbers.rounding import returned
+from rvm.run.lane_binding import Lanes, values_of
 from rvm.run.lanes import Batch, LaneRun
-from rvm.state import Options
 from rvm.transform.duals import bar_slots
 from rvm.transform.gradient import adjoint_names
 from rvm.transform.programs import gradient_program
 from rvm.types import Array, Stack, elem_of
 
-if TYPE_CHECKING:
-    from rvm.library.handle import FunctionHandle
-
 
 class LaneGradient:
     """The gradient of a loss in every lane; `losses` holds each lane's after `run`."""
 
-    def __init__(
-        self,
-        handle: FunctionHandle,
-        given: Lanes,
-        loss: str,
-        options: Options,
-        block: int | None,
-    ) -> None:
-        self.handle = handle
-        self.function = handle.function
+    def __init__(self, target: Target, given: Lanes, loss: str, block: int | None) -> None:
+        self.target = target
+        self.function = target.function
         self.given = given
         self.loss = loss
         self.place = loss_place(self.function, loss)
-        self.options = options
+        self.options = target.options
         self.block = block
-        self.program = gradient_program(handle.program, handle.name)
-        name = adjoint_names(handle.program)[handle.name]
+        self.program = gradient_program(target.program, target.name)
+        name = adjoint_names(target.program)[target.name]
         self.adjoint = self.program.function(name)
         self.slots = bar_slots(self.function)
         self.losses: NDArray[np.float64] = np.zeros(given.size)
@@ -57,8 +47,8 @@ class LaneGradient:
     def run(self, wrt: Collection[str] | None) -> tuple[dict[str, Any], LaneRun]:
         """The gradient by parameter, and what became of the lanes."""
         names = self._wanted(wrt)
-        given, handle = self.given, self.handle
-        there = Batch(handle.program, handle.name, given.regs, given.varying, handle.undo)
+        given, target = self.given, self.target
+        there = Batch(target.program, target.name, given.regs, given.varying, target.undo)
         self._loss_exists(there)
         aside = there.run(self.options, self.block)
         self._note_losses(there.out)
@@ -140,7 +130,7 @@ class LaneGradient:
                     varying[k][lane] = value
         for k, slot in self.slots.items():
             self._seed(k, slot, there, regs, varying)
-        return Batch(self.program, self.adjoint.name, regs, varying, self.handle.undo)
+        return Batch(self.program, self.adjoint.name, regs, varying, self.target.undo)
 
     def _seed(
         self, k: int, slot: int, there: Batch, regs: list[Any], varying: dict[int, Any]
@@ -212,7 +202,7 @@ class LaneGradient:
 
     def _alone(self, lane: int, there: Batch, bars: dict[int, Any], done: LaneRun) -> None:
         """A lane's gradient by itself."""
-        pull = Pullback(self.handle, there.inputs(lane), self.options)
+        pull = Pullback(self.target, there.inputs(lane))
         pull.seed(self.loss)
         self.losses[lane] = pull.value(self.loss)
         pull()

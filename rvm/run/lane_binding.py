@@ -1,0 +1,139 @@
+"""A map's arguments in registers, and back: what differs by lane apart from what is shared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from rvm.faults import InputError
+from rvm.numbers import system
+from rvm.program import Function, Layout, Record, type_text
+from rvm.run.binding import Result, bind, held, plain_view
+from rvm.types import Array, Scalar, Stack, elem_of, rank_of
+
+
+class Lanes:
+    """The arguments of a map: what is shared as raw registers, and what is given by lane."""
+
+    def __init__(self, function: Function, inputs: Mapping[str, Any]) -> None:
+        self.function = function
+        self.varying: dict[int, Any] = {}
+        self._named: dict[int, str] = {}
+        sample = dict(inputs)
+        for p in function.params:
+            if p.name in inputs:
+                sample[p.name] = self._one(p.name, p.layout, inputs[p.name])
+        if not self.varying:
+            raise InputError(
+                "I020",
+                f"no argument of `{function.name}` is given by lane",
+                hint="give at least one argument one dimension more than its parameter has: "
+                + next((_example(function, p.layout, p.name) for p in function.params), ""),
+            )
+        self.size = len(next(iter(self.varying.values())))
+        self._equally_many()
+        self.regs: list[Any] = bind(function, sample, frozenset())
+
+    def _equally_many(self) -> None:
+        """InputError I021 unless all lanes' axes have one length."""
+        sizes = {self._named[k]: len(v) for k, v in self.varying.items()}
+        if len(set(sizes.values())) > 1:
+            raise InputError(
+                "I021",
+                "the arguments given by lane do not have equally many lanes",
+                values=dict(sizes),
+                hint="the first axis of each is that of the lanes",
+            )
+
+    def _one(self, name: str, layout: Layout, value: Any) -> Any:
+        """What stands for an argument in one lane; an argument by lane is put aside."""
+        if isinstance(layout, Record):
+            fields = {}
+            for field, inner in layout.fields:
+                try:
+                    part = value[field] if _indexed(value) else getattr(value, field)
+                except (KeyError, AttributeError, IndexError, ValueError, TypeError):
+                    return value
+                fields[field] = self._one(f"{name}.{field}", inner, part)
+            return fields
+        t = self.function.registers[layout].type
+        if isinstance(value, np.ndarray):
+            value = plain_view(type_text(self.function, layout), name, value)
+        if isinstance(t, Stack):
+            if isinstance(value, list) and value and all(isinstance(v, list) for v in value):
+                self._aside(layout, name, [held(t, name, v) for v in value])
+                return []
+            return value
+        if isinstance(t, Scalar):
+            return self._scalar(name, layout, t, value)
+        if isinstance(value, np.ndarray) and value.ndim == t.rank + 1:
+            dtype = system(t.elem).dtype
+            if value.dtype != dtype:
+                raise self._dtype(name, layout, dtype, value)
+            self._aside(layout, name, value)
+            return np.zeros(value.shape[1:], dtype)
+        return value
+
+    def _scalar(self, name: str, layout: int, t: Scalar, value: Any) -> Any:
+        sys = system(t)
+        if isinstance(value, (list, tuple)):
+            raw = np.array([held(t, name, v) for v in value], sys.dtype)
+        elif isinstance(value, np.ndarray) and value.ndim == 1:
+            raw = value
+            if t.is_fixed and value.dtype == np.float64:
+                raw = np.array([held(t, name, v) for v in value.tolist()], sys.dtype)
+            if raw.dtype != sys.dtype:
+                raise self._dtype(name, layout, sys.dtype, value)
+        else:
+            return value
+        self._aside(layout, name, raw)
+        return sys.to_python(sys.zero)
+
+    def _aside(self, layout: int, name: str, raw: Any) -> None:
+        self.varying[layout] = raw
+        self._named[layout] = name
+
+    def _dtype(self, name: str, layout: int, dtype: np.dtype[Any], value: Any) -> InputError:
+        return InputError(
+            "I003",
+            f"`{name}` is a {type_text(self.function, layout)}: by lane its dtype must be "
+            f"{dtype.name}, not {value.dtype}",
+            hint=f"convert it yourself, for example {name}.astype(np.{dtype.name}): "
+            "nothing is converted silently",
+        )
+
+    def lane(self, k: int) -> list[Any]:
+        """The raw values of one lane by register."""
+        return [self.varying[r][k] if r in self.varying else v for r, v in enumerate(self.regs)]
+
+
+def _indexed(value: Any) -> bool:
+    return isinstance(value, (Mapping, np.ndarray, np.void))
+
+
+def _example(function: Function, layout: Layout, name: str) -> str:
+    while isinstance(layout, Record):
+        field, layout = layout.fields[0]
+        name = f"{name}.{field}"
+    t = function.registers[layout].type
+    if isinstance(t, Stack):
+        return f"`{name}` as a list of lists"
+    dtype = system(elem_of(t)).dtype.name
+    return f"`{name}` as an array of {rank_of(t) + 1} dimensions of {dtype}"
+
+
+def values_of(function: Function, layout: Layout, regs: list[Any]) -> Any:
+    """A parameter's values as Python has them: arrays by lane as they are, shared ones as given."""
+    if isinstance(layout, Record):
+        return Result({f: values_of(function, inner, regs) for f, inner in layout.fields})
+    t, raw = function.registers[layout].type, regs[layout]
+    sys = system(elem_of(t))
+    if isinstance(t, Stack):
+        if raw and isinstance(raw[0], list):
+            return [[sys.to_python(v) for v in held] for held in raw]
+        return [sys.to_python(v) for v in raw]
+    if isinstance(t, Array) or isinstance(raw, np.ndarray):
+        return raw
+    return sys.to_python(raw)
