@@ -196,6 +196,34 @@ def places(node: Expr) -> Iterator[Place]:
             yield sub
 
 
+LENGTHS = frozenset({"len", "dim"})
+"""Functions that look at the shape of their first argument, not at its value."""
+
+
+def reads(node: Expr) -> Iterator[Place]:
+    """Every place whose value `node` depends on.
+
+    The places inside indices count; an array of which only a length is asked does not.
+    """
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        if isinstance(top, Apply) and top.fn in LENGTHS and top.args:
+            first = top.args[0]
+            stack.extend(children(first) if isinstance(first, Place) else (first,))
+            stack.extend(top.args[1:])
+            continue
+        if isinstance(top, Place):
+            yield top
+        stack.extend(children(top))
+
+
+def index_reads(place: Place) -> Iterator[Place]:
+    """Every place whose value decides which cells `place` is."""
+    for child in children(place):
+        yield from reads(child)
+
+
 def index_places(place: Place) -> Iterator[Place]:
     """Every place that finding `place` reads: those inside its indices."""
     for child in children(place):

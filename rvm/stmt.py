@@ -7,10 +7,12 @@ per opcode.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rvm.expr import Expr, Place
+from rvm.expr import Expr, Place, index_reads
+from rvm.expr import reads as read_by
 
 UNDO = {"+": "-", "-": "+", "^": "^", "*": "/", "/": "*"}
 """The update operator that undoes each update operator."""
@@ -177,3 +179,85 @@ def invert(stmt: Stmt) -> Stmt:
             return Call(callee, args, not undo)
         case Effect(kind, text, args, when):
             return Effect(kind, text, args, (when >> 1) | ((when & 1) << 1))
+
+
+def only_exchanges(stmt: Stmt) -> bool:
+    """Whether a statement does nothing but exchange contents."""
+    return isinstance(stmt, Exchange) or (
+        isinstance(stmt, When) and all(map(only_exchanges, stmt.body))
+    )
+
+
+def values(stmt: Stmt) -> Iterator[Expr]:
+    """The expressions that a statement evaluates, those of its body included.
+
+    Neither places that are moved or passed by reference, nor the values that undo a `Map`.
+    """
+    match stmt:
+        case Update(_, _, value):
+            yield value
+        case Map(_, computed):
+            yield from computed
+        case When(cond, body):
+            yield cond
+            for inner in body:
+                yield from values(inner)
+        case Alloc(_, known) | Free(_, known) if known is not None:
+            yield known
+        case Branch(cond) | Land(cond):
+            yield cond
+        case Call(_, args):
+            yield from (a for a in args if not isinstance(a, Place))
+        case Effect(_, _, args):
+            yield from args
+
+
+def writes(stmt: Stmt, inout: Mapping[str, Collection[int]] | None = None) -> Iterator[Place]:
+    """The places that a statement may change, make or drop, those of its body included.
+
+    `inout` holds for each function the arguments that it may change; without it a call may change
+    every place that it passes.
+    """
+    match stmt:
+        case Update(dst):
+            yield dst
+        case Exchange(a, b) | Push(a, b) | Pop(a, b):
+            yield a
+            yield b
+        case Map(dsts):
+            yield from dsts
+        case When(_, body):
+            for inner in body:
+                yield from writes(inner, inout)
+        case Alloc(reg) | Free(reg) | Fresh(reg) | Drop(reg):
+            yield reg
+        case Call(callee, args):
+            for k, arg in enumerate(args):
+                if isinstance(arg, Place) and (inout is None or k in inout[callee]):
+                    yield arg
+
+
+def reads(stmt: Stmt) -> Iterator[Place]:
+    """Every place whose value a statement depends on, what decides on places included.
+
+    What an update adds to is not among them, nor is an array of which only a length is asked.
+    """
+    match stmt:
+        case When(cond, body):
+            yield from read_by(cond)
+            for inner in body:
+                yield from reads(inner)
+            return
+        case Exchange(a, b):
+            yield a
+            yield b
+        case Push(src):
+            yield src
+        case Pop(_, stack):
+            yield stack
+        case Call(_, args):
+            yield from (a for a in args if isinstance(a, Place))
+    for place in writes(stmt):
+        yield from index_reads(place)
+    for value in values(stmt):
+        yield from read_by(value)

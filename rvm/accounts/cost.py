@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple, cast
 
-from rvm.expr import Apply, Const, Expr, Place, children
+from rvm.expr import LENGTHS, Apply, Const, Expr, Place, children
 from rvm.isa.implementation import deciding
 from rvm.isa.rows import COSTS, FUNCTIONS
 from rvm.program import Register
@@ -36,6 +36,8 @@ from rvm.stmt import (
     Stmt,
     Update,
     When,
+    values,
+    writes,
 )
 from rvm.types import BOOL, I64, Array, Scalar, Stack, elem_of, rank_of
 
@@ -43,8 +45,6 @@ MOVES, ADDS, MULTS, NLOPS = COSTS
 
 PRODUCTS = ("dot", "matvec", "matmul", "@")
 """Functions that sum products of two numbers."""
-LENGTHS = ("len", "dim")
-"""Functions that look at an array's shape, not at its elements."""
 
 
 class Kind(NamedTuple):
@@ -114,37 +114,24 @@ def cost(
 def _operands(stmt: Stmt, registers: Sequence[Register]) -> Iterator[Expr]:
     """The expressions that a statement evaluates, and the places that it changes."""
     match stmt:
-        case Update(dst, _, value):
-            yield from (dst, value)
-        case Exchange(a, b):
-            yield from (a, b)
-        case Map(dsts, values, _):
-            yield from (*dsts, *values)
         case When(cond, body):
             yield cond
             for inner in body:
                 yield from _operands(inner, registers)
-        case Alloc(reg, value) | Free(reg, value):
-            if value is not None:
-                yield from (reg, value, *_lengths(reg, registers))
-        case Fresh(reg) | Drop(reg):
-            if not isinstance(registers[reg.reg].type, Stack):
-                yield from (reg, *_lengths(reg, registers))
-        case Push(place, _) | Pop(place, _):
+            return
+        case Alloc(reg) | Free(reg) | Fresh(reg) | Drop(reg):
+            if isinstance(registers[reg.reg].type, Stack):
+                return
+            yield from (d for d in registers[reg.reg].dims if d is not None)
+        case Push(place) | Pop(place):
             yield place
-        case Branch(cond, _) | Land(cond, _):
-            yield cond
-        case Call(_, args, _):
-            for arg in args:
-                # A place is passed as it is; finding it takes the expressions in its indices.
-                yield from children(arg) if isinstance(arg, Place) else (arg,)
-        case Effect(_, _, args, when):
-            if when & FORWARD:
-                yield from args
-
-
-def _lengths(reg: Place, registers: Sequence[Register]) -> Iterator[Expr]:
-    return (d for d in registers[reg.reg].dims if d is not None)
+            return
+        case Effect(_, _, _, when) if not when & FORWARD:
+            return
+    yield from values(stmt)
+    for place in writes(stmt):
+        # A place is passed as it is; finding it takes the expressions in its indices.
+        yield from children(place) if isinstance(stmt, Call) else (place,)
 
 
 def _worked_on(node: Expr) -> Iterator[Expr]:

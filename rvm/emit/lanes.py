@@ -31,6 +31,7 @@ from rvm.stmt import (
     Push,
     Stmt,
     Update,
+    writes,
 )
 from rvm.types import Array, Scalar, Stack, elem_of, rank_of
 
@@ -100,7 +101,7 @@ class LanePrinter(LaneValues):
         """The lines of an instruction on uniform registers alone: as in single runs."""
         lines = self.instruction(stmts, clashes)
         for stmt in stmts:
-            for place in written(stmt):
+            for place in writes(stmt):
                 self.changed(place.reg)
         return lines
 
@@ -319,18 +320,3 @@ _BOOL = Scalar("bool")
 def _zero(place: Place) -> Const:
     t = elem_of(type_of(place))
     return Const(system(t).zero, t)
-
-
-def written(stmt: Stmt) -> tuple[Place, ...]:
-    """The places that a statement changes, registers that come or go among them."""
-    match stmt:
-        case Update(dst, _, _):
-            return (dst,)
-        case Exchange(a, b) | Push(a, b) | Pop(a, b):
-            return (a, b)
-        case Map(dsts, _, _):
-            return dsts
-        case Alloc(reg, _) | Free(reg, _) | Fresh(reg) | Drop(reg):
-            return (reg,)
-    body = getattr(stmt, "body", ())
-    return tuple(p for inner in body for p in written(inner))

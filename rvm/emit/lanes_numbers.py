@@ -13,10 +13,9 @@ from dataclasses import dataclass
 
 from rvm.emit.python import Printer
 from rvm.emit.values import bare
-from rvm.expr import Apply, Const, Expr, Index, Place, Span
+from rvm.expr import Apply, Const, Expr, Index, Place, Span, reads
 from rvm.program import Function
 from rvm.types import Scalar
-from rvm.verify.alias import reads
 
 
 @dataclass(slots=True)

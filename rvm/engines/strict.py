@@ -8,10 +8,9 @@ from rvm.engines.data import copied, run_data
 from rvm.engines.memory import find, store
 from rvm.expr import Place
 from rvm.faults import RvmError
-from rvm.isa.define import changed_by
 from rvm.numbers import system
 from rvm.state import State
-from rvm.stmt import Stmt, invert
+from rvm.stmt import Stmt, invert, writes
 from rvm.types import Array, Scalar, elem_of
 
 
@@ -19,7 +18,7 @@ def strictly(state: State, regs: Any, stmts: tuple[Stmt, ...]) -> None:
     """Execute data statements so that undoing them restores every bit, by the log if need be."""
     log = state.residue
     assert log is not None
-    written = tuple(dict.fromkeys(p for s in stmts for p in changed_by(s)))
+    written = tuple(dict.fromkeys(p for s in stmts for p in writes(s)))
     if len(written) > 1:
         # In one order both ways, whatever comes first in the opcode and in the one that undoes it.
         written = tuple(sorted(written, key=repr))

@@ -26,7 +26,7 @@ from rvm.faults import DefinitionError
 from rvm.isa.proof import prove_inverse
 from rvm.isa.rows import OPCODES, Operand, OpRow, add_opcode, defining_module
 from rvm.isa.rules import CLASSES
-from rvm.stmt import Exchange, Map, Stmt, Update, When
+from rvm.stmt import Exchange, Map, Stmt, Update, When, writes
 
 __all__ = ["Mut", "Use", "exchange", "opcode", "when"]
 
@@ -207,25 +207,10 @@ def _check(name: str, stmt: Stmt, operands: tuple[Operand, ...]) -> None:
         case When(cond, body):
             for inner in body:
                 _check(name, inner, operands)
-            changed = {_index(d) for inner in body for d in changed_by(inner)}
+            changed = {_index(d) for inner in body for d in writes(inner)}
             if _formals(cond) & changed:
                 raise DefinitionError(
                     "D005", f"`{name}` changes what the condition of its `when` reads"
                 )
         case _:
             pass
-
-
-def changed_by(stmt: Stmt) -> tuple[Place, ...]:
-    """The places that a data statement changes."""
-    match stmt:
-        case Update(dst, _, _):
-            return (dst,)
-        case Exchange(a, b):
-            return (a, b)
-        case Map(dsts, _, _):
-            return dsts
-        case When(_, body):
-            return tuple(d for s in body for d in changed_by(s))
-        case _:
-            return ()

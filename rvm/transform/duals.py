@@ -14,7 +14,6 @@ from rvm.isa import OPCODES, apply, place
 from rvm.isa.derivatives import adjoint_type
 from rvm.isa.shapes import Dims, Lengths
 from rvm.program import Function, Instr, Layout, Param, Program, Record, Register, Span
-from rvm.stmt import Exchange, Stmt, When
 from rvm.transform.graph import Graph
 from rvm.transform.sharing import share
 from rvm.types import F64, I64, Array, RegisterType, Scalar, Stack, ValueType, elem_of, with_rank
@@ -53,13 +52,6 @@ def bar_slots(f: Function) -> dict[int, int]:
     """For each parameter register that has duals the register of those in the dual function."""
     carrying = [k for k in range(f.n_args) if bar_type(f.registers[k].type) is not None]
     return {k: f.n_args + j for j, k in enumerate(carrying)}
-
-
-def only_exchanges(stmt: Stmt) -> bool:
-    """Whether a statement does nothing but move values."""
-    return isinstance(stmt, Exchange) or (
-        isinstance(stmt, When) and all(map(only_exchanges, stmt.body))
-    )
 
 
 class Duals:

@@ -21,10 +21,10 @@ from rvm.faults import DefinitionError, UsageError
 from rvm.isa import OPCODES, apply, invert_instr, lower, typed
 from rvm.isa.machine_ops import ENDS
 from rvm.program import Function, Instr, Program, Span
-from rvm.stmt import Exchange, Map, Stmt, Update, When
+from rvm.stmt import Exchange, Map, Stmt, Update, When, only_exchanges
 from rvm.transform.adjoint import sweep
 from rvm.transform.directed import Directed
-from rvm.transform.duals import bar_slots, bar_type, only_exchanges, reachable, unique
+from rvm.transform.duals import bar_slots, bar_type, reachable, unique
 from rvm.transform.graph import Graph
 from rvm.transform.maps import adjoint_map
 from rvm.transform.zeros import passes_nothing, zeros

@@ -17,8 +17,8 @@ from rvm.faults import DefinitionError, UsageError
 from rvm.isa import OPCODES, apply, lower, typed
 from rvm.isa.tangents import tangent_of
 from rvm.program import Function, Instr, Program
-from rvm.stmt import Exchange, Map, Stmt, Update, When
-from rvm.transform.duals import Duals, bar_slots, only_exchanges, reachable, unique
+from rvm.stmt import Exchange, Map, Stmt, Update, When, only_exchanges
+from rvm.transform.duals import Duals, bar_slots, reachable, unique
 from rvm.transform.factors import signed
 from rvm.transform.graph import Graph
 from rvm.transform.maps import tangent_map

@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from rvm.expr import Place
+from rvm.expr import Place, index_reads, reads
 from rvm.isa import OPCODES
 from rvm.program import Instr
-from rvm.stmt import Exchange, Stmt, When
-from rvm.verify.alias import Verdict, View, index_reads, reads, view, views_overlap
+from rvm.stmt import only_exchanges
+from rvm.verify.alias import Verdict, View, view, views_overlap
 
 CALLS = ("call", "uncall")
 
@@ -107,11 +107,5 @@ def _pairs(instr: Instr, written: Sequence[int], call: bool) -> Iterator[Conflic
 @cache
 def exchanges(op: str) -> bool:
     """Whether an opcode does nothing but exchange, so that a place may meet itself."""
-
-    def only(stmt: Stmt) -> bool:
-        return isinstance(stmt, Exchange) or (
-            isinstance(stmt, When) and all(only(s) for s in stmt.body)
-        )
-
     row = OPCODES[op]
-    return row.is_data and all(only(s) for s in row.body)
+    return row.is_data and all(map(only_exchanges, row.body))

@@ -11,13 +11,12 @@ import struct
 from collections.abc import Sequence
 from functools import lru_cache
 
-from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span, Transposed, children
+from rvm.expr import LENGTHS, Apply, Const, Expr, Index, Part, Place, Span, Transposed, children
 from rvm.isa import FUNCTIONS, TypeFault, place_type
 from rvm.isa.rules import Arg
 from rvm.isa.typing import MAX_NODES
 from rvm.program import Register
 from rvm.types import INTEGERS, SCALARS, Array, Scalar, Stack, ValueType, elem_of, rank_of
-from rvm.verify.alias import LENGTHS
 
 MAX_DEPTH = 100
 """The deepest expression that one instruction may hold; engines may recurse on what passed."""

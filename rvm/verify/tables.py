@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rvm.expr import Apply, Const, Expr, Place, children
+from rvm.expr import LENGTHS, Apply, Const, Expr, Place, children
 from rvm.isa import TypeFault
 from rvm.program import Function, Program
 from rvm.types import I64, Array, rank_of
-from rvm.verify.alias import LENGTHS
 from rvm.verify.finding import Finding
 from rvm.verify.nodes import Nodes, is_type
 

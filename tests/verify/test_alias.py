@@ -9,10 +9,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span, Step, Transposed
+from rvm.expr import (
+    Apply,
+    Const,
+    Expr,
+    Index,
+    Part,
+    Place,
+    Span,
+    Step,
+    Transposed,
+    index_reads,
+    reads,
+)
 from rvm.isa import TypeFault, place, typed
 from rvm.types import C128, I64, U8, Array, Scalar
-from rvm.verify.alias import index_reads, overlap, reads
+from rvm.verify.alias import overlap
 
 X, RI, RJ, RB = 0, 1, 2, 3
 """Registers: a matrix of c128, two i64, one u8."""

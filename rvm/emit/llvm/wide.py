@@ -21,10 +21,9 @@ from rvm.emit.llvm.wide_text import WIDTH, vector
 from rvm.emit.llvm.wide_values import Grows, WideValues
 from rvm.emit.llvm.writer import COLD
 from rvm.emit.values import Unprintable
-from rvm.expr import Expr
+from rvm.expr import Expr, reads
 from rvm.numbers.llvm import Value
 from rvm.types import Array, Scalar
-from rvm.verify.alias import reads
 
 
 class WideFunctionPrinter(WideValues):

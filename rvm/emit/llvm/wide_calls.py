@@ -10,11 +10,10 @@ from rvm.emit.llvm.values import Location, View, variable_types
 from rvm.emit.llvm.wide_text import vector
 from rvm.emit.llvm.writer import COLD, operands
 from rvm.emit.values import Unprintable
-from rvm.expr import Place
+from rvm.expr import Place, reads
 from rvm.state import FRAME_BYTES
 from rvm.stmt import Call
 from rvm.types import Array, Stack
-from rvm.verify.alias import reads
 
 if TYPE_CHECKING:
     from rvm.emit.llvm.wide import WideFunctionPrinter

@@ -17,7 +17,7 @@ from rvm.emit.llvm.values import Location, View, item_size
 from rvm.emit.llvm.wide_text import NAMES, WIDTH, vector, widened
 from rvm.emit.llvm.writer import COLD, Writer, operands
 from rvm.emit.values import Unprintable
-from rvm.expr import Expr
+from rvm.expr import Expr, reads
 from rvm.image import Code
 from rvm.leaf import Function, Table
 from rvm.leaf.llvm import Emitted, entry_of, symbol
@@ -25,7 +25,6 @@ from rvm.leaf.ops import LLVM_TYPES
 from rvm.numbers.llvm import Value
 from rvm.stmt import Stmt
 from rvm.types import Array
-from rvm.verify.alias import reads
 
 COUNT = "v"
 """How variables are named that count what differs in arrays."""

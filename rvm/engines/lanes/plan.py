@@ -10,12 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from rvm.emit.lanes import written
 from rvm.engines.lanes.uniform import Uniformity, called, varies
-from rvm.expr import Expr, Place, places
+from rvm.expr import places
 from rvm.host.once import once
 from rvm.image import Clash, Code
-from rvm.stmt import FORWARD, Branch, Call, Effect, Land, Stmt, When
+from rvm.stmt import FORWARD, Branch, Call, Effect, Land, Stmt, When, values, writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +86,10 @@ class Plan:
         """Whether an instruction is the same for all lanes: it touches nothing that varies."""
         registers = self.code.function.registers
         for stmt in stmts:
-            for node in expressions(stmt):
-                if varies(node, self.varying) or (
-                    isinstance(node, Place) and node.reg in self.varying
-                ):
+            for node in (*values(stmt), *writes(stmt)):
+                if varies(node, self.varying):
                     return False
-            for place in written(stmt):
+            for place in writes(stmt):
                 if place.reg in self.varying:
                     return False
                 for d in registers[place.reg].dims:
@@ -141,9 +138,9 @@ class Plan:
     def _touched(self, op: Op) -> frozenset[int]:
         found = set()
         for stmt in op.stmts:
-            for node in expressions(stmt):
+            for node in (*values(stmt), *writes(stmt)):
                 found |= {p.reg for p in places(node)}
-            for place in written(stmt):
+            for place in writes(stmt):
                 found.add(place.reg)
                 for d in self.code.function.registers[place.reg].dims:
                     if d is not None:
@@ -153,22 +150,6 @@ class Plan:
         if op.kind == "branch":
             found |= {p.reg for p in places(self.landing(op).cond)}
         return frozenset(found)
-
-
-def expressions(stmt: Stmt) -> list[Expr]:
-    """Every expression and place of a statement, those of its body included."""
-    out: list[Expr] = []
-    for name in stmt.__dataclass_fields__:
-        found = getattr(stmt, name)
-        if isinstance(found, Expr):
-            out.append(found)
-        elif isinstance(found, tuple):
-            for item in found:
-                if isinstance(item, Expr):
-                    out.append(item)
-                elif hasattr(item, "__dataclass_fields__"):
-                    out.extend(expressions(item))
-    return out
 
 
 def plan_of(code: Code, params: frozenset[int], uniformity: Uniformity) -> Plan:

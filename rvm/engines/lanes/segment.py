@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rvm.emit.lanes import LanePrinter, written
+from rvm.emit.lanes import LanePrinter
 from rvm.emit.lanes_numbers import Value
 from rvm.emit.values import Unprintable
 from rvm.engines.lanes.arrays import form_of
@@ -19,7 +19,7 @@ from rvm.engines.lanes.support import LANE_NAMES
 from rvm.engines.support import SUPPORT
 from rvm.expr import Const, Expr, Place
 from rvm.numbers.support import NAMES
-from rvm.stmt import Branch, Stmt, When
+from rvm.stmt import Branch, Stmt, When, writes
 from rvm.types import BOOL
 
 _serial = itertools.count()
@@ -250,7 +250,7 @@ class SegmentPrinter(LanePrinter):
 
     def forget(self, stmt: Stmt) -> None:
         """A statement that is done elsewhere may change what it names."""
-        for place in written(stmt):
+        for place in writes(stmt):
             self.changed(place.reg)
 
     def plain(self, cond: Expr) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import cast
 
-from rvm.expr import Expr, Place
+from rvm.expr import Expr, Place, index_reads, reads
 from rvm.image import Code
 from rvm.stmt import (
     Alloc,
@@ -30,7 +30,6 @@ from rvm.stmt import (
     Update,
     When,
 )
-from rvm.verify.alias import index_reads, reads
 
 Key = tuple[Code, frozenset[int]]
 """A function in one direction, and the parameters that vary when it is called."""

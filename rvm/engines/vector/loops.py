@@ -7,29 +7,13 @@ nothing changes the bounds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rvm.engines.blocks import Loop
-from rvm.expr import Apply, Const, Expr, Place
+from rvm.expr import Apply, Const, Expr, Place, reads
 from rvm.image import Code
-from rvm.stmt import (
-    Alloc,
-    Branch,
-    Drop,
-    Exchange,
-    Free,
-    Fresh,
-    Land,
-    Map,
-    Pop,
-    Push,
-    Stmt,
-    Update,
-    When,
-)
+from rvm.stmt import Branch, Land, Update, writes
 from rvm.types import I64
-from rvm.verify.alias import reads
 
 
 class Declined(Exception):
@@ -79,7 +63,7 @@ def counted(code: Code, loop: Loop) -> Counted:
         place.reg
         for pc in range(loop.head + 1, loop.back)
         for stmt in code.stmts(pc)
-        for place in written(stmt)
+        for place in writes(stmt)
     )
     var, going, end = _compared(back.cond, changed)
     other, landing, start = _compared(head.cond, changed)
@@ -88,7 +72,7 @@ def counted(code: Code, loop: Loop) -> Counted:
     updates = [
         pc
         for pc in range(loop.head + 1, loop.back)
-        if any(p.reg == var for s in code.stmts(pc) for p in written(s))
+        if any(p.reg == var for s in code.stmts(pc) for p in writes(s))
     ]
     name = code.function.registers[var].name
     if len(updates) != 1 or updates[0] not in (loop.head + 1, loop.back - 1):
@@ -136,20 +120,3 @@ def _compared(cond: Expr, changed: frozenset[int]) -> tuple[int, str, Expr]:
 
 def _counts(place: Place, changed: frozenset[int]) -> bool:
     return place.type == I64 and place.reg in changed
-
-
-def written(stmt: Stmt) -> Iterator[Place]:
-    """The places that a statement changes, makes or drops."""
-    match stmt:
-        case Update(dst, _, _):
-            yield dst
-        case Exchange(a, b) | Push(a, b) | Pop(a, b):
-            yield a
-            yield b
-        case Map(dsts, _, _):
-            yield from dsts
-        case When(_, body):
-            for inner in body:
-                yield from written(inner)
-        case Alloc(reg, _) | Free(reg, _) | Fresh(reg) | Drop(reg):
-            yield reg

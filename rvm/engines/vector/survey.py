@@ -6,29 +6,27 @@ then reads what memory held), or so much later that a piece of the loop ends in 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 
 from rvm.engines.vector.access import Access, access, relation
-from rvm.engines.vector.loops import Counted, Declined, written
-from rvm.expr import Expr, Place, children, walk
+from rvm.engines.vector.loops import Counted, Declined
+from rvm.expr import Expr, Place, children, reads
 from rvm.image import Code
 from rvm.stmt import (
     Alloc,
-    Branch,
     Drop,
     Exchange,
     Free,
     Fresh,
-    Land,
-    Map,
     Pop,
     Push,
     Stmt,
     Update,
     When,
+    values,
+    writes,
 )
 from rvm.types import Array, Stack, rank_of
-from rvm.verify.alias import LENGTHS
 from rvm.verify.text import show
 
 LEAST_DELAY = 64
@@ -107,26 +105,12 @@ class Survey:
 
     def _look(self, stmt: Stmt) -> None:
         match stmt:
-            case Update(dst, op, value):
-                self._reads(value)
-                self._writes(dst, op, stmt)
-            case Exchange(a, b):
-                self._reads(a)
-                self._reads(b)
-                self._writes(a, "", stmt)
-                self._writes(b, "", stmt)
-            case Map(dsts, values, _):
-                for v in values:
-                    self._reads(v)
-                for d in dsts:
-                    self._writes(d, "", stmt)
             case When(cond, body):
                 self._reads(cond)
                 for inner in body:
                     self._look(inner)
-            case Branch(cond, _) | Land(cond, _):
-                self._reads(cond)
-            case Alloc(reg, _) | Free(reg, _) | Fresh(reg) | Drop(reg) if isinstance(
+                return
+            case Alloc(reg) | Free(reg) | Fresh(reg) | Drop(reg) if isinstance(
                 self.function.registers[reg.reg].type, (Array, Stack)
             ):
                 name = self.function.registers[reg.reg].name
@@ -134,17 +118,13 @@ class Survey:
             case Push(_, stack) | Pop(_, stack):
                 name = self.function.registers[stack.reg].name
                 raise Declined(f"iterations share the stack `{name}`")
-            case Alloc(_, v) | Free(_, v):
-                if v is not None:
-                    self._reads(v)
-                for p in written(stmt):
-                    self._writes(p, "", stmt)
-            case _:
-                for p in written(stmt):
-                    self._writes(p, "", stmt)
+        for value in (stmt.a, stmt.b) if isinstance(stmt, Exchange) else values(stmt):
+            self._reads(value)
+        for place in writes(stmt):
+            self._writes(place, stmt.op if isinstance(stmt, Update) else "", stmt)
 
     def _reads(self, node: Expr) -> None:
-        for place in _looked_at(node):
+        for place in reads(node):
             if place.reg in self.counted.changed:
                 self._first.setdefault(place.reg, Place)
                 if isinstance(self.function.registers[place.reg].type, Array):
@@ -223,7 +203,7 @@ class Survey:
         """A scattered element that is changed: by sums in order, or each in one iteration only."""
         if self.is_summed(one):
             return
-        places = [p for axis in one.axes for p in _looked_at(axis.index)]
+        places = [p for axis in one.axes for p in reads(axis.index)]
         if any(p.reg in self.counted.changed - {self.counted.var} for p in places):
             raise Declined(f"the index of {self.show(one)} changes within an iteration")
         if any(a.rest is not None and a.rate for a in one.axes):
@@ -262,15 +242,3 @@ class Survey:
                     f"has changed as {self.show(first)}"
                 )
             self.limit = min(self.limit or delay, delay)
-
-
-def _looked_at(node: Expr) -> Iterator[Place]:
-    """The places in an expression, but for arrays of which only a length is asked."""
-    shapes = {
-        id(n.args[0])  # type: ignore[attr-defined]
-        for n in walk(node)
-        if getattr(n, "fn", None) in LENGTHS
-    }
-    for inner in walk(node):
-        if isinstance(inner, Place) and id(inner) not in shapes:
-            yield inner
