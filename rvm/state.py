@@ -13,6 +13,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from rvm.engines.registry import executing, having
 from rvm.faults import InputError, Where
 from rvm.host.blocks import View, packed, unpacked
 from rvm.host.signals import at_once
@@ -50,11 +51,12 @@ class Options:
     def __post_init__(self) -> None:
         if self.on_error not in ("back", "stop"):
             raise InputError("I009", f'on_error is "back" or "stop", not {self.on_error!r}')
-        if not self.checks and self.engine not in ("auto", "native"):
+        if not self.checks and self.engine not in having("unchecked"):
+            able = [n for n in having("unchecked") if n in executing()]
             raise InputError(
                 "I009",
                 f"the engine `{self.engine}` cannot leave out the run-time checks",
-                hint="the engine `native` can",
+                hint="engines that can: " + ", ".join(able),
             )
         if self.tolerance is not None and not self.tolerance >= 0:
             raise InputError("I009", f"the tolerance is {self.tolerance}; it must be 0 or more")

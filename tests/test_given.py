@@ -17,7 +17,7 @@ from rvm_tools.literals import read_literal
 from rvm_tools.values import inputs_for
 
 import rvm
-from rvm.engines.protocol import NAMES
+from rvm.engines import ENGINES
 from rvm.numbers import system
 from rvm.run.machine import Machine
 from rvm.types import C128, F32, F64, FIXED, LOG64, SCALARS, Scalar
@@ -259,7 +259,7 @@ SUMS = rvm.assemble("""func main(x: f64[m, n], y: f64)
 """)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ENGINES)
 @pytest.mark.parametrize("kind", [np.matrix, Odd])
 def test_subclasses_are_what_they_hold(name: str, kind: type[np.ndarray[Any, Any]]) -> None:
     pytest.importorskip("llvmlite") if name == "native" else None
@@ -290,7 +290,7 @@ def test_masked_arrays_are_refused() -> None:
             way()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ENGINES)
 def test_arrays_that_overlap_themselves_are_refused(name: str) -> None:
     base = np.zeros(8, [("a", "f8"), ("b", "f8")])
     odd = [

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 import rvm
-from rvm.engines.protocol import NAMES, engine, first_chunk
+from rvm.engines import ENGINES, engine, executing
+from rvm.engines.protocol import first_chunk
 
-ENGINES = ("reference", "python", "vector", "native")
-each_engine = pytest.mark.parametrize("engine", ENGINES)
+EXECUTING = executing()
+each_engine = pytest.mark.parametrize("engine", EXECUTING)
 
 SUM = """
 func main(s: i64, n: i64)
@@ -398,7 +399,7 @@ def test_options_that_cannot_be_so_are_refused(option: dict[str, Any]) -> None:
     assert caught.value.code == "I009"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ENGINES)
 def test_few_operations_on_large_arrays_come_before_a_look_at_signals(name):
     """A tick may be an operation on a whole array: the first chunk is short for large ones."""
     if name == "native":

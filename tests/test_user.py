@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import rvm
+from rvm.engines import executing
 from rvm.isa import OPCODES
 from rvm.isa.user import apply
 
-ENGINES = ("reference", "python", "vector", "native")
+ENGINES = executing()
 each_engine = pytest.mark.parametrize("engine", ENGINES)
 
 

@@ -14,10 +14,11 @@ from rvm_tools.drift import drifts
 
 import rvm
 from rvm import InvertibilityError, LogNumber, Machine
+from rvm.engines import executing
 from rvm.program import Program
 
 TESTS = Path(__file__).parent
-ENGINES = ("reference", "python", "vector", "native")
+ENGINES = executing()
 each_engine = pytest.mark.parametrize("engine", ENGINES)
 
 

@@ -1,5 +1,5 @@
 """Engines: ways of executing the one bytecode."""
 
-from rvm.engines.protocol import NAMES, Engine, engine
+from rvm.engines.registry import ENGINES, LAW, counting, engine, executing, having
 
-__all__ = ["NAMES", "Engine", "engine"]
+__all__ = ["ENGINES", "LAW", "counting", "engine", "executing", "having"]

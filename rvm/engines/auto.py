@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from typing import NamedTuple
 
 from rvm.engines.protocol import Engine, first_chunk
 from rvm.engines.python import Python
+from rvm.engines.registry import ENGINES, engine
 from rvm.expr import Apply, Expr, walk
 from rvm.image import Code, Image
 from rvm.state import Options, State
@@ -99,9 +100,7 @@ def is_all_compiled(image: Image, name: str) -> bool:
 @cache
 def native_is_there() -> bool:
     """Whether machine code can be made and run here."""
-    from rvm.engines.native.host import why_not
-
-    return why_not() is None
+    return ENGINES["native"].missing() is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +196,8 @@ class Auto:
         vector: Callable[[], Engine] | None = None,
     ) -> None:
         self.python: Engine = Python() if python is None else python
-        self._make_native = native or _machine_code
-        self._make_vector = vector or _loops_of_numpy
+        self._make_native = native or partial(engine, "native")
+        self._make_vector = vector or partial(engine, "vector")
         self._native: Engine | None = None
         self._vector: Engine | None = None
 
@@ -233,18 +232,6 @@ class Auto:
         if self._vector is None:
             self._vector = self._make_vector()
         return self._vector
-
-
-def _loops_of_numpy() -> Engine:
-    from rvm.engines.vector.engine import Vector
-
-    return Vector()
-
-
-def _machine_code() -> Engine:
-    from rvm.engines.native.engine import Native
-
-    return Native()
 
 
 def is_warm(code: Code, choice: Choice) -> bool:

@@ -15,9 +15,9 @@ from rvm.engines.auto import Auto
 from rvm.engines.counted_source import CountedSource
 from rvm.engines.evaluate import evaluate
 from rvm.engines.memory import find
-from rvm.engines.protocol import NAMES, Engine
 from rvm.engines.python import SPENT, Compiled, Python
 from rvm.engines.reference import step
+from rvm.engines.registry import counting
 from rvm.expr import Expr, Place
 from rvm.faults import RvmError, UsageError
 from rvm.image import Code
@@ -180,33 +180,10 @@ class CountingPython(Python):
             self.counts.path[-1].erased[pc] += state.account.erased_bits - erased
 
 
-def counting(name: str, counts: Counts) -> Engine:
-    """The engine called `name` that counts what it executes; UsageError U016 if it cannot."""
-    match name:
-        case "reference":
-            return CountingReference(counts)
-        case "python":
-            return CountingPython(counts)
-        case "vector":
-            return _vector(counts)
-        case "native":
-            return _native(counts)
-        case "auto":
-            return Auto(CountingPython(counts), lambda: _native(counts), lambda: _vector(counts))
-    raise UsageError(
-        "U016",
-        f"the engine `{name}` does not count what it executes",
-        hint=f"engines that do: {', '.join(NAMES)}",
+def counting_auto(counts: Counts) -> Auto:
+    """`auto` of engines that count."""
+    return Auto(
+        CountingPython(counts),
+        lambda: counting("native", counts),
+        lambda: counting("vector", counts),
     )
-
-
-def _native(counts: Counts) -> Engine:
-    from rvm.engines.native.counted import CountingNative
-
-    return CountingNative(counts)
-
-
-def _vector(counts: Counts) -> Engine:
-    from rvm.engines.vector.counted import CountingVector
-
-    return CountingVector(counts)

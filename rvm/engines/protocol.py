@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-from rvm.faults import UsageError
 from rvm.state import State
 
 
@@ -16,8 +15,8 @@ class Engine(Protocol):
     single tick is more than it can do.  On an error the state is left at the failing
     instruction, as before it.  `exact` engines never stop short.
 
-    If the state is armed, code has traps (`rvm.probes`).  Engines that `rvm.engines.trapping`
-    lists stop before a position where one is due; others are not run among traps.
+    If the state is armed, code has traps (`rvm.probes`).  Engines whose row says that they trap
+    stop before a position where one is due; others are not run among traps.
     """
 
     name: str
@@ -46,31 +45,3 @@ def first_chunk(engine: Engine, state: State) -> int:
 
     asked = engine.first_chunk(state) if isinstance(engine, Foresighted) else FIRST_CHUNK
     return min(asked, foreseen(state))
-
-
-NAMES = ("auto", "reference", "python", "vector", "native")
-
-
-def engine(name: str) -> Engine:
-    """The engine called `name`; UsageError U002 if there is none."""
-    if name == "reference":
-        from rvm.engines.reference import Reference
-
-        return Reference()
-    if name == "auto":
-        from rvm.engines.auto import Auto
-
-        return Auto()
-    if name == "python":
-        from rvm.engines.python import Python
-
-        return Python()
-    if name == "vector":
-        from rvm.engines.vector.engine import Vector
-
-        return Vector()
-    if name == "native":
-        from rvm.engines.native.engine import Native
-
-        return Native()
-    raise UsageError("U002", f"there is no engine `{name}`", hint=f"engines: {', '.join(NAMES)}")

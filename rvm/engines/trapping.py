@@ -13,9 +13,6 @@ from rvm.expr import Expr, places
 from rvm.probes.traps import Changed, Trap
 from rvm.state import State
 
-TRAPPING = ("reference", "python", "native")
-"""The engines that stop at traps; others would run past them."""
-
 
 def due(state: State) -> list[Trap]:
     """The traps that are due where the state stands."""

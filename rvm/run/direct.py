@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from rvm.engines import ENGINES
 from rvm.engines.auto import choice_of, is_warm
 from rvm.expr import Apply, Const, Place
 from rvm.faults import Fault, Interrupted
@@ -330,9 +331,10 @@ def _told(error: Fault, machine: Machine, saved: Saved) -> None:
 
 def is_direct(code: Code, options: Options) -> bool:
     """Whether runs of a code may go straight to machine code: where a run is one of many ticks."""
-    if options.engine not in ("auto", "native") or options.strict or options.max_steps is not None:
+    row = ENGINES.get(options.engine)
+    if row is None or not row.compiles or options.strict or options.max_steps is not None:
         return False
-    return options.engine == "native" or is_warm(code, choice_of(code, options))
+    return not row.chooses or is_warm(code, choice_of(code, options))
 
 
 def launch_of(code: Code, options: Options) -> Launch | None:

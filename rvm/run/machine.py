@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from numpy import errstate
 
-from rvm.engines import NAMES, Engine, engine
-from rvm.engines.protocol import LEAST, first_chunk
+from rvm.engines import ENGINES, counting, engine, having
+from rvm.engines.protocol import LEAST, Engine, first_chunk
 from rvm.faults import Interrupted, LimitError, MachineError, RvmError, UsageError, Where
 from rvm.host.signals import Listening, at_once, deferred, left_whole, listen
 from rvm.image import Code, image_of
@@ -113,7 +113,7 @@ class Machine:
     def __getstate__(self) -> dict[str, Any]:
         """All but what engines compiled, and the caller's own arrays; engines of ours by name."""
         name = self._engine.name
-        engine = name if name in NAMES else self._engine
+        engine = name if name in ENGINES else self._engine
         return self.__dict__ | {"_engine": engine, "_watchful": None, "_own": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -236,8 +236,6 @@ class Machine:
         """The engine called `name`; if the machine counts, one that does."""
         if self._counts is None:
             return engine(name)
-        from rvm.engines.counted import counting
-
         return counting(name, self._counts)
 
     def step(self, n: int = 1) -> int:
@@ -289,13 +287,13 @@ class Machine:
     def _chunks(self, ticks: int | None, direction: int) -> int:
         """Let the engine run, a chunk at a time, and look up between chunks."""
         from rvm.engines.reference import Reference
-        from rvm.engines.trapping import TRAPPING, due, trapped
+        from rvm.engines.trapping import due, trapped
         from rvm.engines.watchful import Watchful
 
         if self.state.direction != direction:
             self.state.turn()
         fast = self._engine
-        if self.state.armed and fast.name not in TRAPPING:
+        if self.state.armed and fast.name not in having("traps"):
             fast = self._watchful = self._watchful or Watchful()
         state, budget = self.state, NO_LIMIT if ticks is None else ticks
         limit = NO_LIMIT if self.options.max_steps is None else self.options.max_steps

@@ -13,6 +13,7 @@ from rvm_asm.disassemble import disassemble
 
 import rvm
 from rvm.codec import encode
+from rvm.engines import ENGINES
 from rvm.faults import AssemblyError, InvertibilityError, RvmError
 from rvm.pebble import plan
 from rvm.pebble.bridge.emission.knill import LEVEL, LONGEST, sampled_splits
@@ -37,7 +38,7 @@ def plain(x: np.ndarray, c: int, numbers: range) -> np.ndarray:
 POLICIES = ["pebbles = 9", "bennett = 4", "max_moves = 250", "memory = 900, state_bytes = 100"]
 
 
-@pytest.mark.parametrize("engine", ["reference", "python", "vector", "native", "auto"])
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("policy", POLICIES)
 def test_values_are_those_of_a_loop(policy: str, engine: str) -> None:
     program = rvm.assemble(

@@ -7,7 +7,7 @@ import re
 import pytest
 from docs.pages import ROOT
 
-from rvm.engines import NAMES
+from rvm.engines import ENGINES
 
 LISTS = {
     "docs/machine.md": r"^## Engines\n.*?(?=^#)",
@@ -24,4 +24,4 @@ def test_a_page_names_every_engine(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     found = re.search(LISTS[page], text, re.M | re.S)
     assert found, f"{page} has no list of engines"
-    assert set(NAMES) <= {name.rstrip("/") for name in re.findall(r"`([\w/]+)`", found[0])}
+    assert set(ENGINES) <= {name.rstrip("/") for name in re.findall(r"`([\w/]+)`", found[0])}

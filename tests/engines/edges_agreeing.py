@@ -11,8 +11,7 @@ import numpy as np
 from engines.edges_random import Edges
 
 import rvm
-from rvm.engines import engine
-from rvm.engines.protocol import NAMES
+from rvm.engines import LAW, engine, executing, having
 from rvm.numbers import system
 from rvm.program import Program
 from rvm.run.lanes import run_lanes
@@ -20,7 +19,7 @@ from rvm.run.machine import Machine
 from rvm.state import Options
 from rvm.types import Array, elem_of
 
-ENGINES = ("reference", *(n for n in NAMES if n != "reference"))
+ENGINES = (LAW, "auto", *(n for n in executing() if n != LAW))
 ALL_PAIRS = tuple(product(ENGINES, ENGINES))
 RING = tuple(zip(ENGINES, (*ENGINES[1:], ENGINES[0]), strict=True))
 """Pairs in which each engine goes there once, and once back."""
@@ -75,7 +74,7 @@ def everywhere(seed: int, pairs: Sequence[tuple[str, str]] = ALL_PAIRS) -> str:
     for strict in (False, True) if seed % 4 == 0 else (False,):
         options = Options(strict=strict, max_memory=1 << 24, tolerance=(0.0, 1e-8)[seed % 3 > 0])
         want: list[Any] | None = None
-        for there, back in (("reference", "reference"), *pairs):
+        for there, back in ((LAW, LAW), *pairs):
             m = Machine.entered(program, "main", registers(program, inputs), options, False)
             seen = trip(m, there, back)
             want = want or seen
@@ -109,7 +108,7 @@ def in_all_lanes(edges: Edges, program: Program, options: Options) -> None:
             k: np.array([regs[k] for regs in starts], system(elem_of(r.type)).dtype)
             for k, r in enumerate(function.registers[: function.n_args])
         }
-        for name in ("vector", "native"):
+        for name in having("lanes"):
             run = run_lanes(
                 program, "main", starts[0], varying, replace(options, engine=name), undo
             )

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from rvm_tools.attack.programs import sound as random_programs
 
 import rvm
+from rvm.engines import executing
 from rvm.run.machine import Machine
 
-ENGINES = ("reference", "python", "vector", "native")
+ENGINES = executing()
 
 
 def machine(seed: int, engine: str, **options: Any) -> Machine:

@@ -12,7 +12,7 @@ import pytest
 
 import rvm
 from rvm import image
-from rvm.engines import python
+from rvm.engines import ENGINES, python
 from rvm.engines.lanes import plan as lanes_plan
 from rvm.engines.vector import engine as vector
 from rvm.transform import programs
@@ -101,7 +101,7 @@ WAYS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("engine", ["auto", "reference", "python", "vector", "native"])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_first_calls_at_once_make_everything_once(
     made: Counter[Any], engine: str, way: str
 ) -> None:

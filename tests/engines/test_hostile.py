@@ -14,6 +14,7 @@ from rvm_tools.attack.surgery import mutated
 
 import rvm
 from rvm.codec import decode, encode
+from rvm.engines import executing
 from rvm.faults import BytecodeError
 from rvm.numbers import system
 from rvm.program import Function, Program
@@ -21,7 +22,7 @@ from rvm.run.machine import Machine
 from rvm.types import Array, Stack, elem_of
 from rvm.verify import findings
 
-ENGINES = ("reference", "python", "vector", "native")
+ENGINES = executing()
 LIMITS = {"max_steps": 3_000, "max_memory": 1_000_000}
 ALLOWED = (rvm.RvmError,)
 

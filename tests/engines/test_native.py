@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import rvm
 from rvm.emit.llvm.flow import Flow
 from rvm.emit.llvm.module import plan_of
+from rvm.engines import LAW
 from rvm.image import image_of
 from rvm.program import Program
 from rvm.run.machine import Machine
@@ -32,7 +33,7 @@ def apart(program: Program, name: str) -> list[str]:
 def same_run(program: Program, name: str, **inputs: Any) -> Machine:
     """A machine at the end of a native run that went as the reference engine's."""
     machines = []
-    for engine in ("reference", "native"):
+    for engine in (LAW, "native"):
         copies = {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in inputs.items()}
         machines.append(Machine(program, name, **copies, engine=engine).run())
     one, two = machines
@@ -142,7 +143,7 @@ def test_an_error_deep_in_calls_leaves_every_frame() -> None:
     )
     x, d = np.zeros(4), np.array([1, 2, 0, 4])
     seen = []
-    for engine in ("reference", "native"):
+    for engine in (LAW, "native"):
         with pytest.raises(rvm.RvmError) as caught:
             program.outer(x=x.copy(), d=d, engine=engine, on_error="stop")
         m = caught.value.values.pop("machine")

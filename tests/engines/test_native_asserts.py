@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import rvm
+from rvm.engines import ENGINES, LAW, having
 from rvm.engines.auto import is_all_compiled
 from rvm.faults import MachineError, RvmError
 from rvm.image import image_of
 
 pytest.importorskip("llvmlite")
 
-ENGINES = ("reference", "python", "vector", "native", "auto")
 TEXT = """
 func f(s: f64, x: f64[n], most: f64)
     for i = 0 to n - 1
@@ -75,7 +75,7 @@ def test_lanes_with_assertions_are_those_of_single_runs() -> None:
     x[7, 12] = 9.0
     x[31, 0] = 9.0
     single = [program.f(s=0.0, x=row.copy(), most=10.0).s for row in x]
-    for engine in ("vector", "native", "auto"):
+    for engine in ("auto", *having("lanes")):
         found = program.f.map(s=0.0, x=x, most=5.0, engine=engine, on_error="return")
         assert sorted(found.errors) == [7, 31]
         assert all(e.code == "R013" for e in found.errors.values())
@@ -107,7 +107,7 @@ def test_counts_are_those_of_single_steps() -> None:
     program = rvm.assemble(TEXT)
     x = np.linspace(0.0, 1.0, 50)
     counted = []
-    for engine in ("reference", "native"):
+    for engine in (LAW, "native"):
         machine = rvm.Machine(program, "f", s=0.0, x=x.copy(), most=2.0, engine=engine)
         counts = machine.count()
         machine.run()

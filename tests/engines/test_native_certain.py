@@ -12,6 +12,7 @@ import pytest
 import rvm
 from rvm.emit.llvm.certain import certain
 from rvm.emit.llvm.reading import turns
+from rvm.engines import executing
 from rvm.faults import RvmError
 from rvm.image import image_of
 from rvm.leaf.python import on_numbers
@@ -19,7 +20,7 @@ from rvm.numbers.elementary import text
 from rvm.stmt import Free
 
 pytest.importorskip("llvmlite")
-ENGINES = ("reference", "python", "native")
+ENGINES = executing(loops=False)
 SURE = """
 func straight(y: f64, x: f64)
     alloc t: f64 = sin(x)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import rvm
 from rvm.emit.llvm.module import plan_of
 from rvm.emit.llvm.oneway import one_way
+from rvm.engines import LAW
 from rvm.image import Code, image_of
 from rvm.program import Program
 from rvm.run.machine import Machine
@@ -59,7 +60,7 @@ def ended(engine: str, program: Program, undo: bool, seek: int | None, **inputs:
 
 def same(program: Program, undo: bool = False, seek: int | None = None, **inputs: Any) -> Any:
     """Where both engines end, which is the same place."""
-    one, two = (ended(e, program, undo, seek, **inputs) for e in ("reference", "native"))
+    one, two = (ended(e, program, undo, seek, **inputs) for e in (LAW, "native"))
     assert two == one
     return two
 
@@ -226,7 +227,7 @@ def test_a_run_that_is_entered_with_an_impossible_state_fails_as_the_reference_d
     program = rvm.assemble(MERGE)
     p, q = np.arange(0, 60, 2), np.arange(0, 60, 3)
     ends = []
-    for engine in ("reference", "native"):
+    for engine in (LAW, "native"):
         m = Machine(program, "main", s=0, p=p.copy(), q=q.copy(), engine=engine)
         m.seek(43)
         frame = m.state.top

@@ -23,6 +23,7 @@ from rvm.accounts.counts import CallWatcher, Counts
 from rvm.emit.llvm.counters import Counters, counters_of
 from rvm.emit.llvm.kind import Kind
 from rvm.emit.llvm.module import ModulePrinter, plan_of
+from rvm.engines import LAW, executing
 from rvm.faults import LimitError, RvmError
 from rvm.image import Code, image_of
 from rvm.program import Program
@@ -141,7 +142,7 @@ def test_ordinary_code_has_no_counters() -> None:
 def by_engine(program: Program, name: str, **inputs: Any) -> list[Machine]:
     """Machines on two engines that are counted from the beginning on."""
     machines = []
-    for engine in ("reference", "native"):
+    for engine in (LAW, "native"):
         copies = {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in inputs.items()}
         machines.append(Machine(program, name, **copies, engine=engine))
     return machines
@@ -181,7 +182,7 @@ def test_sizes_of_arguments_count_at_the_call() -> None:
         "func g(y: f64, s: f64)\n    add y, s\n"
     )
     program = rvm.assemble(text)
-    for engine in ("reference", "python", "native"):
+    for engine in executing(loops=False):
         m = Machine(program, "f", y=0.0, x=np.ones(7), engine=engine)
         counts = m.count()
         m.run()
@@ -325,7 +326,7 @@ def test_rounds_joined_are_counted_as_if_they_were_not(
 
     length = start("python").run().time
     seen: list[list[Any]] = []
-    for engine in ("reference", "native"):
+    for engine in (LAW, "native"):
         machine = start(engine)
         counts = machine.count()
         seen.append([])
@@ -347,7 +348,7 @@ def test_random_loops_are_counted_as_by_stepping(seed: int, stop: int, undo: boo
     except RvmError:
         return
     seen: list[list[Any]] = []
-    for engine in ("reference", "native"):
+    for engine in (LAW, "native"):
         options = rvm.Options(engine=engine)
         m = Machine.start(program, "main", loops_random.inputs(seed), options, undo=undo)
         seen.append([])
@@ -437,7 +438,7 @@ def test_ctrl_c_leaves_an_exact_account() -> None:
 @pytest.mark.parametrize("limit", [1, 17, 1234])
 def test_a_limit_on_steps_is_met_to_the_tick(limit: int) -> None:
     seen = []
-    for engine in ("reference", "native"):
+    for engine in (LAW, "native"):
         m = Machine(rvm.assemble(CALLS), "main", a=0, n=10**6, engine=engine, max_steps=limit)
         counts = m.count()
         with pytest.raises(LimitError):
@@ -492,7 +493,7 @@ class Told(CallWatcher):
 def test_calls_are_told_of_as_by_stepping(seed: int, stops: list[int], least: int) -> None:
     program = rvm.assemble(random_programs.program(seed))
     seen = []
-    for engine in ("reference", "python", "native"):
+    for engine in executing(loops=False):
         options = rvm.Options(engine=engine)
         m = Machine.start(program, "main", random_programs.inputs(seed), options)
         told = Told(least)

@@ -11,6 +11,7 @@ import pytest
 from engines.test_native_safety import child
 
 import rvm
+from rvm.engines import executing
 from rvm.engines.native import elf, flight, stacks
 from rvm.engines.native.compiler import compiler
 from rvm.faults import LimitError, MachineError
@@ -131,7 +132,7 @@ def test_threads_with_small_stacks_go_as_deep(landed: list[int]) -> None:
 def test_what_fails_in_the_depth_is_told_as_from_single_steps() -> None:
     program = rvm.assemble(TEXT)
     seen = []
-    for engine in ("python", "native"):
+    for engine in executing(loops=False)[1:]:
         with pytest.raises(MachineError) as caught:
             program.trap(s=0, n=3_000, at=7, engine=engine)
         error = caught.value

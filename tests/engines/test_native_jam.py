@@ -14,6 +14,7 @@ import rvm
 from rvm.emit.llvm.jam import Jam
 from rvm.emit.llvm.kind import Kind
 from rvm.emit.llvm.module import plan_of
+from rvm.engines import LAW
 from rvm.engines.native.engine import source_of
 from rvm.image import image_of
 from rvm.program import Program
@@ -50,7 +51,7 @@ def ended(engine: str, program: Program, undo: bool, stop: int | None, inputs: A
 
 def same(program: Program, undo: bool = False, stop: int | None = None, **inputs: Any) -> Any:
     """Where both engines come to, which is the same place with the same bits."""
-    one, two = (ended(e, program, undo, stop, inputs) for e in ("reference", "native"))
+    one, two = (ended(e, program, undo, stop, inputs) for e in (LAW, "native"))
     assert one == two
     return two
 
@@ -272,7 +273,7 @@ def test_three_loops_joined_are_counted_as_by_stepping(undo: bool) -> None:
     assert {len(jam.loops) for jam in jams(program, undo)} == {2, 3}
     for m, n, p in ((5, 9, 6), (4, 8, 4), (1, 5, 2), (3, 0, 4), (2, 1, 1)):
         seen = []
-        for engine in ("reference", "native"):
+        for engine in (LAW, "native"):
             inputs = matrices(m, n, p, np.float64)
             machine = Machine.start(program, "main", inputs, rvm.Options(engine=engine), undo=undo)
             counts = machine.count()

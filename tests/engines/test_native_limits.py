@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from rvm_tools.attack.programs import sound as random_programs
 
 import rvm
+from rvm.engines import LAW
 from rvm.faults import LimitError
 from rvm.run.machine import Machine
 
@@ -88,7 +89,7 @@ def test_limits_on_steps_stop_where_stepping_would(seed: int, limits: list[int],
     """`on`: the machine goes on with a higher limit, or begins anew."""
     program = rvm.assemble(random_programs.program(seed))
     machines = []
-    for engine in ("reference", "native"):
+    for engine in (LAW, "native"):
         options = rvm.Options(engine=engine)
         machines.append(Machine.start(program, "main", random_programs.inputs(seed), options))
     for limit in sorted(limits):
@@ -125,7 +126,7 @@ func main(p: i64, n: i64)
 def test_a_limit_on_memory_stops_where_stepping_would(limit: int) -> None:
     program = rvm.assemble(MEMORY)
     seen: list[tuple[Any, ...]] = []
-    for engine in ("reference", "native"):
+    for engine in (LAW, "native"):
         m = Machine(program, "main", p=0, n=40, engine=engine, max_memory=limit)
         code = ""
         try:

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 import rvm
+from rvm.engines import executing
 from rvm.isa.user import apply
 
 pytestmark = pytest.mark.usefixtures("clean_tables")
 
 
-@pytest.mark.parametrize("engine", ["reference", "python"])
+@pytest.mark.parametrize("engine", executing())
 def test_an_opcode_whose_inverse_writes_in_another_order(engine: str) -> None:
     """What `coil` logs is found again by `uncoil`, which changes q before p."""
 

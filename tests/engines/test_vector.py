@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from rvm_tools.attack.programs import loops as loops_random
 
 import rvm
+from rvm.engines import LAW
 from rvm.engines.vector import plan, survey
 from rvm.engines.vector.engine import vector_of
 from rvm.engines.vector.explain import explain
@@ -156,7 +157,7 @@ def test_every_time_in_a_loop_is_one_state(seed: int, data: st.DataObject) -> No
         return
     seen = []
     times = [data.draw(st.integers(0, 250)) for _ in range(4)]
-    for engine in ("reference", "vector"):
+    for engine in (LAW, "vector"):
         m = Machine.start(program, "main", loops_random.inputs(seed), rvm.Options(engine=engine))
         states: list[Any] = []
         try:
@@ -483,7 +484,7 @@ func other(x: f64[n])
     assert two.vectorised
     for name in ("main", "other"):
         seen = []
-        for engine in ("reference", "vector"):
+        for engine in (LAW, "vector"):
             m = Machine(program, name, x=X.copy(), engine=engine)
             with pytest.raises(rvm.RvmError) as caught:
                 m.run()
@@ -542,7 +543,7 @@ def test_residues_are_counted() -> None:
     body = "alloc t: f64\nadd t, x[i]\nadd t, 3.3\nsub t, x[i]\nsub t, 3.3\nfree t"
     program = loop(body, {"x": X})
     seen = {}
-    for engine in ("reference", "vector"):
+    for engine in (LAW, "vector"):
         m = Machine(program, x=X.copy(), engine=engine)
         m.run()
         seen[engine] = m.erased_bits
@@ -594,7 +595,7 @@ def test_random_loops_in_strict_mode(seed: int) -> None:
     except rvm.RvmError:
         return
     seen = []
-    for engine in ("reference", "vector"):
+    for engine in (LAW, "vector"):
         options = rvm.Options(engine=engine, strict=True)
         m = Machine.start(program, "main", loops_random.inputs(seed), options)
         start = bits(m)
@@ -621,7 +622,7 @@ def test_gradients_run_through_it() -> None:
     inputs = {"l": 0.0, "x": X, "w": Y}
     grads = {
         engine: program.loss.with_options(engine=engine).grad(**copied(inputs), loss="l")
-        for engine in ("reference", "vector")
+        for engine in (LAW, "vector")
     }
     for name in ("x", "w"):
         assert grads["vector"][name].tobytes() == grads["reference"][name].tobytes()

@@ -13,6 +13,7 @@ from rvm_tools.attack.programs import loops as loops_random
 from test_counting import plain
 
 import rvm
+from rvm.engines import LAW
 from rvm.engines.vector import plan, survey
 from rvm.engines.vector.counted import counted_vector_of
 from rvm.faults import RvmError
@@ -55,7 +56,7 @@ def test_random_loops_are_counted_as_by_stepping(seed: int, stop: int, undo: boo
     except RvmError:
         return
     inputs = loops_random.inputs(seed)
-    one, two = (told(program, inputs, e, undo, stop) for e in ("reference", "vector"))
+    one, two = (told(program, inputs, e, undo, stop) for e in (LAW, "vector"))
     assert one == two
 
 
@@ -88,7 +89,7 @@ def test_arms_and_residues_are_counted_where_they_are(n: int, undo: bool) -> Non
     assert found.marks is not None
     random = np.random.default_rng(n)
     inputs = {"s": 0.0, "x": random.random(n), "y": 1e4 * random.random(n), "k": 0}
-    one, two = (told(program, inputs, e, undo, 100) for e in ("reference", "vector"))
+    one, two = (told(program, inputs, e, undo, 100) for e in (LAW, "vector"))
     assert one == two
     assert one[1][2] > 0, "bits are erased in some iterations"
 

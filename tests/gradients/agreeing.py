@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 import rvm
+from rvm.engines import executing
 from rvm.library.handle import FunctionHandle
 
-ENGINES = ("reference", "python", "vector", "native")
+ENGINES = executing()
 
 
 def bits(value: Any) -> Any:

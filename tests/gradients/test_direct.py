@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import rvm
+from rvm.engines import LAW
 from rvm.library.handle import FunctionHandle
 
 pytestmark = pytest.mark.smoke
@@ -66,7 +67,7 @@ def same(found: Any, wanted: Any) -> bool:
 
 def engines(name: str) -> tuple[FunctionHandle, FunctionHandle]:
     p = program()
-    return tuple(p[name].with_options(engine=e) for e in ("native", "reference"))  # type: ignore[return-value]
+    return tuple(p[name].with_options(engine=e) for e in ("native", LAW))  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -177,7 +178,7 @@ def fault(call: Callable[[], Any]) -> tuple[Any, ...]:
 @pytest.mark.parametrize("way", ["vjp", "value_and_grad", "jvp", "pullback"])
 def test_errors_are_those_of_machines(case: str, way: str) -> None:
     found = []
-    for engine in ("native", "reference"):
+    for engine in ("native", LAW):
         f = rvm.assemble(ROOTS).main.with_options(engine=engine)
         given = CASES[case]()
         before = {k: np.copy(v) for k, v in given.items()}
@@ -198,7 +199,7 @@ def test_errors_are_those_of_machines(case: str, way: str) -> None:
 def test_seeds_that_do_not_fit(seeds: dict[str, Any]) -> None:
     found = [
         fault(lambda e=e: rvm.assemble(ROOTS).main.with_options(engine=e).vjp(seeds, lines()))
-        for e in ("native", "reference")
+        for e in ("native", LAW)
     ]
     assert found[0] == found[1]
 
@@ -207,7 +208,7 @@ def test_a_run_that_does_not_come_back_is_refused() -> None:
     """Sixty halvings of a number of 53 bits, and nothing is left of where it began."""
     step = "        mul x, 0.5\n        add x, 1e9\n        add y, x * x\n"
     text = f"func main(y: f64, x: f64, n: i64)\n    for i = 1 to n\n{step}    end\n"
-    for engine in ("native", "reference"):
+    for engine in ("native", LAW):
         f = rvm.assemble(text).main.with_options(engine=engine)
         with pytest.raises(rvm.InvertibilityError) as caught:
             f.vjp({"y": 1.0}, y=0.0, x=math.pi, n=60)
@@ -229,7 +230,7 @@ def test_limits_hold() -> None:
 
 def test_stacks_keep_what_they_hold() -> None:
     text = "func main(x: fixed, y: fixed, s: stack[fixed])\n    add y, x * x\n    push x, s\n"
-    for engine in ("native", "reference"):
+    for engine in ("native", LAW):
         f = rvm.assemble(text).main.with_options(engine=engine)
         held = [rvm.Fixed(1 << 43)]
         pull = f.pullback(x=1.5, y=0.0, s=held)

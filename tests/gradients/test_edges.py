@@ -10,6 +10,7 @@ import pytest
 from gradients.agreeing import ENGINES, agree
 
 import rvm
+from rvm.engines import executing
 
 each_engine = pytest.mark.parametrize("engine", ENGINES)
 inf, nan = math.inf, math.nan
@@ -206,7 +207,7 @@ def test_what_is_no_loss_is_refused(bad: str) -> None:
     assert caught.value.code == "I008"
 
 
-@pytest.mark.parametrize("engine", ["reference", "python", "vector", "native"])
+@pytest.mark.parametrize("engine", executing())
 def test_what_is_detached_is_a_constant(engine: str) -> None:
     f = rvm.assemble(
         """

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import rvm
+from rvm.engines import executing
 
-ENGINES = ("reference", "python", "vector", "native")
+ENGINES = executing()
 each_engine = pytest.mark.parametrize("engine", ENGINES)
 near = pytest.approx
 

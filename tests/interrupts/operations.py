@@ -8,7 +8,7 @@ import numpy as np
 from rvm_tools.debug import Session
 
 import rvm
-from rvm.engines.protocol import NAMES
+from rvm.engines import ENGINES, LAW, having
 from rvm.faults import MachineError
 from rvm.state import Options
 
@@ -60,7 +60,7 @@ func step(after: f64[n], before: f64[n])
     add after, before * 0.9
 """
 PROGRAM = rvm.assemble(TEXT)
-ROUNDS = {"reference": 15, "python": 80, "vector": 80, "native": 4000, "auto": 80}
+ROUNDS = dict.fromkeys(ENGINES, 80) | {LAW: 15, "native": 4000}
 """Of a run's loop, for about a millisecond."""
 
 
@@ -224,7 +224,7 @@ class Mapped(Derivative):
         self.y = np.ones((40, 7))
 
     def go(self) -> None:
-        rounds = self.k // 8 if self.engine in ("reference", "python") else self.k
+        rounds = self.k if self.engine in ("auto", *having("lanes")) else self.k // 8
         PROGRAM.model.map(e=0.0, a=self.y, b=self.x, k=rounds, engine=self.engine)
 
 
@@ -247,4 +247,3 @@ OPERATIONS: tuple[type[Call], ...] = (
     Mapped,
     Iterate,
 )
-ENGINES = NAMES

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from interrupts.operations import ENGINES
 
 import rvm
+from rvm.engines import ENGINES, having
 from rvm.host import signals
 from rvm.host.signals import Listening, Relay, deferred, heard
 
@@ -233,7 +233,7 @@ def test_a_handler_that_returns_lets_the_run_go_on(engine: str) -> None:
         seen.append((number, frame is not None))
 
     before = signal.signal(signal.SIGUSR1, note)
-    rounds = 3 * 10**6 if engine in ("native", "auto") else 10_000
+    rounds = 3 * 10**6 if ENGINES[engine].compiles else 10_000
     try:
         expected = PROGRAM.whirl(x=np.ones(4), k=rounds, engine=engine).x
         with Presses(signal.SIGUSR1, times=3, apart=0.002) as presses:
@@ -475,7 +475,7 @@ for f, k in ((p.local, 1 << 24), (p.wide, 0)):
 
 
 @on_unix
-@pytest.mark.parametrize("engine", ["vector", "native", "python"])
+@pytest.mark.parametrize("engine", ["python", *having("lanes")])
 def test_a_map_is_interrupted(engine: str) -> None:
     """Lanes that go on together in one loop look at signals, too."""
     x = np.ones((300, 4))

@@ -17,6 +17,7 @@ import pytest
 from interrupts.operations import ENGINES, OPERATIONS, Call, Debug, Run
 
 import rvm
+from rvm.engines import executing
 from rvm.host.signals import Relay
 
 KINDS = [k for k in OPERATIONS if k is not Debug]
@@ -120,7 +121,7 @@ def small(kind: type[Call], engine: str) -> Call:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda k: k.name)
-@pytest.mark.parametrize("engine", ["python", "native"])
+@pytest.mark.parametrize("engine", executing(loops=False)[1:])
 def test_data_are_whole_after_an_exception_at_some_lines(engine: str, kind: type[Call]) -> None:
     raised, _ = attack(engine, kind, 12, seed=len(kind.name))
     assert raised > 6

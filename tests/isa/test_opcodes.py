@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import rvm
+from rvm.engines import executing
 from rvm.isa import OPCODES, OpRow
 from rvm.isa.rows import angle_type
 from rvm.isa.rules import CLASSES
@@ -20,7 +21,7 @@ from rvm.numbers import system
 from rvm.run.machine import Machine
 from rvm.types import BOOL, I64, SCALARS, Scalar, fixed
 
-ENGINES = ("reference", "python", "native")  # code without loops: `vector` would be `python`
+ENGINES = executing(loops=False)
 SHAPES = ("scalar", "element", "array", "row")
 TYPES = (*SCALARS.values(), fixed(20))
 LENGTH = 3

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import rvm
+from rvm.engines import executing
 from rvm.expr import Apply, walk
 from rvm.image import image_of
 from rvm.isa.implementation import value
@@ -17,7 +18,7 @@ from rvm.types import F64
 
 pytest.importorskip("llvmlite")
 
-ENGINES = ("reference", "python", "vector", "native")
+ENGINES = executing()
 TEXT = """
 func written(y: {t}, x: {t})
     add y, x ** 2

@@ -11,6 +11,7 @@ import pytest
 from rvm_tools import elementary_tables
 
 import rvm
+from rvm.engines import LAW, executing
 from rvm.leaf.python import on_arrays, on_numbers
 from rvm.numbers.elementary import TEXTS, text
 
@@ -203,7 +204,7 @@ def program(name):
 
 
 @pytest.mark.parametrize("name", TEXTS)
-@pytest.mark.parametrize("engine", ["native", "vector"])
+@pytest.mark.parametrize("engine", [n for n in executing() if n != LAW])
 def test_engines_give_the_bits_of_the_law(name, engine):
     made = program(name)
     args = arguments(name)

@@ -11,6 +11,7 @@ import numpy as np
 import rvm
 from rvm import pebble
 from rvm.accounts.counts import Counts
+from rvm.engines import executing
 from rvm.faults import CollectedError, Where
 from rvm.library.lane_map import LaneMap, LaneResult
 from rvm.run.binding import Result
@@ -89,7 +90,7 @@ def machines() -> Iterator[Any]:
 
 
 def counts() -> Iterator[Any]:
-    for engine in ("reference", "python", "native"):
+    for engine in executing(loops=False):
         machine = PROGRAM.work.machine(**work_inputs(), engine=engine)
         found = machine.count()
         yield found

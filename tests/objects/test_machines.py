@@ -16,6 +16,7 @@ from objects.samples import PROGRAM, seen, work_inputs
 from rvm_tools.attack.programs import sound
 
 import rvm
+from rvm.engines import ENGINES, executing
 from rvm.host.blocks import packed, unpacked
 from rvm.run.machine import Machine
 
@@ -43,7 +44,7 @@ def shared_inputs() -> dict[str, object]:
     return {"m": whole[:3, ::2].copy(), "z": np.array([1j, 2.0, 3.0]), "n": 2}
 
 
-@pytest.mark.parametrize("engine", ["reference", "python", "vector", "native", "auto"])
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", ["shared", "work"])
 def test_from_every_time_to_the_same_end_and_start(engine: str, name: str) -> None:
     program, inputs = (SHARED, shared_inputs) if name == "shared" else (PROGRAM, work_inputs)
@@ -103,7 +104,7 @@ def test_frames_of_a_copied_machine_share_their_memory() -> None:
 
 
 def test_counts_go_on_in_a_copy() -> None:
-    for engine in ("reference", "python", "native", "auto"):
+    for engine in ENGINES:
         machine = PROGRAM.work.machine(**work_inputs(), engine=engine)
         counts = machine.count()
         machine.step(25)
@@ -155,9 +156,7 @@ def carried(seed: int) -> None:
     """A random program, pickled at a random time, comes to the end and start of an unbroken run."""
     rng = random.Random(seed)
     program, inputs = rvm.assemble(sound.program(seed)), sound.inputs(seed)
-    options = rvm.Options(
-        engine=rng.choice(["reference", "python", "vector", "native"]), strict=True
-    )
+    options = rvm.Options(engine=rng.choice(executing()), strict=True)
 
     def fresh() -> Machine:
         return Machine.start(program, "main", deepcopy(inputs), options)

@@ -18,7 +18,7 @@ from rvm_asm import assemble, disassemble
 
 import rvm
 from rvm.codec import decode, encode
-from rvm.engines import NAMES
+from rvm.engines import ENGINES
 from rvm.faults import BudgetError, InputError, UsageError
 from rvm.pebble import (
     Circuit,
@@ -77,7 +77,7 @@ def test_whole_numbers_agree_on_all_engines(random: Any, nodes: int, p: int) -> 
     made = emit_dag(plan, program)
     given = {"p": p, "q": 12345, "y": 7, "z": -3}
     expected = program["f"](**given, engine="reference")
-    for engine in NAMES:
+    for engine in ENGINES:
         found = made["f"](**given, engine=engine)
         assert found == expected
         assert (~made["f"])(**found, engine=engine) == given
@@ -90,7 +90,7 @@ def test_reals_and_their_gradients_agree(random: Any, nodes: int) -> None:
     made = emit_dag(tightest(program), program)
     given = {"p": 0.3, "q": 0.7, "y": 0.0, "z": 0.0}
     expected = program["f"](**given)
-    for engine in NAMES:
+    for engine in ENGINES:
         assert made["f"](**given, engine=engine) == expected
     one, other = (f["f"].grad(**given, loss="y") for f in (program, made))
     assert one == pytest.approx(dict(other), rel=1e-9)
@@ -249,7 +249,7 @@ def test_sixty_four_sums_at_a_time() -> None:
         rows = [sum(int(v >> k & 1) << lane for lane, v in enumerate(values)) for k in range(8)]
         return np.array(rows, np.uint64)
 
-    for engine in NAMES:
+    for engine in ENGINES:
         out = made["circuit"](
             a=sliced(a), b=sliced(b), c0=0, s=np.zeros(8, np.uint64), c8=0, engine=engine
         )

@@ -12,6 +12,7 @@ from pebble.playing import LENGTH, MIX, SHIFT, START, mixed, most_pebbles, playe
 
 import rvm
 from rvm.codec import decode, encode
+from rvm.engines import ENGINES
 from rvm.faults import BudgetError, InputError, RvmError, UsageError
 from rvm.pebble import emit, plan
 from rvm.program import Program
@@ -139,7 +140,7 @@ def test_erased_states_are_counted_by_the_machine(n: int, terms: dict[str, Any])
     assert "cannot be run back" in caught.value.message
 
 
-@pytest.mark.parametrize("engine", ["reference", "python", "vector", "native", "auto"])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_all_engines(engine: str) -> None:
     for terms in ({"pebbles": 8}, {"pebbles": 30}, {"strategy": "bennett", "radix": 3}):
         made = emit(plan(60, **terms), MIX, number="k", name="far")

@@ -9,6 +9,7 @@ import pytest
 from pebble.playing import LENGTH, played
 
 import rvm
+from rvm.engines import ENGINES, executing
 from rvm.faults import RvmError
 from rvm.pebble import emit, plan
 
@@ -95,7 +96,7 @@ def test_sweeps(n: int, terms: dict[str, Any]) -> None:
     assert caught.value.code == "R013"
 
 
-@pytest.mark.parametrize("engine", ["reference", "python", "vector", "native", "auto"])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_sweeps_on_all_engines(engine: str) -> None:
     made = emit(plan(30, pebbles=5, goal="gradient"), WAVE, number="k", name="sweep")
     result = made.sweep.with_options(engine=engine)(
@@ -121,7 +122,7 @@ def test_states_at_a_time(n: int, terms: dict[str, Any]) -> None:
     assert plain.cost.peak + 2 <= seen.peak <= plain.cost.peak + 4
 
 
-@pytest.mark.parametrize("engine", ["reference", "python", "native"])
+@pytest.mark.parametrize("engine", executing(loops=False))
 def test_grad_of_what_was_emitted(engine: str) -> None:
     """The gradient of a schedule is a program, too, that a transformation made."""
     f = WAVE.main.with_options(engine=engine)

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 import rvm
 import rvm.pebble
+from rvm.engines import executing
 from rvm.faults import InputError, InvertibilityError, UsageError
 from rvm.pebble import iterate
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-ENGINES = ("reference", "python", "native", "auto")
+ENGINES = ("auto", *executing(loops=False))
 MIX = """
 func step(y: u64[n], x: u64[n], i: i64, salt: u64)
     for k = 0 to n - 1

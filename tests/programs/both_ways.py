@@ -20,11 +20,12 @@ from rvm_tools.values import inputs_for, value_for
 
 import rvm
 from rvm import Machine, RvmError
+from rvm.engines import executing
 from rvm.program import Function, Program
 from rvm.run.binding import snapshot
 from rvm.types import elem_of
 
-ENGINES = ("reference", "python", "vector", "native")
+ENGINES = executing()
 MODES = ("tolerant", "strict")
 IN_PAIRS = {("ring_diffusion", "main")}
 """Functions with sums of so many floats that NumPy adds in pairs, machine code in order."""

@@ -28,6 +28,7 @@ from tools.running import rvm as run
 from tools.running import rvm_json
 
 import rvm
+from rvm.engines import having
 from rvm.image import Code
 from rvm.state import Options
 
@@ -467,7 +468,7 @@ def test_watches_stop_alike_on_all_engines(place: str, monkeypatch: pytest.Monke
     monkeypatch.setattr("rvm_tools.debug.warming.WARM", 0)
     program = rvm.assemble(EVERY_KIND)
     found = {}
-    for engine in ("reference", "python", "native"):
+    for engine in having("traps"):
         inputs: dict[str, object] = {
             "b": False,
             "u": 0,
@@ -764,7 +765,7 @@ CONDITIONS = [
 
 
 @pytest.mark.parametrize("place, text", CONDITIONS)
-@pytest.mark.parametrize("engine", ["reference", "python", "native"])
+@pytest.mark.parametrize("engine", having("traps"))
 def test_conditions_of_watches_hold_where_the_place_is_passed_on(
     place: str, text: str, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,8 @@ from rvm_asm import assemble
 from rvm_tools.derivatives import labelled, matrix, rounded, table
 from tools.running import NORM, golden, rvm, rvm_json
 
+from rvm.engines import executing
+
 FOUR = """\
 func four(a: f64, b: f64, c: f64, d: f64)
     add a, b * c
@@ -134,7 +136,7 @@ class TestAnswers:
         assert back["gradient"]["x"] == pytest.approx(-np.e)
         assert back["value"] == pytest.approx(-np.e) and back["direction"] == "backwards"
 
-    @pytest.mark.parametrize("engine", ["reference", "python"])
+    @pytest.mark.parametrize("engine", executing())
     def test_engines_agree(self, engine: str) -> None:
         found = rvm_json(*NORM_AT, "--loss", "r", "--engine", engine)
         assert found == rvm_json(*NORM_AT, "--loss", "r")

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from tools.running import NORM, interrupted, process
 
+from rvm.engines import executing, having
+
 SUM = "func main(s: i64, n: i64)\n    for i = 0 to n - 1\n        add s, i\n    end\n"
 SAYING = '    extern both\n        print "under way"\n    end\n'
 SAID = SUM.replace(")\n", f")\n{SAYING}", 1) + SAYING
@@ -72,7 +74,7 @@ def test_a_closed_pipe_is_no_error(folder: Path) -> None:
 
 
 @posix
-@pytest.mark.parametrize("engine", ["python", "reference"])
+@pytest.mark.parametrize("engine", [n for n in executing() if n not in having("compiles")])
 @pytest.mark.parametrize("way", ["forwards", "backwards"])
 def test_ctrl_c_stops_between_two_instructions(folder: Path, engine: str, way: str) -> None:
     n = 10**9

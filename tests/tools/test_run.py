@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from tools.running import KINDS, NORM, golden, rvm, rvm_json
 
+from rvm.engines import executing
+
 KINDS_GIVEN = (
     "b=false", "u=10", "z=1", "q=0.25", "g=2'log64", "p={pos: 1.5, spin: 2}", "a=zeros(2, 3)",
 )  # fmt: skip
@@ -55,7 +57,7 @@ class TestAnswers:
         assert back["direction"] == "backwards"
         assert there["steps"] == back["steps"] > 0
 
-    @pytest.mark.parametrize("engine", ["reference", "python"])
+    @pytest.mark.parametrize("engine", executing())
     def test_engines_agree(self, engine: str) -> None:
         found = rvm_json("run", "norm.rasm", "r=0", "y=0", "x=[3,4]", "--engine", engine)
         assert found["engine"] == engine

@@ -13,8 +13,7 @@ from typing import Any
 
 import rich_click as click
 
-from rvm.engines import NAMES
-from rvm.engines.native.host import why_not
+from rvm.engines import ENGINES, executing
 from rvm.faults import AssemblyError, InputError, InternalError, RvmError, Where
 from rvm.program import Function, Program
 from rvm_tools.directives import Directive, directives
@@ -46,14 +45,14 @@ class Request:
     @property
     def every_engine(self) -> tuple[str, ...]:
         """The engines to check with: those asked for, else all that are there."""
-        left_out = ("auto", *self.skipped)
-        return tuple(self.engines) or tuple(n for n in NAMES if n not in left_out)
+        return tuple(self.engines) or tuple(n for n in executing() if n not in self.skipped)
 
     @property
     def skipped(self) -> dict[str, str]:
         """Engines that are left out since they are not there, and what they lack."""
-        missing = None if self.engines else why_not()
-        return {} if missing is None else {"native": missing.message}
+        names = () if self.engines else executing()
+        lacks = {n: ENGINES[n].missing() for n in names}
+        return {n: error.message for n, error in lacks.items() if error is not None}
 
 
 def check(request: Request) -> None:

@@ -112,19 +112,22 @@ def values_argument(f: F) -> F:
 
 
 def _engines(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from rvm.engines import NAMES
+    from rvm.engines import ENGINES
 
-    return [CompletionItem(n) for n in NAMES if n.startswith(incomplete)]
+    return [CompletionItem(n) for n in ENGINES if n.startswith(incomplete)]
 
 
 def engine_option(f: F) -> F:
     """The option --engine."""
+    from rvm.engines import ENGINES
+
+    names = (f"{row.name} ({row.doc})" for row in ENGINES.values())
     return click.option(
         "--engine",
         default="auto",
         metavar="NAME",
         shell_complete=_engines,
-        help="auto (the default), reference, python, vector or native.",
+        help=f"{'; '.join(names)}.",
     )(f)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rvm.engines import NAMES, engine
+from rvm.engines import LAW, engine, executing, having
 from rvm.engines.auto import traits_of
 from rvm.faults import InternalError, RvmError
 from rvm.image import image_of
@@ -19,9 +19,7 @@ from rvm.run.machine import Machine
 from rvm.state import Options
 from rvm_tools.attack.cases import Broken, sound
 
-LAW = "reference"
-"""The engine that the others are compared with."""
-INTERPRETED = tuple(n for n in NAMES if n not in ("auto", "native"))
+INTERPRETED = tuple(n for n in executing() if n not in having("compiles"))
 """Engines that begin at once, without a compiler."""
 LIMITS: Mapping[str, Any] = {"max_steps": 3_000, "max_memory": 1_000_000}
 EFFECTS = frozenset({"print", "assert", "callback"})
@@ -141,7 +139,7 @@ def agree(
         others += [(others[-1][0], LAW), (LAW, others[0][0])]
     alike = rounds_alike(program, name)
     for way, home in others:
-        if not alike and {way, home} & {"native", "auto"}:
+        if not alike and {way, home} & set(having("compiles")):
             # It is run all the same: it must not crash.
             trip(program, name, inputs, way, home, undo, **options)
             continue

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rvm.engines import NAMES
+from rvm.engines import ENGINES, executing
 from rvm_tools.bench.contest import (
     BACK,
     FORWARD,
@@ -34,7 +34,7 @@ NEEDS = {"native": "llvmlite"}
 
 def engine_names() -> tuple[str, ...]:
     """The engines that are compared, the fastest first; `auto` is a choice among them."""
-    return tuple(n for n in reversed(NAMES) if n != "auto")
+    return tuple(reversed(executing()))
 
 
 def engine_peers(workload: Workload, engines: tuple[str, ...]) -> Iterator[Peer]:
@@ -44,7 +44,7 @@ def engine_peers(workload: Workload, engines: tuple[str, ...]) -> Iterator[Peer]
             options = {"engine": engine}
             make = _make(workload, task, options)
             yield Peer(PREFIX + engine, task, make, NEEDS.get(engine, ""))
-            if engine != "native":
+            if not ENGINES[engine].unchecked:
                 continue
             unchecked = {**options, "checks": False}
             if task == FORWARD:

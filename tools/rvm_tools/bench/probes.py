@@ -116,9 +116,10 @@ def _peak() -> int:
 
 
 def _contestant(workload: Workload, name: str) -> Peer:
+    from rvm.engines import executing
     from rvm_tools.bench.engines import engine_peers
 
-    peers = (*engine_peers(workload, ("native", "python")), *workload.peers)
+    peers = (*engine_peers(workload, executing()), *workload.peers)
     return next(p for p in peers if p.name == name and p.task == GRADIENT)
 
 

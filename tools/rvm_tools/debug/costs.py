@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from rvm.accounts.counts import Counts
-from rvm.engines.counted import counting
+from rvm.engines import ENGINES, counting
 from rvm.faults import UsageError
 from rvm_tools.debug.lines import line_of
 from rvm_tools.debug.session import Session
@@ -107,7 +107,9 @@ def _counting(session: Session) -> Iterator[Counts]:
     """Within it, the session's machine is on an engine that counts, the fastest there is."""
     machine, counts = session.machine, Counts()
     engine, asked = machine._engine, session.options.engine
-    machine.use(counting(asked if asked in ("reference", "python") else "auto", counts))
+    machine.use(
+        counting("auto" if ENGINES[asked].compiles or ENGINES[asked].loops else asked, counts)
+    )
     session._travel.counting = True
     try:
         yield counts

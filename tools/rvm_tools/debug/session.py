@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from rvm.engines import ENGINES
 from rvm.engines.auto import traits_of
 from rvm.engines.memory import find
 from rvm.faults import UsageError
@@ -83,7 +84,8 @@ class Session:
         they do must be undone by the others to the bit.
         """
         rounding = traits_of(image, self.function).rounding
-        if not rounding or self.options.engine not in ("auto", "native", "vector"):
+        row = ENGINES[self.options.engine]
+        if not rounding or not (row.compiles or row.loops):
             return ""
         self.options = replace(self.options, engine="python")
         return f"{rounding} is rounded differently by engines: all runs here are on `python`"

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rvm.engines import LAW
 from rvm.expr import Apply, walk
 from rvm.faults import InternalError, RvmError
 from rvm.numbers import system
@@ -20,7 +21,7 @@ from rvm.types import Array, Stack, elem_of
 from rvm_tools.attack.cases import Broken, Kind
 from rvm_tools.attack.kinds.programs import read, written
 from rvm_tools.attack.mutating import texts
-from rvm_tools.attack.running import LAW, LIMITS, bits, copied, rounds_alike
+from rvm_tools.attack.running import LIMITS, bits, copied, rounds_alike
 from rvm_tools.attack.shrinking import LINES
 
 FEW, MANY = 4, 35

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rvm.engines import NAMES
+from rvm.engines import executing
 from rvm_tools.attack.cases import Kind
 from rvm_tools.attack.kinds.programs import make, read
 from rvm_tools.attack.running import agree
 from rvm_tools.attack.shrinking import LINES
 
-ENGINES = tuple(n for n in NAMES if n != "auto")
+ENGINES = executing()
 """`auto` is one of the others, or one after another, which going crosswise tries."""
 
 

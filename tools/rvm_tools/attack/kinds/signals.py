@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import rvm
-from rvm.engines import NAMES
+from rvm.engines import ENGINES, LAW, executing
 from rvm.faults import RvmError
 from rvm.program import Program
 from rvm.run.machine import Machine
@@ -45,7 +45,7 @@ func smooth(y: f64[n], e: f64, k: i64)
     add e, sum(y)
 """
 OPERATIONS = ("call", "uncall", "drift", "map", "grad", "machine", "back")
-SPEED = {"reference": 12, "python": 120, "vector": 120, "auto": 120, "native": 4000}
+SPEED = dict.fromkeys(ENGINES, 120) | {LAW: 12, "native": 4000}
 """Rounds of a loop that take a few milliseconds on an engine."""
 
 
@@ -110,10 +110,9 @@ def measured(operation: str, engine: str) -> Measured:
 
 def make(rng: random.Random) -> bytes:
     """What is done on which engine, and when it is disturbed."""
-    names = [n for n in NAMES if n != "auto"]
     case = {
         "operation": rng.choice(OPERATIONS),
-        "engine": rng.choice(names),
+        "engine": rng.choice(executing()),
         "after": rng.random() * 1.05,
         "again": rng.choice((0.0, 0.0, 1e-6, 3e-5, 1e-4, 1e-3)),
     }
