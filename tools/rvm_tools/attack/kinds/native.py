@@ -21,4 +21,4 @@ def attack(data: bytes, folder: Path) -> bool:
     return True
 
 
-KIND = Kind("native", "random programs on all engines", ".rasm", make, attack, (LINES,), share=4.5)
+KIND = Kind("native", "random programs on all engines", ".rasm", make, attack, (LINES,), share=7.0)

@@ -80,5 +80,5 @@ KIND = Kind(
     make,
     attack,
     (LINES,),
-    share=8.0,
+    share=9.5,
 )
