@@ -15,7 +15,7 @@ from rvm.derive.gate import limit_of
 from rvm.derive.gradients import Pullback, bar_layout, loss_place
 from rvm.derive.target import Target
 from rvm.faults import InputError, RvmError
-from rvm.host.signals import deferred, listen
+from rvm.host.signals import deferred, left_whole, listen
 from rvm.numbers import system
 from rvm.numbers.rounding import returned
 from rvm.run.lane_binding import Lanes, values_of
@@ -64,6 +64,8 @@ class LaneGradient:
             try:
                 self._alone(lane, there, bars, done)
             except RvmError as error:
+                if left_whole(error):
+                    raise
                 done.errors[lane] = error
                 self.losses[lane] = np.nan
                 self._clear(bars, lane)

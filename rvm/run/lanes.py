@@ -20,7 +20,7 @@ from rvm.engines.lanes.plan import Plan, acts_outside, plan_of
 from rvm.engines.lanes.stacks import LaneStack
 from rvm.engines.lanes.uniform import Uniformity
 from rvm.faults import InputError, RvmError
-from rvm.host.signals import Listening, deferred, listen
+from rvm.host.signals import Listening, deferred, left_whole, listen
 from rvm.image import Code, image_of
 from rvm.numbers import system
 from rvm.program import Function, Program
@@ -90,6 +90,8 @@ def _run(batch: Batch, options: Options, block: int | None) -> LaneRun:
         try:
             machine.run()
         except RvmError as error:
+            if left_whole(error):
+                raise
             errors[lane] = error
             batch.restore(lane)
             continue

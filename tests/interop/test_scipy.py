@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
+from copy import copy, deepcopy
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,6 +33,19 @@ def test_rosenbrock_has_scipys_own_derivatives() -> None:
     np.testing.assert_allclose(goal.hess(x), optimize.rosen_hess(x), rtol=1e-12, atol=1e-11)
     p = np.array([0.1, -2.0, 3.0, 0.5, 1.0])
     np.testing.assert_allclose(goal.hessp(x, p), optimize.rosen_hess_prod(x, p), rtol=1e-12)
+
+
+@pytest.mark.parametrize("used", [False, True])
+@pytest.mark.parametrize("copied", [copy, deepcopy, lambda v: pickle.loads(pickle.dumps(v))])
+def test_a_copy_is_the_same_objective(copied: Any, used: bool) -> None:
+    goal = objective(rvm.assemble(ROSENBROCK).rosen, "y", "x", x=np.array([-1.2, 1.0, 0.5]))
+    at = np.array([1.3, 0.7, 0.8])
+    if used:
+        goal.hess(at)
+    other = copied(goal)
+    assert other.fun(at)[0] == goal.fun(at)[0] == copied(goal.fun)(at)[0]
+    np.testing.assert_array_equal(other.hess(at), goal.hess(at))
+    np.testing.assert_array_equal(other.x0, goal.x0)
 
 
 @pytest.mark.parametrize("method", ["BFGS", "Newton-CG", "trust-ncg", "trust-exact", "L-BFGS-B"])

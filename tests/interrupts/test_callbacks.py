@@ -131,6 +131,31 @@ def test_what_they_raise_arrives_as_it_is(
         assert given["x"] == pytest.approx(data()["x"], abs=1e-15)
 
 
+SAYING = rvm.assemble("""
+func main(y: f64, x: f64)
+    extern forward
+        print "{}", x
+    end
+    add y, x * x
+""")
+
+
+@each_engine
+@pytest.mark.parametrize("make", ERRORS)
+@pytest.mark.parametrize("at", [1, 3])
+def test_what_an_output_raises_ends_a_map(
+    engine: str, make: Callable[[], BaseException], at: int
+) -> None:
+    """It is no error of a lane, whatever its type."""
+    error, xs = make(), np.arange(4.0)
+    for run in (SAYING.main.map, lambda **given: SAYING.main.map.grad(loss="y", **given)):
+        raising = Nth(at, error)
+        with pytest.raises(type(error)) as caught:
+            run(y=0.0, x=xs, output=raising, engine=engine)
+        assert caught.value is error and len(raising.calls) == at
+        assert xs.tolist() == [0, 1, 2, 3]
+
+
 @each_engine
 def test_a_program_that_fails_shows_values_as_they_were_at_the_failure(engine: str) -> None:
     program = rvm.assemble(
