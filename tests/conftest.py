@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import re
 import signal
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+import sizes
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts jobs in the background with Ctrl-C ignored, and all their children inherit
@@ -13,31 +18,56 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+GATES = {
+    "deep": "do exhaustive tests, and the whole of those that do a part",
+    "soak": "do the long tests too",
+    "npm": "do tests with packages from npm too",
+}
+"""Markers of tests that run only if they are asked for, by an option or by `-m`."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--deep", action="store_true", help="run the exhaustive tests too")
-    parser.addoption("--soak", action="store_true", help="run the long tests too")
-    parser.addoption("--npm", action="store_true", help="run tests with packages from npm too")
+    for name, text in GATES.items():
+        parser.addoption(f"--{name}", action="store_true", help=text)
 
 
+def asked_for(config: pytest.Config, name: str) -> bool:
+    """Whether an option or `-m` names a marker of `GATES`."""
+    chosen = re.search(rf"(?<!not )\b{name}\b", config.option.markexpr)
+    return bool(config.getoption(f"--{name}") or chosen)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    sizes.DEEP = asked_for(config, "deep")
+    if not hasattr(config, "workerinput") and "RVM_CACHE_DIR" not in os.environ:
+        # One folder of machine code for all processes of a run, away from the user's own.
+        made = tempfile.TemporaryDirectory(prefix="rvm-tests-")
+        config.add_cleanup(made.cleanup)
+        os.environ["RVM_CACHE_DIR"] = made.name
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With `-m smoke`, files in which the word does not stand are not even imported."""
+    if config.option.markexpr != "smoke" or collection_path.suffix != ".py":
+        return None
+    return "mark.smoke" not in collection_path.read_text(encoding="utf-8") or None
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    reasons = {
-        "deep": "exhaustive: --deep",
-        "soak": "a long run: --soak",
-        "npm": "needs packages from npm: --npm",
-    }
-    for name, reason in reasons.items():
-        if not config.getoption(f"--{name}"):
-            for item in items:
-                if name in item.keywords:
-                    item.add_marker(pytest.mark.skip(reason=reason))
-
-
-@pytest.fixture(scope="session", autouse=True)
-def short_loops() -> None:
-    """The vector engine takes loops of two iterations, so that small programs use it."""
-    from rvm.engines.vector import plan
-
-    plan.LEAST, plan.PAYS = 2, 0
+    """Tests that nobody asked for go; before `-m` looks at the markers."""
+    for item in sizes.left_out(items):
+        item.add_marker("deep")
+    if sizes.DEEP:
+        for item in items:
+            if "sized" in item.keywords:
+                item.add_marker("deep")
+    shut = [name for name in GATES if not asked_for(config, name)]
+    gone = [item for item in items if any(name in item.keywords for name in shut)]
+    if gone:
+        config.hook.pytest_deselected(items=gone)
+        left = set(gone)
+        items[:] = [item for item in items if item not in left]
 
 
 @pytest.fixture

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from programs.both_ways import Case, cases, refusals
 from rvm_tools.attack.programs import sound as random_programs
+from sizes import examples
 
 import rvm
 from rvm.accounts.counts import Counts, sized_of
@@ -78,7 +79,7 @@ def counted(machine: Machine, *stops: int) -> list[tuple[Any, int, Any, str]]:
 
 @pytest.mark.parametrize("engine", GENERATED)
 def test_counters_are_equal_to_stepping(engine: str) -> None:
-    @settings(max_examples=40, deadline=None)
+    @examples(40)
     @given(st.integers(0, 10**9), st.booleans(), st.lists(st.integers(0, 400), max_size=3))
     def check(seed: int, strict: bool, stops: list[int]) -> None:
         by_steps = counted(random_machine(seed, "reference", strict=strict), *sorted(stops))
@@ -158,7 +159,7 @@ def troubled(seed: int) -> str:
 
 
 @pytest.mark.deep
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(0, 10**9), st.lists(st.integers(0, 600), max_size=2))
 def test_what_generated_source_gives_up_is_counted_once(seed: int, stops: list[int]) -> None:
     program = rvm.assemble(troubled(seed))
@@ -182,7 +183,7 @@ def test_many_random_programs_are_counted_alike() -> None:
 # ---------------------------------------------------------------- stepping = a walk
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.integers(0, 10**9))
 def test_stepping_counts_what_a_walk_sees(seed: int) -> None:
     """Positions between ticks are all that this looks at."""
@@ -211,7 +212,7 @@ def test_stepping_counts_what_a_walk_sees(seed: int) -> None:
 
 
 @pytest.mark.deep
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.integers(0, 10**9), st.integers(0, 300), st.integers(0, 300))
 def test_windows_add_up(seed: int, a: int, b: int) -> None:
     whole = random_machine(seed, "python")
@@ -242,7 +243,7 @@ def by_position(counts: Counts) -> Counter[Any]:
 
 
 @pytest.mark.deep
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(0, 10**9), st.sampled_from(ENGINES))
 def test_a_run_and_its_reverse_are_mirror_images(seed: int, engine: str) -> None:
     machine = random_machine(seed, engine, strict=True)

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rvm_tools.literals import read_literal
 from rvm_tools.values import inputs_for
+from sizes import examples
 
 import rvm
 from rvm.engines import ENGINES
@@ -194,7 +195,7 @@ def near(t: Scalar, held: Any, exact: Fraction) -> None:
         assert math.isinf(other) or gap <= abs(Fraction(other) - exact)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.integers(0, 2**23), st.integers(-120, -1), st.sampled_from([-1, 0, 1]))
 def test_decimals_midway_between_singles(m: int, k: int, side: int) -> None:
     """A decimal that is nearly midway is not rounded twice, by way of an f64 that is midway."""

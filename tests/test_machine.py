@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sizes import part, sized
 
 import rvm
 from rvm.engines import ENGINES, engine, executing
@@ -104,6 +105,7 @@ func wide(n: i64)
 
 
 @each_engine
+@sized
 def test_recursion_is_as_deep_as_memory(engine: str) -> None:
     program = rvm.assemble(
         """
@@ -117,7 +119,7 @@ func down(p: i64, n: i64)
 """
     )
     limit = sys.getrecursionlimit()
-    depth = 100_000
+    depth = part(100_000)
     out = program.down(p=0, n=depth, engine=engine)
     assert out.p == depth
     assert (~program.down)(**out, engine=engine).p == 0
@@ -137,7 +139,7 @@ func main(s: u64, n: i64)
 @each_engine
 @pytest.mark.parametrize("back", [False, True])
 def test_control_c_stops_at_an_instruction_boundary(engine: str, back: bool) -> None:
-    far, near = (10**10, 10**8) if engine == "native" else (3_000_000, 200_000)
+    far, near = (10**10, 10**8) if engine == "native" else (3_000_000, 30_000)
     n = near if back else far
     m = rvm.Machine(rvm.assemble(TURNING_SUM), engine=engine, s=0, n=n)
     if back:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rvm_tools.attack.programs.sound import inputs, program
+from sizes import examples
 
 import rvm
 from rvm.engines.reference import step
@@ -83,7 +84,7 @@ def random_armory(text_program: rvm.Program, seed: int) -> Armory:
     return Armory(image_of(text_program), traps)  # type: ignore[arg-type]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(seed=st.integers(0, 10_000), where=st.integers(0, 10_000))
 def test_engines_stop_at_the_same_ticks(seed: int, where: int) -> None:
     made = rvm.assemble(program(seed))
@@ -125,7 +126,7 @@ def told(seed: int, kinds: tuple[str, ...], turned: bool) -> list[tuple[str, int
     return found
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(seed=st.integers(0, 10_000), turned=st.booleans())
 def test_every_tick_is_told_of(seed: int, turned: bool) -> None:
     """Each tick is one instruction or one return; each call that is entered returns."""
@@ -137,7 +138,7 @@ def test_every_tick_is_told_of(seed: int, turned: bool) -> None:
     assert count["call"] == count["return"]
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(seed=st.integers(0, 10_000))
 def test_the_events_of_a_run_back_mirror_those_of_the_run(seed: int) -> None:
     """What is allocated on the way out is freed on the way back, at the same tick."""

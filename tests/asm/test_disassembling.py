@@ -7,10 +7,11 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rvm_asm import assemble, disassemble, expand
 from rvm_tools.attack.programs.blind import random_program
+from sizes import examples, part, sized
 
 from rvm.codec import encode
 from rvm.expr import Const, Expr, Place
@@ -44,12 +45,14 @@ def same(program: Program) -> None:
     assert encode(back) == encode(program)
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(part(150)))
+@sized
 def test_random_programs(seed: int) -> None:
     same(random_program(seed))
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(part(40)))
+@sized
 def test_inverses_of_random_programs(seed: int) -> None:
     same(invert(random_program(seed)))
 
@@ -133,7 +136,7 @@ def constants(draw: st.DrawFn) -> Const:
 
 
 @given(constants())
-@settings(max_examples=400)
+@examples(400)
 def test_constants_where_a_place_decides_their_type(const: Const) -> None:
     assert const.type is not None
     op = {BOOL: "xor", LOG64: "mul"}.get(const.type, "add")
@@ -142,13 +145,13 @@ def test_constants_where_a_place_decides_their_type(const: Const) -> None:
 
 
 @given(constants())
-@settings(max_examples=400)
+@examples(400)
 def test_constants_where_nothing_decides_their_type(const: Const) -> None:
     same(holding(Instr("print", (const,), 1, "text")))
 
 
 @given(st.lists(constants(), min_size=2, max_size=2), st.sampled_from(["==", "!="]))
-@settings(max_examples=200)
+@examples(200)
 def test_constants_that_decide_each_others_type(pair: list[Const], sign: str) -> None:
     a = pair[0]
     b = Const(pair[1].value, a.type) if pair[1].type == a.type else a
@@ -191,7 +194,7 @@ def expressions(draw: st.DrawFn, t: Scalar, depth: int = 4) -> Expr:
 
 
 @given(st.sampled_from([F64, I64, BOOL]).flatmap(lambda t: expressions(t)))
-@settings(max_examples=600, deadline=None)
+@examples(600)
 def test_expressions(node: Expr) -> None:
     same(holding(Instr("print", (node,), 2), types=(F64, I64, BOOL)))
 
@@ -204,7 +207,7 @@ NAMES = st.text(st.characters(exclude_categories=("Cs",)), max_size=6) | st.samp
 
 
 @given(st.lists(NAMES, min_size=1, max_size=5, unique=True), st.lists(NAMES, max_size=5))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_names(params: list[str], locals_: list[str]) -> None:
     """Any names, those of locals as often as they like."""
     registers = tuple(Register(n, F64) for n in (*params, *locals_))

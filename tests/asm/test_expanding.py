@@ -11,6 +11,7 @@ import pytest
 from rvm_asm import assemble
 from rvm_asm.expand import is_strict
 from rvm_tools.attack.programs import sound as programs_random
+from sizes import part, sized
 
 import rvm.library.handle
 from rvm.expr import Apply, Expr, walk
@@ -138,7 +139,8 @@ def test_infinities_and_signed_zeros_survive_temporaries() -> None:
     agree(text, y=0.0, x=-1.0)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(part(60)))
+@sized
 def test_random_programs(seed: int) -> None:
     """The same values bit for bit, or an error of the same kind, there and back."""
     text = programs_random.program(seed)

@@ -13,6 +13,7 @@ from rvm_asm.expressions import BINARY
 from rvm_asm.messages import Reporter
 from rvm_asm.source import SourceMap
 from rvm_asm.statements import CLOSERS, DIRECTIONS, TOP, StatementParser
+from sizes import part, sized
 
 from asm import ebnf
 from rvm.faults import AssemblyError
@@ -60,7 +61,8 @@ def test_operators_of_the_grammar_are_those_of_the_parser() -> None:
     assert flat == sorted(flat) and len(set(flat)) == len(flat)
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", range(part(300)))
+@sized
 def test_sentences_of_the_grammar_parse(seed: int) -> None:
     rng = random.Random(seed)
     generator = ebnf.Generator(RULES, LEXICAL)
@@ -85,13 +87,14 @@ def _parses(line: str) -> bool:
     return True
 
 
+@sized
 def test_soup_of_words_is_read_alike() -> None:
     """On random words the recognizer of the EBNF and the parser agree."""
     rng = random.Random(5)
     recognizer = ebnf.Recognizer(RULES, CLASSES)
     generator = ebnf.Generator(RULES, {**LEXICAL, "NAME": ("x", "foo")})
     agreed = {True: 0, False: 0}
-    while sum(agreed.values()) < 4000:
+    while sum(agreed.values()) < part(4000):
         if rng.random() < 0.5:
             tokens = [rng.choice(SOUP) for _ in range(rng.randrange(1, 8))]
         else:
@@ -103,7 +106,7 @@ def test_soup_of_words_is_read_alike() -> None:
         expected = recognizer.accepts(tokens, "expr")
         assert _parses(f"free x = {' '.join(tokens)}") is expected, tokens
         agreed[expected] += 1
-    assert min(agreed.values()) > 300
+    assert min(agreed.values()) > part(300)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 from rvm_asm import assemble
+from work import calls
 
 from rvm.faults import AssemblyError
 
@@ -59,29 +60,18 @@ TEXTS: dict[str, Callable[[int], str]] = {
 }
 
 
-def calls(text: str) -> int:
-    """How many functions are called to assemble a text and to show what is wrong with it."""
-    count = 0
-
-    def called(frame: object, event: str, arg: object) -> None:
-        nonlocal count
-        count += 1
-
-    before = sys.getprofile()
-    sys.setprofile(called)
+def assembled(text: str) -> None:
+    """Assemble a text, and show what is wrong with it."""
     try:
         assemble(text)
     except AssemblyError as error:
         str(error)
-    finally:
-        sys.setprofile(before)
-    return count
 
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_growth(name: str) -> None:
-    calls(TEXTS[name](300))  # what is made once
-    small, large = (calls(TEXTS[name](n)) for n in (2_000, 16_000))
+    assembled(TEXTS[name](300))  # what is made once
+    small, large = (calls(lambda n=n: assembled(TEXTS[name](n))) for n in (2_000, 16_000))
     assert large < 10 * small + 20_000, (small, large)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from rvm_asm import assemble, iterations
 from rvm_asm.disassemble import disassemble
+from sizes import sample
 
 import rvm
 from rvm.codec import encode
@@ -40,6 +41,8 @@ POLICIES = ["pebbles = 9", "bennett = 4", "max_moves = 250", "memory = 900, stat
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("policy", POLICIES)
+@sample
+@sample
 def test_values_are_those_of_a_loop(policy: str, engine: str) -> None:
     program = rvm.assemble(
         f"{STEP}\nfunc main(y: i64[n], x: i64[n], c: i64)\n"
@@ -81,6 +84,8 @@ def test_a_length_that_only_the_run_knows(steps: int) -> None:
 
 @pytest.mark.parametrize("goal", ["persist", "erase"])
 @pytest.mark.parametrize("policy", ["pebbles = 7", "bennett = 3", "memory = 160, state_bytes = 20"])
+@sample
+@sample
 def test_any_length_and_direction(policy: str, goal: str) -> None:
     """Constant and told by the run, up and down, and none, which adds x to y."""
     first = 1000 if goal == "erase" else 0

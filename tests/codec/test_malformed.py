@@ -272,9 +272,9 @@ def test_b011_shared_parts_do_not_blow_up() -> None:
 def test_b011_a_small_file_cannot_ask_for_much_work() -> None:
     data = bomb(10, 2_000)  # 4 million nodes in 56 kilobytes
     assert len(data) < 60_000
-    start = time.perf_counter()
+    start = time.thread_time()
     assert code_of(data) == "B011"
-    assert time.perf_counter() - start < 2.0
+    assert time.thread_time() - start < 2.0
 
 
 def test_encode_refuses_the_same() -> None:

@@ -153,8 +153,8 @@ def test_a_hundred_thousand_instructions_in_seconds() -> None:
     other = m.op("inc", m["i"])
     m.code.extend([other] * 49_999)
     p = program(m)
-    start = time.perf_counter()
+    start = time.thread_time()
     q = decode(encode(p))
-    assert time.perf_counter() - start < 6.0
+    assert time.thread_time() - start < 6.0
     assert q.functions[0].code[0] == product
     assert len(q.functions[0].code) == 100_000

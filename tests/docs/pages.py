@@ -19,15 +19,15 @@ from __future__ import annotations
 import contextlib
 import doctest
 import io
-import os
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from click.testing import CliRunner
+from rvm_tools.cli import cli
 
 import rvm
 
@@ -122,16 +122,9 @@ def printed(command: str, folder: Path) -> str:
     """What a command prints on both streams."""
     program, *arguments = shlex.split(command)
     assert program == "rvm", f"only `rvm` is run here, not `{program}`"
-    environment = os.environ | {"NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
-    done = subprocess.run(
-        [sys.executable, "-m", "rvm_tools", *arguments],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        timeout=120,
-    )
-    return SKIPPED.sub("", done.stdout.decode("utf-8"))
+    with contextlib.chdir(folder):
+        done = CliRunner(env={"NO_COLOR": "1"}).invoke(cli, arguments, prog_name="rvm")
+    return SKIPPED.sub("", done.output)
 
 
 PROMPT = re.compile(r"^\[t=[^\]]*\] ?(.*)$", re.M)

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rvm_tools.attack.programs import sound as random_programs
+from sizes import examples
 
 import rvm
 from rvm.engines import executing
@@ -30,7 +31,7 @@ def bits(result: Any) -> dict[str, Any]:
     return {k: v.tobytes() if isinstance(v, np.ndarray) else repr(v) for k, v in result.items()}
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(0, 10**9), st.booleans())
 def test_engines_agree(seed: int, strict: bool) -> None:
     seen = []
@@ -41,7 +42,7 @@ def test_engines_agree(seed: int, strict: bool) -> None:
     assert seen[0] == seen[1] == seen[2]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(0, 10**9), st.sampled_from(ENGINES))
 def test_strict_run_back_restores_every_bit(seed: int, engine: str) -> None:
     m = machine(seed, engine, strict=True)
@@ -53,7 +54,7 @@ def test_strict_run_back_restores_every_bit(seed: int, engine: str) -> None:
     assert m.state.account.live_bytes == machine(seed, engine).state.account.live_bytes
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(0, 10**9), st.sampled_from(ENGINES), st.data())
 def test_every_time_is_one_state(seed: int, engine: str, data: st.DataObject) -> None:
     """A state reached by any walk is the one that a fresh machine reaches by stepping."""
@@ -71,7 +72,7 @@ def test_every_time_is_one_state(seed: int, engine: str, data: st.DataObject) ->
         ]
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.integers(0, 10**9))
 def test_the_inverse_program_is_the_function_backwards(seed: int) -> None:
     """`invert(program)` and `~f` are made in different ways and do the same, bit for bit."""

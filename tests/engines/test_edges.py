@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from engines.edges_agreeing import ALL_PAIRS, ENGINES, RING, everywhere, trip
+from sizes import part, sized
 
 import rvm
 from rvm.run.machine import Machine
@@ -18,9 +19,10 @@ pytest.importorskip("llvmlite")
 LOW, HIGH = -(1 << 63), (1 << 63) - 1
 
 
-@pytest.mark.parametrize("part", range(4))
-def test_random_programs(part: int) -> None:
-    for seed in range(6 * part, 6 * part + 6):
+@pytest.mark.parametrize("k", range(part(4)))
+@sized
+def test_random_programs(k: int) -> None:
+    for seed in range(6 * k, 6 * k + 6):
         everywhere(seed, RING)
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from sizes import examples
 
 import rvm
 from rvm.emit.llvm.flow import Flow
@@ -66,7 +67,7 @@ func turn(s: u64, k: u64)
 """
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.data())
 def test_a_run_may_stop_and_go_on_anywhere_in_nested_loops(data: st.DataObject) -> None:
     program = rvm.assemble(NESTED)

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from sizes import examples
 
 import rvm
 from rvm.emit.llvm.module import plan_of
@@ -70,7 +71,7 @@ def same(program: Program, undo: bool = False, seek: int | None = None, **inputs
 numbers = st.lists(st.integers(0, 12), max_size=8)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(numbers, numbers, st.booleans(), st.integers(0, 60))
 def test_a_merge_goes_as_the_reference_engines(
     p: list[int], q: list[int], ascending: bool, seek: int
@@ -132,7 +133,7 @@ func main(n: i64, k: i64, j: i64, x: f64)
 """
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.integers(0, 12), st.integers(-3, 7), st.integers(-40, 120), st.integers(0, 90))
 def test_arms_of_different_lengths(n: int, k: int, j: int, seek: int) -> None:
     """Ticks, and both ways into a come-from that does not hold, or holds where it must not."""

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rvm_tools.attack.programs import loops as loops_random
 from rvm_tools.attack.programs import sound as random_programs
+from sizes import examples
 
 import rvm
 from rvm.accounts.counts import CallWatcher, Counts
@@ -79,7 +80,7 @@ def test_a_loop_without_branches_has_one_counter_on_its_way_back() -> None:
     assert innermost >= 0, "it is counted where it goes back"
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.data())
 def test_counts_of_all_edges_follow_from_those_of_the_counters(data: st.DataObject) -> None:
     """A walk along edges chosen at random, entered and stopped anywhere."""
@@ -258,7 +259,7 @@ func two(k: i64, m: i64, d: i64[n])
 """
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     st.sampled_from(["one", "two"]),
     st.lists(st.integers(0, 2), max_size=12),
@@ -311,7 +312,7 @@ func main(y: f64[n], z: f64[m], a: f64[m, n], k: i64)
 """
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.integers(1, 11), st.integers(1, 11), st.lists(st.floats(0, 1), max_size=2), st.booleans())
 def test_rounds_joined_are_counted_as_if_they_were_not(
     m: int, n: int, parts: list[float], undo: bool
@@ -339,7 +340,7 @@ def test_rounds_joined_are_counted_as_if_they_were_not(
     assert seen[0] == seen[1]
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(st.integers(0, 10**6), st.integers(0, 250), st.booleans())
 def test_random_loops_are_counted_as_by_stepping(seed: int, stop: int, undo: bool) -> None:
     """Also up to where one leaves an array or can't be undone."""
@@ -488,7 +489,7 @@ class Told(CallWatcher):
             self.least = max(self.least, len(self.seen) // 8)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(st.integers(0, 10**9), st.lists(st.integers(0, 400), max_size=3), st.integers(0, 20))
 def test_calls_are_told_of_as_by_stepping(seed: int, stops: list[int], least: int) -> None:
     program = rvm.assemble(random_programs.program(seed))

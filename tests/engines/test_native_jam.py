@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from sizes import examples
 
 import rvm
 from rvm.emit.llvm.jam import Jam
@@ -115,7 +116,7 @@ def test_a_third_loop_is_joined_if_each_round_of_it_reaches_elements_of_its_own(
     assert found("sub A[i, k], B[k, j]", "for i = m - 1 downto 0 step 2") == {2, 3}
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(0, 11), st.integers(0, 11), st.integers(0, 11), st.floats(0, 1), st.booleans())
 def test_stops_on_the_way(m: int, n: int, p: int, part: float, undo: bool) -> None:
     program = product("ikj", "f64")

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rvm_tools.attack.programs import sound as random_programs
+from sizes import examples
 
 import rvm
 from rvm.engines import LAW
@@ -83,7 +84,7 @@ def test_a_far_limit_on_steps_is_met_to_the_tick(undo: bool) -> None:
     assert m.time == 0
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.integers(0, 10**9), st.lists(st.integers(0, 500), min_size=1, max_size=4), st.booleans())
 def test_limits_on_steps_stop_where_stepping_would(seed: int, limits: list[int], on: bool) -> None:
     """`on`: the machine goes on with a higher limit, or begins anew."""
@@ -121,7 +122,7 @@ func main(p: i64, n: i64)
 """
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.integers(0, 20_000))
 def test_a_limit_on_memory_stops_where_stepping_would(limit: int) -> None:
     program = rvm.assemble(MEMORY)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sizes import part, sized
 
 import rvm
 from rvm.engines.native import host, stacks
@@ -101,9 +102,10 @@ print(hits)
 
 @unix
 @pytest.mark.parametrize("what", ["map", "grad"])
+@sized
 def test_signals_at_any_moment_of_a_map_leave_memory_and_inputs_alone(what: str) -> None:
     """Once and in storms, in the middle of the threads' start, work and end."""
-    assert int(child(STORM, what, "6", "1")) >= 6
+    assert int(child(STORM, what, str(part(6)), "1")) >= part(6)
 
 
 @unix

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rvm_tools.attack.programs import loops as loops_random
+from sizes import examples
 
 import rvm
 from rvm.engines import LAW
@@ -27,13 +28,24 @@ X = np.random.default_rng(1).normal(size=N)
 Y = np.random.default_rng(2).normal(size=N) + 2
 
 
-@pytest.fixture(autouse=True, scope="module")
-def short_pieces() -> Iterator[None]:
-    """Pieces of a few iterations, so that short loops have several of them."""
+SHIPPED = (plan.LEAST, plan.PAYS, plan.BLOCK, survey.LEAST_DELAY)
+SHORT = (8, 0, 16, 8)
+"""Pieces of a few iterations, so that short loops have several of them."""
+
+
+@contextmanager
+def pieces(sizes: tuple[int, int, int, int]) -> Iterator[None]:
+    """Within it, pieces of loops have other sizes; code that was made before keeps its own."""
     before = plan.LEAST, plan.PAYS, plan.BLOCK, survey.LEAST_DELAY
-    plan.LEAST, plan.PAYS, plan.BLOCK, survey.LEAST_DELAY = 8, 0, 16, 8
+    plan.LEAST, plan.PAYS, plan.BLOCK, survey.LEAST_DELAY = sizes
     yield
     plan.LEAST, plan.PAYS, plan.BLOCK, survey.LEAST_DELAY = before
+
+
+@pytest.fixture(autouse=True, scope="module")
+def short_pieces() -> Iterator[None]:
+    with pieces(SHORT):
+        yield
 
 
 @dataclass
@@ -137,17 +149,18 @@ def reason(body: str, inputs: dict[str, Any], head: str = "0 to n - 1") -> str:
 # ---------------------------------------------------------------- random loops
 
 
-@settings(max_examples=120, deadline=None)
-@given(st.integers(0, 10**6))
-def test_random_loops_agree(seed: int) -> None:
+@examples(120)
+@given(st.integers(0, 10**6), st.sampled_from([SHIPPED, SHORT]))
+def test_random_loops_agree(seed: int, sizes: tuple[int, int, int, int]) -> None:
     try:
         program = rvm.assemble(loops_random.Loop(seed).text)
     except rvm.RvmError:
         return
-    agree(program, loops_random.inputs(seed))
+    with pieces(sizes):
+        agree(program, loops_random.inputs(seed))
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.integers(0, 10**6), st.data())
 def test_every_time_in_a_loop_is_one_state(seed: int, data: st.DataObject) -> None:
     """A state that vectorised pieces lead to is the one that steps lead to."""
@@ -587,7 +600,7 @@ def test_strict_mode_logs_what_is_dropped() -> None:
     assert bits(m) == start and m.residue_bytes == 0
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.integers(0, 10**6))
 def test_random_loops_in_strict_mode(seed: int) -> None:
     try:

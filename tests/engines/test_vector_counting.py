@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from engines.test_vector import SHORT, pieces
+from hypothesis import given
 from hypothesis import strategies as st
 from rvm_tools.attack.programs import loops as loops_random
+from sizes import examples
 from test_counting import plain
 
 import rvm
 from rvm.engines import LAW
-from rvm.engines.vector import plan, survey
 from rvm.engines.vector.counted import counted_vector_of
 from rvm.faults import RvmError
 from rvm.image import image_of
@@ -24,11 +25,8 @@ from rvm.run.machine import Machine
 
 @pytest.fixture(autouse=True, scope="module")
 def short_pieces() -> Iterator[None]:
-    """Pieces of a few iterations, so that short loops have several of them."""
-    before = plan.LEAST, plan.PAYS, plan.BLOCK, survey.LEAST_DELAY
-    plan.LEAST, plan.PAYS, plan.BLOCK, survey.LEAST_DELAY = 8, 0, 16, 8
-    yield
-    plan.LEAST, plan.PAYS, plan.BLOCK, survey.LEAST_DELAY = before
+    with pieces(SHORT):
+        yield
 
 
 def told(program: Program, inputs: Any, engine: str, undo: bool, stop: int) -> list[Any]:
@@ -48,7 +46,7 @@ def told(program: Program, inputs: Any, engine: str, undo: bool, stop: int) -> l
     return out
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(0, 10**6), st.integers(0, 250), st.booleans())
 def test_random_loops_are_counted_as_by_stepping(seed: int, stop: int, undo: bool) -> None:
     try:

@@ -17,6 +17,7 @@ from programs.both_ways import (
     run,
     transaction,
 )
+from sizes import sample
 
 import rvm
 from rvm.codec import decode, encode
@@ -30,18 +31,21 @@ FAILING = [c for c in CASES if c.directive.codes]
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("case", CASES, ids=str)
+@sample
 def test_runs_both_ways_on_engines_that_agree(case: Case, mode: str) -> None:
     agree(case, mode)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("case", ENDING, ids=str)
+@sample
 def test_the_inverse_takes_the_result_to_the_inputs(case: Case, engine: str) -> None:
     from_the_end(case, engine)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("case", FAILING, ids=str)
+@sample
 def test_a_failing_call_leaves_the_inputs_as_they_were(case: Case, engine: str) -> None:
     transaction(case, engine)
 

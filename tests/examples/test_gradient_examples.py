@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import rvm_asm
 from programs.both_ways import MODES, Case, agree, cases, from_the_end, load, run
+from sizes import sample
 
 import rvm
 from rvm.codec import decode, encode
@@ -46,6 +47,8 @@ def near(got: Any, expected: Any, within: float) -> bool:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("case", CASES, ids=str)
+@sample
+@sample
 def test_programs_run_both_ways_on_engines_that_agree(case: Case, mode: str) -> None:
     agree(case, mode)
 

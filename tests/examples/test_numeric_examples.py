@@ -1,10 +1,9 @@
-"""The numeric examples: their `;! run` lines both ways, and their results against other sources."""
+"""The numeric examples: their results against other sources."""
 
 from __future__ import annotations
 
 import cmath
 import math
-from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
@@ -13,18 +12,12 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from programs.both_ways import ENGINES, MODES, Case, agree, cases, from_the_end, load, run
+from programs.both_ways import ENGINES, load
 
 import rvm
 from rvm.program import Program
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-NAMES = (
-    "affine", "box_muller", "clog", "drift", "exp_taylor", "fixed_exp", "fma", "givens",
-    "leapfrog", "leapfrog_fixed", "log_power", "matmul", "norm", "petersen", "qr",
-    "ring_diffusion_step", "sparse_dot", "sparse_matvec", "sum",
-)  # fmt: skip
-CASES = [c for name in NAMES for c in cases(EXAMPLES / f"{name}.rasm")]
 each_engine = pytest.mark.parametrize("engine", ENGINES)
 
 
@@ -34,34 +27,6 @@ def example(name: str) -> Program:
 
 def rng(seed: int = 1) -> np.random.Generator:
     return np.random.default_rng(seed)
-
-
-# ------------------------------------------------------------------ what they say of themselves
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_runs_both_ways_on_engines_that_agree(case: Case, mode: str) -> None:
-    agree(case, mode)
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_the_strict_code_does_the_same(case: Case) -> None:
-    run(replace(case, strict=True), "python", "tolerant")
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_the_inverse_takes_the_result_to_the_inputs(case: Case) -> None:
-    from_the_end(case, "python")
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_has_a_header_with_idea_and_source(name: str) -> None:
-    text = (EXAMPLES / f"{name}.rasm").read_text(encoding="utf-8")
-    header = text.split("\n\n")[0].splitlines()
-    assert all(line.startswith(";") for line in header)
-    assert any(line.startswith("; Source: ") for line in header)
-    assert any(line.startswith(";! run ") for line in header)
 
 
 # ------------------------------------------------------------------ linear algebra

@@ -11,6 +11,7 @@ import mpmath
 import numpy as np
 import pytest
 from gradients.agreeing import ENGINES, agree
+from sizes import sample
 
 import rvm
 from rvm.isa.rows import FUNCTIONS, FunctionRow
@@ -60,6 +61,7 @@ def partials(row: FunctionRow, at: Sequence[float]) -> list[float]:
 @each_engine
 @pytest.mark.parametrize("row", KNOWN, ids=lambda r: r.name)
 @pytest.mark.parametrize(("t", "near"), [("f64", 1e-12), ("f32", 2e-5), ("fixed", 1e-9)])
+@sample
 def test_partials(row: FunctionRow, t: str, near: float, engine: str) -> None:
     for at in points(row, 4):
         want = partials(row, at)

@@ -17,6 +17,7 @@ from gradients.programs import PROGRAMS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rvm_tools.attack.programs import smooth
+from sizes import examples
 
 import rvm
 from rvm.derive.gradients import Pullback, dressed, nested
@@ -114,7 +115,7 @@ def test_random_programs(seed: int, loss: str) -> None:
     both(~f, dict(f(**properties.copied(inputs))), loss, 1e-8)
 
 
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(st.integers(0, 10**9), st.sampled_from(LOSSES))
 def test_the_gradient_comes_along(seed: int, loss: str) -> None:
     """By complex numbers, logarithms, records and stacks too."""
@@ -447,7 +448,7 @@ def test_operations_grow_with_what_is_touched() -> None:
         field = Field()
         field.new((size,), False)
         before = field.operations
-        field.pull([(0, [(1, 2.0)])], [(1, 1, 0.5)], replace=False)
+        field.gain(0, [(1, 2.0)], [(1, 1, 0.5)])
         counts.append(field.operations - before)
     assert 3 < counts[1] / counts[0] < 5
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from gradients.agreeing import ENGINES, agree
+from sizes import sample
 
 import rvm
 from rvm.isa import OPCODES
@@ -53,6 +54,8 @@ def losses(row: OpRow, t: Scalar, index: str = "") -> list[str]:
 
 
 @pytest.mark.parametrize(("row", "t"), DATA)
+@sample
+@sample
 def test_scalars(row: OpRow, t: Scalar) -> None:
     types, draw = kinds(row, t), Drawn()
     params = ", ".join(f"{n}: {k}" for n, k in types.items())
@@ -63,6 +66,8 @@ def test_scalars(row: OpRow, t: Scalar) -> None:
 
 
 @pytest.mark.parametrize(("row", "t"), DATA)
+@sample
+@sample
 def test_elements_and_expressions(row: OpRow, t: Scalar) -> None:
     """Places are elements of one array; what is only read is an expression that shares places."""
     types, draw = kinds(row, t), Drawn()
@@ -86,6 +91,8 @@ def test_elements_and_expressions(row: OpRow, t: Scalar) -> None:
 
 @pytest.mark.parametrize(("row", "t"), DATA)
 @pytest.mark.parametrize("wide", [False, True], ids=["one", "each"])
+@sample(2)
+@sample(2)
 def test_arrays(row: OpRow, t: Scalar, wide: bool) -> None:
     """Arrays change whole; what is read is a number for all elements, or one for each."""
     types, draw = kinds(row, t), Drawn()

@@ -10,9 +10,10 @@ import pytest
 import rvm_asm
 from gradients import properties
 from gradients.agreeing import ENGINES, bits
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rvm_tools.attack.programs import smooth
+from sizes import examples
 
 import rvm
 from rvm.library.handle import FunctionHandle
@@ -59,27 +60,27 @@ def programs(seed: int) -> None:
 
 
 @pytest.mark.deep
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(SEEDS)
 def test_first_derivatives(seed: int) -> None:
     first_order(seed)
 
 
 @pytest.mark.deep
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(SEEDS, st.sampled_from(LOSSES))
 def test_second_derivatives(seed: int, loss: str) -> None:
     second_order(seed, loss)
 
 
 @pytest.mark.deep
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(SEEDS)
 def test_derived_programs(seed: int) -> None:
     programs(seed)
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(SEEDS)
 def test_work_is_bounded(seed: int) -> None:
     """Ticks: an instruction goes forwards, is undone, and passes adjoints to what it read."""

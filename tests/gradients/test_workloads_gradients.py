@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sizes import sample
 
 import rvm
 from rvm.engines import executing
@@ -63,6 +64,8 @@ func f(s: f64, a: f64, x: f64[n], y: f64[n], z: f64[n])
         ("x / y", (2.0, 4.0), (0.25, -0.125)),
     ],
 )
+@sample
+@sample
 def test_partials(engine: str, call: str, at: tuple[float, ...], partials: Any) -> None:
     names = ("x", "y")[: len(at)]
     params = ", ".join(f"{n}: f64" for n in names)

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from interrupts.operations import ENGINES, OPERATIONS, Call
+from sizes import part, sized
 
 import rvm
 from rvm.engines.native import flight
@@ -131,10 +132,11 @@ def look(operation: Call, error: BaseException | None, handler: Any) -> None:
 @pytest.mark.usefixtures("short_chunks")
 @pytest.mark.parametrize("kind", OPERATIONS, ids=lambda k: k.name)
 @pytest.mark.parametrize("engine", ENGINES)
+@sized
 def test_data_are_whole_whenever_a_handler_raises(
     engine: str, kind: type[Call], timer: Timer
 ) -> None:
-    raised = sum(attack(timer, engine, kind, raising, times, 25) for times in (1, 2))
+    raised = sum(attack(timer, engine, kind, raising, times, part(25)) for times in (1, 2))
     assert raised > 0
 
 

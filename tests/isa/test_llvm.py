@@ -9,6 +9,7 @@ import struct
 
 import numpy as np
 import pytest
+from sizes import part, sized
 
 from rvm.faults import RvmError
 from rvm.isa.implementation import deciding, implementation, value
@@ -106,9 +107,9 @@ def drawn(t, r):
 def rows(types, r):
     """Arguments: edges crossed, then random ones."""
     found = list(itertools.product(*map(edges, types)))
-    if len(found) > 2500:
-        found = r.sample(found, 2500)
-    return found + [tuple(drawn(t, r) for t in types) for _ in range(1000)]
+    if len(found) > part(2500):
+        found = r.sample(found, part(2500))
+    return found + [tuple(drawn(t, r) for t in types) for _ in range(part(1000))]
 
 
 def expected(f, zero, arguments):
@@ -187,6 +188,7 @@ GROUPS = {t: [c for c in CASES if deciding(c[1]) == t and not arrays_only(c[0])]
 
 
 @pytest.mark.parametrize("t", TYPES, ids=str)
+@sized
 def test_the_bits_are_those_of_the_reference(t):
     compiled = Compiled(GROUPS[t])
     failures = []
@@ -201,6 +203,7 @@ def test_the_bits_are_those_of_the_reference(t):
     assert not any(failures), "\n".join(filter(None, failures))
 
 
+@sized
 def test_products_with_two_nans_are_left_to_a_python_that_repairs_them(monkeypatch):
     monkeypatch.setattr(llvm_complex, "REPAIRS", True)
     cases = [c for c in GROUPS[C128] if c[0] in ("*", "/", "square") and set(c[1]) == {C128}]
@@ -246,6 +249,7 @@ WITH_CONSTANTS = [
 ]
 
 
+@sized
 def test_constant_divisors_counts_and_exponents():
     cases = [(fn, types, types[0], k) for fn, types, k in WITH_CONSTANTS]
     compiled = Compiled(cases)
@@ -260,6 +264,7 @@ def test_constant_divisors_counts_and_exponents():
     assert not any(failures), "\n".join(filter(None, failures))
 
 
+@sized
 def test_quotients_of_fixed_point_numbers_with_long_runs_of_bits():
     # Digits near 2**32 are where a guessed digit of the quotient is too high.
     r = random.Random(7)
@@ -272,7 +277,7 @@ def test_quotients_of_fixed_point_numbers_with_long_runs_of_bits():
         n = (n & (1 << 63) - 1) or 1
         return -n if r.random() < 0.2 else n
 
-    arguments = [(runs(), runs()) for _ in range(20000)]
+    arguments = [(runs(), runs()) for _ in range(part(20_000))]
     compiled = Compiled([("/", (t, t), t) for t in FIXED])
     for k, (_, types, _) in enumerate(compiled.functions):
         assert not failure(compiled, k, value("/", types), arguments)

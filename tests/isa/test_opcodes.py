@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sizes import sample
 
 import rvm
 from rvm.engines import executing
@@ -171,6 +172,7 @@ def near(a: Any, b: Any, t: Scalar) -> bool:
 
 
 @pytest.mark.parametrize(("op", "t", "shape", "engine"), list(cases()))
+@sample(2)
 def test_opcode(op: str, t: Scalar, shape: str, engine: str) -> None:
     row = OPCODES[op]
     rng = random.Random(f"{op}{t}{shape}")

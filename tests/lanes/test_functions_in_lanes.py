@@ -8,9 +8,10 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from lanes.singles import agree, in_lanes, ulps
+from sizes import examples
 
 import rvm
 
@@ -88,7 +89,7 @@ func f(s: T, d: T, p: T, q: T, r: T, m: T, k: T, x: T, y: T)
 """
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.sampled_from(sorted(NUMBERS)), st.data())
 def test_float_arithmetic_has_the_same_bits(t: str, data: st.DataObject) -> None:
     numbers = st.tuples(NUMBERS[t], NUMBERS[t])
@@ -110,7 +111,7 @@ func f(s: c128, p: c128, q: c128, x: c128, y: c128, u: f64)
 """
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.lists(
         st.tuples(FLOATS, FLOATS, FLOATS, FLOATS).map(
@@ -143,7 +144,7 @@ BITS = {"i32": (-(2**31), 2**31 - 1), "i64": (-(2**63), 2**63 - 1)}
 BITS |= {"u8": (0, 255), "u32": (0, 2**32 - 1), "u64": (0, 2**64 - 1)}
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.sampled_from(sorted(BITS)), st.data())
 def test_integers_wrap_and_fail_alike(t: str, data: st.DataObject) -> None:
     low, high = BITS[t]
@@ -170,7 +171,7 @@ func f(a: fixed, b: fixed, c: fixed, x: fixed, y: fixed)
 """
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.tuples(st.floats(-40, 40), st.floats(-12, 12)), min_size=1, max_size=8))
 def test_fixed_point_numbers_have_the_same_bits(pairs: list[tuple[float, float]]) -> None:
     """Functions that are rounded from floats too, where NumPy's may be others than C's."""

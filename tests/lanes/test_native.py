@@ -28,6 +28,7 @@ from lanes.test_programs_in_lanes import CASES, LANES, QUIET, inputs
 from programs.both_ways import Case
 from rvm_tools.attack.programs import smooth
 from rvm_tools.attack.programs import sound as programs_random
+from sizes import examples
 
 import rvm
 from rvm.engines.auto import traits_of
@@ -114,7 +115,7 @@ def test_every_program(case: Case) -> None:
 
 
 @pytest.mark.deep
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(SEEDS, st.sampled_from([None, 1, 2]))
 def test_random_programs(seed: int, block: int | None) -> None:
     program = rvm.assemble(programs_random.program(seed), f"random{seed}")
@@ -122,7 +123,7 @@ def test_random_programs(seed: int, block: int | None) -> None:
     there_and_back(program, "main", lanes, block=block)
 
 
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(SEEDS)
 def test_random_programs_in_which_lanes_keep_together(seed: int) -> None:
     """The same whole numbers in every lane, so that paths part seldom."""
@@ -133,7 +134,7 @@ def test_random_programs_in_which_lanes_keep_together(seed: int) -> None:
     there_and_back(program, "main", lanes)
 
 
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(SEEDS)
 def test_random_programs_of_every_type(seed: int) -> None:
     program = rvm.assemble(smooth.program(seed), f"smooth{seed}")

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from lanes.singles import agree, in_lanes, single
+from sizes import examples
 
 import rvm
 from rvm.engines.lanes.uniform import Uniformity, parted_ranges
@@ -160,7 +161,7 @@ func f(y: i64, x: i64[n], z: i64[m], i: i64, d: i64)
     assert {k % 5 for k in run.errors} == {1, 2, 3, 4}
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(
     st.lists(st.integers(0, 12), min_size=1, max_size=8),
     st.integers(1, 4),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from lanes.singles import (
     agree,
@@ -21,6 +21,7 @@ from lanes.singles import (
 )
 from rvm_tools.attack.programs import smooth
 from rvm_tools.attack.programs import sound as programs_random
+from sizes import examples
 
 import rvm
 from rvm.program import Program
@@ -51,7 +52,7 @@ def alike(program: Program, lanes: list[dict[str, Any]], block: int | None = Non
 
 
 @pytest.mark.deep
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(SEEDS, st.sampled_from([None, 1, 2]))
 def test_paths_that_part(seed: int, block: int | None) -> None:
     """Branches, loops and calls on values that are anything, in every lane another."""
@@ -59,7 +60,7 @@ def test_paths_that_part(seed: int, block: int | None) -> None:
     alike(program, [programs_random.inputs(seed + 7 * k) for k in range(LANES)], block)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(SEEDS, st.data())
 def test_arguments_that_are_shared(seed: int, data: st.DataObject) -> None:
     """Whichever parameters are given once, the lanes are single runs with the same value."""
@@ -76,7 +77,7 @@ def test_arguments_that_are_shared(seed: int, data: st.DataObject) -> None:
 
 
 @pytest.mark.deep
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(SEEDS)
 def test_programs_of_every_type(seed: int) -> None:
     """Complex numbers, logarithms, stacks, records, products of matrices."""
@@ -90,7 +91,7 @@ LOSSES = ("x2", "q0", "z1.im", "g0", "u[1]", "M[2, 0]", "p.pos[0]", "p.m")
 
 
 @pytest.mark.deep
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(SEEDS, st.sampled_from(LOSSES), st.data())
 def test_gradients(seed: int, loss: str, data: st.DataObject) -> None:
     """A lane's adjoints are those of a single gradient; shared ones are their sums."""

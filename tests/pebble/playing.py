@@ -12,7 +12,7 @@ import rvm
 from rvm.pebble import Kind, Plan
 from rvm.program import Program
 
-LENGTH = 8000
+LENGTH = 2000
 """Numbers in a state: many, so that frames and counters do not weigh beside it."""
 MIX = rvm.assemble(
     """

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pebble.graphs import adder, all_graphs, least_budget, least_moves
+from sizes import examples
 
 from rvm.faults import BudgetError, ScheduleError, UsageError
 from rvm.pebble import plan
@@ -185,7 +186,7 @@ def test_the_search_against_the_optimum_of_small_graphs() -> None:
 
 
 @given(graphs(sized=True), st.integers(1, 20))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_few_positions_are_searched_alike(dag: Dag, budget: int) -> None:
     dag = dag.part(dag.live())
     found, again = shortest(dag, budget), narrow(dag, budget)
@@ -195,7 +196,7 @@ def test_few_positions_are_searched_alike(dag: Dag, budget: int) -> None:
 
 
 @given(graphs(7, sized=True), st.integers(1, 28))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_sizes(dag: Dag, budget: int) -> None:
     live = dag.live()
     part = dag.part(live)
@@ -271,7 +272,7 @@ def test_fewest_pebbles_of_all_small_trees(n: int) -> None:
 
 
 @given(st.integers(7, 11), st.randoms(use_true_random=False))
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_fewest_pebbles_of_random_trees(n: int, random: Random) -> None:
     preds: list[list[int]] = [[] for _ in range(n)]
     for v in range(n - 1):
@@ -281,7 +282,7 @@ def test_fewest_pebbles_of_random_trees(n: int, random: Random) -> None:
 
 
 @given(st.integers(2, 60), st.randoms(use_true_random=False))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_edge_ranks_are_a_ranking(n: int, random: Random) -> None:
     preds: list[list[int]] = [[] for _ in range(n)]
     for v in range(n - 1):
@@ -313,7 +314,7 @@ def test_a_tree_that_is_too_large_to_search() -> None:
 
 
 @given(graphs(9), st.integers(1, 9))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_plans_of_small_graphs_are_optimal(dag: Dag, budget: int) -> None:
     part = dag.part(dag.live())
     least = least_moves(part, budget)
@@ -330,7 +331,7 @@ def test_plans_of_small_graphs_are_optimal(dag: Dag, budget: int) -> None:
 
 
 @given(graphs(40, sized=True), st.floats(0.3, 1.0), st.integers(0, 5))
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_whatever_is_found_is_legal_and_within_its_bounds(dag: Dag, part: float, seed: int) -> None:
     budget = int(part * sum(dag.size(v) for v in dag.live())) + 1
     try:
@@ -424,7 +425,7 @@ def test_wrong_arguments(options: dict[str, object], code: str) -> None:
 
 
 @given(graphs(12, sized=True), st.integers(3, 20), st.randoms(use_true_random=False))
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_changes_are_legal_and_the_same_in_lists_and_arrays(
     dag: Dag, budget: int, random: Random
 ) -> None:

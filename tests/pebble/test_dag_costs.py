@@ -6,9 +6,10 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pebble.graphs import adder, all_graphs, least_cost
+from sizes import examples
 
 from rvm.faults import BudgetError, UsageError
 from rvm.pebble import Dag, check_dag, parse_bench, plan_dag
@@ -33,7 +34,7 @@ def test_optima_of_all_small_graphs(n: int) -> None:
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_optima_with_sizes_and_costs(data: st.DataObject) -> None:
     dag = data.draw(st.sampled_from(GRAPHS))
     n = len(dag)
@@ -71,7 +72,7 @@ def test_what_is_computed_again_is_the_cheap_one(dear: str, cheap: str) -> None:
 
 
 @given(st.integers(0, 200), st.integers(0, 40))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_windows_are_cheapest_ways(seed: int, budget: int) -> None:
     random = Random(seed)
     dag = replace(

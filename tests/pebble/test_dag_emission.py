@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pebble.graphs import adder
 from rvm_asm import assemble, disassemble
+from sizes import examples
 
 import rvm
 from rvm.codec import decode, encode
@@ -70,7 +71,7 @@ def peak(program: Program, values: Mapping[str, Any]) -> int:
 
 
 @given(st.randoms(use_true_random=False), st.integers(2, 9), st.integers(-(2**40), 2**40))
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_whole_numbers_agree_on_all_engines(random: Any, nodes: int, p: int) -> None:
     program = rvm.assemble(straight(random, nodes, "i64"))
     plan = tightest(program)
@@ -84,7 +85,7 @@ def test_whole_numbers_agree_on_all_engines(random: Any, nodes: int, p: int) -> 
 
 
 @given(st.randoms(use_true_random=False), st.integers(2, 9))
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_reals_and_their_gradients_agree(random: Any, nodes: int) -> None:
     program = rvm.assemble(straight(random, nodes, "f64"))
     made = emit_dag(tightest(program), program)
@@ -302,7 +303,7 @@ def circuits(draw: st.DrawFn) -> Circuit:
 
 
 @given(circuits(), st.integers(0, 7))
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_circuits_compute_their_gates(circuit: Circuit, number: int) -> None:
     plan = plan_dag(circuit.dag, max_moves=10**6)
     made = emit_circuit(plan, circuit)

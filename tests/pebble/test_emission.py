@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pebble.playing import LENGTH, MIX, SHIFT, START, mixed, most_pebbles, played
+from sizes import examples
 
 import rvm
 from rvm.codec import decode, encode
@@ -67,7 +68,7 @@ def test_moves_peak_and_values(n: int, terms: dict[str, Any]) -> None:
     check(Chain(n, terms), "erase", START % 1000)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     st.integers(1, 120), st.integers(1, 130), st.sampled_from(["persist", "erase"]), st.booleans()
 )

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from sizes import examples
 
 import rvm.pebble
 from rvm.faults import BudgetError, ScheduleError, UsageError
@@ -76,7 +77,7 @@ def terms_for(n: int, pebbles: int, terms: dict[str, Any]) -> dict[str, Any]:
     st.sampled_from(WRITES),
     st.integers(0, 2**32),
 )
-@settings(deadline=None, max_examples=150)
+@examples(150)
 def test_linear_steps_are_powers_of_a_matrix(
     n: int, pebbles: int, terms: dict[str, Any], writes: str, seed: int
 ) -> None:
@@ -249,7 +250,7 @@ def test_steps_get_their_number_from_zero() -> None:
 
 
 @given(st.integers(1, 60), st.integers(1, 6))
-@settings(deadline=None, max_examples=60)
+@examples(60)
 def test_a_run_that_finds_its_end_is_like_one_that_knew_it(n: int, pebbles: int) -> None:
     def step(x: np.ndarray) -> np.ndarray:
         return x + np.array([1.0, x[0]])

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from sizes import examples
 
 import rvm
 import rvm.pebble
@@ -47,7 +48,7 @@ def mixed(x: np.ndarray, i: int, salt: int) -> np.ndarray:
     ),
     st.sampled_from(ENGINES),
 )
-@settings(deadline=None, max_examples=60)
+@examples(60)
 def test_whole_numbers_are_those_of_a_plain_loop(
     n: int, pebbles: int, terms: dict[str, Any], engine: str
 ) -> None:

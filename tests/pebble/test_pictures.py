@@ -12,9 +12,10 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pebble.graphs import adder
+from sizes import examples
 
 from rvm.faults import UsageError
 from rvm.pebble import Kind, Plan, frontier, parse_bench, plan, plan_dag
@@ -136,7 +137,7 @@ def test_names_are_escaped() -> None:
     st.floats(1, 40, allow_nan=False),
     st.floats(1, 9, allow_nan=False),
 )
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_cells_hold_what_bars_hold(p: Plan, ticks: float, nodes: float) -> None:
     film = film_of(p)
     raster = rastered(film, ticks, nodes)

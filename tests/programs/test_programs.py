@@ -19,6 +19,7 @@ from programs.both_ways import (
     transaction,
 )
 from rvm_asm.expand import is_strict
+from sizes import sample
 
 import rvm
 
@@ -33,6 +34,7 @@ FAILING = [c for c in CASES if c.directive.codes]
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("case", CASES, ids=str)
+@sample
 def test_runs_both_ways_on_engines_that_agree(case: Case, mode: str) -> None:
     agree(case, mode)
 
@@ -46,12 +48,14 @@ def test_the_strict_code_does_the_same(case: Case) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("case", ENDING, ids=str)
+@sample
 def test_the_inverse_takes_the_result_to_the_inputs(case: Case, engine: str) -> None:
     from_the_end(case, engine)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("case", FAILING, ids=str)
+@sample
 def test_a_failing_call_leaves_the_inputs_as_they_were(case: Case, engine: str) -> None:
     transaction(case, engine)
 

@@ -181,18 +181,18 @@ def test_one_array_as_two_fields_is_refused() -> None:
 # ------------------------------------------------------------------ limits
 
 
-@pytest.mark.parametrize("limit", [{"max_steps": 20_000}, {"max_memory": 2_000_000}])
+@pytest.mark.parametrize("limit", [{"max_steps": 4_000}, {"max_memory": 400_000}])
 @each_engine
 def test_limits_lose_nothing(engine: str, limit: dict[str, int]) -> None:
     deep = program("recursion")
     with pytest.raises(rvm.LimitError):
-        deep.count(p=7, n=100_000, engine=engine, **limit)
-    machine = rvm.Machine(deep, "count", p=7, n=100_000, engine=engine, **limit)
+        deep.count(p=7, n=20_000, engine=engine, **limit)
+    machine = rvm.Machine(deep, "count", p=7, n=20_000, engine=engine, **limit)
     with pytest.raises(rvm.LimitError) as caught:
         machine.run()
     assert caught.value.where.line in range(8, 12)
     assert machine.state.frames[0].regs[0] > 7, "the run has got somewhere"
-    assert machine.run_back().result == {"p": 7, "n": 100_000}
+    assert machine.run_back().result == {"p": 7, "n": 20_000}
     assert machine.time == 0
     machine.options.max_steps = machine.options.max_memory = None
-    assert machine.run().result.p == 7 + 50_000 * 100_001
+    assert machine.run().result.p == 7 + 10_000 * 20_001

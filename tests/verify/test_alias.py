@@ -6,8 +6,9 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from sizes import examples
 
 from rvm.expr import (
     Apply,
@@ -192,7 +193,7 @@ def cells(p: Place, env: dict[int, int]) -> set[int] | None:
 
 
 @pytest.mark.deep
-@settings(max_examples=1500, deadline=None)
+@examples(1500)
 @given(st.lists(step, max_size=3), st.lists(step, max_size=3))
 def test_verdicts_hold_for_every_value(one: list[Step], two: list[Step]) -> None:
     a, c = made(one), made(two)

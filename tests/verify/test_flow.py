@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from rvm_tools.attack.programs.blind import random_program
 from verify.making import Maker
+from work import processor_time
 
 from rvm.expr import Apply, Const
 from rvm.program import Function
@@ -95,14 +94,19 @@ def test_branches_that_allocate_on_both_sides_agree() -> None:
 @pytest.mark.deep
 def test_many_overlapping_lifetimes_take_linear_time_and_memory() -> None:
     """20,000 ancillas all live at once, and freed in the order in which they were made."""
-    m = Maker("f", n=I64)
-    locals_ = [m.local(f"t{k}") for k in range(20_000)]
-    for t in locals_:
-        m.raw("alloc", t, Const(0, I64))
-    for t in locals_:
-        m.raw("free", t, Const(0, I64))
-    start = time.perf_counter()
-    lives = liveness(m.function())
-    assert time.perf_counter() - start < 2.0
+
+    def overlapping(n: int) -> Function:
+        m = Maker("f", n=I64)
+        locals_ = [m.local(f"t{k}") for k in range(n)]
+        for t in locals_:
+            m.raw("alloc", t, Const(0, I64))
+        for t in locals_:
+            m.raw("free", t, Const(0, I64))
+        return m.function()
+
+    small, large = overlapping(5_000), overlapping(20_000)
+    ratio = processor_time(lambda: liveness(large)) / processor_time(lambda: liveness(small))
+    assert ratio < 9, "four times as many, so four times is right and sixteen is not"
+    lives = liveness(large)
     assert lives.live(20_000) == frozenset(range(20_001))
     assert lives.live(40_000) == {0}

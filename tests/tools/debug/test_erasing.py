@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rvm_tools.debug import erasing
 from rvm_tools.debug.erasing import Erased
+from sizes import examples
 
 rises = st.lists(st.integers(0, 3), min_size=1, max_size=60)
 journeys = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 9)), max_size=40)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(rises=rises, journeys=journeys)
 def test_bounds_hold_and_what_is_exact_is_so(
     rises: list[int], journeys: list[tuple[int, int]]
@@ -32,7 +33,7 @@ def test_bounds_hold_and_what_is_exact_is_so(
             known.arrive(time, grown)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(rises=rises)
 def test_a_run_that_only_goes_forwards_is_known_everywhere(rises: list[int]) -> None:
     known, grown = Erased(), 0

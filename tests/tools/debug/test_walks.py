@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rvm_tools.attack.programs.sound import inputs, program
 from rvm_tools.debug import Session, Stop
 from rvm_tools.debug.watching import settle
+from sizes import examples
 
 import rvm
 from rvm.run.machine import Machine
@@ -70,7 +71,7 @@ moves = st.lists(st.tuples(st.sampled_from(MOVES), st.integers(0, 10_000)), min_
 
 
 @pytest.mark.deep
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(seed=st.integers(0, 10_000), walk=moves, line=st.integers(0, 200))
 def test_walks_agree_with_a_fresh_run(seed: int, walk: list[tuple[str, int]], line: int) -> None:
     session = session_of(seed)
@@ -92,7 +93,7 @@ def test_walks_agree_with_a_fresh_run(seed: int, walk: list[tuple[str, int]], li
 
 
 @pytest.mark.deep
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(seed=st.integers(0, 10_000), walk=moves)
 def test_walks_in_strict_mode_agree_to_the_bit(seed: int, walk: list[tuple[str, int]]) -> None:
     """The log of residues is used up and refilled, however often the direction changes."""
@@ -112,7 +113,7 @@ def test_walks_in_strict_mode_agree_to_the_bit(seed: int, walk: list[tuple[str, 
 
 
 @pytest.mark.deep
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(seed=st.integers(0, 10_000), data=st.data())
 def test_steps_forwards_and_back_visit_the_same_places(seed: int, data: st.DataObject) -> None:
     """What `s` visits on the way out, `rs` visits on the way back; so with n and c."""
@@ -143,7 +144,7 @@ def test_steps_forwards_and_back_visit_the_same_places(seed: int, data: st.DataO
 
 
 @pytest.mark.deep
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(seed=st.integers(0, 10_000), data=st.data())
 def test_a_watch_stops_at_every_change_and_at_no_other(seed: int, data: st.DataObject) -> None:
     """Against a record of all values, made by stepping through the whole run."""

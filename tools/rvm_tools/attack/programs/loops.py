@@ -11,7 +11,7 @@ import random
 
 import numpy as np
 
-N = 61
+N = 131
 """The length of all arrays."""
 ARRAYS = {
     "x": "f64",

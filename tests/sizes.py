@@ -1,0 +1,64 @@
+"""How much a test does: a part of it in an ordinary run, all of it with `--deep`.
+
+Three decorators, all of which hand the rest over to the marker `deep`:
+
+- `@sample` on a parametrised test: a few of its cases, in which each value of each parameter
+  comes; `@sample(2)`, each pair of values of two parameters.
+- `@examples(n)` on a test of Hypothesis: a quarter of n examples.
+- `@sized` on a test that asks `part(n)` how many random cases to try.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from itertools import combinations
+from typing import Any
+
+import pytest
+
+DEEP = False
+"""Whether all is done; set in `conftest.py`, before any module of tests is imported."""
+
+sample = pytest.mark.sample
+sized = pytest.mark.sized
+
+
+def part(n: int) -> int:
+    """A quarter of n, or with `--deep` all."""
+    return n if DEEP else -(-n // 4)
+
+
+def examples(n: int, **more: Any) -> Callable[[Any], Any]:
+    """Settings for a test of Hypothesis, of n examples or a quarter of them."""
+    # Where the tour runs on the plain wheel, Hypothesis is not there.
+    from hypothesis import settings
+
+    chosen = settings(max_examples=part(n), deadline=None, **more)
+    return lambda test: sized(chosen(test))
+
+
+def left_out(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """The cases of tests marked `sample` that an ordinary run leaves out.
+
+    They are looked through in an order that the test's name gives, and one is taken if it has a
+    value of a parameter that none before it has; with `sample(2)`, a pair of values.
+    """
+    found: dict[str, list[pytest.Function]] = defaultdict(list)
+    for item in items:
+        if "sample" in item.keywords and isinstance(item, pytest.Function):
+            found[item.nodeid.partition("[")[0]].append(item)
+    out: list[pytest.Item] = []
+    for name, cases in found.items():
+        mark = cases[0].get_closest_marker("sample")
+        together = mark.args[0] if mark is not None and mark.args else 1
+        seen: set[tuple[tuple[str, str], ...]] = set()
+        # A sequence of its own for each name, whichever other tests there are.
+        for case in random.Random(name).sample(cases, len(cases)):
+            values = [(key, str(value)) for key, value in case.callspec.params.items()]
+            groups = set(combinations(values, together))
+            if groups <= seen:
+                out.append(case)
+            seen |= groups
+    return out
