@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from rvm.faults import DefinitionError
 from rvm.isa.functions.arrays import fixed_code
 from rvm.isa.functions.conversions import conversion_target
 from rvm.isa.rows import FUNCTIONS, FunctionRow
+from rvm.leaf.python import Later
+from rvm.leaf.trace import called
 from rvm.numbers import NAMES, system
 from rvm.numbers.code import Code, compiled
-from rvm.numbers.conversions import conversion
-from rvm.numbers.fixedpoint import through_float
-from rvm.numbers.floats import single
+from rvm.numbers.conversions import conversion, on_real
+from rvm.numbers.elementary import TEXTS, text
 from rvm.types import Scalar
+
+ELEMENTARY = {**{name: name for name in TEXTS}, "**": "pow"}
+"""Functions of real numbers by the names of their texts."""
 
 
 def deciding(elems: tuple[Scalar, ...]) -> Scalar:
@@ -48,12 +52,13 @@ def implementation(fn: str, elems: tuple[Scalar, ...]) -> Code:
         own = row.code.get(t.name) or row.code.get("*")
         if own is not None:
             return own
-        base = row.code.get("f64")
-        if base is not None and t.name == "f32":
-            return single(fn, base)
-        if base is not None and t.is_fixed:
-            return through_float(base, t.frac, len(elems))
     code = system(t).code(fn, elems)
+    if code is None and (t.is_float or t.is_fixed):
+        body = row.body if row is not None else None
+        if body is None and fn in ELEMENTARY:
+            body = partial(called, text(ELEMENTARY[fn]))
+        if body is not None:
+            return on_real(fn, body, elems, t)
     if code is None:
         types = ", ".join(map(str, elems))
         raise DefinitionError(
@@ -68,7 +73,8 @@ def implementation(fn: str, elems: tuple[Scalar, ...]) -> Code:
 def value(fn: str, elems: tuple[Scalar, ...]) -> Callable[..., Any]:
     """The total function on raw scalars (of a function of arrays: on arrays)."""
     code = implementation(fn, elems)
-    return code.value or compiled(code.python, len(elems), NAMES)
+    found = code.value or compiled(code.python, len(elems), NAMES)
+    return found.function if isinstance(found, Later) else found
 
 
 @cache

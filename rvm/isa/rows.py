@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rvm.expr import Expr
+from rvm.leaf import Node
 from rvm.numbers.code import Code as Code
 from rvm.stmt import Stmt
 from rvm.types import F64, Scalar
@@ -46,6 +47,8 @@ class FunctionRow:
     vjp: Callable[..., tuple[Expr | None, ...]] | None = None
     code: Mapping[str, Code] = field(default_factory=dict)
     """Code by type name, for functions that are not a number system's own."""
+    body: Callable[..., Node] | None = None
+    """What it computes on f64 numbers, over leaf operations; other real types go through f64."""
     domain: tuple[tuple[float, float], ...] = ()
     mp: str | Callable[..., Any] = ""
     formula: Expr | None = None

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,9 @@ from rvm.isa import FUNCTIONS
 from rvm.isa.implementation import register_callable
 from rvm.isa.rows import COSTS, FunctionRow, add_function, defining_module
 from rvm.isa.rules import elementwise
-from rvm.numbers import Code
+from rvm.leaf.ops import F64, Op, add
+from rvm.leaf.trace import apply as operation
+from rvm.numbers.code import Body
 
 __all__ = ["apply", "function"]
 
@@ -71,7 +74,7 @@ def function(
             inspect.getdoc(body) or "",
             cost=cost,
             partials=None if partials is None else _lifted(partials),
-            code={} if formula is not None else {"f64": _code(title, body, arity)},
+            body=None if formula is not None else _called(title, body, arity),
             domain=domain,
             formula=formula,
             module=defining_module(body),
@@ -98,7 +101,9 @@ def _lifted(partials: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Exp
     return rule
 
 
-def _code(title: str, body: Callable[..., Any], arity: int) -> Code:
+def _called(title: str, body: Callable[..., Any], arity: int) -> Body:
+    """A call of a Python function on real numbers, as a leaf operation without machine code."""
+
     def value(*args: float) -> float:
         try:
             return float(body(*args))
@@ -113,7 +118,7 @@ def _code(title: str, body: Callable[..., Any], arity: int) -> Code:
 
     many = np.vectorize(value, otypes=[np.float64])
     slots = ", ".join(f"{{{k}}}" for k in range(arity))
-    return Code(
-        f"{register_callable(title, value)}({slots})",
-        f"{register_callable(title + '_array', many)}({slots})",
-    )
+    python = f"{register_callable(title, value)}({slots})"
+    numpy = f"{register_callable(title + '_array', many)}({slots})"
+    add(Op(f"user_{title}", (F64,) * arity, F64, python, numpy, ""))
+    return partial(operation, f"user_{title}")

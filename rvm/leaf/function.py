@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
-from rvm.leaf.ops import F64
+from rvm.leaf.ops import F64, OPS, Op
 from rvm.leaf.trace import Node
 
 Body = Callable[..., Node]
@@ -35,7 +35,6 @@ class Function:
         if (guard is None) != (cold is None):
             raise ValueError("a guard goes with a cold text")
         self.name = name
-        self.doc = inspect.getdoc(body) or ""
         self.params = tuple(Node("argument", kind, (), k) for k, kind in enumerate(kinds))
         self.cold = cold
         self._body = body
@@ -51,8 +50,24 @@ class Function:
         """The condition under which the cold text is evaluated."""
         return None if self._guard is None else self._guard(*self.params)
 
+    @property
+    def doc(self) -> str:
+        """What the body says of itself."""
+        return inspect.getdoc(self._body) or ""
+
+    @cached_property
+    def ordered(self) -> tuple[list[Node], Node]:
+        """The nodes that the result needs, each behind its arguments; and the result's."""
+        order = Order()
+        result = order.add(self.result)
+        return order.nodes, result
+
     def __repr__(self) -> str:
         return f"<leaf function {self.name}>"
+
+    def operations(self) -> Iterator[Op]:
+        """The operations of the body."""
+        return (OPS[node.op] for node in self.ordered[0] if node.op in OPS)
 
     def texts(self) -> Iterator[Function]:
         """The function and its cold texts."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from functools import cache
+from typing import Any, Protocol
 
 from rvm.leaf.function import Function, Order
-from rvm.leaf.ops import BIT, F64, LLVM_TYPES, OPS
-from rvm.leaf.trace import Node, Table
+from rvm.leaf.ops import BIT, F64, LLVM_TYPES, OPS, WIDTHS, whole
+from rvm.leaf.python import NAMES, text_of
+from rvm.leaf.trace import FLOATS, Node, Table
 
 PREFIX = "rvm_f_"
 """What the symbols of functions begin with."""
@@ -60,23 +62,74 @@ class Emitted:
         return self._found[id(same)]
 
 
-def _one(e: Emitter, node: Node, args: tuple[str, ...], operands: list[str]) -> str:
+def operand(value: Any, kind: str) -> str:
+    """A constant of a kind."""
+    if kind in FLOATS:
+        return double(value)
+    if kind == BIT:
+        return "true" if value else "false"
+    bits = WIDTHS[kind]
+    return str(value - (1 << bits) if value >> (bits - 1) > 0 else value)
+
+
+def _known(operand: str, kind: str) -> Any:
+    """The value of an operand that is a constant integer or truth value; None of others."""
+    if kind == BIT:
+        return {"true": True, "false": False}.get(operand)
+    value = None if kind in FLOATS else whole(operand)
+    return value if value is None or kind[0] == "i" else value % (1 << WIDTHS[kind])
+
+
+@cache
+def _computed(name: str) -> Callable[..., Any]:
+    """An operation on Python's numbers."""
+    args = [f"a{k}" for k in range(len(OPS[name].takes))]
+    text = text_of(name, total=True).format(*args, t="_t", u="_u")
+    return eval(f"lambda {', '.join(args)}: {text}", dict(NAMES))  # type: ignore[no-any-return]
+
+
+def _one(e: Any, node: Node, args: tuple[str, ...], operands: list[str]) -> str:
     match node.op:
         case "argument":
             return args[int(node.aux)]
         case "constant":
-            if node.kind == F64:
-                return double(node.aux)
-            return str(node.aux).lower() if node.kind == BIT else str(node.aux)
+            return operand(node.aux, node.kind)
         case "table":
-            return e.entry_of(node.aux, operands[0])
+            return str(e.entry_of(node.aux, operands[0]))
+        case "check":
+            return _checked(e, node, operands)
+        case "call":
+            return str(e.written(node.aux, tuple(operands)))
+    op = OPS[node.op]
+    known = [_known(o, kind) for o, kind in zip(operands, op.takes, strict=True)]
+    if node.op.startswith("select_") and known[0] is not None:
+        return operands[1] if known[0] else operands[2]
+    if None not in known and node.kind not in FLOATS:
+        return operand(_computed(node.op)(*known), node.kind)
+    if not isinstance(op.llvm, str):
+        return op.llvm(e, *operands)
     steps: dict[str, str] = {}
-    *before, last = OPS[node.op].llvm.split("; ")
+    *before, last = op.llvm.split("; ")
     for name, text in zip("abcdefgh", before, strict=False):
         steps[name] = e.op(text.format(*operands, **steps))
     found = e.op(last.format(*operands, **steps))
     # Of a float that is no such integer there is no value at all, which an index must not be.
-    return e.op(f"freeze i64 {found}") if node.op == "int" else found
+    return str(
+        e.op(f"freeze {LLVM_TYPES[node.kind]} {found}") if last.startswith("fpto") else found
+    )
+
+
+def _checked(e: Any, node: Node, operands: list[str]) -> str:
+    """A value behind a check: where that fails the instruction is given up."""
+    bad, value, *_ = operands
+    if bad == "false":
+        return value
+    e.trouble(bad)
+    if node.aux.safe is None:
+        return value
+    kind = LLVM_TYPES[node.kind]
+    safe = operand(node.aux.safe, node.kind)
+    return safe if bad == "true" else str(e.op(f"select i1 {bad}, {kind} {safe}, {kind} {value}"))
 
 
 class _Lines:

@@ -7,15 +7,21 @@ functions here.  Python numbers become constants of the other operand's kind.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rvm.leaf.ops import BIT, F64, I64, OPS
+from rvm.leaf.ops import BIT, F32, F64, I64, OPS
+
+FLOATS = (F64, F32)
+
+
+SPECIAL = ("argument", "constant", "table", "check", "call")
+"""What nodes are that are no operations."""
 
 
 class Node:
-    """A value within a body: an operation of the table, "argument", "constant" or "table"."""
+    """A value within a body: an operation of the table, or one of `SPECIAL`."""
 
     __slots__ = ("args", "aux", "kind", "op")
 
@@ -54,7 +60,7 @@ class Node:
         return apply("fdiv", other, self)
 
     def __neg__(self) -> Node:
-        return apply("fneg", self) if self.kind == F64 else apply("sub", 0, self)
+        return apply("fneg", self) if self.kind in FLOATS else apply("sub", 0, self)
 
     def __and__(self, other: Any) -> Node:
         return apply("both" if self.kind == BIT else "and", self, other)
@@ -75,41 +81,84 @@ class Node:
         return apply("ashr", self, other)
 
     def __lt__(self, other: Any) -> Node:
-        return apply("flt" if self.kind == F64 else "lt", self, other)
+        return compare("lt", self, other)
 
     def __le__(self, other: Any) -> Node:
-        return apply("fle" if self.kind == F64 else "le", self, other)
+        return compare("le", self, other)
 
     def __gt__(self, other: Any) -> Node:
-        return apply("flt" if self.kind == F64 else "lt", other, self)
+        return compare("gt", self, other)
 
     def __ge__(self, other: Any) -> Node:
-        return apply("fle" if self.kind == F64 else "le", other, self)
+        return compare("ge", self, other)
 
     def __bool__(self) -> bool:
         raise TypeError("a node has no truth value; use `select(condition, a, b)`")
 
 
 def _arithmetic(name: str, a: Any, b: Any) -> Node:
-    kind = a.kind if isinstance(a, Node) else b.kind
-    return apply(f"f{name}" if kind == F64 else name, a, b)
+    return apply(f"f{name}" if _kind(a, b) in FLOATS else name, a, b)
+
+
+def compare(name: str, a: Any, b: Any) -> Node:
+    """A comparison by its name: lt, le, gt, ge, eq, ne."""
+    return apply(f"f{name}" if _kind(a, b) in FLOATS else name, a, b)
+
+
+def _kind(*args: Any) -> str:
+    """The kind of the first node among arguments; that of a float where all are numbers."""
+    return next((a.kind for a in args if isinstance(a, Node)), F64)
 
 
 def constant(value: Any, kind: str) -> Node:
     """A constant of a kind."""
-    return Node("constant", kind, (), float(value) if kind == F64 else value)
+    return Node("constant", kind, (), float(value) if kind in FLOATS else value)
 
 
 def apply(name: str, *args: Any) -> Node:
-    """An operation of the table; Python numbers become constants.  TypeError for other kinds."""
-    op = OPS[name]
+    """An operation by its short name; Python numbers become constants.  TypeError for other kinds.
+
+    An operation that there is for several kinds is that of the arguments' kind.
+    """
+    op = OPS.get(f"{name}_{_kind(*args)}") or OPS[name]
     nodes = tuple(
         a if isinstance(a, Node) else constant(a, kind)
         for a, kind in zip(args, op.takes, strict=True)
     )
     if tuple(n.kind for n in nodes) != op.takes:
-        raise TypeError(f"`{name}` takes {op.takes}, not {tuple(n.kind for n in nodes)}")
-    return Node(name, op.gives, nodes)
+        raise TypeError(f"`{op.name}` takes {op.takes}, not {tuple(n.kind for n in nodes)}")
+    return Node(op.name, op.gives, nodes)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Fault:
+    """What a check raises: `make` gives the error from values; `name` is its name in source.
+
+    `implied`: the Python text of what comes behind the check raises by itself; `safe` is the
+    constant that LLVM code goes on with where the check has failed, if there is need of one.
+    """
+
+    name: str
+    make: Callable[..., Exception]
+    implied: bool = False
+    safe: Any = None
+
+
+def unless(value: Node, bad: Node, fault: Fault, *shown: Node) -> Node:
+    """A value, behind a check: where `bad` holds, the fault is raised with the values `shown`."""
+    return Node("check", value.kind, (bad, value, *shown), fault)
+
+
+def called(function: Any, *args: Any) -> Node:
+    """A function over leaf operations at values."""
+    kinds = [p.kind for p in function.params]
+    nodes = (a if isinstance(a, Node) else constant(a, k) for a, k in zip(args, kinds, strict=True))
+    return Node("call", function.result.kind, tuple(nodes), function)
+
+
+def converted(value: Node, kind: str) -> Node:
+    """An integer or truth value as an integer of another kind, which wraps."""
+    return value if value.kind == kind else apply(f"{kind}_of_{value.kind}", value)
 
 
 def select(condition: Node, a: Any, b: Any) -> Node:
@@ -120,14 +169,12 @@ def select(condition: Node, a: Any, b: Any) -> Node:
 
 def equal(a: Any, b: Any) -> Node:
     """Whether two numbers are equal (Python's `==` asks whether nodes are the same)."""
-    kind = a.kind if isinstance(a, Node) else b.kind
-    return apply("feq" if kind == F64 else "eq", a, b)
+    return compare("eq", a, b)
 
 
 def unequal(a: Any, b: Any) -> Node:
     """Whether two numbers differ; a NaN differs from itself."""
-    kind = a.kind if isinstance(a, Node) else b.kind
-    return apply("fne" if kind == F64 else "ne", a, b)
+    return compare("ne", a, b)
 
 
 def fabs(x: Any) -> Node:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from rvm.leaf import Function
+from rvm.leaf.llvm import Emitted
+from rvm.leaf.python import Inline, Later, inline_on_arrays, on_kinds, total
+from rvm.leaf.trace import Node, compare
 from rvm.numbers.llvm import Llvm
+from rvm.numbers.own import own
+from rvm.numbers.support import NAMES
 
 _SLOT = re.compile(r"\{(t?)(\d+)\}")
 
@@ -50,11 +57,6 @@ def compose(outer: str, inner: str) -> str:
     return _SLOT.sub(lambda m: f"{{t{int(m[2]) + start}}}" if m[1] else inner, outer)
 
 
-def with_llvm(codes: Mapping[str, Code], llvm: Mapping[str, Llvm | None]) -> dict[str, Code]:
-    """Codes by the functions' names, each with its LLVM code."""
-    return {f: replace(code, llvm=llvm.get(f)) for f, code in codes.items()}
-
-
 def compiled(template: str, arity: int, names: dict[str, Any]) -> Callable[..., Any]:
     """A template as a function of its arguments, over a namespace."""
     args = [f"a{k}" for k in range(arity)]
@@ -62,3 +64,87 @@ def compiled(template: str, arity: int, names: dict[str, Any]) -> Callable[..., 
     # All builtins, as NumPy imports modules by those of its caller.
     result: Callable[..., Any] = eval(source, dict(names))
     return result
+
+
+Body = Callable[..., Node]
+"""What a function computes: called with nodes of leaf operations, it gives the result's."""
+COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
+"""The comparisons, by the names of their leaf operations."""
+
+
+def comparisons() -> dict[str, Body]:
+    """The bodies of the six comparisons."""
+    return {s: (lambda a, b, test=test: compare(test, a, b)) for s, test in COMPARISONS.items()}
+
+
+LONGEST = 160
+"""How long an inline template may be; longer functions are called."""
+
+
+def coded(
+    name: str, body: Callable[..., Node], kinds: tuple[str, ...], python: str = "", numpy: str = ""
+) -> Code:
+    """The code of a function by its body over leaf operations, on arguments of these kinds.
+
+    `name` is what generated source calls it where it is too long to stand inline.  `python` and
+    `numpy` are templates of the target's own, for speed.
+    """
+    f = Function(name, body, kinds)
+    exact, quick = Inline(f, total=True), Inline(f)
+    slots = ", ".join(f"{{{k}}}" for k in range(len(kinds)))
+    NAMES.update(quick.names)
+    value = None if (python or quick.text) == exact.text else Later(lambda: total(f))
+    inline = python or quick.text
+    if len(inline) > LONGEST:
+        NAMES[name], inline, value = Later(lambda: total(f)), f"{name}({slots})", None
+    if not numpy:
+        numpy = inline_on_arrays(f)
+    if not numpy and all(op.numpy for op in f.operations()):
+        array = Later(lambda: on_kinds(f))
+        NAMES[f"{name}_array"], numpy = array, f"{name}_array({slots})"
+    if not all(op.llvm for op in f.operations()):
+        return Code(inline, numpy, value)
+    return Code(inline, numpy, value, lambda e, *args: Emitted(e, args)(f.result))
+
+
+class Codes(Mapping[str, Code]):
+    """Codes by the functions' names, each made when it is first asked for."""
+
+    def __init__(self, makers: Mapping[str, Callable[[], Code]]) -> None:
+        self._makers = makers
+        self._made: dict[str, Code] = {}
+
+    def __getitem__(self, name: str) -> Code:
+        found = self._made.get(name)
+        if found is None:
+            found = self._made[name] = self._makers[name]()
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+
+def identifier(text: str) -> str:
+    """A function's name as a part of an identifier."""
+    return re.sub(r"\W", lambda m: f"_{ord(m[0]):x}", text)
+
+
+def codes_of(title: str, kinds: Mapping[str, tuple[str, ...]], bodies: Mapping[str, Body]) -> Codes:
+    """The codes of a system's functions.
+
+    `kinds` holds the kinds of the arguments of a function; under "" that of all others.  `title`
+    tells the functions' names from those of other systems; `own` knows the systems by it.
+    """
+
+    def make(fn: str, body: Body) -> Callable[[], Code]:
+        def write() -> Code:
+            arity = sum(p.default is p.empty for p in inspect.signature(body).parameters.values())
+            given = kinds.get(fn) or kinds[""] * arity
+            return coded(f"{title}_{identifier(fn)}", body, given, *own(title, fn))
+
+        return write
+
+    return Codes({fn: make(fn, body) for fn, body in bodies.items()})

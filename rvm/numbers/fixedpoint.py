@@ -12,24 +12,25 @@ from __future__ import annotations
 
 from decimal import Context, Decimal
 from fractions import Fraction
-from functools import cache
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rvm.leaf import Node, select
+from rvm.leaf.ops import I64, Op, add, limits, whole, wrapped
+from rvm.leaf.python import NAMES
+from rvm.leaf.trace import apply, compare, constant
 from rvm.numbers.base import NumberSystem, plain, refuse, shortened, shown
-from rvm.numbers.code import Code, compiled, with_llvm
-from rvm.numbers.elementary import TEXTS, text, written
-from rvm.numbers.floats import FLOAT_CODES
-from rvm.numbers.integers import comparisons, wrapper
-from rvm.numbers.llvm_fixed import fixed_llvm, fixed_power_llvm, through_float_llvm
-from rvm.numbers.support import NAMES, division_by_zero, name, out_of_range
+from rvm.numbers.code import Body, Code, codes_of, comparisons
+from rvm.numbers.integers import divisor
+from rvm.numbers.llvm import raised
+from rvm.numbers.support import name
 from rvm.types import DEFAULT_FRAC, Scalar
 
-LOW, HIGH = -(1 << 63), (1 << 63) - 1
-_wrap = wrapper(64, True)
+LOW, HIGH = limits(I64)
+_wrap = NAMES["wrap_i64"]
 
 
 class Fixed(Fraction):
@@ -98,22 +99,12 @@ class FixedSystem(NumberSystem):
 
     def __init__(self, t: Scalar) -> None:
         self.frac = t.frac
-        super().__init__(t, np.int64, 0, _fixed_codes(t.frac))
+        kinds = {"": (I64,)}
+        super().__init__(t, np.int64, 0, codes_of(f"fixed_{t.frac}", kinds, fixed_bodies(t.frac)))
 
     def code(self, fn: str, elems: tuple[Scalar, ...]) -> Code | None:
-        if fn == "**" and elems[1].is_integer:
-            frac = self.frac
-            return Code(
-                f"fixed_power({{0}}, {{1}}, {frac})",
-                f"fixed_power_array({{0}}, {{1}}, {frac})",
-                None,
-                fixed_power_llvm(frac),
-            )
-        found = self.codes.get(fn)
-        if found is not None:
-            return found
-        name = "pow" if fn == "**" else fn
-        return _through_text(name, self.frac) if name in TEXTS else None
+        by_float = fn == "**" and not elems[1].is_integer
+        return None if by_float else self.codes.get(fn)
 
     def literal(self, value: Any) -> int:
         if isinstance(value, bool):
@@ -147,8 +138,6 @@ class FixedSystem(NumberSystem):
 @name
 def fixed_div(a: int, b: int, frac: int) -> int:
     """The quotient of two raw numbers, rounded to nearest, ties to even, and wrapped."""
-    if b == 0:
-        raise division_by_zero(a)
     q, r = divmod(a << frac, b)
     twice = 2 * r - b if b > 0 else b - 2 * r
     if twice > 0 or (twice == 0 and q & 1):
@@ -169,25 +158,15 @@ def fixed_mul(a: int, b: int, frac: int) -> int:
 
 @name
 def fixed_power(x: int, n: int, frac: int) -> int:
-    """`x ** n` by squaring, every product rounded."""
-    result, rest = 1 << frac, abs(n)
-    result = _wrap(result)
+    """`x ** n` by squaring, every product rounded; n as a number without a sign."""
+    result, rest = _wrap(1 << frac), n & (1 << 64) - 1
     while rest:
         if rest & 1:
             result = fixed_mul(result, x, frac)
         rest >>= 1
         if rest:
             x = fixed_mul(x, x, frac)
-    return fixed_div(1 << frac, result, frac) if n < 0 else result
-
-
-@name
-def fixed_round(x: float, frac: int) -> int:
-    """An f64 as the nearest raw number; R009 where there is none."""
-    scaled = x * float(1 << frac)
-    if not -9.223372036854775808e18 <= scaled < 9.223372036854775808e18:
-        raise out_of_range(x, f"fixed({frac})")
-    return round(scaled)
+    return int(result)
 
 
 _U32 = np.uint64(0xFFFFFFFF)
@@ -219,8 +198,6 @@ def fixed_mul_array(a: Any, b: Any, frac: int) -> NDArray[Any]:
 def fixed_div_array(a: Any, b: Any, frac: int) -> NDArray[Any]:
     """The rounded quotient on arrays: long division of the magnitudes, bit by bit."""
     a, b = np.broadcast_arrays(np.asarray(a, np.int64), np.asarray(b, np.int64))
-    if np.any(b == 0):
-        raise division_by_zero(int(a[b == 0].flat[0]))
     one = np.uint64(1)
     n = np.where(a < 0, -a, a).astype(np.uint64)
     d = np.where(b < 0, -b, b).astype(np.uint64)
@@ -244,101 +221,77 @@ def fixed_power_array(x: Any, n: Any, frac: int) -> NDArray[Any]:
     return np.array(flat, np.int64).reshape(x.shape)
 
 
-@name
-def fixed_floordiv(a: int, b: int, frac: int) -> int:
-    """The floor of the quotient, as a raw number, wrapped."""
-    if b == 0:
-        raise division_by_zero(a)
-    result: int = _wrap(a // b << frac)
-    return result
-
-
-@name
-def fixed_round_array(x: Any, frac: int) -> NDArray[Any]:
-    """f64 numbers as the nearest raw numbers; R009 where there is none."""
-    scaled = np.asarray(x, np.float64) * float(1 << frac)
-    bad = ~((scaled >= -9.223372036854775808e18) & (scaled < 9.223372036854775808e18))
-    if np.any(bad):
-        raise out_of_range(float(np.asarray(x)[bad].flat[0]), f"fixed({frac})")
-    return np.asarray(np.rint(scaled).astype(np.int64))
-
-
-def through_float(code: Code, frac: int, arity: int) -> Code:
-    """A function on fixed-point numbers, computed by its f64 code and rounded."""
-    unit = f"{2.0**-frac!r}"
-    args = [f"({{{k}}} * {unit})" for k in range(arity)]
-
-    def inside(template: str) -> str:
-        for k, arg in enumerate(args):
-            template = template.replace(f"{{{k}}}", arg)
-        return template
-
-    inner = code.value or compiled(code.python, arity, NAMES)
-
-    def value(*raws: int) -> int:
-        return fixed_round(inner(*(r * 2.0**-frac for r in raws)), frac)
-
-    return Code(
-        f"fixed_round({inside(code.python)}, {frac})",
-        f"fixed_round_array({inside(code.numpy)}, {frac})",
-        value,
-        code.llvm and through_float_llvm(code.llvm, frac),
-    )
-
-
-def _fixed_codes(frac: int) -> dict[str, Code]:
-    def wrapped(body: str, t: str = "{t9}") -> str:
-        return f"({t} if {LOW} <= ({t} := {body}) <= {HIGH} else wrap_i64({t}))"
-
+def operations(frac: int) -> None:
+    """Enter the products, quotients and powers of numbers with `frac` fraction bits."""
     half = (1 << frac - 1) - 1 if frac else 0
     product = "{0} * {1}"
-    square = "({t0} := {0}) * {t0}"
     if frac:
-        rounding = f"({{t1}} := BODY) + {half} + ({{t1}} >> {frac} & 1) >> {frac}"
-        product = rounding.replace("BODY", product)
-        square = rounding.replace("BODY", square)
-    one = 1 << frac
-    unit = f"{_wrap(one)}"
-    codes = comparisons()
-    codes |= {
-        "+": Code(wrapped("{0} + {1}"), "({0} + {1})"),
-        "-": Code(wrapped("{0} - {1}"), "({0} - {1})"),
-        "*": Code(wrapped(product), f"fixed_mul_array({{0}}, {{1}}, {frac})"),
-        "/": Code(f"fixed_div({{0}}, {{1}}, {frac})", f"fixed_div_array({{0}}, {{1}}, {frac})"),
-        "//": Code(
-            f"fixed_floordiv({{0}}, {{1}}, {frac})", f"(int_floordiv({{0}}, {{1}}) << {frac})"
-        ),
-        "%": Code("({0} % {1})", "int_mod({0}, {1})", _modulo),
-        "neg": Code(wrapped("-{0}"), "(-{0})"),
-        "abs": Code(wrapped("abs({0})"), "np.abs({0})"),
-        "sign": Code(
-            f"({unit} if ({{t0}} := {{0}}) > 0 else -{one} if {{t0}} else 0)",
-            f"(np.sign({{0}}) << {frac})",
-        ),
-        "square": Code(wrapped(square), f"fixed_square_array({{0}}, {frac})"),
-        "min": Code("({t0} if ({t0} := {0}) <= ({t1} := {1}) else {t1})", "np.minimum({0}, {1})"),
-        "max": Code("({t0} if ({t0} := {0}) >= ({t1} := {1}) else {t1})", "np.maximum({0}, {1})"),
-        "relu": Code("({t0} if ({t0} := {0}) > 0 else 0)", "np.maximum({0}, 0)"),
-        "floor": Code(f"({{0}} >> {frac} << {frac})", f"({{0}} >> {frac} << {frac})"),
+        product = f"({{u}} := {{0}} * {{1}}) + {half} + ({{u}} >> {frac} & 1) >> {frac}"
+
+    def times(e: Any, a: str, b: str) -> str:
+        """The product in 128 bits, rounded to nearest, ties to even."""
+        if not frac:
+            return str(e.op(f"mul i64 {a}, {b}"))
+        wide = [e.op(f"sext i64 {x} to i128") for x in (a, b)]
+        p = e.op(f"mul i128 {', '.join(wide)}")
+        odd = e.op(f"and i128 {e.op(f'lshr i128 {p}, {frac}')}, 1")
+        under = e.op(f"add i128 {p}, {half}")
+        rounded = e.op(f"lshr i128 {e.op(f'add i128 {under}, {odd}')}, {frac}")
+        return str(e.op(f"trunc i128 {rounded} to i64"))
+
+    def quotient(e: Any, a: str, b: str) -> str:
+        return str(e.helper("rvm_fixed_div", "i64", *(("i64", v) for v in (a, b, str(frac)))))
+
+    def power(e: Any, x: str, n: str) -> str:
+        constant = whole(n)
+        if constant is not None and 0 < constant <= MOST_UNROLLED:
+            return str(raised(x, constant, lambda a, b: times(e, a, b)))
+        return str(e.helper("rvm_fixed_power", "i64", *(("i64", v) for v in (x, n, str(frac)))))
+
+    for fn, python, llvm in (
+        ("mul", wrapped(product, I64), times),
+        ("div", f"fixed_div({{0}}, {{1}}, {frac})", quotient),
+        ("power", f"fixed_power({{0}}, {{1}}, {frac})", power),
+    ):
+        numpy = f"fixed_{fn}_array({{0}}, {{1}}, {frac})"
+        add(Op(f"fixed_{fn}_{frac}", (I64, I64), I64, python, numpy, llvm))
+
+
+MOST_UNROLLED = 16
+"""The greatest constant exponent whose products are written out as LLVM code."""
+
+
+def fixed_bodies(frac: int) -> dict[str, Body]:
+    """The functions of raw numbers with `frac` fraction bits that do not go through f64."""
+    operations(frac)
+    one, unit = 1 << frac, constant(1 << frac, I64)
+
+    def product(a: Node, b: Node) -> Node:
+        return apply(f"fixed_mul_{frac}", a, b)
+
+    def quotient(a: Node, b: Node) -> Node:
+        return apply(f"fixed_div_{frac}", a, divisor(a, b))
+
+    def power(x: Node, n: Node) -> Node:
+        # The size of the least number is read as one without a sign.
+        found = apply(f"fixed_power_{frac}", x, apply("wabs", n))
+        return select(n < 0, quotient(unit, select(n < 0, found, 1)), found)
+
+    return {
+        **comparisons(),
+        "+": lambda a, b: apply("wadd", a, b),
+        "-": lambda a, b: apply("wsub", a, b),
+        "*": product,
+        "/": quotient,
+        "//": lambda a, b: apply("shl", apply("floordiv", a, divisor(a, b)), frac),
+        "%": lambda a, b: apply("mod", a, divisor(a, b)),
+        "**": power,
+        "neg": lambda x: apply("wneg", x),
+        "abs": lambda x: apply("wabs", x),
+        "sign": lambda x: select(x > 0, unit, select(compare("ne", x, 0), constant(-one, I64), 0)),
+        "square": lambda x: product(x, x),
+        "min": lambda a, b: select(a <= b, a, b),
+        "max": lambda a, b: select(a >= b, a, b),
+        "relu": lambda x: select(x > 0, x, 0),
+        "floor": lambda x: apply("and", x, -one),
     }
-    return with_llvm(codes, fixed_llvm(frac)) | {
-        "sqrt": through_float(FLOAT_CODES["sqrt"], frac, 1)
-    }
-
-
-@cache
-def _through_text(name: str, frac: int) -> Code:
-    """An elementary function of f64 on fixed-point numbers."""
-    return through_float(written(name), frac, len(text(name).params))
-
-
-@name
-def fixed_square_array(x: Any, frac: int) -> NDArray[Any]:
-    """The rounded square on arrays."""
-    return fixed_mul_array(x, x, frac)
-
-
-def _modulo(a: int, b: int) -> int:
-    if b == 0:
-        raise division_by_zero(a)
-    return a % b

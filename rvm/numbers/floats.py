@@ -17,55 +17,24 @@ from __future__ import annotations
 
 import cmath
 import math
-import struct
-from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
-from functools import cache
 from numbers import Rational, Real
 from typing import Any
 
 import numpy as np
 
-from rvm.leaf.python import on_numbers
+from rvm.leaf import Node, select
+from rvm.leaf.ops import F64
+from rvm.leaf.python import f32
+from rvm.leaf.trace import apply, compare, constant, equal, unequal, with_sign
 from rvm.numbers.base import InexactSystem, nearest, plain, refuse, shown
-from rvm.numbers.code import Code, compiled, compose, fill, with_llvm
-from rvm.numbers.elementary import TEXTS, text, written
-from rvm.numbers.integers import comparisons
+from rvm.numbers.code import Body, Code, codes_of, comparisons, compiled, fill
 from rvm.numbers.llvm import Llvm, chain
 from rvm.numbers.llvm_complex import complex_llvm, complex_operands
-from rvm.numbers.llvm_floats import float_llvm, integer_exponent, native_llvm, through_double
 from rvm.numbers.support import NAMES, name, total
-from rvm.types import F64, Scalar
-
-_pack = struct.Struct("=f").pack
-_unpack = struct.Struct("=f").unpack
-NAMES["pack32"], NAMES["unpack32"] = _pack, _unpack
-ROUND32 = "unpack32(pack32({0}))[0]"
-"""Rounds an f64 to f32; OverflowError where the result is an infinity."""
-
-
-@name
-def f32(x: float) -> float:
-    """An f64 rounded to the nearest f32, an infinity where it is beyond the largest."""
-    try:
-        result: float = _unpack(_pack(x))[0]
-    except OverflowError:
-        return math.copysign(math.inf, x)
-    return result
-
-
-@name
-def least(a: Any, b: Any) -> Any:
-    """The lesser of two on arrays; NaN if either is, the first of equals."""
-    return np.where((a <= b) | (a != a), a, b)
-
-
-@name
-def greatest(a: Any, b: Any) -> Any:
-    """The greater of two on arrays; NaN if either is, the first of equals."""
-    return np.where((a >= b) | (a != a), a, b)
-
+from rvm.types import F64 as F64_TYPE
+from rvm.types import Scalar
 
 EXACT32 = 1 << 24
 """Whole numbers up to here are exact in f32 and f64."""
@@ -76,19 +45,8 @@ class FloatSystem(InexactSystem):
 
     def __init__(self, t: Scalar) -> None:
         self.single = t.name == "f32"
-        codes = single_codes(FLOAT_CODES) if self.single else FLOAT_CODES
-        super().__init__(t, np.float32 if self.single else np.float64, 0.0, codes)
-
-    def code(self, fn: str, elems: tuple[Scalar, ...]) -> Code | None:
-        found = self.codes.get(fn)
-        if found is not None:
-            return found
-        name = "pow" if fn == "**" else fn
-        if name not in TEXTS:
-            return None
-        if name == "pow" and elems[1].is_integer:
-            return _integer_exponent(self.single)
-        return _rounded(name) if self.single else written(name)
+        dtype = np.float32 if self.single else np.float64
+        super().__init__(t, dtype, 0.0, codes_of(t.name, {"": (t.name,)}, float_bodies(t.name)))
 
     def literal(self, value: Any) -> float:
         if isinstance(value, bool):
@@ -166,7 +124,7 @@ class ComplexSystem(InexactSystem):
             return complex(value)
         if not isinstance(value, (Real, Decimal)):
             raise ValueError(f"{value} is no {self.type}")
-        return complex(rounded(value, F64))
+        return complex(rounded(value, F64_TYPE))
 
     def from_python(self, value: Any) -> complex:
         value = plain(value)
@@ -179,46 +137,74 @@ class ComplexSystem(InexactSystem):
         return f"{raw.real!r}{'' if im.startswith('-') else '+'}{im}j"
 
 
-def _float_codes() -> dict[str, Code]:
-    def by_numpy(f: Callable[..., Any], g: Callable[..., Any]) -> Callable[..., Any]:
-        return total(f, g, float)
+def float_bodies(kind: str) -> dict[str, Body]:
+    """The arithmetic of f64 or f32, over leaf operations of that kind."""
 
-    codes = comparisons()
-    for s in "+-*":
-        codes[s] = Code(f"({{0}} {s} {{1}})", f"({{0}} {s} {{1}})")
-    codes |= {
-        "/": Code("({0} / {1})", "np.divide({0}, {1})", by_numpy(lambda a, b: a / b, np.divide)),
-        "//": Code(
-            "({0} // {1})",
-            "np.floor_divide({0}, {1})",
-            by_numpy(lambda a, b: a // b, np.floor_divide),
-        ),
-        "%": Code(
-            "({0} % {1})", "np.remainder({0}, {1})", by_numpy(lambda a, b: a % b, np.remainder)
-        ),
-        "neg": Code("(-{0})", "(-{0})"),
-        "abs": Code("abs({0})", "np.abs({0})"),
-        "sign": Code(
-            "(1.0 if ({t0} := {0}) > 0.0 else -1.0 if {t0} < 0.0 else 0.0 if {t0} == 0.0 else"
-            " {t0})",
-            "np.sign({0})",
-        ),
-        "square": Code("(({t0} := {0}) * {t0})", "np.square({0})"),
-        "min": Code(
-            "({t0} if ({t0} := {0}) <= ({t1} := {1}) or {t0} != {t0} else {t1})",
-            "least({0}, {1})",
-        ),
-        "max": Code(
-            "({t0} if ({t0} := {0}) >= ({t1} := {1}) or {t0} != {t0} else {t1})",
-            "greatest({0}, {1})",
-        ),
-        "relu": Code("(0.0 if ({t0} := {0}) <= 0.0 else {t0})", "relu({0})"),
-        "floor": Code(
-            "({t1} if ({t1} := ({t0} := {0}) // 1.0) == {t1} else {t0})", "np.floor({0})"
-        ),
-        "sqrt": Code("sqrt({0})", "np.sqrt({0})", by_numpy(math.sqrt, np.sqrt)),
+    def through_double(body: Body) -> Body:
+        if kind == F64:
+            return body
+
+        def rounded(a: Node, b: Node) -> Node:
+            return apply("f32_of_f64", body(*(apply("f64_of_f32", x) for x in (a, b))))
+
+        return rounded
+
+    def sign(x: Node) -> Node:
+        # A zero of either sign gives 0, a NaN itself.
+        one, zero, minus = (constant(v, kind) for v in (1.0, 0.0, -1.0))
+        return select(x > 0.0, one, select(x < 0.0, minus, select(equal(x, 0.0), zero, x)))
+
+    return {
+        **comparisons(),
+        **extremes(),
+        "+": lambda a, b: a + b,
+        "-": lambda a, b: a - b,
+        "*": lambda a, b: a * b,
+        "/": lambda a, b: apply("fdiv", a, b),
+        "//": through_double(floor_division),
+        "%": through_double(modulo),
+        "neg": lambda x: -x,
+        "abs": lambda x: apply("fabs", x),
+        "sign": sign,
+        "square": lambda x: x * x,
+        "relu": lambda x: select(x <= 0.0, constant(0.0, kind), x),
+        "floor": lambda x: apply("floor", x),
+        "sqrt": lambda x: apply("sqrt", x),
     }
-    return with_llvm(codes, float_llvm())
+
+
+def extremes() -> dict[str, Body]:
+    """`min` and `max` of floats: NaN if one is NaN, the first of equals."""
+    return {
+        "min": lambda a, b: select((a <= b) | unequal(a, a), a, b),
+        "max": lambda a, b: select((a >= b) | unequal(a, a), a, b),
+    }
+
+
+def _remainder(a: Node, b: Node) -> tuple[Node, Node, Node]:
+    """C's remainder, whether it is not 0, and whether it is of the other sign than b."""
+    rest = apply("fmod", a, b)
+    nonzero = unequal(rest, 0.0)
+    return rest, nonzero, nonzero & compare("ne", b < 0.0, rest < 0.0)
+
+
+def modulo(a: Node, b: Node) -> Node:
+    """`a % b` as Python has it; NaN where b is 0."""
+    rest, nonzero, moved = _remainder(a, b)
+    return select(nonzero, select(moved, rest + b, rest), with_sign(constant(0.0, F64), b))
+
+
+def floor_division(a: Node, b: Node) -> Node:
+    """`a // b` as Python has it; a / b where b is 0."""
+    rest, _, moved = _remainder(a, b)
+    whole = (a - rest) / b
+    whole = select(moved, whole - 1.0, whole)
+    # The quotient may miss the integer that it stands for by a rounding.
+    floor = apply("floor", whole)
+    floor = select(whole - floor > 0.5, floor + 1.0, floor)
+    ratio = a / b
+    found = select(unequal(whole, 0.0), floor, with_sign(constant(0.0, F64), ratio))
+    return select(equal(b, 0.0), ratio, found)
 
 
 @name
@@ -227,75 +213,11 @@ def complex_leg_array(z: Any) -> Any:
     return np.sqrt((1.0 - z) * (1.0 + z))
 
 
-@name
-def relu(x: Any) -> Any:
-    """x where it is positive or NaN, else 0, on arrays."""
-    return np.where(x <= 0, x.dtype.type(0), x)
-
-
 COMPLEX_LIBM = {
     **{f: f for f in ("exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh")},
     **{f"a{f}": f"arc{f}" for f in ("sin", "cos", "tan")},
 }
 """Functions of one complex argument: the name in `cmath`, and that in NumPy."""
-SINGLE_EXACT = {*comparisons(), "neg", "abs", "sign", "min", "max", "relu", "floor"}
-"""Functions whose f64 result on f32 arguments is an f32 already."""
-SINGLE_NATIVE = {*SINGLE_EXACT, "+", "-", "*", "/", "sqrt", "square"}
-"""Functions that NumPy computes in f32 to the same bits."""
-
-SINGLE_LLVM = native_llvm("float")
-
-
-def single(f: str, code: Code) -> Code:
-    """The f32 version of an f64 function: its result, rounded."""
-    if f in SINGLE_EXACT:
-        return replace(code, llvm=SINGLE_LLVM[f])
-    inner = code.value
-
-    def value(*args: Any) -> float:
-        assert inner is not None
-        return f32(inner(*args))
-
-    array = code.numpy if f in SINGLE_NATIVE else _through_double(code.numpy)
-    direct = compiled_total(code) if inner is None else value
-    llvm = SINGLE_LLVM.get(f) or (code.llvm and through_double(code.llvm))
-    return Code(compose(ROUND32, code.python), array, direct, llvm)
-
-
-@cache
-def _rounded(name: str) -> Code:
-    return single(name, written(name))
-
-
-@cache
-def _integer_exponent(is_single: bool) -> Code:
-    """`x ** n` with an integer exponent, which is converted to f64."""
-    code = _rounded("pow") if is_single else written("pow")
-    power, plain_text = on_numbers(text("pow")), fill(code.python, "{0}", "float({1})")
-    return Code(
-        plain_text,
-        code.numpy,
-        (lambda x, n: f32(power(x, float(n)))) if is_single else None,
-        integer_exponent(text("pow"), is_single),
-    )
-
-
-def compiled_total(code: Code) -> Callable[..., float]:
-    """A total f64 template as a function whose result is rounded to f32."""
-    arity = 2 if "{1}" in code.python else 1
-    f = compiled(code.python, arity, NAMES)
-    return lambda *args: f32(f(*args))
-
-
-def _through_double(template: str) -> str:
-    for k in range(3):
-        template = template.replace(f"{{{k}}}", f"np.asarray({{{k}}}, dtype_f64)")
-    return f"{template}.astype(dtype_f32)"
-
-
-def single_codes(codes: dict[str, Code]) -> dict[str, Code]:
-    """The f32 versions of all f64 functions."""
-    return {f: single(f, code) for f, code in codes.items()}
 
 
 def mixed(code: Code, elems: tuple[Scalar, ...]) -> Code:
@@ -323,9 +245,7 @@ def _modulus(z: complex) -> float:
 
 
 def _complex_codes() -> dict[str, Code]:
-    codes = {s: code for s, code in comparisons().items() if s in ("==", "!=")}
-    for s in "+-*":
-        codes[s] = Code(f"({{0}} {s} {{1}})", f"({{0}} {s} {{1}})")
+    codes = {s: Code(t := f"({{0}} {s} {{1}})", t) for s in ("==", "!=", "+", "-", "*")}
     codes |= {
         "/": Code(
             "({0} / {1})", "np.divide({0}, {1})", total(lambda a, b: a / b, np.divide, complex)
@@ -359,8 +279,7 @@ def _complex_codes() -> dict[str, Code]:
     llvm["leg"] = lambda e, z: root(e, times(e, minus(e, one, z), plus(e, one, z)))
     divided = complex_llvm()["/"]
     llvm["sech"] = chain(llvm["cosh"], lambda e, c: divided(e, ("1.0", "0.0"), c))
-    return with_llvm(codes, llvm)
+    return {f: replace(code, llvm=llvm.get(f)) for f, code in codes.items()}
 
 
-FLOAT_CODES = _float_codes()
 COMPLEX_CODES = _complex_codes()

@@ -13,26 +13,21 @@ A bool is one bit: `^` accumulates, `~` is not.
 from __future__ import annotations
 
 import operator
-from dataclasses import replace
+from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rvm.leaf import Node, select
+from rvm.leaf.ops import BIT, WIDTHS, Op, add, named, signed, whole, wrapped
+from rvm.leaf.trace import Fault, apply, compare, constant, converted, unless
 from rvm.numbers.base import NumberSystem, plain, refuse, shortened, shown
-from rvm.numbers.code import Code, with_llvm
-from rvm.numbers.llvm import Llvm
-from rvm.numbers.llvm_integers import bool_llvm, count_of, integer_llvm
-from rvm.numbers.support import NAMES, division_by_zero, name, outside_domain
+from rvm.numbers.code import Body, Code, Codes, codes_of, comparisons
+from rvm.numbers.llvm import raised
+from rvm.numbers.support import division_by_zero, name, outside_domain
 from rvm.types import Scalar
-
-COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
-
-
-def comparisons() -> dict[str, Code]:
-    """The six comparisons, as Python and NumPy write them."""
-    return {s: Code(f"({{0}} {s} {{1}})", f"({{0}} {s} {{1}})") for s in COMPARISONS}
 
 
 class BoolSystem(NumberSystem):
@@ -41,7 +36,7 @@ class BoolSystem(NumberSystem):
     exact = True
 
     def __init__(self, t: Scalar) -> None:
-        super().__init__(t, np.bool_, False, _bool_codes())
+        super().__init__(t, np.bool_, False, codes_of("bool", {"": (BIT,)}, bool_bodies()))
 
     def literal(self, value: Any) -> bool:
         if isinstance(value, bool):
@@ -60,16 +55,18 @@ class BoolSystem(NumberSystem):
         return "true" if raw else "false"
 
 
-def _bool_codes() -> dict[str, Code]:
-    codes = comparisons()
-    del codes["<"], codes["<="], codes[">"], codes[">="]
-    for f, infix, array in (("&", "and", "and"), ("|", "or", "or")):
-        arrays = f"np.logical_{array}({{0}}, {{1}})"
-        codes[f] = Code(f"({{0}} {f} {{1}})", arrays)
-        codes[infix] = Code(f"({{0}} {infix} {{1}})", arrays)
-    codes["^"] = Code("({0} != {1})", "np.not_equal({0}, {1})")
-    codes["~"] = codes["not"] = Code("(not {0})", "np.logical_not({0})")
-    return with_llvm(codes, bool_llvm())
+def bool_bodies() -> dict[str, Body]:
+    """The functions of bools.  `and` and `or` here evaluate both arguments but in Python."""
+    return {
+        "==": lambda a, b: compare("eq", a, b),
+        "!=": lambda a, b: compare("ne", a, b),
+        "^": lambda a, b: compare("ne", a, b),
+        "&": lambda a, b: apply("and", a, b),
+        "|": lambda a, b: apply("or", a, b),
+        "and": lambda a, b: a & b,
+        "or": lambda a, b: a | b,
+        **{f: (lambda a: ~a) for f in ("~", "not")},
+    }
 
 
 class IntegerSystem(NumberSystem):
@@ -83,16 +80,13 @@ class IntegerSystem(NumberSystem):
         self.low = -(1 << self.bits - 1) if self.signed else 0
         self.high = self.low + (1 << self.bits) - 1
         dtype = np.dtype(f"{'i' if self.signed else 'u'}{self.bits // 8}")
-        super().__init__(t, dtype, 0, _integer_codes(t.name, self.bits, self.low, self.high, dtype))
+        super().__init__(t, dtype, 0, _codes(t.name, t.name))
 
     def code(self, fn: str, elems: tuple[Scalar, ...]) -> Code | None:
-        code = self.codes.get(fn)
-        if code is None or code.llvm is None or fn not in ("<<", ">>", "rotl", "rotr"):
-            return code
-        count = elems[1]
-        wide = count_of(count.bits, count.name[0] == "i", saturated=fn in ("<<", ">>"))
-        llvm: Llvm = code.llvm
-        return replace(code, llvm=lambda e, x, k: llvm(e, x, wide(e, k)))
+        codes = self.codes
+        if fn in SHIFTS and elems[1] != self.type:
+            codes = _codes(self.type.name, elems[1].name)
+        return codes.get(fn)
 
     def literal(self, value: Any) -> int:
         if isinstance(value, bool):
@@ -119,183 +113,126 @@ class IntegerSystem(NumberSystem):
         return self.literal(number)
 
 
-def _wrapping(body: str, bits: int, low: int, high: int) -> str:
-    """The template `body` with its result brought into range; {t9} is free for it."""
-    if low == 0:
-        return f"({body} & {high})"
-    return f"({{t9}} if {low} <= ({{t9}} := {body}) <= {high} else wrap_i{bits}({{t9}}))"
+SHIFTS = ("<<", ">>", "rotl", "rotr")
+"""Functions whose second argument may be of another type."""
 
 
-def wrapper(bits: int, signed: bool) -> Any:
-    """The function that reduces any integer to the type's range."""
-    mask, half = (1 << bits) - 1, 1 << bits - 1
-    if signed:
-        return lambda x: ((x + half) & mask) - half
-    return lambda x: x & mask
+@cache
+def _codes(kind: str, count: str) -> Codes:
+    """The codes of an integer type, with counts of another."""
+    title = kind if count == kind else f"{kind}_{count}"
+    return codes_of(title, {"": (kind,), **dict.fromkeys(SHIFTS, (kind, count))}, bodies(kind))
 
 
-def _integer_codes(t: str, bits: int, low: int, high: int, dtype: np.dtype[Any]) -> dict[str, Code]:
-    signed = low < 0
-    wrap = NAMES[f"wrap_{t}"] = wrapper(bits, signed)
+ZERO_DIVISOR = Fault("zero_divisor", division_by_zero, implied=True, safe=1)
+NEGATIVE_COUNT = Fault(
+    "negative_count", lambda k: outside_domain("a shift by a negative count", count=k)
+)
 
-    def wrapped(body: str) -> str:
-        return _wrapping(body, bits, low, high)
 
-    def power(x: int, n: int) -> int:
-        if n >= 0:
-            result: int = wrap(pow(x, n, 1 << bits))
-            return result
-        if x in (1, -1):
-            return x if n % 2 else 1
-        if x == 0:
-            raise division_by_zero(1)
-        raise outside_domain("an integer to a negative power", base=x, exponent=n)
+def _power_fault(x: int, n: int) -> Exception:
+    if x == 0:
+        return division_by_zero(1)
+    return outside_domain("an integer to a negative power", base=x, exponent=n)
 
-    def floordiv(a: int, b: int) -> int:
-        if b == 0:
-            raise division_by_zero(a)
-        result: int = wrap(a // b)
-        return result
 
-    def mod(a: int, b: int) -> int:
-        if b == 0:
-            raise division_by_zero(a)
-        return a % b
+NEGATIVE_POWER = Fault("negative_power", _power_fault)
 
-    def shr(x: int, k: int) -> int:
-        if k < 0:
-            raise outside_domain("a shift by a negative count", count=k)
-        return x >> k
 
-    NAMES[f"power_{t}"] = power
-    mask = (1 << bits) - 1
-    unsigned = "{0}" if not signed else f"({{0}} & {mask})"
-    turn = "(({t0} := " + unsigned + ") {one} ({t1} := {1} % " + str(bits) + ") | {t0} {two} "
-    turn += str(bits) + " - {t1})"
-    left = turn.replace("{one}", "<<").replace("{two}", ">>")
-    right = turn.replace("{one}", ">>").replace("{two}", "<<")
-    add = wrapped("{0} + {1}")
-    if not signed and bits == 64:
-        add = f"({{t0}} if ({{t0}} := {{0}} + {{1}}) <= {high} else {{t0}} - {high + 1})"
-    codes = comparisons()
-    codes |= {
-        "+": Code(add, "({0} + {1})"),
-        "-": Code(wrapped("{0} - {1}"), "({0} - {1})"),
-        "*": Code(wrapped("{0} * {1}"), "({0} * {1})"),
-        "//": Code(
-            f"({{t0}} if ({{t0}} := {{0}} // {{1}}) <= {high} else {low})"
-            if signed
-            else "({0} // {1})",
-            "int_floordiv({0}, {1})",
-            floordiv,
-        ),
-        "%": Code("({0} % {1})", "int_mod({0}, {1})", mod),
-        "**": Code(f"power_{t}({{0}}, {{1}})", f"int_power({{0}}, {{1}}, dtype_{t})"),
-        "neg": Code(wrapped("-{0}"), "(-{0})"),
-        "abs": Code(wrapped("abs({0})") if signed else "{0}", "np.abs({0})"),
-        "sign": Code(
-            "(1 if ({t0} := {0}) > 0 else -1 if {t0} else 0)", f"np.sign({{0}}, dtype=dtype_{t})"
-        ),
-        "square": Code(wrapped("({t0} := {0}) * {t0}"), "np.square({0})"),
-        "min": Code("({t0} if ({t0} := {0}) <= ({t1} := {1}) else {t1})", "np.minimum({0}, {1})"),
-        "max": Code("({t0} if ({t0} := {0}) >= ({t1} := {1}) else {t1})", "np.maximum({0}, {1})"),
-        "relu": Code("({t0} if ({t0} := {0}) > 0 else 0)", "np.maximum({0}, 0)"),
-        "&": Code("({0} & {1})", "({0} & {1})"),
-        "|": Code("({0} | {1})", "({0} | {1})"),
-        "^": Code("({0} ^ {1})", "({0} ^ {1})"),
-        "~": Code("(~{0})" if signed else f"({{0}} ^ {mask})", "(~{0})"),
-        "<<": Code(
-            wrapped(
-                f"{{0}} << ({{t0}} if 0 <= ({{t0}} := {{1}}) < {bits} else far({{t0}}, {bits}))"
-            ),
-            f"int_shl({{0}}, {{1}}, dtype_{t})",
-        ),
-        ">>": Code("({0} >> {1})", f"int_shr({{0}}, {{1}}, dtype_{t})", shr),
-        "rotl": Code(wrapped(left), f"int_rotate({{0}}, {{1}}, dtype_{t}, 1)"),
-        "rotr": Code(wrapped(right), f"int_rotate({{0}}, {{1}}, dtype_{t}, -1)"),
+def divisor(a: Node, b: Node) -> Node:
+    """`b`, refused where it is 0."""
+    return unless(b, compare("eq", b, 0), ZERO_DIVISOR, a)
+
+
+def bodies(kind: str) -> dict[str, Body]:
+    """The functions of an integer type, over leaf operations of its kind."""
+    bits, has_sign = WIDTHS[kind], signed(kind)
+
+    def power(x: Node, n: Node) -> Node:
+        if has_sign:
+            # To a negative power, 1 and -1 are what they are to a power that is as odd.
+            negative = n < 0
+            unit = compare("eq", x, 1) | compare("eq", x, -1)
+            x = unless(x, negative & ~unit, NEGATIVE_POWER, x, n)
+            n = select(negative, apply("and", n, 1), n)
+        return apply("power", x, n)
+
+    def shifted(x: Node, k: Node, down: bool) -> Node:
+        if signed(k.kind):
+            k = unless(k, k < 0, NEGATIVE_COUNT, k)
+        far = k > bits - 1
+        by = converted(select(far, bits - 1, k), kind)
+        if not down:
+            return select(far, 0, apply("shl", x, by))
+        return apply("ashr", x, by) if has_sign else select(far, 0, apply("lshr", x, by))
+
+    def turned(name: str) -> Body:
+        return lambda x, k: apply(name, x, apply("and", converted(k, kind), bits - 1))
+
+    def sign(x: Node) -> Node:
+        below = select(compare("ne", x, 0), constant(-1 if has_sign else 1, kind), 0)
+        return select(x > 0, constant(1, kind), below) if has_sign else below
+
+    return {
+        **comparisons(),
+        "+": lambda a, b: apply("wadd", a, b),
+        "-": lambda a, b: apply("wsub", a, b),
+        "*": lambda a, b: apply("wmul", a, b),
+        "//": lambda a, b: apply("floordiv", a, divisor(a, b)),
+        "%": lambda a, b: apply("mod", a, divisor(a, b)),
+        "**": power,
+        "neg": lambda x: apply("wneg", x),
+        "abs": lambda x: apply("wabs", x) if has_sign else x,
+        "sign": sign,
+        "square": lambda x: apply("wmul", x, x),
+        "min": lambda a, b: select(a <= b, a, b),
+        "max": lambda a, b: select(a >= b, a, b),
+        "relu": lambda x: select(x > 0, x, 0) if has_sign else x,
+        "&": lambda a, b: a & b,
+        "|": lambda a, b: a | b,
+        "^": lambda a, b: a ^ b,
+        "~": lambda x: apply("inv", x),
+        "<<": lambda x, k: shifted(x, k, down=False),
+        ">>": lambda x, k: shifted(x, k, down=True),
+        "rotl": turned("rotl"),
+        "rotr": turned("rotr"),
     }
-    return with_llvm(codes, integer_llvm(bits, signed))
+
+
+# ------------------------------------------------------------------------- powers
+
+MOST_UNROLLED = 64
+"""The greatest constant exponent whose products are written out as LLVM code."""
 
 
 @name
-def far(k: int, bits: int) -> int:
-    """A count by which every bit is shifted out; R015 for a negative one."""
-    if k < 0:
-        raise outside_domain("a shift by a negative count", count=k)
-    return bits
-
-
-def _refuse_zero(a: Any, b: Any) -> None:
-    if np.any(np.equal(b, 0)):
-        raise division_by_zero(np.broadcast_to(a, np.broadcast(a, b).shape)[np.equal(b, 0)].flat[0])
-
-
-@name
-def int_floordiv(a: Any, b: Any) -> Any:
-    """`a // b` on arrays."""
-    _refuse_zero(a, b)
-    return np.floor_divide(a, b)
-
-
-@name
-def int_mod(a: Any, b: Any) -> Any:
-    """`a % b` on arrays."""
-    _refuse_zero(a, b)
-    return np.remainder(a, b)
-
-
-@name
-def int_power(x: Any, n: Any, dtype: np.dtype[Any]) -> Any:
-    """`x ** n` on arrays, by squaring: wraps, and takes negative exponents as the scalars do."""
-    x, n = np.broadcast_arrays(np.asarray(x, dtype), np.asarray(n))
-    negative = n < 0
-    if np.any(negative):
-        bad = negative & (x != 1) & (x.astype(np.int64) != -1)
-        if np.any(bad):
-            base, exponent = int(x[bad].flat[0]), int(n[bad].flat[0])
-            if base == 0:
-                raise division_by_zero(1)
-            raise outside_domain("an integer to a negative power", base=base, exponent=exponent)
-    rest = np.where(negative, n & n.dtype.type(1), n)
-    result, base_ = np.ones(x.shape, dtype), x.copy()
+def power_array(x: Any, n: Any) -> Any:
+    """`x ** n` on arrays for n >= 0, by squaring; it wraps."""
+    x, rest = np.broadcast_arrays(x, n)
+    result, one = np.ones(x.shape, x.dtype), rest.dtype.type(1)
     while np.any(rest):
-        result = np.where(rest & rest.dtype.type(1), result * base_, result)
-        base_ = base_ * base_
-        rest = rest >> rest.dtype.type(1)
+        result = np.where(rest & one, result * x, result)
+        x, rest = x * x, rest >> one
     return result
 
 
-def _counts(x: Any, k: Any, dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    x, k = np.broadcast_arrays(np.asarray(x, dtype), np.asarray(k))
-    if np.any(k < 0):
-        raise outside_domain("a shift by a negative count", count=int(k[k < 0].flat[0]))
-    return x, k
+def _power_llvm(kind: str) -> Callable[..., str]:
+    t, bits = f"i{WIDTHS[kind]}", WIDTHS[kind]
+
+    def write(e: Any, x: str, n: str) -> str:
+        constant = whole(n)
+        if constant is not None and 0 < constant <= MOST_UNROLLED:
+            return str(raised(x, constant, lambda a, b: e.op(f"mul {t} {a}, {b}")))
+        if bits < 64:
+            # What wraps at 64 bits and is cut wraps at fewer.
+            x, n = (e.op(f"zext {t} {v} to i64") for v in (x, n))
+        result = e.helper("rvm_integer_power", "i64", ("i64", x), ("i64", n))
+        return str(result if bits == 64 else e.op(f"trunc i64 {result} to {t}"))
+
+    return write
 
 
-@name
-def int_shl(x: Any, k: Any, dtype: np.dtype[Any]) -> Any:
-    """`x << k` on arrays."""
-    x, k = _counts(x, k, dtype)
-    bits = 8 * dtype.itemsize
-    return np.where(k < bits, x << np.minimum(k, bits - 1).astype(dtype), dtype.type(0))
-
-
-@name
-def int_shr(x: Any, k: Any, dtype: np.dtype[Any]) -> Any:
-    """`x >> k` on arrays."""
-    x, k = _counts(x, k, dtype)
-    bits = 8 * dtype.itemsize
-    shifted = x >> np.minimum(k, bits - 1).astype(dtype)
-    return shifted if dtype.kind == "i" else np.where(k < bits, shifted, dtype.type(0))
-
-
-@name
-def int_rotate(x: Any, k: Any, dtype: np.dtype[Any], sign: int) -> Any:
-    """The bits of `x` rotated left by `sign * k` on arrays."""
-    bits = 8 * dtype.itemsize
-    unsigned = np.dtype(f"u{dtype.itemsize}")
-    x, k = np.broadcast_arrays(np.asarray(x, dtype), np.asarray(k))
-    u = x.astype(unsigned)
-    turn = k % bits if sign > 0 else (bits - k % bits) % bits
-    back = (bits - turn) % bits
-    return (u << turn.astype(unsigned) | u >> back.astype(unsigned)).astype(dtype)
+for _kind in WIDTHS:
+    _python = wrapped(f"pow({{0}}, {{1}}, {1 << WIDTHS[_kind]})", _kind)
+    _numpy, _llvm = "power_array({0}, {1})", _power_llvm(_kind)
+    add(Op(named("power", _kind), (_kind, _kind), _kind, _python, _numpy, _llvm))

@@ -14,17 +14,15 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rvm.leaf import select
+from rvm.leaf.ops import F64
 from rvm.leaf.python import on_numbers
+from rvm.leaf.trace import called, constant, unequal
 from rvm.numbers.base import InexactSystem, nearest, plain, refuse, shown
-from rvm.numbers.code import Code, with_llvm
-from rvm.numbers.elementary import text, written
-from rvm.numbers.floats import is_infinite
-from rvm.numbers.integers import comparisons
-from rvm.numbers.llvm import Emitter, Llvm, chosen, instruction, same
-from rvm.numbers.llvm_floats import float_comparisons, float_extremes
-from rvm.numbers.support import name
+from rvm.numbers.code import Body, codes_of, comparisons
+from rvm.numbers.elementary import text
+from rvm.numbers.floats import extremes, is_infinite
 from rvm.types import Scalar
 
 
@@ -49,10 +47,6 @@ class LogNumber:
         return hash(("log64", self.log))
 
 
-SUMS = {"+": "log_add", "-": "log_sub"}
-"""The texts of what is no sum or multiple of logarithms."""
-
-
 def _number(log: float) -> float:
     return float(on_numbers(text("exp"))(log))
 
@@ -61,10 +55,7 @@ class LogSystem(InexactSystem):
     """Numbers held as logarithms; checks compare the logarithms."""
 
     def __init__(self, t: Scalar) -> None:
-        super().__init__(t, np.float64, 0.0, _log_codes())
-
-    def code(self, fn: str, elems: tuple[Scalar, ...]) -> Code | None:
-        return written(SUMS[fn]) if fn in SUMS else self.codes.get(fn)
+        super().__init__(t, np.float64, 0.0, codes_of(t.name, {"": (F64,)}, log_bodies()))
 
     def literal(self, value: Any) -> float:
         if isinstance(value, LogNumber):
@@ -97,53 +88,19 @@ class LogSystem(InexactSystem):
         return f"{float(raw)!r}'{self.type}"
 
 
-@name
-def log_power_array(a: Any, y: Any) -> NDArray[Any]:
-    """The logarithm of exp(a) ** y on arrays."""
-    return np.where(np.equal(a, 0) | np.equal(y, 0), 0.0, np.multiply(a, y))
-
-
-def _log_codes() -> dict[str, Code]:
-    codes = comparisons()
-    codes |= {
-        "*": Code("({0} + {1})", "({0} + {1})"),
-        "/": Code("({0} - {1})", "({0} - {1})"),
-        "**": Code(
-            "({t0} * {t1} if ({t0} := {0}) and ({t1} := {1}) else 0.0)",
-            "log_power_array({0}, {1})",
-        ),
-        "neg": Code("(-{0})", "(-{0})"),
-        "abs": Code("{0}", "{0}"),
-        "sqrt": Code("({0} * 0.5)", "({0} * 0.5)"),
-        "square": Code("({0} * 2.0)", "({0} * 2.0)"),
-        "min": Code(
-            "({t0} if ({t0} := {0}) <= ({t1} := {1}) or {t0} != {t0} else {t1})",
-            "least({0}, {1})",
-        ),
-        "max": Code(
-            "({t0} if ({t0} := {0}) >= ({t1} := {1}) or {t0} != {t0} else {t1})",
-            "greatest({0}, {1})",
-        ),
-        "log": Code("{0}", "{0}"),
-    }
-    return with_llvm(codes, _llvm())
-
-
-def _llvm() -> dict[str, Llvm]:
-    def power(e: Emitter, a: str, y: str) -> str:
-        both = (e.op(f"fcmp une double {x}, 0.0") for x in (a, y))
-        product = e.op(f"fmul double {a}, {y}")
-        return chosen(e, e.op(f"and i1 {', '.join(both)}"), "double", product, "0.0")
-
+def log_bodies() -> dict[str, Body]:
+    """The functions of numbers held as logarithms."""
     return {
-        **float_comparisons("double"),
-        **float_extremes("double"),
-        "*": instruction("fadd double"),
-        "/": instruction("fsub double"),
-        "**": power,
-        "neg": instruction("fneg double"),
-        "abs": same,
-        "sqrt": instruction("fmul double 0.5,"),
-        "square": instruction("fmul double 2.0,"),
-        "log": same,
+        **comparisons(),
+        **extremes(),
+        "+": lambda a, b: called(text("log_add"), a, b),
+        "-": lambda a, b: called(text("log_sub"), a, b),
+        "*": lambda a, b: a + b,
+        "/": lambda a, b: a - b,
+        "**": lambda a, y: select(unequal(a, 0.0) & unequal(y, 0.0), a * y, constant(0.0, F64)),
+        "neg": lambda x: -x,
+        "abs": lambda x: x,
+        "sqrt": lambda x: x * 0.5,
+        "square": lambda x: x * 2.0,
+        "log": lambda x: x,
     }

@@ -1,7 +1,7 @@
 """The names that code templates use, and the faults that numbers raise.
 
-`NAMES` is the namespace of generated source: the C library's functions under Python's `math` and
-`cmath`, NumPy as `np`, and the helpers that the number systems enter with `@name`.
+`NAMES` is the namespace of generated source: that of the leaf operations, Python's `math` and
+`cmath`, and the helpers that the number systems enter with `@name`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from rvm.faults import MachineError
+from rvm.leaf.python import NAMES
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -33,30 +34,14 @@ ELEMENTARY = (
 )
 """Functions that Python's `math` and `cmath` both have."""
 
-NAMES: dict[str, Any] = {
-    "np": np,
-    "inf": math.inf,
-    "nan": math.nan,
-    "sqrt": math.sqrt,
+NAMES |= {
     **{f"c{f}": getattr(cmath, f) for f in ELEMENTARY},
     "fmod": math.fmod,
     "copysign": math.copysign,
-    **{
-        f"dtype_{t}": np.dtype(storage)
-        for t, storage in (
-            ("bool", np.bool_),
-            ("i32", np.int32),
-            ("i64", np.int64),
-            ("u8", np.uint8),
-            ("u32", np.uint32),
-            ("u64", np.uint64),
-            ("f32", np.float32),
-            ("f64", np.float64),
-            ("c128", np.complex128),
-            ("fixed", np.int64),
-            ("log64", np.float64),
-        )
-    },
+    "dtype_bool": np.dtype(np.bool_),
+    "dtype_c128": np.dtype(np.complex128),
+    "dtype_fixed": np.dtype(np.int64),
+    "dtype_log64": np.dtype(np.float64),
 }
 """What code templates may name."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from functools import partial
 
 import pytest
 from isa.evaluating import evaluate, place
@@ -13,7 +14,8 @@ from rvm.isa.implementation import implementation, register_callable, value
 from rvm.isa.rows import FUNCTIONS, FunctionRow
 from rvm.isa.rules import TypeFault, elementwise
 from rvm.isa.typing import typed
-from rvm.numbers import Code
+from rvm.leaf.ops import Op, add
+from rvm.leaf.trace import apply as operation
 from rvm.types import BOOL, C128, F32, F64, FIXED, I64, LOG64, U8, U64, Array, fixed
 
 X, K, C, Z, FX = (place(n, t) for n, t in enumerate((F64, U8, BOOL, C128, FIXED)))
@@ -136,8 +138,9 @@ def test_a_users_function():
     assert name.isidentifier() and register_callable("gamma", gamma) == name
     assert register_callable("gamma", math.gamma) != name
     FUNCTIONS["own_gamma"] = FunctionRow(
-        "own_gamma", 1, elementwise("real"), "x!", code={"f64": Code(f"{name}({{0}})", "")}
+        "own_gamma", 1, elementwise("real"), "x!", body=partial(operation, "own_gamma")
     )
+    add(Op("own_gamma", ("f64",), "f64", f"{name}({{0}})", "", ""))
     try:
         assert value("own_gamma", (F64,))(5.0) == 24.0
         assert value("own_gamma", (F32,))(5.0) == 24.0

@@ -9,6 +9,8 @@ it is 0 where x <= 0 (there is none, or its limit is 0); that of `hypot` at the 
 
 from __future__ import annotations
 
+from functools import partial
+
 from rvm.expr import Const, Expr
 from rvm.isa.functions.formulas import (
     Partials,
@@ -22,6 +24,7 @@ from rvm.isa.functions.formulas import (
     select,
 )
 from rvm.isa.rules import arithmetic, elementwise, modulus, power
+from rvm.leaf.trace import apply
 from rvm.numbers.code import Code
 from rvm.numbers.llvm import same
 
@@ -200,6 +203,7 @@ enter(
     elementwise("analytic"),
     "the square root",
     partials=lambda x: (const(0.5, x) / fn("sqrt", x),),
+    body=partial(apply, "sqrt"),
     domain=(POSITIVE,),
     mp="sqrt",
 )

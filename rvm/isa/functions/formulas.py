@@ -13,7 +13,7 @@ from rvm.expr import Apply, Const, Expr
 from rvm.isa.rows import FunctionRow, add_function
 from rvm.isa.rules import Rule
 from rvm.numbers import system
-from rvm.numbers.code import Code
+from rvm.numbers.code import Body, Code
 from rvm.types import Scalar, elem_of, rank_of
 
 Partials = tuple[Expr | None, ...]
@@ -30,12 +30,15 @@ def enter(
     partials: Callable[..., Partials] | None = None,
     vjp: Callable[..., Partials] | None = None,
     code: Mapping[str, Code] | None = None,
+    body: Body | None = None,
     domain: tuple[tuple[float, float], ...] = (),
     mp: str | Callable[..., Any] = "",
 ) -> FunctionRow:
     """Enter a row in the function table."""
     return add_function(
-        FunctionRow(name, arity, rule, doc, cost, symbol, partials, vjp, code or {}, domain, mp)
+        FunctionRow(
+            name, arity, rule, doc, cost, symbol, partials, vjp, code or {}, body, domain, mp
+        )
     )
 
 

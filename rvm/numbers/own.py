@@ -1,0 +1,64 @@
+"""Texts of a target's own, in the place of those that a body would print, for speed.
+
+`OWN` has for a class of types and a function the Python and the NumPy template ("" where it is the
+body's).  tests/isa/test_functions_code.py and test_llvm.py hold them to the body's values.
+"""
+
+from __future__ import annotations
+
+from rvm.leaf.ops import WIDTHS, wrapped
+
+ROUND32 = "unpack32(pack32({}))[0]"
+
+
+def _double(template: str) -> str:
+    for k in range(2):
+        template = template.replace(f"{{{k}}}", f"np.asarray({{{k}}}, dtype_f64)")
+    return f"{template}.astype(dtype_f32)"
+
+
+EXTREMES = {"min": ("", "np.minimum({0}, {1})"), "max": ("", "np.maximum({0}, {1})")}
+OWN: dict[str, dict[str, tuple[str, str]]] = {
+    "bool": {
+        # Of `and` and `or` the second argument is evaluated only where it counts.
+        f: (f"({{0}} {f} {{1}})", "")
+        for f in ("and", "or")
+    },
+    "integer": {
+        **EXTREMES,
+        "sign": ("", "np.sign({0}, dtype=dtype_KIND)"),
+        "square": ("", "np.square({0})"),
+        "relu": ("", "np.maximum({0}, 0)"),
+        # Python raises for a negative count by itself, and shifts right by any other.
+        ">>": ("({0} >> {1})", ""),
+    },
+    "f64": {
+        "//": ("({0} // {1})", "np.floor_divide({0}, {1})"),
+        "%": ("({0} % {1})", "np.remainder({0}, {1})"),
+        "sign": ("", "np.sign({0})"),
+        "square": ("", "np.square({0})"),
+    },
+    "f32": {
+        "//": (ROUND32.replace("{}", "{0} // {1}"), _double("np.floor_divide({0}, {1})")),
+        "%": (ROUND32.replace("{}", "{0} % {1}"), _double("np.remainder({0}, {1})")),
+        "sign": ("", "np.sign({0})"),
+        "square": ("", "np.square({0})"),
+    },
+    "fixed": {
+        **EXTREMES,
+        "relu": ("", "np.maximum({0}, 0)"),
+    },
+    "log64": {},
+}
+
+
+def own(title: str, fn: str) -> tuple[str, str]:
+    """The Python and the NumPy template of a function of a type; "" where it has none."""
+    kind = title.partition("_")[0]
+    if kind in WIDTHS and fn == "<<":
+        # Python refuses a negative count.
+        bits = WIDTHS[kind]
+        count = f"({{t0}} if ({{t0}} := {{1}}) < {bits} else {bits})"
+        return wrapped(f"{{0}} << {count}", kind).replace("{t}", "{t9}"), ""
+    python, numpy = OWN["integer" if kind in WIDTHS else kind].get(fn, ("", ""))
+    return python.replace("KIND", kind), numpy.replace("KIND", kind)
