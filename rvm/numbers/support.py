@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from rvm.faults import MachineError
-from rvm.leaf.python import NAMES
+from rvm.leaf.python import NAMES as NAMES
 
 F = TypeVar("F", bound=Callable[..., Any])
 
