@@ -9,13 +9,76 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
-SIGNED = {"i32": 32, "i64": 64}
-UNSIGNED = {"u8": 8, "u32": 32, "u64": 64}
-INTEGERS = {**SIGNED, **UNSIGNED}
-FLOATS = ("f32", "f64")
-_NAMES = frozenset({"bool", *INTEGERS, *FLOATS, "c128", "fixed", "log64"})
 DEFAULT_FRAC = 43
 """Fraction bits of `fixed` where none are named: Q20.43, sign included in the 20."""
+
+
+@dataclass(frozen=True, slots=True)
+class TypeRow:
+    """What is known of a number type by its name: the kind of its numbers, and their storage.
+
+    `kind` is what its numbers are ("integer", "float", … or a kind of its own), which says what
+    their number system is.  `dtype` is NumPy's code of an element of an array, `llvm` the type of
+    an operand in LLVM's assembly language, `letter` that in `struct`; a number with two parts has
+    two of them.  `exact`: an update and its inverse restore every bit.  `derivative` names the
+    type of derivatives by a number, "" where there are none.
+    """
+
+    name: str
+    kind: str
+    bits: int
+    dtype: str
+    llvm: str
+    letter: str
+    exact: bool = True
+    derivative: str = ""
+
+    @property
+    def bytes(self) -> int:
+        """The size of an element of an array; it is aligned to the size of a part."""
+        return int(self.dtype[1:])
+
+    @property
+    def parts(self) -> int:
+        return 2 if self.dtype[0] == "c" else 1
+
+    @property
+    def signed(self) -> bool:
+        """Whether raw numbers are integers with a sign."""
+        return self.dtype[0] == "i"
+
+
+def integer(name: str) -> TypeRow:
+    """The row of an integer type by its name: `i32` or `u8`, of 8, 16, 32 or 64 bits."""
+    bits = int(name[1:])
+    letter = {8: "b", 16: "h", 32: "i", 64: "q"}[bits]
+    return TypeRow(
+        name,
+        "integer",
+        bits,
+        f"{name[0]}{bits // 8}",
+        f"i{bits}",
+        letter.upper() if name[0] == "u" else letter,
+    )
+
+
+TYPES: dict[str, TypeRow] = {
+    row.name: row
+    for row in (
+        TypeRow("bool", "bool", 1, "b1", "i1", "?"),
+        integer("i32"),
+        integer("i64"),
+        integer("u8"),
+        integer("u32"),
+        integer("u64"),
+        TypeRow("f32", "float", 32, "f4", "float", "f", exact=False, derivative="f32"),
+        TypeRow("f64", "float", 64, "f8", "double", "d", exact=False, derivative="f64"),
+        TypeRow("c128", "complex", 128, "c16", "double", "d", exact=False, derivative="c128"),
+        TypeRow("fixed", "fixed", 64, "i8", "i64", "q", derivative="f64"),
+        TypeRow("log64", "log", 64, "f8", "double", "d", exact=False, derivative="f64"),
+    )
+}
+"""The number types by name; `rvm.isa.number_type` enters a user's own."""
 
 
 class _Interned:
@@ -43,7 +106,7 @@ class Scalar(_Interned):
     frac: int = 0
 
     def __new__(cls, name: str, frac: int = 0) -> Scalar:
-        if name not in _NAMES:
+        if name not in TYPES:
             raise ValueError(f"there is no type {name!r}")
         if name == "fixed" and not 0 <= frac <= 62:
             raise ValueError(f"a fixed-point number has 0 to 62 fraction bits, not {frac}")
@@ -55,41 +118,48 @@ class Scalar(_Interned):
         return Scalar, (self.name, self.frac)
 
     @property
+    def row(self) -> TypeRow:
+        """What is known of the type by its name."""
+        return TYPES[self.name]
+
+    @property
     def is_bool(self) -> bool:
-        return self.name == "bool"
+        return TYPES[self.name].kind == "bool"
 
     @property
     def is_integer(self) -> bool:
-        return self.name in INTEGERS
+        return TYPES[self.name].kind == "integer"
 
     @property
     def is_float(self) -> bool:
-        return self.name in FLOATS
+        return TYPES[self.name].kind == "float"
 
     @property
     def is_complex(self) -> bool:
-        return self.name == "c128"
+        """Whether a number has two parts."""
+        return TYPES[self.name].dtype[0] == "c"
 
     @property
     def is_fixed(self) -> bool:
-        return self.name == "fixed"
+        return TYPES[self.name].kind == "fixed"
 
     @property
     def is_log(self) -> bool:
-        return self.name == "log64"
+        return TYPES[self.name].kind == "log"
 
     @property
     def is_exact(self) -> bool:
-        """Whether `add` then `sub` of the same number restores every bit."""
-        return self.is_bool or self.is_integer or self.is_fixed
+        """Whether an update and its inverse restore every bit."""
+        return TYPES[self.name].exact
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether raw numbers are integers with a sign."""
+        return TYPES[self.name].dtype[0] == "i"
 
     @property
     def bits(self) -> int:
-        if self.is_bool:
-            return 1
-        if self.is_integer:
-            return INTEGERS[self.name]
-        return {"f32": 32, "c128": 128}.get(self.name, 64)
+        return TYPES[self.name].bits
 
     def __str__(self) -> str:
         if self.is_fixed and self.frac != DEFAULT_FRAC:
@@ -136,9 +206,8 @@ C128 = Scalar("c128")
 FIXED = Scalar("fixed", DEFAULT_FRAC)
 LOG64 = Scalar("log64")
 
-SCALARS: dict[str, Scalar] = {
-    t.name: t for t in (BOOL, I32, I64, U8, U32, U64, F32, F64, C128, FIXED, LOG64)
-}
+SCALARS: dict[str, Scalar] = {name: FIXED if name == "fixed" else Scalar(name) for name in TYPES}
+"""The types by name; `fixed` has the fraction bits that it has where none are named."""
 
 ValueType = Scalar | Array
 """What an expression can evaluate to."""

@@ -43,17 +43,7 @@ def number(text: str) -> Any:
 
 def raw_constant(value: Any, t: Scalar) -> Any:
     """The raw value that a typed literal names; ValueError if there is no such value."""
-    if t.is_fixed:
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise ValueError(f"a typed literal of {t} is its raw integer, not {value}")
-        if not -(1 << 63) <= value < 1 << 63:
-            raise ValueError(f"{value} does not fit the 64 bits of {t}")
-        return value
-    if t.is_log:
-        if isinstance(value, (bool, complex)):
-            raise ValueError(f"a typed literal of {t} is its logarithm, not {value}")
-        return float(value)
-    return system(t).literal(value)
+    return system(t).raw(value)
 
 
 def plain_literal(value: Any) -> str | None:

@@ -16,10 +16,11 @@ def pack(value: Any, t: Scalar) -> bytes:
     """A raw value of type `t`; struct.error, TypeError or OverflowError if it is none."""
     if t.is_complex:
         return _PAIR.pack(value.real, value.imag)
-    if t.is_bool:
+    held = t.row.dtype[0]
+    if held == "b":
         raw = struct.pack("<?", value)
-    elif t.is_integer or t.is_fixed:
-        raw = value.to_bytes(8, "little", signed=_signed(t))
+    elif held in "iu":
+        raw = value.to_bytes(8, "little", signed=t.is_signed)
     else:
         raw = _DOUBLE.pack(value)
     return bytes(raw).ljust(WIDTH, b"\0")
@@ -29,17 +30,14 @@ def unpack(raw: bytes, t: Scalar) -> Any:
     """The raw value that `pack` wrote; ValueError if the unused bytes are not zero."""
     if t.is_complex:
         return complex(*_PAIR.unpack(raw))
-    used = 1 if t.is_bool else 8
+    held = t.row.dtype[0]
+    used = 1 if held == "b" else 8
     if any(raw[used:]):
         raise ValueError("bytes behind the value")
-    if t.is_bool:
+    if held == "b":
         if raw[0] > 1:
             raise ValueError("a bool that is neither 0 nor 1")
         return bool(raw[0])
-    if t.is_integer or t.is_fixed:
-        return int.from_bytes(raw[:8], "little", signed=_signed(t))
+    if held in "iu":
+        return int.from_bytes(raw[:8], "little", signed=t.is_signed)
     return _DOUBLE.unpack(raw[:8])[0]
-
-
-def _signed(t: Scalar) -> bool:
-    return not t.name.startswith("u")

@@ -285,4 +285,14 @@ INTERFACE: dict[str, Explanation] = {
         a larger one (`step=1e-3`) and a wider `tolerance=`.
         """,
     ),
+    "D014": explain(
+        "a number type that cannot be entered",
+        """
+        `rvm.isa.number_type(row, make)` enters a type under a name that no other type and no
+        function has.  The sizes of its `dtype` and `letter` agree.  For each update that its
+        number system has (`add`, `mul`, `xor`) there is a function that takes back what was done,
+        as `-` does for `+`; a maximum has none.  Leave that update out: `+` may still be used in
+        expressions.
+        """,
+    ),
 }

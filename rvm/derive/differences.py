@@ -12,6 +12,7 @@ import numpy as np
 from rvm.derive.gradients import Pullback, dressed, nested
 from rvm.derive.target import Target
 from rvm.faults import DefinitionError, RvmError
+from rvm.numbers import system
 from rvm.numbers.rounding import UNIT, unit_of
 from rvm.program import Function, Layout, Program
 from rvm.transform.duals import reachable
@@ -326,7 +327,7 @@ def _moves(name: str, t: Scalar, raw: Any, adjoint: Any, most: int) -> Iterator[
 
 
 def _rounded(t: Scalar, x: Any) -> Any:
-    return float(np.float32(x)) if t.is_float and t.bits == 32 else x
+    return float(system(t).literal(x)) if t.is_float else x
 
 
 def _at(held: Any, index: tuple[int, ...]) -> Any:

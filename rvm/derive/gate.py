@@ -293,7 +293,7 @@ def _larger(a: float, b: float) -> float:
 
 def _is_coarse(function: Function) -> bool:
     types = [elem_of(function.registers[k].type) for k in bar_slots(function)]
-    return any(t.is_float and t.bits == 32 for t in types)
+    return any(t.is_float and t.bits < 64 for t in types)
 
 
 def refusal(

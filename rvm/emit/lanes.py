@@ -178,8 +178,8 @@ class LanePrinter(LaneValues):
         number = None
         if not dst.path and not rank_of(type_of(dst)):
             number = self._intern((stmt.op, dst.type, self.number(dst), self.number(stmt.value)))
-        if stmt.op in "*/":
-            self._lines.append(f"factors({value.text}, {t.is_log}, _W)")
+        if stmt.op in "*/" and (factors := system(t).factors) != "any":
+            self._lines.append(f"factors({value.text}, {factors!r}, _W)")
         target, key = self._target(dst)
         ranked = rank_of(type_of(dst)) > 0
         ufunc = ufunc_of(code.numpy)

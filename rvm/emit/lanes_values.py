@@ -23,7 +23,7 @@ from rvm.emit.values import LAZY, bare, type_of
 from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span, Transposed
 from rvm.isa import implementation
 from rvm.isa import value as total_value
-from rvm.numbers import fill, system
+from rvm.numbers import fill, has_own_system, system
 from rvm.types import C128, Scalar, elem_of, rank_of
 
 INFIX = {
@@ -187,7 +187,7 @@ class LaneValues(LaneNumbers):
         t = self.bind(elem_of(type_of(node)))
         ranks = tuple(rank_of(type_of(a)) for a in node.args)
         inside = ", ".join(a.text for a in args)
-        if name:
+        if name and not any(map(has_own_system, elems)):
             text = f"{name}({t}, {ranks}, _W, {inside})"
         else:
             code = self.bind(implementation(node.fn, elems))

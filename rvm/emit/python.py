@@ -38,7 +38,7 @@ from rvm.stmt import (
     Update,
     When,
 )
-from rvm.types import SIGNED, Array, Scalar, Stack, elem_of, rank_of
+from rvm.types import Array, Scalar, Stack, elem_of, rank_of
 
 AUGMENTED = re.compile(r"\(?\{0\} (\+|-|\*|/|\^) \{1\}\)?")
 """Templates that an augmented assignment does in place."""
@@ -130,25 +130,33 @@ class Printer(ValuePrinter):
 
     def _update(self, stmt: Update) -> None:
         t = elem_of(type_of(stmt.dst))
-        code = implementation(stmt.op, (t, t))
+        code, factors = implementation(stmt.op, (t, t)), system(t).factors
         if rank_of(type_of(stmt.dst)):
             view = self._view(stmt.dst)
             self._share([stmt.value])
             value = self.value(stmt.value)
-            if stmt.op in "*/":
-                value = f"factor({value}, {t.is_log})"
+            if stmt.op in "*/" and factors != "any":
+                value = f"factor({value}, {factors!r})"
             self._lines.append(f"_d = {view}; _v = {value}")
             self._lines.append(f"fits(_d, _v); _d[...] = {self._fill(code.numpy, '_d', '_v')}")
             return
         load = self._place(stmt.dst)
         self._share([stmt.value])
         value = self.value(stmt.value)
-        if stmt.op in "*/":
+        if stmt.op in "*/" and factors != "any":
             test = f"not {'cisfinite' if t.is_complex else 'isfinite'}(_v)"
             self._lines.append(f"_v = {value}")
-            self._lines.append(f"if {test if t.is_log else 'not _v or ' + test}: trouble()")
+            self._lines.append(
+                f"if {test if factors == 'finite' else 'not _v or ' + test}: trouble()"
+            )
             value = "_v"
-        if t.name in SIGNED and stmt.op in "+-" and is_small(stmt.value) and not stmt.dst.path:
+        if (
+            t.is_integer
+            and t.is_signed
+            and stmt.op in "+-"
+            and is_small(stmt.value)
+            and not stmt.dst.path
+        ):
             # Only one end of the range can be passed, so one comparison finds it.
             end = 2 ** (t.bits - 1)
             passed = f">= {end}" if stmt.op == "+" else f"< -{end}"

@@ -20,7 +20,7 @@ from rvm.isa import implementation
 from rvm.isa.functions.indexing import HIGH
 from rvm.numbers import fill
 from rvm.program import Function
-from rvm.types import C128, I64, U64, UNSIGNED, Array, Scalar, ValueType, elem_of, rank_of
+from rvm.types import C128, I64, U64, Array, Scalar, ValueType, elem_of, rank_of
 
 RESERVED = (
     "regs",
@@ -360,7 +360,7 @@ def is_nonnegative(index: Expr) -> bool:
 
 
 def _unsigned(node: Expr) -> bool:
-    return isinstance(node.type, Scalar) and node.type.name in UNSIGNED
+    return isinstance(node.type, Scalar) and node.type.is_integer and not node.type.is_signed
 
 
 def is_small(node: Expr) -> bool:

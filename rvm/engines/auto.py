@@ -20,6 +20,7 @@ from rvm.engines.python import Python
 from rvm.engines.registry import ENGINES, engine
 from rvm.expr import Apply, Expr, walk
 from rvm.image import Code, Image
+from rvm.isa import FUNCTIONS
 from rvm.state import Options, State
 from rvm.stmt import Map, Stmt, Update, When
 from rvm.types import elem_of, rank_of
@@ -28,9 +29,6 @@ WARM = 100_000
 """Ticks of generated Python after which compiling is worth its time."""
 A_CALL = 50
 """Ticks that take about as long as entering generated Python."""
-SUMS = frozenset(["sum", "sum_like", "prod", "dot", "@", "matvec", "matmul"])
-OF_PARTS = frozenset(["*", "/", "square", "abs"])
-"""Functions of complex arrays that NumPy rounds otherwise than the formulas of their parts."""
 
 
 class Choice(NamedTuple):
@@ -154,8 +152,7 @@ def _rounding(code: Code) -> Iterator[str]:
         formulas = [*instr.args, *(f for s in code.stmts(pc) for f in _formulas(s))]
         for node in chain.from_iterable(map(walk, formulas)):
             if isinstance(node, Apply) and _is_rough(node):
-                of = "complex arrays" if node.fn in OF_PARTS else "arrays"
-                yield f"`{node.fn}` of {of}"
+                yield f"`{node.fn}` of {'arrays' if FUNCTIONS[node.fn].sums else 'complex arrays'}"
 
 
 def _formulas(stmt: Stmt) -> tuple[Expr, ...]:
@@ -172,7 +169,7 @@ def _formulas(stmt: Stmt) -> tuple[Expr, ...]:
 
 def _is_rough(node: Apply) -> bool:
     arrays = [elem_of(a.type) for a in node.args if a.type is not None and rank_of(a.type)]
-    if node.fn in SUMS:
+    if FUNCTIONS[node.fn].sums:
         return any(not t.is_exact for t in arrays)
     if not any(t.is_complex for t in arrays):
         return False
@@ -180,7 +177,7 @@ def _is_rough(node: Apply) -> bool:
 
     # NumPy computes functions of complex arrays in its own way, not as `cmath` does.
     known = tuple(elem_of(a.type) for a in node.args if a.type is not None)
-    return node.fn in OF_PARTS or not is_alike(node.fn, known)
+    return not is_alike(node.fn, known)
 
 
 class Auto:

@@ -12,6 +12,7 @@ from rvm.engines.heap import fits
 from rvm.engines.memory import find, store
 from rvm.faults import InvertibilityError, MachineError
 from rvm.isa import array_value, value
+from rvm.numbers import system
 from rvm.stmt import Exchange, Map, Stmt, Update, When
 from rvm.types import Array, Scalar, elem_of
 
@@ -57,11 +58,12 @@ def _combiner(stmt: Update) -> Callable[[Any, Any], Any]:
     elem = elem_of(t)
     op = stmt.op
     combine = (value if isinstance(t, Scalar) else array_value)(op, (elem, elem))
-    by_factor, whole = op in FACTORS, isinstance(t, Array)
+    factors, whole = system(elem).factors, isinstance(t, Array)
+    by_factor = op in FACTORS and factors != "any"
 
     def checked(old: Any, new: Any) -> Any:
         if by_factor:
-            _check_factor(new, elem.is_log)
+            _check_factor(new, factors)
         if whole:
             fits(old, new)
         return combine(old, new)
@@ -71,9 +73,9 @@ def _combiner(stmt: Update) -> Callable[[Any, Any], Any]:
     return made
 
 
-def _check_factor(factor: Any, is_log: bool) -> None:
+def _check_factor(factor: Any, kind: str) -> None:
     # The logarithm of a factor is finite just if the factor is finite and not zero.
-    if np.all(np.isfinite(factor)) and (is_log or np.all(np.not_equal(factor, 0))):
+    if np.all(np.isfinite(factor)) and (kind == "finite" or np.all(np.not_equal(factor, 0))):
         return
     raise InvertibilityError(
         "R007",

@@ -53,9 +53,9 @@ def span(lo: int, hi: int | None, length: int) -> slice:
     return slice(lo, hi)
 
 
-def factor(value: Any, is_log: bool) -> Any:
+def factor(value: Any, kind: str) -> Any:
     """A factor that can be divided out again; Trouble if it is not finite or zero."""
-    if not (np.all(np.isfinite(value)) and (is_log or np.all(np.not_equal(value, 0)))):
+    if not (np.all(np.isfinite(value)) and (kind == "finite" or np.all(np.not_equal(value, 0)))):
         raise Trouble
     return value
 

@@ -11,6 +11,7 @@ from rvm.isa import data as _data  # proves its rows by FUNCTIONS, so it comes l
 from rvm.isa.implementation import array_value, implementation, value
 from rvm.isa.lower import check_operands, invert_instr, lower, zero_literal
 from rvm.isa.machine_ops import ENDS, MAKES, VARIADIC
+from rvm.isa.number_types import number_type
 from rvm.isa.rows import FUNCTIONS, OPCODES, Code, FunctionRow, OpRow
 from rvm.isa.rules import TypeFault
 from rvm.isa.typing import apply, place, place_type, typed
@@ -31,6 +32,7 @@ __all__ = [
     "implementation",
     "invert_instr",
     "lower",
+    "number_type",
     "place",
     "place_type",
     "typed",

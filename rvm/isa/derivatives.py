@@ -15,7 +15,7 @@ from rvm.isa.functions.formulas import Partials, conj, elem, rank
 from rvm.isa.functions.logs import LOG_PARTIALS
 from rvm.isa.rows import FUNCTIONS
 from rvm.isa.typing import apply, typed
-from rvm.types import F64, Scalar, elem_of
+from rvm.types import SCALARS, Scalar, elem_of
 
 
 def adjoint_type(t: Scalar) -> Scalar | None:
@@ -23,9 +23,8 @@ def adjoint_type(t: Scalar) -> Scalar | None:
 
     That of a `fixed` is an f64, and so is that of a log64: the derivative by its logarithm.
     """
-    if t.is_bool or t.is_integer:
-        return None
-    return F64 if t.is_fixed or t.is_log else t
+    name = t.row.derivative
+    return SCALARS[name] if name else None
 
 
 def gains(name: str, args: tuple[Expr, ...], g: Expr) -> Partials:
@@ -70,17 +69,13 @@ def _raw_gains(name: str, args: tuple[Expr, ...], g: Expr, result: Scalar) -> Pa
         return _products(g, row.partials(*plain))
     if row.vjp is not None:
         return row.vjp(g, *plain)
-    if name in CONSTANT:
+    if row.steps:
         return (None,) * len(args)
     raise DefinitionError(
         "D011",
         f"`{name}` has no derivative",
         hint="give the function `partials`, or keep its arguments out of the loss",
     )
-
-
-CONSTANT = ("sign", "floor", "//", "last_min", "first_max")
-"""Functions of real numbers that are constant in between their steps."""
 
 
 def _plain(x: Expr) -> Expr:
@@ -116,4 +111,4 @@ def _fitted(gain: Expr, t: Scalar, arg: Expr, arguments: int) -> Expr:
     return gain
 
 
-__all__ = ["CONSTANT", "adjoint_type", "gains"]
+__all__ = ["adjoint_type", "gains"]

@@ -8,12 +8,11 @@ from functools import cache, partial
 from typing import Any
 
 from rvm.faults import DefinitionError
-from rvm.isa.functions.arrays import fixed_code
 from rvm.isa.functions.conversions import conversion_target
 from rvm.isa.rows import FUNCTIONS, FunctionRow
 from rvm.leaf.python import Later
 from rvm.leaf.trace import called
-from rvm.numbers import NAMES, system
+from rvm.numbers import NAMES, SYSTEMS, system
 from rvm.numbers.code import Code, compiled
 from rvm.numbers.conversions import conversion, on_real
 from rvm.numbers.elementary import TEXTS, text
@@ -42,17 +41,17 @@ def implementation(fn: str, elems: tuple[Scalar, ...]) -> Code:
         return conversion(target, elems[0])
     row: FunctionRow | None = FUNCTIONS.get(fn)
     t = deciding(elems)
-    if t.is_fixed:
-        special = fixed_code(fn, t.frac)
-        if special is not None:
-            return special
+    numbers = system(t)
     if fn == "abs2" and not t.is_complex:
         fn, row = "square", None
-    if row is not None:
-        own = row.code.get(t.name) or row.code.get("*")
+    code = numbers.code(fn, elems) if t.name in SYSTEMS else None
+    if code is None and row is not None:
+        # A type with a number system of its own is none of the kinds that others are.
+        kind = t.name if t.name in SYSTEMS else t.row.kind
+        own = row.code.get(t.name) or row.code.get(kind) or row.code.get("*")
         if own is not None:
-            return own
-    code = system(t).code(fn, elems)
+            return own if isinstance(own, Code) else own(t)
+    code = code or numbers.code(fn, elems)
     if code is None and (t.is_float or t.is_fixed):
         body = row.body if row is not None else None
         if body is None and fn in ELEMENTARY:

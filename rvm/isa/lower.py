@@ -12,6 +12,7 @@ from rvm.isa.machine_ops import ENDS, MAKES, VARIADIC
 from rvm.isa.rows import OPCODES, OpRow, angle_type
 from rvm.isa.rules import CLASSES, TypeFault
 from rvm.isa.typing import typed
+from rvm.numbers import system
 from rvm.program import Instr, Register
 from rvm.stmt import Exchange, Map, Stmt, Update, When
 from rvm.types import BOOL, I64, Array, Scalar, Stack, elem_of, rank_of
@@ -218,11 +219,10 @@ def _convert(have: Scalar, want: Scalar) -> str:
 
 
 def _instead(op: str, t: Scalar) -> str:
-    if op in ("add", "sub") and t.is_log:
-        return "a log64 accumulates by `mul` and `div`"
-    if op in ("add", "sub") and t.is_bool:
-        return "a bool accumulates by `xor`"
-    if op in ("mul", "div") and (t.is_integer or t.is_fixed):
+    can = system(t).updates
+    if op in ("add", "sub") and can:
+        return f"a {t} accumulates by {'`mul` and `div`' if 'mul' in can else '`xor`'}"
+    if op in ("mul", "div") and "add" in can:
         return f"{t} does not divide exactly; accumulate a product: `add t, x * y`"
     return ""
 
@@ -279,6 +279,4 @@ def _machine(row: OpRow, args: Sequence[Expr], registers: Sequence[Register]) ->
 
 def zero_literal(t: Scalar) -> object:
     """The value that an ancilla of type `t` starts with where none is named: 0 (log64: 1)."""
-    if t.is_bool:
-        return False
-    return 1 if t.is_log else 0
+    return system(t).start

@@ -20,12 +20,11 @@ from rvm.isa.implementation import value as function_value
 from rvm.isa.rows import OpRow, angle_type
 from rvm.isa.rules import CLASSES, TypeFault
 from rvm.isa.typing import typed
+from rvm.numbers import system
 from rvm.stmt import Exchange, Map, Stmt, Update, When, invert
-from rvm.types import BOOL, F64, I64, SCALARS, SIGNED, Scalar, ValueType, elem_of
+from rvm.types import BOOL, F64, I64, SCALARS, Scalar, ValueType, elem_of
 
 SAMPLES = 16
-TOLERANCES = {"f32": 1e-4}
-"""Of the largest number in play; of other types 1e-9."""
 MAX_CASES = 6
 """The most conditions whose outcomes are told apart."""
 TYPES = 'name the types that both are for: @opcode(types="inexact", …)'
@@ -272,7 +271,7 @@ def _identity_on_a_basis(
     starts = [zeros]
     for k, o in enumerate(types):
         for bit in range(o.bits):
-            one = -(1 << bit) if o.name in SIGNED and bit == o.bits - 1 else 1 << bit
+            one = -(1 << bit) if o.is_signed and bit == o.bits - 1 else 1 << bit
             starts.append([*zeros[:k], True if o.is_bool else one, *zeros[k + 1 :]])
     return all(_there_and_back(there, again, start)[1] == start for start in starts)
 
@@ -288,7 +287,7 @@ def _try(
     types = _operand_types(row, t)
     conclusive = 0
     for n in range(SAMPLES):
-        start = [_draw(rng, o, n) for o in types]
+        start = [draw(rng, o, n) for o in types]
         try:
             middle, end = _there_and_back(there, again, start)
         except (RvmError, ArithmeticError, ValueError):
@@ -297,7 +296,7 @@ def _try(
             continue
         conclusive += 1
         size = 0.0 if t.is_exact else max(map(abs, (*start, *middle)))
-        allowed = TOLERANCES.get(t.name, 1e-9) * size
+        allowed = tolerance(t) * size
         if any(abs(a - b) > allowed if a != b else False for a, b in zip(start, end, strict=True)):
             raise DefinitionError(
                 "D006",
@@ -324,21 +323,25 @@ def _is_finite(value: Any) -> bool:
     return bool(value - value == 0)
 
 
-def _draw(rng: random.Random, t: Scalar, n: int) -> Any:
+def tolerance(t: Scalar) -> float:
+    """How far rounding may take a number, in parts of the largest in play."""
+    return max(1e-9, 32 * system(t).unit) if t.is_float else 1e-9
+
+
+def draw(rng: random.Random, t: Scalar, n: int) -> Any:
     """A number of a type: ordinary ones first, then of all sizes, and edges."""
     if t.is_bool:
         return rng.random() < 0.5
     if t.is_exact:
-        signed = t.name not in ("u8", "u32", "u64")
-        low, high = (-(1 << t.bits - 1), 1 << t.bits - 1) if signed else (0, 1 << t.bits)
+        low, high = (-(1 << t.bits - 1), 1 << t.bits - 1) if t.is_signed else (0, 1 << t.bits)
         near = rng.choice((0, 0, low, high - 1, rng.randrange(low, high)))
         far = rng.choice((3, 60, 1 << rng.randrange(1, t.bits)))
         return min(max(near + rng.randint(-far, far), low), high - 1)
     if t.is_complex:
-        return complex(_draw(rng, F64, n), _draw(rng, F64, n))
+        return complex(draw(rng, F64, n), draw(rng, F64, n))
     if n < 8:
         return rng.uniform(0.25, 2.0) * rng.choice((1, 1, -1))
-    most = 30 if t.name == "f32" else 3 if t.is_log else 100
+    most = 30 if t.is_float and t.bits < 64 else 3 if t.is_log else 100
     size = rng.choice((0, 1, rng.randint(2, 300), 10 ** rng.uniform(-most, most)))
     return float(rng.choice((size, -size)))
 

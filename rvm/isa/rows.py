@@ -24,6 +24,10 @@ COSTS = ("MOVES", "ADDS", "MULTS", "NLOPS")
 """Cost classes: moves, additions, multiplications and divisions, nonlinear operations."""
 
 
+Row = Code | Callable[[Scalar], Code]
+"""Code, or what makes it for a type."""
+
+
 @dataclass(frozen=True, slots=True)
 class FunctionRow:
     """A pure function: its typing rule, derivatives and cost.
@@ -45,8 +49,9 @@ class FunctionRow:
     """The infix or prefix sign in the assembly language, if the function has one."""
     partials: Callable[..., tuple[Expr | None, ...]] | None = None
     vjp: Callable[..., tuple[Expr | None, ...]] | None = None
-    code: Mapping[str, Code] = field(default_factory=dict)
-    """Code by type name, for functions that are not a number system's own."""
+    code: Mapping[str, Row] = field(default_factory=dict)
+    """Code by the name of a type, or the kind of its numbers, or "*" for all: of functions that
+    are not a number system's own.  What is for all moves numbers, and computes nothing."""
     body: Callable[..., Node] | None = None
     """What it computes on f64 numbers, over leaf operations; other real types go through f64."""
     domain: tuple[tuple[float, float], ...] = ()
@@ -55,6 +60,12 @@ class FunctionRow:
     """What the function stands for, over formals; typing puts it in the function's place."""
     module: str = ""
     """The module that defines it, of a user's own: other processes import it."""
+    moves: bool = False
+    """It moves numbers, or parts of them, and rounds nothing."""
+    sums: bool = False
+    """It adds up or multiplies the elements of arrays, in an order that is the engine's own."""
+    steps: bool = False
+    """Of real numbers it is constant in between its steps: its derivative is 0."""
 
 
 @dataclass(frozen=True, slots=True)

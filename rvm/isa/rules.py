@@ -8,10 +8,12 @@ each argument must have and what comes out.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from rvm.expr import Expr
-from rvm.types import BOOL, C128, F64, I64, Scalar, ValueType, with_rank
+from rvm.numbers import system
+from rvm.types import BOOL, C128, F64, I64, TYPES, Scalar, ValueType, with_rank
 
 
 class Arg(NamedTuple):
@@ -54,27 +56,42 @@ Rule = Callable[[Sequence[Arg], Scalar | None], Typing]
 FIXED_RESULT: set[Rule] = set()
 """The rules whose result has one type, whatever is wanted: comparisons, conversions."""
 
+
+@cache
+def offers(t: Scalar, *names: str) -> bool:
+    """Whether the number system of a type has these updates (`add`) and functions (`<`)."""
+    return all(map(system(t).offers, names))
+
+
+def _offering(*names: str) -> Callable[[Scalar], bool]:
+    return lambda t: t.name in TYPES and offers(t, *names)
+
+
+def _of_kind(kind: str) -> Callable[[Scalar], bool]:
+    return lambda t: t.name in TYPES and t.row.kind == kind
+
+
 CLASSES: dict[str, Callable[[Scalar], bool]] = {
     "any": lambda t: True,
-    "bool": lambda t: t.is_bool,
-    "int": lambda t: t.is_integer,
+    "bool": _offering("not"),
+    "int": _offering("add", "<<"),
     "i64": lambda t: t.name == "i64",
-    "bits": lambda t: t.is_integer or t.is_bool,
-    "real": lambda t: t.is_float or t.is_fixed,
-    "float": lambda t: t.is_float,
+    "bits": _offering("xor"),
+    "real": _offering("add", "/", "<"),
+    "float": _offering("add", "mul", "<"),
     "f64": lambda t: t.name == "f64",
-    "field": lambda t: t.is_float or t.is_fixed or t.is_complex,
-    "inexact": lambda t: t.is_float or t.is_complex,
-    "number": lambda t: t.is_integer or t.is_float or t.is_fixed or t.is_complex,
-    "value": lambda t: t.is_integer or t.is_float or t.is_fixed or t.is_complex or t.is_log,
-    "ordered": lambda t: t.is_integer or t.is_float or t.is_fixed or t.is_log,
-    "scale": lambda t: t.is_integer or t.is_float or t.is_fixed,
-    "log": lambda t: t.is_log,
-    "complex": lambda t: t.is_complex,
-    "multiplies": lambda t: t.is_float or t.is_complex or t.is_log,
-    "analytic": lambda t: t.is_float or t.is_fixed or t.is_complex or t.is_log,
+    "field": _offering("add", "/"),
+    "inexact": _offering("add", "mul"),
+    "number": _offering("add"),
+    "value": _offering("+"),
+    "ordered": _offering("<"),
+    "scale": _offering("add", "<"),
+    "log": _of_kind("log"),
+    "complex": _of_kind("complex"),
+    "multiplies": _offering("mul"),
+    "analytic": _offering("/"),
 }
-"""Named classes of element types, as rules and opcodes use them."""
+"""Named classes of element types, as rules and opcodes use them: what must be there to belong."""
 
 
 def default_type(value: Any) -> Scalar:
@@ -212,6 +229,8 @@ def conversion(target: Scalar) -> Rule:
             cut = target.is_integer and source != I64
             if not (cut or target.is_bool or source in (BOOL, C128)):
                 source = target
+        if source != target and not (system(source).converts and system(target).converts):
+            raise TypeFault(f"a {source} does not convert to {target}")
         if source.is_complex and not target.is_complex:
             raise TypeFault(
                 f"a complex value does not convert to {target}", hint="take its `.re` or `abs(…)`"

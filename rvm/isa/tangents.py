@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from rvm.expr import Apply, Expr
 from rvm.faults import DefinitionError
-from rvm.isa.derivatives import CONSTANT, adjoint_type
+from rvm.isa.derivatives import adjoint_type
 from rvm.isa.functions.conversions import conversion_target
 from rvm.isa.functions.formulas import conj, elem, fn, rank, safe_divisor
 from rvm.isa.functions.logs import LOG_PARTIALS
@@ -32,7 +32,7 @@ def tangent_of(name: str, args: tuple[Expr, ...], dots: Tangents) -> Expr | None
     """
     result = apply(name, *args)
     t = adjoint_type(_elem(result))
-    if t is None or all(d is None for d in dots) or name in CONSTANT:
+    if t is None or all(d is None for d in dots) or FUNCTIONS[name].steps:
         return None
     terms = _terms(name, args, dots, _elem(result))
     if not terms:

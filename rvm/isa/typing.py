@@ -17,9 +17,10 @@ from rvm.expr import (
     substitute,
     walk,
 )
+from rvm.faults import DefinitionError
 from rvm.isa.rows import FUNCTIONS, FunctionRow
 from rvm.isa.rules import FIXED_RESULT, Arg, TypeFault, choice, default_type, widest_default
-from rvm.numbers import system
+from rvm.numbers import has_own_system, system
 from rvm.types import BOOL, F64, I64, Array, Scalar, Stack, ValueType, elem_of, rank_of, with_rank
 
 MAX_NODES = 4096
@@ -87,7 +88,19 @@ def _typed_apply(node: Apply, want: Scalar | None) -> Expr:
         raise
     if row.formula is not None:
         return typed(substitute(row.formula, done), want)
+    own = next(filter(has_own_system, typing.elems), None)
+    if own is not None and not _has_code(node.fn, typing.elems):
+        raise TypeFault(f"`{row.symbol or row.name}` does not take a value of type {own}", node)
     return Apply(node.fn, done, typing.result)
+
+
+def _has_code(fn: str, elems: tuple[Scalar, ...]) -> bool:
+    from rvm.isa.implementation import implementation
+
+    try:
+        return implementation(fn, elems) is not None
+    except DefinitionError:
+        return False
 
 
 def _neighbour(first: Sequence[Expr], row: FunctionRow, want: Scalar | None) -> Scalar | None:

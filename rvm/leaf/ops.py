@@ -17,7 +17,7 @@ F64, F32, BIT = "f64", "f32", "bit"
 I32, I64, U8, U32, U64 = "i32", "i64", "u8", "u32", "u64"
 """The kinds of values: floats, a truth value, integers of a width, signed or not."""
 MASK = (1 << 64) - 1
-WIDTHS = {I32: 32, I64: 64, U8: 8, U32: 32, U64: 64}
+WIDTHS = {f"{sign}{bits}": bits for sign in "iu" for bits in (8, 16, 32, 64)}
 """The integers' bits."""
 LLVM_TYPES = {F64: "double", F32: "float", BIT: "i1", **{k: f"i{n}" for k, n in WIDTHS.items()}}
 

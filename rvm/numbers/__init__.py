@@ -6,6 +6,7 @@ no number type by name.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 from rvm.numbers.base import NumberSystem
@@ -15,10 +16,11 @@ from rvm.numbers.floats import ComplexSystem, FloatSystem
 from rvm.numbers.integers import BoolSystem, IntegerSystem
 from rvm.numbers.logs import LogNumber, LogSystem
 from rvm.numbers.support import NAMES, NumberFault
-from rvm.types import SCALARS, Scalar
+from rvm.types import SCALARS, TYPES, Scalar
 
 __all__ = [
     "NAMES",
+    "SYSTEMS",
     "Code",
     "Fixed",
     "LogNumber",
@@ -27,26 +29,35 @@ __all__ = [
     "compiled",
     "compose",
     "fill",
+    "has_own_system",
     "system",
 ]
 
 
+SYSTEMS: dict[str, Callable[[Scalar], NumberSystem]] = {
+    "bool": BoolSystem,
+    "integer": IntegerSystem,
+    "float": FloatSystem,
+    "complex": ComplexSystem,
+    "fixed": FixedSystem,
+    "log": LogSystem,
+}
+"""What makes the number system of a type, by the kind of its numbers or by its own name."""
+
+
+def has_own_system(t: Scalar) -> bool:
+    """Whether a type's numbers are of no kind that engines add up in ways of their own."""
+    return t.name in SYSTEMS
+
+
 @cache
 def system(t: Scalar) -> NumberSystem:
-    """The number system of a scalar type."""
-    if t.is_bool:
-        return BoolSystem(t)
-    if t.is_integer:
-        return IntegerSystem(t)
-    if t.is_float:
-        return FloatSystem(t)
-    if t.is_complex:
-        return ComplexSystem(t)
-    if t.is_fixed:
-        return FixedSystem(t)
-    if t.is_log:
-        return LogSystem(t)
-    raise TypeError(f"no number system computes on {t}")
+    """The number system of a scalar type; TypeError if there is none."""
+    known = (t.name, t.row.kind) if t.name in TYPES else ()
+    make = next((SYSTEMS[k] for k in known if k in SYSTEMS), None)
+    if make is None:
+        raise TypeError(f"no number system computes on {t.name}")
+    return make(t)
 
 
 # Making a system enters its helpers in NAMES: all are there before any source is compiled.

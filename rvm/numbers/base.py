@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rvm.numbers.code import Code
+from rvm.numbers.support import NAMES
 from rvm.types import Scalar
 
 
@@ -23,12 +24,26 @@ class NumberSystem(ABC):
     an array of the storage `dtype`.  `codes` are the functions that are this system's own.
     """
 
-    exact: ClassVar[bool] = False
-    """Whether an update and its inverse restore every bit."""
+    updates: ClassVar[frozenset[str]] = frozenset()
+    """The updates that can be undone: `add` where `-` takes back what `+` adds, `mul`, `xor`."""
+    factors: ClassVar[str] = "any"
+    """What a factor must be to be divided out again: "finite", "nonzero" (and finite), or "any"."""
+    start: ClassVar[Any] = 0
+    """The number that an ancilla begins with where none is named."""
+    alike: frozenset[str] = frozenset()
+    """The functions whose NumPy code gives the bits of the scalar code."""
+    whole = 1 << 24
+    """Whole numbers up to here are of the type: of a float type."""
+    unit = 2.0**-52
+    """The relative gap between its numbers, of a fixed-point type the absolute one."""
+    converts: ClassVar[bool] = False
+    """Whether `rvm.numbers.conversions` takes numbers to other types and back."""
 
-    def __init__(self, t: Scalar, dtype: Any, zero: Any, codes: Mapping[str, Code]) -> None:
+    def __init__(self, t: Scalar, zero: Any, codes: Mapping[str, Code]) -> None:
         self.type = t
-        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        self.exact = t.is_exact
+        self.dtype: np.dtype[Any] = np.dtype(t.row.dtype)
+        NAMES[f"dtype_{t.name}"] = self.dtype
         self.zero = zero
         """What a register of this type holds before anything is put into it."""
         self.codes = codes
@@ -43,6 +58,14 @@ class NumberSystem(ABC):
         """
         return self.codes.get(fn)
 
+    def by_float(self, fn: str, code: Code, arity: int) -> Code | None:
+        """A function that has code on f64, on this type; None where there is no such way."""
+        return None
+
+    def offers(self, name: str) -> bool:
+        """Whether there is an update, or code of a function of one or two numbers, of this name."""
+        return name in self.updates or self.code(name, (self.type,) * 2) is not None
+
     @abstractmethod
     def literal(self, value: Any) -> Any:
         """A number that was written or given as a raw value; ValueError if it does not fit.
@@ -51,6 +74,15 @@ class NumberSystem(ABC):
         `LogNumber`.  Whole numbers must be exact, finite ones stay finite; others are rounded to
         nearest.
         """
+
+    def raw(self, value: Any) -> Any:
+        """The raw value that a typed literal names, `3'u8`; ValueError if there is none."""
+        return self.literal(value)
+
+    def holds(self, number: float) -> bool:
+        """Whether a float is a raw value of this type."""
+        with np.errstate(over="ignore"):
+            return number != number or float(self.dtype.type(number)) == number
 
     def from_python(self, value: Any) -> Any:
         """An argument given in Python as a raw value; TypeError or ValueError if it is none."""
@@ -117,6 +149,11 @@ class InexactSystem(NumberSystem):
 
 
 _INF = float("inf")
+
+
+def words(names: str) -> frozenset[str]:
+    """The names in a text, separated by spaces."""
+    return frozenset(names.split())
 
 
 def differing(a: Any, b: Any, bits: bool = False) -> Any:

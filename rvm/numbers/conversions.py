@@ -13,7 +13,7 @@ import math
 from functools import cache
 
 from rvm.leaf import Node, select
-from rvm.leaf.ops import BIT, F32, F64, I64, limits
+from rvm.leaf.ops import BIT, F32, I64, limits
 from rvm.leaf.trace import Fault, apply, called, constant, converted, unequal, unless
 from rvm.numbers.code import Body, Code, coded, compose, identifier
 from rvm.numbers.elementary import text
@@ -25,7 +25,12 @@ from rvm.types import Scalar
 
 def kind_of(t: Scalar) -> str:
     """The kind of a type's raw values; a complex number has none."""
-    return BIT if t.is_bool else I64 if t.is_fixed else F64 if t.is_log else t.name
+    held, size = t.row.dtype[0], t.row.bytes
+    return BIT if held == "b" else f"{held}{8 * size}"
+
+
+NARROW: dict[Scalar, Body] = {}
+"""Of float types that are held as f32 numbers, and are fewer: how an f64 is rounded, to an f64."""
 
 
 @cache
@@ -50,7 +55,7 @@ def of_double(x: Node, target: Scalar) -> Node:
     if target == F64_TYPE:
         return x
     if target.is_float:
-        return apply("f32_of_f64", x)
+        return apply("f32_of_f64", NARROW[target](x) if target in NARROW else x)
     fault = _no_fit(str(target))
     if target.is_fixed:
         scaled = x * float(1 << target.frac)

@@ -22,8 +22,9 @@ from rvm.leaf import Node, select
 from rvm.leaf.ops import I64, Op, add, limits, whole, wrapped
 from rvm.leaf.python import NAMES
 from rvm.leaf.trace import apply, compare, constant
-from rvm.numbers.base import NumberSystem, plain, refuse, shortened, shown
+from rvm.numbers.base import NumberSystem, plain, refuse, shortened, shown, words
 from rvm.numbers.code import Body, Code, codes_of, comparisons
+from rvm.numbers.elementary import TEXTS
 from rvm.numbers.integers import divisor
 from rvm.numbers.llvm import raised
 from rvm.numbers.support import name
@@ -95,12 +96,16 @@ def decimal_text(raw: int, frac: int) -> str:
 class FixedSystem(NumberSystem):
     """Fixed point with `type.frac` fraction bits."""
 
-    exact = True
+    updates = frozenset({"add"})
+    alike = words(
+        "+ - * / // % ** neg abs sign square min max relu floor < <= > >= == !="
+    ) | frozenset(TEXTS)
+    converts = True
 
     def __init__(self, t: Scalar) -> None:
-        self.frac = t.frac
+        self.frac, self.unit = t.frac, 2.0**-t.frac
         kinds = {"": (I64,)}
-        super().__init__(t, np.int64, 0, codes_of(f"fixed_{t.frac}", kinds, fixed_bodies(t.frac)))
+        super().__init__(t, 0, codes_of(f"fixed_{t.frac}", kinds, fixed_bodies(t.frac)))
 
     def code(self, fn: str, elems: tuple[Scalar, ...]) -> Code | None:
         by_float = fn == "**" and not elems[1].is_integer
@@ -121,6 +126,13 @@ class FixedSystem(NumberSystem):
             limit = 2.0 ** (63 - self.frac)
             raise ValueError(f"{shown(value)} does not fit {self.type} (below {limit:g} in size)")
         return raw
+
+    def raw(self, value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ValueError(f"a typed literal of {self.type} is its raw integer, not {value}")
+        if not LOW <= value <= HIGH:
+            raise ValueError(f"{value} does not fit the 64 bits of {self.type}")
+        return value
 
     def from_python(self, value: Any) -> int:
         value = plain(value)

@@ -16,7 +16,9 @@ where `cmath` would raise an exception; so is its division (by zero: infinities 
 from __future__ import annotations
 
 import cmath
+import inspect
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from numbers import Rational, Real
@@ -24,44 +26,64 @@ from typing import Any
 
 import numpy as np
 
-from rvm.leaf import Node, select
-from rvm.leaf.ops import F64
+from rvm.leaf import Function, Node, select
+from rvm.leaf.ops import F32, F64
 from rvm.leaf.python import f32
+from rvm.leaf.python import total as total_of
 from rvm.leaf.trace import apply, compare, constant, equal, unequal, with_sign
-from rvm.numbers.base import InexactSystem, nearest, plain, refuse, shown
+from rvm.numbers.base import InexactSystem, nearest, plain, refuse, shown, words
 from rvm.numbers.code import Body, Code, codes_of, comparisons, compiled, fill
+from rvm.numbers.elementary import TEXTS
 from rvm.numbers.llvm import Llvm, chain
 from rvm.numbers.llvm_complex import complex_llvm, complex_operands
 from rvm.numbers.support import NAMES, name, total
 from rvm.types import F64 as F64_TYPE
 from rvm.types import Scalar
 
-EXACT32 = 1 << 24
-"""Whole numbers up to here are exact in f32 and f64."""
-
 
 class FloatSystem(InexactSystem):
-    """f64, and f32 with results rounded."""
+    """f64 and f32; with `narrow`, fewer numbers that are held as f32, and f64 results rounded.
 
-    def __init__(self, t: Scalar) -> None:
-        self.single = t.name == "f32"
-        dtype = np.float32 if self.single else np.float64
-        super().__init__(t, dtype, 0.0, codes_of(t.name, {"": (t.name,)}, float_bodies(t.name)))
+    Whole numbers are of the type up to `whole`.  `near` is the nearest number to an f64.
+    """
+
+    updates = frozenset({"add", "mul"})
+    factors = "nonzero"
+    alike = words(
+        "+ - * / // % ** neg abs sqrt square min max relu sign floor < <= > >= == !="
+    ) | frozenset(TEXTS)
+    converts = True
+
+    def __init__(self, t: Scalar, narrow: Body | None = None, whole: int = 1 << 24) -> None:
+        kind = f"f{8 * t.row.bytes}"
+        bodies = float_bodies(kind)
+        self.whole = whole
+        self.near: Callable[[float], float] | None = None
+        if kind == F32:
+            self.unit, self.near = 2.0 / whole, f32
+        if narrow is not None:
+            bodies |= {f: _narrowed(b, narrow) for f, b in float_bodies(F64).items() if f in ROUND}
+            rounded = total_of(Function(f"{t.name}_near", narrow, (F64,)))
+            self.near = lambda x: f32(rounded(x))
+        super().__init__(t, 0.0, codes_of(t.name, {"": (kind,)}, bodies))
+
+    def holds(self, number: float) -> bool:
+        return self.near is None or number != number or self.near(number) == number
 
     def literal(self, value: Any) -> float:
         if isinstance(value, bool):
             raise ValueError(f"{str(value).lower()} is a bool, not an {self.type}")
         if not isinstance(value, (Real, Decimal)):
             raise ValueError(f"{value} is no {self.type}")
-        return rounded(value, self.type)
+        return rounded(value, self.type, self.near)
 
     def from_python(self, value: Any) -> float:
         if type(value) is float:
             # What most calls give, without the questions that other numbers need.
-            number = f32(value) if self.single else value
+            number = self.near(value) if self.near else value
             if math.isfinite(number) or not math.isfinite(value):
                 return number
-        elif type(value) is int and -EXACT32 <= value <= EXACT32:
+        elif type(value) is int and -self.whole <= value <= self.whole:
             return float(value)
         value = plain(value)
         if isinstance(value, bool) or not isinstance(value, (Real, Decimal)):
@@ -69,21 +91,21 @@ class FloatSystem(InexactSystem):
         return self.literal(value)
 
     def text(self, raw: Any) -> str:
-        if self.single:
+        if self.near is f32:
             short = str(np.float32(raw))
             if f32(float(short)) == raw:
                 return repr(float(short))
         return repr(float(raw))
 
 
-def rounded(value: Any, t: Scalar) -> float:
-    """A real number as the nearest of type f32 or f64.
+def rounded(value: Any, t: Scalar, near: Callable[[float], float] | None = None) -> float:
+    """A real number as the nearest of a float type.
 
     ValueError if a whole number is none of these, or if a finite one is beyond the largest.
     """
     number = nearest(value)
-    if t.name == "f32":
-        number = _nearest32(value, number)
+    if near:
+        number = _nearest(value, number, near)
     if math.isinf(number) and not is_infinite(value):
         raise ValueError(f"{shown(value)} is beyond the largest {t}")
     if isinstance(value, Rational) and value.denominator == 1 and number != value:
@@ -91,13 +113,13 @@ def rounded(value: Any, t: Scalar) -> float:
     return number
 
 
-def _nearest32(value: Any, number: float) -> float:
-    """The f32 nearest to a value, whose nearest f64 is `number`: that may be midway by rounding."""
+def _nearest(value: Any, number: float, near: Callable[[float], float]) -> float:
+    """The nearest to a value, whose nearest f64 is `number`: that may be midway by rounding."""
     if number == value or not math.isfinite(number):
-        return f32(number)
-    low, high = (f32(math.nextafter(number, to)) for to in (-math.inf, math.inf))
+        return near(number)
+    low, high = (near(math.nextafter(number, to)) for to in (-math.inf, math.inf))
     if number - low != high - number:
-        return f32(number)
+        return near(number)
     return high if value > number else low
 
 
@@ -110,8 +132,13 @@ def is_infinite(value: Any) -> bool:
 class ComplexSystem(InexactSystem):
     """c128: two f64."""
 
+    updates = frozenset({"add", "mul"})
+    factors = "nonzero"
+    alike = words("+ - neg angle == !=")
+    converts = True
+
     def __init__(self, t: Scalar) -> None:
-        super().__init__(t, np.complex128, 0j, COMPLEX_CODES)
+        super().__init__(t, 0j, COMPLEX_CODES)
 
     def code(self, fn: str, elems: tuple[Scalar, ...]) -> Code | None:
         code = self.codes.get(fn)
@@ -171,6 +198,22 @@ def float_bodies(kind: str) -> dict[str, Body]:
         "floor": lambda x: apply("floor", x),
         "sqrt": lambda x: apply("sqrt", x),
     }
+
+
+ROUND = words("+ - * / // % sqrt square")
+"""Functions of floats whose results are rounded."""
+
+
+def _narrowed(body: Body, narrow: Body) -> Body:
+    """A function of f64 on numbers that are held as f32, and its result rounded."""
+
+    def one(x: Node) -> Node:
+        return apply("f32_of_f64", narrow(body(apply("f64_of_f32", x))))
+
+    def two(a: Node, b: Node) -> Node:
+        return apply("f32_of_f64", narrow(body(*(apply("f64_of_f32", x) for x in (a, b)))))
+
+    return one if len(inspect.signature(body).parameters) == 1 else two
 
 
 def extremes() -> dict[str, Body]:

@@ -33,10 +33,13 @@ from rvm.types import Scalar
 class BoolSystem(NumberSystem):
     """One bit."""
 
-    exact = True
+    updates = frozenset({"xor"})
+    start = False
+    converts = True
 
     def __init__(self, t: Scalar) -> None:
-        super().__init__(t, np.bool_, False, codes_of("bool", {"": (BIT,)}, bool_bodies()))
+        super().__init__(t, False, codes_of("bool", {"": (BIT,)}, bool_bodies()))
+        self.alike = frozenset(self.codes)
 
     def literal(self, value: Any) -> bool:
         if isinstance(value, bool):
@@ -72,15 +75,16 @@ def bool_bodies() -> dict[str, Body]:
 class IntegerSystem(NumberSystem):
     """Two's complement integers of a width, signed or not."""
 
-    exact = True
+    updates = frozenset({"add", "xor"})
+    converts = True
 
     def __init__(self, t: Scalar) -> None:
-        self.signed = t.name[0] == "i"
+        self.signed = t.is_signed
         self.bits = t.bits
         self.low = -(1 << self.bits - 1) if self.signed else 0
         self.high = self.low + (1 << self.bits) - 1
-        dtype = np.dtype(f"{'i' if self.signed else 'u'}{self.bits // 8}")
-        super().__init__(t, dtype, 0, _codes(t.name, t.name))
+        super().__init__(t, 0, _codes(t.name, t.name))
+        self.alike = frozenset(self.codes)
 
     def code(self, fn: str, elems: tuple[Scalar, ...]) -> Code | None:
         codes = self.codes

@@ -21,22 +21,6 @@ Llvm = Callable[..., Any]
 Value = str | tuple[str, str]
 """An operand, or those of the two parts of a complex number."""
 
-REGISTER_TYPES = {
-    "bool": "i1",
-    "i32": "i32",
-    "i64": "i64",
-    "u8": "i8",
-    "u32": "i32",
-    "u64": "i64",
-    "f32": "float",
-    "f64": "double",
-    "fixed": "i64",
-    "log64": "double",
-    "c128": "double",
-}
-"""LLVM's type of an operand, by number type; a complex number has two."""
-
-
 SYMBOLS = {
     f"rvm_{f}": f
     for f in (
@@ -74,7 +58,7 @@ def number(operand: str) -> float | None:
 
 def register_type(t: Scalar) -> str:
     """LLVM's type of a value's operand (of each of the two, for a complex number)."""
-    return REGISTER_TYPES[t.name]
+    return t.row.llvm
 
 
 def memory_type(t: Scalar) -> str:

@@ -19,7 +19,7 @@ from rvm.leaf import select
 from rvm.leaf.ops import F64
 from rvm.leaf.python import on_numbers
 from rvm.leaf.trace import called, constant, unequal
-from rvm.numbers.base import InexactSystem, nearest, plain, refuse, shown
+from rvm.numbers.base import InexactSystem, nearest, plain, refuse, shown, words
 from rvm.numbers.code import Body, codes_of, comparisons
 from rvm.numbers.elementary import text
 from rvm.numbers.floats import extremes, is_infinite
@@ -54,8 +54,14 @@ def _number(log: float) -> float:
 class LogSystem(InexactSystem):
     """Numbers held as logarithms; checks compare the logarithms."""
 
+    updates = frozenset({"mul"})
+    factors = "finite"
+    start = 1
+    alike = words("* / + - ** neg abs sqrt square min max < <= > >= == !=")
+    converts = True
+
     def __init__(self, t: Scalar) -> None:
-        super().__init__(t, np.float64, 0.0, codes_of(t.name, {"": (F64,)}, log_bodies()))
+        super().__init__(t, 0.0, codes_of(t.name, {"": (F64,)}, log_bodies()))
 
     def literal(self, value: Any) -> float:
         if isinstance(value, LogNumber):
@@ -74,6 +80,11 @@ class LogSystem(InexactSystem):
             top, bottom = value.as_integer_ratio()
             return math.log(top) - math.log(bottom)
         return float(on_numbers(text("log"))(number))
+
+    def raw(self, value: Any) -> float:
+        if isinstance(value, (bool, complex)):
+            raise ValueError(f"a typed literal of {self.type} is its logarithm, not {value}")
+        return float(value)
 
     def from_python(self, value: Any) -> float:
         value = plain(value)

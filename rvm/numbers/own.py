@@ -60,5 +60,5 @@ def own(title: str, fn: str) -> tuple[str, str]:
         bits = WIDTHS[kind]
         count = f"({{t0}} if ({{t0}} := {{1}}) < {bits} else {bits})"
         return wrapped(f"{{0}} << {count}", kind).replace("{t}", "{t9}"), ""
-    python, numpy = OWN["integer" if kind in WIDTHS else kind].get(fn, ("", ""))
+    python, numpy = OWN.get("integer" if kind in WIDTHS else kind, {}).get(fn, ("", ""))
     return python.replace("KIND", kind), numpy.replace("KIND", kind)

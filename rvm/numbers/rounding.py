@@ -22,20 +22,18 @@ RETURN = 2.0**-40
 """How far a gradient's values may be from where they began, in parts of themselves."""
 AGREEMENT = 1e-6
 """How far a gradient may be from tangents, in parts of itself, where values are further off."""
-UNIT, COARSE_UNIT = 2.0**-52, 2.0**-23
-"""The gap behind 1 of doubles, and of f32."""
+UNIT = 2.0**-52
+"""The gap behind 1 of doubles."""
 
 
 def unit_of(t: Scalar) -> float:
     """The relative gap between the numbers of a type, of `fixed` the absolute one."""
-    if t.is_fixed:
-        return float(2.0**-t.frac)
-    return COARSE_UNIT if t.is_float and t.bits == 32 else UNIT
+    return system(t).unit
 
 
 def return_limit(t: Scalar) -> float:
     """`RETURN` for numbers of a type: as many of its gaps as for doubles."""
-    return RETURN * (COARSE_UNIT / UNIT) if unit_of(t) == COARSE_UNIT else RETURN
+    return RETURN * (unit_of(t) / UNIT) if t.is_float else RETURN
 
 
 def agreement_limit(coarse: bool) -> float:

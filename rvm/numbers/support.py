@@ -38,10 +38,6 @@ NAMES |= {
     **{f"c{f}": getattr(cmath, f) for f in ELEMENTARY},
     "fmod": math.fmod,
     "copysign": math.copysign,
-    "dtype_bool": np.dtype(np.bool_),
-    "dtype_c128": np.dtype(np.complex128),
-    "dtype_fixed": np.dtype(np.int64),
-    "dtype_log64": np.dtype(np.float64),
 }
 """What code templates may name."""
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rvm.expr import Apply, Const, Expr, walk
-from rvm.types import I64, INTEGERS, SIGNED, Scalar
+from rvm.types import I64, Scalar
 
 MAX_INDEX_NODES = 64
 """Larger index expressions are not analysed: what they overlap is left to the run."""
@@ -41,7 +41,7 @@ def unknown() -> Affine:
 def affine(node: Expr) -> Affine:
     """The form of an integer expression (of `unknown()` where it is too large or no integer)."""
     t = node.type
-    if not isinstance(t, Scalar) or t.name not in INTEGERS:
+    if not isinstance(t, Scalar) or not t.is_integer:
         return unknown()
     for count, _ in enumerate(walk(node), 1):
         if count > MAX_INDEX_NODES:
@@ -103,14 +103,14 @@ def difference(a: Affine, b: Affine) -> tuple[int, bool] | None:
     d = combine(b, a, -1)
     if d.atoms:
         return None
-    bits = INTEGERS[a.type.name]
+    bits = a.type.bits
     value = d.constant % (1 << bits)
     if value >> (bits - 1):
         value -= 1 << bits
-    return value, a.type.name in SIGNED or bits == 64
+    return value, a.type.is_signed or bits == 64
 
 
 def _wrap(value: int, t: Scalar) -> int:
-    bits = INTEGERS[t.name]
+    bits = t.bits
     value %= 1 << bits
-    return value - (1 << bits) if t.name in SIGNED and value >> (bits - 1) else value
+    return value - (1 << bits) if t.is_signed and value >> (bits - 1) else value

@@ -7,7 +7,6 @@ unfolded.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -15,16 +14,14 @@ from rvm.expr import LENGTHS, Apply, Const, Expr, Index, Part, Place, Span, Tran
 from rvm.isa import FUNCTIONS, TypeFault, place_type
 from rvm.isa.rules import Arg
 from rvm.isa.typing import MAX_NODES
+from rvm.numbers import system
 from rvm.program import Register
-from rvm.types import INTEGERS, SCALARS, Array, Scalar, Stack, ValueType, elem_of, rank_of
+from rvm.types import SCALARS, Array, Scalar, Stack, ValueType, elem_of, rank_of
 
 MAX_DEPTH = 100
 """The deepest expression that one instruction may hold; engines may recurse on what passed."""
 MAX_RANK = 32
 """The most dimensions that an array may have; NumPy's limit."""
-
-SIGNED_FIXED = 63
-"""Value bits of the raw integer of a fixed-point number."""
 
 
 class Malformed(TypeFault):
@@ -71,28 +68,14 @@ def result_type(fn: str, types: tuple[ValueType, ...]) -> ValueType:
 
 def constant_fits(value: object, t: Scalar) -> bool:
     """Whether `value` is a raw value of type `t`, as `Const` holds it."""
+    held = t.row.dtype[0]
     kind = type(value)
-    if t.is_bool:
-        return kind is bool
-    if t.is_complex:
-        return kind is complex
-    if t.is_integer or t.is_fixed:
-        if not isinstance(value, int) or kind is not int:
-            return False
-        if t.is_fixed:
-            return -(1 << SIGNED_FIXED) <= value < 1 << SIGNED_FIXED
-        bits = INTEGERS[t.name]
-        signed = t.name.startswith("i")
-        low = -(1 << (bits - 1)) if signed else 0
-        return low <= value < low + (1 << bits)
-    if not isinstance(value, float) or kind is not float:
+    if kind is not {"b": bool, "i": int, "u": int, "f": float, "c": complex}[held]:
         return False
-    if t.name == "f32" and value == value:
-        try:
-            return bool(struct.unpack("<f", struct.pack("<f", value))[0] == value)
-        except OverflowError:
-            return False
-    return True
+    if isinstance(value, int) and held in "iu":
+        low = -(1 << t.bits - 1) if t.is_signed else 0
+        return low <= value < low + (1 << t.bits)
+    return not isinstance(value, float) or system(t).holds(value)
 
 
 class Nodes:

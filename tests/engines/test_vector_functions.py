@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rvm.engines.vector.values import ALIKE, ANYWHERE, is_alike
+from rvm.engines.vector.values import is_alike
 from rvm.faults import RvmError
 from rvm.isa import FUNCTIONS, implementation, value
 from rvm.numbers import NAMES, compiled, system
+from rvm.numbers.elementary import TEXTS
 from rvm.types import BOOL, C128, F32, F64, I32, I64, LOG64, U8, U32, U64, Scalar, fixed
 
 TYPES = (F64, F32, C128, LOG64, fixed(43), fixed(0), I64, I32, U8, U32, U64, BOOL)
@@ -59,7 +60,13 @@ def has(fn: str, t: Scalar) -> bool:
 CASES = [
     (fn, t)
     for t in TYPES
-    for fn in sorted({*system(t).codes, *ANYWHERE, *(f for s in ALIKE.values() for f in s.split())})
+    for fn in sorted(
+        {
+            *system(t).codes,
+            *(system(t).alike - set(TEXTS)),
+            *(f for f, row in FUNCTIONS.items() if row.moves),
+        }
+    )
     if fn not in ("and", "or") and has(fn, t)
 ]
 

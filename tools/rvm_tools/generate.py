@@ -53,10 +53,10 @@ def number(t: Scalar, rng: random.Random, easy: bool) -> Any:
     """A random raw number."""
     if t.is_bool:
         return rng.random() < 0.5
-    if t.is_integer:
+    if t.row.dtype[0] in "iu" and not t.is_fixed:
         if easy:
             return rng.randint(0, SMALL)
-        low = 0 if t.name.startswith("u") else -1
+        low = -1 if t.is_signed else 0
         return rng.randint(low << min(t.bits - 1, 16), (1 << min(t.bits - 1, 16)) - 1)
     if t.is_complex:
         return complex(_real(rng, easy), _real(rng, easy))

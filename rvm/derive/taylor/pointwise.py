@@ -15,7 +15,7 @@ from typing import Any
 
 from rvm.expr import Apply, Const, Expr, Place
 from rvm.isa import FUNCTIONS, apply, implementation, typed
-from rvm.isa.derivatives import CONSTANT, adjoint_type, gains
+from rvm.isa.derivatives import adjoint_type, gains
 from rvm.isa.functions.conversions import conversion_target
 from rvm.isa.simplify import simplify
 from rvm.numbers import NAMES, fill
@@ -72,7 +72,7 @@ def is_pointwise(node: Apply) -> bool:
     if node.fn in WHOLE or any(a.type is None or elem_of(a.type).is_complex for a in node.args):
         return False
     row = FUNCTIONS[node.fn]
-    return row.partials is not None or conversion_target(node.fn) is not None or node.fn in CONSTANT
+    return row.partials is not None or conversion_target(node.fn) is not None or row.steps
 
 
 # ---------------------------------------------------------------- single functions

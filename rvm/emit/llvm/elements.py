@@ -11,10 +11,10 @@ from rvm.emit.llvm.writer import constant
 from rvm.emit.values import Unprintable, type_of
 from rvm.expr import Apply, Expr, Place
 from rvm.isa import implementation
-from rvm.numbers import system
+from rvm.numbers import has_own_system, system
 from rvm.numbers.llvm import Value, register_type
 from rvm.program import Function
-from rvm.types import UNSIGNED, Scalar, elem_of, rank_of
+from rvm.types import Scalar, elem_of, rank_of
 
 Indices = Sequence[str]
 """Operands of indices, one for each axis."""
@@ -186,7 +186,7 @@ class Elements(Statements):
             return shape, inner
         t = elem_of(type_of(g))
         plus = implementation("+", (t, t)).llvm
-        if t.is_log or plus is None:
+        if t.is_log or has_own_system(t) or plus is None:
             raise Unprintable
         add = plus
 
@@ -239,7 +239,7 @@ class Elements(Statements):
         kind = register_type(t)
         how = "gt" if which == "max" else "lt"
         if kind not in ("double", "float"):
-            sign = "u" if t.name in UNSIGNED else "s"
+            sign = "s" if t.is_signed else "u"
             return self.compare(sign + how, kind, value, held)
         beyond = self.op(f"fcmp o{how} {kind} {value}, {held}")
         nan = self.op(f"fcmp uno {kind} {value}, {value}")
@@ -289,7 +289,7 @@ class Elements(Statements):
         self, a: Expr, b: Expr
     ) -> Callable[[str, Callable[[str], Value], Callable[[str], Value]], Value]:
         t = elem_of(type_of(a))
-        if t.is_fixed or t.is_log or t.is_bool or t != elem_of(type_of(b)):
+        if t.is_fixed or t.is_log or t.is_bool or has_own_system(t) or t != elem_of(type_of(b)):
             raise Unprintable
         times, plus = self._binary("*", a, b), implementation("+", (t, t)).llvm
         if plus is None:
@@ -310,7 +310,7 @@ class Elements(Statements):
             case "sum", (x,):
                 t = elem_of(type_of(x))
                 plus = implementation("+", (t, t)).llvm
-                if t.is_log or t.is_bool or plus is None:
+                if t.is_log or t.is_bool or has_own_system(t) or plus is None:
                     raise Unprintable
                 shape, element = self.elements(x)
                 add = plus
@@ -354,4 +354,4 @@ class Elements(Statements):
 
 
 def _extension(t: Scalar) -> str:
-    return "sext" if t.name == "i32" else "zext"
+    return "sext" if t.is_signed else "zext"

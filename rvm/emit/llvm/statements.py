@@ -140,8 +140,9 @@ class Statements(Values):
 
     def factor(self, value: Value, t: Scalar) -> None:
         """Trouble unless a factor can be divided out again: finite, and not zero."""
-        if not (t.is_float or t.is_complex or t.is_log):
-            raise Unprintable
+        factors = system(t).factors
+        if factors == "any":
+            return
         parts = value if isinstance(value, tuple) else (value,)
         kind = register_type(t)
         bad: list[str] = []
@@ -151,7 +152,7 @@ class Statements(Values):
             bad.append(self.op(f"fcmp ueq double {size}, {INFINITY}"))
         for test in bad:
             self.trouble(test)
-        if not t.is_log:
+        if factors == "nonzero":
             zeros = [self.op(f"fcmp oeq {kind} {p}, 0.0") for p in parts]
             self.trouble(zeros[0] if len(zeros) == 1 else self.op(f"and i1 {zeros[0]}, {zeros[1]}"))
 

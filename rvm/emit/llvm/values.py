@@ -18,7 +18,7 @@ from rvm.isa import implementation
 from rvm.numbers import system
 from rvm.numbers.llvm import Value, register_type
 from rvm.program import Function
-from rvm.types import F64, SIGNED, Array, Scalar, elem_of, rank_of
+from rvm.types import F64, Array, Scalar, elem_of, rank_of
 
 TURNING = ("sin", "cos")
 """What the prelude's `rvm_turn` gives, in its order."""
@@ -204,8 +204,7 @@ class Values(Writer):
         if isinstance(item, Const):
             return value
         if t.is_bool or t.bits < 64:
-            signed = t.name in SIGNED
-            return self.op(f"{'sext' if signed else 'zext'} {register_type(t)} {value} to i64")
+            return self.op(f"{'sext' if t.is_signed else 'zext'} {register_type(t)} {value} to i64")
         return value
 
     def _span(self, item: Span, length: str) -> tuple[str, str]:

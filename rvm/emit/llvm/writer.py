@@ -30,7 +30,7 @@ def constant(value: Any, t: Scalar) -> Value:
         return "true" if value else "false"
     if t.is_complex:
         return double_bits(value.real), double_bits(value.imag)
-    if t.is_float or t.is_log:
+    if t.row.dtype[0] == "f":
         # LLVM writes a float constant as the double of the same value.
         return double_bits(value)
     bits = t.bits

@@ -178,10 +178,10 @@ def by_lane(ok: Any, w: int) -> Lanes:
     return np.logical_and.reduce(ok.reshape(-1, ok.shape[-1]), axis=0)
 
 
-def factors(x: Any, is_log: bool, w: int) -> None:
+def factors(x: Any, kind: str, w: int) -> None:
     """Failing where a factor could not be divided out again."""
     ok = np.isfinite(x)
-    if not is_log:
+    if kind == "nonzero":
         ok = ok & np.not_equal(x, 0)
     must(by_lane(ok, w), w)
 

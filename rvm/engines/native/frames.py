@@ -21,20 +21,6 @@ from rvm.image import Code
 from rvm.numbers import system
 from rvm.types import Array, RegisterType, Scalar, elem_of
 
-FORMATS = {
-    "bool": "?7x",
-    "i32": "i4x",
-    "i64": "q",
-    "u8": "B7x",
-    "u32": "I4x",
-    "u64": "Q",
-    "f32": "f4x",
-    "f64": "d",
-    "fixed": "q",
-    "log64": "d",
-    "c128": "dd",
-}
-"""How `struct` writes a scalar's slots."""
 STACK = struct.Struct("<Qqq")
 
 
@@ -48,6 +34,12 @@ def _libc() -> Any:
     return found
 
 
+def slots_of(t: Scalar) -> str:
+    """How `struct` writes a scalar's slots, of eight bytes each."""
+    gap = 8 - t.row.bytes // t.row.parts
+    return (t.row.letter + (f"{gap}x" if gap else "")) * t.row.parts
+
+
 class Layout:
     """The slots of a function's registers, of which the first `n_args` are its parameters."""
 
@@ -57,7 +49,7 @@ class Layout:
         text = []
         for t in self.types:
             if isinstance(t, Scalar):
-                text.append(FORMATS[t.name])
+                text.append(slots_of(t))
             else:
                 text.append("Q" if not isinstance(t, Array) else f"Qq{2 * t.rank}q")
         self.struct = struct.Struct("<" + "".join(text))

@@ -21,13 +21,15 @@ from rvm.image import Code
 from rvm.isa import FUNCTIONS, OPCODES
 from rvm.isa.functions.conversions import conversion_target
 from rvm.program import Program
+from rvm.types import SCALARS, elem_of
 
 TRAITS = ("vendor_id", "cpu family", "model", "stepping", "flags", "CPU ", "Features", "isa")
 """What lines about a processor begin with that say what it can."""
 APART = ("__pycache__", "codes", "interop", "pebble")
 """Folders of rvm that have no part in what code is made of a program."""
 OWN = frozenset([*FUNCTIONS, *OPCODES])
-OWN_ROWS = len(FUNCTIONS) + len(OPCODES)
+OWN_TYPES = frozenset(SCALARS)
+OWN_ROWS = len(FUNCTIONS) + len(OPCODES) + len(SCALARS)
 """What the table holds before users enter anything."""
 
 
@@ -69,9 +71,11 @@ def fingerprint(program: Program) -> str:
 
 def _has_users(program: Program) -> bool:
     """Whether a program names an opcode or a function that a user has defined."""
-    if len(FUNCTIONS) + len(OPCODES) == OWN_ROWS:
+    if len(FUNCTIONS) + len(OPCODES) + len(SCALARS) == OWN_ROWS:
         return False
     for f in program.functions:
+        if any(elem_of(r.type).name not in OWN_TYPES for r in f.registers):
+            return True
         if any(i.op not in OWN for i in f.code):
             return True
         if any(_is_users(arg) for i in f.code for arg in i.args):
@@ -83,7 +87,8 @@ def _has_users(program: Program) -> bool:
 
 def _is_users(value: Expr) -> bool:
     return any(
-        isinstance(n, Apply) and n.fn not in OWN and conversion_target(n.fn) is None
+        (isinstance(n, Apply) and n.fn not in OWN and conversion_target(n.fn) is None)
+        or (n.type is not None and elem_of(n.type).name not in OWN_TYPES)
         for n in walk(value)
     )
 

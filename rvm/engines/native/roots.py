@@ -13,7 +13,7 @@ from rvm.engines.native import kept
 from rvm.engines.native.artifact import Artifact, Sketch, decoded
 from rvm.engines.native.elf import Block, linked
 from rvm.engines.native.extent import sketch_of
-from rvm.engines.native.frames import FORMATS, layout_of
+from rvm.engines.native.frames import layout_of, slots_of
 from rvm.engines.native.keys import key, key_of
 from rvm.engines.native.memory import Run, loaded
 from rvm.host.once import once
@@ -37,7 +37,7 @@ class Cell:
         self.address = ctypes.addressof(self.words)
         t = guard.place.type if guard.place is not None else (guard.element or (None, None))[1]
         assert isinstance(t, Scalar)
-        self.struct = struct.Struct("<q" + FORMATS[t.name])
+        self.struct = struct.Struct("<q" + slots_of(t))
 
     def fill(self) -> None:
         """Put the value there; the flag in front is set where there is none."""

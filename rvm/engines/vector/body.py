@@ -356,8 +356,9 @@ class Body(Elements):
         self._scalars(dst)
         t = elem_of(dst.type or BOOL)
         node = self.value(value, context)
-        if op in "*/":
-            node = Node(f"factor({{0}}, {t.is_log})", (node,), t, node.lanes)
+        factors = system(t).factors
+        if op in "*/" and factors != "any":
+            node = Node(f"factor({{0}}, {factors!r})", (node,), t, node.lanes)
         key: Hashable = dst.reg
         found = None
         if isinstance(self.function.registers[dst.reg].type, Array):

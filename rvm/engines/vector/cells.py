@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from rvm.engines.vector.access import Access
 from rvm.engines.vector.graph import Node
 from rvm.engines.vector.loops import Declined
+from rvm.numbers import has_own_system
 from rvm.types import Scalar
 
 GROUPS = ({"+", "-"}, {"^"}, {"*"}, {"/"})
@@ -21,6 +22,8 @@ GROUPS = ({"+", "-"}, {"^"}, {"*"}, {"/"})
 
 def combiner(ops: set[str], t: Scalar) -> str:
     """The ufunc that the updates of a cell are made with."""
+    if has_own_system(t):
+        raise Declined(f"numbers of type {t} are combined one by one")
     if t.is_complex and ops & {"*", "/"}:
         raise Declined("a product of complex numbers is rounded in another way by NumPy")
     if ops == {"-"} or (ops == {"/"} and t.is_log):

@@ -17,23 +17,12 @@ from rvm.engines.vector.access import Access, access
 from rvm.engines.vector.graph import Node
 from rvm.engines.vector.loops import Counted, Declined
 from rvm.expr import Apply, Const, Expr, Part, Place, walk
-from rvm.isa import implementation, value
+from rvm.isa import FUNCTIONS, implementation, value
 from rvm.isa.functions.conversions import conversion_target
 from rvm.isa.implementation import deciding
 from rvm.numbers import NAMES, compiled, fill, system
-from rvm.numbers.elementary import TEXTS
 from rvm.program import Function
 from rvm.types import I64, Array, Scalar, elem_of, rank_of
-
-ALIKE = {
-    "float": "+ - * / // % neg abs sqrt square min max relu sign floor < <= > >= == !=",
-    "complex": "+ - neg angle == !=",
-    "fixed": "+ - * / // % neg abs sign square min max relu floor < <= > >= == !=",
-    "log": "* / + - ** neg abs sqrt square min max < <= > >= == !=",
-}
-"""Functions of inexact numbers that NumPy computes to the bits of the scalar code."""
-ANYWHERE = frozenset({"identity", "select", "conj", "real", "imag"})
-"""Functions that move numbers and round nothing."""
 
 NEW = frozenset({"+", "-", "*", "/", "neg", "sqrt", "square"})
 """Functions whose NumPy code gives a new array."""
@@ -45,13 +34,7 @@ def is_alike(fn: str, elems: tuple[Scalar, ...]) -> bool:
     if target is not None:
         return True
     t = deciding(elems)
-    if t.is_bool or t.is_integer:
-        return fn in system(t).codes or fn in ANYWHERE
-    kind = (
-        "float" if t.is_float else "complex" if t.is_complex else "fixed" if t.is_fixed else "log"
-    )
-    text = kind in ("float", "fixed") and (fn == "**" or fn in TEXTS)
-    return text or fn in ALIKE[kind].split() or fn in ANYWHERE
+    return fn in system(t).alike or FUNCTIONS[fn].moves
 
 
 class LoopPrinter(ValuePrinter):

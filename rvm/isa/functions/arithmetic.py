@@ -80,6 +80,7 @@ enter(
     code={"*": Code("{0}", "{0}", None, same)},
     domain=(REAL,),
     mp="mpf",
+    moves=True,
 )
 enter(
     "detach",
@@ -155,6 +156,7 @@ enter(
     symbol="//",
     domain=(REAL, POSITIVE),
     mp=lambda x, y: x.context.floor(x / y),
+    steps=True,
 )
 enter(
     "%",
@@ -196,6 +198,7 @@ enter(
     cost="ADDS",
     domain=(REAL,),
     mp="sign",
+    steps=True,
 )
 enter(
     "sqrt",
@@ -273,4 +276,5 @@ enter(
     cost="ADDS",
     domain=(REAL,),
     mp="floor",
+    steps=True,
 )

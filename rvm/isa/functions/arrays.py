@@ -17,19 +17,41 @@ from numpy.typing import NDArray
 from rvm.expr import Expr
 from rvm.faults import DefinitionError
 from rvm.isa.functions.formulas import Partials, conj, enter, fn, rank
+from rvm.isa.rows import Row
 from rvm.isa.rules import PRODUCTS, outer, product, reduction, same_shape, scan
 from rvm.numbers.code import Code
 from rvm.numbers.fixedpoint import fixed_mul, fixed_mul_array
 from rvm.numbers.support import name, outside_domain, unequal_lengths
-from rvm.types import SCALARS
-
-NUMBERS = [t for t in SCALARS.values() if not (t.is_bool or t.is_log)]
-LINEAR = [t for t in NUMBERS if not t.is_fixed]
+from rvm.types import Scalar
 
 
 def both(template: str) -> Code:
     """A function of arrays: one template for scalar and for array results."""
     return Code(template, template)
+
+
+def linear(template: str) -> dict[str, Row]:
+    """Of numbers that NumPy adds and multiplies as they are held; DTYPE is that of the elements."""
+
+    def code(t: Scalar) -> Code:
+        return both(template.replace("DTYPE", f"dtype_{t.name}"))
+
+    return dict.fromkeys(("integer", "float", "complex"), code)
+
+
+def numbers(template: str) -> dict[str, Row]:
+    """The same of fixed-point numbers too, which are added as they are held."""
+    made = linear(template)
+    return {**made, "fixed": made["integer"]}
+
+
+def fixed(template: str) -> dict[str, Row]:
+    """Of fixed-point numbers, with FRAC fraction bits and the number ONE."""
+
+    def code(t: Scalar) -> Code:
+        return both(template.replace("FRAC", str(t.frac)).replace("ONE", str(1 << t.frac)))
+
+    return {"fixed": code}
 
 
 @name
@@ -146,12 +168,10 @@ def _no_fourth(g: Expr, *args: Expr) -> Partials:
     raise DefinitionError("D011", "`prod` can be differentiated three times, not four")
 
 
-def _products() -> dict[str, Code]:
-    return {t.name: both("product_of(np.matmul, {0}, {1})") for t in LINEAR}
-
-
-def _dots() -> dict[str, Code]:
-    return {t.name: both("product_of(np.dot, {0}, {1}).item()") for t in LINEAR}
+PRODUCT = {
+    **linear("product_of(np.matmul, {0}, {1})"),
+    **fixed("fixed_product({0}, {1}, FRAC)"),
+}
 
 
 enter(
@@ -162,9 +182,10 @@ enter(
     cost="ADDS",
     vjp=lambda g, x: (fn("spread_like", g, x),),
     code={
-        **{t.name: both(f"np.sum({{0}}, dtype=dtype_{t.name}).item()") for t in NUMBERS},
-        "log64": both("log_sum({0})"),
+        **numbers("np.sum({0}, dtype=DTYPE).item()"),
+        "log": both("log_sum({0})"),
     },
+    sums=True,
 )
 enter(
     "prod",
@@ -174,9 +195,11 @@ enter(
     cost="MULTS",
     vjp=lambda g, x: (g * fn("prod_others", conj(x)),),
     code={
-        **{t.name: both(f"np.prod({{0}}, dtype=dtype_{t.name}).item()") for t in LINEAR},
-        "log64": both("np.sum({0}).item()"),
+        **linear("np.prod({0}, dtype=DTYPE).item()"),
+        **fixed("fixed_prod({0}, FRAC)"),
+        "log": both("np.sum({0}).item()"),
     },
+    sums=True,
 )
 enter(
     "amin",
@@ -202,7 +225,8 @@ enter(
     same_shape("scale"),
     "1 at the first greatest element, else 0",
     cost="ADDS",
-    code={"*": both("one_at(np.argmax, {0}, 1)")},
+    code={"*": both("one_at(np.argmax, {0}, 1)"), **fixed("one_at(np.argmax, {0}, ONE)")},
+    steps=True,
 )
 enter(
     "last_min",
@@ -210,7 +234,8 @@ enter(
     same_shape("scale"),
     "1 at the last least element, else 0",
     cost="ADDS",
-    code={"*": both("one_at(last_least, {0}, 1)")},
+    code={"*": both("one_at(last_least, {0}, 1)"), **fixed("one_at(last_least, {0}, ONE)")},
+    steps=True,
 )
 enter(
     "prod_others",
@@ -219,7 +244,7 @@ enter(
     "for each element the product of all others",
     cost="MULTS",
     vjp=lambda g, x: (fn("prod_others_1", conj(x), g),),
-    code={"*": both("prod_others({0})")},
+    code=linear("prod_others({0})"),
 )
 enter(
     "prod_others_1",
@@ -231,7 +256,7 @@ enter(
         fn("prod_others_2", conj(x), conj(d), g),
         fn("prod_others_1", conj(x), g),
     ),
-    code={"*": both("prod_others({0}, {1})")},
+    code=linear("prod_others({0}, {1})"),
 )
 enter(
     "prod_others_2",
@@ -240,7 +265,7 @@ enter(
     "the derivative of `prod_others_1(x, d)` along e; it has no derivative",
     cost="MULTS",
     vjp=_no_fourth,
-    code={"*": both("prod_others({0}, {1}, {2})")},
+    code=linear("prod_others({0}, {1}, {2})"),
 )
 enter(
     "dot",
@@ -249,7 +274,11 @@ enter(
     "the sum of products of two vectors, none conjugated",
     cost="MULTS",
     vjp=_product_vjp,
-    code=_dots(),
+    code={
+        **linear("product_of(np.dot, {0}, {1}).item()"),
+        **fixed("fixed_product({0}, {1}, FRAC).item()"),
+    },
+    sums=True,
 )
 enter(
     "matvec",
@@ -258,7 +287,8 @@ enter(
     "the product of a matrix and a vector",
     cost="MULTS",
     vjp=_product_vjp,
-    code=_products(),
+    code=PRODUCT,
+    sums=True,
 )
 enter(
     "matmul",
@@ -267,7 +297,8 @@ enter(
     "the product of two matrices",
     cost="MULTS",
     vjp=_product_vjp,
-    code=_products(),
+    code=PRODUCT,
+    sums=True,
 )
 enter(
     "@",
@@ -277,7 +308,8 @@ enter(
     cost="MULTS",
     symbol="@",
     vjp=_product_vjp,
-    code={t.name: both("matrix_product({0}, {1})") for t in LINEAR},
+    code={**linear("matrix_product({0}, {1})"), **fixed("fixed_at({0}, {1}, FRAC)")},
+    sums=True,
 )
 enter(
     "outer",
@@ -286,7 +318,10 @@ enter(
     "the matrix of all products of two vectors",
     cost="MULTS",
     vjp=lambda g, a, b: (fn("@", g, conj(b)), fn("@", conj(a), g)),
-    code={t.name: both("np.multiply.outer({0}, {1})") for t in LINEAR},
+    code={
+        **linear("np.multiply.outer({0}, {1})"),
+        **fixed("fixed_mul_array({0}[:, None], {1}[None, :], FRAC)"),
+    },
 )
 enter(
     "scan_left",
@@ -295,7 +330,7 @@ enter(
     "running sums from the left: y[i] = x[0] + … + x[i]",
     cost="ADDS",
     vjp=lambda g, x: (fn("scan_right", g),),
-    code={t.name: both(f"np.cumsum({{0}}, dtype=dtype_{t.name})") for t in NUMBERS},
+    code=numbers("np.cumsum({0}, dtype=DTYPE)"),
 )
 enter(
     "scan_right",
@@ -304,7 +339,7 @@ enter(
     "running sums from the right: y[i] = x[i] + … + x[n-1]",
     cost="ADDS",
     vjp=lambda g, x: (fn("scan_left", g),),
-    code={t.name: both(f"np.cumsum({{0}}[::-1], dtype=dtype_{t.name})[::-1]") for t in NUMBERS},
+    code=numbers("np.cumsum({0}[::-1], dtype=DTYPE)[::-1]"),
 )
 
 
@@ -314,27 +349,6 @@ def matrix_product(a: Any, b: Any) -> Any:
     if a.ndim == b.ndim == 1:
         return product_of(np.dot, a, b).item()
     return product_of(np.matmul, a, b)
-
-
-def fixed_code(f: str, frac: int) -> Code | None:
-    """The code of a function of this module on fixed-point numbers with `frac` fraction bits."""
-    match f:
-        case "prod":
-            return both(f"fixed_prod({{0}}, {frac})")
-        case "dot":
-            return both(f"fixed_product({{0}}, {{1}}, {frac}).item()")
-        case "matvec" | "matmul":
-            return both(f"fixed_product({{0}}, {{1}}, {frac})")
-        case "@":
-            return both(f"fixed_at({{0}}, {{1}}, {frac})")
-        case "outer":
-            return both(f"fixed_mul_array({{0}}[:, None], {{1}}[None, :], {frac})")
-        case "first_max":
-            return both(f"one_at(np.argmax, {{0}}, {1 << frac})")
-        case "last_min":
-            return both(f"one_at(last_least, {{0}}, {1 << frac})")
-        case _:
-            return None
 
 
 @name

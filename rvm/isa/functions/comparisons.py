@@ -11,13 +11,18 @@ from rvm.isa.rules import choice, elementwise
 from rvm.numbers.code import Code
 from rvm.numbers.llvm import selection
 from rvm.numbers.support import name
-from rvm.types import BOOL, SCALARS
+from rvm.types import BOOL, Scalar
 
 
 @name
 def where(c: Any, a: Any, b: Any, dtype: np.dtype[Any]) -> Any:
     """`np.where` with a result of the storage type also where both values are scalars."""
     return np.where(c, a, b).astype(dtype, copy=False)
+
+
+def _selected(t: Scalar) -> Code:
+    dtype = f"dtype_{t.name}"
+    return Code("(({2}, {1})[{0}])", f"where({{0}}, {{1}}, {{2}}, {dtype})", None, selection(t))
 
 
 for _s, _text in (("<", "less than"), ("<=", "at most"), (">", "greater than"), (">=", "at least")):
@@ -49,13 +54,6 @@ enter(
     "a where c holds, else b; both are evaluated",
     cost="MOVES",
     partials=lambda c, a, b: (None, select(c, const(1, a), 0, a), select(c, const(0, b), 1, b)),
-    code={
-        name: Code(
-            "(({2}, {1})[{0}])",
-            f"where({{0}}, {{1}}, {{2}}, dtype_{name})",
-            None,
-            selection(t),
-        )
-        for name, t in SCALARS.items()
-    },
+    code={"*": _selected},
+    moves=True,
 )

@@ -18,7 +18,7 @@ from rvm.numbers.elementary import text
 from rvm.numbers.llvm import Emitter, same
 from rvm.numbers.llvm_complex import conjugate, squared_modulus
 from rvm.numbers.support import name
-from rvm.types import C128, F64, SCALARS
+from rvm.types import C128, F64
 
 REAL = (-4.0, 4.0)
 
@@ -63,11 +63,12 @@ enter(
     partials=lambda x: (const(1, x),),
     vjp=lambda g, z: (fn("conj", g),),
     code={
-        **{t: Code("{0}", "{0}", None, same) for t in SCALARS},
+        "*": Code("{0}", "{0}", None, same),
         "c128": Code("{0}.conjugate()", "np.conjugate({0})", None, conjugate),
     },
     domain=(REAL,),
     mp="conj",
+    moves=True,
 )
 enter(
     "real",
@@ -78,6 +79,7 @@ enter(
     vjp=lambda g, z: (fn("c128", g),),
     code={"c128": Code("{0}.real", "np.real({0})", None, lambda e, z: z[0])},
     mp="re",
+    moves=True,
 )
 enter(
     "imag",
@@ -88,6 +90,7 @@ enter(
     vjp=lambda g, z: (fn("complex", 0.0, g),),
     code={"c128": Code("{0}.imag", "np.imag({0})", None, lambda e, z: z[1])},
     mp="im",
+    moves=True,
 )
 enter(
     "complex",

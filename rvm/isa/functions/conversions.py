@@ -16,34 +16,32 @@ _FIXED = re.compile(r"fixed\((0|[1-9][0-9]?)\)")
 
 def _partials(x: Expr) -> Partials:
     t = elem(x)
-    return (None,) if t is None or t.is_integer or t.is_bool else (const(1, x),)
+    return (const(1, x),) if t is not None and t.row.derivative else (None,)
 
 
+@cache
 def _row(name: str, target: Scalar) -> FunctionRow:
-    carries = not (target.is_integer or target.is_bool)
     return FunctionRow(
         name,
         1,
         conversion(target),
         f"x as a number of type {target}",
         cost="MOVES",
-        partials=_partials if carries else None,
+        partials=_partials if target.row.derivative else None,
     )
 
 
-@cache
 def conversion_target(name: str) -> Scalar | None:
     """The type that a conversion is named for: `f32`, `fixed(30)`; None for other names."""
     if name in SCALARS:
         return SCALARS[name]
-    found = _FIXED.fullmatch(name)
+    found = _FIXED.fullmatch(name) if name[-1:] == ")" else None
     return fixed(int(found[1])) if found and int(found[1]) <= 62 else None
 
 
-@cache
 def _on_demand(name: str) -> FunctionRow | None:
     target = conversion_target(name)
-    return None if target is None or name in SCALARS else _row(name, target)
+    return None if target is None else _row(name, target)
 
 
 for _name, _target in SCALARS.items():

@@ -7,13 +7,14 @@ The arguments of a rule are typed expressions; what it gives is a template, for
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from rvm.expr import Apply, Const, Expr
-from rvm.isa.rows import FunctionRow, add_function
+from rvm.isa.rows import FunctionRow, Row, add_function
 from rvm.isa.rules import Rule
 from rvm.numbers import system
-from rvm.numbers.code import Body, Code
+from rvm.numbers.code import Body
 from rvm.types import Scalar, elem_of, rank_of
 
 Partials = tuple[Expr | None, ...]
@@ -29,17 +30,19 @@ def enter(
     symbol: str = "",
     partials: Callable[..., Partials] | None = None,
     vjp: Callable[..., Partials] | None = None,
-    code: Mapping[str, Code] | None = None,
+    code: Mapping[str, Row] | None = None,
     body: Body | None = None,
     domain: tuple[tuple[float, float], ...] = (),
     mp: str | Callable[..., Any] = "",
+    moves: bool = False,
+    sums: bool = False,
+    steps: bool = False,
 ) -> FunctionRow:
     """Enter a row in the function table."""
-    return add_function(
-        FunctionRow(
-            name, arity, rule, doc, cost, symbol, partials, vjp, code or {}, body, domain, mp
-        )
+    row = FunctionRow(
+        name, arity, rule, doc, cost, symbol, partials, vjp, code or {}, body, domain, mp
     )
+    return add_function(replace(row, moves=moves, sums=sums, steps=steps))
 
 
 def fn(name: str, *args: Any) -> Apply:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.expr import Expr
-from rvm.isa.functions.arrays import NUMBERS, both
+from rvm.isa.functions.arrays import both, numbers
 from rvm.isa.functions.formulas import enter, fn, rank
 from rvm.isa.rules import gather, length, like, of, scatter, transposition
 from rvm.numbers.code import Code
@@ -147,7 +147,7 @@ enter(
     "a vector of length n with each value added at its index",
     cost="ADDS",
     vjp=lambda g, v, idx, n: (fn("gather", g, idx), None, None),
-    code={t.name: both("scatter_array({0}, {1}, {2})") for t in NUMBERS},
+    code=numbers("scatter_array({0}, {1}, {2})"),
 )
 enter(
     "transpose",
@@ -177,7 +177,8 @@ enter(
     "g summed over the axes along which x would have been broadcast to it",
     cost="ADDS",
     vjp=lambda g, v, x: (_likewise("spread_like", g, v, x), None),
-    code={t.name: both("sum_like({0}, {1})") for t in NUMBERS},
+    code=numbers("sum_like({0}, {1})"),
+    sums=True,
 )
 enter(
     "spread_like",

@@ -1,0 +1,96 @@
+"""A user's own number types: a row of storage and kind, and a number system where it needs one."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Callable
+
+from rvm.faults import DefinitionError, RvmError
+from rvm.isa.implementation import array_value, implementation, value
+from rvm.isa.proof import draw, prove_inverse, tolerance
+from rvm.isa.rows import FUNCTIONS, OPCODES
+from rvm.isa.rules import CLASSES, offers
+from rvm.numbers import SYSTEMS, NumberSystem, system
+from rvm.types import SCALARS, TYPES, Scalar, TypeRow
+
+UPDATES = {"add": ("+", "-"), "mul": ("*", "/"), "xor": ("^", "^")}
+"""The updates that a number system may have: what they apply, and what takes it back."""
+SAMPLES = 60
+
+
+def number_type(row: TypeRow, make: Callable[[Scalar], NumberSystem] | None = None) -> Scalar:
+    """Enter a number type; from then on every text, file and engine knows it.
+
+    Without `make` its kind is one of those that there are, `integer("u16")` say.  DefinitionError
+    D014 where the name is taken, the row is wrong, or an update that its number system has cannot
+    be undone: then nothing is entered.
+    """
+    if row.name in FUNCTIONS or row.name in (*TYPES, "stack") or not row.name.isidentifier():
+        raise DefinitionError("D014", f"`{row.name}` cannot be the name of a type", hint=NAMES)
+    if struct.calcsize(row.letter) * row.parts != row.bytes:
+        raise DefinitionError(
+            "D014", f"{row.name}: `{row.letter}` and `{row.dtype}` differ in size"
+        )
+    if make is None and row.kind not in SYSTEMS:
+        raise DefinitionError("D014", f"{row.name}: no number system computes on `{row.kind}`")
+    TYPES[row.name] = row
+    if make is not None:
+        SYSTEMS[row.name] = make
+    t = SCALARS[row.name] = Scalar(row.name)
+    try:
+        for update in sorted(system(t).updates):
+            _prove_update(t, update)
+        for opcode in OPCODES.values():
+            if opcode.is_data and CLASSES[opcode.types](t):
+                prove_inverse(opcode, OPCODES[opcode.inverse], t)
+    except RvmError:
+        forget(row.name)
+        raise
+    return t
+
+
+NAMES = "a name that no type and no function has"
+
+
+def forget(name: str) -> None:
+    """Take a user's own type out of the tables again."""
+    for table in (TYPES, SYSTEMS, SCALARS):
+        table.pop(name, None)
+    for cached in (system, offers, implementation, value, array_value):
+        cached.cache_clear()
+
+
+def _prove_update(t: Scalar, update: str) -> None:
+    """DefinitionError D014 if what an update did is not taken back."""
+    there, back = UPDATES[update]
+    numbers, rng = system(t), random.Random(t.name)
+    for f in (there, back):
+        if numbers.code(f, (t, t)) is None:
+            raise DefinitionError(
+                "D014",
+                f"`{update}` on {t} cannot be undone: "
+                + (
+                    f"`{there}` has no inverse, for {t} has no `{back}`"
+                    if f == back
+                    else f"{t} has no `{f}`"
+                ),
+                hint=f"leave `{update}` out of its updates; `{there}` may be used in expressions",
+            )
+    forth, again = (value(f, (t, t)) for f in (there, back))
+    for n in range(SAMPLES):
+        a, b = draw(rng, t, n), draw(rng, t, n)
+        if numbers.factors == "nonzero" and update == "mul" and not b:
+            continue
+        middle = forth(a, b)
+        end = again(middle, b)
+        limit = 0.0 if t.is_exact else tolerance(t) * max(map(abs, (a, b, middle)))
+        near = middle - middle == 0 and abs(end - a) <= limit
+        overflowed = not t.is_exact and middle - middle != 0
+        if end != a and not near and not overflowed:
+            raise DefinitionError(
+                "D014",
+                f"`{update}` on {t} cannot be undone: {a} {there} {b} is {middle}, and "
+                f"{middle} {back} {b} is {end}, not {a}",
+                hint=f"leave `{update}` out of its updates; `{there}` may be used in expressions",
+            )
