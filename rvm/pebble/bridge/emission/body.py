@@ -17,7 +17,7 @@ TRUE, FALSE = Const(True, BOOL), Const(False, BOOL)
 
 def integer(value: int) -> Const:
     """An i64."""
-    return Const(value, I64)
+    return Const(int(value), I64)
 
 
 def plus(a: Expr, b: Expr | int) -> Expr:

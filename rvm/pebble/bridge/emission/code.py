@@ -7,7 +7,7 @@ which it takes from the last node of the stretch to the first, and those of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from rvm.expr import Const, Expr, Index, Place, rebuild
@@ -18,7 +18,7 @@ from rvm.pebble.bridge.emission.step import Step
 from rvm.program import Dim, Layout, Param, Record, Register, slots_of
 from rvm.transform.duals import bar_type, unique
 from rvm.transform.gradient import BAR
-from rvm.types import I64, RegisterType, Scalar, elem_of, rank_of, with_rank
+from rvm.types import RegisterType, Scalar, elem_of, rank_of, with_rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +31,6 @@ class State:
     def at(self, index: Expr) -> State:
         """A state of a row."""
         return State(self.regs, index)
-
-
-@dataclass(frozen=True, slots=True)
-class Affine:
-    """An integer that runs along with a loop: `start + k * slope`."""
-
-    start: int
-    slope: int = 0
-
-    def moved(self, by: int) -> Affine:
-        """The line so much further."""
-        return Affine(self.start + by, self.slope)
 
 
 POOL = "pool"
@@ -65,10 +53,6 @@ class StepWriter(Body):
         self.with_y, self.sweeps, self._outermost = with_y, sweeps, whole
         self.slots = slots
         """The number of slots of the pool; the outermost function makes it."""
-        self._spare: dict[tuple[str, int], list[State]] = {}
-        self._counts: dict[str, int] = {}
-        self.loops: list[Place] = []
-        """The variables of the loops around."""
         self._sign()
         if self.slots and self._outermost:
             self.pool = self.fresh_state(POOL, self.slots)
@@ -205,10 +189,7 @@ class StepWriter(Body):
         return base + own[len(head) :] if own.startswith(head) else f"{base}.{own}"
 
     def fresh_state(self, base: str, count: int = 0) -> State:
-        """Registers for a state, or for a row of `count` states; those released come first."""
-        spare = self._spare.setdefault((base, count), [])
-        if spare:
-            return spare.pop()
+        """Registers for a state, or for a row of `count` states."""
         f, regs = self.step.function, []
         base = self.fresh_name(base)
         for k in self.step.x:
@@ -221,15 +202,8 @@ class StepWriter(Body):
             )
         return State(tuple(regs))
 
-    def release(self, base: str, state: State, count: int = 0) -> None:
-        """Let the registers of a state be used again, now that they are freed."""
-        self._spare[base, count].append(state)
-
     def fresh_bar(self) -> State:
         """Registers for another adjoint of the state."""
-        spare = self._spare.setdefault((BAR, 0), [])
-        if spare:
-            return spare.pop()
         slots = [k for k in self.step.x if k in self.bars]
         return State(
             tuple(self._bar(self.leaf_name(self.fresh_name("s"), k) + BAR, k) for k in slots)
@@ -255,19 +229,6 @@ class StepWriter(Body):
         for leaves in zip(*(self.places(s) for s in states), strict=True):
             self.put(op, *leaves)
 
-    def at(self, line: Affine) -> Expr:
-        """A line's value in the innermost loop."""
-        if not line.slope:
-            return integer(line.start)
-        k = self.loops[-1]
-        if line.slope < 0:
-            scaled = k if line.slope == -1 else apply("*", k, integer(-line.slope))
-            return apply("-", integer(line.start), scaled)
-        scaled = k if line.slope == 1 else apply("*", k, integer(line.slope))
-        if line.start < 0:
-            return apply("-", scaled, integer(-line.start))
-        return apply("+", scaled, integer(line.start)) if line.start else scaled
-
     def numbered(self, *terms: Expr | int) -> Expr | None:
         """The number of a step: that of the function's first step, and these terms."""
         total: Expr | None = self.number
@@ -282,10 +243,6 @@ class StepWriter(Body):
             else:
                 total = apply("+" if self.step.by > 0 else "-", total, value)
         return total
-
-    def slots_of(self, first: int, count: int) -> list[Expr]:
-        """A slice of the pool, as an argument."""
-        return self.slots_between(integer(first), integer(first + count))
 
     def slots_between(self, low: Expr, high: Expr) -> list[Expr]:
         """A slice of the pool from one slot up to another."""
@@ -313,18 +270,6 @@ class StepWriter(Body):
             out += [self.whole(bars(k)) for k in self.bars]
         return out
 
-    # ------------------------------------------------------------ loops
-
-    def repeat(self, count: int, body: Callable[[], None]) -> None:
-        """The body `count` times, with a variable that counts from 0; count is 2 or more."""
-        name = "k" * (len(self.loops) + 1)
-        spare = self._spare.setdefault((name, -1), [])
-        var = place(spare.pop().regs[0], I64) if spare else self.local(name)
-        self.loops.append(var)
-        self.loop(var, integer(0), integer(count), 1, body)
-        self.loops.pop()
-        self._spare[name, -1].append(State((var.reg,)))
-
 
 def copied(writer: StepWriter, y: State | None, x: State) -> None:
     """Add a state to y, which is x if y is zero."""
@@ -332,9 +277,3 @@ def copied(writer: StepWriter, y: State | None, x: State) -> None:
     for to, of in zip(writer.places(y), writer.places(x), strict=True):
         t = elem_of(writer.registers[to.reg].type)
         writer.put("mul" if t.is_log else "xor" if t.is_bool else "add", to, of)
-
-
-def identifiers(words: Sequence[object]) -> str:
-    """Words as part of a function's name."""
-    text = "_".join(str(w) for w in words)
-    return "".join(c if c.isalnum() else "_" for c in text)
