@@ -47,29 +47,31 @@ class StepWriter(Body):
         sweeps: bool = False,
         slots: int = 0,
         whole: bool = False,
+        pools: tuple[str, ...] = (POOL,),
     ) -> None:
         super().__init__()
         self.step = step
         self.with_y, self.sweeps, self._outermost = with_y, sweeps, whole
         self.slots = slots
         """The number of slots of the pool; the outermost function makes it."""
-        self._sign()
-        if self.slots and self._outermost:
+        self._sign(pools)
+        if self.pools:
+            self.pool = self.pools[0]
+        elif self.slots:
             self.pool = self.fresh_state(POOL, self.slots)
 
     # ------------------------------------------------------------ parameters
 
-    def _sign(self) -> None:
+    def _sign(self, pools: tuple[str, ...]) -> None:
         step, f = self.step, self.step.function
         mine = [k for k in range(f.n_args) if self.with_y or k not in step.y]
         pooled = self.slots > 0 and not self._outermost
-        lead = len(step.x) if pooled else 0
+        lead = len(step.x) * len(pools) if pooled else 0
         self._new = {k: lead + j for j, k in enumerate(mine)}
         if not self.with_y:
             # A length that y names is that of x.
             self._new |= {a: self._new[b] for a, b in zip(step.y, step.x, strict=True)}
-        if pooled:
-            self._lend()
+        self.pools = [self._lent(name) for name in pools] if pooled else []
         for k in mine:
             register = f.registers[k]
             dims = tuple(self._length(d, k, axis) for axis, d in enumerate(register.dims))
@@ -89,23 +91,23 @@ class StepWriter(Body):
         if self.sweeps:
             self._sign_bars()
 
-    def _lend(self) -> None:
-        """The pool as the first parameter, with the fields of a state."""
-        f = self.step.function
-        own = {k: j for j, k in enumerate(self.step.x)}
+    def _lent(self, name: str) -> State:
+        """A pool as the next parameter, with the fields of a state."""
+        f, first = self.step.function, len(self.registers)
+        own = {k: first + j for j, k in enumerate(self.step.x)}
 
         def moved(layout: Layout) -> Layout:
             if isinstance(layout, int):
                 return own[layout]
             return Record(layout.name, tuple((n, moved(inner)) for n, inner in layout.fields))
 
-        name = unique(POOL, {r.name for r in f.registers} | {p.name for p in f.params})
+        name = unique(name, {r.name for r in f.registers} | {p.name for p in f.params})
         for k in self.step.x:
             t = f.registers[k].type
             made = with_rank(elem_of(t), rank_of(t) + 1)
             self.registers.append(Register(self.leaf_name(name, k), made, (None,) * rank_of(made)))
         self.params.append(Param(name, moved(f.params[1].layout)))
-        self.pool = State(tuple(own.values()))
+        return State(tuple(own.values()))
 
     def _sign_bars(self) -> None:
         """Parameters for adjoints; the outermost function has those of y as well as of x."""
@@ -244,8 +246,8 @@ class StepWriter(Body):
                 total = apply("+" if self.step.by > 0 else "-", total, value)
         return total
 
-    def slots_between(self, low: Expr, high: Expr) -> list[Expr]:
-        """A slice of the pool from one slot up to another."""
+    def slots_between(self, low: Expr, high: Expr | None) -> list[Expr]:
+        """A slice of the pool from one slot up to another, or to its end."""
         path = (Index((Slice(low, high),)),)
         return [place(k, self.registers[k].type, path) for k in self.pool.regs]
 
