@@ -13,11 +13,10 @@ from sizes import examples
 
 from rvm.faults import BudgetError, UsageError
 from rvm.pebble import Dag, check_dag, parse_bench, plan_dag
-from rvm.pebble.graphs.array_board import ArrayBoard
+from rvm.pebble.graphs.board import Board
 from rvm.pebble.graphs.bounds import least_moves
 from rvm.pebble.graphs.exact import connected, shortest, thriftiest
 from rvm.pebble.graphs.floors import eager_dag
-from rvm.pebble.graphs.list_board import ListBoard
 
 COSTS = (7, 1, 30, 2, 11, 5)
 
@@ -86,12 +85,11 @@ def test_windows_are_cheapest_ways(seed: int, budget: int) -> None:
     assert (None if found is None else sum(dag.cost(v) for v in found)) == least
 
 
-@pytest.mark.parametrize("board", [ListBoard, ArrayBoard])
-def test_boards_keep_count_of_costs(board: type[ListBoard] | type[ArrayBoard]) -> None:
+def test_boards_keep_count_of_costs() -> None:
     random = Random(8)
     dag = parse_bench(adder(4))
     dag = replace(dag, costs=tuple(random.randint(1, 50) for _ in range(len(dag))))
-    b = board(dag, [m if m >= 0 else ~m for m in eager_dag(dag)], 12)
+    b = Board(dag, [m if m >= 0 else ~m for m in eager_dag(dag)], 12)
     made = 0
     for _ in range(600):
         p = random.randrange(len(b))

@@ -13,11 +13,9 @@ from dataclasses import dataclass
 from math import exp
 from random import Random
 
-from rvm.pebble.graphs.array_board import ArrayBoard
-from rvm.pebble.graphs.change import Change, Changing
+from rvm.pebble.graphs.board import Board, Change
 from rvm.pebble.graphs.dag import Dag
 from rvm.pebble.graphs.exact import Stop, never
-from rvm.pebble.graphs.list_board import ListBoard
 
 TURNS = 3
 HOT, COLD = 4.0, 0.3
@@ -29,8 +27,6 @@ FINAL_WIDTH = 10
 """Nodes of a window that is made exact."""
 PASSES = 3
 """How often the windows of the best schedule are gone through, as long as that helps."""
-SMALL = 300
-"""Up to so many nodes, lists are faster than arrays."""
 
 Progress = Callable[[float, int, int], object]
 """Is told the fraction done, the least cost within the budget so far (0: none), its peak."""
@@ -48,11 +44,6 @@ class Found:
     """The schedule with that peak."""
     ended: str
     """Why it ended: rounds, time or interrupt; or `optimal`, when the bound was met."""
-
-
-def board_of(dag: Dag, toggles: tuple[int, ...], budget: int) -> Changing:
-    """A schedule under change, kept as suits the size of the graph."""
-    return (ListBoard if len(dag) <= SMALL else ArrayBoard)(dag, toggles, budget)
 
 
 class Search:
@@ -74,7 +65,7 @@ class Search:
         self.bound = bound
         self.stop = stop
         self.progress = progress
-        self.board = board_of(dag, start, self.budget)
+        self.board = Board(dag, start, self.budget)
         self.best: tuple[int, ...] | None = None
         self.best_cost = 0
         self.unit = sum(dag.cost(v) for v in range(len(dag))) / len(dag)
@@ -103,7 +94,7 @@ class Search:
 
     def _turn(self, turn: int, count: int, rounds: int) -> str:
         if self.best is not None:
-            self.board = board_of(self.dag, self.best, self.budget)
+            self.board = Board(self.dag, self.best, self.budget)
         elif turn:
             self.pressure *= 4
         hot = HOT if self.best is None else HOT / 2**turn
@@ -139,7 +130,7 @@ class Search:
         if kind < 0.4:
             if board.excess:
                 for _ in range(6):
-                    if board.load(p) > self.budget:
+                    if board.held[p] > self.budget:
                         break
                     p = int(random.random() * length)
             for _ in range(16):
@@ -158,7 +149,7 @@ class Search:
         """Exact windows over the best schedule, as long as a pass finds something."""
         if self.best is None:
             return "rounds"
-        self.board = board_of(self.dag, self.best, self.budget)
+        self.board = Board(self.dag, self.best, self.budget)
         for _ in range(PASSES):
             improved = False
             p = 0
