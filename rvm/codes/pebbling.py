@@ -46,7 +46,7 @@ PEBBLING: dict[str, Explanation] = {
         """,
     ),
     "P005": explain(
-        "data that are no schedule",
+        "data that are not a schedule",
         """
         A file of a plan is damaged or of another version, or a stretch that loses states is to be
         undone.  Files are written by `plan.save(path)` and read by `rvm.pebble.load(path)`.
@@ -70,7 +70,7 @@ PEBBLING: dict[str, Explanation] = {
         """,
     ),
     "P008": explain(
-        "data that are no graph of values",
+        "data that are not a graph of values",
         """
         A graph has nodes 0, 1, ..., each computed from nodes before it, and an output:
 
@@ -94,7 +94,7 @@ PEBBLING: dict[str, Explanation] = {
         """,
     ),
     "P010": explain(
-        "a function that is no straight line of updates",
+        "a function that is not a straight line of updates",
         """
         A function gives a graph if it makes ancillas, updates them and its parameters as a whole,
         and takes updates of ancillas back in reverse order.  Contents that were read may not be
@@ -129,7 +129,7 @@ PEBBLING: dict[str, Explanation] = {
         """,
     ),
     "P020": explain(
-        "a function that is no step",
+        "a function that is not a step",
         """
         `rvm.pebble.emit`, and `iterate` in the assembly language, play a schedule by calls and
         uncalls of a function
@@ -145,7 +145,7 @@ PEBBLING: dict[str, Explanation] = {
         """,
     ),
     "P021": explain(
-        "a plan that is no function",
+        "a plan that cannot be a function",
         """
         A function ends with no ancilla of its own, so a plan of goal `visit`, which leaves pebbles
         on the way, cannot be emitted: `persist` keeps the result alone, and `erase` copies it out
@@ -178,7 +178,7 @@ PEBBLING: dict[str, Explanation] = {
         """,
     ),
     "P042": explain(
-        "what is no state",
+        "a value that is not a state",
         """
         A state is a NumPy array, a number or bytes, or a tuple or dict of these, nested as you
         like.  Steps that write "out" or "in place" need arrays, as numbers cannot be written to; an

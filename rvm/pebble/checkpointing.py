@@ -106,7 +106,7 @@ class Translator:
         here, self.work = self.work, j
         if i in self.ram:
             return [self.cs.Copy(i, storage.RAM, storage.WORK), self._forward(i, j)]
-        assert here == i, f"state {i} is nowhere"
+        assert here == i, f"state {i} is not available"
         self.ram.add(i)
         return [self._forward(i, j, storage.RAM)]
 
@@ -116,7 +116,7 @@ class Translator:
         if i in self.ram:
             self.ram.remove(i)
             return [self.cs.Move(i, storage.RAM, storage.WORK), self._forward(i, j)]
-        assert here == i, f"state {i} is nowhere"
+        assert here == i, f"state {i} is not available"
         if self.saving == i:
             self.saving = None
             self.disk.add(i)
@@ -132,7 +132,7 @@ class Translator:
             if last:
                 self.ram.remove(i)
         else:
-            assert self.work == i and last, f"state {i} is nowhere, or lost with its adjoint"
+            assert self.work == i and last, f"state {i} is not available, or lost with its adjoint"
         self.work = None
         return [*out, self._forward(i, j, adjoint=True), self.cs.Reverse(j, i, True)]
 
@@ -240,7 +240,7 @@ def schedule(plan: Plan) -> Any:
     if plan.goal != "gradient" or plan.strategy not in TRANSLATED or plan.units.price:
         raise UsageError(
             "P001",
-            f"a plan for `{plan.goal}` by `{plan.strategy}` is no schedule of checkpoint_schedules",
+            f"a plan for `{plan.goal}` by `{plan.strategy}` cannot be a schedule of checkpoint_schedules",
             values={"price": plan.units.price},
             hint="of gradient plans, those by revolve, online, disk and multistage are, and "
             "those by hybrid at price 0",

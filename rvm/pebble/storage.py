@@ -133,7 +133,7 @@ def _number(value: Any, *, whole: bool = False, least: float = 0, infinite: bool
     kinds = (int,) if whole else (int, float)
     wrong = isinstance(value, bool) or not isinstance(value, kinds)
     if wrong or not least <= value <= (inf if infinite else MOST):
-        raise ValueError(f"{value!r} is no {'whole ' * whole}number from {least} on")
+        raise ValueError(f"{value!r} is not a {'whole ' * whole}number of at least {least}")
     return value
 
 
@@ -157,7 +157,7 @@ def _weights(values: NDArray[Any] | None, n: int) -> tuple[float, ...] | None:
 def _steps(values: NDArray[Any], n: int) -> frozenset[int]:
     sound = values.dtype == np.int64 and values.ndim == 1
     if not sound or ((values < 1) | (values > n)).any():
-        raise ValueError(f"the steps in place are no numbers from 1 to {n}")
+        raise ValueError(f"the steps in place are not numbers from 1 to {n}")
     return frozenset(values.tolist())
 
 
@@ -228,13 +228,13 @@ def _graph_plan(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> DagP
     for name in ("preds", "ends", "outputs", "schedule", "sizes", "costs"):
         values = arrays.get(name)
         if values is not None and not (values.ndim == 1 and values.dtype == np.int64):
-            raise _unsound(f"`{name}` is no list of whole numbers")
+            raise _unsound(f"`{name}` is not a list of whole numbers")
     preds, ends = arrays["preds"].tolist(), [0, *arrays["ends"].tolist()]
     if ends[-1] != len(preds) or any(a > b for a, b in pairwise(ends)):
         raise _unsound("its nodes and predecessors do not fit together")
     names = header["names"]
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise _unsound("its names are no texts")
+        raise _unsound("its names are not strings")
     dag = Dag(
         tuple(tuple(preds[a:b]) for a, b in pairwise(ends)),
         _numbers(arrays["outputs"]),
@@ -260,4 +260,4 @@ def _numbers(values: NDArray[Any]) -> tuple[int, ...]:
 
 
 def _unsound(why: str) -> ScheduleError:
-    return ScheduleError("P005", f"the file is no plan: {why}")
+    return ScheduleError("P005", f"the file is not a plan: {why}")

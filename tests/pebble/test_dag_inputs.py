@@ -74,8 +74,8 @@ def test_small_letters_comments_and_any_order() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "column", "told"),
     [
-        ("INPUT(a)\nOUTPUT(y)\ny = NAND(a, z)", 3, 13, "`z` is defined nowhere"),
-        ("INPUT(a)\nOUTPUT(z)\ny = NOT(a)", 2, 8, "`z` is defined nowhere"),
+        ("INPUT(a)\nOUTPUT(y)\ny = NAND(a, z)", 3, 13, "`z` is not defined"),
+        ("INPUT(a)\nOUTPUT(z)\ny = NOT(a)", 2, 8, "`z` is not defined"),
         ("INPUT(a)\nINPUT(a)", 2, 7, "an input twice"),
         ("INPUT(a)\na = NOT(a)", 2, 1, "defined in line 1 already"),
         ("INPUT(a)\ny = NOT(a)\n y = BUF(a)", 3, 2, "defined in line 2 already"),
@@ -154,7 +154,7 @@ func f(x: f64[n], y: f64[n], z: f64[n])
 @pytest.mark.parametrize(
     ("body", "line", "told"),
     [
-        ("    swap x, y", 2, "is `swap`, which is no update"),
+        ("    swap x, y", 2, "is `swap`, which is not an update"),
         ("    if x > 0\n        inc y\n    end", 2, "is `br`"),
         ("    alloc a: i64\n    add a, x\n    add y, a\n    free a", 5, "not all taken back"),
         (
@@ -237,5 +237,5 @@ def test_values_of_two_programs_do_not_mix() -> None:
 def test_a_circuit_that_is_no_text(tmp_path: Path) -> None:
     path = tmp_path / "c.bench"
     path.write_bytes(b"INPUT(\xff)\n")
-    with pytest.raises(InputError, match="no UTF-8 text"):
+    with pytest.raises(InputError, match="not UTF-8 text"):
         load_bench(path)

@@ -200,6 +200,17 @@ def test_schedules_of_equal_steps_are_a_handful_of_functions() -> None:
             assert sum(len(f.code) for f in made.functions) < 12_000
 
 
+def test_all_other_schedules_are_a_table_and_its_player() -> None:
+    """A thousand steps: a grammar of hundreds of names, and the code of a few functions."""
+    step = rvm.assemble("func step(y: f64, x: f64, c: f64)\n    add y, sin(x) * c\n")
+    for terms in ({}, {"price": 0}, {"price": 8}, {"strategy": "bennett", "radix": 4}):
+        pebbles = {} if "radix" in terms else {"pebbles": 12}
+        made = emit(plan(1000, goal="gradient", **pebbles, **terms), step, name="sweep")
+        parts = {name for name in made if name.startswith("sweep")}
+        assert parts == {"sweep", "sweep.play", "sweep.move", "sweep.fill"}
+        assert sum(len(made.function(name).code) for name in parts) < 1000
+
+
 def test_names_that_are_taken() -> None:
     made = emit(plan(4, pebbles=3), MIX, number="k", name="step")
     assert made.entry == "step_"

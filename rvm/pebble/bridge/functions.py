@@ -96,7 +96,7 @@ class GraphReader:
             match stmt:
                 case Alloc(reg, value):
                     if value is not None and not isinstance(value, Const):
-                        self._refuse(pc, "makes a register that is no constant")
+                        self._refuse(pc, "makes a register with a value that is not a constant")
                     self._lengths(pc, reg.reg)
                     self.initial[reg.reg] = value
                     self.contents[reg.reg] = []
@@ -109,7 +109,7 @@ class GraphReader:
                 case Update(dst, op, value) if not dst.path:
                     self._update(pc, dst.reg, op, value)
                 case _:
-                    self._refuse(pc, f"is `{instr.op}`, which is no update of a whole register")
+                    self._refuse(pc, f"is `{instr.op}`, which is not an update of a whole register")
 
     def _lengths(self, pc: int, register: int) -> None:
         """The lengths of an ancilla come from parameters as they are passed."""

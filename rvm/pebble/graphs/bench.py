@@ -104,17 +104,17 @@ def parse_circuit(text: str, source: str = "<text>") -> Circuit:
             gates[name] = _gate(found, place)
         else:
             raise place.wrong(
-                "this is no line of a circuit",
+                "this is not a line of a circuit",
                 hint="lines are INPUT(a), OUTPUT(y), y = NAND(a, b), y = LUT 0x7 (a, b), y = vdd, "
                 "or comments after #",
             )
     for gate in gates.values():
         for name in gate.reads:
             if name not in gates and name not in inputs:
-                raise gate.place.wrong(f"`{name}` is defined nowhere", name)
+                raise gate.place.wrong(f"`{name}` is not defined", name)
     for name, at in outputs.items():
         if name not in gates and name not in inputs:
-            raise at.wrong(f"`{name}` is defined nowhere", name)
+            raise at.wrong(f"`{name}` is not defined", name)
     wanted = [name for name in outputs if name in gates]
     if not wanted:
         raise place.wrong("the circuit has no gate as an output")
@@ -133,7 +133,7 @@ def load_circuit(path: str | PathLike[str]) -> Circuit:
     try:
         text = read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError("P009", "this is no UTF-8 text", where=Where(str(path))) from None
+        raise InputError("P009", "this is not UTF-8 text", where=Where(str(path))) from None
     return parse_circuit(text, str(path))
 
 
@@ -144,7 +144,7 @@ def _gate(found: re.Match[str], place: Place) -> Gate:
     reads = tuple(name.strip() for name in (entries if table else arguments).split(","))
     for name in reads:
         if not re.fullmatch(SIGNAL, name):
-            raise place.wrong(f"`{name}` is no name of a signal", name)
+            raise place.wrong(f"`{name}` is not the name of a signal", name)
     if table:
         if int(table, 16) >> (1 << len(reads)):
             raise place.wrong(

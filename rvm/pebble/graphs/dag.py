@@ -77,7 +77,7 @@ class Dag:
         wanted = list(dict.fromkeys(outputs))
         for name in wanted:
             if name not in number:
-                raise wrong(f"the output `{name}` is no node")
+                raise wrong(f"the output `{name}` is not a node")
         return cls(
             tuple(tuple(number[u] for u in known[v]) for v in order),
             tuple(number[v] for v in wanted),

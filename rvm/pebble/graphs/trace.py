@@ -91,7 +91,7 @@ def trace(function: Callable[..., Any], inputs: int) -> Dag:
     outputs = []
     for value in results:
         if not isinstance(value, Value) or value.tape is not tape:
-            raise wrong(f"the program returns {value!r}, which is no traced value")
+            raise wrong(f"the program returns {value!r}, which is not a traced value")
         if value.node is None:
             raise wrong("the program returns an input, which is there already")
         outputs.append(value.node)

@@ -66,7 +66,7 @@ def step_of(
         slots = {p.name: p.layout for p in function.params[2:] if isinstance(p.layout, int)}
         found = slots.get(number)
         if found is None or registers[found].type != I64:
-            _refuse(program, function, f"has no parameter `{number}: i64` behind its states")
+            _refuse(program, function, f"has no parameter `{number}: i64` after its states")
     step = Step(function, y, x, found, by=by)
     if in_place is None:
         return step
@@ -100,7 +100,7 @@ def _refuse(
 ) -> NoReturn:
     raise InputError(
         "P020",
-        f"`{function.name}` is no step: it {what}",
+        f"`{function.name}` is not a step: it {what}",
         where=where_of(program, function, 0),
         hint=hint,
     )

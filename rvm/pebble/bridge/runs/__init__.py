@@ -194,7 +194,7 @@ def _loss_of(handle: FunctionHandle) -> Loss:
     """A function of a program, `loss(l, s)`, as a loss."""
     if len(handle.parameters) != 2:
         raise wrong(
-            f"`{handle.name}` is no loss: it takes {', '.join(handle.parameters)}",
+            f"`{handle.name}` is not a loss: it takes {', '.join(handle.parameters)}",
             "func loss(l: f64, s: T)",
         )
     out, state = handle.parameters

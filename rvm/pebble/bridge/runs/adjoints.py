@@ -91,7 +91,7 @@ class PythonAdjoints:
             if name not in self.named:
                 raise UsageError(
                     "P040",
-                    f"the adjoint of step {k} has one for `{name}`, which is no constant",
+                    f"the adjoint of step {k} has one for `{name}`, which is not a constant",
                     hint=f"constants: {', '.join(self.named)}",
                 )
             held = self.sums.get(name)

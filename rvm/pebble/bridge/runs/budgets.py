@@ -32,7 +32,7 @@ def byte_count(text: str) -> float:
             return float(found[1]) * UNITS[found[2]]
     except (ValueError, KeyError):
         pass
-    raise wrong(f"`{text}` is no number of bytes", 'memory="2 GB", "64 MiB", or a number')
+    raise wrong(f"`{text}` is not a number of bytes", 'memory="2 GB", "64 MiB", or a number')
 
 
 class Budget:
@@ -54,7 +54,7 @@ class Budget:
             self.terms["memory" if isinstance(budget, str) else "pebbles"] = budget
         elif budget is not None and self.plan is None:
             raise wrong(
-                f"a budget is no {type(budget).__name__}",
+                f"a budget is not a {type(budget).__name__}",
                 'a number of pebbles, bytes as "2 GB", or a plan',
             )
         if isinstance(self.terms.get("memory"), str):

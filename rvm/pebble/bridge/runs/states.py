@@ -2,7 +2,7 @@
 
 All states of a run have the form of the input: the same nesting, types, dtypes and shapes.  A
 state is taken apart into *leaves* and put together again.  UsageError P040: another form than the
-input's; P042: what is no state.
+input's; P042: a value that is not a state.
 """
 
 from __future__ import annotations
