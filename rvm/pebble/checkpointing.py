@@ -240,7 +240,7 @@ def schedule(plan: Plan) -> Any:
     if plan.goal != "gradient" or plan.strategy not in TRANSLATED or plan.units.price:
         raise UsageError(
             "P001",
-            f"a plan for `{plan.goal}` by `{plan.strategy}` cannot be a schedule of checkpoint_schedules",
+            f"a plan for `{plan.goal}` by `{plan.strategy}` is not one of checkpoint_schedules",
             values={"price": plan.units.price},
             hint="of gradient plans, those by revolve, online, disk and multistage are, and "
             "those by hybrid at price 0",

@@ -206,13 +206,13 @@ class Table:
         for item in parts:
             if not isinstance(item.what, Action):
                 face = self._face(item)
-                base, node = at(face.base), face.base + (face.node or 0)
+                source, end = at(face.base), face.base + (face.node or 0)
                 if face.node is None:
-                    events.append(Event(item, base))
+                    events.append(Event(item, source))
                 elif face.made:
-                    events.append(Event(item, base, made=made(node)))
+                    events.append(Event(item, source, made=made(end)))
                 else:
-                    events.append(Event(item, base, taken=taken(node)))
+                    events.append(Event(item, source, taken=taken(end)))
                 continue
             kind, i, j = item.what
             match kind:
@@ -233,12 +233,14 @@ class Table:
         node = min(others, default=None)
         if len(others) > 1 or board.get(base) is not found[base]:
             return None, events
+        found[base].slot, found[base].outer = -1, False
+        if node is None:
+            return Face(base, None, False), events
         if node in found and node in board:
             return None, events
         if node in board:
             board[node].outer = True
-        found[base].slot, found[base].outer = -1, False
-        return Face(base, None if node is None else node - base, node in board), events
+        return Face(base, node - base, node in board), events
 
     # ------------------------------------------------------------ slots
 
