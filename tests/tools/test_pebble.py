@@ -264,7 +264,7 @@ def test_costs_by_names(tmp_path: Path) -> None:
         (["--steps", "1000", "--pebbles", "9", "--time", "1e6"], "one budget at a time"),
         (["--steps", "1000", "--pebbles", "20", "--strategy", "nope"], "no strategy `nope`"),
         (["--steps", "1e9", "--pebbles", "60", "--picture"], "too long to be drawn"),
-        (["--steps", "9", "--pebbles", "9", "--in-place", "a"], "`a` is no step"),
+        (["--steps", "9", "--pebbles", "9", "--in-place", "a"], "`a` is not a step"),
         (["--steps", "9", "--pebbles", "5", "--costs", "1,2,x"], "x"),
         ([C17, "--pebbles", "2"], "--pebbles 4"),
         ([C17, "--bytes", "2"], "needs the sizes of nodes"),

@@ -120,7 +120,7 @@ def steps_of(text: str) -> list[int]:
     for part in filter(None, re.split(r"[\s,]+", text.strip("[] "))):
         found = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
         if found is None:
-            raise UsageError("P001", f"`{part}` is no step", hint="for example --in-place 2,3,7-9")
+            raise UsageError("P001", f"`{part}` is not a step", hint="as in --in-place 2,3,7-9")
         first = int(found[1])
         out += range(first, int(found[2] or first) + 1)
     return out
