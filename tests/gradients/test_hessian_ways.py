@@ -448,7 +448,7 @@ def test_operations_grow_with_what_is_touched() -> None:
         field = Field()
         field.new((size,), False)
         before = field.operations
-        field.gain(0, [(1, 2.0)], [(1, 1, 0.5)])
+        field.pull([(0, [(1, 2.0)])], [(1, 1, 0.5)], replace=False)
         counts.append(field.operations - before)
     assert 3 < counts[1] / counts[0] < 5
 

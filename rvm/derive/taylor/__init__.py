@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.derive.gradients import Pullback
-from rvm.derive.taylor.field import Field, flat
-from rvm.derive.taylor.slots import locate
+from rvm.derive.taylor.field import Field, flat, locate
 from rvm.derive.taylor.walk import Walk
 from rvm.expr import Const, Index, Part, Place, Step
 from rvm.program import Function

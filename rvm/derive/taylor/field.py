@@ -14,20 +14,23 @@ differentiation on a reversible Turing machine" (2020), section III.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rvm.engines.evaluate import evaluate
+from rvm.expr import Expr, Index, Part, Place, Span, Transposed
 from rvm.faults import LimitError
 
 Slots = int | NDArray[np.int64]
 """A scalar's slot, or an array of those of an array."""
 Term = tuple[Slots, Any]
-"""A place that is read, and the partial derivative by it, of one shape with what is computed."""
-Bend = tuple[Slots, Slots, Any]
-"""Two operands that are read, and the second derivative by them: half of it by one twice."""
+"""What is read, and the partial derivatives by it: of a row of values one for each, or a matrix."""
+Bend = tuple[Any, Any, Any]
+"""Slots that are read together, and second derivatives by them: half of it by one twice."""
+Regs = Sequence[Any]
 FIRST = 32
 """Slots that a field begins with room for; more are made as they are needed."""
 MOST_BYTES = 1 << 31
@@ -47,8 +50,6 @@ class Field:
         """Sums of a product that were made in g and h so far."""
         self._free: dict[int, list[int]] = {1: [], 2: []}
         """Slots given back, alone and in pairs."""
-
-    # ------------------------------------------------------------ slots
 
     def new(self, shape: tuple[int, ...] | None, wide: bool) -> Slots:
         """Slots of zero derivatives for a scalar (None) or an array; `wide`: complex numbers."""
@@ -98,117 +99,43 @@ class Field:
         self.h[to, :n] = self.h[source, :n]
         self.h[:n, to] = self.h[:n, source]
 
-    # ------------------------------------------------------------ instructions undone
-
-    def gain(
-        self, d: int, terms: Sequence[tuple[int, float]], bends: Sequence[tuple[int, int, float]]
-    ) -> None:
-        """The scalar `d` was increased by a function of others: these gain."""
-        g, h, n = self.g, self.h, self.top
-        seed = g.item(d)
-        row = h[d, :n].copy()
-        corner = row.item(d)
-        for s, a in terms:
-            g[s] += a * seed
-            part = a * row
-            h[s, :n] += part
-            h[:n, s] += part
-        if corner != 0.0:
-            for s, a in terms:
-                for t, b in terms:
-                    h[s, t] += a * b * corner
-        for s, t, c in bends:
-            h[s, t] += seed * c
-            h[t, s] += seed * c
-        self.operations += len(terms) * (2 * n + 1 + len(terms)) + 2 * len(bends)
-
     def pull(
-        self, outs: Sequence[tuple[Slots, Sequence[Term], Sequence[Bend]]], replace: bool
+        self, outs: Sequence[tuple[Slots, Sequence[Term]]], bends: Iterable[Bend], replace: bool
     ) -> None:
-        """New values were computed element by element; each out has its terms and bends.
+        """New values were computed in the slots `outs`, each a number or a row; what is read gains.
 
-        They were added to what was there, or, if `replace`, put in its place.
+        They were added to what was there, or, if `replace`, put in its place.  `bends` are
+        second derivatives of the new values, each times its derivative in g.
         """
-        g, h, n = self.g, self.h, self.top
-        dsts = [flat(out[0]) for out in outs]
-        seeds = [g[d] for d in dsts]
-        rows = [h[d, :n] for d in dsts]
-        if replace:
-            for d in dsts:
-                g[d] = 0.0
-                h[d, :n] = 0.0
-        for (dst, terms, _), seed, row in zip(outs, seeds, rows, strict=True):
-            for slots, a in terms:
-                a, (s, single) = _line(dst, a), _along(dst, slots)
-                if isinstance(s, int):
-                    g[s] += a @ seed
-                    h[s, :n] += a @ row
-                elif single:
-                    g[s] += a * seed
-                    h[s, :n] += a[:, None] * row
-                else:
-                    np.add.at(g, s, a * seed)
-                    np.add.at(h[:, :n], s, a[:, None] * row)
-        columns = [h[:n, d] for d in dsts]
-        if replace:
-            for d in dsts:
-                h[:n, d] = 0.0
-        for (dst, terms, _), column in zip(outs, columns, strict=True):
-            for slots, a in terms:
-                a, (s, single) = _line(dst, a), _along(dst, slots)
-                if isinstance(s, int):
-                    h[:n, s] += column @ a
-                elif single:
-                    h[:n, s] += column * a
-                else:
-                    np.add.at(h[:n].T, s, (column * a).T)
-                self.operations += (2 * n + 1) * len(a)
-        for (dst, _, bends), seed in zip(outs, seeds, strict=True):
-            for one, two, c in bends:
-                line = _line(dst, c)
-                self._bend(_along(dst, one)[0], _along(dst, two)[0], seed * line)
-                self.operations += 2 * len(line)
+        n = self.top
+        self.operations += (2 * n + 1) * sum(np.size(a) for _, terms in outs for _, a in terms)
+        for held in (self.g[None].T, self.h[:, :n], self.h[:n].T):
+            rows = [held[d].copy() for d, _ in outs]
+            if replace:
+                for d, _ in outs:
+                    held[d] = 0.0
+            for (_, terms), row in zip(outs, rows, strict=True):
+                for s, a in terms:
+                    _add(held, s, _passed(a, row))
+        for s, t, c in bends:
+            _add(self.h, (s, t), c)
+            _add(self.h, (t, s), c)
+            self.operations += 2 * np.size(c)
 
-    def _bend(self, s: Slots, t: Slots, c: Any) -> None:
-        """Add second derivatives by s and t on both sides of the diagonal.
 
-        Where the two are one operand, `c` is half of the derivative.
-        """
-        h = self.h
-        if isinstance(s, int) and isinstance(t, int):
-            total = float(np.sum(c))
-            h[s, t] += total
-            h[t, s] += total
-        else:
-            np.add.at(h, cast("Any", (s, t)), c)
-            np.add.at(h, cast("Any", (t, s)), c)
+def _passed(a: Any, row: Any) -> Any:
+    """Rows of derivatives of new values times their derivatives by what is read."""
+    if isinstance(a, float):
+        return a * row
+    return a.T @ row if a.ndim == 2 else a[:, None] * row
 
-    def transform(
-        self,
-        d: NDArray[np.int64],
-        t: NDArray[np.int64],
-        jacobian: NDArray[np.float64],
-        bend: NDArray[np.float64],
-        replace: bool,
-    ) -> None:
-        """The slots `d` got new values computed from those in `t`, which may name slots twice.
 
-        `jacobian` has a row for each of `d`, a column for each of `t`; `bend` is the matrix of the
-        second derivatives by `t` of the new values, each times its first derivative in g.
-        """
-        g, h, n = self.g, self.h, self.top
-        seed, row = g[d], h[d, :n]
-        if replace:
-            g[d] = 0.0
-            h[d, :n] = 0.0
-        np.add.at(g, t, seed @ jacobian)
-        np.add.at(h[:, :n], t, jacobian.T @ row)
-        column = h[:n, d]
-        if replace:
-            h[:n, d] = 0.0
-        np.add.at(h[:n].T, t, (column @ jacobian).T)
-        np.add.at(h, (t[:, None], t[None, :]), bend)
-        self.operations += len(d) * len(t) * (2 * n + 1) + bend.size
+def _add(held: Any, at: Any, part: Any) -> None:
+    """Add to rows or elements, of which one may be named several times."""
+    if isinstance(at, int) or (isinstance(at, np.ndarray) and len(set(at.tolist())) == len(at)):
+        held[at] += part
+    else:
+        np.add.at(held, at, part)
 
 
 def flat(slots: Slots, wide: bool = False) -> NDArray[np.int64]:
@@ -217,19 +144,29 @@ def flat(slots: Slots, wide: bool = False) -> NDArray[np.int64]:
     return np.stack([line, line + 1], axis=1).reshape(-1) if wide else line
 
 
-def _line(dst: Slots, a: Any) -> NDArray[np.float64]:
-    """Numbers broadcast to the shape of `dst`, in a row."""
-    if isinstance(dst, int):
-        return np.array([a], np.float64)
-    line = np.asarray(a, np.float64)
-    return (line if line.shape == dst.shape else np.broadcast_to(line, dst.shape)).reshape(-1)
+def locate(place: Place, regs: Regs, slots: Sequence[Any]) -> Any:
+    """The slots of a place: an int, an array in the place's shape, or a stack's own list.
+
+    `slots` holds for each register an int, an array of ints, a list for a stack, or None.
+    """
+    base = slots[place.reg]
+    part = 0
+    for step in place.path:
+        if isinstance(step, Index):
+            base = base[tuple(_item(i, regs) for i in step.items)]
+        elif isinstance(step, Part):
+            part = step.name == "im"
+        elif isinstance(step, Transposed):
+            base = base.T
+    if part:
+        base = base + 1
+    return base if isinstance(base, (np.ndarray, list)) else int(base)
 
 
-def _along(dst: Slots, slots: Slots) -> tuple[Slots, bool]:
-    """Slots broadcast to the shape of `dst`, in a row; whether each is another, or they are one."""
-    if isinstance(slots, int):
-        return slots, True
-    shape = np.shape(dst)
-    if slots.shape == shape:
-        return slots.reshape(-1), True
-    return np.broadcast_to(slots, shape).reshape(-1), False
+def _item(item: Expr | Span, regs: Regs) -> Any:
+    if isinstance(item, Span):
+        return slice(
+            None if item.lo is None else evaluate(item.lo, regs),
+            None if item.hi is None else evaluate(item.hi, regs),
+        )
+    return evaluate(item, regs)

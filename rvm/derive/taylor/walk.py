@@ -8,27 +8,47 @@ each tick, and looks on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
 
-from rvm.derive.taylor.arriving import Arriving, arriving
-from rvm.derive.taylor.field import Field
-from rvm.derive.taylor.slots import carries_slots, locate
-from rvm.derive.taylor.undone import Undone, undone
+from rvm.derive.taylor.field import Field, locate
+from rvm.derive.taylor.rules import Arriving
 from rvm.engines.data import copied, run_data
+from rvm.engines.evaluate import evaluate
 from rvm.engines.reference import step
-from rvm.expr import Expr, Place
-from rvm.faults import RvmError
+from rvm.expr import Place
+from rvm.faults import DefinitionError, RvmError
 from rvm.image import Code
+from rvm.isa import apply
+from rvm.isa.derivatives import adjoint_type
 from rvm.state import Frame, State, where
-from rvm.stmt import Alloc, Call, Data, Drop, Free, Fresh, Pop, Push, Stmt, invert
-from rvm.types import Array, RegisterType, Scalar, Stack, elem_of
+from rvm.stmt import (
+    Alloc,
+    Call,
+    Data,
+    Drop,
+    Exchange,
+    Free,
+    Fresh,
+    Map,
+    Pop,
+    Push,
+    Stmt,
+    Update,
+    When,
+    invert,
+    values,
+)
+from rvm.types import Array, RegisterType, Scalar, Stack, ValueType, elem_of
 
 SlotFrame = list[Any]
 Tick = Callable[["Walk", State, Frame], None]
 """Executes one tick and takes the derivatives through it."""
+Rule = Callable[[Field, Sequence[Any], Sequence[Any]], None]
+"""Takes derivatives through a statement that is undone, given registers and their slots."""
 
 
 class Walk:
@@ -50,7 +70,7 @@ class Walk:
 
     def made(self, t: RegisterType, value: Any) -> Any:
         """New slots for what a register of a type holds; None where it carries no derivatives."""
-        if value is None or not carries_slots(t):
+        if value is None or not _carries(t):
             return None
         wide = elem_of(t).is_complex
         if isinstance(t, Stack):
@@ -107,162 +127,171 @@ class Walk:
         self.frames.pop()
         for k, slots in self.owned.pop():
             t = cast("Scalar | Array", registers[k].type)
-            out = Place(k, (), t)
-            local = _prepared(code, pc, k, out, call.args[k])
-            local.onto(self.field, [slots], outer.regs, self.frames[-1])
+            out, value, size = Place(k, (), t), call.args[k], len(code.function.registers)
+            prepare = partial(Arriving, (out,), (value,), size)
+            local = _prepared(code, pc, k, prepare)
+            local(self.field, [slots], outer.regs, self.frames[-1])
             self.field.drop(slots, elem_of(t).is_complex)
 
 
 # ---------------------------------------------------------------- ticks, prepared
 
 
-def _cache(code: Code) -> dict[Any, Any]:
-    program = code.image.program
-    found = program.cache.get(Walk)
-    if not isinstance(found, dict):
-        found = program.cache[Walk] = {}
-    return found
-
-
-def _prepared(code: Code, pc: int, k: int, out: Place, value: Expr) -> Arriving:
-    """What the k-th argument of a call gains from."""
-    known = _cache(code)
-    key = (code.name, code.undo, pc, k)
-    if key not in known:
-        known[key] = _located(code, pc, lambda: arriving((out,), (value,), _size(code)))
-    return cast(Arriving, known[key])
+def _prepared(code: Code, pc: int, k: int, prepare: Callable[[], Any]) -> Any:
+    """What `prepare` gives, once; its errors say which instruction they are about."""
+    known = code.compiled.setdefault(Walk, {})
+    assert isinstance(known, dict)
+    if (pc, k) not in known:
+        try:
+            known[pc, k] = prepare()
+        except RvmError as error:
+            error.where = where(code, pc)
+            raise
+    return known[pc, k]
 
 
 def _tick(code: Code, pc: int) -> Tick | None:
     """How the instruction at `pc` is executed; None if it concerns no derivatives."""
-    known = _cache(code)
-    key = (code.name, code.undo, pc)
-    if key not in known:
-        known[key] = _located(code, pc, lambda: _prepare(code, code.stmts(pc)))
-    return cast("Tick | None", known[key])
-
-
-def _located(code: Code, pc: int, prepare: Callable[[], Any]) -> Any:
-    """What `prepare` gives; its errors say which instruction they are about."""
-    try:
-        return prepare()
-    except RvmError as error:
-        error.where = where(code, pc)
-        raise
-
-
-def _size(code: Code) -> int:
-    return len(code.function.registers)
+    found: Tick | None = _prepared(code, pc, -1, lambda: _prepare(code, code.stmts(pc)))
+    return found
 
 
 def _prepare(code: Code, stmts: tuple[Stmt, ...]) -> Tick | None:
+    registers = code.function.registers
     match stmts[0]:
         case Call() as call:
             return lambda walk, state, frame: walk.enter(state, frame, call)
-        case Alloc(reg, _) | Fresh(reg):
-            return _made(code, reg) if _carries(code, reg) else None
-        case Free(reg, value):
-            return _gone(code, reg, value) if _carries(code, reg) else None
-        case Drop(reg):
-            return _gone(code, reg, None) if _carries(code, reg) else None
-        case Pop(place, stack):
-            return _unpushed(place, stack) if _carries(code, stack) else None
-        case Push(place, stack):
-            return _unpopped(place, stack) if _carries(code, stack) else None
+        case Alloc(reg) | Fresh(reg) | Free(reg) | Drop(reg) | Push(_, reg) | Pop(_, reg):
+            return _lived(code, stmts[0]) if _carries(registers[reg.reg].type) else None
     if not isinstance(stmts[0], Data):
         return None
-    parts = [(s, undone(cast(Data, invert(s)), _size(code))) for s in stmts]
-    if all(u is None for _, u in parts):
+    parts = [(s, _undone(cast(Data, invert(s)), len(registers))) for s in stmts]
+    if all(rule is None for _, rule in parts):
         return None
-    if len(parts) == 1:
-        return _single(cast(Undone, parts[0][1]))
-    return _several(parts)
+    return _data(parts)
 
 
-def _carries(code: Code, reg: Place) -> bool:
-    return carries_slots(code.function.registers[reg.reg].type)
+def _lived(code: Code, stmt: Stmt) -> Tick:
+    """A register comes or goes, or a value moves to a stack or back; undone as it is executed."""
+    registers = code.function.registers
+    match stmt:
+        case Alloc(reg) | Fresh(reg):
+            # Forwards it was dropped, with a known value.
+            t = registers[reg.reg].type
+
+            def tick(walk: Walk, state: State, frame: Frame) -> None:
+                step(state)
+                walk.frames[-1][reg.reg] = walk.made(t, frame.regs[reg.reg])
+
+        case Free(reg) | Drop(reg):
+            # Forwards it was made, and what it was made from gains.
+            t, value = registers[reg.reg].type, next(values(stmt), None)
+            out = Place(reg.reg, (), None if isinstance(t, Stack) else t)
+            local = None if value is None else Arriving((out,), (value,), len(registers))
+
+            def tick(walk: Walk, state: State, frame: Frame) -> None:
+                step(state)
+                slots = walk.frames[-1]
+                own, slots[reg.reg] = slots[reg.reg], None
+                if local is not None:
+                    local(walk.field, [own], frame.regs, slots)
+                if not isinstance(t, Stack):
+                    walk.field.drop(own, elem_of(t).is_complex)
+
+        case Push(place, stack) | Pop(place, stack):
+            wide, popped = elem_of(cast(Scalar, place.type)).is_complex, isinstance(stmt, Pop)
+
+            def tick(walk: Walk, state: State, frame: Frame) -> None:
+                slots = walk.frames[-1]
+                at = locate(place, frame.regs, slots)
+                step(state)
+                # The zero that a push leaves is new, that which a pop finds is forgotten.
+                kept = slots[stack.reg].pop() if popped else walk.field.new(None, wide)
+                walk.field.exchange(at, kept, wide)
+                if popped:
+                    walk.field.drop(kept, wide)
+                else:
+                    slots[stack.reg].append(kept)
+
+        case _:
+            raise AssertionError(stmt)
+    return tick
 
 
-def _made(code: Code, reg: Place) -> Tick:
-    """Going back a register comes into being: forwards it was dropped, with a known value."""
-    t = code.function.registers[reg.reg].type
+def _data(parts: list[tuple[Stmt, Rule | None]]) -> Tick:
+    """Data statements: once one is undone, the machine holds what was before it.
+
+    Several are undone on a copy first, to see what the machine held in between.
+    """
 
     def tick(walk: Walk, state: State, frame: Frame) -> None:
-        step(state)
-        walk.frames[-1][reg.reg] = walk.made(t, frame.regs[reg.reg])
+        if len(parts) == 1:
+            step(state)
+        regs = frame.regs if len(parts) == 1 else [copied(v) for v in frame.regs]
+        for stmt, rule in parts:
+            if len(parts) > 1:
+                run_data(stmt, regs)
+            if rule is not None:
+                rule(walk.field, regs, walk.frames[-1])
+        if len(parts) > 1:
+            step(state)
 
     return tick
 
 
-def _gone(code: Code, reg: Place, value: Any) -> Tick:
-    """Going back a register ends: forwards it was made, and what it was made from gains."""
-    t = code.function.registers[reg.reg].type
-    local = None
-    if value is not None and not isinstance(t, Stack):
-        local = arriving((Place(reg.reg, (), t),), (value,), _size(code))
-
-    def tick(walk: Walk, state: State, frame: Frame) -> None:
-        step(state)
-        slots = walk.frames[-1]
-        own = slots[reg.reg]
-        slots[reg.reg] = None
-        if local is not None:
-            local.onto(walk.field, [own], frame.regs, slots)
-        if not isinstance(t, Stack):
-            walk.field.drop(own, elem_of(t).is_complex)
-
-    return tick
+# ---------------------------------------------------------------- rules of data statements
 
 
-def _unpushed(place: Place, stack: Place) -> Tick:
-    """A value comes back from the stack; the zero that it left there is forgotten."""
-    wide = elem_of(cast(Scalar, place.type)).is_complex
-
-    def tick(walk: Walk, state: State, frame: Frame) -> None:
-        slots = walk.frames[-1]
-        at = locate(place, frame.regs, slots)
-        step(state)
-        kept = slots[stack.reg].pop()
-        walk.field.exchange(at, kept, wide)
-        walk.field.drop(kept, wide)
-
-    return tick
+def _carries(t: RegisterType | None) -> bool:
+    """Whether a register or place of this type holds numbers with derivatives."""
+    return adjoint_type(elem_of(cast(RegisterType, t))) is not None
 
 
-def _unpopped(place: Place, stack: Place) -> Tick:
-    """A value goes back to the stack, and leaves the zero that it was popped into."""
-    wide = elem_of(cast(Scalar, place.type)).is_complex
+def _undone(stmt: Data, registers: int) -> Rule | None:
+    """What undoing a data statement does to derivatives; None if nothing.
 
-    def tick(walk: Walk, state: State, frame: Frame) -> None:
-        slots = walk.frames[-1]
-        at = locate(place, frame.regs, slots)
-        step(state)
-        kept = walk.field.new(None, wide)
-        walk.field.exchange(at, kept, wide)
-        slots[stack.reg].append(kept)
+    A rule takes them from after the statement to before it, as seen going forwards; registers hold
+    what was there before it.  DefinitionError D012 where a condition holds several statements,
+    whose values in between would not be known, or an opcode computes numbers with derivatives among
+    others without.
+    """
+    match stmt:
+        case Update(dst, op, value) if _carries(dst.type):
+            if op in "+-" or elem_of(cast(ValueType, dst.type)).is_log:
+                return _placed(Arriving((dst,), (value,), registers, 1.0 if op in "+*" else -1.0))
+            return _placed(Arriving((dst,), (apply(op, dst, value),), registers, replace=True))
+        case Exchange(a, b) if _carries(a.type):
+            wide = elem_of(cast(ValueType, a.type)).is_complex
+            return lambda field, regs, slots: field.exchange(
+                locate(a, regs, slots), locate(b, regs, slots), wide
+            )
+        case Map(dsts, computed):
+            able = [_carries(d.type) for d in dsts]
+            if all(able):
+                return _placed(Arriving(dsts, computed, registers, replace=True))
+            if any(able):
+                raise _refused("an opcode computes numbers with derivatives among others without")
+        case When(cond, body):
+            inner = [u for s in body if (u := _undone(cast(Data, s), registers)) is not None]
+            if len(body) > 1 and inner:
+                raise _refused("an opcode has several statements within one condition")
+            if inner:
+                return lambda field, regs, slots: (
+                    inner[0](field, regs, slots) if evaluate(cond, regs) else None
+                )
+    return None
 
-    return tick
+
+def _placed(arriving: Arriving) -> Rule:
+    """The rule for values whose places a statement names."""
+    return lambda field, regs, slots: arriving(
+        field, [locate(o, regs, slots) for o in arriving.outs], regs, slots
+    )
 
 
-def _single(one: Undone) -> Tick:
-    """One statement: once it is undone, the machine holds what was before it."""
-
-    def tick(walk: Walk, state: State, frame: Frame) -> None:
-        step(state)
-        one.apply(walk.field, frame.regs, walk.frames[-1])
-
-    return tick
-
-
-def _several(parts: list[tuple[Stmt, Undone | None]]) -> Tick:
-    """Several statements are undone on a copy, to see what the machine held in between."""
-
-    def tick(walk: Walk, state: State, frame: Frame) -> None:
-        regs = [copied(v) for v in frame.regs]
-        for stmt, one in parts:
-            run_data(stmt, regs)
-            if one is not None:
-                one.apply(walk.field, regs, walk.frames[-1])
-        step(state)
-
-    return tick
+def _refused(message: str) -> DefinitionError:
+    return DefinitionError(
+        "D012",
+        f"{message}: Taylor propagation cannot undo it",
+        hint='method="forward-over-reverse" takes second derivatives by other means',
+    )
