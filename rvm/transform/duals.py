@@ -7,7 +7,7 @@ adjoint in gradient mode, the tangent in tangent mode.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, cast
+from typing import cast
 
 from rvm.expr import Const, Expr, Place, rebuild
 from rvm.isa import OPCODES, apply, place
@@ -57,13 +57,16 @@ def bar_slots(f: Function) -> dict[int, int]:
 class Duals:
     """A growing function on the registers of another and their duals."""
 
-    suffix: ClassVar[str]
-    """What is added to a register's name for its dual."""
-    part: ClassVar[str]
-    """What a common part of the formulas for duals is called."""
-
-    def __init__(self, f: Function, functions: dict[str, Function], names: dict[str, str]) -> None:
+    def __init__(
+        self,
+        f: Function,
+        functions: dict[str, Function],
+        names: dict[str, str],
+        suffix: str,
+        part: str,
+    ) -> None:
         self.f = f
+        self.suffix, self.part = suffix, part
         self.functions = functions
         self.names = names
         self.code: list[Instr] = []

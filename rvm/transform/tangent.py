@@ -9,24 +9,24 @@ code, as reversible as `f`; of a gradient program it makes Hessian-vector produc
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 from typing import cast
 
 from rvm.expr import Const, Expr, Place
-from rvm.faults import DefinitionError, UsageError
-from rvm.isa import OPCODES, apply, lower, typed
+from rvm.faults import UsageError
+from rvm.isa import OPCODES, apply, typed
 from rvm.isa.tangents import tangent_of
-from rvm.program import Function, Instr, Program
-from rvm.stmt import Exchange, Map, Stmt, Update, When, only_exchanges
-from rvm.transform.duals import Duals, bar_slots, reachable, unique
+from rvm.program import Instr, Program
+from rvm.stmt import Map, Update
+from rvm.transform.duals import bar_slots, reachable, unique
 from rvm.transform.factors import signed
 from rvm.transform.graph import Graph
 from rvm.transform.maps import tangent_map
+from rvm.transform.walker import OPS, Rules, Walker
 from rvm.types import Array, Scalar, ValueType, elem_of, rank_of
 
 TANGENT, DOT = "_tangent", "_dot"
 """What is added to the names of functions and registers."""
-OPS = {"+": "add", "-": "sub", "^": "xor", "*": "mul", "/": "div"}
 
 
 def tangent(program: Program, function: str | None = None) -> Program:
@@ -41,7 +41,7 @@ def tangent(program: Program, function: str | None = None) -> Program:
     functions = {f.name: f for f in program.functions}
     names = tangent_names(program)
     kept = reachable(program, name)
-    made = [_Tangent(functions[n], functions, names).function() for n in kept]
+    made = [Walker(functions[n], functions, names, TANGENT_RULES).walk() for n in kept]
     originals = (functions[n] for n in kept)
     return Program((*made, *originals), made[0].name, program.sources)
 
@@ -77,152 +77,100 @@ def tangent_on(graph: Graph, node: Expr, dot: Callable[[Expr], Expr | None]) -> 
     return visit(graph.intern(node))
 
 
-class _Tangent(Duals):
-    """The growing tangent function of one function."""
+def _tangent(w: Walker, graph: Graph, node: Expr) -> Expr | None:
+    return tangent_on(graph, node, partial(_dot, w))
 
-    suffix = DOT
-    part = "d"
 
-    def function(self) -> Function:
-        """The finished function."""
-        at: dict[int, int] = {}
-        for pc, instr in enumerate(self.f.code):
-            before = len(self.code)
-            args = tuple(self.value(a) for a in instr.args)
-            if instr.op in ("br", "cf"):
-                at[pc] = len(self.code)
-            self._instruction(replace(instr, args=args))
-            self.spans += [self.f.span(pc)] * (len(self.code) - before)
-        for pc, new in at.items():
-            self.code[new] = replace(self.code[new], aux=at[self.f.code[pc].aux])
-        return self.finished(self.names[self.f.name])
+def _dot(w: Walker, node: Expr) -> Expr | None:
+    return w.dual(node) if isinstance(node, Place) and node.reg in w.dual_of else None
 
-    def _tangent(self, graph: Graph, node: Expr) -> Expr | None:
-        return tangent_on(graph, node, self._dot)
 
-    def _dot(self, node: Expr) -> Expr | None:
-        return self.dual(node) if isinstance(node, Place) and node.reg in self.dual_of else None
+def _known(w: Walker, instr: Instr) -> None:
+    """An ancilla's value is known where it begins and ends, and so is its tangent."""
+    x = cast(Place, instr.args[0])
+    both = [instr]
+    graph = w.graph()
+    if x.reg in w.dual_of:
+        dot, values = w.dual(x), instr.args[1:]
+        zero = typed(Const(0), elem_of(cast(ValueType, dot.type)))
+        dots = [zero if k is None else k for k in (_tangent(w, graph, v) for v in values)]
+        both.append(Instr(instr.op, (dot, *dots)))
+    w.shared(graph, both if instr.op == "alloc" else both[::-1], ())
 
-    def _instruction(self, instr: Instr) -> None:
-        row = OPCODES[instr.op]
-        match instr.op:
-            case "call" | "uncall":
-                self._call(instr)
-            case "alloc" | "free":
-                self._known(instr)
-            case "fresh" | "drop" | "push" | "pop":
-                self.code.append(instr)
-                self.emit_duals(instr.op, *instr.args)
-            case _ if not row.is_data:
-                self.code.append(instr)
-            case _:
-                self._data(instr)
 
-    def _known(self, instr: Instr) -> None:
-        """An ancilla's value is known where it begins and ends, and so is its tangent."""
-        x = cast(Place, instr.args[0])
-        both = [instr]
-        graph = self.graph()
-        if x.reg in self.dual_of:
-            dot, values = self.dual(x), instr.args[1:]
-            zero = typed(Const(0), elem_of(cast(ValueType, dot.type)))
-            dots = [zero if k is None else k for k in (self._tangent(graph, v) for v in values)]
-            both.append(Instr(instr.op, (dot, *dots)))
-        self.shared(graph, both if instr.op == "alloc" else both[::-1], ())
+def _update(w: Walker, stmt: Update, instr: Instr) -> None:
+    """Tangents first: they need the old value of the destination."""
+    dst, sign, value = stmt.dst, stmt.op, stmt.value
+    if dst.reg not in w.dual_of:
+        w.code.append(instr)
+        return
+    graph = w.graph()
+    dot, change = w.dual(dst), _tangent(w, graph, value)
+    if sign in "+-" or elem_of(cast(ValueType, dst.type)).is_log:
+        op = OPS[{"*": "+", "/": "-"}.get(sign, sign)]
+        both = [instr] if change is None else [Instr(op, (dot, change)), instr]
+        w.shared(graph, both, ())
+        return
+    code = [Instr(OPS[sign], (dot, value))]
+    if change is not None and sign == "*":
+        code.append(Instr("add", (dot, apply("*", dst, change))))
+    elif change is not None:
+        quotient = apply("/", apply("*", dst, change), apply("*", value, value))
+        code.append(Instr("sub", (dot, quotient)))
+    w.shared(graph, [*code, instr], (), changing=(dst.reg, dot.reg))
 
-    # ------------------------------------------------------------ data
 
-    def _data(self, instr: Instr) -> None:
-        stmts = lower(instr)
-        first = stmts[0]
-        if len(stmts) == 1 and isinstance(first, Map):
-            self._map(instr, first)
-        elif len(stmts) == 1 and isinstance(first, Update):
-            self._update(first, instr)
-        elif all(map(only_exchanges, stmts)):
-            self.code.append(instr)
-            self.exchanged(instr, OPCODES[instr.op].name)
-        else:
-            for stmt in stmts:
-                self._statement(stmt, instr.op)
+def _map(w: Walker, instr: Instr, stmt: Map) -> None:
+    """Tangents go by the Jacobian, and gain from the operands that are only read."""
+    if all(d.reg in w.dual_of for d in stmt.dsts):
+        op, takes_values = tangent_map(
+            OPCODES[instr.op], elem_of(cast(ValueType, stmt.dsts[0].type))
+        )
+        dots = [w.dual(d) for d in stmt.dsts]
+        w.on_duals(instr, op, dots, stmt.dsts if takes_values else ())
+        own, graph = set(stmt.dsts), w.graph()
+        changes = [
+            (dot, tangent_on(graph, new, lambda p: None if p in own else _dot(w, p)))
+            for new, dot in zip(stmt.values, dots, strict=True)
+        ]
+        w.shared(graph, [Instr("add", (d, c)) for d, c in changes if c is not None], ())
+    w.code.append(instr)
 
-    def _statement(self, stmt: Stmt, op: str) -> None:
-        match stmt:
-            case Update(dst, sign, value):
-                self._update(stmt, Instr(OPS[sign], (dst, value)))
-            case Exchange(a, b):
-                self.emit("swap", a, b)
-                self.emit_duals("swap", a, b)
-            case When(cond, body):
-                skip = apply("not", cond)
-                start = len(self.code)
-                self.emit("br", skip)
-                for inner in body:
-                    self._statement(inner, op)
-                self.emit("cf", skip, aux=start)
-                self.code[start] = replace(self.code[start], aux=len(self.code) - 1)
-            case _:
-                raise DefinitionError(
-                    "D012",
-                    f"`{op}` has no tangent: it stores new values among other statements",
-                    hint="let the opcode do nothing but return its new values",
-                )
 
-    def _update(self, stmt: Update, instr: Instr) -> None:
-        """Tangents first: they need the old value of the destination."""
-        dst, sign, value = stmt.dst, stmt.op, stmt.value
-        if dst.reg not in self.dual_of:
-            self.code.append(instr)
-            return
-        graph = self.graph()
-        dot, change = self.dual(dst), self._tangent(graph, value)
-        if sign in "+-" or elem_of(cast(ValueType, dst.type)).is_log:
-            op = OPS[{"*": "+", "/": "-"}.get(sign, sign)]
-            both = [instr] if change is None else [Instr(op, (dot, change)), instr]
-            self.shared(graph, both, ())
-            return
-        code = [Instr(OPS[sign], (dot, value))]
-        if change is not None and sign == "*":
-            code.append(Instr("add", (dot, apply("*", dst, change))))
-        elif change is not None:
-            quotient = apply("/", apply("*", dst, change), apply("*", value, value))
-            code.append(Instr("sub", (dot, quotient)))
-        self.shared(graph, [*code, instr], (), changing=(dst.reg, dot.reg))
+def _call(w: Walker, instr: Instr) -> None:
+    callee = w.functions[instr.symbol]
+    extra = [_argument(w, instr.args[k]) for k in bar_slots(callee)]
+    w.emit(instr.op, *instr.args, *extra, symbol=w.names[instr.symbol])
 
-    def _map(self, instr: Instr, stmt: Map) -> None:
-        """Tangents go by the Jacobian, and gain from the operands that are only read."""
-        if all(d.reg in self.dual_of for d in stmt.dsts):
-            row = OPCODES[instr.op]
-            op, takes_values = tangent_map(row, elem_of(cast(ValueType, stmt.dsts[0].type)))
-            dots = [self.dual(d) for d in stmt.dsts]
-            operands = iter(dots)
-            args = [
-                next(operands) if o.mode == "mut" else a
-                for a, o in zip(instr.args, row.operands, strict=True)
-            ]
-            self.emit(op, *args, *(stmt.dsts if takes_values else ()))
-            own, graph = set(stmt.dsts), self.graph()
-            changes = [
-                (dot, tangent_on(graph, new, lambda p: None if p in own else self._dot(p)))
-                for new, dot in zip(stmt.values, dots, strict=True)
-            ]
-            self.shared(graph, [Instr("add", (d, c)) for d, c in changes if c is not None], ())
-        self.code.append(instr)
 
-    # ------------------------------------------------------------ calls
+def _argument(w: Walker, arg: Expr) -> Expr:
+    if isinstance(arg, Place) and arg.reg in w.dual_of:
+        return w.dual(arg)
+    graph = w.graph()
+    known = _tangent(w, graph, arg)
+    if known is not None:
+        return graph.expr(graph.intern(known))
+    t = cast("Scalar | Array", arg.type)
+    zero = typed(Const(0), elem_of(w.dual_type(t)))
+    return apply("spread_like", zero, arg) if rank_of(t) else zero
 
-    def _call(self, instr: Instr) -> None:
-        callee = self.functions[instr.symbol]
-        extra = [self._argument(instr.args[k]) for k in bar_slots(callee)]
-        self.emit(instr.op, *instr.args, *extra, symbol=self.names[instr.symbol])
 
-    def _argument(self, arg: Expr) -> Expr:
-        if isinstance(arg, Place) and arg.reg in self.dual_of:
-            return self.dual(arg)
-        graph = self.graph()
-        known = self._tangent(graph, arg)
-        if known is not None:
-            return graph.expr(graph.intern(known))
-        t = cast("Scalar | Array", arg.type)
-        zero = typed(Const(0), elem_of(self.dual_type(t)))
-        return apply("spread_like", zero, arg) if rank_of(t) else zero
+def _moved(w: Walker, instr: Instr) -> None:
+    """What makes, drops or moves values does so with their tangents."""
+    w.code.append(instr)
+    w.emit_duals(instr.op, *instr.args)
+
+
+TANGENT_RULES = Rules(
+    word="tangent",
+    suffix=DOT,
+    part="d",
+    back=False,
+    machine={
+        **dict.fromkeys(("call", "uncall"), _call),
+        **dict.fromkeys(("alloc", "free"), _known),
+        **dict.fromkeys(("fresh", "drop", "push", "pop"), _moved),
+    },
+    update=_update,
+    map=_map,
+)

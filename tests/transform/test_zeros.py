@@ -19,8 +19,8 @@ from rvm.derive.gradients import dressed, nested
 from rvm.expr import Const
 from rvm.library.handle import FunctionHandle
 from rvm.program import Function, Instr, Program
-from rvm.transform.directed import FORTH
 from rvm.transform.duals import bar_slots
+from rvm.transform.walker import FORTH
 from rvm.transform.zeros import zeros
 from rvm.types import BOOL
 from rvm.verify import findings, inout_slots

@@ -1,0 +1,202 @@
+"""The walk over a function that makes another on its registers and their duals.
+
+One walk serves adjoints, which go against the code, and tangents, which go along it; what becomes
+of each instruction is said by a table of rules.
+
+A function may do more in one direction than in the other.  A register that is made with `fresh`,
+turned over, and forgotten with `drop` at the end holds forwards.  When the function is undone it
+begins as the zero that `drop` has for it, and holds nowhere.  So a branch on it tells the
+directions apart, and is code like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from rvm.expr import Expr, Place
+from rvm.faults import DefinitionError
+from rvm.isa import ENDS, OPCODES, apply, invert_instr, lower
+from rvm.program import Function, Instr, Register
+from rvm.stmt import Exchange, Map, Stmt, Update, When, only_exchanges
+from rvm.transform.duals import Duals
+from rvm.transform.graph import Graph
+from rvm.transform.zeros import Changed
+from rvm.types import BOOL
+
+FORTH = "forth"
+"""The name of the register that holds forwards."""
+OPS = {"+": "add", "-": "sub", "^": "xor", "*": "mul", "/": "div"}
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What becomes of instructions, and how duals are called."""
+
+    word: str
+    suffix: str
+    """What is added to a register's name for its dual."""
+    part: str
+    """What a common part of the formulas for duals is called."""
+    back: bool
+    """Whether code is gone over from its end, each instruction undone."""
+    machine: Mapping[str, Callable[[Walker, Instr], None]]
+    """For opcodes that are no statements on data; others are done, and concern no duals."""
+    update: Callable[[Walker, Update, Instr], None]
+    """For an update, and the instruction that does it, or undoes it."""
+    map: Callable[[Walker, Instr, Map], None]
+
+
+class Walker(Duals):
+    """A growing function on a function's registers and their duals."""
+
+    def __init__(
+        self, f: Function, functions: dict[str, Function], names: dict[str, str], rules: Rules
+    ) -> None:
+        super().__init__(f, functions, names, rules.suffix, rules.part)
+        self.rules = rules
+        self.pc = 0
+        """The instruction of `f` that the code comes from now."""
+        self._nothing: list[tuple[int, Graph, list[Instr], Mapping[int, Place]]] = []
+        """Gains that wait, with the position that they belong to."""
+        self._forth: Place | None = None
+        self.zero: frozenset[int] = frozenset()
+        """The adjoints that are surely zero where the code has come to, as registers."""
+        self.changed: Changed = {}
+
+    def walk(self, visit: Callable[[int], None] | None = None) -> Function:
+        """The finished function; `visit` is told of each instruction before it is gone over."""
+        f, at = self.f, dict[int, int]()
+        for pc in reversed(range(len(f.code))) if self.rules.back else range(len(f.code)):
+            instr = f.code[pc]
+            if instr.op not in ENDS:
+                self.settle()
+            if instr.op in ("br", "cf"):
+                at[pc] = len(self.code)
+            self.pc = pc
+            if visit is not None:
+                visit(pc)
+            self._instruction(replace(instr, args=tuple(self.value(a) for a in instr.args)))
+            self.spanned(pc)
+        self.settle()
+        for pc, new in at.items():
+            self.code[new] = replace(self.code[new], aux=at[f.code[pc].aux])
+        self.enclose()
+        return self.finished(self.names[f.name])
+
+    # ------------------------------------------------------------ instructions
+
+    def done(self, instr: Instr) -> Instr:
+        """An instruction as it is executed on this way."""
+        return invert_instr(instr) if self.rules.back else instr
+
+    def _instruction(self, instr: Instr) -> None:
+        rule = self.rules.machine.get(instr.op)
+        if rule is not None:
+            rule(self, instr)
+        elif OPCODES[instr.op].is_data:
+            self._data(instr)
+        else:
+            self.code.append(self.done(instr))
+
+    def _data(self, instr: Instr) -> None:
+        stmts = lower(instr)
+        match stmts:
+            case (Map() as only,):
+                self.rules.map(self, instr, only)
+            case (Update() as only,):
+                self.rules.update(self, only, self.done(instr))
+            case _ if all(map(only_exchanges, stmts)):
+                self.code.append(self.done(instr))
+                self.exchanged(instr, self.done(instr).op)
+            case _:
+                self._statements(stmts, instr.op)
+
+    def _statements(self, stmts: tuple[Stmt, ...], op: str) -> None:
+        """Statements of an opcode that has several, as instructions of their own."""
+        for stmt in reversed(stmts) if self.rules.back else stmts:
+            match stmt:
+                case Update(dst, sign, value):
+                    self.rules.update(self, stmt, self.done(Instr(OPS[sign], (dst, value))))
+                    self.settle()
+                case Exchange(a, b):
+                    self.emit("swap", a, b)
+                    self.emit_duals("swap", a, b)
+                case When(cond, body):
+                    start = self.unless(apply("not", cond))
+                    self._statements(body, op)
+                    self.until(start)
+                case _:
+                    raise DefinitionError(
+                        "D012",
+                        f"`{op}` has no {self.rules.word}: it stores new values among other "
+                        "statements",
+                        hint="let the opcode do nothing but return its new values",
+                    )
+
+    def on_duals(self, instr: Instr, op: str, duals: list[Place], more: tuple[Place, ...]) -> None:
+        """An opcode on the duals of what `instr` changes, its other operands, and `more`."""
+        operands = iter(duals)
+        args = [
+            next(operands) if o.mode == "mut" else a
+            for a, o in zip(instr.args, OPCODES[instr.op].operands, strict=True)
+        ]
+        self.emit(op, *args, *more)
+
+    def spanned(self, pc: int) -> None:
+        """What has no line yet comes from the instruction at `pc`."""
+        self.spans += [self.f.span(pc)] * (len(self.code) - len(self.spans))
+
+    def if_undone(
+        self, graph: Graph, gains: list[Instr], held: Mapping[int, Place] | None = None
+    ) -> None:
+        """Gains from an adjoint that is zero: forwards they are nothing, and are not computed.
+
+        Undone, that adjoint is off by what has been forgotten of it, and only so does what gains
+        make up for that.  They wait for those of the next ancillas, to be passed over together.
+        """
+        if gains:
+            self._nothing.append((self.pc, graph, gains, held or {}))
+
+    def settle(self) -> None:
+        """Add the gains that wait, for the other direction only."""
+        if not self._nothing:
+            return
+        start = self.unless(self.forth())
+        for pc, graph, gains, held in self._nothing:
+            self.spanned(pc)
+            self.shared(graph, (), gains, held=held)
+        self.until(start)
+        self.spanned(self._nothing[-1][0])
+        self._nothing = []
+
+    def unless(self, cond: Expr) -> int:
+        """Begin what is done unless a condition holds; where it begins."""
+        self.emit("br", cond)
+        return len(self.code) - 1
+
+    def until(self, start: int) -> None:
+        """End what was begun at `start`."""
+        begun = self.code[start]
+        self.code[start] = replace(begun, aux=len(self.code))
+        self.emit("cf", *begun.args, aux=start)
+
+    def forth(self) -> Place:
+        """The register that holds forwards."""
+        if self._forth is None:
+            self.registers.append(Register(self._name(FORTH), BOOL))
+            self._forth = Place(len(self.registers) - 1, (), BOOL)
+        return self._forth
+
+    def enclose(self) -> None:
+        """Put around the code what makes the register hold forwards, and only there."""
+        forth = self._forth
+        if forth is None:
+            return
+        before = (Instr("fresh", (forth,)), Instr("not", (forth,)))
+        moved = [
+            replace(i, aux=i.aux + len(before)) if i.op in ("br", "cf") else i for i in self.code
+        ]
+        self.code = [*before, *moved, Instr("drop", (forth,))]
+        last = len(self.f.code) - 1
+        self.spans = [self.f.span(last)] * len(before) + self.spans + [self.f.span(0)]
