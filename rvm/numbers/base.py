@@ -30,8 +30,6 @@ class NumberSystem(ABC):
     """What a factor must be to be divided out again: "finite", "nonzero" (and finite), or "any"."""
     start: ClassVar[Any] = 0
     """The number that an ancilla begins with where none is named."""
-    alike: frozenset[str] = frozenset()
-    """The functions whose NumPy code gives the bits of the scalar code."""
     whole = 1 << 24
     """Whole numbers up to here are of the type: of a float type."""
     unit = 2.0**-52

@@ -6,10 +6,13 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
+
+import numpy as np
 
 from rvm.leaf import Function
 from rvm.leaf.llvm import Emitted
+from rvm.leaf.ops import F64
 from rvm.leaf.python import Inline, Later, inline_on_arrays, on_kinds, total
 from rvm.leaf.trace import Node, compare
 from rvm.numbers.llvm import Llvm
@@ -40,6 +43,8 @@ class Code:
     numpy: str = ""
     value: Callable[..., Any] | None = None
     llvm: Llvm | None = None
+    alike: bool = False
+    """Whether the NumPy template gives the bits of `value`."""
 
 
 def fill(template: str, *args: str, fresh: str = "_t") -> str:
@@ -103,8 +108,51 @@ def coded(
         array = Later(lambda: on_kinds(f))
         NAMES[f"{name}_array"], numpy = array, f"{name}_array({slots})"
     if not all(op.llvm for op in f.operations()):
-        return Code(inline, numpy, value)
-    return Code(inline, numpy, value, lambda e, *args: Emitted(e, args)(f.result))
+        return Code(inline, numpy, value, alike=True)
+    return Code(inline, numpy, value, lambda e, *args: Emitted(e, args)(f.result), alike=True)
+
+
+def coded_parts(name: str, body: Body, complexes: tuple[bool, ...]) -> Code:
+    """The code of a function whose result is complex, by its real and imaginary parts.
+
+    `body` takes f64 nodes, and for a complex argument (`complexes` says which are) a pair of them;
+    it gives a pair.  `name` is what generated source calls it.
+    """
+    kinds = (F64,) * (len(complexes) + sum(complexes))
+
+    def part(k: int) -> Function:
+        def traced(*nodes: Node) -> Node:
+            left = iter(nodes)
+            given = ((next(left), next(left)) if c else next(left) for c in complexes)
+            return cast(Node, body(*given)[k])
+
+        return Function(f"{name}_{k}", traced, kinds)
+
+    re, im = part(0), part(1)
+
+    def flat(args: tuple[Any, ...]) -> list[Any]:
+        pairs = ((a.real, a.imag) if c else (a,) for a, c in zip(args, complexes, strict=True))
+        return [x for pair in pairs for x in pair]
+
+    def on_parts(*args: Any) -> complex:
+        parts = flat(args)
+        return complex(total(re)(*parts), total(im)(*parts))
+
+    def on_arrays(*args: Any) -> Any:
+        parts = flat(tuple(map(np.asarray, args)))
+        x, y = np.broadcast_arrays(on_kinds(re)(*parts), on_kinds(im)(*parts))
+        z = np.empty(x.shape, np.complex128)
+        z.real, z.imag = x, y
+        return z
+
+    def llvm(e: Any, *args: Any) -> tuple[str, str]:
+        pairs = (a if c else (a,) for a, c in zip(args, complexes, strict=True))
+        emitted = Emitted(e, tuple(x for pair in pairs for x in pair))
+        return emitted(re.result), emitted(im.result)
+
+    NAMES[name], NAMES[f"{name}_array"] = on_parts, on_arrays
+    slots = ", ".join(f"{{{k}}}" for k in range(len(complexes)))
+    return Code(f"{name}({slots})", f"{name}_array({slots})", None, llvm, alike=True)
 
 
 class Codes(Mapping[str, Code]):

@@ -131,7 +131,7 @@ def body(target: Scalar, source: Scalar) -> Body:
 def conversion(target: Scalar, source: Scalar) -> Code:
     """The code that takes a raw value of `source` to one of `target`."""
     if target == source:
-        return Code("{0}", "{0}", None, lambda e, x: x)
+        return Code("{0}", "{0}", None, lambda e, x: x, alike=True)
     if target.is_bool and source.is_complex:
         raise TypeError("a complex number converts to complex numbers alone")
     if target.is_complex:
@@ -141,6 +141,7 @@ def conversion(target: Scalar, source: Scalar) -> Code:
             compose("cast({0}, dtype_c128)", real.numpy),
             None,
             chain(real.llvm, lambda e, x: (x, "0.0")),
+            alike=True,
         )
     name = identifier(f"{target}_of_{source}_raw")
     return coded(name, body(target, source), (kind_of(source),))

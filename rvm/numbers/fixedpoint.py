@@ -22,9 +22,8 @@ from rvm.leaf import Node, select
 from rvm.leaf.ops import I64, Op, add, limits, whole, wrapped
 from rvm.leaf.python import NAMES
 from rvm.leaf.trace import apply, compare, constant
-from rvm.numbers.base import NumberSystem, plain, refuse, shortened, shown, words
+from rvm.numbers.base import NumberSystem, plain, refuse, shortened, shown
 from rvm.numbers.code import Body, Code, codes_of, comparisons
-from rvm.numbers.elementary import TEXTS
 from rvm.numbers.integers import divisor
 from rvm.numbers.llvm import raised
 from rvm.numbers.support import name
@@ -97,9 +96,6 @@ class FixedSystem(NumberSystem):
     """Fixed point with `type.frac` fraction bits."""
 
     updates = frozenset({"add"})
-    alike = words(
-        "+ - * / // % ** neg abs sign square min max relu floor < <= > >= == !="
-    ) | frozenset(TEXTS)
     converts = True
 
     def __init__(self, t: Scalar) -> None:

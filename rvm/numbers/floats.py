@@ -33,7 +33,6 @@ from rvm.leaf.python import total as total_of
 from rvm.leaf.trace import apply, compare, constant, equal, unequal, with_sign
 from rvm.numbers.base import InexactSystem, nearest, plain, refuse, shown, words
 from rvm.numbers.code import Body, Code, codes_of, comparisons, compiled, fill
-from rvm.numbers.elementary import TEXTS
 from rvm.numbers.llvm import Llvm, chain
 from rvm.numbers.llvm_complex import complex_llvm, complex_operands
 from rvm.numbers.support import NAMES, name, total
@@ -49,9 +48,6 @@ class FloatSystem(InexactSystem):
 
     updates = frozenset({"add", "mul"})
     factors = "nonzero"
-    alike = words(
-        "+ - * / // % ** neg abs sqrt square min max relu sign floor < <= > >= == !="
-    ) | frozenset(TEXTS)
     converts = True
 
     def __init__(self, t: Scalar, narrow: Body | None = None, whole: int = 1 << 24) -> None:
@@ -134,7 +130,6 @@ class ComplexSystem(InexactSystem):
 
     updates = frozenset({"add", "mul"})
     factors = "nonzero"
-    alike = words("+ - neg angle == !=")
     converts = True
 
     def __init__(self, t: Scalar) -> None:
@@ -277,7 +272,7 @@ def mixed(code: Code, elems: tuple[Scalar, ...]) -> Code:
         return f(*map(complex, args))
 
     llvm = code.llvm and complex_operands(code.llvm, elems)
-    return Code(fill(code.python, *slots), code.numpy, value, llvm)
+    return Code(fill(code.python, *slots), code.numpy, value, llvm, code.alike)
 
 
 def _modulus(z: complex) -> float:
@@ -288,7 +283,9 @@ def _modulus(z: complex) -> float:
 
 
 def _complex_codes() -> dict[str, Code]:
-    codes = {s: Code(t := f"({{0}} {s} {{1}})", t) for s in ("==", "!=", "+", "-", "*")}
+    codes = {
+        s: Code(t := f"({{0}} {s} {{1}})", t, alike=s != "*") for s in ("==", "!=", "+", "-", "*")
+    }
     codes |= {
         "/": Code(
             "({0} / {1})", "np.divide({0}, {1})", total(lambda a, b: a / b, np.divide, complex)
@@ -296,7 +293,7 @@ def _complex_codes() -> dict[str, Code]:
         "**": Code(
             "({0} ** {1})", "np.power({0}, {1})", total(lambda a, b: a**b, np.power, complex)
         ),
-        "neg": Code("(-{0})", "(-{0})"),
+        "neg": Code("(-{0})", "(-{0})", alike=True),
         "square": Code("(({t0} := {0}) * {t0})", "np.square({0})"),
         "abs": Code("abs({0})", "np.abs({0})", _modulus),
     }

@@ -39,7 +39,6 @@ class BoolSystem(NumberSystem):
 
     def __init__(self, t: Scalar) -> None:
         super().__init__(t, False, codes_of("bool", {"": (BIT,)}, bool_bodies()))
-        self.alike = frozenset(self.codes)
 
     def literal(self, value: Any) -> bool:
         if isinstance(value, bool):
@@ -84,7 +83,6 @@ class IntegerSystem(NumberSystem):
         self.low = -(1 << self.bits - 1) if self.signed else 0
         self.high = self.low + (1 << self.bits) - 1
         super().__init__(t, 0, _codes(t.name, t.name))
-        self.alike = frozenset(self.codes)
 
     def code(self, fn: str, elems: tuple[Scalar, ...]) -> Code | None:
         codes = self.codes

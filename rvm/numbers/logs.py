@@ -19,7 +19,7 @@ from rvm.leaf import select
 from rvm.leaf.ops import F64
 from rvm.leaf.python import on_numbers
 from rvm.leaf.trace import called, constant, unequal
-from rvm.numbers.base import InexactSystem, nearest, plain, refuse, shown, words
+from rvm.numbers.base import InexactSystem, nearest, plain, refuse, shown
 from rvm.numbers.code import Body, codes_of, comparisons
 from rvm.numbers.elementary import text
 from rvm.numbers.floats import extremes, is_infinite
@@ -57,7 +57,6 @@ class LogSystem(InexactSystem):
     updates = frozenset({"mul"})
     factors = "finite"
     start = 1
-    alike = words("* / + - ** neg abs sqrt square min max < <= > >= == !=")
     converts = True
 
     def __init__(self, t: Scalar) -> None:

@@ -47,6 +47,7 @@ COMPLEX = (
     "cos",
 )
 COMPLEX += ("tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "sech", "leg")
+COMPLEX += ("log2", "expm1", "log1p")
 BRANCHES: dict[str, tuple[complex, ...]] = {
     "atan": (1j, -1j),
     **dict.fromkeys(("asin", "acos", "leg"), (1, -1)),

@@ -249,7 +249,7 @@ def _derivative(row: FunctionRow, names: Sequence[str]) -> str:
                     if gain is not None
                 ]
                 return "<br>".join(_code(p) for p in parts) or "—"
-    return "—"
+    return "—" if row.formula is None else "that of its formula"
 
 
 def _gains(

@@ -18,9 +18,8 @@ from rvm.engines.vector.graph import Node
 from rvm.engines.vector.loops import Counted, Declined
 from rvm.expr import Apply, Const, Expr, Part, Place, walk
 from rvm.isa import FUNCTIONS, implementation, value
-from rvm.isa.functions.conversions import conversion_target
 from rvm.isa.implementation import deciding
-from rvm.numbers import NAMES, compiled, fill, system
+from rvm.numbers import NAMES, compiled, fill
 from rvm.program import Function
 from rvm.types import I64, Array, Scalar, elem_of, rank_of
 
@@ -30,11 +29,7 @@ NEW = frozenset({"+", "-", "*", "/", "neg", "sqrt", "square"})
 
 def is_alike(fn: str, elems: tuple[Scalar, ...]) -> bool:
     """Whether a function's NumPy code gives the bits of its scalar code."""
-    target = conversion_target(fn)
-    if target is not None:
-        return True
-    t = deciding(elems)
-    return fn in system(t).alike or FUNCTIONS[fn].moves
+    return implementation(fn, elems).alike or FUNCTIONS[fn].moves
 
 
 class LoopPrinter(ValuePrinter):

@@ -9,12 +9,13 @@ derivatives do: what flows to A from A @ x with the adjoint g is the outer produ
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.expr import Expr
+from rvm.expr import Expr, Formal
 from rvm.faults import DefinitionError
 from rvm.isa.functions.formulas import Partials, conj, enter, fn, rank
 from rvm.isa.rows import Row
@@ -218,6 +219,23 @@ enter(
     cost="ADDS",
     vjp=lambda g, x: (g * fn("first_max", x),),
     code={"*": both("extreme(np.max, {0})")},
+)
+
+
+def _logsumexp() -> Expr:
+    x = Formal(0)
+    top = fn("detach", fn("amax", x))
+    # Infinities are not taken away from themselves.
+    shift = fn("select", fn("<", fn("abs", top), math.inf), top, 0.0)
+    return shift + fn("log", fn("sum", fn("exp", x - shift)))
+
+
+enter(
+    "logsumexp",
+    1,
+    reduction("float"),
+    "log(sum(exp(x))) of all elements, which does not overflow",
+    formula=_logsumexp(),
 )
 enter(
     "first_max",

@@ -129,6 +129,6 @@ enter(
     of(C128, result=F64),
     "the angle of a complex number, in (-pi, pi]",
     vjp=lambda g, z: (g * (fn("complex", 0.0, 1.0) * z / fn("abs", z) / fn("abs", z)),),
-    code={"c128": Code("phase({0})", "phase_array({0})", None, _angle)},
+    code={"c128": Code("phase({0})", "phase_array({0})", None, _angle, alike=True)},
     mp="arg",
 )

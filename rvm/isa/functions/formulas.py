@@ -37,10 +37,11 @@ def enter(
     moves: bool = False,
     sums: bool = False,
     steps: bool = False,
+    formula: Expr | None = None,
 ) -> FunctionRow:
     """Enter a row in the function table."""
     row = FunctionRow(
-        name, arity, rule, doc, cost, symbol, partials, vjp, code or {}, body, domain, mp
+        name, arity, rule, doc, cost, symbol, partials, vjp, code or {}, body, domain, mp, formula
     )
     return add_function(replace(row, moves=moves, sums=sums, steps=steps))
 

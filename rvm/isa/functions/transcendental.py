@@ -1,23 +1,35 @@
 """Exponentials, logarithms, trigonometric and hyperbolic functions.
 
 Of real numbers they are texts over leaf operations (`rvm.numbers.elementary`), of complex ones the
-functions of Python's `cmath`; that of fixed goes through f64.
+functions of Python's `cmath`, but for `cis`, `expm1`, `log1p` and `log2`, which are texts too; that
+of fixed goes through f64.
 """
 
 from __future__ import annotations
 
 import math
+from importlib import import_module
 
-from rvm.expr import Expr
+from rvm.expr import Const, Expr
 from rvm.isa.functions.formulas import Partials, const, enter, fn, is_complex, valued
 from rvm.isa.rules import elementwise, logarithm, of
-from rvm.numbers.code import Code
+from rvm.numbers.code import Code, Codes, coded_parts
 from rvm.numbers.llvm import same
-from rvm.types import F64, LOG64
+from rvm.types import C128, F64, LOG64
 
 REAL = (-3.0, 3.0)
 POSITIVE = (0.0625, 8.0)
 UNIT = (-0.96875, 0.96875)
+
+
+def by_parts(name: str, of_type: str = "c128") -> Codes:
+    """The code of a function by its body in `rvm.numbers.elementary.parts`."""
+
+    def write() -> Code:
+        body = getattr(import_module("rvm.numbers.elementary.parts"), name)
+        return coded_parts(f"parts_{name}", body, (of_type == "c128",))
+
+    return Codes({of_type: write})
 
 
 def _atan(x: Expr) -> Partials:
@@ -55,27 +67,30 @@ enter(
 enter(
     "log2",
     1,
-    elementwise("real"),
+    elementwise("field"),
     "the logarithm to the base 2",
     partials=lambda x: (const(1 / math.log(2), x) / x,),
+    code=by_parts("log2"),
     domain=(POSITIVE,),
     mp=lambda x: x.context.log(x, 2),
 )
 enter(
     "expm1",
     1,
-    elementwise("real"),
+    elementwise("field"),
     "e**x - 1, exact to the last digits near 0",
     partials=lambda x: (fn("exp", x),),
+    code=by_parts("expm1"),
     domain=(REAL,),
     mp="expm1",
 )
 enter(
     "log1p",
     1,
-    elementwise("real"),
+    elementwise("field"),
     "log(1 + x), exact to the last digits near 0",
     partials=lambda x: (const(1, x) / (const(1, x) + x),),
+    code=by_parts("log1p"),
     domain=((-0.9375, 8.0),),
     mp="log1p",
 )
@@ -96,6 +111,15 @@ enter(
     partials=lambda x: (-fn("sin", x),),
     domain=(REAL,),
     mp="cos",
+)
+enter(
+    "cis",
+    1,
+    of(F64, result=C128),
+    "cos x + i sin x",
+    partials=lambda x: (fn("cis", x) * Const(1j),),
+    code=by_parts("cis", "f64"),
+    mp=lambda x: x.context.expj(x),
 )
 enter(
     "tan",
