@@ -60,7 +60,7 @@ def of_double(x: Node, target: Scalar) -> Node:
     if target.is_fixed:
         scaled = x * float(1 << target.frac)
         fits = (scaled >= -(2.0**63)) & (scaled < 2.0**63)
-        return apply("round", unless(scaled, ~fits, fault, x))
+        return apply("round", unless(scaled, ~fits, _no_fit(f"fixed({target.frac})"), x))
     low, high = limits(target.name)
     exact = float(low - 1) == low - 1
     # Below -2**63 comes no float that would be cut to it.
