@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -112,7 +112,9 @@ def coded(
     return Code(inline, numpy, value, lambda e, *args: Emitted(e, args)(f.result), alike=True)
 
 
-def coded_parts(name: str, body: Body, complexes: tuple[bool, ...]) -> Code:
+def coded_parts(
+    name: str, body: Callable[..., tuple[Node, Node]], complexes: tuple[bool, ...]
+) -> Code:
     """The code of a function whose result is complex, by its real and imaginary parts.
 
     `body` takes f64 nodes, and for a complex argument (`complexes` says which are) a pair of them;
@@ -124,7 +126,7 @@ def coded_parts(name: str, body: Body, complexes: tuple[bool, ...]) -> Code:
         def traced(*nodes: Node) -> Node:
             left = iter(nodes)
             given = ((next(left), next(left)) if c else next(left) for c in complexes)
-            return cast(Node, body(*given)[k])
+            return body(*given)[k]
 
         return Function(f"{name}_{k}", traced, kinds)
 
