@@ -18,6 +18,7 @@ from rvm.isa.lower import squared
 from rvm.program import Function, Instr, Program, Span
 from rvm.stmt import Stmt
 from rvm.transform import invert_function
+from rvm.transform.duals import reachable
 from rvm.types import elem_of
 from rvm.verify import inout_slots
 from rvm.verify.conflicts import conflicts
@@ -145,14 +146,7 @@ class Image:
 
     def reachable(self, name: str) -> tuple[str, ...]:
         """`name` and every function that it may call."""
-        seen = {name: None}
-        todo = [name]
-        while todo:
-            for instr in self.program.function(todo.pop()).code:
-                if instr.op in ("call", "uncall") and instr.symbol not in seen:
-                    seen[instr.symbol] = None
-                    todo.append(instr.symbol)
-        return tuple(seen)
+        return reachable(self.program, name)
 
     def recurs(self, name: str) -> bool:
         """Whether `name`, or a function that it may call, may come to call itself."""

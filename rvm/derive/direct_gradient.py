@@ -20,7 +20,7 @@ from rvm.derive.gradients import (
     zero_dual,
 )
 from rvm.derive.target import Target
-from rvm.expr import Const, Index, Part, Place, Step
+from rvm.expr import Place
 from rvm.faults import RvmError
 from rvm.host.once import making
 from rvm.host.signals import interrupted, is_ctrl_c
@@ -34,7 +34,7 @@ from rvm.state import Options, byte_size
 from rvm.transform.duals import bar_slots, bar_type
 from rvm.transform.programs import gradient_program
 from rvm.transform.valued import valued
-from rvm.types import C128, F32, F64, I64, Stack, elem_of
+from rvm.types import C128, F32, F64, Stack, elem_of
 
 if TYPE_CHECKING:
     from rvm.derive.places import Named
@@ -205,13 +205,7 @@ def _made(target: Target, loss: str, make: Callable[[], Made | None]) -> Made | 
 def _of_loss(target: Target, loss: str) -> DirectGradient | None:
     function = target.function
     named = loss_place(function, loss)
-    steps: list[Step] = []
-    if named.index:
-        steps.append(Index(tuple(Const(i, I64) for i in named.index)))
-    if named.part:
-        steps.append(Part(named.part))
-    t = function.registers[named.slot].type
-    place = typed_place(named.slot, t, tuple(steps))
+    place = typed_place(named.slot, function.registers[named.slot].type, named.path)
     if place.type not in (F64, F32):
         return None
     return DirectGradient(ThereAndBack(target, place), named)

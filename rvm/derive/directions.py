@@ -107,15 +107,15 @@ def jacobian(
     rows = sum(map(_size, to.values())) <= sum(map(_size, of_what.values()))
     found = _pulled(pull, to) if rows else None
     if found is not None:
-        blocks = _blocks(found, to, of_what, bar_slots(target.function), rows=True)
+        parts = blocks(found, to, of_what, bar_slots(target.function), rows=True)
     else:
         push = Pushforward(target.program, target.name, pull.start, options, target.undo)
         columns = push.sweep(of_what)
         check = gradient_check(target.program, target.name, target.undo, pull.start, options)
         if check is not None:
             check(columns.first)
-        blocks = _blocks(columns, to, of_what, push.slots, rows=False)
-    return by_names(outs, ins, blocks)
+        parts = blocks(columns, to, of_what, push.slots, rows=False)
+    return by_names(outs, ins, parts)
 
 
 def _pulled(pull: Pullback, shapes: Mapping[int, Shape]) -> Sweep | None:
@@ -132,7 +132,7 @@ def _pulled(pull: Pullback, shapes: Mapping[int, Shape]) -> Sweep | None:
     return found if pull.is_back(found.first) else None
 
 
-def _blocks(
+def blocks(
     sweep: Sweep,
     to: Mapping[int, Shape],
     of: Mapping[int, Shape],
@@ -150,9 +150,9 @@ def _blocks(
             part = found[at : at + _size(other)]
             at += _size(other)
             if rows:
-                out[j, k] = _plain(part.reshape((*other, *shape)))
+                out[j, k] = plain(part.reshape((*other, *shape)))
             else:
-                out[k, j] = _plain(part.T.reshape((*shape, *other)))
+                out[k, j] = plain(part.T.reshape((*shape, *other)))
     return out
 
 
@@ -203,5 +203,6 @@ def _size(shape: Shape) -> int:
     return int(np.prod(shape, dtype=np.int64))
 
 
-def _plain(array: NDArray[Any]) -> Any:
+def plain(array: NDArray[Any]) -> Any:
+    """An array, or the number that one of no dimensions holds."""
     return array.item() if array.ndim == 0 else array

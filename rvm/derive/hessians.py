@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-import numpy as np
-
-from rvm.derive.directions import Pushforward, Seeds, Shape, by_names, chosen, leaves
+from rvm.derive.directions import Pushforward, Seeds, Shape, blocks, by_names, chosen, leaves, plain
 from rvm.derive.gradients import Pullback, Watch, add_seeds, unwatched
 from rvm.derive.sweep import real_shape
 from rvm.derive.target import Target
@@ -53,7 +51,7 @@ class Curvature:
         """R017 unless the values of the gradient's run are back, or the gradient is right."""
         self.pull.check_returned(regs, {k: regs[slot] for k, slot in self.slots.items()})
 
-    def blocks(self, shapes: Mapping[int, Shape]) -> Blocks:
+    def blocks(self, shapes: Mapping[int, Shape]) -> dict[tuple[int, int], Any]:
         """The derivatives of the gradient by these registers, whose real shapes these are.
 
         InvertibilityError R017 if the values do not come back.
@@ -61,19 +59,8 @@ class Curvature:
         sweep = self.push.sweep(shapes)
         # What the values are does not depend on the direction.
         self._check(sweep.first)
-        sizes = {k: int(np.prod(shape, dtype=np.int64)) for k, shape in shapes.items()}
-        out: Blocks = {}
-        for j, shape in shapes.items():
-            found = sweep[self.push.slots[self.slots[j]]]
-            at = 0
-            for k, other in shapes.items():
-                out[j, k] = found[at : at + sizes[k]].T.reshape((*shape, *other))
-                at += sizes[k]
-        return out
-
-
-Blocks = dict[tuple[int, int], Any]
-"""Second derivatives by two parameter registers."""
+        slots = {k: self.push.slots[slot] for k, slot in self.slots.items()}
+        return blocks(sweep, shapes, shapes, slots, rows=False)
 
 
 def hvp(target: Target, loss: str, tangents: Seeds, inputs: Seeds) -> Result:
@@ -113,14 +100,10 @@ def hessian(
     if method == TAYLOR:
         field = propagate(pull, loss)
         found = {
-            (j, k): field.second(j, k).reshape((*shapes[j], *shapes[k]))
+            (j, k): plain(field.second(j, k).reshape((*shapes[j], *shapes[k])))
             for j in shapes
             for k in shapes
         }
     else:
         found = Curvature(target, loss, inputs, pull).blocks(shapes)
-    return by_names(layouts, layouts, {at: _plain(block) for at, block in found.items()})
-
-
-def _plain(array: Any) -> Any:
-    return array.item() if np.ndim(array) == 0 else array
+    return by_names(layouts, layouts, found)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from rvm.expr import Const, Index, Part, Step
 from rvm.faults import InputError
 from rvm.program import Function, Layout, Record
-from rvm.types import Scalar, Stack, elem_of, rank_of
+from rvm.types import I64, Scalar, Stack, elem_of, rank_of
 
 _PLACE = re.compile(r"\s*([^\[\]\s]+)\s*(?:\[([\d\s,]*)\])?\s*(\.re|\.im)?\s*")
 
@@ -19,6 +20,12 @@ class Named:
     slot: int
     index: tuple[int, ...] = ()
     part: str = ""
+
+    @property
+    def path(self) -> tuple[Step, ...]:
+        """The steps from the register to the place."""
+        index = (Index(tuple(Const(i, I64) for i in self.index)),) if self.index else ()
+        return (*index, Part(self.part)) if self.part else index
 
 
 def find_place(function: Function, text: str) -> Named:

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from rvm.derive.gradients import Pullback
 from rvm.derive.taylor.field import Field, flat, locate
 from rvm.derive.taylor.walk import Walk
-from rvm.expr import Const, Index, Part, Place, Step
+from rvm.expr import Place
 from rvm.program import Function
 from rvm.transform.duals import bar_slots
-from rvm.types import I64, elem_of
+from rvm.types import elem_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +64,7 @@ def propagate(pull: Pullback, loss: str) -> Expansion:
     field = Field(pull.options.max_memory)
     walk = Walk(machine.state, field)
     place = pull.loss(loss)
-    path: list[Step] = []
-    if place.index:
-        path.append(Index(tuple(Const(i, I64) for i in place.index)))
-    if place.part:
-        path.append(Part(place.part))
-    field.g[locate(Place(place.slot, tuple(path)), (), walk.frames[0])] = 1.0
+    field.g[locate(Place(place.slot, place.path), (), walk.frames[0])] = 1.0
     machine.use(walk)
     with pull.watch(machine, "back with second derivatives"):
         machine.run_back()
