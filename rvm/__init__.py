@@ -1,8 +1,8 @@
 """rvm: a reversible virtual machine.
 
-    prog = rvm.load("norm.rasm")        # or rvm.assemble(text)
-    out = prog.norm(r=0.0, y=0.0, x=np.array([1.0, 2.0, 3.0]))
-    back = (~prog.norm)(**out)
+    lib = rvm.load("norm.rasm")         # or rvm.assemble(text)
+    out = lib.norm(r=0.0, y=0.0, x=np.array([1.0, 2.0, 3.0]))
+    back = (~lib.norm)(**out)
 
 Names are imported when they are first used, so that `import rvm` is quick.
 """
@@ -31,21 +31,22 @@ if TYPE_CHECKING:
     )
     from rvm.isa.define import Mut, Use, exchange, opcode, when
     from rvm.isa.user import function
+    from rvm.library.derived import check_grad, gradient, invert, tangent
     from rvm.library.frontends import assemble, load
-    from rvm.library.handle import FunctionHandle, check_grad
+    from rvm.library.handle import FunctionHandle, Library
     from rvm.library.lane_map import LaneErrors
     from rvm.numbers import Fixed, LogNumber
     from rvm.program import Program
     from rvm.run.machine import Machine
     from rvm.state import Options
-    from rvm.transform import gradient, invert, tangent
 
 __version__ = "0.1.0"
 BEGAN = time_ns()
 """When this process began to read rvm's modules: what is changed later it does not run."""
 
 _HOMES = {
-    "library.handle": ("FunctionHandle", "check_grad"),
+    "library.derived": ("check_grad", "gradient", "invert", "tangent"),
+    "library.handle": ("FunctionHandle", "Library"),
     "isa.define": ("Mut", "Use", "exchange", "opcode", "when"),
     "faults": (
         "AssemblyError",
@@ -69,7 +70,6 @@ _HOMES = {
     "numbers": ("Fixed", "LogNumber"),
     "program": ("Program",),
     "state": ("Options",),
-    "transform": ("gradient", "invert", "tangent"),
     "isa.user": ("function",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -86,6 +86,7 @@ __all__ = [
     "Interrupted",
     "InvertibilityError",
     "LaneErrors",
+    "Library",
     "LimitError",
     "LogNumber",
     "Machine",

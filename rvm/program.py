@@ -7,16 +7,12 @@ over several registers, an array of records one array for each field.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from rvm.expr import Expr
 from rvm.types import Array, RegisterType, Scalar, Stack
-
-if TYPE_CHECKING:
-    from rvm.library.handle import FunctionHandle
 
 
 class Span(NamedTuple):
@@ -136,9 +132,9 @@ class Source:
 
 @dataclass(frozen=True)
 class Program:
-    """A set of functions, one of which is the entry.
+    """A set of functions, one of which is the entry: data alone.
 
-    `program["f"]` and `program.f` are callables; see `rvm.library.handle.FunctionHandle`.
+    `rvm.Library` makes its functions callables.
     """
 
     functions: tuple[Function, ...]
@@ -149,9 +145,6 @@ class Program:
         default_factory=dict, init=False, repr=False, compare=False, hash=False
     )
     """What tools derive from the program (inverse, analyses, generated code), computed once."""
-
-    handle: ClassVar[Callable[[Program, str], FunctionHandle]]
-    """Makes the callable of a function; set by `rvm.library.handle`, which is above this."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_index", {f.name: i for i, f in enumerate(self.functions)})
@@ -169,25 +162,6 @@ class Program:
     def __iter__(self) -> Iterator[str]:
         return iter(self._index)
 
-    def __getitem__(self, name: str) -> FunctionHandle:
-        return self._handle(name)
-
-    def __getattr__(self, name: str) -> FunctionHandle:
-        if name.startswith("_") or name not in self._index:
-            raise AttributeError(f"the program has no function `{name}`")
-        return self._handle(name)
-
-    def _handle(self, name: str) -> FunctionHandle:
-        if not hasattr(Program, "handle"):
-            # Whoever calls a function wants the layers that run it; data alone does not.
-            import_module("rvm.library.handle")
-        return Program.handle(self, name)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # The codec stands above this module, and who pickles a program wants it.
-        found: tuple[Any, ...] = import_module("rvm.codec.pickled").reduced(self)
-        return found
-
     def __copy__(self) -> Program:
         return self
 
@@ -197,6 +171,28 @@ class Program:
     def with_entry(self, name: str) -> Program:
         """The same program, started elsewhere."""
         return replace(self, entry=name)
+
+
+class Holder:
+    """What holds a program and is taken wherever one is: `rvm.Library`."""
+
+    __slots__ = ()
+
+    @property
+    def program(self) -> Program:
+        raise NotImplementedError
+
+
+AnyProgram = Program | Holder
+
+
+def program_of(given: AnyProgram) -> Program:
+    """The program itself, or that of a library; TypeError for anything else."""
+    if isinstance(given, Holder):
+        return given.program
+    if not isinstance(given, Program):
+        raise TypeError(f"expected a program or a library, not {type(given).__name__}")
+    return given
 
 
 def type_text(function: Function, reg: int) -> str:

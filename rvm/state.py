@@ -13,12 +13,12 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from rvm.engines.registry import executing, having
 from rvm.faults import InputError, Where
 from rvm.host.blocks import View, packed, unpacked
 from rvm.host.signals import at_once
 from rvm.image import Code
 from rvm.numbers.rounding import FREED
+from rvm.registry import executing, having
 
 SCALAR_BYTES = 8
 FRAME_BYTES = 512

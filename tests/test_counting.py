@@ -345,8 +345,8 @@ def test_dropped_values_are_counted_where_they_are_dropped() -> None:
     )
     gradient = program.f.gradient_program
     for engine in ENGINES:
-        names = {p.name: 0.5 for p in gradient.function(gradient.entry).params}
-        machine = rvm.Machine(gradient, gradient.entry, engine=engine, **names)
+        names = {p.name: 0.5 for p in gradient.program.function(gradient.program.entry).params}
+        machine = rvm.Machine(gradient, gradient.program.entry, engine=engine, **names)
         counts = machine.count()
         machine.run()
         where = [

@@ -27,7 +27,7 @@ TYPES = tuple(SCALARS.values())
 BIG = 2**53 + 1
 
 
-def program(t: Scalar) -> rvm.Program:
+def program(t: Scalar) -> rvm.Library:
     """A function with a parameter of each kind that may hold a number of a type."""
     return rvm.assemble(f"""record Held
     v: {t}
@@ -227,7 +227,7 @@ WRITTEN = (
 
 @pytest.mark.parametrize("t", TYPES, ids=str)
 def test_the_command_line_takes_the_same(t: Scalar) -> None:
-    function = PROGRAMS[t].function("main")
+    function = PROGRAMS[t].program.function("main")
     zero = "true" if t.is_bool else "0"
 
     def written(t: Scalar, v: Any) -> Any:

@@ -30,22 +30,27 @@ def modules(folder: str, package: str) -> list[tuple[str, Path]]:
 
 
 def imported(path: Path) -> set[str]:
-    """Every module that a file imports, those under TYPE_CHECKING aside."""
-    tree = ast.parse(path.read_text())
-    skipped: set[ast.AST] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            skipped.update(ast.walk(node))
+    """Every module that a file imports, for types or late or by its name as a text."""
     out = set()
-    for node in ast.walk(tree):
-        if node in skipped:
-            continue
-        if isinstance(node, ast.Import):
-            out |= {a.name for a in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path} has a relative import"
-            out.add(node.module or "")
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.Import(names):
+                out |= {a.name for a in names}
+            case ast.ImportFrom(module, names, level):
+                assert level == 0, f"{path} has a relative import"
+                whole = {f"{module}.{a.name}" for a in names}
+                out |= (whole & MODULES) or {module or ""}
+            case ast.Call(ast.Name("import_module"), [ast.Constant(str(name)), *_]):
+                out.add(name)
     return out
+
+
+MODULES = {name for name, _ in modules(".", "rvm")}
+
+
+def room(module: str) -> str:
+    """The folder of `rvm` that a module is in, or the module if it is in none."""
+    return ".".join(module.split(".")[:2])
 
 
 def layer(module: str) -> int:
@@ -63,6 +68,11 @@ def layer(module: str) -> int:
     return best[1]
 
 
+def test_there_are_few_layers_and_few_modules_in_no_room() -> None:
+    assert len(LAYERS) <= 10
+    assert len(list((ROOT / "rvm").glob("*.py"))) <= 8
+
+
 @pytest.mark.parametrize(("module", "path"), modules(".", "rvm"), ids=lambda v: str(v))
 def test_layers_of_the_machine(module: str, path: Path) -> None:
     own = layer(module)
@@ -70,6 +80,20 @@ def test_layers_of_the_machine(module: str, path: Path) -> None:
         if name == "rvm" or name.startswith("rvm."):
             assert layer(name) <= own, f"{module} imports {name}, which stands above it"
         assert not name.startswith(("rvm_asm", "rvm_tools")), f"{module} imports {name}"
+
+
+def test_no_circle_goes_through_two_rooms() -> None:
+    """Imports for types count; `rvm` alone names what stands above it, as that is what it gives."""
+    uses: dict[str, set[str]] = {}
+    for module, path in modules(".", "rvm"):
+        found = uses.setdefault(room(module), set())
+        found |= {room(name) for name in imported(path) if name.split(".")[0] == "rvm"}
+        found.discard(room(module))
+    del uses["rvm"]
+    while free := [name for name, needed in uses.items() if not needed & uses.keys()]:
+        for name in free:
+            del uses[name]
+    assert not uses, f"in circles, or above them: {sorted(uses)}"
 
 
 SCHEDULES = [

@@ -17,9 +17,9 @@ from rvm.engines.reference import step
 from rvm.engines.trapping import due
 from rvm.expr import Place
 from rvm.image import Code, image_of
+from rvm.image.traps import Traps
 from rvm.isa import typed
 from rvm.probes import Armory, Binding, Changed, Trap, arm, changes, disarm
-from rvm.probes.traps import Traps
 from rvm.run.events import observe
 from rvm.run.machine import Machine
 from rvm.types import BOOL, Scalar
@@ -88,7 +88,7 @@ def random_armory(text_program: rvm.Program, seed: int) -> Armory:
 @given(seed=st.integers(0, 10_000), where=st.integers(0, 10_000))
 def test_engines_stop_at_the_same_ticks(seed: int, where: int) -> None:
     made = rvm.assemble(program(seed))
-    armory = random_armory(made, where)
+    armory = random_armory(made.program, where)
     slow = Machine(made, "main", engine="reference", **inputs(seed))
     fast = Machine(made, "main", engine="python", **inputs(seed))
     expected = every_tick(slow, armory)
@@ -105,7 +105,7 @@ def test_engines_stop_at_the_same_ticks(seed: int, where: int) -> None:
 def test_machine_code_stops_at_the_same_ticks(seed: int, where: int) -> None:
     pytest.importorskip("llvmlite")
     made = rvm.assemble(program(seed))
-    armory = random_armory(made, where)
+    armory = random_armory(made.program, where)
     slow = Machine(made, "main", engine="reference", **inputs(seed))
     fast = Machine(made, "main", engine="native", **inputs(seed))
     for _ in range(2):

@@ -15,18 +15,17 @@ from rvm_tools.drift import drifts
 import rvm
 from rvm import InvertibilityError, LogNumber, Machine
 from rvm.engines import executing
-from rvm.program import Program
 
 TESTS = Path(__file__).parent
 ENGINES = executing()
 each_engine = pytest.mark.parametrize("engine", ENGINES)
 
 
-def example(name: str) -> Program:
+def example(name: str) -> rvm.Library:
     return rvm.load(str(TESTS.parent / "examples" / f"{name}.rasm"))
 
 
-def program(name: str) -> Program:
+def program(name: str) -> rvm.Library:
     return rvm.load(str(TESTS / "programs" / f"{name}.rasm"))
 
 
@@ -165,7 +164,7 @@ def test_a_number_lost_in_a_large_one(engine: str) -> None:
     absorbed = rvm.assemble("func absorb(y: f64, x: f64)\n    add y, x\n")
     for strict in (False, True):
         m = Machine(absorbed, y=0.1, x=1e16, engine=engine, strict=strict)
-        function, start = absorbed.function("absorb"), list(m.state.frames[0].regs)
+        function, start = absorbed.program.function("absorb"), list(m.state.frames[0].regs)
         m.run()
         assert m["y"] == 1e16
         m.run_back()

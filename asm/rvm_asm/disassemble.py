@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from rvm.expr import Expr, Place, places
 from rvm.isa import ENDS, MAKES, TypeFault, check_operands, zero_literal
 from rvm.isa.typing import literal
-from rvm.program import Function, Instr, Program
+from rvm.program import AnyProgram, Function, Instr, program_of
 from rvm.stmt import BACKWARD, FORWARD
 from rvm.types import BOOL, Scalar, elem_of
 from rvm_asm.positions import NONE, mark, source_lines
@@ -32,12 +32,13 @@ EFFECTS = ("print", "assert", "callback")
 MARK_COLUMN = 56
 
 
-def disassemble(program: Program, *, positions: bool = True) -> str:
+def disassemble(program: AnyProgram, *, positions: bool = True) -> str:
     """A program as strict code.
 
     With `positions`, `;@` comments keep the source texts and where each instruction stands in
     them; without them the text assembles to the same functions, positioned in itself.
     """
+    program = program_of(program)
     lines: list[str] = []
     names = [f.name for f in program.functions]
     default = "main" if "main" in names else names[0] if names else ""

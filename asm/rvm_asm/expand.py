@@ -19,7 +19,7 @@ from dataclasses import replace
 from rvm.expr import Apply, Const, Expr, Index, Place, Span, Step
 from rvm.isa import OPCODES
 from rvm.isa.shapes import Dims, Lengths, dims_of, is_length
-from rvm.program import Function, Instr, Program, Register
+from rvm.program import AnyProgram, Function, Instr, Program, Register, program_of
 from rvm.program import Span as SourceSpan
 from rvm.types import BOOL, Array, RegisterType, ValueType, rank_of
 
@@ -28,8 +28,9 @@ VALUES = ("add", "sub", "xor", "mul", "div")
 """Opcodes whose value may be a function of places."""
 
 
-def expand(program: Program) -> Program:
+def expand(program: AnyProgram) -> Program:
     """The program without nested expressions; it computes the same, in more and smaller steps."""
+    program = program_of(program)
     return replace(program, functions=tuple(_Expander(f).function() for f in program.functions))
 
 

@@ -12,7 +12,6 @@ import numpy as np
 
 import rvm
 from rvm.library.handle import FunctionHandle
-from rvm.program import Program
 from rvm.run.binding import Result
 
 HERE = Path(__file__).parent
@@ -21,7 +20,7 @@ PICTURES = EXAMPLES.parent / "docs" / "pictures"
 
 
 @cache
-def program(name: str) -> Program:
+def program(name: str) -> rvm.Library:
     """The program `name.rasm`, from here or from the folder of all examples."""
     here = HERE / f"{name}.rasm"
     return rvm.load(here if here.exists() else EXAMPLES / f"{name}.rasm")

@@ -54,7 +54,7 @@ def whole(words: list[int]) -> list[int]:
     return [sum((w >> lane & 1) << k for k, w in enumerate(words)) for lane in range(LANES)]
 
 
-def added(program: rvm.Program, a: list[int], b: list[int], bits: int) -> list[int]:
+def added(program: rvm.Library, a: list[int], b: list[int], bits: int) -> list[int]:
     """The sums that a program computes; ValueError if it does not come back from them."""
     values: dict[str, Any] = {"a": sliced(a, bits), "b": sliced(b, bits), "c0": 0}
     add = program["circuit"]
@@ -83,7 +83,7 @@ def report(bits: int, seconds: float | None) -> None:
     for plan in plans(adder, seconds):
         program = emit_circuit(plan, adder, of=U64)
         right = added(program, a, b, bits) == [x + y for x, y in zip(a, b, strict=True)]
-        function = program.function("circuit")
+        function = program.program.function("circuit")
         ancillas = len(function.registers) - len(function.params)
         moves, code = plan.cost.moves, len(function.code)
         sums = "right, and undone" if right else "wrong"

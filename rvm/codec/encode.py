@@ -42,7 +42,7 @@ from rvm.codec.layout import (
 from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span, Step, Transposed, children
 from rvm.faults import BytecodeError, Where
 from rvm.isa.typing import MAX_NODES
-from rvm.program import Function, Layout, Program
+from rvm.program import AnyProgram, Function, Layout, Program, program_of
 from rvm.types import Array, RegisterType, Scalar, Stack
 from rvm.verify.instructions import MAX_OPERANDS
 from rvm.verify.nodes import MAX_DEPTH
@@ -50,7 +50,7 @@ from rvm.verify.nodes import MAX_DEPTH
 CANNOT = "B018"
 
 
-def encode(program: Program) -> bytes:
+def encode(program: AnyProgram) -> bytes:
     """The bytes of a `.rbc` file.
 
     BytecodeError B018 if the program holds what no file can (a template without types, an
@@ -58,7 +58,7 @@ def encode(program: Program) -> bytes:
     """
     writer = _Writer()
     try:
-        return writer.program(program)
+        return writer.program(program_of(program))
     except (struct.error, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise BytecodeError(CANNOT, f"the program has no bytecode: {error}") from None
 

@@ -1,11 +1,14 @@
 """Programs in pickles: as bytecode, with the modules that define their opcodes and functions.
 
+Importing this module tells `pickle` so.
+
 A program that is read again and again, as the workers of a pool do with every task, is one object
 with one cache: what was compiled for the first task serves the others.
 """
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Callable
 from functools import lru_cache
 from importlib import import_module
@@ -54,3 +57,6 @@ def definers(program: Program) -> tuple[str, ...]:
             for arg in instr.args:
                 found.update(FUNCTIONS[n.fn].module for n in walk(arg) if isinstance(n, Apply))
     return tuple(sorted(found - {""}))
+
+
+copyreg.pickle(Program, reduced)

@@ -100,7 +100,7 @@ FILES: dict[str, Explanation] = {
         `@rvm.opcode` is known once the module that defines it has been imported:
 
             import my_opcodes
-            prog = rvm.load("program.rbc")
+            lib = rvm.load("program.rbc")
         """,
     ),
     "B013": explain(
@@ -110,7 +110,7 @@ FILES: dict[str, Explanation] = {
         `@rvm.function` is known once the module that defines it has been imported:
 
             import my_functions
-            prog = rvm.load("program.rbc")
+            lib = rvm.load("program.rbc")
         """,
     ),
     "B014": explain(

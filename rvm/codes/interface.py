@@ -10,7 +10,7 @@ INTERFACE: dict[str, Explanation] = {
         """
         All parameters are given by name, those that the function only adds to as well:
 
-            prog.norm(y=0.0, x=np.ones(3))
+            lib.norm(y=0.0, x=np.ones(3))
 
         On the command line: `rvm run norm.rasm y=0 x=[1,1,1]`.
         """,
@@ -29,8 +29,8 @@ INTERFACE: dict[str, Explanation] = {
         be exact in the type, finite ones stay finite; others are rounded to nearest.
 
             x = np.array([1, 2, 3])             # int64
-            prog.norm(y=0.0, x=x)               # x: f64[n] wants float64
-            prog.norm(y=0.0, x=x.astype(np.float64))
+            lib.norm(y=0.0, x=x)               # x: f64[n] wants float64
+            lib.norm(y=0.0, x=x.astype(np.float64))
 
         A record is given as a dict, or an object with its fields.  A masked array is refused: pass
         `x.filled(0.0)`, or whatever stands for what is masked.
@@ -60,8 +60,8 @@ INTERFACE: dict[str, Explanation] = {
     "I007": explain(
         "two arguments share memory, and one is changed",
         """
-            prog.axpy(y=a, x=a)                 # y += 2 x could not be undone
-            prog.axpy(y=a[:-1], x=a[1:])        # nor this
+            lib.axpy(y=a, x=a)                 # y += 2 x could not be undone
+            lib.axpy(y=a[:-1], x=a[1:])        # nor this
 
         Pass a copy of one of them.  Arrays that are only read may overlap.
         """,
@@ -101,8 +101,8 @@ INTERFACE: dict[str, Explanation] = {
     "U001": explain(
         "a function that the program does not have",
         """
-        The entry is `main` unless another is named: `rvm run FILE -f NAME`, `prog["name"]`.
-        `list(prog)` gives the names.
+        The entry is `main` unless another is named: `rvm run FILE -f NAME`, `lib["name"]`.
+        `list(lib)` gives the names.
         """,
     ),
     "U002": explain(
@@ -117,7 +117,7 @@ INTERFACE: dict[str, Explanation] = {
         """
         The program calls a Python function in an `extern` block.  Pass it:
 
-            prog.main(x=1, callbacks={"show": print})
+            lib.main(x=1, callbacks={"show": print})
         """,
     ),
     "U004": explain(

@@ -15,9 +15,9 @@ from functools import cache, partial
 from itertools import chain
 from typing import NamedTuple
 
+from rvm.engines import ENGINES, engine
 from rvm.engines.protocol import Engine, first_chunk
 from rvm.engines.python import Python
-from rvm.engines.registry import ENGINES, engine
 from rvm.expr import Apply, Expr, walk
 from rvm.image import Code, Image
 from rvm.isa import FUNCTIONS

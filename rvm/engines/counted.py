@@ -11,13 +11,13 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from rvm.accounts.counts import Counts, Key, sized_of
+from rvm.engines import counting
 from rvm.engines.auto import Auto
 from rvm.engines.counted_source import CountedSource
 from rvm.engines.evaluate import evaluate
 from rvm.engines.memory import find
 from rvm.engines.python import SPENT, Compiled, Python
 from rvm.engines.reference import step
-from rvm.engines.registry import counting
 from rvm.expr import Expr, Place
 from rvm.faults import RvmError, UsageError
 from rvm.image import Code

@@ -17,9 +17,9 @@ from rvm.engines.support import SUPPORT
 from rvm.expr import Const, Expr, places
 from rvm.host.signals import listen
 from rvm.image import Code
+from rvm.image.traps import Changed, Guard
 from rvm.isa import VARIADIC
 from rvm.numbers.support import NAMES
-from rvm.probes.traps import Changed, Guard
 from rvm.stmt import Branch, Land
 from rvm.types import BOOL, Array
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from rvm.engines.evaluate import evaluate
 from rvm.expr import Expr, places
-from rvm.probes.traps import Changed, Trap
+from rvm.image.traps import Changed, Trap
 from rvm.state import State
 
 

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from rvm.faults import BytecodeError, UsageError, Where
 from rvm.host.read import DATA, read_bytes, read_stream
-from rvm.program import Program
+from rvm.library.handle import Library
+from rvm.program import AnyProgram, Program
 
 GROUP = "rvm.frontends"
 
@@ -33,7 +34,7 @@ def _front_end(suffix: str) -> EntryPoint:
 
 def load(
     path: str | Path, *, includes: str = "any", include_path: str | Path | Sequence[str | Path] = ()
-) -> Program:
+) -> Library:
     """The verified program in a file; `-` is standard input.
 
     The suffix says what it is: `.rbc` is bytecode, others belong to front ends.  `includes`
@@ -41,17 +42,15 @@ def load(
     `include_path`, or "none".  OSError if it can't be read; AssemblyError, BytecodeError or
     VerifyError if it is unsound.
     """
-    from rvm.library.handle import FunctionHandle  # noqa: F401 - makes program["f"] work
-
     if str(path) == "-":
         return loads(
             read_stream(sys.stdin.buffer), "<stdin>", includes=includes, include_path=include_path
         )
     path = Path(path)
     if path.suffix == ".rbc":
-        return _decoded(read_bytes(path, DATA), str(path))
-    front: Callable[..., Program] = _front_end(path.suffix.lstrip(".")).load()
-    return front(path, includes=includes, include_path=include_path)
+        return Library(_decoded(read_bytes(path, DATA), str(path)))
+    front: Callable[..., AnyProgram] = _front_end(path.suffix.lstrip(".")).load()
+    return Library(front(path, includes=includes, include_path=include_path))
 
 
 def loads(
@@ -60,7 +59,7 @@ def loads(
     *,
     includes: str = "none",
     include_path: str | Path | Sequence[str | Path] = (),
-) -> Program:
+) -> Library:
     """The verified program in bytes: bytecode if they begin as such, else an assembly text."""
     from rvm.codec import MAGIC
 
@@ -70,7 +69,7 @@ def loads(
         except UnicodeDecodeError:
             raise UsageError("U006", f"{name} is neither bytecode nor a UTF-8 text") from None
         return assemble(text, name, includes=includes, include_path=include_path)
-    return _decoded(data, name)
+    return Library(_decoded(data, name))
 
 
 def _decoded(data: bytes, name: str) -> Program:
@@ -93,16 +92,12 @@ def assemble(
     *,
     includes: str = "none",
     include_path: str | Path | Sequence[str | Path] = (),
-) -> Program:
+) -> Library:
     """Assemble a text; AssemblyError with all of its errors if it has any.
 
     Unless `includes` allows it, a text includes no files: "below" are those in the folders of
     `include_path`, "any" is every file.
     """
-    from rvm.library.handle import FunctionHandle  # noqa: F401 - makes program["f"] work
-
     point = _front_end("rasm")
-    program: Program = import_module(point.module).assemble(
-        text, name, includes=includes, include_path=include_path
-    )
-    return program
+    front = import_module(point.module).assemble
+    return Library(front(text, name, includes=includes, include_path=include_path))

@@ -1,8 +1,8 @@
-"""Functions of a program as Python callables: `f(…)`, `~f`."""
+"""Functions of a program as Python callables, `f(…)`, `~f`, and the library that has them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +10,13 @@ from rvm.derive.gate import gradient_check
 from rvm.derive.target import Target
 from rvm.faults import UsageError
 from rvm.host.signals import Listening, interrupted, is_ctrl_c
-from rvm.program import Function, Program, type_text
+from rvm.program import AnyProgram, Function, Holder, Program, program_of, type_text
 from rvm.run.binding import Result
 from rvm.run.direct import direct_of, transact
 from rvm.run.machine import OPTION_NAMES, Machine
 from rvm.state import Options
 
 if TYPE_CHECKING:
-    from rvm.derive.differences import GradCheck
     from rvm.derive.gradients import Pullback
     from rvm.library.lane_map import LaneMap
 
@@ -36,12 +35,13 @@ class FunctionHandle:
 
     def __init__(
         self,
-        program: Program,
+        program: AnyProgram,
         name: str,
         *,
         undo: bool = False,
         options: Options | None = None,
     ) -> None:
+        program = program_of(program)
         if name not in program:
             raise UsageError(
                 "U001",
@@ -118,9 +118,9 @@ class FunctionHandle:
     # ------------------------------------------------------------ derivatives
 
     @property
-    def gradient_program(self) -> Program:
-        """The program that differentiates this function; see `rvm.transform.gradient`."""
-        return self.target.gradient_program
+    def gradient_program(self) -> Library:
+        """The program that differentiates this function; see `rvm.gradient`."""
+        return Library(self.target.gradient_program)
 
     def upright(self) -> FunctionHandle:
         """The same function as one that runs forwards: an inverse, of the inverse program."""
@@ -167,7 +167,7 @@ class FunctionHandle:
         from rvm.derive.direct_gradient import direct_gradient
         from rvm.derive.gradients import Pullback
 
-        target, values = self._merged(given, inputs)
+        target, values = self.target_of(given, inputs)
         direct = direct_gradient(target, loss)
         found = None if direct is None else direct.run(values, wrt, target.options)
         if found is not None:
@@ -189,7 +189,7 @@ class FunctionHandle:
         from rvm.derive.direct_gradient import direct_vjp
         from rvm.derive.gradients import Pullback
 
-        target, values = self._merged(given, inputs)
+        target, values = self.target_of(given, inputs)
         found = direct_vjp(target, seeds, values, wrt)
         if found is not None:
             return found
@@ -203,7 +203,7 @@ class FunctionHandle:
         """The results, and their tangents from tangents of the inputs given by parameter."""
         from rvm.derive.directions import jvp
 
-        target, values = self._merged(given, inputs)
+        target, values = self.target_of(given, inputs)
         return jvp(target, tangents, values)
 
     def jacobian(
@@ -221,7 +221,7 @@ class FunctionHandle:
         """
         from rvm.derive.directions import jacobian
 
-        target, values = self._merged(given, inputs)
+        target, values = self.target_of(given, inputs)
         return jacobian(target, of, wrt, values)
 
     def hessian(
@@ -243,7 +243,7 @@ class FunctionHandle:
         """
         from rvm.derive.hessians import hessian
 
-        target, values = self._merged(given, inputs)
+        target, values = self.target_of(given, inputs)
         return hessian(target, loss, wrt, values, method)
 
     def hvp(
@@ -252,11 +252,11 @@ class FunctionHandle:
         """The Hessian of the loss times a direction, which `tangents` gives by parameter."""
         from rvm.derive.hessians import hvp
 
-        target, values = self._merged(given, inputs)
+        target, values = self.target_of(given, inputs)
         return hvp(target, loss, tangents, values)
 
-    def _merged(self, given: Inputs | None, inputs: Inputs) -> tuple[Target, dict[str, Any]]:
-        """The target and inputs: those in a mapping are inputs, whatever they are called."""
+    def target_of(self, given: Inputs | None, inputs: Inputs) -> tuple[Target, dict[str, Any]]:
+        """What is differentiated, and the inputs; those in a mapping are never options."""
         options, values = self._split((), inputs)
         if given is not None and not isinstance(given, Mapping):
             raise UsageError(
@@ -301,35 +301,61 @@ class FunctionHandle:
         return f"<function {'~' * self.undo}{self.name}({inside})>"
 
 
-def check_grad(
-    f: FunctionHandle,
-    given: Inputs | None = None,
-    /,
-    *,
-    loss: str,
-    wrt: Collection[str] | None = None,
-    step: float | None = None,
-    tolerance: float | None = None,
-    most: int = 200,
-    **inputs: Any,
-) -> GradCheck:
-    """Compare `f.grad` with differences of the loss, extrapolated to steps of zero.
+class Library(Holder):
+    """A program whose functions are callables: `lib.f`, or `lib["f"]` whatever they are called.
 
-    Inputs go by name, or in the mapping `given`, for names that are taken here.  Every real number
-    among them is moved: both parts of a complex one, the logarithm of a `log64`, elements of stacks
-    and of arrays (`most` of each, spread evenly).  Central differences are taken with a `step`, a
-    part of a number's size or as it is below 1, and with halves of it, and extrapolated; what is
-    best by its own error estimate is the quotient, and counts as different beyond that only.
-    `tolerance`, in parts of the larger of the two, goes by the coarsest numbers.  Nothing is raised
-    for a difference: see `GradCheck`.  Where the function fails beside the point, the quotient is
-    NaN and the row's note says why.
+    Wherever a program is asked for, a library is taken, too; and it equals its program.
     """
-    from rvm.derive.differences import compared
 
-    target, values = f._merged(given, inputs)
-    return compared(target, values, loss, wrt, step, tolerance, most)
+    __slots__ = ("_program",)
+
+    def __init__(self, program: AnyProgram) -> None:
+        self._program = program_of(program)
+
+    @property
+    def program(self) -> Program:
+        """The program, which is data."""
+        return self._program
+
+    def __getitem__(self, name: str) -> FunctionHandle:
+        return FunctionHandle(self._program, name)
+
+    def __getattr__(self, name: str) -> FunctionHandle:
+        if name.startswith("_") or name not in self._program:
+            raise AttributeError(f"the program has no function `{name}`")
+        return FunctionHandle(self._program, name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._program})
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._program
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._program)
+
+    def __len__(self) -> int:
+        return len(self._program.functions)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, AnyProgram):
+            return NotImplemented
+        return self._program == program_of(other)
+
+    def __hash__(self) -> int:
+        return hash(self._program)
+
+    def __repr__(self) -> str:
+        return f"<library of {', '.join(self)}; entry {self._program.entry}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Library, (self._program,)
+
+    def __copy__(self) -> Library:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Library:
+        return self
 
 
-Program.handle = FunctionHandle
-
-__all__ = ["FunctionHandle", "check_grad"]
+__all__ = ["FunctionHandle", "Library"]

@@ -5,9 +5,9 @@ A run is watched by *arming* its frames: their code is exchanged for a variant w
 is not armed is the very code that runs when nobody listens.
 """
 
+from rvm.image.traps import Changed, Guard, Trap
 from rvm.probes.armed import Armory, Binding, arm, disarm
 from rvm.probes.touching import changed_places, changes, read_places, reads_of
-from rvm.probes.traps import Changed, Guard, Trap
 
 __all__ = [
     "Armory",

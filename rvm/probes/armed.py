@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from rvm.expr import Place
 from rvm.image import Code, Image
-from rvm.probes.traps import Traps
+from rvm.image.traps import Traps
 from rvm.state import State
 from rvm.types import Scalar
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from rvm.expr import Const
 from rvm.image import Code, image_of
+from rvm.image.traps import Trap, Traps
 from rvm.isa import ENDS, MAKES
 from rvm.probes.armed import Armory, Bindings, arm, disarm, plain_code
-from rvm.probes.traps import Trap, Traps
 from rvm.program import Instr
 from rvm.run.machine import Machine
 

@@ -15,7 +15,7 @@ from rvm.engines.protocol import LEAST, Engine, first_chunk
 from rvm.faults import Interrupted, LimitError, MachineError, RvmError, UsageError, Where
 from rvm.host.signals import Listening, at_once, deferred, left_whole, listen
 from rvm.image import Code, image_of
-from rvm.program import Program
+from rvm.program import AnyProgram, Program, program_of
 from rvm.run.binding import Own, Result, bind, held, outside, result
 from rvm.state import Frame, Options, State
 from rvm.types import Array, Stack
@@ -39,7 +39,8 @@ class Machine:
     instruction all the same says so when it is used again (R018).
     """
 
-    def __init__(self, program: Program, function: str | None = None, /, **inputs: Any) -> None:
+    def __init__(self, program: AnyProgram, function: str | None = None, /, **inputs: Any) -> None:
+        program = program_of(program)
         name = function or program.entry
         if name not in program:
             raise UsageError(
@@ -53,7 +54,7 @@ class Machine:
     @classmethod
     def start(
         cls,
-        program: Program,
+        program: AnyProgram,
         function: str,
         inputs: Mapping[str, Any],
         options: Options | None = None,
@@ -62,7 +63,7 @@ class Machine:
     ) -> Machine:
         """A machine with inputs and options told apart; `undo` begins at the function's end."""
         made = cls.__new__(cls)
-        made._start(program, function, undo, options or Options(), inputs)
+        made._start(program_of(program), function, undo, options or Options(), inputs)
         return made
 
     @classmethod

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from rvm.faults import Diagnostic, VerifyError, Where
-from rvm.program import Function, Program
+from rvm.program import AnyProgram, Function, Program, program_of
 from rvm.verify.calls import inout_slots
 from rvm.verify.conflicts import Conflict, conflicts, written_operands
 from rvm.verify.finding import Finding
@@ -45,8 +45,9 @@ MAX_FINDINGS = 1000
 """A program's findings end here: what follows seldom tells more."""
 
 
-def findings(program: Program) -> list[Finding]:
+def findings(program: AnyProgram) -> list[Finding]:
     """Every reason to refuse `program`, in the order of its code (at most MAX_FINDINGS)."""
+    program = program_of(program)
     nodes = {id(f): Nodes(f.registers) for f in program.functions}
     broken = list(islice(program_findings(program), MAX_FINDINGS))
     for f in program.functions:
@@ -64,11 +65,12 @@ def findings(program: Program) -> list[Finding]:
     return out[:MAX_FINDINGS]
 
 
-def verify(program: Program) -> None:
+def verify(program: AnyProgram) -> None:
     """VerifyError, with a diagnostic for every finding, unless the program is sound.
 
     A program that has passed is not looked at again.
     """
+    program = program_of(program)
     if program.cache.get(verify):
         return
     found = findings(program)

@@ -13,13 +13,11 @@ from rvm_asm.expand import is_strict
 from rvm_tools.attack.programs import sound as programs_random
 from sizes import part, sized
 
-import rvm.library.handle
+import rvm
 from rvm.expr import Apply, Expr, walk
 from rvm.faults import RvmError
 from rvm.program import Program
 from rvm.verify import verify
-
-assert rvm.library.handle  # makes program["f"] callable
 
 
 def values(program: Program, expression: Expr) -> Iterator[Apply]:
@@ -33,7 +31,7 @@ def values(program: Program, expression: Expr) -> Iterator[Apply]:
 
 def run(program: Program, **inputs: Any) -> list[dict[str, Any]]:
     """The results of a run and of the run back."""
-    f = program["main"] if "main" in program else program[program.entry]
+    f = rvm.Library(program)["main" if "main" in program else program.entry]
     there = dict(f(**deepcopy(inputs)))
     return [deepcopy(there), dict((~f)(**there))]
 

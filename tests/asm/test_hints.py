@@ -7,6 +7,7 @@ import random
 import pytest
 from rvm_asm import assemble
 
+import rvm
 from rvm.faults import AssemblyError, Diagnostic, Label, Where
 from rvm.verify.text import shortened
 
@@ -91,7 +92,5 @@ def test_a_condition_of_literals_in_a_choice() -> None:
                 f"func g(b: bool, x: {t}, y: {t})\n alloc t: {t} = select({c}, x, y)\n"
                 f" free t = select({c}, x, y)\n"
             )
-    program = assemble("func f(x: i32)\n add x, select(not true, 1'i32, 2'i32)\n")
-    from rvm.library.handle import FunctionHandle  # noqa: F401 - makes programs callable
-
-    assert program.f(x=0).x == 2
+    library = rvm.assemble("func f(x: i32)\n add x, select(not true, 1'i32, 2'i32)\n")
+    assert library.f(x=0).x == 2

@@ -252,7 +252,7 @@ def test_errors_and_positions_are_those_of_the_statement() -> None:
         "func main(y: i64, x: i64)\n    iterate step(y, x) times 20 with pebbles = 7\n"
     )
     program = rvm.assemble(text)
-    made = [f for f in program.functions if f.name.startswith("step.times_20")]
+    made = [f for f in program.program.functions if f.name.startswith("step.times_20")]
     assert {(s.line, s.column, s.end) for f in made for s in f.spans} == {(5, 5, 49)}
     with pytest.raises(InvertibilityError) as caught:
         program.main(y=0, x=1)
@@ -283,7 +283,7 @@ def test_strict_code_does_the_same() -> None:
     )
     x = np.arange(3)
     for expand in (False, True):
-        program = assemble(text, expand=expand)
+        program = rvm.Library(assemble(text, expand=expand))
         result = program.main(y=np.zeros(3, dtype=np.int64), x=x.copy(), c=7, m=59)
         np.testing.assert_array_equal(result.y, plain(x, 7, range(60)))
 
@@ -318,4 +318,4 @@ def test_macros_and_records() -> None:
     np.testing.assert_allclose(found.y["u"], u, rtol=1e-12)
     np.testing.assert_allclose(found.y["v"], v, rtol=1e-12, atol=1e-15)
     np.testing.assert_array_equal(other.y["u"], found.y["u"])
-    assert len({f.name for f in program.functions if f.name.count(".") < 2}) == 5
+    assert len({f.name for f in program.program.functions if f.name.count(".") < 2}) == 5

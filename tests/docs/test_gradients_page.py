@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from docs.pages import ROOT, run_page
-from rvm_asm import assemble
 from rvm_tools.bench.gradients import costs, counted, table
 
+import rvm
 from rvm.expr import Place
 from rvm.isa import FUNCTIONS, TypeFault, apply
 from rvm.run.machine import Machine
@@ -56,10 +56,10 @@ def test_the_ratios_are_what_the_page_says() -> None:
 
 def ratio(lines: str) -> Fraction:
     """Operations of the gradient over those of a function of numbers a and b."""
-    program = assemble(f"func f(y: f64, a: f64, b: f64)\n{lines}\n")
+    program = rvm.assemble(f"func f(y: f64, a: f64, b: f64)\n{lines}\n")
     at = {"y": 0.0, "a": 0.5, "b": 0.25}
     both = program.f.gradient_program
-    runs = (program, "f", at), (both, both.entry, at | {f"{k}_bar": 1.0 for k in at})
+    runs = (program, "f", at), (both, both.program.entry, at | {f"{k}_bar": 1.0 for k in at})
     own, gradient = (counted(Machine.start(*run, Options(engine="reference"))) for run in runs)
     return Fraction(gradient.operations, own.operations)
 

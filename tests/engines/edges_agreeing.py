@@ -66,7 +66,7 @@ def everywhere(seed: int, pairs: Sequence[tuple[str, str]] = ALL_PAIRS) -> str:
     """Compare a program on pairs of engines (there, back), and in lanes; how it ended."""
     edges = Edges(seed)
     try:
-        program = rvm.assemble(edges.text, f"edges{seed}")
+        program = rvm.assemble(edges.text, f"edges{seed}").program
     except rvm.RvmError as error:
         return f"refused {error.code}"
     inputs = edges.inputs()

@@ -232,8 +232,8 @@ def test_fields_of_structured_arrays_have_gaps() -> None:
 
 def test_views_that_reach_into_each_other_are_told_apart_by_the_reference() -> None:
     program = rvm.assemble("func f(x: f64[n], a: i64, b: i64)\n    add x[a:a+3], x[b:b+3]\n")
-    assert apart(program, "f") == []
-    same_run(program, "f", x=np.arange(8.0), a=0, b=3)
+    assert apart(program.program, "f") == []
+    same_run(program.program, "f", x=np.arange(8.0), a=0, b=3)
     with pytest.raises(rvm.RvmError) as caught:
         program.f(x=np.arange(8.0), a=0, b=2, engine="native")
     assert caught.value.code == "R004"
@@ -241,9 +241,9 @@ def test_views_that_reach_into_each_other_are_told_apart_by_the_reference() -> N
 
 def test_broadcasting_of_length_one_is_the_references() -> None:
     program = rvm.assemble("func f(Y: f64[m, n], a: f64[p, n])\n    add Y, a * 2.0\n")
-    assert apart(program, "f") == []
-    same_run(program, "f", Y=np.ones((3, 4)), a=np.arange(4.0).reshape(1, 4))
-    same_run(program, "f", Y=np.ones((3, 4)), a=np.arange(12.0).reshape(3, 4))
+    assert apart(program.program, "f") == []
+    same_run(program.program, "f", Y=np.ones((3, 4)), a=np.arange(4.0).reshape(1, 4))
+    same_run(program.program, "f", Y=np.ones((3, 4)), a=np.arange(12.0).reshape(3, 4))
 
 
 @pytest.mark.parametrize("n", [0, 1, 7])
@@ -419,7 +419,7 @@ def test_parts_of_arrays_as_arguments(place: str) -> None:
             end
         """
     )
-    same_run(program, "f", x=np.arange(36.0).reshape(3, 3, 4), i=1)
+    same_run(program.program, "f", x=np.arange(36.0).reshape(3, 3, 4), i=1)
 
 
 @pytest.mark.parametrize(
@@ -434,7 +434,7 @@ def test_extremes_and_where_they_are(x: list[float]) -> None:
             add s, amax(x) - amin(x)
         """
     )
-    assert apart(program, "f") == []
+    assert apart(program.program, "f") == []
     values = np.array(x)
     out = program.f(low=np.zeros(len(x)), high=np.zeros(len(x)), s=0.0, x=values, engine="native")
     assert np.flatnonzero(out["high"]).tolist() == [np.argmax(values)]
@@ -446,7 +446,7 @@ def test_sums_over_the_axes_that_another_has_not() -> None:
     program = rvm.assemble(
         "func f(y: f64[n], g: f64[m, n], z: f64[n])\n    add y, sum_like(g, z)\n"
     )
-    assert apart(program, "f") == []
+    assert apart(program.program, "f") == []
     g = np.random.default_rng(3).normal(size=(5, 3))
     out = program.f(y=np.ones(3), g=g, z=np.zeros(3), engine="native")
     assert np.allclose(out["y"], 1 + g.sum(0), rtol=1e-15)
@@ -475,7 +475,7 @@ ELEMENTARY = {
 @pytest.mark.parametrize("fn", ELEMENTARY)
 def test_elementary_functions_of_arrays_are_within_four_units_of_numpys(fn: str) -> None:
     program = rvm.assemble(f"func f(y: f64[n], x: f64[n])\n    add y, {fn}(x)\n")
-    assert apart(program, "f") == []
+    assert apart(program.program, "f") == []
     x = np.random.default_rng(len(fn)).uniform(*ELEMENTARY[fn], size=2000)
     ours = program.f(y=np.zeros(2000), x=x, engine="native")["y"]
     theirs = program.f(y=np.zeros(2000), x=x, engine="reference")["y"]
@@ -502,4 +502,4 @@ def test_arrays_of_exact_types_are_the_same_to_the_bit(t: str) -> None:
     program = rvm.assemble(f"func f(y: {t}[n], x: {t}[n])\n    {op}\n")
     dtype = {"i64": np.int64, "u8": np.uint8, "fixed": np.int64, "bool": np.bool_}[t]
     raw = np.random.default_rng(1).integers(0, 2**62, 300)
-    same_run(program, "f", y=np.zeros(300, dtype), x=raw.astype(dtype))
+    same_run(program.program, "f", y=np.zeros(300, dtype), x=raw.astype(dtype))

@@ -99,7 +99,7 @@ def unsure(program: rvm.Program, name: str) -> int:
 @pytest.mark.parametrize("name", ("straight", "looped", "whole"))
 def test_what_is_sure(name: str) -> None:
     program = rvm.assemble(SURE)
-    assert unsure(program, name) == 0
+    assert unsure(program.program, name) == 0
     x: Any = 1.25 if name == "straight" else np.array([0.5, -1.25, math.inf, math.nan])
     found = [dict(program[name].with_options(engine=e)(y=0.5, x=np.copy(x)[()])) for e in ENGINES]
     for other in found[1:]:
@@ -111,7 +111,7 @@ def test_what_is_sure(name: str) -> None:
 )
 def test_what_is_not_sure_is_compared(name: str) -> None:
     program = rvm.assemble(UNSURE)
-    assert unsure(program, name) == 1
+    assert unsure(program.program, name) == 1
     x: Any = np.array([1.0, 2.0]) if name == "element" else 2.0
     messages = []
     for engine in ENGINES:

@@ -81,17 +81,17 @@ def test_a_merge_goes_as_the_reference_engines(
     if ascending:
         p, q = sorted(set(p)), sorted(set(q))
     arrays = {"p": np.array(p, dtype=np.int64), "q": np.array(q, dtype=np.int64)}
-    _, _, time, _, error = same(program, s=0, **arrays)
+    _, _, time, _, error = same(program.program, s=0, **arrays)
     assert not (ascending and error)
-    same(program, s=0, seek=min(seek, time), **arrays)
+    same(program.program, s=0, seek=min(seek, time), **arrays)
     common = sum(set(p) & set(q))
-    same(program, undo=True, s=common, **arrays)
+    same(program.program, undo=True, s=common, **arrays)
 
 
 def test_which_ifs_are_choices() -> None:
     program = rvm.assemble(MERGE)
     for undo in (False, True):
-        code = code_of(program, undo)
+        code = code_of(program.program, undo)
         ((at, choice),) = plan_of(code, True, False).flow.choices.items()
         assert code.instrs[at].op == "br"
         assert [code.instrs[k].op for k in (*choice.falls.arm, *choice.taken.arm)] == [
@@ -114,7 +114,7 @@ def test_arms_that_may_fail_or_are_long_are_jumped_over(arm: str) -> None:
             end
         """
     )
-    assert not plan_of(code_of(program), True, False).flow.choices
+    assert not plan_of(code_of(program.program), True, False).flow.choices
 
 
 UNEQUAL = """
@@ -138,10 +138,10 @@ func main(n: i64, k: i64, j: i64, x: f64)
 def test_arms_of_different_lengths(n: int, k: int, j: int, seek: int) -> None:
     """Ticks, and both ways into a come-from that does not hold, or holds where it must not."""
     program = rvm.assemble(UNEQUAL)
-    assert len(plan_of(code_of(program), True, False).flow.choices) == 2
-    _, _, time, _, _ = same(program, n=n, k=k, j=j, x=1.0)
-    same(program, seek=min(seek, time), n=n, k=k, j=j, x=1.0)
-    same(program, undo=True, n=n, k=k, j=j, x=1.0)
+    assert len(plan_of(code_of(program.program), True, False).flow.choices) == 2
+    _, _, time, _, _ = same(program.program, n=n, k=k, j=j, x=1.0)
+    same(program.program, seek=min(seek, time), n=n, k=k, j=j, x=1.0)
+    same(program.program, undo=True, n=n, k=k, j=j, x=1.0)
 
 
 def test_a_come_from_that_cannot_be_evaluated_is_the_references() -> None:
@@ -157,9 +157,9 @@ def test_a_come_from_that_cannot_be_evaluated_is_the_references() -> None:
         """
     )
     a = np.array([1, 7, 3], dtype=np.int64)
-    assert not same(program, c=1, k=0, a=a)[-1]
-    assert "R" in same(program, c=0, k=0, a=a)[-1], "a[5] is outside"
-    assert same(program, c=1, k=1, a=a)[-1]
+    assert not same(program.program, c=1, k=0, a=a)[-1]
+    assert "R" in same(program.program, c=0, k=0, a=a)[-1], "a[5] is outside"
+    assert same(program.program, c=1, k=1, a=a)[-1]
 
 
 def test_comparisons_with_nan_in_a_come_from() -> None:
@@ -175,8 +175,8 @@ def test_comparisons_with_nan_in_a_come_from() -> None:
     )
     for x in (0.5, 1.5, float("nan")):
         for c in (0, 1):
-            same(program, c=c, x=x, k=3)
-            same(program, undo=True, c=c, x=x, k=3)
+            same(program.program, c=c, x=x, k=3)
+            same(program.program, undo=True, c=c, x=x, k=3)
 
 
 def test_unchecked_arms_are_chosen_from_too() -> None:
@@ -218,7 +218,7 @@ def test_which_registers_go_one_way() -> None:
             free up = 3
         """
     )
-    code = code_of(program)
+    code = code_of(program.program)
     names = [r.name for r in code.function.registers]
     assert {(names[w.reg], w.up) for w in one_way(code)} == {("up", True), ("down", False)}
 
@@ -252,4 +252,4 @@ def test_lengths_that_no_memory_has() -> None:
             end
         """
     )
-    assert same(program, k=0, a=np.zeros((0, 2**62), dtype=bool))[2]
+    assert same(program.program, k=0, a=np.zeros((0, 2**62), dtype=bool))[2]

@@ -68,7 +68,7 @@ func main(C: f64[m, p], A: f64[m, n], B: f64[n, p])
 
 
 def test_a_loop_without_branches_has_one_counter_on_its_way_back() -> None:
-    found = counters(rvm.assemble(MATRICES), "main")
+    found = counters(rvm.assemble(MATRICES).program, "main")
     by_depth: dict[int, list[int]] = {}
     for k in found.counted:
         edge = found.edges[k]
@@ -85,7 +85,7 @@ def test_a_loop_without_branches_has_one_counter_on_its_way_back() -> None:
 def test_counts_of_all_edges_follow_from_those_of_the_counters(data: st.DataObject) -> None:
     """A walk along edges chosen at random, entered and stopped anywhere."""
     program = rvm.assemble(random_programs.program(data.draw(st.integers(0, 10**6))))
-    found = counters(program, "main")
+    found = counters(program.program, "main")
     ways: dict[int, list[int]] = {}
     for k, edge in enumerate(found.edges):
         ways.setdefault(edge.start, []).append(k)
@@ -170,7 +170,7 @@ def test_an_instruction_with_more_arrays_than_the_table_was_made_for() -> None:
     )
     inputs = {x: np.ones(k + 1) for k, x in enumerate(names)}
     seen = []
-    for m in by_engine(rvm.assemble(text), "f", y=0.0, **inputs):
+    for m in by_engine(rvm.assemble(text).program, "f", y=0.0, **inputs):
         counts = m.count()
         m.run()
         seen.append(summed(counts))
@@ -199,7 +199,7 @@ def test_conditions_on_arrays_count_their_sizes_at_both_ends() -> None:
     )
     for size in (1, 5):
         seen = []
-        for m in by_engine(rvm.assemble(text), "f", x=np.ones(size), k=0):
+        for m in by_engine(rvm.assemble(text).program, "f", x=np.ones(size), k=0):
             counts = m.count()
             m.run()
             seen.append(summed(counts))
@@ -215,7 +215,7 @@ def test_a_failure_in_the_middle_of_a_block_is_counted_up_to_it() -> None:
         "        add a, 10 // d[i]\n        inc a\n    end\n"
     )
     seen: list[tuple[Any, ...]] = []
-    for m in by_engine(rvm.assemble(text), "f", a=0, d=np.array([1, 2, 0, 4])):
+    for m in by_engine(rvm.assemble(text).program, "f", a=0, d=np.array([1, 2, 0, 4])):
         counts = m.count()
         with pytest.raises(RvmError):
             m.run()
@@ -274,7 +274,7 @@ def test_choices_are_counted_by_the_way_they_go(
     code = image_of(program).code(name, False)
     assert len(plan_of(code, True, False).flow.choices) == 2
     seen: list[list[Any]] = []
-    for m in by_engine(program, name, k=k, m=7, d=np.array(d, dtype=np.int64)):
+    for m in by_engine(program.program, name, k=k, m=7, d=np.array(d, dtype=np.int64)):
         counts = m.count()
         seen.append([])
         for stop in (*sorted(stops), None):

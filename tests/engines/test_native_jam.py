@@ -18,26 +18,25 @@ from rvm.emit.llvm.module import plan_of
 from rvm.engines import LAW
 from rvm.engines.native.engine import source_of
 from rvm.image import image_of
-from rvm.program import Program
 from rvm.run.machine import Machine
 
 pytest.importorskip("llvmlite")
 
 
-def jams(program: Program, undo: bool = False) -> list[Jam]:
+def jams(program: rvm.Library, undo: bool = False) -> list[Jam]:
     """The loops whose rounds are joined."""
     code = image_of(program).code("main", undo)
     loops = plan_of(code, True, False).loops
     return [jam for loop in loops.values() for jam in loop.jams.values()]
 
 
-def printed(program: Program) -> bool:
+def printed(program: rvm.Library) -> bool:
     """Whether there is a loop in the text for LLVM whose rounds are joined."""
     text = source_of(image_of(program).code("main", False), Kind(0, frozenset()))
     return "joined" in text
 
 
-def ended(engine: str, program: Program, undo: bool, stop: int | None, inputs: Any) -> Any:
+def ended(engine: str, program: rvm.Library, undo: bool, stop: int | None, inputs: Any) -> Any:
     """Registers and time at the end, or at a stop on the way, or at an error."""
     copies = {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in inputs.items()}
     m = Machine.start(program, "main", copies, rvm.Options(engine=engine), undo=undo)
@@ -50,7 +49,7 @@ def ended(engine: str, program: Program, undo: bool, stop: int | None, inputs: A
     return values, m.time, m.state.top.pc, error
 
 
-def same(program: Program, undo: bool = False, stop: int | None = None, **inputs: Any) -> Any:
+def same(program: rvm.Library, undo: bool = False, stop: int | None = None, **inputs: Any) -> Any:
     """Where both engines come to, which is the same place with the same bits."""
     one, two = (ended(e, program, undo, stop, inputs) for e in (LAW, "native"))
     assert one == two
@@ -66,7 +65,7 @@ def matrices(m: int, n: int, p: int, dtype: Any) -> dict[str, Any]:
 LOOPS = {"i": "for i = 0 to m - 1", "j": "for j = p - 1 downto 0", "k": "for k = 0 to n - 1"}
 
 
-def product(order: str, t: str, loops: dict[str, str] = LOOPS) -> Program:
+def product(order: str, t: str, loops: dict[str, str] = LOOPS) -> rvm.Library:
     head = "\n".join(" " * (4 + 4 * d) + loops[v] for d, v in enumerate(order))
     ends = "\n".join(" " * (12 - 4 * d) + "end" for d in range(3))
     return rvm.assemble(

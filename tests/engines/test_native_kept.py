@@ -176,7 +176,7 @@ def test_what_is_not_known_is_found_by_its_text(
     keys.environment.cache_clear()
     try:
         program = rvm.assemble(STEPS)
-        assert keys.key(program, "main") is None
+        assert keys.key(program.program, "main") is None
         assert run() == run()
     finally:
         keys.environment.cache_clear()
@@ -190,7 +190,7 @@ def test_a_process_that_runs_older_sources_keeps_nothing_for_newer_ones(
     for began, known in ((1, False), (newest + 1, True)):
         monkeypatch.setattr(rvm, "BEGAN", began)
         keys.environment.cache_clear()
-        assert (keys.key(rvm.assemble(STEPS), "main") is not None) is known
+        assert (keys.key(rvm.assemble(STEPS).program, "main") is not None) is known
         assert run() == run()
     keys.environment.cache_clear()
     assert len(made) == 2, "one by its text, one by its program"
@@ -222,9 +222,9 @@ def test_a_users_function_may_have_changed(made: Made) -> None:
 
 def test_names_of_programs_are_those_of_what_they_do() -> None:
     same = rvm.assemble(STEPS), rvm.assemble("; another comment\n" + STEPS)
-    assert keys.fingerprint(same[0]) == keys.fingerprint(same[1]) != ""
+    assert keys.fingerprint(same[0].program) == keys.fingerprint(same[1].program) != ""
     other = rvm.assemble(STEPS.replace("1 to", "2 to"))
-    assert keys.fingerprint(same[0]) != keys.fingerprint(other)
+    assert keys.fingerprint(same[0].program) != keys.fingerprint(other.program)
 
 
 # ---------------------------------------------------------------- damage

@@ -10,6 +10,7 @@ import pytest
 from sizes import DEEP, part, sized
 from verify.making import Maker, array, program
 
+import rvm
 from rvm.engines import LAW
 from rvm.engines.auto import traits_of
 from rvm.expr import Apply
@@ -17,7 +18,6 @@ from rvm.faults import RvmError
 from rvm.image import image_of
 from rvm.isa import FUNCTIONS, TypeFault, typed
 from rvm.numbers import system
-from rvm.program import Program
 from rvm.types import C128, F32, F64, FIXED, I64, LOG64, Scalar, ValueType, elem_of, rank_of
 
 TYPES = (F32, F64, C128, LOG64, FIXED, I64)
@@ -37,7 +37,7 @@ def everything() -> list[What]:
     return found + [(op, "") for op in UPDATES + TURNS]
 
 
-def made(t: Scalar, whats: Sequence[What]) -> Program:
+def made(t: Scalar, whats: Sequence[What]) -> rvm.Library:
     """One function with an instruction for each; TypeFault where there is none."""
     given: dict[str, Any] = {"x": array(t), "w": array(t), "s": t, "a": array(F64)}
     values = {}
@@ -63,14 +63,14 @@ def made(t: Scalar, whats: Sequence[What]) -> Program:
         else:
             angle = [maker["a"]] if fn != "hadamard" else []
             maker.op(fn, y, maker[f"z{k}"], *angle)
-    return program(maker)
+    return rvm.Library(program(maker))
 
 
-def inputs(p: Program) -> dict[str, Any]:
+def inputs(p: rvm.Library) -> dict[str, Any]:
     """Numbers between 0 and 1, in which most functions have values."""
     rng = np.random.default_rng(3)
     out: dict[str, Any] = {}
-    for r in p.function("f").registers:
+    for r in p.program.function("f").registers:
         elem = elem_of(r.type)
         sys = system(elem)
         values = rng.uniform(0.3, 0.97, LENGTH)
@@ -92,7 +92,7 @@ def fits(t: Scalar, what: What) -> bool:
         p.f(engine="reference", **inputs(p))
     except (TypeFault, RvmError):
         return False
-    return not traits_of(image_of(p), "f").rounding
+    return not traits_of(image_of(p.program), "f").rounding
 
 
 @pytest.mark.parametrize("t", TYPES, ids=str)
@@ -104,8 +104,9 @@ def test_what_is_said_to_round_alike_does(t: Scalar) -> None:
     for start in range(0, len(whats), SOME):
         some = whats[start : start + SOME]
         p = made(t, some)
+        registers = p.program.function("f").registers
         wanted, found = (dict(p.f(engine=e, **inputs(p))) for e in (LAW, "native"))
         for k, what in enumerate(some):
             for name in (f"y{k}", f"z{k}"):
-                elem = next(elem_of(r.type) for r in p.function("f").registers if r.name == name)
+                elem = next(elem_of(r.type) for r in registers if r.name == name)
                 assert system(elem).same(wanted[name], found[name]), what

@@ -16,7 +16,7 @@ from rvm_tools.options import engine_option
 import rvm
 from rvm.engines import ENGINES, LAW, counting, engine, executing, having
 from rvm.engines.reference import Reference
-from rvm.engines.registry import EngineRow
+from rvm.registry import EngineRow
 from rvm.state import State
 
 ROOT = Path(__file__).parents[2]

@@ -20,7 +20,6 @@ from rvm.engines.vector import plan, survey
 from rvm.engines.vector.engine import vector_of
 from rvm.engines.vector.explain import explain
 from rvm.image import image_of
-from rvm.program import Program
 from rvm.run.machine import Machine
 
 N = 300
@@ -57,7 +56,7 @@ class Watch:
 
 
 @contextmanager
-def watched(program: Program, name: str) -> Iterator[Watch]:
+def watched(program: rvm.Library, name: str) -> Iterator[Watch]:
     """Within it, the vectorised loops of a function are watched, both ways."""
     watch = Watch()
     undo: list[tuple[dict[str, Any], str, Any]] = []
@@ -93,9 +92,9 @@ def copied(inputs: dict[str, Any]) -> dict[str, Any]:
     return {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in inputs.items()}
 
 
-def there_and_back(program: Program, engine: str, inputs: dict[str, Any]) -> list[Any]:
+def there_and_back(program: rvm.Library, engine: str, inputs: dict[str, Any]) -> list[Any]:
     """Everything that can be seen of a run forwards, backwards and forwards again."""
-    m = Machine.start(program, program.entry, copied(inputs), rvm.Options(engine=engine))
+    m = Machine.start(program, program.program.entry, copied(inputs), rvm.Options(engine=engine))
     seen: list[Any] = []
     try:
         for go in (m.run, m.run_back, m.run):
@@ -106,9 +105,9 @@ def there_and_back(program: Program, engine: str, inputs: dict[str, Any]) -> lis
     return seen
 
 
-def agree(program: Program, inputs: dict[str, Any]) -> Watch:
+def agree(program: rvm.Library, inputs: dict[str, Any]) -> Watch:
     """Both engines do the same; what of it was vectorised."""
-    with watched(program, program.entry) as watch:
+    with watched(program, program.program.entry) as watch:
         got = there_and_back(program, "vector", inputs)
     assert got == there_and_back(program, "reference", inputs)
     assert watch.leaks == []
@@ -122,7 +121,7 @@ def vectorised(body: str, inputs: dict[str, Any], head: str = "0 to n - 1", ways
     assert all(watch.ticks.values())
 
 
-def loop(body: str, inputs: dict[str, Any], head: str = "0 to n - 1") -> Program:
+def loop(body: str, inputs: dict[str, Any], head: str = "0 to n - 1") -> rvm.Library:
     """A program of one loop, whose parameters are the inputs."""
     kinds = {"float64": "f64", "int64": "i64", "uint8": "u8", "complex128": "c128", "bool": "bool"}
     kinds |= {"float32": "f32"}

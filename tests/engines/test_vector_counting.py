@@ -54,7 +54,7 @@ def test_random_loops_are_counted_as_by_stepping(seed: int, stop: int, undo: boo
     except RvmError:
         return
     inputs = loops_random.inputs(seed)
-    one, two = (told(program, inputs, e, undo, stop) for e in (LAW, "vector"))
+    one, two = (told(program.program, inputs, e, undo, stop) for e in (LAW, "vector"))
     assert one == two
 
 
@@ -87,7 +87,7 @@ def test_arms_and_residues_are_counted_where_they_are(n: int, undo: bool) -> Non
     assert found.marks is not None
     random = np.random.default_rng(n)
     inputs = {"s": 0.0, "x": random.random(n), "y": 1e4 * random.random(n), "k": 0}
-    one, two = (told(program, inputs, e, undo, 100) for e in (LAW, "vector"))
+    one, two = (told(program.program, inputs, e, undo, 100) for e in (LAW, "vector"))
     assert one == two
     assert one[1][2] > 0, "bits are erased in some iterations"
 

@@ -68,7 +68,7 @@ def test_every_example_tells_its_idea_and_source_and_runs_its_entry(path: Path) 
     assert idea.startswith("; ") and idea.endswith("."), idea
     assert blank == ";"
     assert any(line.startswith(("; Source: ", "; Sources: ")) for line in more)
-    assert any(c.directive.function == load(path).entry for c in cases(path))
+    assert any(c.directive.function == load(path).program.entry for c in cases(path))
 
 
 def test_the_table_of_examples_names_every_example() -> None:

@@ -64,7 +64,7 @@ def test_programs_tell_their_idea_and_disassemble(path: Path) -> None:
     idea, blank, *more = path.read_text(encoding="utf-8").splitlines()
     assert idea.startswith("; ") and idea.endswith(".") and blank == ";"
     assert any(line.startswith(("; Source: ", "; Sources: ")) for line in more)
-    assert any(c.directive.function == load(path).entry for c in cases(path))
+    assert any(c.directive.function == load(path).program.entry for c in cases(path))
     data = encode(load(path))
     assert encode(decode(data)) == data
     assert encode(rvm.assemble(rvm_asm.disassemble(load(path)))) == data

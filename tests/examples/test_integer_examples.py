@@ -12,15 +12,15 @@ import pytest
 from numpy.typing import NDArray
 from programs.both_ways import ENGINES, load
 
+import rvm
 from rvm import FunctionHandle, InvertibilityError, Machine, RvmError
-from rvm.program import Program
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LICENSE = (EXAMPLES.parent / "LICENSE").read_bytes()
 each_engine = pytest.mark.parametrize("engine", ENGINES)
 
 
-def example(name: str) -> Program:
+def example(name: str) -> rvm.Library:
     return load(EXAMPLES / f"{name}.rasm")
 
 

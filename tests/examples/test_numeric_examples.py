@@ -15,13 +15,12 @@ import pytest
 from programs.both_ways import ENGINES, load
 
 import rvm
-from rvm.program import Program
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 each_engine = pytest.mark.parametrize("engine", ENGINES)
 
 
-def example(name: str) -> Program:
+def example(name: str) -> rvm.Library:
     return load(EXAMPLES / f"{name}.rasm")
 
 

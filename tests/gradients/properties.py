@@ -190,7 +190,7 @@ def gradients_run_back(
     pull.seed_all(bars)
     program = f.gradient_program
     regs = [*pull.start[: f.function.n_args], *pull.bars.values()]
-    entry = program.function(program.entry)
+    entry = program.program.function(program.program.entry)
     values = dressed(entry, {p.name: nested(p.layout, regs) for p in entry.params})
     ends = []
     for engine in ENGINES:
@@ -230,9 +230,9 @@ def twice_back(f: FunctionHandle, inputs: Mapping[str, Any], loss: str, u: Any) 
     pull = f.pullback(**inputs)
     pull.seed(loss)
     program = f.gradient_program
-    entry = program.function(program.entry)
+    entry = program.program.function(program.program.entry)
     regs = [*pull.start[: f.function.n_args], *pull.bars.values()]
     values = dressed(entry, {p.name: nested(p.layout, regs) for p in entry.params})
     bar_of = dict(zip(u, [p.name for p in entry.params[len(f.parameters) :]], strict=True))
-    found = program[program.entry].vjp({bar_of[k]: w for k, w in u.items()}, **values)
+    found = program[program.program.entry].vjp({bar_of[k]: w for k, w in u.items()}, **values)
     return {k: found[k] for k in u}

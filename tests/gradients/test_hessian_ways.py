@@ -219,14 +219,14 @@ def test_third_derivatives_by_nesting() -> None:
         for n in ((3, 0), (2, 1), (1, 2))
     }
     g = f.gradient_program
-    d = g[g.entry]
+    d = g[g.program.entry]
     at = {"y": 0.0, "x": x, "w": w, "y_bar": 1.0, "x_bar": 0.0, "w_bar": 0.0}
     h = both(d, at, "x_bar", 1e-11)
     assert h.x.x == pytest.approx(third[3, 0], rel=1e-10)
     assert h.x.w == pytest.approx(third[2, 1], rel=1e-10)
     assert h.w.w == pytest.approx(third[1, 2], rel=1e-10)
     second = d.gradient_program
-    e = second[second.entry]
+    e = second[second.program.entry]
     bars = {"y_bar_": 0.0, "x_bar_": 0.0, "w_bar_": 0.0}
     bars |= {"y_bar_bar": 0.0, "x_bar_bar": 1.0, "w_bar_bar": 0.0}
     found = e.grad(at | bars, loss="x_bar_")
@@ -243,11 +243,12 @@ def test_hessians_of_gradient_programs(seed: int) -> None:
     pull = f.pullback(**inputs)
     pull.seed("x2")
     g = f.gradient_program
-    entry = g.function(g.entry)
+    entry = g.program.function(g.program.entry)
     regs = [*pull.start[: f.function.n_args], *pull.bars.values()]
     values = dressed(entry, {p.name: nested(p.layout, regs) for p in entry.params})
     one, two = (
-        g[g.entry].hessian(values, loss="x0_bar", wrt=["x0", "x1", "x2"], method=w) for w in WAYS
+        g[g.program.entry].hessian(values, loss="x0_bar", wrt=["x0", "x1", "x2"], method=w)
+        for w in WAYS
     )
     assert apart(one, two) <= 1e-8
 

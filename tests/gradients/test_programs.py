@@ -34,7 +34,7 @@ def test_differences_and_engines(name: str) -> None:
 def test_strict_code_has_the_same_gradient(name: str) -> None:
     """Nested expressions, taken to pieces and put into ancillas, give the same derivatives."""
     f, inputs, loss = case(name)
-    g = rvm_asm.assemble(PROGRAMS[name][0], expand=True).main
+    g = rvm.Library(rvm_asm.assemble(PROGRAMS[name][0], expand=True)).main
     near = 1e-5 if name in COARSE else 1e-11
     assert properties.distance(f.grad(loss=loss, **inputs), g.grad(loss=loss, **inputs)) <= near
 

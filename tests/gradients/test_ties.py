@@ -127,7 +127,7 @@ def test_third_derivatives_of_powers(call: str, k: float, method: str) -> None:
     g = f.gradient_program
     at = {"y": 0.0, base: 1.7, power: k, "y_bar": 1.0, "a_bar": 0.0, "b_bar": 0.0}
     for loss in ("a", "b"):
-        h = g[g.entry].hessian(loss=f"{loss}_bar", wrt=["a", "b"], method=method, **at)
+        h = g[g.program.entry].hessian(loss=f"{loss}_bar", wrt=["a", "b"], method=method, **at)
         for one, two in (("a", "a"), ("a", "b"), ("b", "b")):
             orders = [(loss, one, two).count(n) for n in (base, power)]
             with mpmath.workdps(40):

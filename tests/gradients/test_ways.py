@@ -308,7 +308,7 @@ def test_examples_come_back(path: Path) -> None:
     """Every example with a gradient passes by its values alone, on each of its `;! run` lines."""
     program = rvm.load(path)
     for run in directives(path.read_text(encoding="utf-8"), path.name):
-        if not run.is_run or run.codes or not bar_slots(program.function(run.function)):
+        if not run.is_run or run.codes or not bar_slots(program.program.function(run.function)):
             continue
         f = program[run.function]
         pull = f.pullback(**inputs_for(f.function, run.inputs, path.parent))
@@ -375,10 +375,12 @@ def test_a_gradient_is_known_by_its_code() -> None:
     program = rvm.assemble("func f(y: f64, x: f64)\n    add y, sin(x)\n    mul x, 0.5\n")
     for made in (program.f.gradient_program, rvm.gradient(program, "f", loss="y")):
         text = disassemble(made, positions=False)
-        assert differentiated(made, made.entry) == "f"
-        assert differentiated(rvm.assemble(text), "f_gradient") == "f"
-        assert differentiated(made, "f") is differentiated(made, "f_adjoint") is None
+        assert differentiated(made.program, made.program.entry) == "f"
+        assert differentiated(rvm.assemble(text).program, "f_gradient") == "f"
+        assert (
+            differentiated(made.program, "f") is differentiated(made.program, "f_adjoint") is None
+        )
         changed = rvm.assemble(text.replace("cos(x)", "sin(x)"))
-        assert differentiated(changed, "f_gradient") is None
+        assert differentiated(changed.program, "f_gradient") is None
     out = rvm.gradient(program, "f", loss="y").f_gradient(y=0.0, x=0.3, y_bar=0.0, x_bar=0.0)
     assert out.x_bar == pytest.approx(math.cos(0.3)) and out.y_bar == 1.0

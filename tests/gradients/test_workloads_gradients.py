@@ -151,7 +151,7 @@ func f(a: f64, b: f64, c: f64, d: f64)
     }
     h = f.hessian(loss="a", **at)
     twice = f.gradient_program
-    again = twice[twice.entry].with_options(engine=engine)
+    again = twice[twice.program.entry].with_options(engine=engine)
     bars = {"a_bar": 1.0, "b_bar": 0.0, "c_bar": 0.0, "d_bar": 0.0}
     for i in at:
         row = again.grad(loss=f"{i}_bar", wrt=list(at), **at, **bars)

@@ -124,7 +124,7 @@ def cases() -> Iterator[Any]:
                     yield pytest.param(name, t, shape, engine, id=f"{name}-{t}-{shape}-{engine}")
 
 
-def program(row: OpRow, t: Scalar, shape: str) -> rvm.Program:
+def program(row: OpRow, t: Scalar, shape: str) -> rvm.Library:
     """A function that does one instruction on operands of a shape."""
     types = kinds(row, t)
     params, operands = [], []

@@ -60,9 +60,9 @@ def test_squares_of_floats_are_products_on_every_engine(t: str) -> None:
         want = 0 + many * many
     for engine in ENGINES:
         for name in ("arrays", "looped"):
-            out = program.handle(program, name)(y=np.zeros_like(many), x=many, engine=engine).y
+            out = program[name](y=np.zeros_like(many), x=many, engine=engine).y
             assert np.array_equal(out, want, equal_nan=True), (engine, name)
-        f = {n: program.handle(program, n).with_options(engine=engine) for n in program}
+        f = {n: program[n].with_options(engine=engine) for n in program}
         for x, y in list(zip(xs, want.tolist(), strict=True))[:150]:
             found = f["written"](y=0.0, x=x).y
             assert found == y or (found != found and y != y), (engine, x)
@@ -100,7 +100,7 @@ def test_other_powers_are_alike_too() -> None:
 
 def test_a_square_costs_what_a_product_costs() -> None:
     """No engine is given a power to compute."""
-    image = image_of(rvm.assemble(TEXT.format(t="f64")))
+    image = image_of(rvm.assemble(TEXT.format(t="f64")).program)
     for name in ("written", "arrays", "looped"):
         for undo in (False, True):
             code = image.code(name, undo)

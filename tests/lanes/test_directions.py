@@ -31,7 +31,8 @@ def test_a_hessian_is_one_run_in_lanes() -> None:
     program = rvm.assemble(TEXT)
     gradient = rvm.gradient(program, "f", loss="y")
     tangent = rvm.tangent(gradient)
-    f, g, t = program.function("f"), gradient.function(gradient.entry), tangent
+    f, t = program.program.function("f"), tangent.program
+    g = gradient.program.function(gradient.program.entry)
     function = t.function(t.entry)
     x, w, n = np.array([0.3, -0.2, 0.5, 0.1]), 0.7, 4
     bars, dots = bar_slots(f), bar_slots(g)
@@ -65,9 +66,9 @@ def test_registers_by_lane_and_shared() -> None:
         "func f(q: fixed, a: i64[n], k: i64, s: stack[u8])\n    add q, 0.5\n    add a, k\n"
     )
     a, q = np.array([1, 2]), np.array([1 << 43, 0])
-    run = run_lanes(program, "f", [None, a, 3, [7]], {0: q}, VECTOR)
+    run = run_lanes(program.program, "f", [None, a, 3, [7]], {0: q}, VECTOR)
     assert run.regs[0].tolist() == [3 << 42, 1 << 42] and run.regs[1].tolist() == [[4, 5]] * 2
     assert run.regs[2] == 3 and run.regs[3] == [7]
     assert a.tolist() == [1, 2] and q.tolist() == [1 << 43, 0]
-    back = run_lanes(program, "f", run.regs, {0: run.regs[0], 1: run.regs[1]}, VECTOR, True)
+    back = run_lanes(program.program, "f", run.regs, {0: run.regs[0], 1: run.regs[1]}, VECTOR, True)
     assert back.regs[0].tolist() == q.tolist() and back.regs[1].tolist() == [[1, 2]] * 2

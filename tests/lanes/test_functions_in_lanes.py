@@ -97,7 +97,7 @@ def test_float_arithmetic_has_the_same_bits(t: str, data: st.DataObject) -> None
     program = rvm.assemble(ARITHMETIC.replace("T", t))
     zeros = dict.fromkeys("sdpqrmk", 0.0)
     lanes = [zeros | {"x": x, "y": y} for x, y in pairs]
-    agree(program, "f", lanes, in_lanes(program, "f", lanes))
+    agree(program.program, "f", lanes, in_lanes(program.program, "f", lanes))
 
 
 COMPLEX = """
@@ -124,7 +124,7 @@ func f(s: c128, p: c128, q: c128, x: c128, y: c128, u: f64)
 def test_complex_arithmetic_has_the_same_bits(pairs: list[tuple[complex, complex]]) -> None:
     program = rvm.assemble(COMPLEX)
     lanes = [{"s": 0j, "p": 0j, "q": 0j, "x": x, "y": y, "u": x.imag} for x, y in pairs]
-    agree(program, "f", lanes, in_lanes(program, "f", lanes))
+    agree(program.program, "f", lanes, in_lanes(program.program, "f", lanes))
 
 
 INTEGERS = """
@@ -157,7 +157,7 @@ def test_integers_wrap_and_fail_alike(t: str, data: st.DataObject) -> None:
         zeros | {"x": data.draw(numbers), "y": data.draw(numbers), "k": data.draw(COUNTS)}
         for _ in range(data.draw(st.integers(1, 6)))
     ]
-    agree(program, "f", lanes, in_lanes(program, "f", lanes))
+    agree(program.program, "f", lanes, in_lanes(program.program, "f", lanes))
 
 
 COUNTS = st.integers(-1, 70)
@@ -177,7 +177,7 @@ def test_fixed_point_numbers_have_the_same_bits(pairs: list[tuple[float, float]]
     """Functions that are rounded from floats too, where NumPy's may be others than C's."""
     program = rvm.assemble(FIXED)
     lanes = [{"a": 0, "b": 0, "c": 0, "x": x, "y": y} for x, y in pairs]
-    agree(program, "f", lanes, in_lanes(program, "f", lanes))
+    agree(program.program, "f", lanes, in_lanes(program.program, "f", lanes))
 
 
 LOGS = """
@@ -196,9 +196,9 @@ def test_logarithms() -> None:
         {"a": 1, "b": 2, "x": rvm.LogNumber(u), "y": rvm.LogNumber(v), "t": 0.0}
         for u, v in rng.uniform(-20, 20, (40, 2))
     ]
-    run = in_lanes(program, "f", lanes)
+    run = in_lanes(program.program, "f", lanes)
     assert run.alone == ()
-    agree(program, "f", lanes, run, 1e-14)
+    agree(program.program, "f", lanes, run, 1e-14)
 
 
 ARRAYS = """
@@ -243,6 +243,6 @@ def test_arrays_and_indices_by_lane(t: str) -> None:
                 "i": int(rng.integers(-1, 11)),
             }
         )
-    run = in_lanes(program, "f", lanes)
+    run = in_lanes(program.program, "f", lanes)
     assert set(run.alone) == set(run.errors) and 7 in run.errors and len(run.errors) < 8
-    agree(program, "f", lanes, run)
+    agree(program.program, "f", lanes, run)

@@ -45,7 +45,7 @@ func ack(y: i64, m: i64, n: i64)        ; Ackermann's function, added to y
 def handle(text: str, engine: str = "vector", **options: Any) -> FunctionHandle:
     """The first function of a text, its lanes as NumPy vectors if nothing else is asked for."""
     program = rvm.assemble(text)
-    return program[program.entry].with_options(engine=engine, **options)
+    return program[program.program.entry].with_options(engine=engine, **options)
 
 
 def test_results_have_the_lanes_in_front_and_inputs_stay() -> None:
@@ -202,8 +202,8 @@ def test_lanes_fail_alone_with_the_errors_of_single_runs() -> None:
     ]
     good = [{"i": 1, "d": 4}, {"i": 0, "d": 5, "y": 90}, {"i": 2, "d": 3}]
     lanes = [{"y": 0, "x": x, "z": 0.5} | case for case in (*bad, *good, *bad)]
-    run = in_lanes(program, "f", lanes, shared=(1,))
-    agree(program, "f", lanes, run)
+    run = in_lanes(program.program, "f", lanes, shared=(1,))
+    agree(program.program, "f", lanes, run)
     codes = {e.code for e in run.errors.values()}
     assert codes == {"R001", "R002", "R003", "R005"}
     assert set(run.alone) == set(run.errors) and not set(range(6, 9)) & set(run.errors)
@@ -236,25 +236,25 @@ func f(y: i64, a: i64[m], d: i64)
 """
     program = rvm.assemble(text)
     lanes = [{"y": 0, "a": np.zeros(3, np.int64), "d": d} for d in range(-2, 8)]
-    run = in_lanes(program, "f", lanes)
-    agree(program, "f", lanes, run)
+    run = in_lanes(program.program, "f", lanes)
+    agree(program.program, "f", lanes, run)
     assert sorted(run.errors) == [1, 2, 3, 4, 5]
 
 
 def test_limits_and_tolerance_hold_for_each_lane() -> None:
     program = rvm.assemble(FACTORIAL)
     lanes = [{"y": 0, "n": n} for n in (1, 4, 2, 6)]
-    run = in_lanes(program, "factorial", lanes, max_steps=60)
-    agree(program, "factorial", lanes, run, max_steps=60)
+    run = in_lanes(program.program, "factorial", lanes, max_steps=60)
+    agree(program.program, "factorial", lanes, run, max_steps=60)
     assert {e.code for e in run.errors.values()} == {"R010"} and 0 not in run.errors
     drift = "func f(x: f64)\n    alloc t: f64 = x\n    add t, 1e-6\n    free t = x\n    inc x\n"
     program = rvm.assemble(drift)
     lanes = [{"x": v} for v in (0.5, 1000.0, 3.0)]
-    run = in_lanes(program, "f", lanes)
-    agree(program, "f", lanes, run)
+    run = in_lanes(program.program, "f", lanes)
+    agree(program.program, "f", lanes, run)
     assert sorted(run.errors) == [0, 2] and run.erased.tolist()[1] == 64
-    run = in_lanes(program, "f", lanes, tolerance=1e-3)
-    agree(program, "f", lanes, run, tolerance=1e-3)
+    run = in_lanes(program.program, "f", lanes, tolerance=1e-3)
+    agree(program.program, "f", lanes, run, tolerance=1e-3)
     assert not run.errors and run.erased.tolist() == [64] * 3
 
 

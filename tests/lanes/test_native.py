@@ -49,7 +49,7 @@ NATIVE: dict[str, Any] = {"engine": "native"}
 def handle(text: str) -> FunctionHandle:
     """The first function of a text, with machine code as its engine."""
     program = rvm.assemble(text)
-    return program[program.entry].with_options(**NATIVE)
+    return program[program.program.entry].with_options(**NATIVE)
 
 
 def rounding(program: Program, name: str) -> float:
@@ -110,7 +110,7 @@ def once(program: Program, name: str, lanes: list[dict[str, Any]], **options: An
 @pytest.mark.deep
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_every_program(case: Case) -> None:
-    there_and_back(case.program, case.function.name, inputs(case), **QUIET)
+    there_and_back(case.program.program, case.function.name, inputs(case), **QUIET)
     assert LANES == 3
 
 
@@ -120,7 +120,7 @@ def test_every_program(case: Case) -> None:
 def test_random_programs(seed: int, block: int | None) -> None:
     program = rvm.assemble(programs_random.program(seed), f"random{seed}")
     lanes = [programs_random.inputs(seed + 7 * k) for k in range(5)]
-    there_and_back(program, "main", lanes, block=block)
+    there_and_back(program.program, "main", lanes, block=block)
 
 
 @examples(8)
@@ -131,7 +131,7 @@ def test_random_programs_in_which_lanes_keep_together(seed: int) -> None:
     rng = np.random.default_rng(seed)
     first = programs_random.inputs(seed)
     lanes = [first, *({k: perturbed(v, rng) for k, v in first.items()} for _ in range(8))]
-    there_and_back(program, "main", lanes)
+    there_and_back(program.program, "main", lanes)
 
 
 @examples(8)
@@ -141,7 +141,7 @@ def test_random_programs_of_every_type(seed: int) -> None:
     rng = np.random.default_rng(seed)
     first = smooth.inputs(seed)
     lanes = [first, *({k: perturbed(v, rng) for k, v in first.items()} for _ in range(9))]
-    there_and_back(program, "main", lanes)
+    there_and_back(program.program, "main", lanes)
 
 
 @pytest.mark.deep
@@ -176,8 +176,8 @@ def test_lanes_fail_alone() -> None:
     cases = [(3, 1, 0), (0, 0, 0), (-1, 0, 0), (1, 11, 0), (0, -5, 0), (2, 2, -52)]
     cases += [(1, 4, 0), (0, 5, 90), (2, 3, 0)] * 4
     lanes = [{"y": y, "x": x, "z": 0.5, "i": i, "d": d} for i, d, y in cases]
-    run = in_lanes(program, "f", lanes, shared=(1,), **NATIVE)
-    agree(program, "f", lanes, run)
+    run = in_lanes(program.program, "f", lanes, shared=(1,), **NATIVE)
+    agree(program.program, "f", lanes, run)
     assert {e.code for e in run.errors.values()} == {"R001", "R002", "R003", "R005"}
     assert set(run.alone) == set(run.errors) and min(set(range(6, 18)) - set(run.alone)) == 6
 
@@ -189,18 +189,18 @@ def test_recursion_to_other_depths() -> None:
     m, n = (v.ravel() for v in np.mgrid[0:3, 0:4])
     program = rvm.assemble(ACKERMANN)
     lanes = [{"y": 0, "m": int(a), "n": int(b)} for a, b in zip(m, n, strict=True)]
-    run = there_and_back(program, "ack", lanes)
+    run = there_and_back(program.program, "ack", lanes)
     assert run.regs[0].tolist() == [*range(1, 5), *range(2, 6), 3, 5, 7, 9] and run.alone == ()
 
 
 def test_limits_hold_for_each_lane() -> None:
     program = rvm.assemble(FACTORIAL)
     lanes = [{"y": 0, "n": n} for n in (1, 4, 2, 6)]
-    run = in_lanes(program, "factorial", lanes, max_steps=60, **NATIVE)
-    agree(program, "factorial", lanes, run, max_steps=60)
+    run = in_lanes(program.program, "factorial", lanes, max_steps=60, **NATIVE)
+    agree(program.program, "factorial", lanes, run, max_steps=60)
     assert {e.code for e in run.errors.values()} == {"R010"} and 0 not in run.errors
-    run = in_lanes(program, "factorial", lanes, max_memory=3000, **NATIVE)
-    agree(program, "factorial", lanes, run, max_memory=3000)
+    run = in_lanes(program.program, "factorial", lanes, max_memory=3000, **NATIVE)
+    agree(program.program, "factorial", lanes, run, max_memory=3000)
     assert run.errors and 0 not in run.errors
 
 
@@ -273,7 +273,7 @@ func f(a: f64[n], x: f64, s: stack[i64])
 """
     program = rvm.assemble(text)
     lanes = [{"a": np.ones(70), "x": v, "s": [1] * k} for k, v in enumerate((1.0, 0.0, 5.0))]
-    run = there_and_back(program, "f", lanes)
+    run = there_and_back(program.program, "f", lanes)
     assert not run.errors
 
 
@@ -284,8 +284,8 @@ def test_auto_runs_loops_in_machine_code_and_the_rest_with_numpy() -> None:
     program = rvm.assemble(text)
     rng = np.random.default_rng(0)
     lanes = [{"x": 0.0, "y": v, "n": 3} for v in (1e3 * rng.random(300)).tolist()]
-    run = in_lanes(program, "f", lanes, engine="auto")
-    assert run.regs[0].tolist() == [single(program, "f", lane)[0][0] for lane in lanes]
+    run = in_lanes(program.program, "f", lanes, engine="auto")
+    assert run.regs[0].tolist() == [single(program.program, "f", lane)[0][0] for lane in lanes]
 
 
 def test_auto_leaves_to_numpy_what_is_not_all_compiled() -> None:

@@ -33,22 +33,22 @@ def groups_of(program: rvm.Program, name: str, undo: bool = False) -> tuple[int,
 def together(text: str, make: Make, shared: tuple[int, ...] = (), left: int = 0) -> LaneRun:
     """Lanes that go together, all but `left` groups of three, there and back: as single runs."""
     program, rng = rvm.assemble(text), np.random.default_rng(5)
-    name = program.entry
+    name = program.program.entry
     assert name is not None
     lanes = [make(k, rng) for k in range(LANES)]
     for k in shared:
-        parameter = program.function(name).registers[k].name
+        parameter = program.program.function(name).registers[k].name
         for lane in lanes[1:]:
             lane[parameter] = lanes[0][parameter]
     with mock.patch.object(lanes_wide, "GROUPS_ENOUGH", 2):
-        run = in_lanes(program, name, lanes, shared, engine="native")
-        agree(program, name, lanes, run)
-        assert groups_of(program, name) == (3, left)
+        run = in_lanes(program.program, name, lanes, shared, engine="native")
+        agree(program.program, name, lanes, run)
+        assert groups_of(program.program, name) == (3, left)
         f = program[name].with_options(engine="reference")
         results = [dict(f(**_own(lane))) for k, lane in enumerate(lanes) if k not in run.errors]
         still = tuple(k for k in shared if k not in image_of(program).inout[name])
-        back = in_lanes(program, name, results, still, undo=True, engine="native")
-        agree(program, name, results, back, undo=True)
+        back = in_lanes(program.program, name, results, still, undo=True, engine="native")
+        agree(program.program, name, results, back, undo=True)
     return run
 
 
@@ -205,7 +205,7 @@ def test_lanes_that_part_are_not_tried_again() -> None:
     for _ in "ab":
         out = program.f.map(n=n, y=0, engine="native")
         assert out.y.tolist() == (n * (n + 1) // 2).tolist() and out.alone == ()
-    assert groups_of(program, "f") == (lanes_wide.GROUPS_ENOUGH,) * 2
+    assert groups_of(program.program, "f") == (lanes_wide.GROUPS_ENOUGH,) * 2
 
 
 def test_gradients_by_groups() -> None:
@@ -223,7 +223,7 @@ func f(y: f64, x: f64[m], w: f64[m], n: i64)
     losses, grad = program.f.map.value_and_grad(loss="y", y=0.0, x=x, w=w, n=4, engine="native")
     assert np.allclose(losses, 4 * (x * x) @ w) and np.allclose(grad.x, 8 * x * w)
     assert np.allclose(grad.w, 4 * (x * x).sum(axis=0)) and grad.alone == ()
-    assert groups_of(program, "f") == (5, 0)
+    assert groups_of(program.program, "f") == (5, 0)
 
 
 @pytest.mark.parametrize(

@@ -14,18 +14,13 @@ from sizes import examples
 import rvm
 from rvm.engines.lanes.uniform import Uniformity, parted_ranges
 from rvm.image import image_of
-from rvm.program import Program
-
-
-def program_of(text: str) -> Program:
-    return rvm.assemble(text)
 
 
 def check(text: str, lanes: list[dict[str, Any]]) -> Any:
     """Lanes are single runs, and all that do not fail go together."""
-    program = program_of(text)
-    run = in_lanes(program, program.entry, lanes)
-    agree(program, program.entry, lanes, run)
+    program = rvm.assemble(text)
+    run = in_lanes(program.program, program.program.entry, lanes)
+    agree(program.program, program.program.entry, lanes, run)
     assert set(run.alone) == set(run.errors)
     return run
 
@@ -61,10 +56,10 @@ func f(A: f64[m, k], B: f64[m, k], i: i64, j: i64)
     one, two = rng.random((3, 2)), rng.random((3, 2))
     pairs = [(i, j) for i in range(3) for j in range(4) if i != j]
     lanes = [{"A": one.copy(), "B": two, "i": i, "j": j} for i, j in pairs]
-    program = program_of(text)
+    program = rvm.assemble(text)
     for shared in ((), (1,)):
-        run = in_lanes(program, "f", lanes, shared)
-        agree(program, "f", lanes, run)
+        run = in_lanes(program.program, "f", lanes, shared)
+        agree(program.program, "f", lanes, run)
         assert set(run.alone) == set(run.errors) == {2, 5, 8}
 
 
@@ -75,9 +70,9 @@ func f(y: f64, n: i64)
     add y, sum(t * 2.0)
     free t = 0.5
 """
-    program, lanes = program_of(text), [{"y": 0.0, "n": n} for n in (3, 3, 2, 0, 3)]
-    run = in_lanes(program, "f", lanes)
-    agree(program, "f", lanes, run)
+    program, lanes = rvm.assemble(text), [{"y": 0.0, "n": n} for n in (3, 3, 2, 0, 3)]
+    run = in_lanes(program.program, "f", lanes)
+    agree(program.program, "f", lanes, run)
     assert run.regs[0].tolist() == [3.0, 3.0, 2.0, 0.0, 3.0] and set(run.alone) <= {2, 3}
 
 
@@ -182,10 +177,10 @@ func f(y: i64, s: stack[i64], n: i64, m: i64)
         free t
     end
 """
-    program = program_of(text)
+    program = rvm.assemble(text)
     lanes = [{"y": k, "s": [], "n": n, "m": m} for k, n in enumerate(ns)]
-    run = in_lanes(program, "f", lanes, shared=(3,), block=block)
-    agree(program, "f", lanes, run)
+    run = in_lanes(program.program, "f", lanes, shared=(3,), block=block)
+    agree(program.program, "f", lanes, run)
 
 
 def test_ancillas_have_values_of_their_own() -> None:
@@ -233,8 +228,8 @@ def test_an_engine_by_name_runs_lane_by_lane() -> None:
 
 
 def vary(text: str, *given: str) -> list[str]:
-    program = program_of(text)
-    code = image_of(program).code(program.entry, False)
+    program = rvm.assemble(text)
+    code = image_of(program).code(program.program.entry, False)
     names = [r.name for r in code.function.registers]
     found = Uniformity().varying(code, frozenset(names.index(n) for n in given))
     return sorted(names[k] for k in found)
@@ -286,7 +281,7 @@ func h(s: f64, t: f64)
 
 
 def test_lanes_are_together_outside_of_the_ranges_where_they_part() -> None:
-    code = image_of(program_of(FLOW)).code("f", False)
+    code = image_of(rvm.assemble(FLOW)).code("f", False)
     ops = [i.op for i in code.instrs]
     inner = [pc for pc, op in enumerate(ops) if op == "br"][1]
     assert parted_ranges(code, {0}) == frozenset(range(inner, code.instrs[inner].aux + 1))

@@ -52,9 +52,9 @@ def inputs(case: Case) -> list[dict[str, Any]]:
 def test_forwards_and_back(case: Case) -> None:
     program, name = case.program, case.function.name
     function, lanes = case.function, inputs(case)
-    within = 0.0 if rounds_alike(program) else 1e-9
-    run = in_lanes(program, name, lanes, **QUIET)
-    agree(program, name, lanes, run, within, **QUIET)
+    within = 0.0 if rounds_alike(program.program) else 1e-9
+    run = in_lanes(program.program, name, lanes, **QUIET)
+    agree(program.program, name, lanes, run, within, **QUIET)
     ended = [k for k in range(LANES) if k not in run.errors]
     if not ended:
         return
@@ -64,13 +64,13 @@ def test_forwards_and_back(case: Case) -> None:
         for k in range(function.n_args)
         if is_by_lane(function, k, held := run.regs[k])
     }
-    back = run_lanes(program, name, run.regs, varying, rvm.Options(**VECTOR), undo=True)
+    back = run_lanes(program.program, name, run.regs, varying, rvm.Options(**VECTOR), undo=True)
     results = []
     for at in range(len(ended)):
         regs = [varying[k][at] if k in varying else v for k, v in enumerate(run.regs)]
         regs = [v.item() if isinstance(v, np.generic) else v for v in regs]
         results.append({p.name: outside(function, p.layout, regs) for p in function.params})
-    agree(program, name, results, back, within, undo=True, **QUIET)
+    agree(program.program, name, results, back, within, undo=True, **QUIET)
 
 
 def moved(value: Any, rng: np.random.Generator) -> Any:
@@ -87,22 +87,22 @@ def moved(value: Any, rng: np.random.Generator) -> Any:
 def test_other_whole_numbers(case: Case) -> None:
     """Loops of other lengths, other elements, checks that fail: within a limit of steps."""
     program, name = case.program, case.function.name
-    _, time, _, _ = single(program, name, case.inputs(), **QUIET)
+    _, time, _, _ = single(program.program, name, case.inputs(), **QUIET)
     if time > 4000:
         pytest.skip("too long for the reference engine")
     rng = np.random.default_rng(8)
     lanes = [{k: moved(v, rng) for k, v in case.inputs().items()} for _ in range(3)]
     lanes = [lane for lane in [case.inputs(), *lanes] if accepted(case, lane)]
     options = QUIET | {"max_steps": 2 * time + 100}
-    run = in_lanes(program, name, lanes, **options)
-    within = 0.0 if rounds_alike(program) else 1e-9
-    agree(program, name, lanes, run, within, **options)
+    run = in_lanes(program.program, name, lanes, **options)
+    within = 0.0 if rounds_alike(program.program) else 1e-9
+    agree(program.program, name, lanes, run, within, **options)
 
 
 def accepted(case: Case, lane: dict[str, Any]) -> bool:
     """Whether the moved numbers are inputs at all."""
     try:
-        raw(case.program, case.function.name, lane)
+        raw(case.program.program, case.function.name, lane)
     except rvm.InputError:
         return False
     return True
@@ -113,7 +113,7 @@ def test_no_program_is_left_to_single_runs() -> None:
     alone = set()
     for case in CASES:
         lanes = [case.inputs(), case.inputs()]
-        run = in_lanes(case.program, case.function.name, lanes, **QUIET)
+        run = in_lanes(case.program.program, case.function.name, lanes, **QUIET)
         if set(run.alone) - set(run.errors):
             alone.add(str(case))
     assert {name.split(":")[0] for name in alone} <= {"for_step"}, alone

@@ -57,7 +57,7 @@ def alike(program: Program, lanes: list[dict[str, Any]], block: int | None = Non
 def test_paths_that_part(seed: int, block: int | None) -> None:
     """Branches, loops and calls on values that are anything, in every lane another."""
     program = rvm.assemble(programs_random.program(seed), f"random{seed}")
-    alike(program, [programs_random.inputs(seed + 7 * k) for k in range(LANES)], block)
+    alike(program.program, [programs_random.inputs(seed + 7 * k) for k in range(LANES)], block)
 
 
 @examples(30)
@@ -65,15 +65,15 @@ def test_paths_that_part(seed: int, block: int | None) -> None:
 def test_arguments_that_are_shared(seed: int, data: st.DataObject) -> None:
     """Whichever parameters are given once, the lanes are single runs with the same value."""
     program = rvm.assemble(programs_random.program(seed), f"random{seed}")
-    n = program.function("main").n_args
+    n = program.program.function("main").n_args
     shared = data.draw(st.sets(st.integers(0, n - 1), max_size=n - 1))
     lanes = [programs_random.inputs(seed + 7 * k) for k in range(LANES)]
-    names = [program.function("main").registers[k].name for k in shared]
+    names = [program.program.function("main").registers[k].name for k in shared]
     for inputs in lanes:
         inputs |= {name: copied(lanes[0][name]) for name in names}
-    run = in_lanes(program, "main", lanes, tuple(shared))
-    within = 0.0 if rounds_alike(program) else 1e-7
-    agree(program, "main", lanes, run, within, ticks=not within)
+    run = in_lanes(program.program, "main", lanes, tuple(shared))
+    within = 0.0 if rounds_alike(program.program) else 1e-7
+    agree(program.program, "main", lanes, run, within, ticks=not within)
 
 
 @pytest.mark.deep
@@ -84,7 +84,10 @@ def test_programs_of_every_type(seed: int) -> None:
     program = rvm.assemble(smooth.program(seed), f"smooth{seed}")
     rng = np.random.default_rng(seed)
     inputs = smooth.inputs(seed)
-    alike(program, [inputs, *({k: perturbed(v, rng) for k, v in inputs.items()} for _ in "ab")])
+    alike(
+        program.program,
+        [inputs, *({k: perturbed(v, rng) for k, v in inputs.items()} for _ in "ab")],
+    )
 
 
 LOSSES = ("x2", "q0", "z1.im", "g0", "u[1]", "M[2, 0]", "p.pos[0]", "p.m")

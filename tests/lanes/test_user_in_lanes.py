@@ -66,7 +66,7 @@ def test_statements_of_an_opcode_are_done_or_not_in_every_lane() -> None:
         for b in (0.5, 2.0, 3.5, 1.0)
         for i in (0, 1, 2)
     ]
-    run = in_lanes(program, "f", lanes)
-    agree(program, "f", lanes, run)
+    run = in_lanes(program.program, "f", lanes)
+    agree(program.program, "f", lanes, run)
     assert {e.code for e in run.errors.values()} == {"R002", "R004", "R014"}
     assert set(run.alone) == set(run.errors) and len(run.errors) < len(lanes)

@@ -167,7 +167,8 @@ SAMPLES: dict[type[Any], Callable[[], Iterator[Any]]] = {
     rvm.Options: lambda: iter(
         [rvm.Options(), rvm.Options(engine="python", callbacks={"a": print})]
     ),
-    rvm.Program: programs,
+    rvm.Library: programs,
+    rvm.Program: lambda: (lib.program for lib in programs()),
     rvm.LaneErrors: lambda: iter([lane_errors()]),
     rvm.Mut: lambda: iter([rvm.Mut(1)]),
     rvm.Use: lambda: iter([rvm.Use(0)]),

@@ -32,7 +32,6 @@ from rvm.pebble import (
     parse_circuit,
     plan_dag,
 )
-from rvm.program import Program
 from rvm.types import U64
 
 DATA = Path(__file__).parents[2] / "examples" / "data"
@@ -58,12 +57,12 @@ def straight(random: Random, nodes: int, kind: str) -> str:
     return f"func f(p: {kind}, q: {kind}, y: {kind}, z: {kind})\n{body}\n"
 
 
-def tightest(program: Program) -> DagPlan:
+def tightest(program: rvm.Library) -> DagPlan:
     """A plan with the fewest pebbles that are found quickly."""
     return plan_dag(dag_of(program), max_moves=10**6, rounds=2_000)
 
 
-def peak(program: Program, values: Mapping[str, Any]) -> int:
+def peak(program: rvm.Library, values: Mapping[str, Any]) -> int:
     """The most bytes that live at a time, as the machine counts them."""
     machine = rvm.Machine(program, engine="reference", **values)
     machine.run()
@@ -111,7 +110,7 @@ def test_registers_and_memory_are_those_of_the_plan(pebbles: int) -> None:
     for placed, node in plan.moves():
         held = held | {node} if placed else held - {node}
         most = max(most, len(held - set(plan.dag.outputs)))
-    assert len(made.function("f").registers) - 2 == most <= pebbles
+    assert len(made.program.function("f").registers) - 2 == most <= pebbles
     values = [{"x": np.ones(1000), "y": np.zeros(1000)} for _ in range(2)]
     before, after = peak(program, values[0]), peak(made, values[1])
     assert before - after == 8000 * (16 - most)
@@ -121,7 +120,7 @@ def test_registers_and_memory_are_those_of_the_plan(pebbles: int) -> None:
 def test_moves_are_instructions() -> None:
     program = rvm.assemble(straight(Random(3), 8, "i64"))
     plan = tightest(program)
-    code = emit_dag(plan, program).function("f").code
+    code = emit_dag(plan, program).program.function("f").code
     found = [instr.op for instr in code]
     outputs = set(plan.dag.outputs)
     inner = [m for m in plan.schedule if (m if m >= 0 else ~m) not in outputs]
@@ -135,7 +134,7 @@ def test_several_updates_and_constants_make_a_node() -> None:
         "    add y, a\n    xor a, x * 7\n    sub a, x\n    free a = 5\n"
     )
     made = emit_dag(tightest(program), program, name="g")
-    assert list(made) == ["f", "g"] and made.entry == "g"
+    assert list(made) == ["f", "g"] and made.program.entry == "g"
     assert made["g"](x=11, y=100).y == 100 + ((5 + 11) ^ 77) == program["f"](x=11, y=100).y
 
 
@@ -201,11 +200,11 @@ def test_callers_get_the_new_function() -> None:
         + "    call f(p, q, y, z)\n" * 2
     )
     plan = plan_dag(dag_of(program, "f"), max_moves=10**6)
-    made = emit_dag(plan, program, "f").with_entry("main")
+    made = rvm.Library(emit_dag(plan, program, "f").program.with_entry("main"))
     given = {"p": 2, "q": 3, "y": 0, "z": 0}
     assert made["main"](**given) == program["main"](**given)
     assert decode(encode(made)) == made
-    again = assemble(disassemble(made))
+    again = rvm.Library(assemble(disassemble(made)))
     assert again["main"](**given) == program["main"](**given)
 
 
@@ -307,7 +306,7 @@ def circuits(draw: st.DrawFn) -> Circuit:
 def test_circuits_compute_their_gates(circuit: Circuit, number: int) -> None:
     plan = plan_dag(circuit.dag, max_moves=10**6)
     made = emit_circuit(plan, circuit)
-    function = made.function("circuit")
+    function = made.program.function("circuit")
     inputs = {name: bool(number >> k & 1) for k, name in enumerate(circuit.inputs)}
     names = [p.name for p in function.params]
     assert names[:3] == ["n1", "b_0_", "c_x"]

@@ -45,14 +45,14 @@ def in_y(made: Program, goal: str) -> bool:
 def check(chain: Any, goal: str, y: np.ndarray, back: bool = True) -> None:
     plain = plan(chain.n, **chain.terms, goal=goal)
     made = emit(plain, MIX, "step", number="k")
-    seen = played(made, {"y": y, "x": START, "k": 3, "c": 7}, back)
+    seen = played(made.program, {"y": y, "x": START, "k": 3, "c": 7}, back)
     np.testing.assert_array_equal(seen.result["y"], y + mixed(START, chain.n, first=3))
     np.testing.assert_array_equal(seen.result["x"], START)
     uneven = plain.rules.weights.costs is not None
     moves = len([a for a in plain.actions() if a.kind < 2]) if uneven else plain.cost.moves
     assert seen.calls["step"] == moves
     if plain.rules.weights.sizes is None:
-        assert seen.peak == most_pebbles(plain) - in_y(made, goal)
+        assert seen.peak == most_pebbles(plain) - in_y(made.program, goal)
         assert most_pebbles(plain) == plain.cost.peak
     assert seen.erased == 0
 
@@ -88,7 +88,7 @@ def test_bennett_as_it_is_published() -> None:
     NiLang, which has these numbers, counts the input and the result.
     """
     seen = played(
-        emit(plan(256, strategy="bennett", radix=4), MIX, number="k"),
+        emit(plan(256, strategy="bennett", radix=4), MIX, number="k").program,
         {"y": ZERO, "x": START, "k": 0, "c": 7},
     )
     assert seen.calls["step"] == 7**4 == 2401
@@ -103,13 +103,13 @@ def test_steps_in_place(n: int, pebbles: int, every: int) -> None:
     for goal in ("persist", "erase"):
         plain = plan(n, pebbles=pebbles, goal=goal, reversible_steps=steps)
         made = emit(plain, SHIFT, number="k", in_place="turn")
-        seen = played(made, {"y": ZERO, "x": START, "k": 3, "c": 7})
+        seen = played(made.program, {"y": ZERO, "x": START, "k": 3, "c": 7})
         x = START
         for k in range(3, n + 3):
             x = (x + 7 * k) ^ k
         np.testing.assert_array_equal(seen.result["y"], x)
         assert seen.calls["step"] + seen.calls.get("turn", 0) == plain.cost.moves
-        assert seen.peak == most_pebbles(plain) - in_y(made, goal)
+        assert seen.peak == most_pebbles(plain) - in_y(made.program, goal)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_erased_states_are_counted_by_the_machine(n: int, terms: dict[str, Any])
     plain = plan(n, state_bytes=8 * LENGTH, **terms)
     made = emit(plain, MIX, number="k")
     inputs = {"y": ZERO, "x": START, "k": 0, "c": 7}
-    seen = played(made, inputs, back=False)
+    seen = played(made.program, inputs, back=False)
     np.testing.assert_array_equal(seen.result["y"], mixed(START, n))
     assert plain.cost.erased > 0
     assert seen.erased == plain.cost.erased_bits
@@ -136,7 +136,7 @@ def test_erased_states_are_counted_by_the_machine(n: int, terms: dict[str, Any])
     # A step that overwrites its state needs a place for the new one while it is made.
     assert seen.peak <= most_pebbles(plain) + 1
     with pytest.raises(RvmError) as caught:
-        (~made[made.entry])(**seen.result)
+        (~made[made.program.entry])(**seen.result)
     assert caught.value.code == "R013"
     assert "cannot be run back" in caught.value.message
 
@@ -185,7 +185,7 @@ def test_logarithms_and_bools(goal: str) -> None:
 
 def test_a_program_like_any_other() -> None:
     made = emit(plan(1000, pebbles=12), MIX, number="k")
-    assert made.entry == "step_1000" and "step" in made
+    assert made.program.entry == "step_1000" and "step" in made
     assert decode(encode(made)) == made
     assert {name.removeprefix("step_1000") for name in made} == {
         "step", "", ".persist", ".mirrored", ".split"
@@ -196,8 +196,8 @@ def test_schedules_of_equal_steps_are_a_handful_of_functions() -> None:
     for goal in ("persist", "erase"):
         for terms in ({"strategy": "bennett", "pebbles": 40}, {"pebbles": 10**6}, {"pebbles": 40}):
             made = emit(plan(10**6, goal=goal, **terms), MIX, number="k")
-            assert len(made.functions) <= 7
-            assert sum(len(f.code) for f in made.functions) < 12_000
+            assert len(made.program.functions) <= 7
+            assert sum(len(f.code) for f in made.program.functions) < 12_000
 
 
 def test_all_other_schedules_are_a_table_and_its_player() -> None:
@@ -208,14 +208,14 @@ def test_all_other_schedules_are_a_table_and_its_player() -> None:
         made = emit(plan(1000, goal="gradient", **pebbles, **terms), step, name="sweep")
         parts = {name for name in made if name.startswith("sweep")}
         assert parts == {"sweep", "sweep.play", "sweep.move", "sweep.fill"}
-        assert sum(len(made.function(name).code) for name in parts) < 1000
+        assert sum(len(made.program.function(name).code) for name in parts) < 1000
 
 
 def test_names_that_are_taken() -> None:
     made = emit(plan(4, pebbles=3), MIX, number="k", name="step")
-    assert made.entry == "step_"
+    assert made.program.entry == "step_"
     again = emit(plan(4, pebbles=4), made, "step", number="k", name="step_")
-    assert again.entry == "step__"
+    assert again.program.entry == "step__"
 
 
 def refused(code: str, *args: Any, **kwargs: Any) -> RvmError:

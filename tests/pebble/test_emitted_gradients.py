@@ -79,7 +79,7 @@ def test_sweeps(n: int, terms: dict[str, Any]) -> None:
         "x": {"u": U, "v": V}, "k": 0, "c": C, "w": W,
         "y_bar": SEED, "x_bar": zeros(), "c_bar": 1.0, "w_bar": np.zeros(8),
     }  # fmt: skip
-    seen = played(made, inputs, back=False)
+    seen = played(made.program, inputs, back=False)
     expected = by_hand(n)
     np.testing.assert_allclose(seen.result["x_bar"]["u"], expected["u"], rtol=1e-10)
     np.testing.assert_allclose(seen.result["x_bar"]["v"], expected["v"], rtol=1e-10)
@@ -117,7 +117,7 @@ def test_states_at_a_time(n: int, terms: dict[str, Any]) -> None:
     made = emit(plain, LONG)
     x, zero = np.linspace(0, 1, LENGTH), np.zeros(LENGTH)
     inputs = {"x": x, "c": 0.9, "y_bar": x, "x_bar": zero, "c_bar": 0.0}
-    seen = played(made, inputs, back=False)
+    seen = played(made.program, inputs, back=False)
     # The adjoint function of the step has a temporary of its own.
     assert plain.cost.peak + 2 <= seen.peak <= plain.cost.peak + 4
 

@@ -85,7 +85,7 @@ def test_bytecode_emitted_for_the_same_plan_gives_the_same(price: int | None) ->
     made = rvm.pebble.plan(25, pebbles=7, price=price)
     played = iterate(MIXED.step, budget=made, number="i", progress=False)
     program = rvm.pebble.emit(made, MIXED, "step", number="i")
-    emitted = program[program.entry](np.zeros(4, np.uint64), x0.copy(), 0, 77)
+    emitted = program[program.program.entry](np.zeros(4, np.uint64), x0.copy(), 0, 77)
     assert (emitted.y == played(x0, constants={"salt": 77})).all() and (emitted.x == x0).all()
 
 

@@ -21,7 +21,7 @@ from rvm_tools.values import inputs_for, value_for
 import rvm
 from rvm import Machine, RvmError
 from rvm.engines import executing
-from rvm.program import Function, Program
+from rvm.program import Function
 from rvm.run.binding import snapshot
 from rvm.types import elem_of
 
@@ -34,15 +34,15 @@ ROUNDING = 100 * 2.0**-53
 
 
 @cache
-def load(path: Path) -> Program:
+def load(path: Path) -> rvm.Library:
     """The program in a file, assembled once."""
     return rvm.load(str(path))
 
 
 @cache
-def load_strict(path: Path) -> Program:
+def load_strict(path: Path) -> rvm.Library:
     """The program with one function an instruction, printed and assembled again."""
-    return assemble(disassemble(expand(load(path))))
+    return rvm.Library(assemble(disassemble(expand(load(path)))))
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,12 @@ class Case:
         return f"{self.path.stem}:{self.directive.line}"
 
     @property
-    def program(self) -> Program:
+    def program(self) -> rvm.Library:
         return load_strict(self.path) if self.strict else load(self.path)
 
     @property
     def function(self) -> Function:
-        return self.program.function(self.directive.function)
+        return self.program.program.function(self.directive.function)
 
     def inputs(self) -> dict[str, Any]:
         """The arguments, new ones each time."""

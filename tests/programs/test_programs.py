@@ -42,7 +42,7 @@ def test_runs_both_ways_on_engines_that_agree(case: Case, mode: str) -> None:
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_strict_code_does_the_same(case: Case) -> None:
     strict = replace(case, strict=True)
-    assert is_strict(strict.program)
+    assert is_strict(strict.program.program)
     run(strict, "python", "tolerant")
 
 
@@ -72,5 +72,7 @@ def test_every_program_says_what_it_does() -> None:
     for path in SOUND:
         program = load(path)
         told = {c.directive.function for c in cases(path)}
-        called = {i.symbol for f in program.functions for i in f.code if i.op.endswith("call")}
+        called = {
+            i.symbol for f in program.program.functions for i in f.code if i.op.endswith("call")
+        }
         assert set(program) <= told | called, path.stem

@@ -11,12 +11,11 @@ import pytest
 from programs.both_ways import ENGINES, load
 
 import rvm
-from rvm.program import Program
 
 each_engine = pytest.mark.parametrize("engine", ENGINES)
 
 
-def program(name: str) -> Program:
+def program(name: str) -> rvm.Library:
     return load(Path(__file__).parent / f"{name}.rasm")
 
 

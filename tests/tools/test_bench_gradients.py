@@ -9,6 +9,7 @@ import pytest
 from rvm_asm import assemble
 from rvm_tools.bench.gradients import Cost, Work, costs, counted, table
 
+import rvm
 from rvm.run.machine import Machine
 from rvm.state import Options
 
@@ -52,8 +53,7 @@ def test_steps_are_those_of_a_gradient() -> None:
 
 def norm_pullback() -> tuple[int, int]:
     """Steps of `norm` on its own example, without and with the gradient."""
-    program = assemble((EXAMPLES / "norm.rasm").read_text(encoding="utf-8"))
-    pull = program["norm"].pullback(y=0.0, x=np.array([1.0, 2.0, 3.0]))
+    pull = rvm.load(EXAMPLES / "norm.rasm").norm.pullback(y=0.0, x=np.array([1.0, 2.0, 3.0]))
     forward = pull.ticks
     pull.seed("y")
     pull()

@@ -285,7 +285,7 @@ def test_a_gradient_is_debugged_with_adjoints_beside_values() -> None:
     source = "func f(y: f64, a: f64, b: f64)\n    add y, a * a * b\n"
     program = rvm.assemble(source)
     inputs = {"y": 0.0, "a": 3.0, "b": 5.0}
-    made, dual = gradient_of(program, program.function("f"), inputs, "y")
+    made, dual = gradient_of(program.program, program.program.function("f"), inputs, "y")
     session = Session(made, made.entry, dual)
     session.resume()
     assert session.machine["a_bar"] == 2 * 3.0 * 5.0 and session.machine["b_bar"] == 9.0
@@ -305,7 +305,7 @@ func energy(e: f64, b: Body)
 """
     program = rvm.assemble(source)
     given = {"e": 0.0, "b": {"x": 3.0, "m": 5.0}}
-    made, dual = gradient_of(program, program.function("energy"), given, "e")
+    made, dual = gradient_of(program.program, program.program.function("energy"), given, "e")
     console = Console(Session(made, made.entry, dual))
     console.execute("end")
     shown = [k.text.split()[-4:] for k in console.execute("info regs").lines]
@@ -496,7 +496,7 @@ def test_watches_stop_alike_on_all_engines(place: str, monkeypatch: pytest.Monke
 
 def test_bytecode_without_its_source_is_debugged_by_instructions() -> None:
     made = rvm.assemble((CORPUS / "forgets.rasm").read_text(encoding="utf-8"))
-    bare = replace(made, sources=())
+    bare = replace(made.program, sources=())
     console = Console(Session(bare, "average", {"total": 0, "n": 0, "data": np.array([5, 200])}))
     for text in ("s", "b damp@0", "c", "l", "dis", "last t", "prof start end", "inverse"):
         assert console.execute(text).error is None, text

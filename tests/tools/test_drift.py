@@ -43,7 +43,7 @@ def test_edges() -> None:
 
 
 def test_parameters_that_differ_are_named() -> None:
-    f = assemble("func f(x: f64[n], k: i64, q: fixed, s: stack[u8])\n").function("f")
+    f = assemble("func f(x: f64[n], k: i64, q: fixed, s: stack[u8])\n").program.function("f")
     before: list[Any] = [np.array([1.0, 2.0, 3.0]), 5, 1 << 43, [1, 2]]
     after: list[Any] = [np.array([1.0, off(2.0, 4), 3.5]), 5, (1 << 43) + 3, [1]]
     x, q, s = drifts(f, before, after, 1e-8)
@@ -54,7 +54,7 @@ def test_parameters_that_differ_are_named() -> None:
 
 
 def test_within_the_tolerance() -> None:
-    f = assemble("func f(x: f64)\n").function("f")
+    f = assemble("func f(x: f64)\n").program.function("f")
     (d,) = drifts(f, [1.0], [1.0 + 1e-9], 1e-8)
     assert d.within and d.text() == "x: 23 bits (off by 1e-09)"
     (d,) = drifts(f, [1.0], [1.1], 1e-8)

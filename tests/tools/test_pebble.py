@@ -209,7 +209,7 @@ def test_a_chain_becomes_a_program(tmp_path: Path) -> None:
             x = [x[2] * 3, x[0] * 3 + x[1], x[1] * 3 + x[2]]
         import numpy as np
 
-        out = program[program.entry](y=np.zeros(3, int), x=np.array([1, 2, 3]), c=3)
+        out = program[program.program.entry](y=np.zeros(3, int), x=np.array([1, 2, 3]), c=3)
         assert out.y.tolist() == x
 
 
@@ -224,7 +224,7 @@ def test_steps_with_numbers_and_in_place_become_programs(tmp_path: Path) -> None
     for more in ([], ["--in-place", "2,3,5,6,8,9", "--step-in-place", "turn"]):
         rvm("pebble", *chain, *more, "--emit", str(made))
         program = machine.load(made)
-        assert program[program.entry](y=0, x=5, k=0).y == expected
+        assert program[program.program.entry](y=0, x=5, k=0).y == expected
     for options in (["--number", "k"], ["--step-in-place", "turn"]):
         assert rvm("pebble", "--steps", "7", "--pebbles", "4", *options, code=2).stdout == ""
 

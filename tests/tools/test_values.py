@@ -15,7 +15,7 @@ from rvm.program import Function
 
 
 def function(params: str, records: str = "") -> Function:
-    return assemble(f"{records}\nfunc f({params})\n").function("f")
+    return assemble(f"{records}\nfunc f({params})\n").program.function("f")
 
 
 def given(f: Function, *words: str, base: Path = Path()) -> dict[str, Any]:

@@ -51,7 +51,7 @@ func product(y: f64, a: f64, b: f64)
 
 
 def gradient_of(f: FunctionHandle) -> FunctionHandle:
-    return f.gradient_program[f.gradient_program.entry]
+    return f.gradient_program[f.gradient_program.program.entry]
 
 
 @pytest.mark.parametrize(

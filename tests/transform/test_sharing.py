@@ -34,7 +34,7 @@ def ops(program: Program, name: str) -> list[str]:
 )
 def test_short_expressions_have_no_ancillas(line: str, gains: int) -> None:
     f = function(f"func main(y: f64, a: f64, b: f64)\n    {line}\n")
-    found = ops(f.gradient_program, "main_adjoint")
+    found = ops(f.gradient_program.program, "main_adjoint")
     assert "alloc" not in found
     assert len(found) == 1 + gains + line.startswith("mul")
 
@@ -54,8 +54,8 @@ def test_all_updates(op: str) -> None:
     f = function(f"func main(y: f64, a: f64, b: f64)\n    {op} y, {LONG}\n")
     inputs = {"y": 1.5, "a": 0.7, "b": 0.4}
     rng = np.random.default_rng(1)
-    assert "alloc" in ops(f.gradient_program, "main_adjoint")
-    assert "alloc" in ops(rvm.tangent(f.program), "main_tangent")
+    assert "alloc" in ops(f.gradient_program.program, "main_adjoint")
+    assert "alloc" in ops(rvm.tangent(f.program).program, "main_tangent")
     agree(f, inputs, "y")
     properties.adjoints_transpose_tangents(f, inputs, rng, 1e-14)
     properties.inverses_undo(f, inputs, rng, 1e-13)
@@ -162,7 +162,7 @@ def test_what_is_computed_from_an_ancilla_is_not_kept_beyond_it() -> None:
             free size = sqrt(a * a + b * b)
         """
     )
-    code = f.gradient_program.function("main_adjoint").code
+    code = f.gradient_program.program.function("main_adjoint").code
     held: list[int] = []
     for instr in code:
         for arg in instr.args[instr.op in ("alloc", "fresh") :]:

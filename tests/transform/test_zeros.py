@@ -48,7 +48,7 @@ def same_with_all(f: FunctionHandle, inputs: dict[str, Any]) -> bool:
     pull = f.pullback(**copies(inputs))
     pull.seed_all(properties.drawn(pull.named(pull.bars), np.random.default_rng(5)))
     regs = [*pull.start[: f.function.n_args], *pull.bars.values()]
-    short = f.gradient_program
+    short = f.target.gradient_program
     whole = complete(short)
     found = []
     for program in (short, whole):
@@ -134,7 +134,7 @@ METHODS = ("forward-over-reverse", "taylor")
 def test_undone_and_differentiated_again(name: str) -> None:
     """Reverse over reverse, by way of the gradient program's inverse code."""
     f = rvm.assemble(LINES)[name]
-    g = f.gradient_program[str(f.gradient_program.entry)]
+    g = f.gradient_program[str(f.gradient_program.program.entry)]
     at = {**AT, "y_bar": 1.0, "x_bar": np.zeros(3), "a_bar": 0.0}
     there = g(**copies(at))
     back = (~g)(**there)
@@ -161,10 +161,10 @@ def test_random_programs() -> None:
 
 
 def test_which_adjoints_are_zero() -> None:
-    f = rvm.assemble(LINES).function("called")
+    f = rvm.assemble(LINES).program.function("called")
     names = [r.name for r in f.registers]
     carrying = [k for k in range(len(names)) if names[k] in ("y", "x", "a", "z")]
-    found = zeros(f, carrying, inout_slots(rvm.assemble(LINES)))
+    found = zeros(f, carrying, inout_slots(rvm.assemble(LINES).program))
     by_op = {instr.op: {names[k] for k in z} for instr, z in zip(f.code, found, strict=True)}
     assert by_op["uncall"] == {"z"} and by_op["add"] == {"z"}
     assert by_op["call"] == set() and by_op["alloc"] == set()
@@ -172,7 +172,7 @@ def test_which_adjoints_are_zero() -> None:
 
 def test_a_call_that_no_adjoint_passes_through_is_a_plain_call() -> None:
     program = rvm.assemble(LINES)["called"].gradient_program
-    code = program.function("called_adjoint").code
+    code = program.program.function("called_adjoint").code
     calls = [(i.op, i.symbol) for i in code if i.op in ("call", "uncall")]
     assert calls == [
         ("uncall", "scaled_adjoint"),
@@ -185,7 +185,7 @@ def test_a_call_that_no_adjoint_passes_through_is_a_plain_call() -> None:
 def test_gradient_programs_of_examples_verify(path: Path) -> None:
     program = rvm.load(path)
     for name in program:
-        if bar_slots(program.function(name)):
+        if bar_slots(program.program.function(name)):
             try:
                 derived = rvm.gradient(program, name)
             except rvm.faults.DefinitionError as fault:

@@ -11,7 +11,7 @@ from typing import Any
 from rvm.codec import MAGIC, decode, encode
 from rvm.faults import AssemblyError, InternalError, RvmError, UsageError
 from rvm.library.frontends import loads
-from rvm.program import Function, Layout, Program, Record, type_text
+from rvm.program import AnyProgram, Function, Layout, Program, Record, type_text
 from rvm.verify import verify as verify_program
 from rvm_tools.messages import end, show_error
 from rvm_tools.programs import load_program, read_bytes, read_text, written
@@ -92,7 +92,7 @@ def disassemble_file(file: str, output: str | None, *, positions: bool) -> None:
     from rvm_asm import disassemble
 
     if file == "-" or file.endswith(".rbc"):
-        program = load_program(file)
+        program: AnyProgram = load_program(file)
     else:
         # A file of another name may hold bytecode all the same.
         data = read_bytes(file)

@@ -24,7 +24,7 @@ def load_program(file: str) -> Program:
     from rvm_tools.options import allowed_includes
 
     try:
-        return load(file, includes=allowed_includes())
+        return load(file, includes=allowed_includes()).program
     except OSError as error:
         raise unreadable(file, error) from None
 

@@ -17,9 +17,9 @@ from rvm.emit.values import Unprintable
 from rvm.host.once import once
 from rvm.host.signals import listen
 from rvm.image import Code
+from rvm.image.traps import Changed
 from rvm.numbers.llvm import declaration
 from rvm.numbers.llvm_prelude import definitions
-from rvm.probes.traps import Changed
 from rvm.types import Array, Scalar
 
 ATTRIBUTES = """

@@ -22,8 +22,8 @@ from rvm.emit.llvm.values import ArrayVariable, item_size, variable_types
 from rvm.emit.llvm.writer import COLD
 from rvm.expr import Place
 from rvm.image import Code
+from rvm.image.traps import Changed
 from rvm.numbers.llvm import memory_type
-from rvm.probes.traps import Changed
 from rvm.types import Array, Scalar, elem_of
 
 LENGTH = "i64 range(i64 0, -9223372036854775808)"

@@ -14,7 +14,7 @@ from rvm.emit.llvm.values import Location
 from rvm.emit.llvm.writer import COLD, operands
 from rvm.emit.values import Unprintable
 from rvm.expr import places
-from rvm.probes.traps import Changed, Guard
+from rvm.image.traps import Changed, Guard
 from rvm.types import Scalar
 
 if TYPE_CHECKING:

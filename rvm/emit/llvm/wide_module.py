@@ -11,9 +11,9 @@ from rvm.emit.llvm.wide import WideFunctionPrinter
 from rvm.emit.llvm.wide_text import WIDTH
 from rvm.emit.values import Unprintable
 from rvm.image import Code
+from rvm.image.traps import Changed
 from rvm.numbers.llvm import declaration
 from rvm.numbers.llvm_prelude import definitions
-from rvm.probes.traps import Changed
 
 Varying = Callable[[Code, frozenset[int]], frozenset[int]]
 """The registers of a function that vary where certain parameters do."""

@@ -19,7 +19,7 @@ from rvm.engines.native.memory import Run, loaded
 from rvm.host.once import once
 from rvm.host.signals import Listening, deferred
 from rvm.image import Code
-from rvm.probes.traps import Changed
+from rvm.image.traps import Changed
 from rvm.program import Program
 from rvm.state import Frame, Options
 from rvm.types import Scalar

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rvm.engines.blocks import Loop
 from rvm.engines.vector.engine import vector_of
 from rvm.image import Code, image_of
-from rvm.program import Program, Span
+from rvm.program import AnyProgram, Span, program_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +28,14 @@ class Verdict:
         return f"{'vectorised' if self.vectorised else 'declined'}: {self.reason}"
 
 
-def explain(program: Program | Code, functions: Iterable[str] | None = None) -> list[Verdict]:
+def explain(program: AnyProgram | Code, functions: Iterable[str] | None = None) -> list[Verdict]:
     """The verdicts on all loops of a program (or of some of its functions, or of one code).
 
     They stand in the order of the source; both ways of a loop are one verdict if they are alike.
     """
     if isinstance(program, Code):
         return [v for _, v in _verdicts(program)]
+    program = program_of(program)
     image = image_of(program)
     out: list[Verdict] = []
     for name in program if functions is None else functions:

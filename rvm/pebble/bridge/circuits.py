@@ -18,6 +18,7 @@ from functools import reduce
 
 from rvm.expr import Const, Expr, Index, Place
 from rvm.isa import apply
+from rvm.library.handle import Library
 from rvm.pebble.bridge.graphs import Cell, GraphWriter, same_graph
 from rvm.pebble.graphs.bench import Circuit, Gate
 from rvm.pebble.graphs.plan import DagPlan
@@ -34,7 +35,7 @@ ROW = re.compile(r"([A-Za-z_]\w*?)\[?(\d+)\]?")
 
 def emit_circuit(
     plan: DagPlan, circuit: Circuit, *, of: Scalar = BOOL, name: str = "circuit"
-) -> Program:
+) -> Library:
     """A program with one function, which computes a circuit under a plan of its graph.
 
     With an unsigned type, u64 say, a signal has a bit for each of so many circuits side by side.
@@ -63,7 +64,7 @@ def emit_circuit(
     function = Function(name, ports.params, tuple(writer.registers), tuple(writer.code))
     program = Program((function,), name)
     verify(program)
-    return program
+    return Library(program)
 
 
 def _value(gate: Gate, read: Callable[[str], Expr], zero: Const) -> Expr:

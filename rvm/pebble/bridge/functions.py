@@ -25,7 +25,7 @@ from rvm.expr import Apply, Const, Expr, Place, children, rebuild
 from rvm.faults import InputError, Where
 from rvm.isa import lower
 from rvm.pebble.graphs.dag import Dag
-from rvm.program import Function, Instr, Program
+from rvm.program import AnyProgram, Function, Instr, Program, program_of
 from rvm.stmt import UNDO, Alloc, Free, Update
 
 
@@ -200,9 +200,10 @@ def _read(node: Expr) -> Iterator[int]:
             yield from _read(child)
 
 
-def dag_of(program: Program, name: str | None = None) -> Dag:
+def dag_of(program: AnyProgram, name: str | None = None) -> Dag:
     """The graph of a function of a program, by default its entry.
 
     InputError P010: it is not straight-line, or changes in place what was read.
     """
+    program = program_of(program)
     return GraphReader(program, program.function(name or program.entry)).read()

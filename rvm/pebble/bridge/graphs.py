@@ -17,10 +17,11 @@ from dataclasses import dataclass, replace
 
 from rvm.expr import Expr, Place, rebuild
 from rvm.faults import UsageError
+from rvm.library.handle import Library
 from rvm.pebble.bridge.functions import GraphReader, Made
 from rvm.pebble.graphs.dag import Dag
 from rvm.pebble.graphs.plan import DagPlan
-from rvm.program import Function, Instr, Program, Register, Span
+from rvm.program import AnyProgram, Function, Instr, Program, Register, Span, program_of
 from rvm.stmt import UNDO
 from rvm.transform.duals import unique
 from rvm.types import Stack
@@ -31,14 +32,15 @@ OPCODES = {"+": "add", "-": "sub", "^": "xor", "*": "mul", "/": "div"}
 
 
 def emit_dag(
-    plan: DagPlan, program: Program, function: str | None = None, *, name: str | None = None
-) -> Program:
+    plan: DagPlan, program: AnyProgram, function: str | None = None, *, name: str | None = None
+) -> Library:
     """The program with a function that computes under a plan of its graph, as the entry.
 
     It takes the place of `function` (by default the entry) for all who call that; or it is a new
     one beside it, if it is given another `name`.  UsageError P031: the plan is of another graph, or
     a parameter holds one value after the other.
     """
+    program = program_of(program)
     old = program.function(function or program.entry)
     reader = GraphReader(program, old)
     same_graph(plan, reader.read(), f"the function `{old.name}`")
@@ -66,7 +68,7 @@ def emit_dag(
     others = [f for f in program.functions if f.name != new.name]
     made_program = Program((*others, new), new.name, program.sources)
     verify(made_program)
-    return made_program
+    return Library(made_program)
 
 
 def same_graph(plan: DagPlan, dag: Dag, what: str) -> None:

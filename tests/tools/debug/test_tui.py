@@ -481,7 +481,7 @@ def test_a_failing_check_is_shown() -> None:
 def norm_gradient() -> tuple[Program, dict[str, Any]]:
     program = rvm.load(EXAMPLES / "norm.rasm")
     given = {"y": 0.0, "x": np.array([3.0, 4.0])}
-    return gradient_of(program, program.function("norm"), given, "y")
+    return gradient_of(program.program, program.program.function("norm"), given, "y")
 
 
 def test_a_gradient_has_adjoints_beside_values() -> None:
@@ -512,7 +512,7 @@ func energy(e: f64, b: Body)
 """
     program = rvm.assemble(text)
     given = {"e": 0.0, "b": {"x": 3.0, "m": 5.0}}
-    made, inputs = gradient_of(program, program.function("energy"), given, "e")
+    made, inputs = gradient_of(program.program, program.program.function("energy"), given, "e")
 
     async def script(app: Screenful, pilot: Pilot[None]) -> None:
         await press(app, pilot, "end")

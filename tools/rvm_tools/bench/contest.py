@@ -105,8 +105,7 @@ class Workload:
 def _main(name: str) -> FunctionHandle:
     from rvm import load
 
-    handle: FunctionHandle = load(WORK / f"{name}.rasm")["main"]
-    return handle
+    return load(WORK / f"{name}.rasm").main
 
 
 def copied(values: Values) -> dict[str, Any]:

@@ -41,8 +41,8 @@ class Work(NamedTuple):
     def program(self) -> Program:
         """Its program, assembled anew."""
         if self.text:
-            return assemble(self.text, self.name)
-        return load(str(FOLDER / f"{self.name}.rasm"))
+            return assemble(self.text, self.name).program
+        return load(str(FOLDER / f"{self.name}.rasm")).program
 
 
 def _bodies(scale: float) -> dict[str, Any]:

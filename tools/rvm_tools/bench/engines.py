@@ -101,8 +101,8 @@ def _in_place(workload: Workload, options: dict[str, Any]) -> Make:
     def make(values: Values) -> Fresh:
         assert workload.seeds is not None
         f, seeds = workload.main(), workload.seeds(values)
-        program = f.gradient_program
-        entry = program[str(program.entry)].with_options(**options)
+        library = f.gradient_program
+        entry = library[library.program.entry].with_options(**options)
         bars = {name: name.removesuffix("_bar") for name in entry.parameters[len(f.parameters) :]}
 
         def fresh() -> tuple[Go, Read]:

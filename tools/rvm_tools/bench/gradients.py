@@ -16,6 +16,7 @@ import numpy as np
 from rvm_asm import load
 
 import rvm
+from rvm.derive.target import Target
 from rvm.engines.evaluate import evaluate, plain
 from rvm.expr import Apply, Expr, Place
 from rvm.isa import array_value, value
@@ -56,7 +57,7 @@ def costs(files: Sequence[Path]) -> Iterator[Cost]:
     """The costs of every function with derivatives in these files, on its first `;! run` line."""
     for path in files:
         text = path.read_text(encoding="utf-8")
-        program, strict = rvm.load(path), load(path, expand=True)
+        program, strict = rvm.load(path).program, load(path, expand=True)
         seen = set()
         for run in directives(text, path.name):
             if run.is_run and not run.codes and run.function not in seen:
@@ -81,7 +82,7 @@ def _both(program: Program, run: Directive, path: Path) -> tuple[Work, Work]:
     machine = Machine.start(program, run.function, inputs(), Options(engine="reference"))
     regs = list(machine.state.frames[0].regs)
     one = counted(machine)
-    both = program[run.function].gradient_program
+    both = Target(program, run.function).gradient_program
     entry, f = both.function(both.entry), program.function(run.function)
     shapes = {bar: np.shape(regs[k]) for k, bar in bar_slots(f).items()}
     seeds = {p.name: _ones(entry, p.layout, shapes) for p in entry.params[len(f.params) :]}

@@ -18,7 +18,7 @@ from rvm.engines.auto import traits_of
 from rvm.engines.memory import find
 from rvm.faults import UsageError
 from rvm.image import Image, image_of
-from rvm.program import Program
+from rvm.program import AnyProgram, program_of
 from rvm.run.machine import Machine
 from rvm.state import Frame, Options
 from rvm_tools.debug.editing import check_filled, edited, filled
@@ -40,7 +40,7 @@ class Session:
 
     def __init__(
         self,
-        program: Program,
+        program: AnyProgram,
         function: str,
         inputs: Mapping[str, Any],
         options: Options | None = None,
@@ -48,7 +48,7 @@ class Session:
         undo: bool = False,
         say: Say = print,
     ) -> None:
-        self.program = program
+        self.program = program = program_of(program)
         self.function = function
         self.undo = undo
         self.say = say

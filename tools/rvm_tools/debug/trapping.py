@@ -16,10 +16,10 @@ from rvm.engines.memory import find
 from rvm.expr import Apply, Const, Expr, Index, Place, places, rebuild
 from rvm.faults import RvmError
 from rvm.image import Code
+from rvm.image.traps import Traps
 from rvm.isa import typed
 from rvm.probes import Changed, Guard, Trap, changed_places, read_places
 from rvm.probes.armed import Binding, Bindings
-from rvm.probes.traps import Traps
 from rvm.types import BOOL, Scalar, Stack
 from rvm.verify.alias import overlap
 from rvm_tools.debug.lines import line_starts

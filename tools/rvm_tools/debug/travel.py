@@ -18,9 +18,9 @@ from rvm.engines.memory import find
 from rvm.engines.trapping import condition, due
 from rvm.faults import Interrupted, LimitError, RvmError
 from rvm.host.signals import Listening, deferred, listen
+from rvm.image.traps import same
 from rvm.probes import Trap, disarm
 from rvm.probes.armed import plain_code
-from rvm.probes.traps import same
 from rvm.run.machine import NO_LIMIT, Machine
 from rvm_tools.debug.arming import Armer, Extras
 from rvm_tools.debug.erasing import Erased

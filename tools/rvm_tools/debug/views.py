@@ -11,7 +11,7 @@ from rvm_asm.disassemble import instruction_texts
 
 from rvm.faults import UsageError
 from rvm.image import Code, image_of
-from rvm.probes.traps import same
+from rvm.image.traps import same
 from rvm.program import Function, Program
 from rvm.state import Frame
 from rvm.types import Array, RegisterType, Stack, elem_of

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from rvm.codec import encode
 from rvm.faults import UsageError
+from rvm.library.handle import Library
 from rvm.pebble import DagPlan, Plan
-from rvm.program import Program
 from rvm_tools.pebble.request import Request
 from rvm_tools.programs import load_program, pick_function, read_text, written
 
@@ -27,11 +27,12 @@ def emitted(request: Request, plan: Plan | DagPlan) -> str:
         data = disassemble(program, positions=False).encode()
     with written(request.emit) as out:
         out.write(data)
-    instructions = len(program.function(program.entry).code)
-    return f"func {program.entry}, {instructions:,} instructions"
+    entry = program.program.function(program.program.entry)
+    instructions = len(entry.code)
+    return f"func {entry.name}, {instructions:,} instructions"
 
 
-def _program(request: Request, plan: Plan | DagPlan) -> Program:
+def _program(request: Request, plan: Plan | DagPlan) -> Library:
     if isinstance(plan, DagPlan):
         from rvm.pebble.bridge.circuits import emit_circuit
         from rvm.pebble.bridge.graphs import emit_dag

@@ -149,7 +149,7 @@ def differentiating(handle: FunctionHandle, loss: str, inputs: Mapping[str, Any]
     # The lengths of the adjoints are those of the results, so the function runs once before.
     pull = Pullback(handle.target, inputs)
     pull.seed(loss)
-    program = handle.gradient_program
+    program = handle.target.gradient_program
     entry = program.function(program.entry)
     values = [*pull.start[: handle.function.n_args], *pull.bars.values()]
     given = {p.name: nested(p.layout, values) for p in entry.params}

@@ -13,6 +13,7 @@ plays (`table`, `player`).
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from rvm.faults import UsageError
 from rvm.pebble.bridge.emission.bennett import bennett_functions
@@ -29,21 +30,24 @@ from rvm.pebble.bridge.emission.player import (
 from rvm.pebble.bridge.emission.step import Step, step_of
 from rvm.pebble.bridge.emission.table import Table
 from rvm.pebble.plans import Plan
-from rvm.program import Function, Program, Span
+from rvm.program import AnyProgram, Function, Program, Span, program_of
 from rvm.transform.duals import bar_type, reachable, unique
 from rvm.transform.gradient import adjoint_names, gradient
 from rvm.verify import verify
 
+if TYPE_CHECKING:
+    from rvm.library.handle import Library
+
 
 def emit(
     plan: Plan,
-    program: Program,
+    program: AnyProgram,
     step: str = "step",
     *,
     name: str | None = None,
     number: str | None = None,
     in_place: str | None = None,
-) -> Program:
+) -> Library:
     """The program with functions that play a plan, the first of them its entry.
 
     That one is called `name`, by default `step_n`.  Of goal `persist` it has the step's
@@ -58,10 +62,13 @@ def emit(
     InputError P020 if the functions do not fit; UsageError P021 for a plan that leaves pebbles
     behind (`visit`), or uses a disk.
     """
+    from rvm.library.handle import Library
+
+    program = program_of(program)
     functions = emitted(plan, program, step, name=name, number=number, in_place=in_place)
     made = Program((*program.functions, *functions), functions[0].name, program.sources)
     verify(made)
-    return made
+    return Library(made)
 
 
 def emitted(

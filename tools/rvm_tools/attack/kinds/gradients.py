@@ -33,8 +33,8 @@ def attack(data: bytes, folder: Path) -> bool:
     """Differentiate a program on several engines, and along a direction."""
     found = read(data)
     loss = next(LOSSES[int(k[4:])] for k in found.flags if k.startswith("loss"))
-    f, inputs = found.program.main, found.inputs()
-    derived = f.gradient_program
+    f, inputs = FunctionHandle(found.program, "main"), found.inputs()
+    derived = f.target.gradient_program
     if findings(derived):
         raise Broken("the gradient of a sound program is not sound")
     before = bits(inputs)

@@ -55,7 +55,9 @@ def read(data: bytes) -> Written:
     if head is None:
         raise rvm.UsageError("U010", "the first line says neither generator nor number")
     flags = frozenset(head["flags"].decode().split())
-    return Written(head["by"].decode(), int(head["seed"]), flags, rvm.assemble(data.decode()))
+    return Written(
+        head["by"].decode(), int(head["seed"]), flags, rvm.assemble(data.decode()).program
+    )
 
 
 def make(rng: random.Random) -> bytes:

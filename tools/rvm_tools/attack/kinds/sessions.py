@@ -128,7 +128,7 @@ _FILES = re.compile(r"\b(sa|so|exp)", re.I)
 
 @cache
 def program() -> Program:
-    return rvm.assemble(TEXT, "session.rasm")
+    return rvm.assemble(TEXT, "session.rasm").program
 
 
 @cache

@@ -21,7 +21,6 @@ import numpy as np
 import rvm
 from rvm.engines import ENGINES, LAW, executing
 from rvm.faults import RvmError
-from rvm.program import Program
 from rvm.run.machine import Machine
 from rvm_tools.attack.cases import Broken, Kind
 from rvm_tools.attack.running import bits
@@ -62,7 +61,7 @@ class Measured(NamedTuple):
 
 
 @cache
-def program() -> Program:
+def library() -> rvm.Library:
     return rvm.assemble(TEXT, "signals.rasm")
 
 
@@ -79,10 +78,10 @@ def data_for(operation: str, rounds: int) -> dict[str, Any]:
 def begun(operation: str, engine: str, data: Mapping[str, Any]) -> Callable[[], object]:
     """The operation on these data, to be called."""
     if operation in ("machine", "back"):
-        machine = Machine(program(), "main", engine=engine, **data)
+        machine = Machine(library(), "main", engine=engine, **data)
         return machine.run if operation == "machine" else lambda: machine.run().run_back()
     name = "smooth" if operation in ("drift", "grad") else "main"
-    f = program()[name].with_options(engine=engine)
+    f = library()[name].with_options(engine=engine)
     match operation:
         case "grad":
             return lambda: f.grad(loss="e", **data)

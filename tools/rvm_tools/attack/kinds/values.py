@@ -35,7 +35,7 @@ def functions() -> tuple[Function, ...]:
     texts += [f"func f(x: stack[{t}])\n    alloc t: i64\n    free t\n" for t in TYPES]
     record = "record Body\n    pos: f64\n    spin: i64\nend\n"
     texts += [record + f"func f(x: Body{more})\n    swap x, x\n" for more in ("", "[n]")]
-    return tuple(rvm.assemble(t).function("f") for t in texts)
+    return tuple(rvm.assemble(t).program.function("f") for t in texts)
 
 
 def make(rng: random.Random) -> bytes:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rvm.image import Code
-from rvm.probes.traps import same
+from rvm.image.traps import same
 from rvm.types import Array, Stack
 from rvm_tools.debug.console import Answer, Console, Line
 from rvm_tools.debug.lines import line_of

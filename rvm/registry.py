@@ -8,13 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rvm.faults import UsageError
-
-if TYPE_CHECKING:
-    from rvm.accounts.counts import Counts
-    from rvm.engines.protocol import Engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +39,7 @@ class EngineRow:
 
     def missing(self) -> UsageError | None:
         """What keeps the engine from running here; None if nothing does."""
-        found: UsageError | None = _found(self.lacks)() if self.lacks else None
+        found: UsageError | None = found_at(self.lacks)() if self.lacks else None
         return found
 
 
@@ -111,28 +107,8 @@ def having(fact: str) -> tuple[str, ...]:
     return tuple(n for n, row in ENGINES.items() if getattr(row, fact))
 
 
-def engine(name: str) -> Engine:
-    """The engine called `name`; UsageError U002 if there is none."""
-    if name not in ENGINES:
-        hint = f"engines: {', '.join(ENGINES)}"
-        raise UsageError("U002", f"there is no engine `{name}`", hint=hint)
-    made: Engine = _found(ENGINES[name].home)()
-    return made
-
-
-def counting(name: str, counts: Counts) -> Engine:
-    """The engine called `name` that counts what it executes; UsageError U016 if it cannot."""
-    if name not in ENGINES or not ENGINES[name].counting:
-        raise UsageError(
-            "U016",
-            f"the engine `{name}` does not count what it executes",
-            hint="engines that do: " + ", ".join(having("counting")),
-        )
-    made: Engine = _found(ENGINES[name].counting)(counts)
-    return made
-
-
-def _found(home: str) -> Callable[..., Any]:
+def found_at(home: str) -> Callable[..., Any]:
+    """What a row names as `module:name`, imported now."""
     module, name = home.split(":")
     found: Callable[..., Any] = getattr(import_module(module), name)
     return found

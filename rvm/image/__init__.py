@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import rvm.codec.pickled  # noqa: F401 - code is pickled with its program
 from rvm.expr import Place
 from rvm.host.once import once
+from rvm.image.traps import Traps
 from rvm.isa import lower
 from rvm.isa.lower import squared
-from rvm.program import Function, Instr, Program, Span
+from rvm.program import AnyProgram, Function, Instr, Program, Span, program_of
 from rvm.stmt import Stmt
 from rvm.transform import invert_function
 from rvm.transform.duals import reachable
@@ -23,9 +25,6 @@ from rvm.types import elem_of
 from rvm.verify import inout_slots
 from rvm.verify.conflicts import conflicts
 from rvm.verify.flow import LIVES
-
-if TYPE_CHECKING:
-    from rvm.probes.traps import Traps
 
 
 class Code:
@@ -163,8 +162,10 @@ def code_of(program: Program, name: str, undo: bool) -> Code:
     return image_of(program).code(name, undo)
 
 
-def image_of(program: Program) -> Image:
+def image_of(program: AnyProgram) -> Image:
     """The image of a program, made at first use."""
+    if type(program) is not Program:
+        program = program_of(program)
     found = program.cache.get(Image)
     if not isinstance(found, Image):
         found = once(program.cache, Image, Image, lambda: Image(program))
