@@ -17,13 +17,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rvm.expr import Apply, Const, Expr, Index, Place, Span, Step
-from rvm.isa import OPCODES
+from rvm.isa import FUNCTIONS, OPCODES
 from rvm.isa.shapes import Dims, Lengths, dims_of, is_length
 from rvm.program import AnyProgram, Function, Instr, Program, Register, program_of
 from rvm.program import Span as SourceSpan
 from rvm.types import BOOL, Array, RegisterType, ValueType, rank_of
 
-LAZY = ("and", "or")
 VALUES = ("add", "sub", "xor", "mul", "div")
 """Opcodes whose value may be a function of places."""
 
@@ -137,7 +136,7 @@ class _Expander:
             return node
         if is_length(node):
             return Apply(node.fn, (self._simple(node.args[0]), *node.args[1:]), node.type)
-        if node.fn in LAZY:
+        if FUNCTIONS[node.fn].lazy:
             return Apply(node.fn, (self._atom(node.args[0]), *node.args[1:]), node.type)
         return Apply(node.fn, tuple(self._atom(a) for a in node.args), node.type)
 

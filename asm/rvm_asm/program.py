@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NoReturn
 
-from rvm.expr import Apply, Const, Expr, Place
+from rvm.expr import LENGTHS, Apply, Const, Expr, Place
 from rvm.isa import OPCODES, TypeFault, typed
 from rvm.program import Dim, Function, Param, Source, Span
 from rvm.types import I64
@@ -212,7 +212,7 @@ class Signing:
                 )
             self._problem(node, f"no length `{node.name}` is bound before this", "")
         assert not isinstance(node, (Lit, Ref))
-        if node.name in ("len", "dim") and node.args and isinstance(node.args[0], Ref):
+        if node.name in LENGTHS and node.args and isinstance(node.args[0], Ref):
             found = self._leaf(node.args[0])
             if found is not None:
                 rest = [self._template(a) for a in node.args[1:]]

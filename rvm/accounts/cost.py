@@ -43,9 +43,6 @@ from rvm.types import BOOL, I64, Array, Scalar, Stack, elem_of, rank_of
 
 MOVES, ADDS, MULTS, NLOPS = COSTS
 
-PRODUCTS = ("dot", "matvec", "matmul", "@")
-"""Functions that sum products of two numbers."""
-
 
 class Kind(NamedTuple):
     """An operation: its class, and the type of the numbers that it works on."""
@@ -239,7 +236,7 @@ class _Count:
             self._add(row.cost, I64, 1)
             return
         first, n = self._shape(node.args[0]), self._elements(node)
-        if node.fn in PRODUCTS:
+        if row.contracts:
             self._add(MULTS, t, n * first[-1])
             self._add(ADDS, t, n * first[-1])
         elif node.fn == "gather":

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from rvm.emit.lanes_numbers import Value
 from rvm.emit.lanes_values import LaneValues, ufunc_of
 from rvm.emit.values import Unprintable, bare, element, scalar_of, type_of
-from rvm.expr import Apply, Const, Expr, Place
+from rvm.expr import LENGTHS, Apply, Const, Expr, Place
 from rvm.image import Clash
-from rvm.isa import implementation
+from rvm.isa import FUNCTIONS, implementation
 from rvm.numbers import fill, system
 from rvm.stmt import (
     FORWARD,
@@ -258,7 +258,12 @@ class LanePrinter(LaneValues):
             return
         number = self.number(v)
         known = number in self._have
-        if isinstance(v, Apply) and self.differs(v) and not known and v.fn not in _NOT_FRESH:
+        if (
+            isinstance(v, Apply)
+            and self.differs(v)
+            and not known
+            and not (v.fn in LENGTHS or FUNCTIONS[v.fn].lazy)
+        ):
             made = self._apply(v, name)
             if made.text != name:
                 self._lines.append(f"{name} = own({made.text}, _W)")
@@ -313,7 +318,6 @@ class LanePrinter(LaneValues):
         self.changed(reg.reg)
 
 
-_NOT_FRESH = ("and", "or", "dim", "len")
 _BOOL = Scalar("bool")
 
 

@@ -19,9 +19,9 @@ from typing import Any, cast
 import numpy as np
 
 from rvm.emit.lanes_numbers import LaneNumbers, Value
-from rvm.emit.values import LAZY, bare, type_of
-from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span, Transposed
-from rvm.isa import implementation
+from rvm.emit.values import bare, type_of
+from rvm.expr import LENGTHS, Apply, Const, Expr, Index, Part, Place, Span, Transposed
+from rvm.isa import FUNCTIONS, implementation
 from rvm.isa import value as total_value
 from rvm.numbers import fill, has_own_system, system
 from rvm.types import C128, Scalar, elem_of, rank_of
@@ -49,10 +49,6 @@ UFUNC = "n_"
 """What the names of NumPy's functions begin with in generated source."""
 KEYWORD = (UFUNC + "maximum", UFUNC + "minimum")
 """Functions of NumPy's that want the name of the argument to write to."""
-VIEWS = ("real", "imag")
-"""Functions whose templates give views of their argument."""
-GUARDED = ("//", "%", "/")
-"""Functions that may fault in a lane for its divisor."""
 COMPLEX = {"*": "complex_product", "/": "complex_quotient", "square": "complex_square"}
 """Functions whose scalar arithmetic NumPy rounds otherwise on complex arrays."""
 
@@ -81,7 +77,11 @@ class LaneValues(LaneNumbers):
 
     def value(self, node: Expr) -> str:
         """A uniform expression: as in single runs, but by total functions, which do not raise."""
-        if isinstance(node, Apply) and node.fn not in (*LAZY, "for_end", "dim", "len"):
+        if (
+            isinstance(node, Apply)
+            and node.fn != "for_end"
+            and not (node.fn in LENGTHS or FUNCTIONS[node.fn].lazy)
+        ):
             elems = tuple(elem_of(type_of(a)) for a in node.args)
             ranked = any(rank_of(type_of(a)) for a in node.args)
             if not ranked and implementation(node.fn, elems).value is not None:
@@ -121,9 +121,9 @@ class LaneValues(LaneNumbers):
         if isinstance(node, Place):
             return self._held(node)
         assert isinstance(node, Apply)
-        if node.fn in ("dim", "len"):
+        if node.fn in LENGTHS:
             return self._length(node)
-        if node.fn in LAZY:
+        if FUNCTIONS[node.fn].lazy:
             return self._lazy(node)
         return self._apply(node)
 
@@ -146,7 +146,7 @@ class LaneValues(LaneNumbers):
         ranked = rank_of(type_of(node)) > 0
         t = elem_of(type_of(node))
         texts = [a.text for a in args]
-        if self._guard and node.fn in GUARDED and elems[-1].is_exact:
+        if self._guard and FUNCTIONS[node.fn].divides and elems[-1].is_exact:
             texts[1] = f"guarded({texts[1]}, {self._guard}, 1)"
         if not ranked and C128 in elems and node.fn in COMPLEX:
             text = f"{COMPLEX[node.fn]}({', '.join(texts)})"
@@ -157,7 +157,9 @@ class LaneValues(LaneNumbers):
             if ufunc is not None:
                 self._spend(*args)
                 return self._into(ufunc, texts, t, ranked, fresh)
-            text = fill(code.numpy, *texts) + ".copy()" * (node.fn in VIEWS)
+            text = fill(code.numpy, *texts) + ".copy()" * (
+                FUNCTIONS[node.fn].moves and t != elems[-1]
+            )
         self._spend(*args)
         if fresh:
             self._lines.append(f"{fresh} = own({bare(text)}, _W)")

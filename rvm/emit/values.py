@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any, cast
 
 from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span, Step, Transposed, children
-from rvm.isa import implementation
+from rvm.isa import FUNCTIONS, implementation
 from rvm.isa.functions.indexing import HIGH
 from rvm.numbers import fill
 from rvm.program import Function
@@ -37,7 +37,6 @@ RESERVED = (
 )
 COUNTING = ("hits", "early", "sizes", "cells", "erased")
 """Names that source which counts uses beside those."""
-LAZY = ("and", "or")
 MAX_HEIGHT = 16
 """Levels of functions that one line of source nests."""
 
@@ -238,7 +237,7 @@ class ValuePrinter:
 
     def _arguments(self, fn: str, args: tuple[Expr, ...]) -> list[str]:
         first = self.value(args[0])
-        outside, self._inline = self._inline, self._inline or fn in LAZY
+        outside, self._inline = self._inline, self._inline or FUNCTIONS[fn].lazy
         try:
             return [first, *(self.value(a) for a in args[1:])]
         finally:
@@ -328,7 +327,7 @@ def _surely_evaluated(node: Expr) -> Iterator[Expr]:
     while stack:
         top = stack.pop()
         yield top
-        lazy = isinstance(top, Apply) and top.fn in LAZY
+        lazy = isinstance(top, Apply) and FUNCTIONS[top.fn].lazy
         stack.extend(islice(children(top), 1) if lazy else children(top))
 
 

@@ -64,6 +64,12 @@ class FunctionRow:
     """It moves numbers, or parts of them, and rounds nothing."""
     sums: bool = False
     """It adds up or multiplies the elements of arrays, in an order that is the engine's own."""
+    lazy: bool = False
+    """Of scalars its second argument is evaluated only where the first does not decide."""
+    divides: bool = False
+    """Its second argument is a divisor."""
+    contracts: bool = False
+    """It sums products of elements of its two arguments."""
     steps: bool = False
     """Of real numbers it is constant in between its steps: its derivative is 0."""
 

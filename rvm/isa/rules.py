@@ -55,6 +55,8 @@ Rule = Callable[[Sequence[Arg], Scalar | None], Typing]
 
 FIXED_RESULT: set[Rule] = set()
 """The rules whose result has one type, whatever is wanted: comparisons, conversions."""
+OF_ARRAYS: set[Rule] = set()
+"""The rules of functions that are not computed element by element."""
 
 
 @cache
@@ -272,6 +274,7 @@ def reduction(cls: str) -> Rule:
         t = demand(unify(args, want), cls)
         return Typing((t,), t)
 
+    OF_ARRAYS.add(rule)
     return rule
 
 
@@ -284,6 +287,7 @@ def same_shape(cls: str) -> Rule:
         t = demand(unify(args, want), cls)
         return Typing((t,) * len(args), with_rank(t, args[0].rank))
 
+    OF_ARRAYS.add(rule)
     return rule
 
 
@@ -296,6 +300,7 @@ def like(cls: str) -> Rule:
         t = demand(args[0].elem or want or default_type(args[0].value), cls)
         return Typing((t, args[1].elem or t), with_rank(t, args[1].rank))
 
+    OF_ARRAYS.add(rule)
     return rule
 
 
@@ -308,6 +313,7 @@ def scan(cls: str) -> Rule:
         t = demand(unify(args, want), cls)
         return Typing((t,), with_rank(t, 1))
 
+    OF_ARRAYS.add(rule)
     return rule
 
 
@@ -325,6 +331,7 @@ def product(*allowed: tuple[int, int]) -> Rule:
         t = demand(unify(args, want), "number")
         return Typing((t, t), with_rank(t, PRODUCTS[pair]))
 
+    OF_ARRAYS.add(rule)
     return rule
 
 
@@ -376,3 +383,6 @@ def transposition(args: Sequence[Arg], want: Scalar | None) -> Typing:
         raise ranks("takes a matrix")
     t = unify(args, want)
     return Typing((t,), with_rank(t, 2))
+
+
+OF_ARRAYS |= {outer, gather, scatter, transposition}

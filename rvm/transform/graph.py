@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rvm.expr import Apply, Expr, Place, places, rebuild
+from rvm.expr import LENGTHS, Apply, Expr, Place, places, rebuild
 from rvm.isa import FUNCTIONS
 from rvm.isa.shapes import Dims, Lengths, is_length, result_dims
 from rvm.types import Array, ValueType, rank_of
 
-LAZY = ("and", "or")
 """Functions that evaluate their second argument only if the first does not decide."""
 ARRAY_WORK = 4
 """What a function of an array counts for beside one of numbers."""
@@ -57,7 +56,7 @@ class Graph:
         assert node.type is not None
         if not isinstance(node, Apply) or (is_length(node) and _is_real(node.args[0])):
             return self._enter(Node(node.type, leaf=node))
-        if node.fn in LAZY:
+        if FUNCTIONS[node.fn].lazy:
             first, lazy = self.intern(node.args[0]), tuple(map(self._resolved, node.args[1:]))
             return self._enter(Node(node.type, None, node.fn, (first,), lazy))
         args = tuple(map(self.intern, node.args))
@@ -94,7 +93,7 @@ class Graph:
             found = None if dims is None else self._place_like(shape, dims)
             if found is not None and node.type is not None:
                 return self._enter(Node(node.type, None, node.fn, (value, found)))
-        elif node.fn in ("len", "dim"):
+        elif node.fn in LENGTHS:
             dims = self.dims(args[0])
             axis = 0 if node.fn == "len" else getattr(self[args[1]].leaf, "value", None)
             if dims is not None and axis is not None:

@@ -16,7 +16,9 @@ import numpy as np
 
 from rvm.engines.lanes.faults import Failing
 from rvm.engines.support import Trouble
+from rvm.isa import FUNCTIONS
 from rvm.isa.functions.arrays import last_least
+from rvm.isa.rules import OF_ARRAYS
 from rvm.numbers import NAMES, Code, compiled, system
 from rvm.types import Scalar
 
@@ -227,13 +229,9 @@ FORMS: dict[str, Callable[..., Any]] = {
     "lane_by_lane": lane_by_lane,
 }
 """Forms over lanes by their names in generated source."""
-ALONE = ("prod_others", "prod_others_1", "prod_others_2")
-"""Functions of arrays that are called for each lane by itself."""
 
 
 def form_of(fn: str) -> str | None:
     """What a function of arrays is called over lanes, "" if lane by lane; None for others."""
-    if fn in ALONE:
-        return ""
     name = "lanes_product" if fn == "@" else f"lanes_{fn}"
-    return name if name in FORMS else None
+    return name if name in FORMS else "" if FUNCTIONS[fn].rule in OF_ARRAYS else None

@@ -146,6 +146,7 @@ enter(
     partials=lambda x, y: (const(1, y) / y, -(x / y) / y),
     domain=(REAL, POSITIVE),
     mp=lambda x, y: x / y,
+    divides=True,
 )
 enter(
     "//",
@@ -157,6 +158,7 @@ enter(
     domain=(REAL, POSITIVE),
     mp=lambda x, y: x.context.floor(x / y),
     steps=True,
+    divides=True,
 )
 enter(
     "%",
@@ -168,6 +170,7 @@ enter(
     partials=lambda x, y: (_one(x), -fn("//", x, y)),
     domain=(REAL, POSITIVE),
     mp=lambda x, y: x - x.context.floor(x / y) * y,
+    divides=True,
 )
 enter(
     "**",

@@ -297,6 +297,7 @@ enter(
         **fixed("fixed_product({0}, {1}, FRAC).item()"),
     },
     sums=True,
+    contracts=True,
 )
 enter(
     "matvec",
@@ -307,6 +308,7 @@ enter(
     vjp=_product_vjp,
     code=PRODUCT,
     sums=True,
+    contracts=True,
 )
 enter(
     "matmul",
@@ -317,6 +319,7 @@ enter(
     vjp=_product_vjp,
     code=PRODUCT,
     sums=True,
+    contracts=True,
 )
 enter(
     "@",
@@ -328,6 +331,7 @@ enter(
     vjp=_product_vjp,
     code={**linear("matrix_product({0}, {1})"), **fixed("fixed_at({0}, {1}, FRAC)")},
     sums=True,
+    contracts=True,
 )
 enter(
     "outer",

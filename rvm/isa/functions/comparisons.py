@@ -36,6 +36,7 @@ enter(
     "whether both hold; y is evaluated only where x holds (of scalars)",
     cost="ADDS",
     symbol="and",
+    lazy=True,
 )
 enter(
     "or",
@@ -44,6 +45,7 @@ enter(
     "whether one of them holds; y is evaluated only where x does not (of scalars)",
     cost="ADDS",
     symbol="or",
+    lazy=True,
 )
 enter("not", 1, elementwise("bool"), "whether x does not hold", cost="ADDS", symbol="not")
 # All three arguments are evaluated, so that a fault in one is the same on every engine.

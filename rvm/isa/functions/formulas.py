@@ -34,16 +34,13 @@ def enter(
     body: Body | None = None,
     domain: tuple[tuple[float, float], ...] = (),
     mp: str | Callable[..., Any] = "",
-    moves: bool = False,
-    sums: bool = False,
-    steps: bool = False,
-    formula: Expr | None = None,
+    **facts: Any,
 ) -> FunctionRow:
-    """Enter a row in the function table."""
+    """Enter a row in the function table; `facts` are columns, `moves` and those behind it."""
     row = FunctionRow(
-        name, arity, rule, doc, cost, symbol, partials, vjp, code or {}, body, domain, mp, formula
+        name, arity, rule, doc, cost, symbol, partials, vjp, code or {}, body, domain, mp
     )
-    return add_function(replace(row, moves=moves, sums=sums, steps=steps))
+    return add_function(replace(row, **facts))
 
 
 def fn(name: str, *args: Any) -> Apply:

@@ -19,7 +19,7 @@ import rvm
 from rvm.derive.target import Target
 from rvm.engines.evaluate import evaluate, plain
 from rvm.expr import Apply, Expr, Place
-from rvm.isa import array_value, value
+from rvm.isa import FUNCTIONS, array_value, value
 from rvm.program import Function, Layout, Program, Record
 from rvm.run.binding import Result
 from rvm.run.machine import Machine
@@ -155,7 +155,7 @@ def _counted(node: Expr, regs: Sequence[Any]) -> tuple[int, Any]:
     """An expression's operations and its value."""
     if not isinstance(node, Apply):
         return 0, evaluate(node, regs)
-    if node.fn in ("and", "or"):
+    if FUNCTIONS[node.fn].lazy:
         first, found = _counted(node.args[0], regs)
         if found != (node.fn == "and"):
             return first, found
