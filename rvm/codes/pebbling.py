@@ -31,8 +31,8 @@ PEBBLING: dict[str, Explanation] = {
     "P003": explain(
         "an action that the rules of the game forbid",
         """
-        The player holds every action of a schedule to the rules: a state is computed, and computed
-        away, only next to one that is held; nothing is erased, overwritten or kept beyond what the
+        The player holds every action of a schedule to the rules: a state is computed, and
+        uncomputed, only next to one that is held; nothing is erased, overwritten or kept beyond what the
         rules allow; adjoints are taken from the last step to the first.  `values` has the number of
         the action and the pebbles at that moment.
         """,

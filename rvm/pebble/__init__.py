@@ -4,7 +4,7 @@
     print(plan.describe())
     for action in plan.actions(): ...                   # or plan.blocks(), as NumPy arrays
 
-What a schedule does is data (`rvm.pebble.actions`); who plays it is none of its business.
+A schedule is data (`rvm.pebble.actions`), which anything can play.
 """
 
 from rvm.pebble.actions import Action, Block, Kind, actions_of

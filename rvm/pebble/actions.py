@@ -6,7 +6,7 @@ on i says that s_i is held in memory.  An action names two nodes, `start` <= `st
 | action | needs | does | moves |
 |---|---|---|---|
 | Advance(i, j) | start | computes s_j into fresh memory; what lies between is lost | j - i |
-| Unadvance(i, j) | start, stop | computes s_j away, its memory is zero again; j = i + 1 | 1 |
+| Unadvance(i, j) | start, stop | uncomputes s_j: its memory is zero again; j = i + 1 | 1 |
 | Shift(i, j) | start | s_i becomes s_j in place, by steps that can be undone in place | j - i |
 | Unshift(i, j) | stop | s_j becomes s_i in place, by undoing them | j - i |
 | Overwrite(i, j) | start | s_i becomes s_j in place; s_i and what lies between are lost | j - i |
@@ -75,7 +75,7 @@ def advance(start: int, stop: int) -> Action:
 
 
 def unadvance(start: int, stop: int) -> Action:
-    """Compute s_stop away, from s_start."""
+    """Uncompute s_stop, from s_start."""
     return Action(Kind.UNADVANCE, start, stop)
 
 

@@ -23,9 +23,9 @@ from rvm.pebble.tally import Tally, Weights, priced
 Name = Hashable
 Table = NDArray[np.int64]
 LEAF = 2048
-"""Stretches of at most so many actions are made once, and then copied."""
+"""Stretches of at most this many actions are made once, and then copied."""
 CACHE = 1 << 20
-"""So many actions of made stretches are held at a time, 24 bytes each."""
+"""How many actions of expanded stretches are held at a time, 24 bytes each."""
 CHUNK = 1 << 16
 """The most actions in a block."""
 

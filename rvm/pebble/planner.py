@@ -211,7 +211,7 @@ def cheapest(family: Family, bound: float, units: Units | None = None) -> float:
 
 
 TABLES_LENGTH, TABLES_PEBBLES = 1000, 64
-"""On longer chains, curves of strategies with tables end at so many pebbles."""
+"""On longer chains, curves of strategies with tables end at this number of pebbles."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,7 +135,7 @@ class Plan:
         save(self, path)
 
     def picture(self, width: int | None = None, height: int | None = None) -> str:
-        """Nodes by time as text, within so many columns and lines; by default, a terminal's.
+        """Nodes by time as text, of a given size; by default, a terminal's.
 
         Where there is no room for each step and node, a cell stands for several, and the last line
         says for how many.  UsageError P030: more than 200 million steps.

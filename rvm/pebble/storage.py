@@ -55,12 +55,18 @@ MOST = 1e300
 """The largest cost, size or unit that is read."""
 
 
-def save(plan: Plan, path: str | PathLike[str]) -> None:
+def save(plan: Plan | DagPlan, path: str | PathLike[str]) -> None:
     """Write a plan to a file."""
-    schedule, rules = plan.schedule, plan.rules
-    starts, items = schedule.tables()
+    header, arrays = _of_graph(plan) if isinstance(plan, DagPlan) else _of_chain(plan)
+    header = np.array(json.dumps({"version": VERSION, **header}))
+    with writing(path) as file:
+        np.savez_compressed(file, allow_pickle=False, header=header, **arrays)
+
+
+def _of_chain(plan: Plan) -> tuple[Any, dict[str, NDArray[Any]]]:
+    """The header and the arrays of a plan."""
+    rules = plan.rules
     header = {
-        "version": VERSION,
         "strategy": plan.strategy,
         "goal": rules.goal,
         "n": rules.n,
@@ -71,18 +77,36 @@ def save(plan: Plan, path: str | PathLike[str]) -> None:
         "notes": plan.notes,
         "units": asdict(plan.units),
     }
-    arrays: dict[str, NDArray[Any]] = {
-        "header": np.array(json.dumps(header)),
-        "rules": starts,
-        "items": items,
-        "in_place": np.array(sorted(rules.in_place), dtype=np.int64),
-    }
-    for field in ("costs", "sizes"):
-        values = getattr(rules.weights, field)
+    starts, items = plan.schedule.tables()
+    in_place = np.array(sorted(rules.in_place), dtype=np.int64)
+    arrays: dict[str, NDArray[Any]] = {"rules": starts, "items": items, "in_place": in_place}
+    for field, values in rules.weights._asdict().items():
         if values is not None:
             arrays[field] = np.array(values)
-    with writing(path) as file:
-        np.savez_compressed(file, allow_pickle=False, **arrays)
+    return header, arrays
+
+
+def _of_graph(plan: DagPlan) -> tuple[Any, dict[str, NDArray[Any]]]:
+    """The header and the arrays of a plan."""
+    dag = plan.dag
+    header = {
+        "kind": GRAPH,
+        "strategy": plan.strategy,
+        "bound": plan.bound,
+        "names": dag.names,
+        "budget": None if plan.budget == inf else plan.budget,
+        "optimal": plan.optimal,
+        "notes": plan.notes,
+    }
+    lists = {
+        "preds": [u for preds in dag.preds for u in preds],
+        "ends": np.cumsum([len(preds) for preds in dag.preds]),
+        "outputs": dag.outputs,
+        "schedule": plan.schedule,
+        "sizes": dag.sizes,
+        "costs": dag.costs,
+    }
+    return header, {k: np.array(v, np.int64) for k, v in lists.items() if v is not None}
 
 
 def load(path: str | PathLike[str]) -> Plan | DagPlan:
@@ -93,10 +117,10 @@ def load(path: str | PathLike[str]) -> Plan | DagPlan:
     try:
         arrays = read_arrays(path, MOST_BYTES)
         header = json.loads(str(arrays["header"]))
-        if header.get("kind") == GRAPH:
-            return _graph_plan(header, arrays)
         if header["version"] != VERSION:
             raise _unsound(f"its version is {header['version']}, not {VERSION}")
+        if header.get("kind") == GRAPH:
+            return _graph_plan(header, arrays)
         n = _number(header["n"], whole=True, least=1, infinite=False)
         weights = Weights(*(_weights(arrays.get(field), n) for field in ("costs", "sizes")))
         rules = Rules(
@@ -129,7 +153,7 @@ def load(path: str | PathLike[str]) -> Plan | DagPlan:
 
 
 def _number(value: Any, *, whole: bool = False, least: float = 0, infinite: bool = True) -> Any:
-    """A number that JSON holds; ValueError for what is none, or out of its range."""
+    """A number that JSON holds; ValueError for anything else, or out of its range."""
     kinds = (int,) if whole else (int, float)
     wrong = isinstance(value, bool) or not isinstance(value, kinds)
     if wrong or not least <= value <= (inf if infinite else MOST):
@@ -190,41 +214,12 @@ def _on_chain(starts: NDArray[Any], items: NDArray[Any], n: int) -> None:
         raise _unsound(f"it has a node {highest[-1]}, and the chain ends with {n}")
 
 
-def save_dag(plan: DagPlan, path: str | PathLike[str]) -> None:
-    """Write a plan to a file."""
-    dag = plan.dag
-    header = {
-        "version": VERSION,
-        "kind": GRAPH,
-        "strategy": plan.strategy,
-        "budget": None if plan.budget == inf else plan.budget,
-        "bound": plan.bound,
-        "optimal": plan.optimal,
-        "notes": plan.notes,
-        "names": dag.names,
-    }
-    arrays = {
-        "header": np.array(json.dumps(header)),
-        "preds": np.array([u for preds in dag.preds for u in preds], np.int64),
-        "ends": np.cumsum([len(preds) for preds in dag.preds], dtype=np.int64),
-        "outputs": np.array(dag.outputs, np.int64),
-        "schedule": np.array(plan.schedule, np.int64),
-    }
-    for field, values in (("sizes", dag.sizes), ("costs", dag.costs)):
-        if values is not None:
-            arrays[field] = np.array(values, np.int64)
-    with writing(path) as file:
-        np.savez_compressed(file, allow_pickle=False, **arrays)
-
-
 def _graph_plan(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> DagPlan:
     """The plan in the arrays of a file.
 
     ScheduleError P003, P004: its schedule breaks the rules; P005: it is damaged otherwise.
-    UsageError P008: its graph is none.  KeyError, TypeError, ValueError: it is damaged.
+    UsageError P008: its graph is not one.  KeyError, TypeError, ValueError: it is damaged.
     """
-    if header["version"] != VERSION:
-        raise _unsound(f"its version is {header['version']}, not {VERSION}")
     for name in ("preds", "ends", "outputs", "schedule", "sizes", "costs"):
         values = arrays.get(name)
         if values is not None and not (values.ndim == 1 and values.dtype == np.int64):

@@ -4,7 +4,7 @@
         alloc a: i64
         add a, x * x        ; node a, from the input x
         add y, a + x        ; node y, an output, from a
-        sub a, x * x        ; a is computed away, which is no node
+        sub a, x * x        ; a is uncomputed, which is not a node
         free a
 
 A register's contents are the updates made since it was fresh; an update that undoes the last one

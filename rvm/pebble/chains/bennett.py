@@ -89,7 +89,7 @@ def price(n: int, radix: int, goal: str) -> tuple[int, int]:
 
 
 def best_radix(n: int, pebbles: float, goal: str) -> int | None:
-    """The k with the fewest moves among those with so many pebbles at most; None if there is none.
+    """The k with the fewest moves within a budget of pebbles; None if there is none.
 
     k pieces need k - 1 pebbles at least.  Beyond the root of n, all k that give pieces of the same
     length give the same schedule, so that about 2 sqrt(n) of them have to be tried.

@@ -1,4 +1,4 @@
-"""Checkpointing while a chain runs, when nobody knows yet how long it will be.
+"""Checkpointing while a chain runs, when its length is not yet known.
 
 With S states in memory, the one that moves on included and the input not counted, states are kept
 and given up so that at every moment the adjoint could be taken from there with as few repetitions

@@ -31,7 +31,7 @@ RIGHT, TOP, BOTTOM = 28.0, 62.0, 52.0
 TALL = 440.0
 """The height of a diagram whose nodes have no lines of their own."""
 MOST_TICKS, MOST_NODES = 1500, 64
-"""Up to so many ticks and nodes, schedules are drawn bar by bar."""
+"""Up to this many ticks and nodes, schedules are drawn bar by bar."""
 COLUMNS, ROWS = 900, 400
 """The most cells of an image."""
 FAINTEST = 0.25

@@ -31,7 +31,7 @@ NARROW = 62
 POSITIONS = 8_000_000
 """The most masks that are held, 8 bytes each, where not all have a place."""
 EASY = 20
-"""Up to so many nodes that takes a second or two at most."""
+"""Up to this many nodes, that takes a second or two at most."""
 
 Stop = Callable[[], bool]
 

@@ -65,12 +65,12 @@ class DagPlan:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the plan and its graph to a file; `rvm.pebble.load` reads it."""
-        from rvm.pebble.storage import save_dag
+        from rvm.pebble.storage import save
 
-        save_dag(self, path)
+        save(self, path)
 
     def picture(self, width: int | None = None, height: int | None = None) -> str:
-        """Nodes by moves as text, within so many columns and lines; by default, a terminal's."""
+        """Nodes by moves as text, of a given size; by default, a terminal's."""
         from rvm.pebble.drawing.film import film_of_dag
         from rvm.pebble.drawing.pictures import picture
 

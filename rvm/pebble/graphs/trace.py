@@ -2,7 +2,7 @@
 
     dag = trace(lambda a, b: (a + b) * (a - b), 2)
 
-Each operation is a node.  Constants and the arguments are inputs and no nodes.  What is done with
+Each operation is a node.  Constants and the arguments are inputs and not nodes.  What is done with
 functions other than operators is written `apply("sin", x)`.
 """
 

@@ -21,7 +21,7 @@ from rvm.pebble.actions import LAST_INVERTIBLE, Action, Kind
 from rvm.pebble.grammar import Item, Name, Schedule
 
 SHORT = 2
-"""So few actions are spliced: of these, none comes between states of its caller."""
+"""Names of at most this many actions are spliced."""
 UNDOING = (Kind.UNADVANCE, Kind.UNSHIFT)
 
 

@@ -35,7 +35,7 @@ class Moves(Protocol):
         """s_j from s_i, which stays."""
 
     def unadvance(self, x: Any, y: Any, j: int) -> None:
-        """Compute s_j = y away, from s_(j-1) = x; y is given up."""
+        """Uncompute s_j = y, from s_(j-1) = x; y is given up."""
 
     def overwrite(self, x: Any, i: int, j: int) -> Any:
         """s_j from s_i = x, which is given up."""

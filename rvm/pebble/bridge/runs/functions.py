@@ -4,7 +4,7 @@
 called with y zero, y is the next state, and called backwards it makes y zero again.
 
 States are lists of raw register values in buffers that are zero when they are free.  A state that
-was computed away is zero to within the tolerance of the function's options (R001 if it is not), and
+was uncomputed is zero to within the tolerance of the function's options (R001 if it is not), and
 one that is erased is written over with zeros.
 """
 
@@ -158,7 +158,7 @@ class FunctionSteps:
         self.spare.append(x)
 
     def vanished(self, y: Raw, k: int) -> None:
-        """Take back the buffer of a state that was computed away; R001 if it is not zero."""
+        """Take back the buffer of a state that was uncomputed; R001 if it is not zero."""
         for slot, value, blank in zip(self.step.y, y, self.blank, strict=True):
             register = self.function.registers[slot]
             numbers = system(elem_of(register.type))

@@ -19,7 +19,7 @@ a bar if standard error is a terminal."""
 
 
 class Counter:
-    """Counts steps as they are done, and tells somebody ten times a second."""
+    """Counts steps as they are done, and reports ten times a second."""
 
     def __init__(self, total: int | None, tell: Callable[[int, int | None], object]) -> None:
         self.done = 0
@@ -82,7 +82,7 @@ class ProgressBar:
 
 @contextmanager
 def watched(progress: Watch, total: int | None, what: str) -> Iterator[Counter | None]:
-    """Within it, a counter for steps that shows how far a run is; None if nobody wants to know."""
+    """Within it, a counter for steps that shows how far a run is; None if no progress is shown."""
     if progress is None:
         progress = sys.stderr.isatty()
     if callable(progress):

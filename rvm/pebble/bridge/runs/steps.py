@@ -145,5 +145,5 @@ def differs(k: int) -> UsageError:
         "P043",
         f"step {k} was done twice on the same state and gave two results",
         hint="a step depends on its state, its number and its constants only; "
-        "or say price=0, and states are erased instead of computed away",
+        "or say price=0, and states are erased instead of uncomputed",
     )
