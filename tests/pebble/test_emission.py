@@ -16,6 +16,7 @@ from rvm.codec import decode, encode
 from rvm.engines import ENGINES
 from rvm.faults import BudgetError, InputError, RvmError, UsageError
 from rvm.pebble import emit, plan
+from rvm.pebble.bridge.emission.table import Table
 from rvm.program import Program
 
 ZERO = np.zeros(LENGTH, dtype=np.int64)
@@ -209,6 +210,29 @@ def test_all_other_schedules_are_a_table_and_its_player() -> None:
         parts = {name for name in made if name.startswith("sweep")}
         assert parts == {"sweep", "sweep.play", "sweep.move", "sweep.fill"}
         assert sum(len(made.program.function(name).code) for name in parts) < 1000
+
+
+@pytest.mark.parametrize(
+    ("terms", "goals"),
+    [
+        ({"price": 3}, ("persist", "gradient")),
+        ({"price": 3, "overwrite": False}, ("persist", "gradient")),
+        ({"erasures": 3}, ("persist",)),
+        ({"costs": [1, 7, 2] * 9}, ("persist", "erase", "gradient")),
+        ({"price": 0, "strategy": "revolve"}, ("gradient",)),
+        ({}, ("gradient",)),
+    ],
+    ids=str,
+)
+def test_pools_have_as_many_slots_as_there_are_pebbles(
+    terms: dict[str, Any], goals: tuple[str, ...]
+) -> None:
+    """An adjoint may take one more, for the state after its step."""
+    for goal in goals:
+        for pebbles in (6, 7, 10, 20):
+            plain = plan(27, pebbles=pebbles, goal=goal, **terms)
+            slots = Table(plain.schedule, 27).slots
+            assert 0 <= slots - most_pebbles(plain) <= (goal == "gradient")
 
 
 def test_names_that_are_taken() -> None:

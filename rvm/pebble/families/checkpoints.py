@@ -49,8 +49,8 @@ class OnlineFamily(Family):
 
 
 @dataclass
-class Disk(Family):
-    """The optimum with a disk, by tables."""
+class Staged(Family):
+    """Schedules with a disk: places for states there, and the prices of a write and a read."""
 
     n: int
     places: float
@@ -58,16 +58,29 @@ class Disk(Family):
     read: float
     keep_input: bool = False
     goal: str = "gradient"
-    name = "disk"
     erasures: float = inf
 
     def __post_init__(self) -> None:
         self.disk = self.places
+
+    def floor(self) -> float:
+        return self.n - 1
+
+    def notes(self, budget: float) -> tuple[str, ...]:
+        return (f"a write to disk costs {self.write:g} moves, a read {self.read:g}",)
+
+
+class Disk(Staged):
+    """The optimum with a disk, by tables."""
+
+    name = "disk"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if self.places >= self.n:
             self.places = inf
         rows = 1 if self.places == inf else self.places + 1
-        self._work = self.n * self.n * rows
-        if self._work > levels.WORK:
+        if self.n * self.n * rows > levels.WORK:
             raise UsageError(
                 "P006",
                 f"an exact table for n = {self.n} and {self.places} states on disk is too large",
@@ -80,9 +93,6 @@ class Disk(Family):
     def fewest(self) -> int:
         return min(self.n - 1, 1 if self.keep_input or not self.places else 0)
 
-    def floor(self) -> float:
-        return self.n - 1
-
     def total(self, budget: float) -> float:
         return self._tables().cost(whole(budget, self.n))
 
@@ -93,39 +103,17 @@ class Disk(Family):
         return f"optimal by the recursions for two levels of memory, {CHECKED}"
 
     def notes(self, budget: float) -> tuple[str, ...]:
-        stays = (
-            "the input stays in memory"
-            if self.keep_input
-            else ("the input makes room in memory while it is on disk")
-        )
-        return (_prices(self.write, self.read), stays)
+        stays = "stays in memory" if self.keep_input else "makes room in memory while it is on disk"
+        return (*super().notes(budget), f"the input {stays}")
 
 
-@dataclass
-class Multistage(Family):
+class Multistage(Staged):
     """Revolve's steps, with the places used least on disk."""
 
-    n: int
-    places: float
-    write: float
-    read: float
-    keep_input: bool = True
-    goal: str = "gradient"
     name = "multistage"
-    erasures: float = inf
-
-    def __post_init__(self) -> None:
-        self.disk = self.places
-
-    def _stages(self, budget: float) -> stages.MultistageRules:
-        on_disk = int(min(self.places, self.n))
-        return stages.MultistageRules(self.n, whole(budget, self.n), on_disk, self.write, self.read)
 
     def fewest(self) -> int:
         return min(self.n - 1, 1)
-
-    def floor(self) -> float:
-        return self.n - 1
 
     def total(self, budget: float) -> float:
         if budget < self.fewest():
@@ -133,21 +121,16 @@ class Multistage(Family):
         steps = forwards(self.n, whole(budget + min(self.places, self.n), self.n))
         if steps >= INFEASIBLE:
             return inf
-        done = self._stages(budget).schedule().tally()
+        done = self.schedule(budget).tally()
         return done.moves + self.write * done.writes + self.read * done.reads
 
     def schedule(self, budget: float) -> Schedule:
-        return self._stages(budget).schedule()
+        on_disk = int(min(self.places, self.n))
+        pebbles = whole(budget, self.n)
+        return stages.MultistageRules(self.n, pebbles, on_disk, self.write, self.read).schedule()
 
     def proof(self, budget: float) -> str:
         return (
             "the fewest steps that all places together allow, by the closed form of Revolve; "
             "steps, writes and reads together: best known"
         )
-
-    def notes(self, budget: float) -> tuple[str, ...]:
-        return (_prices(self.write, self.read),)
-
-
-def _prices(write: float, read: float) -> str:
-    return f"a write to disk costs {write:g} moves, a read {read:g}"

@@ -363,7 +363,7 @@ def whole(
     w.put("free", own)
     if goal == "persist":
         assert y is not None
-        w.each("swap", y, w.pool.at(integer(table.slots - 1)))
+        w.each("swap", y, w.pool.at(integer(table.result)))
     for leaf in reversed(w.places(w.pool)):
         w.put("free", leaf)
     if sweeps:

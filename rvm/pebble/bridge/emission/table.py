@@ -113,6 +113,8 @@ class Table:
         self.schedule = schedule
         self._root = list(schedule.expand(schedule.root))
         self._early = self._begin_early(n)
+        self.result = -1
+        """The slot in which the last state is at the end."""
         self._called: dict[Name, Body] = {}
         self._spliced: dict[Name, list[Item]] = {}
         for name in schedule.names:
@@ -166,8 +168,15 @@ class Table:
         short = len(parts) <= SHORT and all(isinstance(part.what, Action) for part in parts)
         if root or (len(parts) > 1 and not short):
             face, events = self._events(parts)
-            if face is not None:
-                self._called[name] = self._seated(face, events)
+            if face is None:
+                return
+            made = [e.made for e in events if e.made is not None and e.made.outer]
+            plain = root and all(isinstance(part.what, Action) for part in parts)
+            for pebble in made if plain else ():
+                # Nothing is called that would need the slots in between.
+                pebble.outer = False
+            self._called[name] = self._seated(face, events)
+            self.result = made[-1].slot if plain and made else self._called[name].need - 1
 
     def _parts(self, item: Item) -> list[Item]:
         """An item, or what stands for it where it is spliced."""
