@@ -32,9 +32,9 @@ PEBBLING: dict[str, Explanation] = {
         "an action that the rules of the game forbid",
         """
         The player holds every action of a schedule to the rules: a state is computed, and
-        uncomputed, only next to one that is held; nothing is erased, overwritten or kept beyond what the
-        rules allow; adjoints are taken from the last step to the first.  `values` has the number of
-        the action and the pebbles at that moment.
+        uncomputed, only next to one that is held; nothing is erased, overwritten or kept beyond
+        what the rules allow; adjoints are taken from the last step to the first.  `values` has the
+        number of the action and the pebbles at that moment.
         """,
     ),
     "P004": explain(
