@@ -220,11 +220,15 @@ def _integer_conversion(to: str, source: str) -> None:
     inner = (0, 1) if source == BIT else limits(source)
     python = "int({0})" if source == BIT else "{0}"
     if not (low <= inner[0] and inner[1] <= high):
-        python = f"wrap_{to}({{0}})"
+        python = wrapped("{0}", to)
     narrow, wider = WIDTHS[to], WIDTHS.get(source, 1)
     how = "trunc" if narrow < wider else "sext" if source[0] == "i" else "zext"
     llvm: str | Callable[..., str] = f"{how} {a} {{0}} to {b}" if a != b else lambda e, x: x
-    add(Op(f"{to}_of_{source}", (source,), to, python, f"cast({{0}}, dtype_{to})", llvm))
+    numpy = f"cast({{0}}, dtype_{to})"
+    add(Op(f"{to}_of_{source}", (source,), to, python, numpy, llvm))
+    if source != BIT:
+        # Of a number that fits, which Python has not to look at.
+        add(Op(f"{to}_from_{source}", (source,), to, "{0}", numpy, llvm))
 
 
 def _float_conversions(kind: str) -> None:

@@ -207,6 +207,11 @@ def to_int(x: Any) -> Node:
     return apply("int", x)
 
 
+def fitting(value: Node, kind: str) -> Node:
+    """An integer as one of another kind, which holds it."""
+    return value if value.kind == kind else apply(f"{kind}_from_{value.kind}", value)
+
+
 MAGIC = 6755399441055744.0
 """1.5 * 2**52: what is added and taken away again to round to an integer."""
 

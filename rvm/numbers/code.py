@@ -82,7 +82,7 @@ def comparisons() -> dict[str, Body]:
     return {s: (lambda a, b, test=test: compare(test, a, b)) for s, test in COMPARISONS.items()}
 
 
-LONGEST = 160
+LONGEST = 240
 """How long an inline template may be; longer functions are called."""
 
 

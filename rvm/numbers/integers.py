@@ -22,7 +22,7 @@ import numpy as np
 
 from rvm.leaf import Node, select
 from rvm.leaf.ops import BIT, WIDTHS, Op, add, named, signed, whole, wrapped
-from rvm.leaf.trace import Fault, apply, compare, constant, converted, unless
+from rvm.leaf.trace import Fault, apply, compare, constant, fitting, unless
 from rvm.numbers.base import NumberSystem, plain, refuse, shortened, shown
 from rvm.numbers.code import Body, Code, Codes, codes_of, comparisons
 from rvm.numbers.llvm import raised
@@ -163,13 +163,13 @@ def bodies(kind: str) -> dict[str, Body]:
         if signed(k.kind):
             k = unless(k, k < 0, NEGATIVE_COUNT, k)
         far = k > bits - 1
-        by = converted(select(far, bits - 1, k), kind)
+        by = fitting(select(far, bits - 1, k), kind)
         if not down:
             return select(far, 0, apply("shl", x, by))
         return apply("ashr", x, by) if has_sign else select(far, 0, apply("lshr", x, by))
 
     def turned(name: str) -> Body:
-        return lambda x, k: apply(name, x, apply("and", converted(k, kind), bits - 1))
+        return lambda x, k: apply(name, x, fitting(apply("and", k, bits - 1), kind))
 
     def sign(x: Node) -> Node:
         below = select(compare("ne", x, 0), constant(-1 if has_sign else 1, kind), 0)
