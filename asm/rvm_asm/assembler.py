@@ -14,7 +14,7 @@ from rvm.program import Function, Program, Span
 from rvm.verify import inout_slots, verify
 from rvm_asm.blocks import Blocks
 from rvm_asm.check import report_aliases, report_counting, report_findings
-from rvm_asm.including import MAX_BYTES, TOO_LARGE, Includes, policy_named
+from rvm_asm.includes import MAX_BYTES, TOO_LARGE, Includes, policy_named
 from rvm_asm.messages import Reporter, did_you_mean
 from rvm_asm.parser import parse_file
 from rvm_asm.program import Declarations

@@ -11,7 +11,7 @@ from rvm.expr import Apply, Const, Expr, Place
 from rvm.isa import TypeFault, apply, invert_instr, typed
 from rvm.program import Instr
 from rvm.types import BOOL, I64, Scalar
-from rvm_asm.counting import Counted
+from rvm_asm.counters import Counted
 from rvm_asm.iterations import Iterations
 from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Node, Ref

@@ -11,7 +11,7 @@ from rvm.verify import Nodes, alias_findings, findings, inout_slots
 from rvm.verify.conflicts import CALLS
 from rvm.verify.finding import Finding
 from rvm.verify.text import shortened
-from rvm_asm.counting import changes
+from rvm_asm.counters import changes
 from rvm_asm.emitter import Emitter
 from rvm_asm.messages import Reporter
 from rvm_asm.nodes import Node, Operator

@@ -16,7 +16,7 @@ from rvm.program import AnyProgram, Function, Instr, program_of
 from rvm.stmt import BACKWARD, FORWARD
 from rvm.types import BOOL, Scalar, elem_of
 from rvm_asm.positions import NONE, mark, source_lines
-from rvm_asm.printing import (
+from rvm_asm.printer import (
     Names,
     Printer,
     dotted,

@@ -11,7 +11,7 @@ from rvm.expr import Const, Expr, Place
 from rvm.isa import ENDS, MAKES, OPCODES, TypeFault, check_operands
 from rvm.program import Function, Instr, Span
 from rvm.types import BOOL
-from rvm_asm.counting import Counted
+from rvm_asm.counters import Counted
 from rvm_asm.jumps import Pending, pair
 from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Declared, Node

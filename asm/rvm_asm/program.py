@@ -11,7 +11,7 @@ from rvm.program import Dim, Function, Param, Source, Span
 from rvm.types import I64
 from rvm_asm.constants import Constants
 from rvm_asm.expressions import operator_name
-from rvm_asm.including import Includes, Refused
+from rvm_asm.includes import Includes, Refused
 from rvm_asm.messages import Reporter
 from rvm_asm.nodes import Declared, Field, Lit, Node, Ref, Word
 from rvm_asm.parser import parse_file

@@ -6,8 +6,8 @@ is not armed is the very code that runs when nobody listens.
 """
 
 from rvm.image.traps import Changed, Guard, Trap
+from rvm.probes.accesses import changed_places, changes, read_places, reads_of
 from rvm.probes.armed import Armory, Binding, arm, disarm
-from rvm.probes.touching import changed_places, changes, read_places, reads_of
 
 __all__ = [
     "Armory",

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from rvm.engines.auto import lanes_engine
 from rvm.engines.lanes.engine import run_block
-from rvm.engines.lanes.plan import Plan, acts_outside, plan_of
+from rvm.engines.lanes.plan import LanePlan, acts_outside, plan_of
 from rvm.engines.lanes.stacks import LaneStack
 from rvm.engines.lanes.uniform import Uniformity
 from rvm.faults import InputError, RvmError
@@ -126,7 +126,7 @@ class Batch:
             k for k, v in varying.items() if k not in image.inout[name] and _all_equal(v)
         )
         """Registers given by lane that hold one value all the same, and keep it."""
-        self.plan: Plan = plan_of(
+        self.plan: LanePlan = plan_of(
             self.code, frozenset(varying) - self._single, _uniformity(program)
         )
         self.inout = image.inout[name]

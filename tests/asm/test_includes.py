@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import rvm_asm
-from rvm_asm import including
+from rvm_asm import includes
 
 import rvm
 from rvm.faults import AssemblyError, Diagnostic, UsageError
@@ -130,7 +130,7 @@ def test_chains_of_includes_end(tree: Path) -> None:
     (tree / "c500.rasm").write_text("func last(x: i64)\n inc x\n")
     found = failing(tree, "c0.rasm", "any")
     assert found.code == "A046" and "64 levels" in found.message
-    depth = including.MAX_DEPTH
+    depth = includes.MAX_DEPTH
     assert failing(tree, f"c{500 - depth + 1}.rasm", "any").code == "A046"
     first = f'include "c{500 - depth + 2}.rasm"\n{MAIN}'
     (tree / "main.rasm").write_text(first)
@@ -140,7 +140,7 @@ def test_chains_of_includes_end(tree: Path) -> None:
 
 
 def test_files_of_a_program_are_counted(tree: Path) -> None:
-    names = [f"p{k}.rasm" for k in range(including.MAX_FILES)]
+    names = [f"p{k}.rasm" for k in range(includes.MAX_FILES)]
     for name in names:
         (tree / name).write_text("")
     text = "".join(f'include "{n}"\n' for n in names)
@@ -152,7 +152,7 @@ def test_files_of_a_program_are_counted(tree: Path) -> None:
 
 
 def test_the_size_of_all_texts_has_a_limit(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(including, "MAX_BYTES", 1000)
+    monkeypatch.setattr(includes, "MAX_BYTES", 1000)
     (tree / "big.rasm").write_text(";" * 900 + "\n")
     (tree / "two.rasm").write_text(";" * 90 + "\n")
     text = f'include "big.rasm"\n{MAIN}'
@@ -174,7 +174,7 @@ def test_a_long_run_of_what_is_no_text_is_given_up_early(tmp_path: Path) -> None
         rvm.load(path)
     assert {d.code for d in caught.value.diagnostics} == {"A001"}
     with path.open("wb") as file:
-        file.truncate(including.MAX_BYTES + 1)
+        file.truncate(includes.MAX_BYTES + 1)
     with pytest.raises(AssemblyError, match="64 MiB"):
         rvm.load(path)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from docs.pages import ROOT, run_page
 from rvm_tools.trace.energy import BOLTZMANN, cmos, landauer
-from rvm_tools.trace.tracing import Request, traced
+from rvm_tools.trace.tracing import TraceRequest, traced
 
 PAGE = ROOT / "docs" / "energy.md"
 
@@ -25,8 +25,8 @@ def test_what_the_text_says_of_the_example(tmp_path: Path, monkeypatch: pytest.M
     source = text.split("```rasm gauss.rasm\n")[1].split("```")[0]
     Path("gauss.rasm").write_text(source, encoding="utf-8")
     values = ("y=0", "x=[1,0.5,0.25]")
-    clean = traced(Request("gauss.rasm", values, "clean"))
-    leaving = traced(Request("gauss.rasm", (*values, "s=[]"), "leaving"))
+    clean = traced(TraceRequest("gauss.rasm", values, "clean"))
+    leaving = traced(TraceRequest("gauss.rasm", (*values, "s=[]"), "leaving"))
     assert clean.all.executed - leaving.all.executed == 17
     more = cmos().energy(clean.all) - cmos().working(leaving.all)
     assert more == pytest.approx(92e-12, rel=0.01)

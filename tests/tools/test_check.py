@@ -194,17 +194,17 @@ def test_a_directive_that_cannot_be_read_says_where(text: str, column: int) -> N
 
 
 def test_engines_that_differ_are_a_fault_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rvm_tools import checking
+    from rvm_tools import checks
     from rvm_tools.trial import Trial
 
-    true = checking.attempt
+    true = checks.attempt
 
     def slips(*args: Any, engine: str, **options: Any) -> Trial:
         trial = true(*args, engine=engine, **options)
         trial.steps += engine == "python"
         return trial
 
-    monkeypatch.setattr(checking, "attempt", slips)
+    monkeypatch.setattr(checks, "attempt", slips)
     found = rvm_json("check", "norm.rasm", code=70)
     assert [e["code"] for e in found["checks"][1]["errors"]] == ["C005"]
 

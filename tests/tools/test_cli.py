@@ -87,7 +87,7 @@ def test_a_bug_of_ours_ends_with_70(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(request: object) -> None:
         raise ZeroDivisionError("a slip")
 
-    monkeypatch.setattr("rvm_tools.running.run", broken)
+    monkeypatch.setattr("rvm_tools.runs.run", broken)
     monkeypatch.delenv("RVM_TRACEBACK", raising=False)
     result = rvm("run", "x.rasm", code=70)
     assert "ZeroDivisionError: a slip" in result.stderr
@@ -100,7 +100,7 @@ def test_an_interrupt_outside_of_a_run_ends_with_130(monkeypatch: pytest.MonkeyP
     def interrupted(request: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rvm_tools.running.run", interrupted)
+    monkeypatch.setattr("rvm_tools.runs.run", interrupted)
     result = rvm("run", "x.rasm", code=130)
     assert result.stderr == "interrupted\n" and result.stdout == ""
 

@@ -22,7 +22,7 @@ from rvm_tools.debug import Session
 from rvm_tools.debug.console import Console, find, load_commands
 from rvm_tools.debug.front import gradient_of
 from rvm_tools.trace.table import joules
-from rvm_tools.trace.tracing import Request as TraceRequest
+from rvm_tools.trace.tracing import TraceRequest as TraceRequest
 from rvm_tools.trace.tracing import traced
 from tools.running import rvm as run
 from tools.running import rvm_json

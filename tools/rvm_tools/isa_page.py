@@ -8,7 +8,7 @@ from importlib import import_module
 from inspect import Parameter, cleandoc, signature
 from itertools import product
 
-from rvm_asm.printing import Names, Printer
+from rvm_asm.printer import Names, Printer
 
 from rvm.expr import Const, Expr, Place, rebuild
 from rvm.faults import DefinitionError

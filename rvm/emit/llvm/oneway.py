@@ -18,7 +18,7 @@ from rvm.emit.llvm.registers import Callees, Registers
 from rvm.expr import Apply, Const, Expr, Place
 from rvm.image import Code
 from rvm.numbers.llvm import Value
-from rvm.probes.touching import changed_places
+from rvm.probes.accesses import changed_places
 from rvm.stmt import Alloc, Free, Update
 from rvm.types import I64
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from rvm.engines.lanes.arrays import form_of, wide
-from rvm.engines.lanes.plan import Op, Plan
+from rvm.engines.lanes.plan import LanePlan, Op
 from rvm.engines.lanes.segment import SegmentPrinter
 from rvm.engines.lanes.support import LANE_NAMES, Context, by_lane, must, near
 from rvm.engines.lanes.uniform import place_varies, varies
@@ -57,7 +57,7 @@ class CallSite:
     """A call: `enter(regs, W)` gives the callee's registers, `leave(regs, inner, W, context)`
     takes them back; both raise before they change anything."""
 
-    def __init__(self, plan: Plan, op: Op) -> None:
+    def __init__(self, plan: LanePlan, op: Op) -> None:
         call = op.stmt
         assert isinstance(call, Call)
         self.plan = plan

@@ -18,7 +18,7 @@ import numpy as np
 from rvm.engines.lanes.calls import CallSite
 from rvm.engines.lanes.faults import Failing, Ragged
 from rvm.engines.lanes.groups import Frame, Group, take
-from rvm.engines.lanes.plan import Op, Plan
+from rvm.engines.lanes.plan import LanePlan, Op
 from rvm.engines.lanes.recovery import NO_LIMIT, Recovering, failing
 from rvm.engines.lanes.segment import Segment
 from rvm.engines.lanes.support import Context
@@ -44,7 +44,7 @@ class Block:
     aside: Any = field(repr=False)
 
 
-def run_block(plan: Plan, regs: list[Any], width: int, options: Options) -> Block:
+def run_block(plan: LanePlan, regs: list[Any], width: int, options: Options) -> Block:
     """Run a function on registers of `width` lanes, which are changed in place."""
     ticks, erased = np.zeros(width, np.int64), np.zeros(width, np.int64)
     block = Block(regs, ticks, erased, np.zeros(width, bool))
@@ -56,7 +56,7 @@ def run_block(plan: Plan, regs: list[Any], width: int, options: Options) -> Bloc
 class _Run(Recovering):
     """A block under way: a stack of frames, the innermost with a group that goes on."""
 
-    def __init__(self, plan: Plan, block: Block, width: int, options: Options) -> None:
+    def __init__(self, plan: LanePlan, block: Block, width: int, options: Options) -> None:
         self.block = block
         self.options = options
         self.limit = NO_LIMIT if options.max_steps is None else options.max_steps
@@ -113,7 +113,7 @@ class _Run(Recovering):
 
     # ------------------------------------------------------------ straight code
 
-    def _segment(self, plan: Plan, start: int, stop: int | None = None) -> Segment:
+    def _segment(self, plan: LanePlan, start: int, stop: int | None = None) -> Segment:
         found = plan.segments.get((start, stop))
         if not isinstance(found, Segment):
             found = plan.segments[start, stop] = Segment(plan, start, stop)
@@ -226,7 +226,7 @@ class _Run(Recovering):
 
     # ------------------------------------------------------------ calls
 
-    def _site(self, plan: Plan, q: int) -> CallSite:
+    def _site(self, plan: LanePlan, q: int) -> CallSite:
         found = plan.segments.get(("call", q))
         if not isinstance(found, CallSite):
             found = plan.segments["call", q] = CallSite(plan, plan.ops[q])

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rvm.engines.lanes.faults import Ragged
-from rvm.engines.lanes.plan import Plan
+from rvm.engines.lanes.plan import LanePlan
 from rvm.engines.lanes.stacks import LaneStack
 
 Lanes = Any
@@ -36,7 +36,7 @@ class Frame:
 
     __slots__ = ("caller", "held", "ids", "plan", "regs", "waiting")
 
-    def __init__(self, plan: Plan, regs: list[Any], ids: Lanes, caller: Group | None) -> None:
+    def __init__(self, plan: LanePlan, regs: list[Any], ids: Lanes, caller: Group | None) -> None:
         self.plan = plan
         self.regs = regs
         self.ids = ids

@@ -38,7 +38,7 @@ class Op:
         return self.stmts[0]
 
 
-class Plan:
+class LanePlan:
     """A function in one direction, called with certain parameters that vary."""
 
     def __init__(self, code: Code, params: frozenset[int], uniformity: Uniformity) -> None:
@@ -123,7 +123,7 @@ class Plan:
         assert isinstance(landing, Land)
         return landing
 
-    def callee(self, op: Op) -> Plan:
+    def callee(self, op: Op) -> LanePlan:
         """The plan of the function that a call runs."""
         call = op.stmt
         assert isinstance(call, Call)
@@ -152,10 +152,10 @@ class Plan:
         return frozenset(found)
 
 
-def plan_of(code: Code, params: frozenset[int], uniformity: Uniformity) -> Plan:
+def plan_of(code: Code, params: frozenset[int], uniformity: Uniformity) -> LanePlan:
     """The plan of a code for parameters that vary, made at first use."""
     key = "lanes", params
-    return once(code.compiled, key, Plan, lambda: Plan(code, params, uniformity))
+    return once(code.compiled, key, LanePlan, lambda: LanePlan(code, params, uniformity))
 
 
 def acts_outside(code: Code) -> bool:

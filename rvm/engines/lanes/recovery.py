@@ -16,7 +16,7 @@ import numpy as np
 from rvm.engines.lanes.calls import CallSite
 from rvm.engines.lanes.faults import Failing, Ragged, Varied
 from rvm.engines.lanes.groups import Group, take
-from rvm.engines.lanes.plan import Op, Plan
+from rvm.engines.lanes.plan import LanePlan, Op
 from rvm.engines.lanes.segment import Segment
 from rvm.engines.lanes.stacks import LaneStack
 from rvm.engines.lanes.support import Context
@@ -42,10 +42,10 @@ class Recovering(ABC):
     group: Group | None
 
     @abstractmethod
-    def _segment(self, plan: Plan, start: int, stop: int | None = None) -> Segment: ...
+    def _segment(self, plan: LanePlan, start: int, stop: int | None = None) -> Segment: ...
 
     @abstractmethod
-    def _site(self, plan: Plan, q: int) -> CallSite: ...
+    def _site(self, plan: LanePlan, q: int) -> CallSite: ...
 
     @abstractmethod
     def _advance(self, group: Group, segment: Segment) -> None: ...

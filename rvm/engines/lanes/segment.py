@@ -14,7 +14,7 @@ from rvm.emit.lanes import LanePrinter
 from rvm.emit.lanes_numbers import Value
 from rvm.emit.values import Unprintable
 from rvm.engines.lanes.arrays import form_of
-from rvm.engines.lanes.plan import Op, Plan
+from rvm.engines.lanes.plan import LanePlan, Op
 from rvm.engines.lanes.support import LANE_NAMES
 from rvm.engines.support import SUPPORT
 from rvm.expr import Const, Expr, Place
@@ -39,7 +39,7 @@ class Segment:
     """
 
     def __init__(
-        self, plan: Plan, start: int, stop: int | None = None, landing: bool = False
+        self, plan: LanePlan, start: int, stop: int | None = None, landing: bool = False
     ) -> None:
         self.plan = plan
         self.start = start

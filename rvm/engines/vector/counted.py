@@ -8,7 +8,7 @@ from rvm.engines.counted import CountedCompiled, CountingPython
 from rvm.engines.counted_source import CountedSource
 from rvm.engines.vector.engine import FIRST_TICKS
 from rvm.engines.vector.loops import Declined
-from rvm.engines.vector.plan import Plan
+from rvm.engines.vector.plan import LoopPlan
 from rvm.engines.vector.source import VectorSource
 from rvm.image import Code
 from rvm.state import State
@@ -17,11 +17,11 @@ from rvm.state import State
 class CountedVectorSource(VectorSource, CountedSource):
     """The generated source of one function in one direction, with vectorised loops and counters."""
 
-    def _plan(self, loop: Loop) -> Plan:
+    def _plan(self, loop: Loop) -> LoopPlan:
         sized = sized_of(self.code)
         if any(sized.of[pc] for pc in range(loop.head, loop.back + 1)):
             raise Declined("the sizes of arrays that it finds are to be counted")
-        return Plan(self.code, self.shape, loop, self.marks)
+        return LoopPlan(self.code, self.shape, loop, self.marks)
 
 
 class CountedVectorCompiled(CountedCompiled):

@@ -38,7 +38,7 @@ ON: dict[int | None, str] = {1: "+= _k", -1: "-= _k"}
 """How the variable goes on by `_k` iterations of some strides."""
 
 
-class Plan:
+class LoopPlan:
     """A loop that is vectorised; Declined if it can't be.
 
     With `marks` it counts what it executes.

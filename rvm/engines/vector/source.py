@@ -7,7 +7,7 @@ from typing import ClassVar
 from rvm.engines.blocks import Loop
 from rvm.engines.source import Source
 from rvm.engines.vector.loops import Declined
-from rvm.engines.vector.plan import Plan
+from rvm.engines.vector.plan import LoopPlan
 from rvm.engines.vector.support import VECTOR_SUPPORT
 from rvm.expr import Expr
 from rvm.image import Code
@@ -24,7 +24,7 @@ class VectorSource(Source):
 
     def __init__(self, code: Code, strict: bool) -> None:
         super().__init__(code, strict)
-        self.plans: dict[int, Plan] = {}
+        self.plans: dict[int, LoopPlan] = {}
         self.declined: dict[int, str] = {}
         for pc, piece in self.shape.structure.items():
             if not isinstance(piece, Loop):
@@ -39,9 +39,9 @@ class VectorSource(Source):
         for plan in self.plans.values():
             self.printer.constants |= plan.constants
 
-    def _plan(self, loop: Loop) -> Plan:
+    def _plan(self, loop: Loop) -> LoopPlan:
         """What becomes of a loop; Declined if it can't be vectorised."""
-        return Plan(self.code, self.shape, loop)
+        return LoopPlan(self.code, self.shape, loop)
 
     def _refuse(self, loop: Loop) -> None:
         """Declined for a loop that is not printed as one piece."""
@@ -77,7 +77,7 @@ class VectorSource(Source):
         self._line(depth, "if _on:")
         super()._loop(depth + 1, loop)
 
-    def _worth(self, plan: Plan) -> str:
+    def _worth(self, plan: LoopPlan) -> str:
         """Whether there are iterations enough left."""
         c = plan.counted
         least = plan.least * abs(c.stride or 1)

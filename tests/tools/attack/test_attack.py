@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from rvm_tools.attack.__main__ import again, main
 from rvm_tools.attack.campaign import Campaign
 from rvm_tools.attack.cases import KINDS, drawn, judged, kind
-from rvm_tools.attack.shrinking import BYTES, LINES, OutOfTime, shrunk
+from rvm_tools.attack.reduction import BYTES, LINES, OutOfTime, shrunk
 
 PLANTED = Path(__file__).parent
 WRONG, READER = "planted.wrong_engine", "planted.reader"

@@ -10,7 +10,7 @@ import pytest
 from rvm_tools.bench.notes import NOTES
 from rvm_tools.bench.page import page
 from rvm_tools.bench.report import seconds, size, tables, times
-from rvm_tools.bench.run import Plan, default
+from rvm_tools.bench.run import BenchPlan, default
 from rvm_tools.bench.targets import reached
 from rvm_tools.bench.workloads import WORKLOADS
 from tools.running import GOLDEN, rvm_json
@@ -122,11 +122,11 @@ def test_plans() -> None:
     assert set(default((), full=True)) == set(WORKLOADS)
     assert set(default((), full=False)) == {w.name for w in WORKLOADS.values() if w.core}
     assert default(("xtea",), full=False) == ("xtea",)
-    plan = Plan(("gmm",), ("native",))
+    plan = BenchPlan(("gmm",), ("native",))
     names = {task: [p.name for p in peers] for _, task, peers in plan.contests()}
     assert list(names) == ["forward", "back", "gradient"]
     assert "torch.compile" not in names["gradient"]
-    slow = Plan(("gmm",), ("native",), slow=True).contests()
+    slow = BenchPlan(("gmm",), ("native",), slow=True).contests()
     assert "torch.compile" in [p.name for p in slow[2][2]]
 
 

@@ -28,7 +28,7 @@ from rvm_tools.debug.tui.panes import CodePane, RowsPane, TimelinePane
 from rvm_tools.debug.tui.past import MAX_SAMPLES, Past, Sample
 from rvm_tools.trace.energy import cmos, landauer
 from rvm_tools.trace.table import joules
-from rvm_tools.trace.tracing import Request, traced
+from rvm_tools.trace.tracing import TraceRequest, traced
 from textual.pilot import Pilot
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -307,7 +307,7 @@ def test_a_survey_looks_everywhere_and_leaves_the_session_alone(tmp_path: Path) 
             assert (found.bytes, found.bits) == (account.live_bytes, account.erased_bits)
         # The whole, as `rvm trace` counts it, by one model after the other.
         for model in ("cmos", "adiabatic", "landauer"):
-            request = Request(str(path), ("x=1", "n=50"), energy=model)
+            request = TraceRequest(str(path), ("x=1", "n=50"), energy=model)
             trace = traced(request)
             assert app.console_.model.name == model
             found = app.past.samples[session.time].joules(app.console_.model)

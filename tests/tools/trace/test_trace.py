@@ -14,7 +14,7 @@ import pytest
 from rvm_tools.trace.account import Account
 from rvm_tools.trace.energy import model
 from rvm_tools.trace.slices import Slices
-from rvm_tools.trace.tracing import Request, Trace, counted, differentiating, traced
+from rvm_tools.trace.tracing import Trace, TraceRequest, counted, differentiating, traced
 from tools.running import NORM, golden, rvm, rvm_json
 
 import rvm as machine_package
@@ -349,5 +349,5 @@ def test_an_account_holds_no_more_after_a_long_run_than_after_a_short_one() -> N
 
 
 def test_requests_are_made_by_hand_too() -> None:
-    trace = traced(Request("norm.rasm", ("r=0", "y=0", "x=[3,4]"), energy="cmos"))
+    trace = traced(TraceRequest("norm.rasm", ("r=0", "y=0", "x=[3,4]"), energy="cmos"))
     assert trace.complete and trace.joules(trace.all) > 0

@@ -10,7 +10,7 @@ from pathlib import Path
 from rvm_tools.attack.cases import FOUND, Verdict, drawn, kind
 from rvm_tools.attack.crew import Batch, Event, Worker, events
 from rvm_tools.attack.findings import Finding, save
-from rvm_tools.attack.shrinking import OutOfTime, shrunk
+from rvm_tools.attack.reduction import OutOfTime, shrunk
 
 BATCH_SECONDS = 2.0
 """How long a batch takes, about."""

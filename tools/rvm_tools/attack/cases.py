@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 
 from rvm.faults import InternalError, RvmError
-from rvm_tools.attack.shrinking import BYTES, LINES, Split
+from rvm_tools.attack.reduction import BYTES, LINES, Split
 
 ACCEPTED, REFUSED, FOUND = "accepted", "refused", "found"
 KINDS = (

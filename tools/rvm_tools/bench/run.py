@@ -27,7 +27,7 @@ BASES = ("C", NATIVE, "Python")
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BenchPlan:
     """What is measured: workloads, engines, turns, seconds a run may take, and the extras."""
 
     workloads: tuple[str, ...]
@@ -53,7 +53,7 @@ class Plan:
         return found
 
 
-def run(plan: Plan, progress: Callable[[str], object] = lambda _: None) -> dict[str, Any]:
+def run(plan: BenchPlan, progress: Callable[[str], object] = lambda _: None) -> dict[str, Any]:
     """Measure a plan.  InternalError C007 if contestants differ in a number.
 
     Machine code goes to a folder of its own, so that runs do not depend on those before.

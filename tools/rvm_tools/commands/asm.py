@@ -47,6 +47,6 @@ def command(
 
     Without -o the result goes to standard output; bytecode only where that is no terminal.
     """
-    from rvm_tools.assembling import assemble_file
+    from rvm_tools.assembly import assemble_file
 
     assemble_file(file, output, emit, verify, folders, error_format)

@@ -92,7 +92,7 @@ def command(
     from rvm_tools.bench import report
     from rvm_tools.bench.contest import TASKS
     from rvm_tools.bench.engines import engine_names
-    from rvm_tools.bench.run import Plan, default, run
+    from rvm_tools.bench.run import BenchPlan, default, run
     from rvm_tools.bench.workloads import WORKLOADS
 
     if show_list:
@@ -109,7 +109,7 @@ def command(
                 f"there is no workload `{name}`",
                 hint=f"did you mean `{near[0]}`?" if near else f"there are: {', '.join(WORKLOADS)}",
             )
-    plan = Plan(
+    plan = BenchPlan(
         default(workloads, full),
         tuple(engine(n).name for n in engines) or engine_names(),
         tasks or TASKS,

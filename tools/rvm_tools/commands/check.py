@@ -46,6 +46,6 @@ def command(**given: Any) -> None:
     back to the start.  Functions without such lines get generated inputs; with NAME=VALUE, one
     function is run on the given ones instead.
     """
-    from rvm_tools.checking import Request, check
+    from rvm_tools.checks import CheckRequest, check
 
-    check(Request(**given))
+    check(CheckRequest(**given))

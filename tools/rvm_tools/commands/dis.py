@@ -17,6 +17,6 @@ from rvm_tools.options import file_argument
 )
 def command(file: str, output: str | None, no_positions: bool) -> None:
     """Disassemble a program; the output assembles to the same bytes."""
-    from rvm_tools.assembling import disassemble_file
+    from rvm_tools.assembly import disassemble_file
 
     disassemble_file(file, output, positions=not no_positions)

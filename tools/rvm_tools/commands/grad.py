@@ -43,6 +43,6 @@ def command(**given: Any) -> None:
 
     rvm grad norm.rasm y=0 x=[1,2,3] --loss y --check
     """
-    from rvm_tools.differentiating import Request, differentiate
+    from rvm_tools.gradients import GradientRequest, differentiate
 
-    differentiate(Request(**given))
+    differentiate(GradientRequest(**given))

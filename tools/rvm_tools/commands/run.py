@@ -55,9 +55,9 @@ def command(explain_vector: bool, explain_engine: bool, **given: Any) -> None:
     rvm run norm.rasm y=0 r=0 x=[1,2,3] --round-trip
     """
     if explain_vector:
-        from rvm_tools import explaining
+        from rvm_tools import loop_verdicts
 
-        explaining.explain_vector(given["file"], given["function"], given["as_json"])
+        loop_verdicts.explain_vector(given["file"], given["function"], given["as_json"])
         return
     if explain_engine:
         from rvm_tools import explaining_engine
@@ -65,6 +65,6 @@ def command(explain_vector: bool, explain_engine: bool, **given: Any) -> None:
         asked = (given[k] for k in ("file", "function", "engine", "strict", "as_json"))
         explaining_engine.explain_engine(*asked)
         return
-    from rvm_tools.running import Request, run
+    from rvm_tools.runs import RunRequest, run
 
-    run(Request(**given))
+    run(RunRequest(**given))

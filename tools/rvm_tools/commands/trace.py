@@ -88,10 +88,10 @@ def command(as_json: bool, explain_engine: bool, **given: Any) -> None:
             as_json or given["form"] == "json",
         )
         return
-    from rvm_tools.trace.tracing import Request, trace
+    from rvm_tools.trace.tracing import TraceRequest, trace
 
     if given["end"] is not None and given["end"] < given["begin"]:
         raise click.BadParameter("the window ends before it begins", param_hint="--to")
     if as_json:
         given["form"] = "json"
-    trace(Request(**given))
+    trace(TraceRequest(**given))

@@ -12,7 +12,7 @@ from rvm_tools.dap.adapter import Adapter, Body, answers
 from rvm_tools.dap.breakpoints import Probe, Wish
 from rvm_tools.dap.code import shown
 from rvm_tools.dap.protocol import Arguments
-from rvm_tools.dap.telling import place_of_probe
+from rvm_tools.dap.stop_events import place_of_probe
 from rvm_tools.dap.variables import place_in
 from rvm_tools.debug.expressions import fixed_place
 from rvm_tools.debug.lines import line_of, line_starts

@@ -10,7 +10,7 @@ from rvm.faults import UsageError
 from rvm.program import Function
 from rvm_tools.dap.adapter import Adapter, Body, answers
 from rvm_tools.dap.protocol import Arguments
-from rvm_tools.dap.telling import tell_probes
+from rvm_tools.dap.stop_events import tell_probes
 from rvm_tools.dap.values import (
     CHUNK,
     Child,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from rvm_asm.printing import Names, Printer
+from rvm_asm.printer import Names, Printer
 
 from rvm.expr import Place
 from rvm.program import Function

@@ -30,9 +30,9 @@ from rvm_tools.pebble.report import (
     number,
     rows_json,
 )
-from rvm_tools.pebble.request import BUDGETS, Request, in_options, request_of
+from rvm_tools.pebble.request import BUDGETS, PebbleRequest, in_options, request_of
 from rvm_tools.programs import unreadable, unwritable, written
-from rvm_tools.running import page_width
+from rvm_tools.runs import page_width
 
 LINES = 24
 """Lines of a picture where there is no terminal."""
@@ -53,7 +53,7 @@ def answer(given: dict[str, Any]) -> None:
 class _Answer:
     """What is said, a part after the other, as text or as one object."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: PebbleRequest) -> None:
         self.request = request
         self.object: dict[str, Any] = {}
         self.parts: list[str] = []

@@ -12,7 +12,7 @@ from rvm.pebble import STRATEGIES, Frontier, Plan, frontier, plan
 from rvm.pebble.chains.knill import fewest_to_persist, fewest_to_visit
 from rvm.pebble.planner import TABLES_LENGTH, TABLES_PEBBLES
 from rvm_tools.pebble.report import Row
-from rvm_tools.pebble.request import BUDGETS, Request
+from rvm_tools.pebble.request import BUDGETS, PebbleRequest
 
 UNITS = ("state_bytes", "step_energy", "temperature")
 SHORT = 400
@@ -23,13 +23,13 @@ POINTS = 60
 """About how many budgets a curve has."""
 
 
-def planned(request: Request) -> Plan:
+def planned(request: PebbleRequest) -> Plan:
     """The plan that was asked for."""
     assert request.steps is not None
     return plan(request.steps, **request.terms)
 
 
-def compared(request: Request, own: Plan, took: float | None) -> list[Row]:
+def compared(request: PebbleRequest, own: Plan, took: float | None) -> list[Row]:
     """The plan among those of other strategies for the same chain, goal and budget."""
     rows = []
     shown = False
@@ -48,7 +48,7 @@ def compared(request: Request, own: Plan, took: float | None) -> list[Row]:
     return rows if shown else [Row(own.strategy, own, took, own=True), *rows]
 
 
-def _rivals(request: Request, own: Plan) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def _rivals(request: PebbleRequest, own: Plan) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Strategies that are worth a line: label, name and terms."""
     given = request.terms
     common = request.chosen(*BUDGETS, *UNITS)
@@ -83,7 +83,7 @@ def _rivals(request: Request, own: Plan) -> Iterator[tuple[str, str, dict[str, A
         yield label, name, terms
 
 
-def curve(request: Request, own: Plan) -> Frontier:
+def curve(request: PebbleRequest, own: Plan) -> Frontier:
     """What the chain costs over the whole range of budgets.  UsageError P001: it is not uniform."""
     if own.rules.weights.costs or own.rules.weights.sizes or own.rules.in_place:
         raise UsageError("P001", "curves are drawn for chains of equal steps into fresh memory")

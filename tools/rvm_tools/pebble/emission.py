@@ -8,11 +8,11 @@ from rvm.codec import encode
 from rvm.faults import UsageError
 from rvm.library.handle import Library
 from rvm.pebble import DagPlan, Plan
-from rvm_tools.pebble.request import Request
+from rvm_tools.pebble.request import PebbleRequest
 from rvm_tools.programs import load_program, pick_function, read_text, written
 
 
-def emitted(request: Request, plan: Plan | DagPlan) -> str:
+def emitted(request: PebbleRequest, plan: Plan | DagPlan) -> str:
     """Write the program that plays a plan; what there is to say of it."""
     assert request.emit is not None
     program = _program(request, plan)
@@ -32,7 +32,7 @@ def emitted(request: Request, plan: Plan | DagPlan) -> str:
     return f"func {entry.name}, {instructions:,} instructions"
 
 
-def _program(request: Request, plan: Plan | DagPlan) -> Library:
+def _program(request: PebbleRequest, plan: Plan | DagPlan) -> Library:
     if isinstance(plan, DagPlan):
         from rvm.pebble.bridge.circuits import emit_circuit
         from rvm.pebble.bridge.graphs import emit_dag

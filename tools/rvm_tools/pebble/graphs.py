@@ -17,7 +17,7 @@ from rvm.pebble.graphs.bounds import least_budget
 from rvm.pebble.graphs.exact import EASY
 from rvm.pebble.graphs.search import Progress
 from rvm_tools.pebble.report import Row
-from rvm_tools.pebble.request import SEARCH, Request
+from rvm_tools.pebble.request import SEARCH, PebbleRequest
 from rvm_tools.programs import load_program, pick_function, read_text
 from rvm_tools.progress import PATIENCE
 
@@ -25,7 +25,7 @@ POINTS = 8
 """About how many budgets a curve has, and so many searches it takes."""
 
 
-def graph_of(request: Request) -> Dag:
+def graph_of(request: PebbleRequest) -> Dag:
     """The graph in a file, with the costs and sizes that were said."""
     assert request.file is not None
     if Path(request.file).suffix == ".bench":
@@ -51,7 +51,7 @@ def _by_node(dag: Dag, given: Any, field: str) -> tuple[Any, ...]:
     return tuple(given)
 
 
-def planned(request: Request, dag: Dag, **other: Any) -> DagPlan:
+def planned(request: PebbleRequest, dag: Dag, **other: Any) -> DagPlan:
     """The plan that was asked for, with a bar on a terminal while it is searched.
 
     Ctrl-C ends the search with the best plan so far, whose notes say so.
@@ -71,7 +71,7 @@ def planned(request: Request, dag: Dag, **other: Any) -> DagPlan:
         return plan_dag(dag, **terms, progress=progress)
 
 
-def compared(request: Request, dag: Dag, own: DagPlan, took: float | None) -> list[Row]:
+def compared(request: PebbleRequest, dag: Dag, own: DagPlan, took: float | None) -> list[Row]:
     """The plan beside the floors, and beside the optimum where that is a matter of seconds."""
     rows = []
     names = ["bennett", "eager", *(["exact"] if len(dag.live()) <= EASY else [])]
@@ -90,7 +90,7 @@ def compared(request: Request, dag: Dag, own: DagPlan, took: float | None) -> li
     return [*rows, Row(own.strategy, own, took, own=True)]
 
 
-def ladder(request: Request, dag: Dag) -> list[DagPlan]:
+def ladder(request: PebbleRequest, dag: Dag) -> list[DagPlan]:
     """Plans for budgets from the least known to that of the floors, by rising budgets."""
     without = dict.fromkeys(("pebbles", "max_moves"))
     top = planned(request, dag, **{**without, "max_moves": dag.floor(), "strategy": "best"})

@@ -46,7 +46,7 @@ SEARCH = ("time_limit", "rounds", "seed")
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class PebbleRequest:
     """The options of a call."""
 
     file: str | None
@@ -82,7 +82,7 @@ class Request:
         return {name: self.terms[name] for name in names if self.terms.get(name) is not None}
 
 
-def request_of(given: Mapping[str, Any]) -> Request:
+def request_of(given: Mapping[str, Any]) -> PebbleRequest:
     """The request that the options of a call make, by their names."""
     named = {option.replace("-", "_"): name for name, option in TERMS.items()}
     terms = {named[k]: v for k, v in given.items() if k in named and v is not None}
@@ -93,12 +93,12 @@ def request_of(given: Mapping[str, Any]) -> Request:
             terms[name] = numbers_of(terms[name], name)
     if "reversible_steps" in terms:
         terms["reversible_steps"] = steps_of(terms["reversible_steps"])
-    request = Request(terms=terms, **{k: v for k, v in given.items() if k not in named})
+    request = PebbleRequest(terms=terms, **{k: v for k, v in given.items() if k not in named})
     _fitting(request)
     return request
 
 
-def _fitting(request: Request) -> None:
+def _fitting(request: PebbleRequest) -> None:
     """UsageError P001: an option that means nothing for what is planned."""
     takes, what = frozenset(TERMS) - frozenset(SEARCH), "a chain"
     takes_function = False

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import floor, log10
 
-from rvm_tools.running import page_width
+from rvm_tools.runs import page_width
 from rvm_tools.trace.account import Account, Line, Tally
 from rvm_tools.trace.energy import deepest
 from rvm_tools.trace.tracing import Trace

@@ -23,7 +23,7 @@ from rvm.types import Stack
 from rvm_tools.messages import end, errors_as_json, show_error
 from rvm_tools.programs import load_program, pick_function
 from rvm_tools.progress import watching
-from rvm_tools.running import example
+from rvm_tools.runs import example
 from rvm_tools.trace.account import Account, Tally
 from rvm_tools.trace.energy import Model, model
 from rvm_tools.trace.slices import Slices
@@ -34,7 +34,7 @@ KEYS = ("opcode", "line", "function")
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class TraceRequest:
     """The command's options and arguments."""
 
     file: str
@@ -95,7 +95,7 @@ class Trace:
         return self.model.energy(tally)
 
 
-def trace(request: Request) -> None:
+def trace(request: TraceRequest) -> None:
     """Trace, and print; errors are raised, in JSON printed as an object."""
     from rvm_tools.trace.formats import written
 
@@ -112,7 +112,7 @@ def trace(request: Request) -> None:
         end(found.interrupted.exit_code)
 
 
-def traced(request: Request) -> Trace:
+def traced(request: TraceRequest) -> Trace:
     """Do the run that is asked for, and count it."""
     used = model(request.energy)
     program = load_program(request.file)

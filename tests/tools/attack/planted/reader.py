@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from rvm_tools.attack.cases import Kind
-from rvm_tools.attack.shrinking import BYTES
+from rvm_tools.attack.reduction import BYTES
 
 from rvm.faults import InputError
 

@@ -10,7 +10,7 @@ from rvm.faults import RvmError
 from rvm_tools.attack.cases import Broken, Kind
 from rvm_tools.attack.kinds import data as numbers
 from rvm_tools.attack.kinds import models, plans, rbc, texts
-from rvm_tools.attack.shrinking import LINES
+from rvm_tools.attack.reduction import LINES
 
 READERS: dict[str, Any] = {
     "rbc": rbc,

@@ -13,8 +13,8 @@ import numpy as np
 from rvm.run.binding import bind
 from rvm_tools.attack.cases import Kind
 from rvm_tools.attack.kinds.values import functions
-from rvm_tools.attack.mutating import NUMBERS, bent, flipped, tokens
-from rvm_tools.attack.shrinking import BYTES, LINES
+from rvm_tools.attack.mutations import NUMBERS, bent, flipped, tokens
+from rvm_tools.attack.reduction import BYTES, LINES
 from rvm_tools.values import assignments, inputs_for
 
 WORDS = (*NUMBERS, ",", "\n", '"', "#", " ", "\t", "x", "nan", "\0", "é", "\ufeff", ";", "\r")

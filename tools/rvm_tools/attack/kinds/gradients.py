@@ -13,8 +13,8 @@ from rvm.library.handle import FunctionHandle
 from rvm.verify import findings
 from rvm_tools.attack.cases import Broken, Kind
 from rvm_tools.attack.kinds.programs import read, written
-from rvm_tools.attack.running import INTERPRETED, bits, rounds_alike
-from rvm_tools.attack.shrinking import LINES
+from rvm_tools.attack.reduction import LINES
+from rvm_tools.attack.runs import INTERPRETED, bits, rounds_alike
 
 LOSSES = ("x2", "q0", "g0", "p.m", "w")
 NEAR = 1e-6

@@ -20,9 +20,9 @@ from rvm.state import Options
 from rvm.types import Array, Stack, elem_of
 from rvm_tools.attack.cases import Broken, Kind
 from rvm_tools.attack.kinds.programs import read, written
-from rvm_tools.attack.mutating import texts
-from rvm_tools.attack.running import LIMITS, bits, copied, rounds_alike
-from rvm_tools.attack.shrinking import LINES
+from rvm_tools.attack.mutations import texts
+from rvm_tools.attack.reduction import LINES
+from rvm_tools.attack.runs import LIMITS, bits, copied, rounds_alike
 
 FEW, MANY = 4, 35
 """Lanes in NumPy; and in machine code, which takes them in groups from 32 on."""

@@ -11,8 +11,8 @@ from typing import Any
 
 from rvm_tools.attack.cases import Broken, Kind
 from rvm_tools.attack.kinds.sessions import TEXT
-from rvm_tools.attack.mutating import EDGES, bent, flipped, texts
-from rvm_tools.attack.shrinking import LINES
+from rvm_tools.attack.mutations import EDGES, bent, flipped, texts
+from rvm_tools.attack.reduction import LINES
 from rvm_tools.dap.adapter import ANSWERS, Adapter
 from rvm_tools.dap.inbox import Inbox
 from rvm_tools.dap.protocol import INTERNAL, Channel

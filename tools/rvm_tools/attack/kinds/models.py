@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 from rvm_tools.attack.cases import Kind
-from rvm_tools.attack.mutating import NUMBERS, flipped, tokens
+from rvm_tools.attack.mutations import NUMBERS, flipped, tokens
 from rvm_tools.trace.energy import model
 
 SAMPLE = """\

@@ -7,8 +7,8 @@ from pathlib import Path
 from rvm.engines import executing
 from rvm_tools.attack.cases import Kind
 from rvm_tools.attack.kinds.programs import make, read
-from rvm_tools.attack.running import agree
-from rvm_tools.attack.shrinking import LINES
+from rvm_tools.attack.reduction import LINES
+from rvm_tools.attack.runs import agree
 
 ENGINES = executing()
 """`auto` is one of the others, or one after another, which going crosswise tries."""

@@ -17,8 +17,8 @@ import numpy as np
 from rvm.faults import RvmError
 from rvm.pebble import Dag, DagPlan, load, plan, plan_dag
 from rvm_tools.attack.cases import Broken, Kind
-from rvm_tools.attack.mutating import bent, flipped
-from rvm_tools.attack.shrinking import BYTES
+from rvm_tools.attack.mutations import bent, flipped
+from rvm_tools.attack.reduction import BYTES
 
 ACTIONS = 3_000
 """A schedule of no more is played to its end; of a longer one some are made."""

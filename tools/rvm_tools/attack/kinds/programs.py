@@ -13,8 +13,8 @@ import rvm
 from rvm.program import Program
 from rvm_tools.attack.cases import Kind
 from rvm_tools.attack.programs import loops, smooth, sound
-from rvm_tools.attack.running import INTERPRETED, agree
-from rvm_tools.attack.shrinking import LINES
+from rvm_tools.attack.reduction import LINES
+from rvm_tools.attack.runs import INTERPRETED, agree
 
 _HEAD = re.compile(rb"; (?P<by>\w+) (?P<seed>\d+)(?P<flags>[ \w]*)\n")
 Write = Callable[[int], str]

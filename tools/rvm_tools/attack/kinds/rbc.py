@@ -17,8 +17,8 @@ from rvm.verify import findings, inout_slots, liveness
 from rvm_tools.attack.arguments import arguments
 from rvm_tools.attack.cases import Broken, Kind
 from rvm_tools.attack.programs import blind, sound
-from rvm_tools.attack.running import agree
-from rvm_tools.attack.shrinking import BYTES, Split
+from rvm_tools.attack.reduction import BYTES, Split
+from rvm_tools.attack.runs import agree
 from rvm_tools.attack.surgery import join, mutated, tables
 
 

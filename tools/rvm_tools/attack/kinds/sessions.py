@@ -14,8 +14,8 @@ import rvm
 from rvm.program import Program
 from rvm.state import Options
 from rvm_tools.attack.cases import Broken, Kind, sound
-from rvm_tools.attack.mutating import NUMBERS, tokens
-from rvm_tools.attack.shrinking import BYTES, LINES
+from rvm_tools.attack.mutations import NUMBERS, tokens
+from rvm_tools.attack.reduction import BYTES, LINES
 from rvm_tools.debug.console import Console, load_commands
 from rvm_tools.debug.session import Session
 

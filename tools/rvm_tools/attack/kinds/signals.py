@@ -23,7 +23,7 @@ from rvm.engines import ENGINES, LAW, executing
 from rvm.faults import RvmError
 from rvm.run.machine import Machine
 from rvm_tools.attack.cases import Broken, Kind
-from rvm_tools.attack.running import bits
+from rvm_tools.attack.runs import bits
 
 TEXT = """\
 func main(x: i64[n], q: fixed[n], k: i64)

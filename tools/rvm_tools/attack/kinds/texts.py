@@ -12,7 +12,7 @@ from rvm_asm import assemble, disassemble, expand
 from rvm.faults import AssemblyError
 from rvm.verify import verify
 from rvm_tools.attack.cases import Broken, Kind
-from rvm_tools.attack.mutating import NUMBERS, TOKEN, tokens
+from rvm_tools.attack.mutations import NUMBERS, TOKEN, tokens
 from rvm_tools.attack.programs import loops, smooth, sound
 
 SPICE = tuple(

@@ -10,7 +10,7 @@ import rvm
 from rvm.program import Function
 from rvm.run.binding import bind
 from rvm_tools.attack.cases import Broken, Kind
-from rvm_tools.attack.mutating import NUMBERS, texts, tokens
+from rvm_tools.attack.mutations import NUMBERS, texts, tokens
 from rvm_tools.values import assignments, inputs_for
 
 TYPES = texts("bool i32 i64 u8 u32 u64 f32 f64 c128 fixed fixed(30) log64")

@@ -32,7 +32,7 @@ REVERSED = {"forwards": "backwards", "backwards": "forwards"}
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RunRequest:
     """The command's options and arguments."""
 
     file: str
@@ -62,7 +62,7 @@ class Leg:
     function: Function = field(repr=False)
 
 
-def run(request: Request) -> None:
+def run(request: RunRequest) -> None:
     """Run, and print; errors are raised, with --json printed as an object."""
     printed: list[str] = []
     if not request.as_json:
@@ -82,7 +82,7 @@ def run(request: Request) -> None:
     click.echo(json.dumps(answer, ensure_ascii=False))
 
 
-def _run(request: Request, output: Callable[[str], Any] | None) -> dict[str, Any]:
+def _run(request: RunRequest, output: Callable[[str], Any] | None) -> dict[str, Any]:
     """Do what is asked for; the answer as an object (printed already unless JSON is wanted)."""
     program = load_program(request.file)
     function = pick_function(program, request.function)
@@ -146,7 +146,7 @@ def _shell_word(word: str) -> str:
 
 
 def start(
-    request: Request,
+    request: RunRequest,
     program: Program,
     function: str,
     inputs: Mapping[str, Any],
@@ -166,7 +166,7 @@ def start(
 
 
 def _leg(
-    machine: Machine, function: Function, way: str, request: Request, back: bool = False
+    machine: Machine, function: Function, way: str, request: RunRequest, back: bool = False
 ) -> Leg:
     """Run to the end (`back`: to the start again)."""
     here = machine.time
@@ -194,7 +194,7 @@ def _leg(
     )
 
 
-def _print_leg(leg: Leg, request: Request) -> None:
+def _print_leg(leg: Leg, request: RunRequest) -> None:
     steps = f"{count(leg.steps, 'step')} {leg.way}"
     if leg.residue_bytes:
         steps += f", {leg.residue_bytes:,} bytes in the residue log"
@@ -241,7 +241,7 @@ def _failing_state(error: Fault) -> dict[str, Any]:
 
 
 def _answer(
-    request: Request,
+    request: RunRequest,
     machine: Machine,
     function: Function,
     before: Sequence[Any],

@@ -10,10 +10,10 @@ from rvm.faults import UsageError
 from rvm_tools.dap.adapter import Adapter, Body, Client, Debuggee, answers
 from rvm_tools.dap.breakpoints import Registry
 from rvm_tools.dap.code import Addresses
+from rvm_tools.dap.navigation import ended, run, stopped
 from rvm_tools.dap.progress import Progress
 from rvm_tools.dap.protocol import Arguments
 from rvm_tools.dap.sources import Sources
-from rvm_tools.dap.travelling import ended, run, stopped
 from rvm_tools.debug.console import Console
 from rvm_tools.debug.front import Request, open_session
 from rvm_tools.debug.journeys import Onlooker

@@ -10,9 +10,9 @@ import re
 
 from rvm.faults import RvmError, UsageError
 from rvm_tools.dap.adapter import Adapter, Body, answers
+from rvm_tools.dap.navigation import ended, stopped
 from rvm_tools.dap.protocol import Arguments
-from rvm_tools.dap.telling import tell_probes
-from rvm_tools.dap.travelling import ended, stopped
+from rvm_tools.dap.stop_events import tell_probes
 from rvm_tools.dap.values import Child, record_value, value_of_type
 from rvm_tools.dap.variables import changed, frame_of, looking, shape
 from rvm_tools.debug.completing import completions, live_names

@@ -26,7 +26,7 @@ from rvm_tools.drift import Drift, drifts
 from rvm_tools.messages import end, errors_as_json
 from rvm_tools.programs import check_is_npz, load_program, pick_function, write_arrays
 from rvm_tools.progress import watching
-from rvm_tools.running import page_width
+from rvm_tools.runs import page_width
 from rvm_tools.values import assignments, inputs_for
 from rvm_tools.words import count
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class GradientRequest:
     """The command's options and arguments."""
 
     file: str
@@ -78,7 +78,7 @@ class Answer:
     check: GradCheck | None = None
 
 
-def differentiate(request: Request) -> None:
+def differentiate(request: GradientRequest) -> None:
     """Differentiate, and print; errors are raised, with --json printed as an object."""
     if not request.as_json:
         _differentiate(request, None)
@@ -97,7 +97,7 @@ def differentiate(request: Request) -> None:
         end(InvertibilityError.exit_code if "R017" in str(answer["errors"]) else 1)
 
 
-def _differentiate(request: Request, output: Callable[[str], Any] | None) -> dict[str, Any]:
+def _differentiate(request: GradientRequest, output: Callable[[str], Any] | None) -> dict[str, Any]:
     """Do what is asked for; the answer as an object (printed already unless JSON is wanted)."""
     program = load_program(request.file)
     function = pick_function(program, request.function)
@@ -139,7 +139,7 @@ def _raise_if_wrong(answer: Answer) -> None:
         answer.check.raise_if_bad()
 
 
-def _emit(handle: FunctionHandle, request: Request) -> dict[str, Any]:
+def _emit(handle: FunctionHandle, request: GradientRequest) -> dict[str, Any]:
     """The gradient program as strict code."""
     from rvm_asm import disassemble
 
@@ -172,7 +172,7 @@ def _watched(machine: Machine, way: str) -> AbstractContextManager[None]:
 
 
 def _answer(
-    handle: FunctionHandle, loss: str, inputs: Mapping[str, Any], request: Request
+    handle: FunctionHandle, loss: str, inputs: Mapping[str, Any], request: GradientRequest
 ) -> Answer:
     from rvm.derive.hessians import hessian
 

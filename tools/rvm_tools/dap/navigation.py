@@ -9,7 +9,7 @@ from rvm.faults import UsageError
 from rvm_tools.dap.adapter import Adapter, Body, answers
 from rvm_tools.dap.inbox import ENDING, SERVED
 from rvm_tools.dap.protocol import Arguments
-from rvm_tools.dap.telling import tell_probes
+from rvm_tools.dap.stop_events import tell_probes
 from rvm_tools.debug.lines import find_target
 from rvm_tools.debug.stops import Stop
 

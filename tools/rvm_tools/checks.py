@@ -28,7 +28,7 @@ from rvm_tools.words import count
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class CheckRequest:
     """The command's options and arguments."""
 
     file: str
@@ -55,7 +55,7 @@ class Request:
         return {n: error.message for n, error in lacks.items() if error is not None}
 
 
-def check(request: Request) -> None:
+def check(request: CheckRequest) -> None:
     """Check, print the report, and end with the exit code of the worst that was found."""
     rows = list(_rows(request))
     for row in rows:
@@ -76,7 +76,7 @@ def check(request: Request) -> None:
         end(next(c for c in (70, 4, 3, 2, 1) if c in codes))
 
 
-def _rows(request: Request) -> Iterator[Row]:
+def _rows(request: CheckRequest) -> Iterator[Row]:
     is_text = request.file != "-" and not request.file.endswith(".rbc")
     source = read_text(request.file) if is_text else None
     allowed = allowed_includes()
@@ -158,7 +158,7 @@ def _static(program: Program) -> Row:
     return row
 
 
-def _directive(request: Request, program: Program, directive: Directive) -> Row:
+def _directive(request: CheckRequest, program: Program, directive: Directive) -> Row:
     """A `;! run` line on every engine, there and back."""
     text = directive.text if len(directive.text) <= 60 else directive.text[:57] + "..."
     row = Row(f"line {directive.line}: {text}")
@@ -209,7 +209,7 @@ def _unmet(wrong: Mapping[str, tuple[str, str]], where: Where) -> RvmError:
 
 
 def _given(
-    request: Request, program: Program, function: Function, values: Mapping[str, Any]
+    request: CheckRequest, program: Program, function: Function, values: Mapping[str, Any]
 ) -> Row:
     """A run on inputs for which nothing is expected but that it comes back."""
     row = Row(f"{function.name}: given values")
@@ -220,7 +220,7 @@ def _given(
     return row
 
 
-def _generated(request: Request, program: Program, function: Function) -> Row:
+def _generated(request: CheckRequest, program: Program, function: Function) -> Row:
     """Runs on random inputs; an error turns them round, and is no failure of the program."""
     row = Row(f"{function.name}: generated inputs")
     rng = random.Random(f"{request.seed} {function.name}")
@@ -251,7 +251,7 @@ def _generated(request: Request, program: Program, function: Function) -> Row:
 
 
 def _trials(
-    request: Request,
+    request: CheckRequest,
     program: Program,
     function: Function,
     values: Mapping[str, Any],
@@ -283,7 +283,7 @@ def _trials(
     return out
 
 
-def _as_json(request: Request, rows: Sequence[Row]) -> dict[str, Any]:
+def _as_json(request: CheckRequest, rows: Sequence[Row]) -> dict[str, Any]:
     return {
         "file": request.file,
         "ok": not any(row.errors for row in rows),
