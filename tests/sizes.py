@@ -5,19 +5,22 @@ Three decorators, all of which hand the rest over to the marker `deep`:
 - `@sample` on a parametrised test: a few of its cases, in which each value of each parameter
   comes; `@sample(2)`, each pair of values of two parameters.
 - `@examples(n)` on a test of Hypothesis: a quarter of n examples.
-- `@sized` on a test that asks `part(n)` how many random cases to try.
+- `@sized` on a test that asks `part(n)` how many random cases to try, or `first_and_another` which
+  engines to compare.
 """
 
 from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeVar
+from zlib import crc32
 
 import pytest
 
+T = TypeVar("T")
 DEEP = False
 """Whether all is done; set in `conftest.py`, before any module of tests is imported."""
 
@@ -28,6 +31,13 @@ sized = pytest.mark.sized
 def part(n: int) -> int:
     """A quarter of n, or with `--deep` all."""
     return n if DEEP else -(-n // 4)
+
+
+def first_and_another(options: Sequence[T], key: object) -> Sequence[T]:
+    """The first of some options and another, which a key's text picks; with `--deep` all."""
+    if DEEP:
+        return options
+    return options[0], options[1 + crc32(repr(key).encode()) % (len(options) - 1)]
 
 
 def examples(n: int, **more: Any) -> Callable[[Any], Any]:

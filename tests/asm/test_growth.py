@@ -71,8 +71,8 @@ def assembled(text: str) -> None:
 @pytest.mark.parametrize("name", TEXTS)
 def test_growth(name: str) -> None:
     assembled(TEXTS[name](300))  # what is made once
-    small, large = (calls(lambda n=n: assembled(TEXTS[name](n))) for n in (2_000, 16_000))
-    assert large < 10 * small + 20_000, (small, large)
+    small, large = (calls(lambda n=n: assembled(TEXTS[name](n))) for n in (1_500, 9_000))
+    assert large < 7.5 * small + 15_000, (small, large)
 
 
 LITTLE = (

@@ -8,6 +8,7 @@ import time
 
 import pytest
 from rvm_tools.attack.programs.blind import random_program
+from sizes import part, sized
 from verify.making import Maker, array, program
 
 from rvm.codec import MAGIC, decode, encode
@@ -19,9 +20,9 @@ from rvm.types import C128, F32, F64, FIXED, I64, LOG64, U8, U64, Scalar, fixed
 pytestmark = pytest.mark.smoke
 
 
-@pytest.mark.parametrize("start", range(0, 150, 50))
-def test_random_programs(start: int) -> None:
-    for seed in range(start, start + 50):
+@sized
+def test_random_programs() -> None:
+    for seed in range(part(150)):
         p = random_program(seed)
         data = encode(p)
         q = decode(data)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sizes import examples
+from sizes import examples, sample
 
 import rvm
 from rvm.emit.llvm.jam import Jam
@@ -76,6 +76,7 @@ def product(order: str, t: str, loops: dict[str, str] = LOOPS) -> rvm.Library:
 
 @pytest.mark.parametrize("order", ["".join(o) for o in permutations("ijk")])
 @pytest.mark.parametrize("t", ["f64", "i32", "fixed"])
+@sample
 def test_products_of_matrices_in_all_orders(order: str, t: str) -> None:
     program = product(order, t)
     assert len(jams(program)) == len(jams(program, undo=True)) > 0
@@ -142,6 +143,7 @@ def test_stops_on_the_way(m: int, n: int, p: int, part: float, undo: bool) -> No
         "add a[i, j], y[j] * z[i]\n add z[i], y[j]",
     ],
 )
+@sample
 def test_steps_and_bodies(outer: str, inner: str, body: str) -> None:
     program = rvm.assemble(
         f"""

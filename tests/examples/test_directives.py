@@ -17,7 +17,7 @@ from programs.both_ways import (
     run,
     transaction,
 )
-from sizes import sample
+from sizes import sample, sized
 
 import rvm
 from rvm.codec import decode, encode
@@ -32,6 +32,7 @@ FAILING = [c for c in CASES if c.directive.codes]
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("case", CASES, ids=str)
 @sample
+@sized
 def test_runs_both_ways_on_engines_that_agree(case: Case, mode: str) -> None:
     agree(case, mode)
 

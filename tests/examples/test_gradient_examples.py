@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import rvm_asm
 from programs.both_ways import MODES, Case, agree, cases, from_the_end, load, run
-from sizes import sample
+from sizes import sample, sized
 
 import rvm
 from rvm.codec import decode, encode
@@ -49,6 +49,7 @@ def near(got: Any, expected: Any, within: float) -> bool:
 @pytest.mark.parametrize("case", CASES, ids=str)
 @sample
 @sample
+@sized
 def test_programs_run_both_ways_on_engines_that_agree(case: Case, mode: str) -> None:
     agree(case, mode)
 

@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from gradients.agreeing import ENGINES, agree
+from sizes import sized
 
 import rvm
 from rvm.engines import executing
+
+pytestmark = sized
 
 each_engine = pytest.mark.parametrize("engine", ENGINES)
 inf, nan = math.inf, math.nan

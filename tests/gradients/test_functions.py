@@ -11,7 +11,7 @@ import mpmath
 import numpy as np
 import pytest
 from gradients.agreeing import ENGINES, agree
-from sizes import sample
+from sizes import sample, sized
 
 import rvm
 from rvm.isa.rows import FUNCTIONS, FunctionRow
@@ -74,6 +74,7 @@ def test_partials(row: FunctionRow, t: str, near: float, engine: str) -> None:
 
 
 @pytest.mark.parametrize("row", KNOWN, ids=lambda r: r.name)
+@sized
 def test_arrays_and_broadcasting(row: FunctionRow) -> None:
     at = np.array(points(row, 6))
     shapes: list[tuple[tuple[str, ...], tuple[tuple[int, ...], ...]]] = [(("[m, n]",), ((2, 3),))]
@@ -107,6 +108,7 @@ FIELD += ("tan", "asin", "acos", "atan", "sinh", "cosh", "tanh")
 
 
 @pytest.mark.parametrize("name", FIELD)
+@sized
 def test_holomorphic(name: str) -> None:
     """The adjoint of Re f is conj(f'), that of Im f is i conj(f')."""
     row = FUNCTIONS[name]
@@ -142,6 +144,7 @@ def test_holomorphic(name: str) -> None:
         ("select(r > 0.0, a, conj(b))", "c128"),
     ],
 )
+@sized
 def test_not_holomorphic(call: str, t: str) -> None:
     text = f"func main(y: {t}, a: c128, b: c128, r: f64)\n    add y, {call}\n"
     zero = 0j if t == "c128" else 0.0
@@ -183,6 +186,7 @@ def test_not_holomorphic(call: str, t: str) -> None:
         "hypot(x[0], x[1]) + sum(atan2(x, A[1, :]))",
     ],
 )
+@sized
 def test_functions_of_arrays(call: str) -> None:
     """`k` and `m` have repeated indices."""
     text = (
@@ -227,6 +231,7 @@ LOGS += ("abs(-x)", "square(x + z)", "select(r > 0.0, x, z)", "log64(r) * x", "e
 
 
 @pytest.mark.parametrize("call", LOGS)
+@sized
 def test_logarithms(call: str) -> None:
     """Adjoints of log64 are by the logarithm: s = log x moves, and the loss is a log or a value."""
     head = "(y: log64, v: f64, x: log64, z: log64, r: f64)"

@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 from gradients.agreeing import ENGINES, agree
-from sizes import sample
+from sizes import sample, sized
 
 import rvm
 from rvm.isa import OPCODES
 from rvm.isa.rows import OpRow, angle_type
 from rvm.isa.rules import CLASSES
 from rvm.types import BOOL, C128, F32, F64, FIXED, LOG64, Scalar
+
+pytestmark = sized
 
 each_engine = pytest.mark.parametrize("engine", ENGINES)
 TYPES = (F64, F32, FIXED, C128, LOG64)

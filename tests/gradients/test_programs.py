@@ -10,10 +10,13 @@ import rvm_asm
 from gradients import properties
 from gradients.agreeing import agree
 from gradients.programs import PROGRAMS
+from sizes import sized
 
 import rvm
 from rvm.library.handle import FunctionHandle
 from rvm.verify import findings
+
+pytestmark = sized
 
 each = pytest.mark.parametrize("name", PROGRAMS)
 COARSE = ("fixed", "single precision and conversions")

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from gradients import properties
 from gradients.agreeing import ENGINES, agree
+from sizes import sized
 
 import rvm
+
+pytestmark = sized
 
 each_engine = pytest.mark.parametrize("engine", ENGINES)
 GROWS = """

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from gradients import properties
 from gradients.agreeing import ENGINES, agree
+from sizes import sized
 
 import rvm
 from rvm.isa import OPCODES
 from rvm.isa.user import apply
 
 each_engine = pytest.mark.parametrize("engine", ENGINES)
-pytestmark = pytest.mark.usefixtures("clean_tables")
+pytestmark = [pytest.mark.usefixtures("clean_tables"), sized]
 
 
 def held(f: Any, inputs: dict[str, Any], loss: str) -> None:

@@ -17,6 +17,7 @@ from rvm_tools.directives import Directive, directives
 from rvm_tools.drift import drifts
 from rvm_tools.trial import differences
 from rvm_tools.values import inputs_for, value_for
+from sizes import first_and_another
 
 import rvm
 from rvm import Machine, RvmError
@@ -145,9 +146,10 @@ def run(case: Case, engine: str, mode: str) -> Outcome:
 
 
 def agree(case: Case, mode: str) -> None:
-    """Run a case on every engine: results, times and errors are the same, floats to the bit."""
-    first, *others = (run(case, engine, mode) for engine in ENGINES)
-    for engine, other in zip(ENGINES[1:], others, strict=True):
+    """Run a case on engines: results, times and errors are the same, floats to the bit."""
+    engines = first_and_another(ENGINES, (str(case), mode))
+    first, *others = (run(case, engine, mode) for engine in engines)
+    for engine, other in zip(engines[1:], others, strict=True):
         assert (other.steps, other.error) == (first.steps, first.error), engine
         name = case.function.name
         if (case.path.stem, name) in IN_PAIRS and (engine, mode) == ("native", "tolerant"):

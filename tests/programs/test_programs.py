@@ -19,7 +19,7 @@ from programs.both_ways import (
     transaction,
 )
 from rvm_asm.expand import is_strict
-from sizes import sample
+from sizes import sample, sized
 
 import rvm
 
@@ -35,6 +35,7 @@ FAILING = [c for c in CASES if c.directive.codes]
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("case", CASES, ids=str)
 @sample
+@sized
 def test_runs_both_ways_on_engines_that_agree(case: Case, mode: str) -> None:
     agree(case, mode)
 

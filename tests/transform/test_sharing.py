@@ -8,6 +8,7 @@ from gradients import properties
 from gradients.agreeing import agree, function
 from mpmath import mp
 from rvm_asm import disassemble
+from sizes import sized
 
 import rvm
 from rvm.codec import decode, encode
@@ -15,6 +16,8 @@ from rvm.engines import executing
 from rvm.expr import places
 from rvm.program import Program
 from rvm.verify import findings
+
+pytestmark = sized
 
 
 def ops(program: Program, name: str) -> list[str]:

@@ -82,13 +82,13 @@ def shared_roots(n: int) -> Program:
 
 
 def wide_calls(n: int) -> Program:
-    """Calls that pass many elements of one array, all of them changed by the callee."""
-    g = Maker("g", **{f"p{k}": F64 for k in range(n)})
-    for k in range(n):
+    """Calls that pass 255 elements of one array, all of them changed by the callee."""
+    g = Maker("g", **{f"p{k}": F64 for k in range(255)})
+    for k in range(255):
         g.op("neg", g[f"p{k}"])
     m = Maker("f", x=array())
-    args = [m.elem("x", k) for k in range(n)]
-    for _ in range(10):
+    args = [m.elem("x", k) for k in range(255)]
+    for _ in range(n):
         m.op("call", *args, symbol="g")
     return program(m, g)
 
@@ -121,7 +121,7 @@ CASES: list[tuple[Callable[[int], Program], int]] = [
     (sliding_window, 20_000),
     (disagreements, 1_000),
     (shared_roots, 20_000),
-    (wide_calls, 255),
+    (wide_calls, 16),
     (chain_of_calls, 2_000),
     (many_parameters, 5_000),
 ]
