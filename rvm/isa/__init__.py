@@ -15,12 +15,15 @@ from rvm.isa.number_types import number_type
 from rvm.isa.rows import FUNCTIONS, OPCODES, Code, FunctionRow, OpRow
 from rvm.isa.rules import TypeFault
 from rvm.isa.typing import apply, place, place_type, typed
+from rvm.types import SCALARS
 
 __all__ = [
     "ENDS",
     "FUNCTIONS",
     "MAKES",
     "OPCODES",
+    "SHIPPED",
+    "SHIPPED_ROWS",
     "VARIADIC",
     "Code",
     "FunctionRow",
@@ -39,5 +42,9 @@ __all__ = [
     "value",
     "zero_literal",
 ]
+
+SHIPPED = frozenset([*FUNCTIONS, *OPCODES, *SCALARS])
+"""The names that the tables have before users enter any."""
+SHIPPED_ROWS = len(FUNCTIONS) + len(OPCODES) + len(SCALARS)
 
 del _data, _functions, _machine_ops

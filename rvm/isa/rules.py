@@ -368,7 +368,7 @@ def length(args: Sequence[Arg], want: Scalar | None) -> Typing:
     if not args[0].rank or args[0].elem is None:
         raise ranks("takes an array, not a scalar")
     axis = args[-1].value
-    known = len(args) == 2 and args[1].elem is None and isinstance(axis, int)
+    known = len(args) == 2 and isinstance(axis, int)
     if known and not 0 <= axis < args[0].rank:
         raise ranks(f"takes an axis from 0 to {args[0].rank - 1}, not {axis}")
     return Typing((args[0].elem, I64)[: len(args)], I64)

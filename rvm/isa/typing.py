@@ -144,9 +144,10 @@ def _adapts(node: Expr) -> bool:
 
 
 def _arg(node: Expr) -> Arg:
+    value = node.value if isinstance(node, Const) else None
     if node.type is None:
-        return Arg(None, 0, node.value if isinstance(node, Const) else 0)
-    return Arg(elem_of(node.type), rank_of(node.type))
+        return Arg(None, 0, 0 if value is None else value)
+    return Arg(elem_of(node.type), rank_of(node.type), value)
 
 
 def place_type(base: ValueType | Stack, path: Sequence[Step]) -> ValueType:

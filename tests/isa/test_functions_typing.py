@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 from isa.evaluating import evaluate, place
 
-from rvm.expr import Apply, Const, Formal, lift
+from rvm.expr import Apply, Const, Formal, Place, lift
 from rvm.isa.implementation import implementation, register_callable, value
 from rvm.isa.rows import FUNCTIONS, FunctionRow
 from rvm.isa.rules import TypeFault, elementwise
@@ -167,3 +167,9 @@ def test_rows_say_what_they_are():
         assert row.name == name and row.doc and row.arity >= 1
         assert row.cost in ("MOVES", "ADDS", "MULTS", "NLOPS")
         assert len(row.domain) in (0, row.arity)
+
+
+def test_an_axis_that_is_typed_already_is_looked_at_too() -> None:
+    with pytest.raises(TypeFault) as fault:
+        typed(Apply("dim", (Place(0, (), Array(I64, 1)), Const(1, I64))))
+    assert fault.value.code == "A042"

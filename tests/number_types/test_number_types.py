@@ -295,3 +295,15 @@ def test_a_storage_row_is_numpy_s(name: str) -> None:
     row = TYPES[name]
     assert system(SCALARS[name]).dtype.itemsize == row.bytes
     assert name not in list(FUNCTIONS) and name in FUNCTIONS  # made on demand
+
+
+def test_machine_code_of_a_new_type_is_not_kept() -> None:
+    """Nothing tells whether a type of this name is the same in another process."""
+    from rvm.engines.native.keys import fingerprint
+
+    lines = ("x: u8", "x: u16", "x: i64 | i64(u16(x))"), (True, False, False)
+    for line, kept in zip(*lines, strict=True):
+        params, _, value = line.partition(" | ")
+        text = f"func f({params}, y: {params[3:]})\n    add y, {value or 'x'}\n"
+        program = rvm.assemble(text)
+        assert bool(fingerprint(getattr(program, "program", program))) == kept

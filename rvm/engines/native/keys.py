@@ -18,7 +18,7 @@ from rvm.emit.llvm.kind import Kind
 from rvm.engines.native import kept
 from rvm.expr import Apply, Expr, walk
 from rvm.image import Code
-from rvm.isa import FUNCTIONS, OPCODES
+from rvm.isa import FUNCTIONS, OPCODES, SHIPPED, SHIPPED_ROWS
 from rvm.isa.functions.conversions import conversion_target
 from rvm.program import Program
 from rvm.types import SCALARS, elem_of
@@ -27,10 +27,6 @@ TRAITS = ("vendor_id", "cpu family", "model", "stepping", "flags", "CPU ", "Feat
 """What lines about a processor begin with that say what it can."""
 APART = ("__pycache__", "codes", "interop", "pebble")
 """Folders of rvm that have no part in what code is made of a program."""
-OWN = frozenset([*FUNCTIONS, *OPCODES])
-OWN_TYPES = frozenset(SCALARS)
-OWN_ROWS = len(FUNCTIONS) + len(OPCODES) + len(SCALARS)
-"""What the table holds before users enter anything."""
 
 
 def key_of(code: Code, kind: Kind, *more: str) -> str | None:
@@ -71,12 +67,12 @@ def fingerprint(program: Program) -> str:
 
 def _has_users(program: Program) -> bool:
     """Whether a program names an opcode or a function that a user has defined."""
-    if len(FUNCTIONS) + len(OPCODES) + len(SCALARS) == OWN_ROWS:
+    if len(FUNCTIONS) + len(OPCODES) + len(SCALARS) == SHIPPED_ROWS:
         return False
     for f in program.functions:
-        if any(elem_of(r.type).name not in OWN_TYPES for r in f.registers):
+        if any(elem_of(r.type).name not in SHIPPED for r in f.registers):
             return True
-        if any(i.op not in OWN for i in f.code):
+        if any(i.op not in SHIPPED for i in f.code):
             return True
         if any(_is_users(arg) for i in f.code for arg in i.args):
             return True
@@ -87,8 +83,8 @@ def _has_users(program: Program) -> bool:
 
 def _is_users(value: Expr) -> bool:
     return any(
-        (isinstance(n, Apply) and n.fn not in OWN and conversion_target(n.fn) is None)
-        or (n.type is not None and elem_of(n.type).name not in OWN_TYPES)
+        (isinstance(n, Apply) and n.fn not in SHIPPED and conversion_target(n.fn) is None)
+        or (n.type is not None and elem_of(n.type).name not in SHIPPED)
         for n in walk(value)
     )
 
