@@ -150,7 +150,7 @@ class Constants:
                 return found
             self._refuse(
                 node,
-                f"`{node.name}` is no constant",
+                f"`{node.name}` is not a constant",
                 did_you_mean(node.name, [*self.definitions, *BUILT_IN]),
             )
         assert not isinstance(node, Ref)

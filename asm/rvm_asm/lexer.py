@@ -95,9 +95,11 @@ def _complain(text: str, start: int, report: Reporter) -> None:
             hint="numbers look like 12, 1_000, 0xff, 0b101, 1.5, 2e-3, 2.5j",
         )
     elif text == "!":
-        report.error("A001", "there is no sign `!`", start, end, hint="write `not` or `!=`")
+        report.error("A001", "unexpected character `!`", start, end, hint="write `not` or `!=`")
     elif text == "#":
-        report.error("A001", "there is no sign `#`", start, end, hint="a comment starts with `;`")
+        report.error(
+            "A001", "unexpected character `#`", start, end, hint="a comment starts with `;`"
+        )
     else:
         shown = text if text.isprintable() else f"U+{ord(text):04X}"
-        report.error("A001", f"there is no sign `{shown}`", start, end)
+        report.error("A001", f"unexpected character `{shown}`", start, end)

@@ -168,7 +168,7 @@ def chosen(function: Function, names: Collection[str] | None) -> dict[str, Layou
         if name not in able:
             raise InputError(
                 "I008",
-                f"`{name}` is no parameter of `{function.name}` that carries derivatives",
+                f"`{name}` is not a parameter of `{function.name}` that carries derivatives",
                 hint=f"those are: {', '.join(able)}",
             )
     return able if names is None else {name: able[name] for name in names}

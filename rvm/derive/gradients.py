@@ -216,7 +216,7 @@ def named_duals(
         if name not in found:
             raise InputError(
                 "I008",
-                f"`{name}` is no parameter that carries an adjoint",
+                f"`{name}` is not a parameter that carries an adjoint",
                 hint=f"those are: {', '.join(found)}",
             )
     return Result({name: found[name] for name in found if name in set(wrt)})

@@ -80,7 +80,7 @@ class LaneGradient:
             if name not in able:
                 raise InputError(
                     "I008",
-                    f"`{name}` is no parameter that carries an adjoint",
+                    f"`{name}` is not a parameter that carries an adjoint",
                     hint=f"those are: {', '.join(able)}",
                 )
         return set(able if wrt is None else wrt)

@@ -117,7 +117,7 @@ def test_for_with_constant_bounds() -> None:
 
 
 def test_for_holds_its_bounds() -> None:
-    """A bound that is no constant is kept, and compared at the end."""
+    """A bound that is not a constant is kept, and compared at the end."""
     assert strict("for i = x downto y step n\nend") == [
         "alloc i.lo: i64 = x",
         "alloc i.step: i64 = n",

@@ -51,7 +51,7 @@ def unreadable(file: str, error: OSError | UnicodeDecodeError) -> UsageError:
         wide = error.object[:2] in (BOM_UTF16_LE, BOM_UTF16_BE)
         return UsageError(
             "U011",
-            f"can't read {file}: it is no UTF-8 text",
+            f"can't read {file}: it is not UTF-8 text",
             hint="it is UTF-16; save it as UTF-8" if wide else "",
         )
     reason = (error.strerror or str(error)).lower()

@@ -240,7 +240,9 @@ def _split(text: str) -> tuple[str, dict[str, float]]:
         key, _, value = part.partition("=")
         number = amount(value)
         if number is None:
-            raise UsageError("U039", f"`{part}` is no parameter: KEY=NUMBER, the number {AMOUNT}")
+            raise UsageError(
+                "U039", f"`{part}` is not a parameter: KEY=NUMBER, the number {AMOUNT}"
+            )
         given[key.strip()] = number
     return found[1], given
 

@@ -33,7 +33,7 @@ def read(file: str) -> Model:
     try:
         text = read_bytes(path).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no UTF-8 text"
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise UsageError("U011", f"can't read {path}: {reason.lower()}") from None
     try:
         data = tomllib.loads(text)
