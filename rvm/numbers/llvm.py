@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from rvm.leaf import Function
 from rvm.leaf.llvm import double as double
+from rvm.leaf.ops import whole as whole
 from rvm.types import Scalar
 
 Llvm = Callable[..., Any]
@@ -41,11 +42,6 @@ def declaration(symbol: str) -> str:
     """LLVM's declaration of a key of `SYMBOLS`."""
     more = ", double" * (symbol in BINARY_SYMBOLS)
     return f"declare double @{symbol}(double{more}) nounwind willreturn memory(none)"
-
-
-def whole(operand: str) -> int | None:
-    """The number of an operand that is an integer constant, as LLVM writes it; None of others."""
-    return int(operand) if operand.lstrip("-").isdigit() else None
 
 
 def number(operand: str) -> float | None:
@@ -100,11 +96,6 @@ def same(emitter: Emitter, x: Any) -> Any:
 def written(function: Function) -> Llvm:
     """A function by its text."""
     return lambda emitter, *args: emitter.written(function, args)
-
-
-def instruction(name: str) -> Llvm:
-    """A single instruction, with all operands of one type: `fadd double`."""
-    return lambda emitter, *args: emitter.op(f"{name} {', '.join(args)}")
 
 
 def chosen(emitter: Emitter, condition: str, kind: str, a: str, b: str) -> str:
