@@ -11,8 +11,9 @@ from collections.abc import Collection
 from typing import cast
 
 from rvm.emit.python import Printer
-from rvm.emit.values import Unprintable, item_of
+from rvm.emit.values import item_of
 from rvm.expr import Apply, Const, Expr, Place
+from rvm.ir.typed import Unprintable
 from rvm.program import Function
 from rvm.stmt import Call
 from rvm.types import Array, Scalar, elem_of

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 
 from rvm.emit.lanes_numbers import Value
 from rvm.emit.lanes_values import LaneValues, ufunc_of
-from rvm.emit.values import Unprintable, bare, element, scalar_of, type_of
+from rvm.emit.values import bare
 from rvm.expr import LENGTHS, Apply, Const, Expr, Place
 from rvm.image import Clash
+from rvm.ir.typed import Unprintable, element, scalar_of, type_of
 from rvm.isa import FUNCTIONS, implementation
 from rvm.numbers import fill, system
 from rvm.stmt import (

@@ -19,8 +19,9 @@ from typing import Any, cast
 import numpy as np
 
 from rvm.emit.lanes_numbers import LaneNumbers, Value
-from rvm.emit.values import bare, type_of
+from rvm.emit.values import bare
 from rvm.expr import LENGTHS, Apply, Const, Expr, Index, Part, Place, Span, Transposed
+from rvm.ir.typed import type_of
 from rvm.isa import FUNCTIONS, implementation
 from rvm.isa import value as total_value
 from rvm.numbers import fill, has_own_system, system

@@ -10,18 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from rvm.emit.values import (
-    Unprintable,
-    ValuePrinter,
-    bare,
-    element,
-    is_small,
-    parted,
-    scalar_of,
-    type_of,
-)
+from rvm.emit.values import ValuePrinter, bare, is_small
 from rvm.expr import Expr, Place
 from rvm.image import Clash
+from rvm.ir.typed import Unprintable, element, parted, scalar_of, type_of
 from rvm.isa import implementation
 from rvm.numbers import system
 from rvm.stmt import (

@@ -16,11 +16,12 @@ from itertools import islice
 from typing import Any, cast
 
 from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span, Step, Transposed, children
+from rvm.ir.typed import Unprintable, element, part_name, parted, type_of
 from rvm.isa import FUNCTIONS, implementation
 from rvm.isa.functions.indexing import HIGH
 from rvm.numbers import fill
 from rvm.program import Function
-from rvm.types import C128, I64, U64, Array, Scalar, ValueType, elem_of, rank_of
+from rvm.types import C128, I64, U64, Array, Scalar, elem_of, rank_of
 
 RESERVED = (
     "regs",
@@ -39,10 +40,6 @@ COUNTING = ("hits", "early", "sizes", "cells", "erased")
 """Names that source which counts uses beside those."""
 MAX_HEIGHT = 16
 """Levels of functions that one line of source nests."""
-
-
-class Unprintable(Exception):
-    """A statement that this printer leaves to the reference engine."""
 
 
 def local_names(function: Function, taken: Iterable[str]) -> list[str]:
@@ -381,30 +378,3 @@ def bare(text: str) -> str:
         if depth == 0 and k < len(text) - 1:
             return text
     return text[1:-1]
-
-
-def type_of(node: Expr) -> ValueType:
-    assert node.type is not None
-    return node.type
-
-
-def scalar_of(place: Place) -> Scalar:
-    return cast(Scalar, place.type)
-
-
-def parted(place: Place) -> bool:
-    return bool(place.path) and isinstance(place.path[-1], Part) and not rank_of(type_of(place))
-
-
-def part_name(place: Place) -> str:
-    return {"re": "real", "im": "imag"}[cast(Part, place.path[-1]).name]
-
-
-def element(place: Place) -> tuple[Expr, ...] | None:
-    """The indices of a single element reached in one step (its part aside), else None."""
-    path = place.path[:-1] if parted(place) else place.path
-    if len(path) != 1 or not isinstance(path[0], Index) or rank_of(type_of(place)):
-        return None
-    if any(isinstance(i, Span) for i in path[0].items):
-        return None
-    return cast("tuple[Expr, ...]", path[0].items)

@@ -85,7 +85,7 @@ def is_all_compiled(image: Image, name: str) -> bool:
 
     A lane that comes to another one has to go on by itself.
     """
-    from rvm.emit.llvm.module import plan_of
+    from rvm.ir.function import plan_of
 
     key = (is_all_compiled, name)
     cache = image.program.cache

@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rvm.emit.calls import CallPrinter
-from rvm.emit.values import Unprintable
 from rvm.engines.reference import step
 from rvm.engines.source import Source
 from rvm.engines.support import SUPPORT, Trouble
 from rvm.host.once import once
 from rvm.image import Code
+from rvm.ir.typed import Unprintable
 from rvm.numbers.support import NAMES
 from rvm.state import FRAME_BYTES, Frame, State
 from rvm.stmt import Call

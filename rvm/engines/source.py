@@ -11,13 +11,13 @@ from typing import ClassVar
 
 from rvm.accounts.counts import DONE, JUMP, Mark
 from rvm.emit.python import Printer
-from rvm.emit.values import Unprintable
 from rvm.engines.blocks import If, Loop, Shape
 from rvm.engines.support import SUPPORT
 from rvm.expr import Const, Expr, places
 from rvm.host.signals import listen
 from rvm.image import Code
 from rvm.image.traps import Changed, Guard
+from rvm.ir.typed import Unprintable
 from rvm.isa import VARIADIC
 from rvm.numbers.support import NAMES
 from rvm.stmt import Branch, Land

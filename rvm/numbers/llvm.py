@@ -57,11 +57,6 @@ def register_type(t: Scalar) -> str:
     return t.row.llvm
 
 
-def memory_type(t: Scalar) -> str:
-    """LLVM's type of an element in memory; a complex number takes two in a row."""
-    return "i8" if t.is_bool else register_type(t)
-
-
 class Emitter(Protocol):
     """Appends instructions to the code that is being made."""
 

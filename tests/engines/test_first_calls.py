@@ -36,8 +36,8 @@ THREADS = 8
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> Counter[Any]:
     """How often each thing is made."""
-    from rvm.emit.llvm import module
     from rvm.engines.native.compiler import compiler
+    from rvm.ir import function
 
     counts: Counter[Any] = Counter()
     monkeypatch.setenv("RVM_CACHE_DIR", "")
@@ -57,7 +57,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Counter[Any]:
     watch(lanes_plan.Plan, "__init__", lambda self, code, params, _: (code.name, params))
     watch(programs, "gradient", lambda program, name: name)
     watch(programs, "tangent", lambda program, name: name)
-    watch(module, "_planned", lambda code, *_: (code.name, code.undo, *_))
+    watch(function, "_planned", lambda code, *_: (code.name, code.undo, *_))
     llvm = compiler()
     compiled = llvm.compiled
 

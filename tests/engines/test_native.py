@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from sizes import examples
 
 import rvm
-from rvm.emit.llvm.flow import Flow
-from rvm.emit.llvm.module import plan_of
 from rvm.engines import LAW
 from rvm.image import image_of
+from rvm.ir.flow import Flow
+from rvm.ir.function import plan_of
 from rvm.program import Program
 from rvm.run.machine import Machine
 from rvm.state import State

@@ -33,7 +33,7 @@ func f(s: f64, x: f64[n], most: f64)
 
 def test_a_loop_with_assertions_is_compiled_whole() -> None:
     image = image_of(rvm.assemble(TEXT))
-    from rvm.emit.llvm.module import plan_of
+    from rvm.ir.function import plan_of
 
     assert not plan_of(image.code("f", False), True, False).flow.apart
     assert len(plan_of(image.code("f", True), True, False).flow.apart) == 1, "the print"

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import rvm
-from rvm.emit.llvm.certain import certain
-from rvm.emit.llvm.reading import turns
 from rvm.engines import executing
 from rvm.faults import RvmError
 from rvm.image import image_of
+from rvm.ir.certain import certain
+from rvm.ir.reading import turns
 from rvm.leaf.python import on_numbers
 from rvm.numbers.elementary import text
 from rvm.stmt import Free

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from sizes import examples, sample
 
 import rvm
-from rvm.emit.llvm.jam import Jam
-from rvm.emit.llvm.kind import Kind
-from rvm.emit.llvm.module import plan_of
 from rvm.engines import LAW
 from rvm.engines.native.engine import source_of
 from rvm.image import image_of
+from rvm.ir.function import plan_of
+from rvm.ir.jam import Jam
+from rvm.ir.kind import Kind
 from rvm.run.machine import Machine
 
 pytest.importorskip("llvmlite")

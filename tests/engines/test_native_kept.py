@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 import rvm
-from rvm.emit.llvm.kind import Kind
 from rvm.engines.native import artifact, elf, kept, keys, memory
 from rvm.engines.native.compiler import compiler
 from rvm.engines.native.roots import root_of
 from rvm.image import image_of
+from rvm.ir.kind import Kind
 from rvm.program import Program
 
 STEPS = """

@@ -11,12 +11,17 @@ from rvm.isa.implementation import implementation
 from rvm.leaf.llvm import symbol
 from rvm.leaf.ops import LLVM_TYPES
 from rvm.numbers import system
-from rvm.numbers.llvm import SYMBOLS, declaration, double, memory_type
+from rvm.numbers.llvm import SYMBOLS, declaration, double, register_type
 from rvm.numbers.llvm_prelude import definitions
 
 WEIGHTS = '!1 = !{!"branch_weights", i32 1, i32 2000}'
 """The metadata of branches that are rarely taken."""
 PURE = "nounwind willreturn memory(none)"
+
+
+def memory_type(t):
+    """LLVM's type of an element in memory; a complex number takes two in a row."""
+    return "i8" if t.is_bool else register_type(t)
 
 
 class Lines:

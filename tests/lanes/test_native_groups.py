@@ -11,8 +11,6 @@ import pytest
 from lanes.singles import agree, in_lanes
 
 import rvm
-from rvm.emit.llvm.wide_text import widened
-from rvm.emit.values import Unprintable
 from rvm.engines.native import lanes_wide
 from rvm.engines.native.lanes_wide import WideRoot
 from rvm.image import image_of
@@ -224,39 +222,3 @@ func f(y: f64, x: f64[m], w: f64[m], n: i64)
     assert np.allclose(losses, 4 * (x * x) @ w) and np.allclose(grad.x, 8 * x * w)
     assert np.allclose(grad.w, 4 * (x * x).sum(axis=0)) and grad.alone == ()
     assert groups_of(program.program, "f") == (5, 0)
-
-
-@pytest.mark.parametrize(
-    ("text", "want"),
-    [
-        (
-            "fadd double %a, 0x3FF0000000000000",
-            "fadd <8 x double> [double %a], [double 0x3FF0000000000000]",
-        ),
-        ("add nsw i64 %a, 1", "add nsw <8 x i64> [i64 %a], [i64 1]"),
-        ("fcmp olt double %a, %b", "fcmp olt <8 x double> [double %a], [double %b]"),
-        ("sext i32 %a to i64", "sext <8 x i32> [i32 %a] to <8 x i64>"),
-        (
-            "select i1 %c, i64 %a, i64 0",
-            "select <8 x i1> [i1 %c], <8 x i64> [i64 %a], <8 x i64> [i64 0]",
-        ),
-        (
-            "call i64 @llvm.abs.i64(i64 %a, i1 false)",
-            "call <8 x i64> @llvm.abs.v8i64(<8 x i64> [i64 %a], i1 false)",
-        ),
-        (
-            "call {i64, i1} @llvm.umul.with.overflow.i64(i64 %a, i64 %b)",
-            "call {<8 x i64>, <8 x i1>} @llvm.umul.with.overflow.v8i64("
-            "<8 x i64> [i64 %a], <8 x i64> [i64 %b])",
-        ),
-        ("extractvalue {i64, i1} %p, 1", "extractvalue {<8 x i64>, <8 x i1>} %p, 1"),
-    ],
-)
-def test_instructions_on_vectors(text: str, want: str) -> None:
-    assert widened(text, lambda t, v: f"[{t} {v}]") == want
-
-
-def test_instructions_that_have_no_form_on_vectors() -> None:
-    for text in ("call double @other(double %a)", "phi i1 [%a, %b], [true, %c]", "alloca double"):
-        with pytest.raises(Unprintable):
-            widened(text, lambda t, v: v)

@@ -47,7 +47,7 @@ def left_out(image: Image, name: str, options: Options) -> Iterator[tuple[str, i
     """The instructions that machine code leaves to the reference engine: function, line, text."""
     if not native_is_there():
         return
-    from rvm.emit.llvm.module import plan_of
+    from rvm.ir.function import plan_of
 
     for f in image.reachable(name):
         code: Code = image.code(f, False)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-
-from rvm.emit.llvm.context import (
+from rvm.ir.context import (
     CALL_WORDS,
     EMPTY,
     ENTRY_AT,
@@ -245,7 +242,7 @@ out:
 }
 """Definitions by name.  A stack is a row of three: pointer to the values, how many, room for how
 many.  `rvm_frame` and `rvm_copied` are for leaving: without memory for that a run is lost.
-`rvm_sizes` moves what a meter (see `rvm.emit.llvm.counters`) has counted to the table of sizes,
+`rvm_sizes` moves what a meter (see `rvm.ir.counters`) has counted to the table of sizes,
 which is hashed with open addressing."""
 
 DECLARATIONS = """
@@ -254,18 +251,3 @@ declare noalias ptr @calloc(i64, i64) #2
 declare ptr @realloc(ptr, i64) #2
 declare void @free(ptr) #2
 """
-
-FRAMES = "frames"
-"""The constant that says how many bytes of stack one call may take."""
-
-
-def frame_bound(texts: Sequence[str], widest: int) -> str:
-    """The definition of FRAMES for functions, any of which may be put into another.
-
-    No frame has more than a place for each value, of `widest` bytes at most, and its arrays.
-    """
-    size = 0
-    for text in texts:
-        size += widest * text.count("\n")
-        size += sum(map(int, re.findall(r"alloca \[(\d+) x i8\]", text)))
-    return f"@{FRAMES} = private unnamed_addr constant i64 {size}"

@@ -12,12 +12,12 @@ import numpy as np
 
 from rvm.emit.lanes import LanePrinter
 from rvm.emit.lanes_numbers import Value
-from rvm.emit.values import Unprintable
 from rvm.engines.lanes.arrays import form_of
 from rvm.engines.lanes.plan import LanePlan, Op
 from rvm.engines.lanes.support import LANE_NAMES
 from rvm.engines.support import SUPPORT
 from rvm.expr import Const, Expr, Place
+from rvm.ir.typed import Unprintable
 from rvm.numbers.support import NAMES
 from rvm.stmt import Branch, Stmt, When, writes
 from rvm.types import BOOL

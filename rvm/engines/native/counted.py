@@ -16,9 +16,6 @@ from typing import Any
 import numpy as np
 
 from rvm.accounts.counts import Counts, Node
-from rvm.emit.llvm import context
-from rvm.emit.llvm.counters import counters_of
-from rvm.emit.llvm.module import plan_of
 from rvm.engines.counted import count_tick, unarmed
 from rvm.engines.native.engine import Native
 from rvm.engines.native.flight import CONTEXT, Flight
@@ -26,6 +23,9 @@ from rvm.engines.native.frames import layout_of
 from rvm.engines.native.roots import kind_for, root_of
 from rvm.engines.native.rows import ENTRIES, Log, Row, Table
 from rvm.host.signals import at_once
+from rvm.ir import context
+from rvm.ir.counters import counters_of
+from rvm.ir.function import plan_of
 from rvm.state import Frame, Options, State
 
 COUNTING = struct.Struct("<QQQQqqqqQQq")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rvm.emit.llvm import context
-from rvm.emit.llvm.kind import Kind
-from rvm.emit.llvm.module import ModulePrinter, plan_of
+from rvm.emit.llvm.module import ModulePrinter
 from rvm.engines.native.compiler import compiler
 from rvm.engines.native.extent import foreseen
 from rvm.engines.native.flight import run
@@ -15,6 +13,9 @@ from rvm.engines.native.roots import kind_for
 from rvm.engines.reference import step
 from rvm.engines.trapping import due
 from rvm.image import Code
+from rvm.ir import context
+from rvm.ir.function import plan_of
+from rvm.ir.kind import Kind
 from rvm.state import State
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from rvm.emit.llvm.reading import read_by
 from rvm.engines.native.artifact import Sketch
 from rvm.engines.protocol import LEAST
+from rvm.expr import reads
 from rvm.image import Code, Image
 from rvm.state import State
 from rvm.types import Array
@@ -57,6 +57,6 @@ def sketch_of(code: Code) -> Sketch:
 def _array_operands(image: Image, name: str) -> Iterator[int]:
     for instr in image.program.function(name).code:
         if instr.op not in ("call", "uncall", "print", "callback"):
-            for place in (p for arg in instr.args for p in read_by(arg)):
+            for place in (p for arg in instr.args for p in reads(arg)):
                 if isinstance(place.type, Array):
                     yield place.reg

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
-from rvm.emit.llvm import context
-from rvm.emit.llvm.kind import Kind
-from rvm.emit.llvm.reading import live_at
 from rvm.engines.native.extent import most_ticks
 from rvm.engines.native.frames import Layout, free, layout_of
 from rvm.engines.native.roots import Derived, Root, root_of
 from rvm.engines.native.stacks import large_stack, stack_floor
 from rvm.image import Code
+from rvm.ir import context
+from rvm.ir.kind import Kind
+from rvm.ir.reading import live_at
 from rvm.state import Frame, Options, State
 from rvm.types import Array
 

@@ -1,6 +1,6 @@
 """A frame's registers as generated code has them: a row of slots, and back.
 
-See `rvm.emit.llvm.context` for what the slots hold.
+See `rvm.ir.context` for what the slots hold.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.emit.llvm.context import MINE, slots
 from rvm.engines.native.host import library
 from rvm.image import Code
+from rvm.ir.context import MINE, slots
 from rvm.numbers import system
 from rvm.types import Array, RegisterType, Scalar, elem_of
 

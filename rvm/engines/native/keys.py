@@ -14,10 +14,10 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from rvm.emit.llvm.kind import Kind
 from rvm.engines.native import kept
 from rvm.expr import Apply, Expr, walk
 from rvm.image import Code
+from rvm.ir.kind import Kind
 from rvm.isa import FUNCTIONS, OPCODES, SHIPPED, SHIPPED_ROWS
 from rvm.isa.functions.conversions import conversion_target
 from rvm.program import Program

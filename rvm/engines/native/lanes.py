@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.emit.llvm import context
-from rvm.emit.llvm.kind import ROOT, Kind
 from rvm.engines.native.extent import most_ticks, sketch_of
 from rvm.engines.native.flight import NO_LIMIT, Flight
 from rvm.engines.native.frames import Layout, layout_of, moved_in, moved_out
@@ -24,6 +22,8 @@ from rvm.engines.native.lanes_threads import Piece, work_off
 from rvm.engines.native.roots import Root
 from rvm.host.once import once
 from rvm.image import Code
+from rvm.ir import context
+from rvm.ir.kind import ROOT, Kind
 from rvm.numbers import system
 from rvm.state import Frame, Options, State, byte_size
 from rvm.types import Array, Scalar, Stack, elem_of

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.emit.llvm.wide_text import WIDTH
 from rvm.engines.native import lanes_wide
 from rvm.engines.native.lanes import Batch, Block
 from rvm.engines.native.lanes_wide import WideBlock, WideRoot, wide_root
+from rvm.ir.arrays import WIDTH
 from rvm.state import Options
 
 BLOCK = 16_384

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.emit.llvm import context
 from rvm.engines.native.doors import Door
 from rvm.engines.native.memory import Run
 from rvm.engines.native.stacks import large_stack, stack_floor
 from rvm.host.signals import listen
+from rvm.ir import context
 
 FIRST = 8
 """The part of a chunk that is done before threads are started: some milliseconds."""

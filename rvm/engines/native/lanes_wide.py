@@ -11,11 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.emit.llvm import context
-from rvm.emit.llvm.kind import Kind
-from rvm.emit.llvm.wide_module import WideModulePrinter
-from rvm.emit.llvm.wide_text import WIDTH
-from rvm.emit.values import Unprintable
+from rvm.emit.llvm.module import ModulePrinter
 from rvm.engines.lanes.uniform import Uniformity
 from rvm.engines.native.compiler import compiler
 from rvm.engines.native.extent import sketch_of
@@ -26,6 +22,10 @@ from rvm.engines.native.lanes_threads import Piece, work_off
 from rvm.engines.native.roots import Printed, machine_code
 from rvm.host.once import making
 from rvm.image import Code
+from rvm.ir import context
+from rvm.ir.arrays import WIDTH
+from rvm.ir.kind import Kind
+from rvm.ir.typed import Unprintable
 from rvm.program import Program
 from rvm.state import Options
 from rvm.types import Array, Scalar, Stack
@@ -52,10 +52,8 @@ class WideRoot:
         kind = Kind(0, frozenset(), checks)
 
         def printed() -> Printed:
-            llvm, known = compiler(), _together(code.image.program)
-            printer = WideModulePrinter(code, kind, params, known.varying)
-            text = printer.text(llvm.triple, llvm.layout) + DRIVER
-            return Printed(text, printer.symbols, ())
+            text, symbols = _printed(code, params, checks)
+            return Printed(text + DRIVER, symbols, ())
 
         name = key_of(code, kind, "groups", f"{sorted(params)}")
         self.run, artifact = machine_code(name, "lanes", printed, lambda: sketch_of(code), {})
@@ -104,9 +102,13 @@ def _made(code: Code, params: frozenset[int], checks: bool) -> WideRoot | None:
 
 def wide_source(code: Code, params: frozenset[int], checks: bool = True) -> str:
     """The LLVM code for groups of lanes in which `params` differ; Unprintable if there is none."""
+    return _printed(code, params, checks)[0]
+
+
+def _printed(code: Code, params: frozenset[int], checks: bool) -> tuple[str, tuple[str, ...]]:
     llvm, known = compiler(), _together(code.image.program)
-    printer = WideModulePrinter(code, Kind(0, frozenset(), checks), params, known.varying)
-    return printer.text(llvm.triple, llvm.layout)
+    printer = ModulePrinter(code, Kind(0, frozenset(), checks), params, known.varying)
+    return printer.text(llvm.triple, llvm.layout), printer.symbols
 
 
 def _together(program: Program) -> Together:

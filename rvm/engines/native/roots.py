@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from time import perf_counter
 from typing import NamedTuple
 
-from rvm.emit.llvm.kind import ANYWHERE, ROOT, Kind
 from rvm.engines.native import kept
 from rvm.engines.native.artifact import Artifact, Sketch, decoded
 from rvm.engines.native.elf import Block, linked
@@ -20,6 +19,7 @@ from rvm.host.once import once
 from rvm.host.signals import Listening, deferred
 from rvm.image import Code
 from rvm.image.traps import Changed
+from rvm.ir.kind import ANYWHERE, ROOT, Kind
 from rvm.program import Program
 from rvm.state import Frame, Options
 from rvm.types import Scalar
@@ -116,7 +116,7 @@ class Root:
 
     def _printed(self) -> Printed:
         from rvm.emit.llvm.module import ModulePrinter
-        from rvm.emit.llvm.traps import CELL, ELEMENT
+        from rvm.emit.llvm.printer import CELL, ELEMENT
         from rvm.engines.native.compiler import compiler
 
         llvm, printer = compiler(), ModulePrinter(self.origin(), self._kind)

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from rvm.accounts.counts import Node
-from rvm.emit.llvm.context import CALL_WORDS, ENTRY_AT, ENTRY_ROW, ENTRY_SIZES, ENTRY_TIMES
-from rvm.emit.llvm.counters import Counters
+from rvm.ir.context import CALL_WORDS, ENTRY_AT, ENTRY_ROW, ENTRY_SIZES, ENTRY_TIMES
+from rvm.ir.counters import Counters
 
 ENTRIES = 1 << 12
 """Entries of the table of sizes, of which half are used."""

@@ -12,11 +12,12 @@ from collections.abc import Hashable, Sequence
 from typing import cast
 
 from rvm.accounts.counts import Mark
-from rvm.emit.values import ValuePrinter, item_of, type_of
+from rvm.emit.values import ValuePrinter, item_of
 from rvm.engines.vector.access import Access, access
 from rvm.engines.vector.graph import Node
 from rvm.engines.vector.loops import Counted, Declined
 from rvm.expr import Apply, Const, Expr, Part, Place, walk
+from rvm.ir.typed import type_of
 from rvm.isa import FUNCTIONS, implementation, value
 from rvm.isa.implementation import deciding
 from rvm.numbers import NAMES, compiled, fill

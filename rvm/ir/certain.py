@@ -13,20 +13,7 @@ from typing import NamedTuple
 
 from rvm.expr import Expr, Place, places
 from rvm.image import Code
-from rvm.stmt import (
-    Alloc,
-    Call,
-    Drop,
-    Exchange,
-    Free,
-    Fresh,
-    Map,
-    Pop,
-    Push,
-    Stmt,
-    Update,
-    When,
-)
+from rvm.stmt import Alloc, Free, Stmt, writes
 
 
 class Made(NamedTuple):
@@ -56,8 +43,8 @@ def _certain(code: Code) -> Iterator[int]:
     lost = []
     for s in stmts:
         gone = 0
-        for reg in _written(code, s):
-            gone |= about.get(reg, 0)
+        for place in (p for stmt in s for p in writes(stmt, code.image.inout)):
+            gone |= about.get(place.reg, 0)
         lost.append(gone)
     known = _flow(code, lost, number)
     alike: dict[Made, int] = {}
@@ -83,27 +70,6 @@ def _read(code: Code, made: Made) -> set[int]:
     return {p.reg for e in (made.value, *lengths) for p in places(e)}
 
 
-def _written(code: Code, stmts: tuple[Stmt, ...]) -> Iterator[int]:
-    """The registers that statements may change."""
-    for stmt in stmts:
-        match stmt:
-            case Update(dst):
-                yield dst.reg
-            case Exchange(a, b) | Push(a, b) | Pop(a, b):
-                yield from (a.reg, b.reg)
-            case Map(dsts):
-                yield from (d.reg for d in dsts)
-            case When(_, body):
-                yield from _written(code, body)
-            case Alloc(reg) | Free(reg) | Fresh(reg) | Drop(reg):
-                yield reg.reg
-            case Call(callee, args):
-                for k in code.image.inout[callee]:
-                    arg = args[k]
-                    if isinstance(arg, Place):
-                        yield arg.reg
-
-
 def _flow(code: Code, lost: list[int], number: dict[int, int]) -> list[int]:
     """The facts that hold in front of each instruction, whichever way a run has come there."""
     known = [sum(number.values())] * (len(code) + 1)
@@ -118,6 +84,3 @@ def _flow(code: Code, lost: list[int], number: dict[int, int]) -> list[int]:
                     known[following] &= after
                     settled = False
     return known
-
-
-__all__ = ["certain"]

@@ -10,9 +10,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from rvm.emit.llvm.choices import choices, is_true
-from rvm.emit.llvm.edges import FALLS, JUMPS, RETURNS, Edge
 from rvm.image import Code
+
+FALLS, JUMPS, RETURNS = "falls", "jumps", "returns"
+"""How a piece ends: by falling into what follows it, by a jump, or by the return of a call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """The way from a leader to another through one straight piece.
+
+    `last` is the jump or the call that ends the piece, or the target if nothing does.
+    """
+
+    start: int
+    last: int
+    how: str
+    target: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +52,6 @@ class Flow:
         self.code = code
         self.apart = apart
         self.calls = calls
-        self.choices = choices(code, apart)
         n = len(code)
         leaders, gates = {0, n}, {0}
         self.cycles: list[Cycle] = []
@@ -74,15 +87,6 @@ class Flow:
             if not around[k].holds(target):
                 return k
         return copy
-
-    def is_join(self, leader: int) -> bool:
-        """Whether a block is one end of a jump only: a come-from, or a jump ahead in any case."""
-        if leader in self.gates or leader == len(self.code):
-            return False
-        instr = self.code.instrs[leader]
-        if instr.op == "br":
-            return instr.aux > leader and is_true(instr.args[0])
-        return instr.op == "cf" and leader + 1 in self.leaders
 
     def edges(self) -> Iterator[Edge]:
         """All edges, by their starts."""

@@ -11,21 +11,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from rvm.emit.llvm.flow import Cycle, Flow
-from rvm.emit.llvm.jam import Jam, Rounds, jam
-from rvm.emit.llvm.reading import (
+from rvm.expr import Apply, Const, Expr, Index, Place, Span, reads
+from rvm.image import Code
+from rvm.ir.flow import Cycle, Flow
+from rvm.ir.jam import Jam, Rounds, jam
+from rvm.ir.reading import (
     LENGTHS,
     MAX_STEP,
     bound,
     live_at,
-    read_by,
     step_of,
     touched,
-    written,
 )
-from rvm.expr import Apply, Const, Expr, Index, Place, Span
-from rvm.image import Code
-from rvm.stmt import Alloc, Branch, Free
+from rvm.stmt import Alloc, Branch, Free, writes
 from rvm.types import I64, Array, Scalar
 from rvm.verify.affine import affine
 
@@ -132,7 +130,7 @@ class _Survey:
         if not self.inside or not self._simple():
             return None
         for pc in self.inside:
-            for reg in written(code.stmts(pc)):
+            for reg in {p.reg for s in code.stmts(pc) for p in writes(s)}:
                 self.writers.setdefault(reg, []).append(pc)
         ends, starts = bound(code.stmts(cycle.back)[0]), bound(code.stmts(cycle.head)[0])
         if ends is None or starts is None or ends[0] != starts[0]:
@@ -140,7 +138,7 @@ class _Survey:
         variable = ends[0]
         stepped = self._stepped(cycle, variable)
         if stepped is None or any(
-            p.reg in self.writers for b in (ends, starts) for p in read_by(b[1])
+            p.reg in self.writers for b in (ends, starts) for p in reads(b[1])
         ):
             return None
         self.variables.add(variable)

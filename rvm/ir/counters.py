@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rvm.accounts.counts import Key, Sized, sized_of
-from rvm.emit.llvm.edges import JUMPS, Edge
-from rvm.emit.llvm.flow import Flow
 from rvm.expr import Const, Expr, Index, Place, Span, Transposed
 from rvm.image import Code
+from rvm.ir.flow import JUMPS, Edge, Flow
 from rvm.types import rank_of
 
 UNKNOWN = "?"
@@ -121,7 +121,7 @@ class Counters:
                 dims = lengths(self.code, node, lambda *_: UNKNOWN, lambda *_: UNKNOWN)
                 if UNKNOWN in dims:
                     return None
-                out.append(tuple(map(int, dims)))
+                out.append(tuple(dims))
             elif isinstance(node, Const):
                 out.append(node.value)
             else:
@@ -215,39 +215,39 @@ class Counters:
 def lengths(
     code: Code,
     place: Place,
-    held: Callable[[int, int], str],
-    between: Callable[[Span, str], str],
-) -> list[str]:
-    """The lengths of an array place, as operands: digits where they follow from the text.
+    held: Callable[[int, int], Any],
+    between: Callable[[Span, Any], Any],
+) -> list[Any]:
+    """The lengths of an array place: numbers where they follow from the text.
 
     `held` gives that of a register's axis, `between` that of a span in an axis of some length.
     """
     dims = [
-        str(d.value) if isinstance(d, Const) else held(place.reg, axis)
+        d.value if isinstance(d, Const) else held(place.reg, axis)
         for axis, d in enumerate(code.function.registers[place.reg].dims)
     ]
     for step in place.path:
         if isinstance(step, Transposed):
             dims.reverse()
         elif isinstance(step, Index):
-            kept = [
-                constant_span(item, dim) or between(item, dim)
-                for item, dim in zip(step.items, dims, strict=False)
-                if isinstance(item, Span)
-            ]
+            kept = []
+            for item, dim in zip(step.items, dims, strict=False):
+                if isinstance(item, Span):
+                    known = constant_span(item, dim)
+                    kept.append(between(item, dim) if known is None else known)
             dims = kept + dims[len(step.items) :]
     return dims
 
 
-def constant_span(item: Span, dim: str) -> str:
-    """The length of a span whose ends are known; empty if they are not."""
+def constant_span(item: Span, dim: Any) -> Any:
+    """The length of a span whose ends are known; None if they are not."""
     if item.lo is None and item.hi is None:
         return dim
     low = 0 if item.lo is None else item.lo.value if isinstance(item.lo, Const) else None
     high = item.hi.value if isinstance(item.hi, Const) else None
-    if item.hi is None and dim.isdigit():
-        high = int(dim)
-    return "" if low is None or high is None else str(high - low)
+    if item.hi is None and isinstance(dim, int):
+        high = dim
+    return None if low is None or high is None else high - low
 
 
 def rank_at(node: Expr) -> int:

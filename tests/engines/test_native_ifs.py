@@ -1,4 +1,4 @@
-"""Arms that machine code chooses between without a jump, and what it knows of registers' signs."""
+"""Ifs in machine code, whichever way they go, and what it knows of registers' signs."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from sizes import examples
 
 import rvm
-from rvm.emit.llvm.module import plan_of
-from rvm.emit.llvm.oneway import one_way
 from rvm.engines import LAW
 from rvm.image import Code, image_of
+from rvm.ir.oneway import one_way
 from rvm.program import Program
 from rvm.run.machine import Machine
 
@@ -66,7 +65,7 @@ def same(program: Program, undo: bool = False, seek: int | None = None, **inputs
     return two
 
 
-# ---------------------------------------------------------------- arms to choose from
+# ---------------------------------------------------------------- arms
 
 numbers = st.lists(st.integers(0, 12), max_size=8)
 
@@ -86,35 +85,6 @@ def test_a_merge_goes_as_the_reference_engines(
     same(program.program, s=0, seek=min(seek, time), **arrays)
     common = sum(set(p) & set(q))
     same(program.program, undo=True, s=common, **arrays)
-
-
-def test_which_ifs_are_choices() -> None:
-    program = rvm.assemble(MERGE)
-    for undo in (False, True):
-        code = code_of(program.program, undo)
-        ((at, choice),) = plan_of(code, True, False).flow.choices.items()
-        assert code.instrs[at].op == "br"
-        assert [code.instrs[k].op for k in (*choice.falls.arm, *choice.taken.arm)] == [
-            "dec" if undo else "inc"
-        ] * 2
-        assert choice.falls.asks == choice.taken.arm.start - 2
-        assert choice.taken.asks == choice.end
-
-
-@pytest.mark.parametrize(
-    "arm",
-    ["add k, a[j]", "mul x, 2.0", "inc k\n inc k\n inc k\n inc k", "add k, k0 % j", "push k, t"],
-)
-def test_arms_that_may_fail_or_are_long_are_jumped_over(arm: str) -> None:
-    program = rvm.assemble(
-        f"""
-        func main(k: i64, k0: i64, j: i64, x: f64, a: i64[n], t: stack[i64])
-            if j > 0, k > 7
-                {arm}
-            end
-        """
-    )
-    assert not plan_of(code_of(program.program), True, False).flow.choices
 
 
 UNEQUAL = """
@@ -138,7 +108,6 @@ func main(n: i64, k: i64, j: i64, x: f64)
 def test_arms_of_different_lengths(n: int, k: int, j: int, seek: int) -> None:
     """Ticks, and both ways into a come-from that does not hold, or holds where it must not."""
     program = rvm.assemble(UNEQUAL)
-    assert len(plan_of(code_of(program.program), True, False).flow.choices) == 2
     _, _, time, _, _ = same(program.program, n=n, k=k, j=j, x=1.0)
     same(program.program, seek=min(seek, time), n=n, k=k, j=j, x=1.0)
     same(program.program, undo=True, n=n, k=k, j=j, x=1.0)
@@ -179,7 +148,7 @@ def test_comparisons_with_nan_in_a_come_from() -> None:
             same(program.program, undo=True, c=c, x=x, k=3)
 
 
-def test_unchecked_arms_are_chosen_from_too() -> None:
+def test_unchecked_arms() -> None:
     program = rvm.assemble(MERGE)
     p, q = np.array([1, 4, 6, 9]), np.array([1, 2, 6, 7, 8])
     f = program["main"].with_options(engine="native", checks=False)

@@ -19,21 +19,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, product
-from typing import TYPE_CHECKING, cast
+from itertools import pairwise
+from typing import cast
 
-from rvm.emit.llvm.edges import FALLS, JUMPS, Edge
-from rvm.emit.llvm.flow import Cycle
-from rvm.emit.llvm.reading import touched
-from rvm.emit.values import Unprintable
 from rvm.expr import Const, Expr, Index, Place
 from rvm.image import Code
+from rvm.ir.flow import Cycle
+from rvm.ir.reading import touched
 from rvm.stmt import Alloc, Free, Update
 from rvm.types import I64, Array
 from rvm.verify.affine import affine
-
-if TYPE_CHECKING:
-    from rvm.emit.llvm.nests import Nests
 
 MANY, FEW = 4, 2
 """How many rounds are joined: few where the body has several instructions, since all of their
@@ -181,162 +176,3 @@ def _is_apart(axes: Sequence[Axis], p: int, *within: int) -> bool:
 def _is_kept(axes: Sequence[Axis], p: int, q: int) -> bool:
     """Whether each round of the loop over `p` reaches the same elements, one by one over `q`."""
     return not any(_factor(a, p) for a in axes) and any(_factor(a, q) for a in axes)
-
-
-# ---------------------------------------------------------------- printing
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """A loop that is being printed: its variable, the values it begins and ends with, and how many
-    rounds of it are joined."""
-
-    rounds: Rounds
-    variable: str
-    first: str
-    end: str
-    many: int
-
-
-def print_jam(n: Nests, jam: Jam, rest: str, past: str) -> None:
-    """The rounds that can be joined; goes on at `rest` if some are left, otherwise at `past`.
-
-    Unprintable if an instruction may be trouble.
-    """
-    n.leaving(lambda: rest)
-    for pc in jam.before:
-        n.instruction(n.code.stmts(pc), n.code.clashes(pc))
-    levels = []
-    for rounds, many in zip(jam.loops, jam.together, strict=True):
-        variable = n.scalars[rounds.variable][0]
-        end = cast(str, n.value(rounds.end))
-        levels.append(Level(rounds, variable, n.load("i64", variable), end, many))
-    for level in levels[1:]:
-        some = n.fresh("some")
-        n.fork(n.compare("eq", "i64", level.first, level.end), rest, some)
-        n.label(some)
-    n.leaving(_none)
-    outer = levels[0]
-    ticks = n.op(f"mul i64 {_ticks(n, levels)}, {outer.many}")
-
-    def behind() -> None:
-        n.count(ticks)
-        if n.kind.counts:
-            _count_rounds(n, levels)
-
-    done = n.fresh("done")
-    _print_rounds(n, levels, (), jam.body, outer.many, done, behind)
-    n.label(done)
-    ended = n.fresh("ended") if n.kind.counts else past
-    n.fork(n.compare("eq", "i64", n.load("i64", outer.variable), outer.end), ended, rest)
-    if n.kind.counts:
-        n.label(ended)
-        on, out = _ways(levels)
-        n.along(on, "-1")
-        n.along(out)
-        n.jump(past)
-
-
-def _count_rounds(n: Nests, levels: Sequence[Level]) -> None:
-    """Count the edges of rounds joined, as if each of them led on to the next round."""
-    times = str(levels[0].many)
-    n.along(_ways(levels)[0], times)
-    for k, level in enumerate(levels[1:], 1):
-        around, inner = levels[k - 1].rounds.cycle, level.rounds.cycle
-        guard, behind = inner.head - 1, inner.back + 2
-        again, out = _ways(levels[k:])
-        for edge in (
-            Edge(around.head + 1, guard, FALLS, inner.head),
-            Edge(inner.head, inner.head + 1, FALLS, inner.head + 1),
-            out,
-            Edge(inner.back + 1, behind, FALLS, behind),
-        ):
-            n.along(edge, times)
-        trips = _between(n, level.first, level.end, level.rounds.step)
-        all_trips = n.op(f"mul i64 {trips}, {times}")
-        n.along(again, n.op(f"sub i64 {all_trips}, {times}"))
-        times = all_trips
-
-
-def _ways(levels: Sequence[Level]) -> tuple[Edge, Edge]:
-    """The edges back and out of the outermost of some loops, from the last piece of its round."""
-    cycle = levels[0].rounds.cycle
-    last = levels[1].rounds.cycle.back + 2 if len(levels) > 1 else cycle.head + 1
-    return Edge(last, cycle.back, JUMPS, cycle.head + 1), Edge(
-        last, cycle.back, FALLS, cycle.back + 1
-    )
-
-
-def _none() -> str:
-    raise Unprintable
-
-
-def _ticks(n: Nests, levels: Sequence[Level]) -> str:
-    """The ticks of a round of the outermost of some loops."""
-    cycle = levels[0].rounds.cycle
-    length = cycle.back - cycle.head
-    if len(levels) == 1:
-        return str(length)
-    inner = levels[1]
-    within = inner.rounds.cycle
-    trips = _between(n, inner.first, inner.end, inner.rounds.step)
-    all_trips = n.op(f"mul i64 {trips}, {_ticks(n, levels[1:])}")
-    return n.op(f"add i64 {all_trips}, {length - (within.back - within.head)}")
-
-
-Joined = tuple[Level, str, int]
-"""A loop around, the value of its variable, and how many rounds of it are under way."""
-
-
-def _print_rounds(
-    n: Nests,
-    levels: Sequence[Level],
-    around: tuple[Joined, ...],
-    body: Sequence[int],
-    many: int,
-    done: str,
-    behind: Callable[[], None],
-) -> None:
-    """So many rounds at a time of the outermost of some loops, while there are as many left."""
-    level, *within = levels
-    rounds = level.rounds
-    joined, begin = n.fresh("joined"), n.fresh("begin")
-    n.jump(joined)
-    n.label(joined)
-    at = n.load("i64", level.variable)
-    left = _between(n, at, level.end, rounds.step)
-    n.fork(n.compare("uge", "i64", left, str(many)), begin, done)
-    n.label(begin)
-    here = (*around, (level, at, many))
-    if within:
-        inner = within[0]
-        n.store("i64", inner.first, inner.variable)
-        for some in sorted({inner.many, 1}, reverse=True):
-            out = n.fresh("out")
-            _print_rounds(n, within, here, body, some, out, lambda: None)
-            n.label(out)
-    else:
-        _print_body(n, here, body)
-    n.store("i64", n.op(f"add nsw i64 {at}, {many * rounds.step}"), level.variable)
-    behind()
-    n.jump(joined)
-
-
-def _print_body(n: Nests, around: Sequence[Joined], body: Sequence[int]) -> None:
-    """The innermost loop's instructions for all rounds that are joined, the next loop's in a row.
-
-    LLVM then sees what one round leaves to the next, and stores it once.
-    """
-    for offsets in product(*(range(many) for _, _, many in around)):
-        for (level, at, _), offset in zip(around, offsets, strict=True):
-            step, early = level.rounds.step, level.rounds.early
-            n.store("i64", n.op(f"add nsw i64 {at}, {(offset + early) * step}"), level.variable)
-        for pc in body:
-            n.instruction(n.code.stmts(pc), n.code.clashes(pc))
-
-
-def _between(n: Nests, first: str, end: str, step: int) -> str:
-    """How many rounds there are from one value to another; never negative."""
-    way = f"{end}, {first}" if step > 0 else f"{first}, {end}"
-    distance = n.op(f"sub nsw i64 {way}")
-    return distance if abs(step) == 1 else n.op(f"udiv exact i64 {distance}, {abs(step)}")

@@ -1,0 +1,423 @@
+"""A graph as the text of a function in LLVM's assembly language.
+
+Variables are room in the frame, which LLVM turns into registers; arrays are pointers with lengths
+and strides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from rvm.ir import context
+from rvm.ir.builder import Builder
+from rvm.ir.node import BIT, F32, F64, I8, Argument, Block, Node, Var, number
+from rvm.ir.operations import CASTS, MNEMONICS
+from rvm.ir.places import KINDS, item_size
+from rvm.leaf.llvm import double, symbol
+from rvm.types import elem_of
+
+TYPES = {kind: text for text, kind in KINDS.items()}
+"""LLVM's types by kind."""
+COLD = "!prof !1"
+"""Branches that are hardly ever taken: the first target is the unlikely one."""
+LENGTH = "range(i64 0, -9223372036854775808) "
+RANGE = "!{i64 0, i64 -9223372036854775808}"
+"""What is said of a length, as an attribute and as metadata: it is never negative.  Then one
+comparison does for both ends of an index."""
+CELL, ELEMENT, FRAMES = "rvm_cell", "rvm_element", "frames"
+"""What the symbols of cells and of watched elements begin with; the constant that says how many
+bytes of stack one call may take."""
+MARKS = frozenset(["begin", "perform", "done", "edge", "erased", "entering", "unreturned"])
+MARKS |= {"returned", "settle", "part"}
+
+
+TEXTS = {
+    "extract": "extractvalue {t} {0}, {aux}",
+    "slot": "getelementptr i64, ptr {0}, i64 {aux}",
+    "total": f"getelementptr i64, ptr %ctx, i64 {context.ERASED}",
+    "cell": f"getelementptr i64, ptr @{CELL}{{aux[0]}}, i64 {{aux[1]}}",
+    "element": f"getelementptr i64, ptr @{ELEMENT}{{aux[0]}}, i64 {{aux[1]}}",
+    "frame": "call ptr @llvm.frameaddress.p0(i32 0)",
+    "frames": f"load i64, ptr @{FRAMES}",
+}
+"""Operations that are one instruction as it stands; `t` is the first argument's kind."""
+ENDS = {
+    "assume": "call void @llvm.assume(i1 {0})",
+    "jump": "br label %{aux}",
+    "return": "ret i32 {0}",
+}
+"""Those without a result."""
+
+
+class Module(Protocol):
+    """What a printer asks of the module that it prints for."""
+
+    def metadata(self, text: str) -> str:
+        """The name of a new metadata node; `{}` in its text is that name."""
+
+
+class Printer:
+    """Prints one function; `symbols` and `helpers` are what its text needs from outside."""
+
+    def __init__(self, b: Builder, module: Module) -> None:
+        self.b = b
+        self.module = module
+        self.symbols: set[str] = set()
+        self.helpers: set[str] = set()
+        self.lines: list[str] = []
+        self.names: dict[Node, str] = {}
+        self.block = "entry"
+        """The label of the block that is being printed."""
+        self._count = 0
+        self._lengths = ""
+        self._notes = self._scopes()
+        self._rules: dict[str, Callable[[Node], str | None]] = {
+            name.removeprefix("_do_"): getattr(self, name)
+            for name in dir(self)
+            if name.startswith("_do_")
+        }
+
+    # ------------------------------------------------------------ the function
+
+    def text(self) -> str:
+        """The function's definition."""
+        b = self.b
+        if b.kind.root:
+            arguments = ["ptr noalias %regs"]
+        else:
+            arguments = [self._argument(a) for a in b.arguments]
+        for block in b.blocks:
+            self.print_block(block)
+        scope = "" if b.kind.root else "internal "
+        head = ", ".join([*arguments, "ptr noalias %ctx"])
+        entry, *rest = self.lines
+        room = [self.room(v) for v in b.variables]
+        lines = [f"define {scope}i32 @{b.symbol}({head}) #1 {{", entry, *room, *rest, "}"]
+        return "\n".join(lines) + "\n"
+
+    @property
+    def frame(self) -> int:
+        """The bytes that a call takes at most: a place for each value, and its arrays."""
+        return 8 * (len(self.lines) + len(self.b.variables)) + self._arrays()
+
+    def _arrays(self) -> int:
+        return sum(v.size for v in self.b.variables)
+
+    def _argument(self, a: Argument) -> str:
+        alone = "noalias " if a.is_alone else ""
+        return f"{TYPES[a.kind]} {LENGTH if a.is_length else ''}{alone}%{a.name}"
+
+    def room(self, v: Var) -> str:
+        """Room for a variable in the frame."""
+        if v.size:
+            return f"  %{v.name} = alloca [{v.size} x i8], align 16"
+        return f"  %{v.name} = alloca {TYPES[v.kind]}"
+
+    def _scopes(self) -> dict[int, str]:
+        """For array registers, metadata that says that no other one shares their memory."""
+        arrays = list(self.b.arrays)
+        if len(arrays) < 2:
+            return {}
+        new = self.module.metadata
+        domain = new("distinct !{{}}")
+        scopes = {k: new(f"distinct !{{{{}}, {domain}}}") for k in arrays}
+        notes = {}
+        for k in arrays:
+            others = new(f"!{{{', '.join(scopes[j] for j in arrays if j != k)}}}")
+            own = new(f"!{{{scopes[k]}}}")
+            notes[k] = f", !alias.scope {own}, !noalias {others}"
+        return notes
+
+    def print_block(self, block: Block) -> None:
+        """A block of the b."""
+        self.label(block.label)
+        self.print_items(block.items)
+
+    def print_items(self, items: Sequence[Node]) -> None:
+        """Operations in order."""
+        for node in items:
+            rule = self._rules.get(node.op)
+            if rule is not None:
+                found = rule(node)
+                if found is not None:
+                    self.names[node] = found
+            elif node.op in ENDS:
+                operands = map(self.operand, node.args)
+                self.line(ENDS[node.op].format(*operands, aux=node.aux))
+            elif node.op not in MARKS:
+                self.names[node] = self.pure(node)
+
+    # ------------------------------------------------------------ lines
+
+    def line(self, text: str) -> None:
+        """An instruction without a result."""
+        self.lines.append("  " + text)
+
+    def op(self, text: str) -> str:
+        """An instruction with a result; its name."""
+        self._count += 1
+        name = f"%t{self._count}"
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def fresh(self) -> str:
+        """A label that is not used yet."""
+        self._count += 1
+        return f"l{self._count}"
+
+    def label(self, name: str) -> None:
+        """Begin a block of the text."""
+        self.lines.append(f"{name}:")
+        self.block = name
+
+    def leave(self, condition: str, label: str) -> None:
+        """Go to a label if a condition holds, which it hardly ever does."""
+        going = self.fresh()
+        self.line(f"br i1 {condition}, label %{label}, label %{going}, {COLD}")
+        self.label(going)
+
+    def operand(self, node: Node) -> str:
+        """The operand that stands for a node."""
+        if node.op == "constant":
+            return literal(node)
+        if node.op in ("argument", "variable", "room"):
+            return f"%{node.aux.name}"
+        return self.names[node]
+
+    def typed(self, nodes: Sequence[Node]) -> str:
+        """Operands with their types, as calls have them."""
+        return ", ".join(f"{TYPES[n.kind]} {self.operand(n)}" for n in nodes)
+
+    # ------------------------------------------------------------ pure operations
+
+    def pure(self, node: Node) -> str:
+        """A pure operation."""
+        name, args = node.op, node.args
+        mnemonic = MNEMONICS.get(name)
+        if mnemonic is not None:
+            operands = ", ".join([self.operand(a) for a in args])
+            return self.op(f"{mnemonic} {TYPES[args[0].kind]} {operands}")
+        if name in CASTS:
+            given = self.typed(args)
+            return self.op(f"{name} {given} to {TYPES[node.kind]}")
+        kind = args[0].kind if args else ""
+        return self.op(TEXTS[name].format(*map(self.operand, args), aux=node.aux, t=kind))
+
+    def _do_select(self, node: Node) -> str:
+        return self.op(f"select {self.typed(node.args)}")
+
+    def _do_intrinsic(self, node: Node) -> str:
+        kind = node.args[0].kind
+        result = TYPES.get(node.kind, node.kind)
+        return self.op(f"call {result} @llvm.{node.aux}.{kind}({self.typed(node.args)})")
+
+    def _do_helper(self, node: Node) -> str | None:
+        self.helpers.add(node.aux)
+        text = f"call {TYPES.get(node.kind, node.kind)} @{node.aux}({self.typed(node.args)})"
+        if node.kind == "void":
+            self.line(text)
+            return None
+        return self.op(text)
+
+    def _do_pure(self, node: Node) -> str | None:
+        self.symbols.add(node.aux)
+        return self.op(f"call {TYPES[node.kind]} @{node.aux}({self.typed(node.args)})")
+
+    def _do_written(self, node: Node) -> str | None:
+        name = symbol(node.aux)
+        self.helpers.add(name)
+        return self.op(f"call {TYPES[node.kind]} @{name}({self.typed(node.args)})")
+
+    # ------------------------------------------------------------ variables and memory
+
+    def _do_get(self, node: Node) -> str:
+        return self.op(f"load {TYPES[node.kind]}, ptr %{node.aux.name}")
+
+    def _do_set(self, node: Node) -> None:
+        (value,) = node.args
+        self.line(f"store {TYPES[value.kind]} {self.operand(value)}, ptr %{node.aux.name}")
+
+    def _do_dim(self, node: Node) -> str:
+        reg, axis = node.aux
+        return self.op(f"load i64, ptr %{self.b.arrays[reg].dims[axis].name}")
+
+    def strides(self, reg: int) -> list[str]:
+        """The strides of an array register in bytes, the last first."""
+        held = self.b.arrays[reg]
+        if held.strides:
+            return [self.op(f"load i64, ptr %{s.name}") for s in reversed(held.strides)]
+        stride = str(self.distance(reg))
+        found = [stride]
+        for dim in reversed(held.dims[1:]):
+            stride = self.op(f"mul i64 {stride}, {self.op(f'load i64, ptr %{dim.name}')}")
+            found.append(stride)
+        return found
+
+    def distance(self, reg: int) -> int:
+        """How many bytes elements lie apart."""
+        return item_size(elem_of(self.b.function.registers[reg].type))
+
+    def _do_stride(self, node: Node) -> str:
+        reg, axis = node.aux
+        found: list[str] = self.strides(reg)
+        return found[-1 - int(axis)]
+
+    def offset(self, pointer: str, distance: str) -> str:
+        """A pointer moved by so many bytes."""
+        return (
+            pointer
+            if distance == "0"
+            else self.op(f"getelementptr i8, ptr {pointer}, i64 {distance}")
+        )
+
+    def address(self, reg: int, part: int, indices: Sequence[Node]) -> str:
+        """Where an element lies, or a part of one."""
+        pointer = self.op(f"load ptr, ptr %{self.b.arrays[reg].pointer.name}")
+        if any(number(i) != 0 for i in indices):
+            strides = self.strides(reg)
+            for i, stride in zip(indices, reversed(strides), strict=True):
+                index = self.operand(i)
+                if index != "0":
+                    moved = stride if index == "1" else self.op(f"mul i64 {index}, {stride}")
+                    pointer = self.offset(pointer, moved)
+        return self.offset(pointer, str(8 * part))
+
+    def _do_address(self, node: Node) -> str:
+        reg, part = node.aux
+        return self.address(reg, part, node.args)
+
+    def _do_load(self, node: Node) -> str:
+        reg, part = node.aux
+        return self.fetch(node.kind, self.address(reg, part, node.args), self.note(reg))
+
+    def _do_store(self, node: Node) -> None:
+        reg, part = node.aux
+        value, *at = node.args
+        pointer = self.address(reg, part, at)
+        self.keep(value.kind, self.operand(value), pointer, self.note(reg))
+
+    def note(self, reg: int) -> str:
+        """Metadata for loads and stores of an array's elements."""
+        return self._notes.get(reg, "")
+
+    def fetch(self, kind: str, pointer: str, note: str = "") -> str:
+        """A value in memory, where a bool is a byte."""
+        if kind == BIT:
+            return self.op(f"icmp ne i8 {self.op(f'load i8, ptr {pointer}{note}')}, 0")
+        return self.op(f"load {TYPES[kind]}, ptr {pointer}{note}")
+
+    def keep(self, kind: str, value: str, pointer: str, note: str = "") -> None:
+        """Put a value into memory."""
+        if kind == BIT:
+            kind, value = I8, self.op(f"zext i1 {value} to i8")
+        self.line(f"store {TYPES[kind]} {value}, ptr {pointer}{note}")
+
+    def _do_peek(self, node: Node) -> str:
+        (pointer,) = node.args
+        if pointer.op == "argument":
+            return self.op(f"load {TYPES[node.kind]}, ptr {self.operand(pointer)}")
+        return self.fetch(node.kind, self.operand(pointer))
+
+    def _do_poke(self, node: Node) -> None:
+        value, pointer = node.args
+        if pointer.op == "argument":
+            self.line(
+                f"store {TYPES[value.kind]} {self.operand(value)}, ptr {self.operand(pointer)}"
+            )
+        else:
+            self.keep(value.kind, self.operand(value), self.operand(pointer))
+
+    def _do_field(self, node: Node) -> str:
+        return self.op(f"getelementptr i64, ptr %ctx, i64 {node.aux}") if node.aux else "%ctx"
+
+    def _do_fetch(self, node: Node, note: str = "") -> str:
+        at, _ = node.aux
+        pointer = self.op(f"getelementptr i64, ptr {self.operand(node.args[0])}, i64 {at}")
+        return self.fetch(node.kind, pointer, note)
+
+    def _do_length(self, node: Node) -> str:
+        if not self._lengths:
+            self._lengths = f", !range {self.module.metadata(RANGE)}"
+        return self._do_fetch(node, self._lengths)
+
+    def _do_clear(self, node: Node) -> None:
+        pointer, size = map(self.operand, node.args)
+        where = f"ptr align 16 {pointer}, i8 0, i64 {size}, i1 false"
+        self.line(f"call void @llvm.memset.p0.i64({where})")
+
+    # ------------------------------------------------------------ what is done conditionally
+
+    def _do_trouble(self, node: Node) -> None:
+        self.leave(self.operand(node.args[0]), node.aux)
+
+    def _do_bound(self, node: Node) -> None:
+        index, length = map(self.operand, node.args)
+        self.leave(self.op(f"icmp uge i64 {index}, {length}"), node.aux)
+
+    def _do_if(self, node: Node) -> None:
+        yes, no, unlikely = node.aux
+        self.fork(self.operand(node.args[0]), yes, no, unlikely)
+
+    def fork(
+        self, condition: str, yes: Sequence[Node], no: Sequence[Node], unlikely: bool = False
+    ) -> None:
+        """Some operations where a condition holds, others where it does not."""
+        there, behind = self.fresh(), self.fresh()
+        other = self.fresh() if no else behind
+        hint = f", {COLD}" if unlikely else ""
+        self.line(f"br i1 {condition}, label %{there}, label %{other}{hint}")
+        for label, items in ((there, yes), (other, no)):
+            if items or label == there:
+                self.label(label)
+                self.print_items(items)
+                self.line(f"br label %{behind}")
+        self.label(behind)
+
+    def _do_loop(self, node: Node) -> None:
+        k, body = node.aux
+        limit = self.operand(node.args[0])
+        head, inside, out = self.fresh(), self.fresh(), self.fresh()
+        self.line(f"store i64 0, ptr %{k.name}")
+        self.line(f"br label %{head}")
+        self.label(head)
+        below = self.op(f"icmp slt i64 {self.op(f'load i64, ptr %{k.name}')}, {limit}")
+        self.line(f"br i1 {below}, label %{inside}, label %{out}")
+        self.label(inside)
+        self.print_items(body)
+        step = self.op(f"add nsw i64 {self.op(f'load i64, ptr %{k.name}')}, 1")
+        self.line(f"store i64 {step}, ptr %{k.name}")
+        self.line(f"br label %{head}")
+        self.label(out)
+
+    # ------------------------------------------------------------ calls, and ends of blocks
+
+    def _do_call(self, node: Node) -> str:
+        given = "".join(f"{TYPES[a.kind]} {self.operand(a)}, " for a in node.args)
+        return self.op(f"call i32 @{node.aux[0]}({given}ptr %ctx)")
+
+    def _do_ask(self, node: Node) -> str:
+        ask, *given = node.args
+        return self.op(f"call ptr {self.operand(ask)}(ptr %ctx, {self.typed(given)})")
+
+    def _do_fork(self, node: Node) -> None:
+        yes, no, unlikely = node.aux
+        condition = self.operand(node.args[0])
+        hint = f", {COLD}" if unlikely else ""
+        self.line(f"br i1 {condition}, label %{yes}, label %{no}{hint}")
+
+    def _do_switch(self, node: Node) -> None:
+        cases = " ".join(f"i64 {at}, label %{label}" for at, label in node.aux)
+        first = node.aux[0][1]
+        self.line(f"switch i64 {self.operand(node.args[0])}, label %{first} [ {cases} ]")
+
+
+def literal(node: Node) -> str:
+    """A constant as LLVM writes it."""
+    value: Any = node.aux
+    if node.kind == BIT:
+        return "true" if value else "false"
+    if node.kind in (F64, F32):
+        # LLVM writes a float constant as the double of the same value.
+        return double(value)
+    return "null" if value is None else str(value)

@@ -1,0 +1,1 @@
+"""The intermediate representation: nodes over leaf operations, made from statements, and passes."""

@@ -1,0 +1,235 @@
+"""From statements on arrays to nodes: loops over elements.
+
+Shapes must agree in their last axes; where a length of 1 is to be stretched, the reference engine
+does the instruction.  So it does large matrix products, which NumPy leaves to a tuned library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from rvm.expr import Apply, Expr, Place, walk
+from rvm.ir import statements as scalars
+from rvm.ir.builder import Builder, Indices
+from rvm.ir.context import FRAMED, MINE
+from rvm.ir.elements import elements, matching
+from rvm.ir.emitter import Parts
+from rvm.ir.node import I64, PTR, Node, Var, constant, number
+from rvm.ir.places import View, item_size
+from rvm.ir.typed import Unprintable
+from rvm.ir.values import at, parts_of, put, raw, read, viewed, whole, whole_number
+from rvm.isa import implementation
+from rvm.numbers import system
+from rvm.stmt import Update
+from rvm.types import Array, Scalar, elem_of, rank_of
+
+SMALL = 512
+"""Arrays of constant lengths up to so many bytes live in the function's frame."""
+WIDTH = 8
+"""Lanes in a vector."""
+
+
+def update(b: Builder, stmt: Update) -> None:
+    """`dst op= value` for an array place."""
+    t = elem_of(cast(Array, stmt.dst.type))
+    place = viewed(b, stmt.dst)
+    shape, element = elements(b, stmt.value)
+    matching(b, shape, place.dims)
+    rank = len(shape)
+
+    def new(i: Indices) -> None:
+        by = element(i[len(i) - rank :])
+        if stmt.op in "*/" and b.checks:
+            scalars.factor(b, by, t)
+        where = at(b, place, i)
+        put(b, where, scalars.combined(b, stmt.op, t, read(b, where), by))
+
+    b.everywhere(place.dims, new)
+
+
+def exchange(b: Builder, a: Place, c: Place) -> None:
+    """Exchange the contents of two array places."""
+    one, two = viewed(b, a), viewed(b, c)
+    matching(b, one.dims, two.dims, exactly=True)
+
+    def swap(i: Indices) -> None:
+        x, y = at(b, one, i), at(b, two, i)
+        v, w = read(b, x), read(b, y)
+        put(b, x, w)
+        put(b, y, v)
+
+    b.everywhere(one.dims, swap)
+
+
+def assign(b: Builder, dsts: Sequence[Place], values: Sequence[Expr]) -> None:
+    """Store values, all of them computed first, where there are arrays among the places."""
+    if len({rank_of(cast(Array, d.type)) for d in dsts}) > 1 or not all(map(_pointwise, values)):
+        raise Unprintable
+    views = [viewed(b, d) for d in dsts]
+    for view in views[1:]:
+        matching(b, view.dims, views[0].dims, exactly=True)
+    found = [elements(b, v) for v in values]
+    for shape, _ in found:
+        matching(b, shape, views[0].dims)
+
+    def store(i: Indices) -> None:
+        new = [element(i[len(i) - len(shape) :]) for shape, element in found]
+        for view, value in zip(views, new, strict=True):
+            put(b, at(b, view, i), value)
+
+    b.everywhere(views[0].dims, store)
+
+
+# ------------------------------------------------------------------------- coming and going
+
+
+def make(b: Builder, reg: int, value: Expr | None) -> None:
+    """A local array, filled with a value (None: zero)."""
+    register = b.function.registers[reg]
+    t = cast(Array, register.type)
+    dims = [whole_number(b, cast(Expr, d)) for d in register.dims]
+    size = _size(b, dims, t.elem)
+    shape, element = ((), None) if value is None else elements(b, value)
+    uniform = raw(system(t.elem).zero, t.elem) if value is None else b.uniform
+    matching(b, shape, dims)
+    held, rank = b.arrays[reg], len(shape)
+    if element is not None and not b.lanes:
+        inner = element
+        b.surely(dims, lambda i: inner(i[len(i) - rank :]))
+    total = scalars.room(b, size)
+    zero = not shape and uniform is not None and _is_zero(uniform)
+    many = WIDTH if reg in (b.varying or ()) else 1
+    taken = b.product(size, b.i64(many))
+    known = number(taken)
+    if known is not None and known <= many * SMALL and (reg not in b.passed or b.lanes):
+        room = b.frames.get(reg)
+        if room is None:
+            room = b.frames[reg] = b.variable(PTR, f"m{reg}_", known)
+        pointer, owner = Node("room", PTR, (), room), FRAMED
+        if zero:
+            b.do("clear", pointer, taken)
+    else:
+        pointer, owner = b.helper("rvm_zeros" if zero else "rvm_room", PTR, taken), MINE
+        b.trouble(b.op("eq", pointer, constant(None, PTR)))
+    b.set(held.pointer, pointer)
+    b.set(cast(Var, held.owner), b.i64(owner))
+    for dim, variable in zip(dims, held.dims, strict=True):
+        b.set(variable, dim)
+    scalars.grow(b, total)
+    if element is not None and not zero:
+        view, filling = whole(b, reg, t), element
+
+        def fill(i: Indices) -> None:
+            put(b, at(b, view, i), filling(i[len(i) - rank :]))
+
+        if b.lanes:
+            b.nest(dims, fill)
+        else:
+            b.trusting(lambda: b.nest(dims, fill))
+
+
+def _is_zero(value: Parts) -> bool:
+    """Whether a value is all zero bytes."""
+    return all(p.op == "constant" and repr(p.aux) in ("0", "False", "0.0") for p in parts_of(value))
+
+
+def give_up(b: Builder, reg: int, value: Expr | None, check: bool) -> None:
+    """A local array, if wanted checked against a value (None: forgotten), and given up."""
+    register = b.function.registers[reg]
+    t = cast(Array, register.type)
+    held = whole(b, reg, t)
+    if value is None:
+        _count_differing(b, held, lambda v: scalars.nonzero(b, t.elem, v))
+    elif check:
+        dims = [whole_number(b, cast(Expr, d)) for d in register.dims]
+        matching(b, dims, held.dims, exactly=True)
+        _check(b, held, value)
+    scalars.shrink(b, _size(b, held.dims, t.elem, checked=False))
+    release(b, reg)
+    b.set(cast(Var, b.arrays[reg].owner), b.i64(0))
+
+
+def release(b: Builder, reg: int) -> None:
+    """Give an array's memory back if it is its own."""
+    held = b.arrays[reg]
+    owned = b.op("eq", b.get(cast(Var, held.owner)), b.i64(MINE))
+    b.when(owned, lambda: b.helper("rvm_release", I64, b.get(held.pointer)))
+
+
+def _check(b: Builder, held: View, value: Expr) -> None:
+    """Trouble unless an array has its value everywhere; what differs a little is erased.
+
+    Nothing is changed here, so it is asked once, behind a loop that is never left.
+    """
+    shape, element = elements(b, value)
+    matching(b, shape, held.dims)
+    t = held.elem
+    count, bad = b.variable(I64, "v"), b.variable(I64, "v")
+    for variable in (count, bad):
+        b.set(variable, b.i64(0))
+
+    def note(far: Node) -> None:
+        b.set(bad, b.op("or", b.get(bad), b.op("zext", far, kind=I64)))
+
+    def compare(i: Indices) -> None:
+        v, want = read(b, at(b, held, i)), element(i[len(i) - len(shape) :])
+        if t.is_exact:
+            note(b.op("ne", cast(Node, v), cast(Node, want)))
+            return
+        known = b.invert(scalars.both_nan(b, v, want))
+        altered = b.op("and", scalars.altered(b, v, want), known)
+        note(b.op("and", altered, scalars.distant(b, t, v, want)))
+        differs = b.op("and", scalars.unequal(b, v, want), known)
+        b.add_to(count, b.op("zext", differs, kind=I64))
+
+    b.nest(held.dims, compare)
+    b.trouble(b.op("ne", b.get(bad), b.i64(0)))
+    _erase_many(b, count, t)
+
+
+def _count_differing(b: Builder, held: View, test: Callable[[Parts], Node]) -> None:
+    count = b.variable(I64, "v")
+    b.set(count, b.i64(0))
+    b.nest(
+        held.dims,
+        lambda i: b.add_to(count, b.op("zext", test(read(b, at(b, held, i))), kind=I64)),
+    )
+    _erase_many(b, count, held.elem)
+
+
+def _erase_many(b: Builder, count: Var, t: Scalar) -> None:
+    scalars.lose(b, b.product(b.get(count), b.i64(t.bits)))
+
+
+def _size(b: Builder, dims: Sequence[Node], t: Scalar, checked: bool = True) -> Node:
+    """The bytes of an array; trouble for lengths that are negative or beyond all memory."""
+    known = [number(d) for d in dims]
+    size = item_size(t)
+    if all(d is not None and d >= 0 for d in known):
+        for d in known:
+            size *= cast(int, d)
+        if size >= 1 << 47:
+            raise Unprintable
+        return b.i64(size)
+    total = b.i64(size)
+    for dim in dims:
+        if checked:
+            b.trouble(b.op("ugt", dim, b.i64(1 << 47)))
+            b.trouble(b.op("ugt", total, b.i64(1 << 47)))
+            both = b.op("intrinsic", total, dim, kind="{i64, i1}", aux="umul.with.overflow")
+            b.trouble(b.op("extract", both, kind="bit", aux=1))
+            total = b.op("extract", both, kind=I64, aux=0)
+        else:
+            total = b.product(total, dim)
+    return total
+
+
+def _pointwise(value: Expr) -> bool:
+    """Whether an expression's elements depend on the same elements of its arrays only."""
+    for node in walk(value):
+        if isinstance(node, Apply) and any(rank_of(cast(Array, a.type)) for a in node.args):
+            elems = tuple(elem_of(cast(Array, a.type)) for a in node.args)
+            if node.fn not in ("dim", "len") and implementation(node.fn, elems).llvm is None:
+                return False
+    return True

@@ -1,0 +1,248 @@
+"""One function in one direction: its plan, and its blocks, gates and jumps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from rvm.expr import Place
+from rvm.host.once import once
+from rvm.host.signals import listen
+from rvm.image import Code
+from rvm.ir import context
+from rvm.ir.arm import arm
+from rvm.ir.builder import Builder
+from rvm.ir.calls import call, is_callable
+from rvm.ir.certain import certain
+from rvm.ir.count import count
+from rvm.ir.flow import FALLS, JUMPS, RETURNS, Cycle, Edge, Flow
+from rvm.ir.hoist import hoisted
+from rvm.ir.kind import INNER, Kind
+from rvm.ir.loops import Counted, counted
+from rvm.ir.node import I32, constant
+from rvm.ir.oneway import one_way
+from rvm.ir.reading import live_at, turns
+from rvm.ir.registers import declare, enter, finish, stop
+from rvm.ir.statements import instruction
+from rvm.ir.typed import Unprintable
+from rvm.ir.values import scalar
+from rvm.stmt import Branch, Land
+
+Onward = Callable[[int, bool], None]
+"""Goes on at a leader, which may have been fallen into."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is known of a code before its graph is made."""
+
+    flow: Flow
+    loops: dict[int, Counted]
+
+
+def plan_of(code: Code, checks: bool, strict: bool) -> Plan:
+    """The shape of a code, worked out once."""
+    key = (Plan, checks, strict)
+    return once(code.compiled, key, Plan, lambda: _planned(code, checks, strict))
+
+
+def _planned(code: Code, checks: bool, strict: bool) -> Plan:
+    calls = {
+        pc
+        for pc, i in enumerate(code.instrs)
+        if i.op in ("call", "uncall") and is_callable(code, pc)
+    }
+    # Code for all gates checks what others are certain of.
+    b = Builder("trial", code, Kind(INNER, frozenset(), checks), Flow(code, (), ()))
+    declare(b)
+    apart = {
+        pc
+        for pc in range(len(code))
+        if pc not in calls and ((strict and code.loses(pc)) or not _is_able(b, pc))
+    }
+    flow = Flow(code, apart, calls)
+    return Plan(flow, counted(code, flow))
+
+
+def _is_able(b: Builder, pc: int) -> bool:
+    """Whether an instruction that is no call can be made: it is tried."""
+    listen()
+    code, instr = b.code, b.code.instrs[pc]
+    b.items = []
+    b.leaving(lambda: "out")
+    try:
+        if instr.op == "br":
+            scalar(b, instr.args[0])
+            scalar(b, code.instrs[instr.aux].args[0])
+        else:
+            instruction(b, code.stmts(pc), code.clashes(pc))
+    except Unprintable:
+        return False
+    return instr.op not in ("call", "uncall")
+
+
+class Maker:
+    """Makes one function; `loops` are the counting loops to be hoisted."""
+
+    def __init__(self, b: Builder, loops: Mapping[int, Counted]) -> None:
+        self.b = b
+        self.loops = loops
+        self.trusted: frozenset[int] = frozenset()
+        """The branches whose come-froms need not be asked."""
+        flow, code = b.flow, b.code
+        self.needs = flow.needs(0 if b.kind.root else 1)
+        self.around: tuple[Cycle, ...] = flow.around(max(b.kind.entry, 0))
+        self._todo: list[tuple[int, int]] = []
+        self._seen: set[tuple[int, int]] = set()
+        b.passed = frozenset(
+            a.reg for pc in flow.calls for a in code.instrs[pc].args if isinstance(a, Place)
+        )
+        if not b.lanes:
+            # Of lanes the C library takes one at a time.
+            b.turns = turns(code)
+        if b.from_beginning:
+            # A run that is entered in its middle may have been given anything.
+            b.certain = certain(code)
+            if not b.lanes:
+                b.one_ways = {c.reg: c for c in one_way(code)}
+
+    def make(self) -> Builder:
+        """The function's blocks."""
+        b = self.b
+        b.block("entry")
+        declare(b)
+        enter(b)
+        if b.anywhere:
+            self._choose_gate()
+        else:
+            self.goto(len(self.around), max(b.kind.entry, 0))
+        while self._todo:
+            self._block(*self._todo.pop())
+        stop(b)
+        blocks = [*b.blocks, *b.tail]
+        b.tail = []
+        arm(b, blocks)
+        if b.kind.counts:
+            count(b, blocks)
+        b.blocks = blocks + b.tail
+        return b
+
+    def _choose_gate(self) -> None:
+        """Go on at the gate that the context names."""
+        b = self.b
+        gates = sorted(g for g in b.flow.gates if g not in b.flow.apart)
+        ways = tuple((gate, b.fresh("gate")) for gate in gates)
+        b.do("switch", b.read_field(context.PC), aux=ways)
+        for gate, label in ways:
+            b.block(label)
+            self.goto(0, gate)
+
+    def goto(self, copy: int, target: int) -> None:
+        """End the block by going on at a leader."""
+        to = self.b.flow.copy(self.around, copy, target)
+        if (to, target) not in self._seen:
+            self._seen.add((to, target))
+            self._todo.append((to, target))
+        self.b.jump(f"b{to}_{target}")
+
+    def _block(self, copy: int, start: int) -> None:
+        """One leader's block: up to the next jump, or to what is not compiled."""
+        b = self.b
+        b.block(f"b{copy}_{start}")
+        if start in b.flow.gates and self.needs[start]:
+            self._gate(start)
+            if start - 1 not in self.loops:
+                self.remind(start)
+
+        def onward(target: int, falling: bool) -> None:
+            loop = self.loops.get(target - 1) if falling else None
+            if loop is None or not hoisted(self, loop, copy):
+                self.goto(copy, target)
+
+        self.straight(start, onward)
+
+    def _gate(self, start: int) -> None:
+        """Leave at a gate if there are not ticks enough to the next ones."""
+        b = self.b
+        spent = b.fresh("spent")
+
+        def leave() -> None:
+            b.set(b.position, b.i64(start))
+            b.set(b.how, constant(context.SPENT, I32))
+            b.jump("stop")
+
+        b.aside(spent, leave)
+        b.do("trouble", b.op("lt", b.get(b.ticks), b.i64(self.needs[start])), aux=spent)
+
+    def remind(self, position: int) -> None:
+        """Say on which side of their beginnings one-way registers lie that live here."""
+        b = self.b
+        if not b.one_ways:
+            return
+        for reg in sorted(live_at(b.code, position) & b.one_ways.keys()):
+            register = b.one_ways[reg]
+            begin = scalar(b, register.begin)
+            held = b.get(b.scalars[reg][0])
+            b.do("assume", b.op("ge" if register.up else "le", held, begin))
+
+    def straight(self, start: int, onward: Onward) -> None:
+        """Instructions from a leader on, and the jump that ends them."""
+        b = self.b
+        flow, code, pc = b.flow, b.code, start
+        while True:
+            done = pc - start
+            if pc != start and pc in flow.leaders:
+                b.count(done)
+                self.along(Edge(start, pc, FALLS, pc))
+                onward(pc, True)
+                return
+            way = b.way_out(pc, done)
+            b.do("begin", aux=(pc, way))
+            if pc == len(code):
+                b.count(done)
+                finish(b)
+                return
+            b.leaving(way)
+            if pc in flow.apart:
+                b.jump(way())
+                return
+            if pc in flow.calls:
+                call(b, pc, done, way)
+                self.along(Edge(start, pc, RETURNS, pc + 1))
+                onward(pc + 1, False)
+                return
+            if code.instrs[pc].op == "br":
+                self._branch(pc, done, onward)
+                return
+            listen()
+            b.do("perform", aux=pc)
+            instruction(b, code.stmts(pc), code.clashes(pc))
+            b.do("done", aux=pc)
+            pc += 1
+
+    def along(self, edge: Edge) -> None:
+        """Mark that a straight piece has been done, and a run goes on along this edge."""
+        if self.b.kind.counts:
+            self.b.do("edge", self.b.i64(1), aux=edge)
+
+    def _branch(self, pc: int, done: int, onward: Onward) -> None:
+        b = self.b
+        stmt = cast(Branch, b.code.stmts(pc)[0])
+        landing = cast(Land, b.code.stmts(stmt.partner)[0])
+        taken, not_taken = b.fresh("taken"), b.fresh("falls")
+        condition = scalar(b, stmt.cond)
+        b.part(condition)
+        b.fork(condition, taken, not_taken)
+        b.block(taken)
+        if b.checks and pc not in self.trusted and landing.cond != stmt.cond:
+            holds = scalar(b, landing.cond)
+            if holds.op != "constant" or not holds.aux:
+                b.trouble(b.invert(holds))
+        b.count(done + 1)
+        self.along(Edge(pc - done, pc, JUMPS, stmt.partner + 1))
+        onward(stmt.partner + 1, False)
+        b.block(not_taken)
+        b.count(done + 1)
+        self.along(Edge(pc - done, pc, FALLS, pc + 1))
+        onward(pc + 1, False)

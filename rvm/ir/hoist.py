@@ -1,0 +1,188 @@
+"""Counting loops whose checks stand in front of them: what is asked there, and the nest without.
+
+`loops` says which loops those are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rvm.expr import Expr, reads
+from rvm.ir.builder import Builder
+from rvm.ir.flow import Cycle
+from rvm.ir.jam import Jam
+from rvm.ir.joining import join
+from rvm.ir.loops import Counted, Inner, Inside
+from rvm.ir.node import I64, Node
+from rvm.ir.typed import Unprintable
+from rvm.ir.values import scalar
+
+if TYPE_CHECKING:
+    from rvm.ir.function import Maker
+
+FAR = 1 << 40
+"""Variables of counting loops lie within ± this where a loop is run without checks."""
+Range = tuple[Node, Node]
+"""The least and the greatest value of a variable."""
+
+
+def hoisted(maker: Maker, loop: Counted, copy: int) -> bool:
+    """Go on at a counting loop: without checks if all of them can be made now, and hold.
+
+    False, and nothing, where lanes differ in what would be asked.
+    """
+    b = maker.b
+    if b.varying and _involved(loop) & b.varying:
+        # Bounds that differ are asked in each round, as whatever differs is.
+        return False
+    fast, slow = b.fresh("f"), b.fresh("slow")
+    begun = b.scalars[loop.variable][0]
+    first = b.get(begun)
+    end, low = scalar(b, loop.end), scalar(b, loop.start)
+    up, step = loop.step > 0, abs(loop.step)
+    distance = b.op("wsub", *((end, first) if up else (first, end)))
+    near = [_near(b, first), _near(b, end), b.op("gt", distance, b.i64(0))]
+    b.stay(b.all([*near, b.op("le" if up else "ge", low, first)]), slow)
+    trips = distance
+    if step > 1:
+        b.stay(b.op("eq", b.op("urem", distance, b.i64(step)), b.i64(0)), slow)
+        trips = b.op("udiv", distance, b.i64(step))
+    least, most = first, b.op("wsub", end, b.i64(loop.step))
+    if loop.early:
+        least, most = b.op("wadd", first, b.i64(loop.step)), end
+    ranges = {loop.variable: (least, most) if up else (most, least)}
+    tests = [t for inner in loop.inner for t in _range(b, inner, ranges)]
+    tests += [t for i in loop.indices for t in _inside(b, i, ranges)]
+    tests += _enough(b, loop, trips, ranges)
+    for variable in ranges:
+        if variable != loop.variable:
+            b.set(b.scalars[variable][0], b.i64(0))
+    b.set(begun, first)
+    b.stay(b.all(tests), slow)
+    b.jump(fast)
+    b.block(slow)
+    maker.goto(copy, loop.cycle.head + 1)
+    _unchecked(maker, loop, fast, copy)
+    return True
+
+
+def _involved(loop: Counted) -> set[int]:
+    """The registers that are asked in front of a loop."""
+    nodes = [loop.end, loop.start, *(i.item for i in loop.indices)]
+    nodes += [bound for inner in loop.inner for bound in (inner.low, inner.high)]
+    own = {loop.variable, *(inner.variable for inner in loop.inner)}
+    return own | {place.reg for node in nodes for place in reads(node)}
+
+
+def _near(b: Builder, value: Node) -> Node:
+    return b.op("ult", b.op("wadd", value, b.i64(FAR)), b.i64(2 * FAR))
+
+
+def _extreme_at(
+    b: Builder,
+    node: Expr,
+    factors: tuple[tuple[int, int], ...],
+    ranges: dict[int, Range],
+    greatest: bool,
+) -> Node:
+    """The least or greatest value of an affine expression over its variables' ranges."""
+    for variable, factor in factors:
+        b.set(b.scalars[variable][0], ranges[variable][(factor > 0) == greatest])
+    return scalar(b, node)
+
+
+def _range(b: Builder, inner: Inner, ranges: dict[int, Range]) -> list[Node]:
+    """Enter the range of an inner loop's variable; whether it is not too wide."""
+    low = _extreme_at(b, inner.low, inner.low_factors, ranges, False)
+    high = _extreme_at(b, inner.high, inner.high_factors, ranges, True)
+    ranges[inner.variable] = (low, high)
+    return [_near(b, low), _near(b, high)]
+
+
+def _inside(b: Builder, index: Inside, ranges: dict[int, Range]) -> list[Node]:
+    """Whether an index lies inside at both ends of its range."""
+    length = b.dim(index.reg, index.axis)
+    ends = [
+        _extreme_at(b, index.item, index.factors, ranges, greatest)
+        for greatest in ((False, True) if index.factors else (True,))
+    ]
+    return [b.op("ult", end, length) for end in ends]
+
+
+def _enough(b: Builder, loop: Counted, trips: Node, ranges: dict[int, Range]) -> list[Node]:
+    """Whether there are ticks enough for a whole nest; those of each loop at most."""
+    fine: list[Node] = []
+
+    def times(x: Node, y: Node) -> Node:
+        both = b.op("intrinsic", x, y, kind="{i64, i1}", aux="umul.with.overflow")
+        fine.append(b.invert(b.op("extract", both, kind="bit", aux=1)))
+        return b.op("extract", both, kind=I64, aux=0)
+
+    def total(cycle: Cycle, count: Node) -> Node:
+        each = b.i64(loop.rounds(cycle))
+        for inner in loop.inner:
+            if _directly(loop, cycle, inner.cycle):
+                low, high = ranges[inner.variable]
+                some = b.intrinsic("smax", b.op("wsub", high, low), b.i64(0))
+                if inner.step > 1:
+                    some = b.op("udiv", some, b.i64(inner.step))
+                each = b.op("wadd", each, total(inner.cycle, b.op("wadd", some, b.i64(1))))
+        return times(count, each)
+
+    ticks = total(loop.cycle, trips)
+    # Sums of a few numbers below 2**61 do not wrap.
+    small = b.op("ult", ticks, b.i64(1 << 61))
+    return [small, b.op("le", ticks, b.get(b.ticks)), *fine]
+
+
+def _directly(loop: Counted, outer: Cycle, inner: Cycle) -> bool:
+    """Whether a loop of a nest stands in another without one between them."""
+    if not (outer.head < inner.head and inner.back < outer.back):
+        return False
+    return not any(
+        outer.head < i.cycle.head < inner.head and inner.back < i.cycle.back < outer.back
+        for i in loop.inner
+    )
+
+
+def _unchecked(maker: Maker, loop: Counted, label: str, copy: int) -> None:
+    """The loop once more, with all that was found out before it."""
+    b = maker.b
+    before, maker.trusted, b.proved = (maker.trusted, b.proved), loop.trusted, loop.proved
+    head, back = loop.cycle.head + 1, loop.cycle.back
+    todo: list[int] = []
+    made: set[int] = set()
+    leave = b.fresh("leave")
+
+    def block(target: int) -> str:
+        if not head <= target <= back:
+            return leave
+        if target not in made:
+            made.add(target)
+            todo.append(target)
+        return f"{label}_{target}"
+
+    def onward(target: int, falling: bool) -> None:
+        jam: Jam | None = loop.jams.get(target - 1) if falling and not b.lanes else None
+        if jam is not None:
+            # The values of lanes fill the registers as it is.
+            begun, here = len(b.blocks), len(b.items)
+            items = b.items
+            cycle = jam.loops[0].cycle
+            try:
+                join(b, jam, block(cycle.head + 1), block(cycle.back + 1))
+                return
+            except Unprintable:
+                del b.blocks[begun:], items[here:]
+                b.items = items
+        b.jump(block(target))
+
+    b.block(label)
+    onward(head, True)
+    while todo:
+        start = todo.pop()
+        b.block(f"{label}_{start}")
+        maker.straight(start, onward)
+    maker.trusted, b.proved = before
+    b.block(leave)
+    maker.goto(copy, back + 1)

@@ -1,0 +1,87 @@
+"""Nodes of the intermediate representation: what an instruction does, for any target.
+
+A node is an operation on nodes (`rvm.leaf.trace.Node`): a leaf operation, which is pure, or one of
+those below, which read and change variables and memory.  Values live within an instruction;
+between instructions there are variables.  Arrays are reached by indices, one for each axis of the
+register; how an element is found in memory is the target's business, as is how a bool is stored.
+
+    get                  a variable's value            set(v)             aux: the variable
+    load(i, ...)         an element                    store(v, i, ...)   aux: (register, part)
+    dim, stride          of an array register          aux: (register, axis)
+    address(i, ...)      where an element lies         aux: (register, part)
+    peek(p)              what lies behind a pointer    poke(v, p)
+    slot(p), field, cell, element   pointers to a slot of a row, a field of the context, a guard's
+    argument, constant, table, written (a function over leaf operations), pure, helper (functions)
+    trouble(c), bound(i, n)         leave for aux, a label, where c holds, or i lies not below n
+    if(c)                aux: (items, items, unlikely) loop(n)            aux: (variable, items)
+    begin, perform, done, edge(n)   marks: an instruction begins and ends (aux: its position), an
+                         edge is passed n times (aux: the edge)
+    jump, fork(c), switch(n), return(v)                ends of blocks
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from rvm.leaf.ops import BIT as BIT
+from rvm.leaf.ops import F64 as F64
+from rvm.leaf.ops import I64 as I64
+from rvm.leaf.trace import Node as Node
+
+I8, I32, F32, PTR, NONE = "i8", "i32", "f32", "ptr", ""
+"""Kinds of values beside those of leaf operations; NONE: an operation without a value."""
+FLOATS = (F64, F32)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Var:
+    """A variable: of one kind, or `size` bytes of memory of its own."""
+
+    kind: str
+    name: str
+    size: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Block:
+    """Operations in order, entered at their beginning only; the last one says where to go on."""
+
+    label: str
+    items: list[Node] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument of a function.
+
+    `is_length` says that it is never negative, `is_alone` that it is a pointer to room of its own;
+    `reg` is the scalar register that it stands for.
+    """
+
+    name: str
+    kind: str
+    is_length: bool = False
+    is_alone: bool = False
+    reg: int | None = None
+
+
+def constant(value: object, kind: str) -> Node:
+    """A constant of a kind."""
+    return Node("constant", kind, (), value)
+
+
+def number(node: Node) -> int | None:
+    """The value of an integer constant; None of other nodes."""
+    return node.aux if node.op == "constant" and isinstance(node.aux, int) else None
+
+
+def walk(items: list[Node]) -> Iterator[Node]:
+    """All operations of a list, those inside others behind them."""
+    for node in items:
+        yield node
+        if node.op == "if":
+            yield from walk(node.aux[0])
+            yield from walk(node.aux[1])
+        elif node.op == "loop":
+            yield from walk(node.aux[1])

@@ -1,0 +1,66 @@
+"""What statements read and write, and what jumps compare, for those who look at loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rvm.expr import Apply, Const, Expr, Place, walk
+from rvm.image import Code
+from rvm.stmt import Branch, Land, Stmt, Update, reads, values, writes
+from rvm.types import F64, I64
+from rvm.verify.flow import Liveness, liveness
+
+MAX_STEP = 1 << 20
+LENGTHS = ("dim", "len")
+
+
+def live_at(code: Code, position: int) -> frozenset[int]:
+    """The registers that are live at a position of a code."""
+    found = code.compiled.get(Liveness)
+    if not isinstance(found, Liveness):
+        found = code.compiled[Liveness] = liveness(code.function)
+    return found.live(len(code) - position if code.undo else position)
+
+
+def bound(stmt: Stmt) -> tuple[int, Expr] | None:
+    """(variable, bound) of a jump whose condition is `variable != bound`, of type i64."""
+    if not isinstance(stmt, (Branch, Land)):
+        return None
+    match stmt.cond:
+        case Apply("!=", (Place(reg, (), t), bound)) if t == I64 and plain(bound):
+            return reg, bound
+    return None
+
+
+def plain(node: Expr) -> bool:
+    """Whether evaluating an expression cannot fail: whole registers and wrapping arithmetic."""
+    return all(
+        isinstance(sub, Const)
+        or (isinstance(sub, Place) and not sub.path)
+        or (isinstance(sub, Apply) and sub.fn in ("+", "-", "*", "neg", *LENGTHS))
+        for sub in walk(node)
+    )
+
+
+def step_of(stmts: tuple[Stmt, ...], variable: int) -> int | None:
+    match stmts:
+        case (Update(Place(reg, ()), "+" | "-" as op, Const(int(k))),) if reg == variable:
+            return (k if op == "+" else -k) if 0 < abs(k) < MAX_STEP else None
+    return None
+
+
+def touched(stmts: tuple[Stmt, ...]) -> Iterator[Place]:
+    """Every place that statements read or write."""
+    for stmt in stmts:
+        yield from writes(stmt)
+        yield from reads(stmt)
+
+
+def turns(code: Code) -> frozenset[Expr]:
+    """The angles of type f64 of which a code takes both sine and cosine."""
+    found: dict[str, set[Expr]] = {"sin": set(), "cos": set()}
+    for pc in range(len(code)):
+        for node in (n for s in code.stmts(pc) for value in values(s) for n in walk(value)):
+            if isinstance(node, Apply) and node.fn in found and node.args[0].type == F64:
+                found[node.fn].add(node.args[0])
+    return frozenset(found["sin"] & found["cos"])

@@ -1,0 +1,239 @@
+"""Registers of a function that is being compiled: how they come in, and how they leave.
+
+A *root* is entered by Python, with its registers in a row of slots, and leaves them there.  An
+*inner* function is called by compiled code, with its parameters as arguments; where it cannot go
+on it leaves its registers in a frame of its own, and so do its callers.
+
+For several lanes slots hold vectors, and nothing is kept where a function is left: its lanes are
+run one by one from their inputs, so all that is to be done is to give memory back.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from rvm.ir import context
+from rvm.ir.arrays import release
+from rvm.ir.builder import Builder
+from rvm.ir.context import FRAMED, MINE, slots
+from rvm.ir.node import I32, I64, PTR, Argument, Node, Var, constant
+from rvm.ir.places import ArrayVariable, item_size, kinds_of
+from rvm.types import Array, Scalar, elem_of
+
+ROW = Argument("regs", PTR, is_alone=True)
+"""The row of slots that a root is given."""
+
+
+def declare(b: Builder) -> None:
+    """Make the variables of all registers."""
+    for k, register in enumerate(b.function.registers):
+        t = register.type
+        if isinstance(t, Scalar):
+            b.scalars[k] = tuple(b.variable(v, f"r{k}_") for v in kinds_of(t))
+        elif isinstance(t, Array):
+            dims = tuple(b.variable(I64, f"d{k}_") for _ in range(t.rank))
+            strides = tuple(b.variable(I64, f"s{k}_") for _ in range(t.rank))
+            b.arrays[k] = ArrayVariable(
+                b.variable(PTR, f"p{k}_"),
+                dims,
+                strides if k in b.kind.scattered else (),
+                b.variable(I64, f"o{k}_") if k >= b.function.n_args else None,
+            )
+        else:
+            b.stacks[k] = b.variable(PTR, f"k{k}_")
+
+
+def slot(b: Builder, base: Node, k: int) -> Node:
+    """A pointer to a slot of a row."""
+    return b.op("slot", base, kind=PTR, aux=k)
+
+
+# ------------------------------------------------------------------------- coming in
+
+
+def enter(b: Builder) -> None:
+    """Take the registers, and begin to count ticks and erased bits."""
+    if b.kind.root:
+        _bound_stack(b)
+        _from_slots(b)
+    else:
+        _from_arguments(b)
+    for held in b.arrays.values():
+        if held.owner is not None and (b.lanes or not b.kind.root):
+            b.set(held.owner, b.i64(0))
+    b.set(b.ticks, b.read_field(context.TICKS))
+    b.set(b.erased, b.i64(0))
+
+
+def too_deep(b: Builder) -> Node:
+    """Whether the stack has grown as far as it may."""
+    here = b.op("ptrtoint", b.op("frame", kind=PTR), kind=I64)
+    return b.op("ult", here, b.read_field(context.DEEPEST))
+
+
+def _bound_stack(b: Builder) -> None:
+    """Raise the floor by what one more call may take; leave at once if that is too high."""
+    b.write_field(
+        context.DEEPEST, b.op("wadd", b.read_field(context.DEEPEST), b.op("frames", kind=I64))
+    )
+    low, going = b.fresh("low"), b.fresh("go")
+    b.fork(too_deep(b), low, going, unlikely=True)
+    b.block(low)
+    if not b.anywhere:
+        b.write_field(context.PC, b.i64(b.kind.entry))
+    b.do("return", constant(context.STOPPED, I32))
+    b.block(going)
+
+
+def _from_slots(b: Builder) -> None:
+    """Load a root's registers; what is not live is read as it stands, and never used."""
+    row = b.argument(ROW)
+    starts, _ = slots(r.type for r in b.function.registers)
+
+    def take(v: Var, at: int, reg: int | None = None, op: str = "fetch") -> None:
+        b.set(v, b.op(op, row, kind=v.kind, aux=(at, reg)))
+
+    for k, start in enumerate(starts):
+        t = b.function.registers[k].type
+        if b.lanes and k >= b.function.n_args:
+            continue
+        if isinstance(t, Scalar):
+            for part, v in enumerate(b.scalars[k]):
+                take(v, start + part, k)
+        elif isinstance(t, Array):
+            held = b.arrays[k]
+            take(held.pointer, start)
+            if held.owner is not None:
+                take(held.owner, start + 1)
+            for axis, v in enumerate(held.dims):
+                take(v, start + 2 + axis, op="length")
+            for axis, v in enumerate(held.strides):
+                take(v, start + 2 + t.rank + axis)
+        else:
+            take(b.stacks[k], start)
+
+
+def _from_arguments(b: Builder) -> None:
+    """Take an inner function's parameters from its arguments."""
+    changed = b.code.image.inout[b.code.name]
+    for k in range(b.function.n_args):
+        t = b.function.registers[k].type
+        if isinstance(t, Array):
+            held = b.arrays[k]
+            b.set(held.pointer, b.argument(Argument(f"a{k}", PTR)))
+            for axis, v in enumerate(held.dims):
+                b.set(v, b.argument(Argument(f"a{k}d{axis}", I64, is_length=True)))
+            for axis, v in enumerate(held.strides):
+                b.set(v, b.argument(Argument(f"a{k}s{axis}", I64)))
+        elif isinstance(t, Scalar):
+            for part, v in enumerate(b.scalars[k]):
+                name = f"a{k}p{part}"
+                if k in changed:
+                    given = b.argument(Argument(name, PTR, is_alone=True, reg=k))
+                    b.set(v, b.peek(v.kind, given))
+                else:
+                    b.set(v, b.argument(Argument(name, v.kind, reg=k)))
+        else:
+            b.set(b.stacks[k], b.argument(Argument(f"a{k}", PTR)))
+
+
+# ------------------------------------------------------------------------- ways out
+
+
+def settle(b: Builder) -> None:
+    """Give the counters back to the context."""
+    b.write_field(context.TICKS, b.get(b.ticks))
+    field = b.op("total", kind=PTR)
+    b.poke(b.op("wadd", b.peek(I64, field), b.get(b.erased)), field)
+    b.do("settle")
+
+
+def finish(b: Builder) -> None:
+    """The end of the code."""
+    if b.kind.root and not b.lanes:
+        b.set(b.position, b.i64(len(b.code)))
+        b.set(b.how, constant(context.DONE, I32))
+        b.jump("stop")
+        return
+    starts, _ = slots(r.type for r in b.function.registers)
+    for k in sorted(b.code.image.inout[b.code.name]):
+        for part, v in enumerate(b.scalars.get(k, ())):
+            if b.kind.root:
+                b.do("leave", b.get(v), b.given(ROW), aux=(starts[k] + part, k))
+            else:
+                b.poke(b.get(v), b.given(Argument(f"a{k}p{part}", PTR, is_alone=True, reg=k)))
+    settle(b)
+    b.do("return", constant(context.DONE, I32))
+
+
+def stop(b: Builder) -> None:
+    """Leave with all registers in slots; of lanes, with nothing."""
+    b.block("stop")
+    if b.lanes:
+        for reg, held in b.arrays.items():
+            if held.owner is not None:
+                release(b, reg)
+        settle(b)
+        b.do("return", b.get(b.how))
+        return
+    starts, count = slots(r.type for r in b.function.registers)
+    if b.kind.root:
+        base, first = b.given(ROW), 0
+        b.write_field(context.PC, b.get(b.position))
+    else:
+        base, first = (
+            b.helper("rvm_frame", PTR, b.i64(8 * (context.HEADER + count))),
+            context.HEADER,
+        )
+        lost, held_label = b.fresh("lost"), b.fresh("held")
+        b.fork(b.op("eq", base, constant(None, PTR)), lost, held_label, unlikely=True)
+        b.block(lost)
+        settle(b)
+        b.do("return", constant(context.LOST, I32))
+        b.block(held_label)
+        b.poke(b.read_field(context.FRAMES, PTR), slot(b, base, context.NEXT))
+        b.poke(b.i64(b.callees.number(b.code)), slot(b, base, context.CODE))
+        b.poke(b.get(b.position), slot(b, base, context.POSITION))
+        b.write_field(context.FRAMES, base)
+    for k, start in enumerate(starts):
+        _save(b, k, base, first + start)
+    settle(b)
+    b.do("return", b.get(b.how))
+
+
+def _save(b: Builder, k: int, base: Node, start: int) -> None:
+    t = b.function.registers[k].type
+    if isinstance(t, Scalar):
+        for part, v in enumerate(b.scalars[k]):
+            b.poke(b.get(v), slot(b, base, start + part))
+    elif isinstance(t, Array):
+        held = b.arrays[k]
+        b.poke(b.get(held.pointer), slot(b, base, start))
+        owner = b.i64(0) if held.owner is None else b.get(held.owner)
+        b.poke(owner, slot(b, base, start + 1))
+        for axis in range(t.rank):
+            b.poke(b.dim(k, axis), slot(b, base, start + 2 + axis))
+            stride = b.op("stride", kind=I64, aux=(k, axis))
+            b.poke(stride, slot(b, base, start + 2 + t.rank + axis))
+        if k in b.frames:
+            _move_out(b, k, t, base, start)
+    else:
+        b.poke(b.get(b.stacks[k]), slot(b, base, start))
+
+
+def _move_out(b: Builder, reg: int, t: Array, base: Node, start: int) -> None:
+    """Copy an array that lives in the frame, if it does just now, to memory of its own."""
+
+    def move() -> None:
+        size = b.i64(item_size(elem_of(t)))
+        for axis in range(t.rank):
+            size = b.product(size, b.dim(reg, axis))
+        frame = Node("room", PTR, (), b.frames[reg])
+        moved = b.helper("rvm_copied", PTR, frame, size)
+        none = b.op("eq", moved, constant(None, PTR))
+        b.set(b.how, b.select(none, constant(context.LOST, I32), b.get(b.how)))
+        b.poke(moved, slot(b, base, start))
+        b.poke(b.i64(MINE), slot(b, base, start + 1))
+
+    owner = b.get(cast(Var, b.arrays[reg].owner))
+    b.when(b.op("eq", owner, b.i64(FRAMED)), move)

@@ -1,0 +1,396 @@
+"""From statements on scalars and stacks to nodes.
+
+An instruction either is done, or is given up before it has changed anything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import cast
+
+from rvm.expr import Expr, Place
+from rvm.image import Clash
+from rvm.ir import arrays, context
+from rvm.ir.builder import Builder, checked
+from rvm.ir.emitter import Parts, write
+from rvm.ir.node import BIT, F32, F64, I32, I64, PTR, Node, constant
+from rvm.ir.places import Behind, Element, Location, View, item_size, kind_of
+from rvm.ir.typed import Unprintable, element, scalar_of, type_of
+from rvm.ir.values import (
+    at,
+    code_of,
+    followed,
+    located,
+    parts_of,
+    put,
+    raw,
+    read,
+    scalar,
+    value,
+    value_of,
+    whole_number,
+)
+from rvm.numbers import system
+from rvm.state import SCALAR_BYTES
+from rvm.stmt import (
+    FORWARD,
+    Alloc,
+    Drop,
+    Effect,
+    Exchange,
+    Free,
+    Fresh,
+    Land,
+    Map,
+    Pop,
+    Push,
+    Stmt,
+    Update,
+    When,
+)
+from rvm.types import Array, Scalar, Stack, elem_of, rank_of
+
+INFINITY = constant(math.inf, F64)
+
+
+def instruction(b: Builder, stmts: Sequence[Stmt], clashes: Sequence[Clash]) -> None:
+    """Append an instruction; Unprintable if it is not for compiled code."""
+    if len(stmts) > 1:
+        # Were the second to fail, the first would have been done already.
+        raise Unprintable
+    begun = len(b.items)
+    _apart(b, clashes)
+    statement(b, stmts[0])
+    if not b.lanes:
+        checked(b.items[begun:])
+
+
+def statement(b: Builder, stmt: Stmt) -> None:
+    """Append one statement."""
+    match stmt:
+        case Update(dst):
+            if rank_of(type_of(dst)):
+                arrays.update(b, stmt)
+            else:
+                _update(b, stmt)
+        case Exchange(x, y):
+            if isinstance(x.type, Array):
+                arrays.exchange(b, x, y)
+            else:
+                _exchange(b, x, y)
+        case Map(dsts, values, _):
+            if any(isinstance(type_of(d), Array) for d in dsts):
+                arrays.assign(b, dsts, values)
+            else:
+                _assign(b, dsts, values)
+        case When(cond, body):
+            if len(body) > 1:
+                raise Unprintable
+            b.when(scalar(b, cond), lambda: statement(b, body[0]))
+        case Land(cond, _):
+            if b.checks:
+                b.trouble(scalar(b, cond))
+        case Alloc(reg) | Fresh(reg):
+            _made(b, stmt, reg)
+        case Free(reg) | Drop(reg):
+            _gone(b, stmt, reg)
+        case Push(src, stack):
+            _push(b, src, stack)
+        case Pop(dst, stack):
+            _pop(b, dst, stack)
+        case Effect(kind, _, args, when):
+            # An assertion is trouble where it does not hold; other effects are not for here.
+            if when & FORWARD:
+                if kind != "assert":
+                    raise Unprintable
+                b.trouble(b.invert(scalar(b, args[0])))
+        case _:
+            raise Unprintable
+
+
+# ------------------------------------------------------------------------- data
+
+
+def _update(b: Builder, stmt: Update) -> None:
+    t = elem_of(type_of(stmt.dst))
+    place = located(b, stmt.dst)
+    found = value(b, stmt.value)
+    if stmt.op in "*/" and b.checks:
+        factor(b, found, t)
+    put(b, place, combined(b, stmt.op, t, read(b, place), found))
+
+
+def combined(b: Builder, op: str, t: Scalar, old: Parts, by: Parts) -> Parts:
+    """What an update makes of an old value."""
+    return write(b, code_of(op, (t, t)), kind_of(t), old, by)
+
+
+def factor(b: Builder, by: Parts, t: Scalar) -> None:
+    """Trouble unless a factor can be divided out again: finite, and not zero."""
+    factors = system(t).factors
+    if factors == "any":
+        return
+    parts = parts_of(by)
+    wide = [b.op("fpext", p, kind=F64) if p.kind == F32 else p for p in parts]
+    tests = [b.op("fueq", b.intrinsic("fabs", p), INFINITY) for p in wide]
+    for test in tests:
+        b.trouble(test)
+    if factors == "nonzero":
+        b.trouble(b.all([b.op("feq", p, constant(0.0, p.kind)) for p in parts]))
+
+
+def _exchange(b: Builder, a: Place, c: Place) -> None:
+    x, y = located(b, a), located(b, c)
+    v, w = read(b, x), read(b, y)
+    put(b, x, w)
+    put(b, y, v)
+
+
+def _assign(b: Builder, dsts: Sequence[Place], values: Sequence[Expr]) -> None:
+    places = [located(b, d) for d in dsts]
+    new = [value(b, v) for v in values]
+    for place, found in zip(places, new, strict=True):
+        put(b, place, found)
+
+
+# ------------------------------------------------------------------------- ancillas
+
+
+def _made(b: Builder, stmt: Alloc | Fresh, reg: Place) -> None:
+    t = b.function.registers[reg.reg].type
+    given = stmt.value if isinstance(stmt, Alloc) else None
+    if isinstance(t, Stack):
+        made = b.helper("rvm_stack_new", PTR)
+        b.trouble(b.op("eq", made, constant(None, PTR)))
+        b.set(b.stacks[reg.reg], made)
+    elif isinstance(t, Array):
+        arrays.make(b, reg.reg, given)
+    else:
+        put(b, located(b, reg), raw(system(t).zero, t) if given is None else value(b, given))
+
+
+def _gone(b: Builder, stmt: Free | Drop, reg: Place) -> None:
+    t = b.function.registers[reg.reg].type
+    given = stmt.value if isinstance(stmt, Free) else None
+    asked = b.checks and id(stmt) not in b.certain
+    if isinstance(t, Stack):
+        stack = b.get(b.stacks[reg.reg])
+        b.trouble(b.op("ne", b.helper("rvm_stack_count", I64, stack), b.i64(0)))
+        b.helper("rvm_stack_end", I64, stack)
+    elif isinstance(t, Array):
+        arrays.give_up(b, reg.reg, given, asked)
+    elif given is not None:
+        if asked:
+            freed(b, t, read(b, located(b, reg)), value(b, given))
+    else:
+        erase(b, nonzero(b, t, read(b, located(b, reg))), t.bits)
+
+
+def freed(b: Builder, t: Scalar, held: Parts, expected: Parts) -> None:
+    """Check the value of a freed ancilla; a difference within the tolerance is erased."""
+    if t.is_exact:
+        b.trouble(b.op("ne", cast(Node, held), cast(Node, expected)))
+        return
+
+    def number() -> None:
+        b.trouble(distant(b, t, held, expected))
+        erase(b, unequal(b, held, expected), t.bits)
+
+    def differs() -> None:
+        # Where nothing has happened to a value LLVM finds that this is all there can be.
+        b.when(both_nan(b, held, expected), lambda: None, number)
+
+    b.when(altered(b, held, expected), differs, unlikely=True)
+
+
+def both_nan(b: Builder, x: Parts, y: Parts) -> Node:
+    """Whether two inexact numbers are both NaN."""
+    return b.op("and", _is_nan(b, x), _is_nan(b, y))
+
+
+def _is_nan(b: Builder, x: Parts) -> Node:
+    parts = parts_of(x)
+    return b.op("funo", parts[0], parts[-1])
+
+
+def altered(b: Builder, x: Parts, y: Parts) -> Node:
+    """Whether two inexact numbers differ in a bit."""
+    tests = []
+    for p, q in zip(parts_of(x), parts_of(y), strict=True):
+        whole = I32 if p.kind == F32 else I64
+        tests.append(b.op("ne", b.op("bitcast", p, kind=whole), b.op("bitcast", q, kind=whole)))
+    return _any(b, tests)
+
+
+def unequal(b: Builder, x: Parts, y: Parts) -> Node:
+    """Whether two inexact numbers differ; a NaN differs from everything."""
+    pairs = zip(parts_of(x), parts_of(y), strict=True)
+    return _any(b, [b.op("fne", p, q) for p, q in pairs])
+
+
+def _any(b: Builder, tests: Sequence[Node]) -> Node:
+    return tests[0] if len(tests) == 1 else b.op("or", *tests)
+
+
+def nonzero(b: Builder, t: Scalar, x: Parts) -> Node:
+    """Whether a value is not zero."""
+    parts = parts_of(x)
+    kind = parts[0].kind
+    if kind == BIT:
+        return parts[0]
+    if kind in (F64, F32):
+        return unequal(b, x, value_of((constant(0.0, kind),) * len(parts)))
+    return b.op("ne", parts[0], constant(0, kind))
+
+
+def distant(b: Builder, t: Scalar, held: Parts, expected: Parts) -> Node:
+    """Whether two numbers that differ in a bit are too far apart for the tolerance."""
+    gap, size = _gap_and_size(b, held, expected)
+    one = constant(1.0, F64)
+    scale = b.select(b.op("fgt", size, one), size, one)
+    limit = b.op("fmul", b.read_field(context.TOLERANCE, F64), scale)
+    near = b.op("fle", gap, limit)
+    finite = b.op("fone", size, INFINITY)
+    # With a tolerance of 0 no other zero will do.
+    some = b.op("fgt", limit, constant(0.0, F64))
+    return b.invert(b.all([near, finite, some]))
+
+
+def _gap_and_size(b: Builder, held: Parts, expected: Parts) -> tuple[Node, Node]:
+    xs, ys = parts_of(held), parts_of(expected)
+    if len(xs) == 2:
+        gaps = [b.op("fsub", x, y) for x, y in zip(xs, ys, strict=True)]
+        return b.pure("rvm_hypot", F64, *gaps), b.pure("rvm_hypot", F64, *ys)
+    x, y = xs[0], ys[0]
+    if x.kind == F32:
+        x, y = b.op("fpext", x, kind=F64), b.op("fpext", y, kind=F64)
+    return b.intrinsic("fabs", b.op("fsub", x, y)), b.intrinsic("fabs", y)
+
+
+def erase(b: Builder, condition: Node, bits: int) -> None:
+    """Count bits as erased if a condition holds."""
+    lose(b, b.select(condition, b.i64(bits), b.i64(0)))
+
+
+def lose(b: Builder, bits: Node) -> None:
+    """Count so many bits as erased."""
+    b.add_to(b.erased, bits)
+    b.do("erased", bits)
+
+
+# ------------------------------------------------------------------------- memory account
+
+
+def room(b: Builder, size: Node) -> Node:
+    """Trouble unless the memory limit leaves room; the live bytes that there would then be."""
+    total = b.op("wadd", b.read_field(context.LIVE), size)
+    b.trouble(b.op("gt", total, b.read_field(context.LIMIT)))
+    return total
+
+
+def grow(b: Builder, total: Node) -> None:
+    """Enter new live bytes, and the peak."""
+    b.write_field(context.LIVE, total)
+    peak = b.read_field(context.PEAK)
+    b.write_field(context.PEAK, b.intrinsic("smax", peak, total))
+
+
+def shrink(b: Builder, size: Node) -> None:
+    """Take bytes from the live ones."""
+    b.write_field(context.LIVE, b.op("wsub", b.read_field(context.LIVE), size))
+
+
+# ------------------------------------------------------------------------- stacks
+
+
+def _stack(b: Builder, place: Place) -> tuple[Node, Scalar]:
+    t = b.function.registers[place.reg].type
+    assert isinstance(t, Stack)
+    return b.get(b.stacks[place.reg]), t.elem
+
+
+def _slot(b: Builder, pointer: Node, t: Scalar) -> Behind:
+    if not t.is_complex:
+        return Behind((pointer,), t)
+    return Behind((pointer, b.op("slot", pointer, kind=PTR, aux=1)), t)
+
+
+def _push(b: Builder, src: Place, stack: Place) -> None:
+    place = located(b, src)
+    held, t = _stack(b, stack)
+    found = read(b, place)
+    total = room(b, b.i64(SCALAR_BYTES))
+    slot = b.helper("rvm_stack_push", PTR, held, b.i64(item_size(t)))
+    b.trouble(b.op("eq", slot, constant(None, PTR)))
+    put(b, _slot(b, slot, t), found)
+    grow(b, total)
+    put(b, place, raw(system(scalar_of(src)).zero, scalar_of(src)))
+
+
+def _pop(b: Builder, dst: Place, stack: Place) -> None:
+    place = located(b, dst)
+    held, t = _stack(b, stack)
+    _cleared(b, t, read(b, place))
+    count = b.helper("rvm_stack_count", I64, held)
+    b.trouble(b.op("eq", count, b.i64(0)))
+    slot = b.helper("rvm_stack_pop", PTR, held, b.i64(item_size(t)))
+    put(b, place, read(b, _slot(b, slot, t)))
+    shrink(b, b.i64(SCALAR_BYTES))
+
+
+def _cleared(b: Builder, t: Scalar, x: Parts) -> None:
+    """Trouble unless a place holds zero; one with a sign will do if there is a tolerance."""
+    if t.is_exact:
+        b.trouble(nonzero(b, t, x))
+        return
+
+    def differs() -> None:
+        b.trouble(nonzero(b, t, x))
+        b.trouble(b.op("feq", b.read_field(context.TOLERANCE, F64), constant(0.0, F64)))
+
+    zero = value_of(tuple(constant(0.0, p.kind) for p in parts_of(x)))
+    b.when(altered(b, x, zero), differs, unlikely=True)
+
+
+# ------------------------------------------------------------------------- overlap
+
+
+def _apart(b: Builder, clashes: Sequence[Clash]) -> None:
+    """Trouble if places that must be apart are one, or views of one array reach as far."""
+    for x, y, same_ok in clashes:
+        one, two = element(x), element(y)
+        if one is not None and two is not None and len(one) == len(two):
+            if not same_ok:
+                pairs = zip(one, two, strict=True)
+                same = [b.op("eq", whole_number(b, i), whole_number(b, j)) for i, j in pairs]
+                b.trouble(b.all(same))
+        else:
+            _disjoint(b, followed(b, x), followed(b, y), same_ok)
+
+
+def _disjoint(b: Builder, x: Location | View, y: Location | View, same_ok: bool) -> None:
+    """Trouble if two places reach into each other; whether they then meet is not asked here."""
+    (low, high), (begin, end) = _reach(b, x), _reach(b, y)
+    test = b.op("and", b.op("ult", low, end), b.op("ult", begin, high))
+    if same_ok:
+        test = b.op("and", test, b.op("ne", low, begin))
+    b.trouble(test)
+
+
+def _reach(b: Builder, place: Location | View) -> tuple[Node, Node]:
+    """The addresses from a place's first byte to behind its last."""
+    if isinstance(place, View):
+        first = at(b, place, (b.i64(0),) * len(place.axes))
+        spans = list(zip(place.axes, place.dims, strict=True))
+    elif isinstance(place, Element):
+        first, spans = place, []
+    else:
+        raise Unprintable
+    pointer = b.op("address", *first.at, kind=PTR, aux=(first.reg, first.part or 0))
+    low = b.op("ptrtoint", pointer, kind=I64)
+    high = b.op("wadd", low, b.i64(item_size(first.type)))
+    for axis, dim in spans:
+        stride = b.op("stride", kind=I64, aux=(first.reg, axis))
+        high = b.op("wadd", high, b.product(b.op("wsub", dim, b.i64(1)), stride))
+    return low, high

@@ -1,0 +1,39 @@
+"""Typed expressions and places, as those who make code of statements look at them."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from rvm.expr import Expr, Index, Part, Place, Span
+from rvm.types import Scalar, ValueType, rank_of
+
+
+class Unprintable(Exception):
+    """A statement that this printer leaves to the reference engine."""
+
+
+def type_of(node: Expr) -> ValueType:
+    assert node.type is not None
+    return node.type
+
+
+def scalar_of(place: Place) -> Scalar:
+    return cast(Scalar, place.type)
+
+
+def parted(place: Place) -> bool:
+    return bool(place.path) and isinstance(place.path[-1], Part) and not rank_of(type_of(place))
+
+
+def part_name(place: Place) -> str:
+    return {"re": "real", "im": "imag"}[cast(Part, place.path[-1]).name]
+
+
+def element(place: Place) -> tuple[Expr, ...] | None:
+    """The indices of a single element reached in one step (its part aside), else None."""
+    path = place.path[:-1] if parted(place) else place.path
+    if len(path) != 1 or not isinstance(path[0], Index) or rank_of(type_of(place)):
+        return None
+    if any(isinstance(i, Span) for i in path[0].items):
+        return None
+    return cast("tuple[Expr, ...]", path[0].items)

@@ -1,0 +1,304 @@
+"""From pure expressions and places to nodes.
+
+Whatever is not for compiled code raises `Unprintable`: the reference engine then executes the
+instruction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, cast
+
+from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span, Step, Transposed
+from rvm.ir.builder import FALSE, TRUE, Builder, Indices
+from rvm.ir.emitter import Parts, write
+from rvm.ir.node import BIT, F64, FLOATS, I64, Node, constant
+from rvm.ir.places import Behind, Element, Location, Variables, View, kind_of
+from rvm.ir.typed import Unprintable, type_of
+from rvm.isa import implementation
+from rvm.numbers.llvm import Llvm
+from rvm.types import F64 as FLOAT
+from rvm.types import Array, Scalar, elem_of, rank_of
+
+TURNING = ("sin", "cos")
+"""What the prelude's `rvm_turn` gives, in its order."""
+PAIR = "{double, double}"
+UNSIGNED = {"<": "ult", "<=": "ule", ">": "ugt", ">=": "uge"}
+LENGTHS = ("dim", "len")
+
+
+def raw(value: Any, t: Scalar) -> Parts:
+    """A raw value as a constant."""
+    kind = kind_of(t)
+    if t.is_complex:
+        return constant(value.real, kind), constant(value.imag, kind)
+    if t.is_bool:
+        return TRUE if value else FALSE
+    if kind in FLOATS:
+        return constant(float(value), kind)
+    wrapped = value % (1 << t.bits)
+    return constant(wrapped - (1 << t.bits) if wrapped >> (t.bits - 1) else wrapped, kind)
+
+
+def parts_of(value: Parts) -> tuple[Node, ...]:
+    """The parts of a value: one, or two of a complex number."""
+    return value if isinstance(value, tuple) else (value,)
+
+
+def value_of(parts: tuple[Node, ...]) -> Parts:
+    """The value of some parts."""
+    return (parts[0], parts[1]) if len(parts) == 2 else parts[0]
+
+
+# ------------------------------------------------------------------------- places
+
+
+def located(b: Builder, place: Place) -> Location:
+    """Where a scalar place is."""
+    found = followed(b, place)
+    if isinstance(found, View):
+        raise Unprintable
+    return found
+
+
+def viewed(b: Builder, place: Place) -> View:
+    """An array place."""
+    found = followed(b, place)
+    if not isinstance(found, View):
+        raise Unprintable
+    return found
+
+
+def followed(b: Builder, place: Place) -> Location | View:
+    """A place found along its path."""
+    t = b.function.registers[place.reg].type
+    found: Location | View
+    if isinstance(t, Scalar):
+        found = Variables(b.scalars[place.reg], t)
+    elif isinstance(t, Array):
+        found = whole(b, place.reg, t)
+    else:
+        raise Unprintable
+    for step in place.path:
+        found = _stepped(b, found, step)
+    return found
+
+
+def whole(b: Builder, reg: int, t: Array) -> View:
+    """An array register as a view."""
+    axes = tuple(range(t.rank))
+    return View(reg, t.elem, (None,) * t.rank, axes, tuple(b.dim(reg, k) for k in axes))
+
+
+def _stepped(b: Builder, found: Location | View, step: Step) -> Location | View:
+    if isinstance(step, Part):
+        k = 0 if step.name == "re" else 1
+        if isinstance(found, Variables):
+            return Variables((found.parts[k],), FLOAT)
+        if isinstance(found, Behind):
+            return Behind((found.pointers[k],), FLOAT)
+        return (
+            replace(found, elem=FLOAT, part=k)
+            if isinstance(found, View)
+            else replace(found, type=FLOAT, part=k)
+        )
+    assert isinstance(found, View)
+    if isinstance(step, Transposed):
+        return replace(found, axes=found.axes[::-1], dims=found.dims[::-1])
+    return _indexed(b, found, step)
+
+
+def _indexed(b: Builder, found: View, step: Index) -> Location | View:
+    bases, axes, dims = list(found.bases), [], []
+    for item, axis, length in zip(step.items, found.axes, found.dims, strict=False):
+        if isinstance(item, Span):
+            lo, hi = _span(b, item, length)
+            dims.append(hi if lo is None else b.op("wsub", hi, lo))
+            axes.append(axis)
+            _move(b, bases, axis, lo)
+        else:
+            _move(b, bases, axis, index(b, item, length))
+    rest = len(step.items)
+    dims += found.dims[rest:]
+    axes += found.axes[rest:]
+    view = View(found.reg, found.elem, tuple(bases), tuple(axes), tuple(dims), found.part)
+    return view if dims else at(b, view, ())
+
+
+def _move(b: Builder, bases: list[Node | None], axis: int, by: Node | None) -> None:
+    base = bases[axis]
+    bases[axis] = by if base is None else base if by is None else b.sum(base, by)
+
+
+def at(b: Builder, view: View, indices: Indices) -> Element:
+    """An element of a view."""
+    places = list(view.bases)
+    for axis, i in zip(view.axes, indices, strict=True):
+        _move(b, places, axis, i)
+    zero = b.i64(0)
+    return Element(view.reg, tuple(zero if p is None else p for p in places), view.elem, view.part)
+
+
+def index(b: Builder, item: Expr, length: Node) -> Node:
+    """An index as an i64; trouble unless it lies inside."""
+    found = whole_number(b, item)
+    if id(item) not in b.proved:
+        b.bound(found, length)
+    return found
+
+
+def whole_number(b: Builder, item: Expr) -> Node:
+    """An integer expression as an i64; one beyond that is negative, as no valid index is."""
+    t = elem_of(type_of(item))
+    found = scalar(b, item)
+    if found.op == "constant":
+        return b.i64(int(found.aux))
+    return widened(b, found, t)
+
+
+def widened(b: Builder, found: Node, t: Scalar) -> Node:
+    """An integer as an i64."""
+    if t.is_bool or t.bits < 64:
+        return b.op("sext" if t.is_signed else "zext", found, kind=I64)
+    return found
+
+
+def _span(b: Builder, item: Span, length: Node) -> tuple[Node | None, Node]:
+    lo = None if item.lo is None else whole_number(b, item.lo)
+    hi = length if item.hi is None else whole_number(b, item.hi)
+    if item.hi is not None:
+        b.trouble(b.op("ugt", hi, length))
+    if lo is not None:
+        b.trouble(b.op("ugt", lo, hi))
+    return lo, hi
+
+
+# ------------------------------------------------------------------------- reading and writing
+
+
+def read(b: Builder, place: Location) -> Parts:
+    """The value at a location."""
+    kind = kind_of(place.type)
+    if isinstance(place, Variables):
+        return value_of(tuple(b.get(v) for v in place.parts))
+    if isinstance(place, Behind):
+        return value_of(tuple(b.peek(kind, p) for p in place.pointers))
+    return value_of(
+        tuple(b.op("load", *place.at, kind=kind, aux=(place.reg, k)) for k in _parts(place))
+    )
+
+
+def put(b: Builder, place: Location, value: Parts) -> None:
+    """Put a value at a location."""
+    if not b.writes:
+        return
+    parts = parts_of(value)
+    if isinstance(place, Variables):
+        for v, part in zip(place.parts, parts, strict=True):
+            b.set(v, part)
+    elif isinstance(place, Behind):
+        for p, part in zip(place.pointers, parts, strict=True):
+            b.poke(part, p)
+    else:
+        for k, part in zip(_parts(place), parts, strict=True):
+            b.do("store", part, *place.at, aux=(place.reg, k))
+
+
+def _parts(place: Element) -> tuple[int, ...]:
+    return (0, 1) if place.type.is_complex else (place.part or 0,)
+
+
+# ------------------------------------------------------------------------- values
+
+
+def scalar(b: Builder, node: Expr) -> Node:
+    """The value of an expression that is no complex number."""
+    return cast(Node, value(b, node))
+
+
+def value(b: Builder, node: Expr) -> Parts:
+    """The value of a scalar expression."""
+    match node:
+        case Const(v):
+            return raw(v, elem_of(type_of(node)))
+        case Place():
+            return read(b, located(b, node))
+        case Apply("and" | "or" as fn, (x, y)):
+            return _lazy(b, fn, x, y)
+        case Apply("dim" | "len", (Place() as place, *axis)):
+            return _length(b, place, cast(Const, axis[0]) if axis else None)
+        case Apply("<" | "<=" | ">" | ">=" as fn, (x, y)) if b.one_ways:
+            found = _compared(b, fn, x, y)
+            return _applied(b, node) if found is None else found
+        case Apply():
+            return _applied(b, node)
+    raise TypeError(f"a template cannot be printed: {node!r}")
+
+
+def _applied(b: Builder, node: Apply) -> Parts:
+    fn, args = node.fn, node.args
+    if any(rank_of(type_of(a)) for a in args):
+        from rvm.ir.elements import reduced
+
+        return reduced(b, fn, args)
+    if fn in TURNING and args[0] in b.turns:
+        # Sine or cosine out of both: what is asked for twice is found once by LLVM.
+        both = b.helper("rvm_turn", PAIR, scalar(b, args[0]))
+        return b.op("extract", both, kind=F64, aux=TURNING.index(fn))
+    llvm = code_of(fn, tuple(elem_of(type_of(a)) for a in args))
+    given = [value(b, a) for a in args]
+    return write(b, llvm, kind_of(elem_of(type_of(node))), *given)
+
+
+def code_of(fn: str, elems: tuple[Scalar, ...]) -> Llvm:
+    """What writes a function on some types; Unprintable if there is nothing."""
+    llvm = implementation(fn, elems).llvm
+    if llvm is None:
+        raise Unprintable
+    return llvm
+
+
+def _length(b: Builder, place: Place, axis: Const | None) -> Node:
+    k = axis.value if axis is not None else 0
+    if not isinstance(k, int) or not 0 <= k < rank_of(type_of(place)):
+        raise Unprintable
+    return b.dim(place.reg, k) if not place.path else viewed(b, place).dims[k]
+
+
+def _lazy(b: Builder, fn: str, x: Expr, y: Expr) -> Node:
+    """`and`, `or`: the right side is evaluated only if it decides."""
+    left, found = scalar(b, x), b.variable(BIT, "both")
+    b.set(found, constant(fn == "or", BIT))
+    decide = left if fn == "and" else b.invert(left)
+    b.when(decide, lambda: b.set(found, scalar(b, y)))
+    return b.get(found)
+
+
+# ------------------------------------------------------------------------- one-way registers
+
+
+def _compared(b: Builder, fn: str, x: Expr, y: Expr) -> Node | None:
+    """A comparison of one-way registers, which are compared as indices are."""
+    if natural(b, x) and natural(b, y):
+        return b.op(UNSIGNED[fn], scalar(b, x), scalar(b, y))
+    match x, y:
+        case Place(reg, ()), Const(0) if fn == ">":
+            register = b.one_ways.get(reg)
+            if register is not None and not register.up and natural(b, register.begin):
+                # The index before this one lies inside: not negative, as it is not too large.
+                before = b.op("wsub", scalar(b, x), b.i64(1))
+                return b.op("ult", before, scalar(b, register.begin))
+    return None
+
+
+def natural(b: Builder, node: Expr) -> bool:
+    """Whether a whole number is never negative."""
+    match node:
+        case Const(int(v)):
+            return kind_of(elem_of(type_of(node))) == I64 and str(node.type) == "i64" and v >= 0
+        case Place(reg, ()) if reg in b.one_ways:
+            register = b.one_ways[reg]
+            return register.up and natural(b, register.begin)
+        case Apply(fn, (Place(_, ()), *_)):
+            return fn in LENGTHS
+    return False

@@ -1,0 +1,94 @@
+"""The pass that makes a function one for several lanes: what differs by lane is found.
+
+Of what varies there is a value for each lane, of the rest one.  A variable varies if it is ever
+given a value that does, or where only some lanes are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from rvm.ir.builder import Builder, rewrite
+from rvm.ir.emitter import Emitter
+from rvm.ir.node import BIT, Block, Node, Var, walk
+from rvm.ir.typed import Unprintable
+from rvm.leaf.llvm import Emitted
+
+
+def inline(b: Builder, blocks: list[Block], wide: Collection[Node]) -> None:
+    """Put functions over leaf operations in the place of calls, but for their cold texts.
+
+    `wide` are the nodes that differ by lane; other calls are left.
+    """
+
+    def written(node: Node) -> None:
+        if node not in wide:
+            b.items.append(node)
+            return
+        e, function = Emitter(b), node.aux
+        emitted = Emitted(e, tuple(map(e.name, node.args)))
+        cold = None if function.guard is None else e.node(emitted(function.guard), BIT)
+        found = e.node(emitted(function.result), node.kind)
+        if cold is not None:
+            found = b.op("cold", cold, found, *node.args, kind=node.kind, aux=function.cold)
+        # Others know the value by the node itself.
+        node.op, node.args = "same", (found,)
+        b.items.append(node)
+
+    rewrite(b, blocks, {"written": written})
+
+
+def differing(b: Builder, blocks: list[Block]) -> tuple[frozenset[Node], frozenset[Var]]:
+    """The nodes and the variables that differ by lane; Unprintable where they can't be kept."""
+    assert b.varying is not None
+    fixed = {v for reg, parts in b.scalars.items() if reg not in b.varying for v in parts}
+    fixed |= {b.ticks, b.position, b.how}
+    fixed |= {v for a in b.arrays.values() for v in (a.pointer, *a.dims, *a.strides)}
+    fixed |= {a.owner for a in b.arrays.values() if a.owner is not None}
+    variables = {v for reg in b.varying for v in b.scalars.get(reg, ())} | {b.erased}
+    every = [node for block in blocks for node in walk(block.items)]
+    for node in every:
+        if node.op == "call":
+            for k, a in enumerate(node.args):
+                if a.op == "variable":
+                    (variables if k in node.aux[1] else fixed).add(a.aux)
+    nodes: set[Node] = set()
+    before = -1
+    while before != len(nodes) + len(variables):
+        before = len(nodes) + len(variables)
+        for node in every:
+            wide = any(a in nodes for a in node.args)
+            if node.op == "set":
+                if wide:
+                    variables.add(node.aux)
+            elif node.op == "if":
+                if wide:
+                    parts = [*walk(node.aux[0]), *walk(node.aux[1])]
+                    own = {n.aux[0] for n in parts if n.op == "loop"}
+                    variables |= {n.aux for n in parts if n.op == "set"} - own
+            elif node.op != "call" and (wide or _begins(b, node, variables)):
+                nodes.add(node)
+    if variables & fixed:
+        raise Unprintable
+    return frozenset(nodes), frozenset(variables)
+
+
+def _begins(b: Builder, node: Node, variables: set[Var]) -> bool:
+    """Whether a node differs by lane though no argument of it does."""
+    assert b.varying is not None
+    match node.op:
+        case "get":
+            return node.aux in variables
+        case "load":
+            return node.aux[0] in b.varying
+        case "fetch":
+            return node.aux[1] in b.varying
+        case "peek":
+            return _is_wide_room(b, node.args[0])
+    return False
+
+
+def _is_wide_room(b: Builder, pointer: Node) -> bool:
+    if pointer.op == "argument":
+        return pointer.aux.reg in (b.varying or ())
+    return pointer.op == "total"
