@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from interrupts.operations import ENGINES, OPERATIONS, Call
+from interrupts.operations import ENGINES, OPERATIONS, Call, Debug
 from sizes import part, sized
 
 import rvm
@@ -157,4 +157,6 @@ def test_soak(
 ) -> None:
     if chunks == "short":
         request.getfixturevalue("short_chunks")
-    assert attack(timer, engine, kind, handler, times, 250) > 0
+    # A session is stopped by Ctrl-C, and raises nothing.
+    stops = issubclass(kind, Debug) and handler is not raising
+    assert attack(timer, engine, kind, handler, times, 250) > 0 or stops

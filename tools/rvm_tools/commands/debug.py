@@ -43,10 +43,18 @@ from rvm_tools.options import (
     default="landauer",
     help="What `energy` counts by: landauer (the default), cmos, adiabatic or FILE.toml.",
 )
+@click.option(
+    "--keyframes",
+    type=click.IntRange(min=1),
+    default=256,
+    show_default=True,
+    metavar="MB",
+    help="How much memory states of the past may take, where rounding loses bits.",
+)
 @engine_option
 @run_options
 def command(**given: Any) -> None:
-    """Step, run and search a function forwards and backwards; nothing is recorded.
+    """Step, run and search a function forwards and backwards.
 
     Values are written as for `rvm run`.  At the prompt `help` lists the commands; steps and
     searches have an opposite: s and rs, c and rc, last and next.

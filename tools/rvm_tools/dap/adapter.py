@@ -28,7 +28,7 @@ Body = dict[str, Any]
 Answer = Callable[["Adapter", Arguments], Body | None]
 ANSWERS: dict[str, Answer] = {}
 """Every request's function by its command."""
-MODULES = ("launching", "travelling", "stops", "looking", "variables", "evaluating")
+MODULES = ("lifecycle", "navigation", "stops", "inspection", "variables", "evaluation")
 BEFORE_LAUNCH = frozenset({"initialize", "launch", "cancel", "disconnect", "terminate"})
 
 

@@ -138,14 +138,13 @@ def _live(function: Function, regs: list[Any]) -> Iterator[tuple[int, str]]:
 def _counters(session: Session) -> list[Child]:
     """The machine's counters, which none can set."""
     account = session.machine.state.account
-    bits, exact = session.erased
     rows = [
         ("time", f"{session.time}", "ticks"),
         ("end", "not known yet" if session.length is None else f"{session.length}", "ticks"),
         ("work", f"{session.work}", "ticks"),
         ("memory", f"{account.live_bytes}", "bytes"),
         ("peak memory", f"{account.peak_bytes}", "bytes"),
-        ("erased", f"{bits}" if exact else f"at least {bits}", "bits"),
+        ("erased", f"{session.erased}", "bits"),
         ("energy", floor_text(session), "joules"),
     ]
     if session.machine.residue_bytes:

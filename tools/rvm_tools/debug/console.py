@@ -192,8 +192,7 @@ class Console:
     def prompt(self) -> str:
         """`[t=120 2.9% 0 J >]`: the time, how far that is, energy, the direction of plain steps.
 
-        The energy is what erasing bits must have taken on the way from the start to here, with
-        `≥` where the session has come back to a time at which that is not known.
+        The energy is what erasing bits must have taken on the way from the start to here.
         """
         session = self.session
         parts = [f"t={session.time}"]
@@ -201,7 +200,7 @@ class Console:
             parts.append(share_text(session.time, session.length))
         if session.diverged is not None:
             parts.append("edited")
-        parts.append(f"{'' if session.erased[1] else '≥'}{joules(floor(session))}")
+        parts.append(joules(floor(session)))
         parts.append("<" if self.reverse else ">")
         return f"[{' '.join(parts)}] "
 

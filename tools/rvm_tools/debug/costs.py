@@ -46,9 +46,7 @@ def energy_lines(session: Session) -> Iterator[str]:
     yield f"time    {session.time:,}" + (f" of {session.length:,}" if session.length else "")
     yield f"work    {count(session.work, 'instruction')} executed in this session, both ways"
     yield f"memory  {account.live_bytes:,} bytes live, {account.peak_bytes:,} at most"
-    bits, exact = session.erased
-    least = "" if exact else "at least "
-    yield f"erased  {least}{count(bits, 'bit')} on the way here: {floor_text(session)}"
+    yield f"erased  {count(session.erased, 'bit')} on the way here: {floor_text(session)}"
     residue = session.machine.residue_bytes
     if residue:
         yield f"kept    {residue:,} bytes of rounding in the strict log"
@@ -56,7 +54,7 @@ def energy_lines(session: Session) -> Iterator[str]:
 
 def floor(session: Session) -> float:
     """The joules that erasing must have taken on the way from the start to here."""
-    return FLOOR.energy(Tally(erased=Counter(here=session.erased[0])))
+    return FLOOR.energy(Tally(erased=Counter(here=session.erased)))
 
 
 def floor_text(session: Session) -> str:
@@ -84,6 +82,7 @@ def again(session: Session) -> Session:
         session.options,
         undo=session.undo,
         say=lambda line: None,
+        keyframes=session.keyframes,
     )
     made._travel.accompany(session._travel)
     return made
@@ -141,13 +140,9 @@ def profile(session: Session, begin: int, end: int) -> Iterator[str]:
     here = session.time
     with session.aside():
         try:
-            session.goto(begin)
-            # At a later time, it could not be taken back so far: it has erased what it needs.
-            found = _counted(session, begin, end) if session.time <= begin else None
+            found = _counted(session, begin, end)
         finally:
             session.goto(here)
-    if found is None:
-        found = _counted(again(session), begin, end)
     total = sum(found.lines.values())
     yield f"from t={found.begin} to t={found.end}: {count(total, 'instruction')}"
     shown = found.lines.most_common(TOP)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rvm.faults import UsageError
 from rvm_tools.debug.scripts import sealed
 from rvm_tools.debug.session import Session
 from rvm_tools.debug.stops import Watchpoint
@@ -20,9 +21,20 @@ SHORT = 1000
 
 
 def script_of(session: Session) -> str:
-    """Commands that set up the stops, marks, displays and place of a session."""
+    """Commands that set up the edits, stops, marks, displays and place of a session.
+
+    UsageError U037 if a state was computed by the inverse code, which no command says.
+    """
     out: list[str] = []
     here = session.time
+    for edit in session.edits:
+        if edit.commands is None:
+            raise UsageError(
+                "U037",
+                f"at t={edit.time} the session has a state that the inverse code computed",
+                hint="go back before it and on from there, or `restart`",
+            )
+        out += [f"goto {edit.time}", *edit.commands]
     for b in session.breaks:
         condition = f" if {b.condition}" if b.condition else ""
         if b.message is not None:

@@ -55,6 +55,8 @@ class Request:
     tolerance: float | None = None
     max_steps: int | None = None
     max_memory: int | None = None
+    keyframes: int = 256
+    """Megabytes of states of the past, at most."""
     base: Path = Path()
     """The folder that files with values are looked for in."""
 
@@ -189,12 +191,15 @@ def open_session(request: Request) -> Session:
         max_steps=request.max_steps,
         max_memory=request.max_memory,
     )
+    keyframes = request.keyframes << 20
     if request.gradient is None:
-        return Session(program, function.name, inputs, options, undo=request.back)
+        return Session(
+            program, function.name, inputs, options, undo=request.back, keyframes=keyframes
+        )
     if request.back:
         raise InputError("I008", "--gradient and --back do not go together")
     made, inputs = gradient_of(program, function, inputs, request.gradient)
-    return Session(made, made.entry, inputs, options)
+    return Session(made, made.entry, inputs, options, keyframes=keyframes)
 
 
 def gradient_of(

@@ -14,8 +14,8 @@ GROUP = "keeping"
 
 EDITED = """\
 the session is edited: from here it is another run than the one of the inputs.  Going on
-computes with the new value.  Going back undoes with it, so that the start need not be the
-inputs again, or a check may fail on the way.  `restart` begins again without the edit."""
+computes with the new value.  Going back shows the states before the edit as they were, and
+coming here again makes it again.  `restart` begins again without it."""
 
 
 @command("set", usage="set PLACE = VALUE", help="change a value", group=GROUP, takes="place")

@@ -8,6 +8,9 @@ from rvm_tools.debug.lineage import origin
 from rvm_tools.debug.stops import Stop
 from rvm_tools.debug.views import arrive
 
+COMPUTED = """\
+computed by the inverse code from the values there were: it need not be what was.  From here it is
+another run; going back shows the states that were, and `restart` begins again."""
 GROUP = "going"
 
 
@@ -139,9 +142,22 @@ def time_of(console: Console, text: str) -> int:
     return max(0, session.time + number) if text[0] in "+-" else number
 
 
-@command("back", usage="back [N]", help="go to the place visited before", group=GROUP, repeats=True)
+@command(
+    "back",
+    usage="back [N] | --inverse [N]",
+    help="to where it was before; or undo",
+    group=GROUP,
+    repeats=True,
+)
 def back(console: Console, rest: str) -> None:
-    _said(console, console.session.revisit(-count_of(rest, "back [N]")))
+    if not rest.startswith("--inverse"):
+        _said(console, console.session.revisit(-count_of(rest, "back [N]")))
+        return
+    count = rest.removeprefix("--inverse").strip()
+    ticks = count_of(count, "back --inverse [N]") if count else None
+    stop = console.session.compute_back(ticks)
+    console.out(COMPUTED, "head")
+    _said(console, stop)
 
 
 @command(

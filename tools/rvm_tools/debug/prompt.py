@@ -92,5 +92,5 @@ def toolbar(console: Console) -> str:
     where = frame_text(session.frames[-1], True)
     return (
         f" {where} | frame {len(session.frames) - 1} | work {session.work:,} | "
-        f"{session.erased[0]:,} bits erased | {account.live_bytes:,} bytes"
+        f"{session.erased:,} bits erased | {account.live_bytes:,} bytes"
     )

@@ -1,7 +1,8 @@
 """A debugging session: a debugger without a screen.
 
-Methods travel, set probes and look; each journey ends in a `Stop`.  Nothing is recorded: going
-back is running the inverse code, so a session holds no more at time 10**8 than at time 10.
+Methods travel, set probes and look; each journey ends in a `Stop`.  Going back is running the
+inverse code where that leads to what was, and else running again from a keyframe: a session holds
+no more than those, whatever the time.
 Between commands the machine faces forwards, and stands before the instruction to come.
 """
 
@@ -13,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from rvm.engines import ENGINES
+from rvm.engines import ENGINES, engine
 from rvm.engines.auto import traits_of
 from rvm.engines.memory import find
 from rvm.faults import UsageError
@@ -24,6 +25,7 @@ from rvm.state import Frame, Options
 from rvm_tools.debug.editing import check_filled, edited, filled
 from rvm_tools.debug.expressions import Language, fixed_place
 from rvm_tools.debug.journeys import Arrival, Journey, Onlooker, Visited
+from rvm_tools.debug.keyframes import BUDGET, Edit, Keyframe, Keyframes, loses_nothing
 from rvm_tools.debug.lines import find_target, line_of
 from rvm_tools.debug.looking import kept, place_text
 from rvm_tools.debug.stops import Breakpoint, Event, Stop, Watchpoint
@@ -47,6 +49,7 @@ class Session:
         *,
         undo: bool = False,
         say: Say = print,
+        keyframes: int = BUDGET,
     ) -> None:
         self.program = program = program_of(program)
         self.function = function
@@ -56,6 +59,8 @@ class Session:
         self.note = self._one_engine(image_of(program))
         """What there is to say of the choice of engines."""
         self.inputs = copy.deepcopy(dict(inputs))
+        self.keyframes = keyframes
+        """Bytes that states of the past may take; see `rvm_tools.debug.keyframes`."""
         self.language = Language(program)
         self.marks: dict[str, int] = {}
         self.displays: list[str] = []
@@ -65,15 +70,20 @@ class Session:
         """The frame that is looked at, by depth; -1 is the innermost."""
         self._number = 0
         self._visited = Visited()
-        self._travel = self._traveller(inputs)
+        self._travel = self._traveller()
         self.before: tuple[Frame | None, list[Any]] = (None, [])
         """The innermost frame and its registers when the last command began."""
         self.stop = self._stopped(Arrival("start"), 1)
 
-    def _traveller(self, inputs: Mapping[str, Any]) -> Traveller:
-        given = copy.deepcopy(dict(inputs))
-        machine = Machine.start(self.program, self.function, given, self.options, undo=self.undo)
-        made = Traveller(machine, self.say)
+    def _machine(self) -> Machine:
+        given = copy.deepcopy(self.inputs)
+        return Machine.start(self.program, self.function, given, self.options, undo=self.undo)
+
+    def _traveller(self) -> Traveller:
+        image = image_of(self.program)
+        exact = self.options.strict or loses_nothing(image, self.function)
+        past = Keyframes(lambda: self._machine().state, exact, self.keyframes)
+        made = Traveller(self._machine(), self.say, past)
         made.filled = self._filled  # type: ignore[method-assign]
         return made
 
@@ -84,6 +94,7 @@ class Session:
         they do must be undone by the others to the bit.
         """
         rounding = traits_of(image, self.function).rounding
+        engine(self.options.engine)
         row = ENGINES[self.options.engine]
         if not rounding or not (row.compiles or row.loops):
             return ""
@@ -120,9 +131,9 @@ class Session:
         return self._travel.length
 
     @property
-    def erased(self) -> tuple[int, bool]:
-        """Bits erased from the start to here; False behind it if that is a lower bound only."""
-        return self._travel.erased.at(self.time, self.machine.erased_bits)
+    def erased(self) -> int:
+        """Bits erased from the start to here."""
+        return self.machine.erased_bits
 
     @property
     def frames(self) -> list[Frame]:
@@ -258,7 +269,7 @@ class Session:
     def restart(self) -> Stop:
         """Begin again with the inputs as they were given; edits are gone, probes stay."""
         old = self._travel
-        self._travel = made = self._traveller(self.inputs)
+        self._travel = made = self._traveller()
         made.breaks, made.watches, made.work = old.breaks, old.watches, old.work
         made.accompany(old)
         made.length = None if self.diverged is not None else old.length
@@ -383,13 +394,32 @@ class Session:
 
     # ------------------------------------------------------------ edits
 
+    @property
+    def edits(self) -> list[Edit]:
+        """The edits of the run that the session is in, by time."""
+        return self._travel.past.edits
+
+    def compute_back(self, ticks: int | None = None) -> Stop:
+        """Execute the inverse code from the present values: where it leads need not have been.
+
+        From there it is another run, as after an edit.
+        """
+        stop = self._go(Journey(-1, ticks=ticks, quiet=True, inverse=True))
+        self._edited()
+        return stop
+
     def set(self, text: str, value: str) -> tuple[str, str]:
         """Change a place of the selected frame; the old and the new value as text."""
+        before, up = Keyframe(self.machine.state), len(self.frames) - 1 - self.depth
         changed = edited(self.language, self.frame, text, value)
-        if self.diverged is None:
-            self.diverged = self.time
+        commands = (*([f"up {up}"] if up else []), f"set {text} = {value}")
+        self._travel.edited(before, (*commands, *([f"down {up}"] if up else [])))
+        self._edited()
+        return changed
+
+    def _edited(self) -> None:
+        """From here it is another run."""
+        self.diverged = self._travel.past.edits[0].time
         self._travel.length = None
-        self._travel.erased.forget()
         self._travel.watches[:] = [w for w in self.watches if w.awake]
         self._travel.version += 1
-        return changed

@@ -12,19 +12,23 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
+from rvm.engines import engine
 from rvm.engines.memory import find
+from rvm.engines.reference import Reference
 from rvm.engines.trapping import condition, due
 from rvm.faults import Interrupted, LimitError, RvmError
-from rvm.host.signals import Listening, deferred, listen
+from rvm.host.signals import Listening, deferred, left_whole, listen
 from rvm.image.traps import same
 from rvm.probes import Trap, disarm
 from rvm.probes.armed import plain_code
 from rvm.run.machine import NO_LIMIT, Machine
+from rvm.state import Residue, State
 from rvm_tools.debug.arming import Armer, Extras
-from rvm_tools.debug.erasing import Erased
 from rvm_tools.debug.journeys import Arrival, Journey, Onlooker
+from rvm_tools.debug.keyframes import FINE, FINEST, Keyframe, Keyframes
 from rvm_tools.debug.stops import Breakpoint, Event, Watchpoint, passed
 from rvm_tools.debug.trapping import LINES, reads_watched
 from rvm_tools.debug.warming import run_warm
@@ -32,17 +36,35 @@ from rvm_tools.debug.watching import changed, settle, watched_value
 
 FAR = 1 << 60
 """More ticks than any run has: as good as no goal."""
+SHARES = 64
+"""Into so many stretches one is cut that is looked at more closely."""
+
+
+class Flag:
+    """Set from any thread and from handlers of signals: a `threading.Event` has a lock inside,
+    on which a handler would wait for ever if it came while that is held."""
+
+    __slots__ = ("up",)
+
+    def __init__(self) -> None:
+        self.up = False
+
+    def set(self) -> None:
+        self.up = True
+
+    def clear(self) -> None:
+        self.up = False
 
 
 class Traveller:
     """A machine with its probes, and the two counters of a session."""
 
-    def __init__(self, machine: Machine, say: Callable[[str], object]) -> None:
+    def __init__(self, machine: Machine, say: Callable[[str], object], past: Keyframes) -> None:
         self.machine = machine
+        self.past = past
         self.say = say
         self.work = 0
         """Ticks executed, in both directions."""
-        self.erased = Erased()
         self.length: int | None = None
         """The time at the program's end, once it has been there."""
         self.breaks: list[Breakpoint] = []
@@ -53,13 +75,18 @@ class Traveller:
         self._armed = -1
         """The version of the probes that the frames are armed with; -1 if they are not."""
         self._goals: Extras = []
-        self.asked = threading.Event()
+        self.asked = Flag()
         """Set to ask the journey under way to end."""
         self.onlooker = Onlooker()
         machine.on_progress = self.check
         self.muted = False
         self.counting = False
         """Whether the machine's own engine must do every tick."""
+        self._floor: int | None = None
+        """On a way back: the time down to which the inverse code leads to what was."""
+        self._kept: tuple[int, int, Residue] | None = None
+        """The log of the last way back: the time of its end, down to when it leads, itself."""
+        self._scout, self._scouted = Armer(machine), 0
 
     # ------------------------------------------------------------ going
 
@@ -70,10 +97,10 @@ class Traveller:
 
     @deferred
     def _travel(self, journey: Journey) -> Arrival:
-        state = self.machine.state
-        began = state.time
-        if state.direction != journey.direction:
-            state.turn()
+        machine, began = self.machine, self.machine.time
+        fast, self._floor = machine._engine, None
+        if machine.state.direction != journey.direction:
+            machine.state.turn()
         muted, self.muted = self.muted, self.muted or journey.quiet
         self.onlooker.sets_out(self.machine, self._goal(journey))
         try:
@@ -83,18 +110,32 @@ class Traveller:
         except LimitError as error:
             return Arrival("limit", error=error)
         except RvmError as error:
+            if left_whole(error):
+                raise
             return Arrival("error", error=error)
         finally:
-            disarm(state)
+            disarm(machine.state)
+            machine.use(fast)
             self._goals = []
             self.muted = muted
-            self.work += abs(state.time - began)
-            self.erased.arrive(state.time, state.account.erased_bits)
-            if state.at_end and state.direction > 0:
-                self.length = state.time
-            if state.direction < 0:
-                state.turn()
-            settle(state)
+            self.work += abs(machine.time - began)
+            if machine.state.at_end and machine.direction > 0:
+                self.length = machine.time
+            if machine.direction < 0:
+                machine.state.turn()
+                self._arrived(journey)
+            settle(machine.state)
+
+    def _arrived(self, journey: Journey) -> None:
+        """At the end of a way back: the state is the one that was, in each of its parts."""
+        if journey.inverse:
+            true = self._at(self.machine.time)
+            self.edited(Keyframe(true.state), None)
+        elif not self.past.exact:
+            log = self.machine.state.residue
+            if log is not None and self._floor is not None:
+                self._kept = self.machine.time, self._floor, log
+            self._stand(self._at(self.machine.time).state)
 
     def _goal(self, journey: Journey) -> int | None:
         """The time at which a journey ends if there is nothing to stop for."""
@@ -116,45 +157,223 @@ class Traveller:
         direction = 1 if time >= here else -1
         if time == here:
             return Arrival("goto")
+        if direction < 0 and not self.past.exact:
+            return self._return(time)
         found = self.travel(Journey(direction, abs(time - here), quiet=True))
         return Arrival("goto") if found.reason == "step" else found
 
     def _go(self, journey: Journey) -> Arrival:
-        state = self.machine.state
-        if state.at_end:
+        if self.machine.state.at_end:
             return Arrival(self._edge(journey.direction))
         goal = NO_LIMIT if journey.ticks is None else journey.ticks
-        began, first = state.time, True
+        began, first = self.machine.time, True
         self._goals, self._armed = self._armer.goals(journey), -1
         events: list[Event] = []
         for w in self._active(journey):
             w.cell[0] = watched_value(self.machine.state.frames, w)
         while True:
             self.check()
-            done = abs(state.time - began)
-            if done >= goal:
+            if abs(self.machine.time - began) >= goal:
                 return Arrival("step", events)
+            if journey.direction < 0 and not journey.inverse:
+                self._descend(journey)
+                if self.machine.state.at_end:
+                    return Arrival("start", events)
+            state = self.machine.state
             self._arm(journey)
             if state.armed or self._wake(journey, state.time) == 0:
                 # Away from where it stands, whatever traps there are.
                 self.machine.tick()
-                if self._rise(journey, state.time):
+                woke = self._rise(journey, state.time)
+                if self._met(journey) or woke:
+                    state = self.machine.state
                     self._arm(journey)
             rest = goal - abs(state.time - began)
-            wake = self._wake(journey, state.time)
-            if wake is not None:
-                rest = min(rest, wake)
+            for least in (self._wake(journey, state.time), self._ahead(journey)):
+                if least is not None:
+                    rest = min(rest, least)
             if rest and not due(state):
                 if self.counting:
                     self.machine.go(rest)
                 else:
                     run_warm(self.machine, rest, first and journey.ticks is None)
             first = False
+            if self._met(journey):
+                state = self.machine.state
+                self._arm(journey)
             reason = self._judge(due(state), journey, events)
             if reason:
                 return Arrival(reason, events)
             if state.at_end:
                 return Arrival(self._edge(journey.direction), events)
+
+    # ------------------------------------------------------------ the past
+
+    def _ahead(self, journey: Journey) -> int | None:
+        """Ticks to where the past has something to keep or to say; None if that is nowhere."""
+        time = self.machine.time
+        if journey.direction > 0:
+            return self.past.ahead(time)
+        return None if self._floor is None else time - self._floor
+
+    def _met(self, journey: Journey) -> bool:
+        """Keep the state if that is due; come to an edit again, and say so."""
+        if journey.direction < 0:
+            return False
+        edit = self.past.edit_at(self.machine.time)
+        if edit is None:
+            self.past.pass_by(self.machine.state)
+            return False
+        self._stand(edit.after.state())
+        return True
+
+    def _descend(self, journey: Journey) -> None:
+        """Going back: see that the inverse code leads to what was, some ticks down at least."""
+        past, machine, time = self.past, self.machine, self.machine.time
+        if not time or (self._floor is not None and time > self._floor):
+            return
+        if past.exact:
+            edit = past.edit_at(time)
+            if edit is not None:
+                self._stand(edit.before.state(), -1)
+            self._floor = max((e.time for e in past.edits if e.time < time), default=0)
+            return
+        kept, self._kept = self._kept, None
+        if kept is not None and kept[0] == time and kept[1] < time:
+            _, self._floor, machine.state.residue = kept
+            machine.use(Reference())
+            return
+        begin, make = past.before(time)
+        while (span := time - begin) > FINE:
+            if self._nothing(journey, begin, make):
+                return
+            past.only(begin, time)
+            scratch = self._scratch(make())
+            for _ in range(begin, time - 1, step := max(FINE, span // SHARES)):
+                self._onward(scratch, min(step, time - 1 - scratch.time))
+                past.refine(scratch.state)
+            found, make = past.before(time)
+            if found == begin:
+                break
+            begin = found
+        if self._nothing(journey, begin, make):
+            return
+        scratch = self._scratch(make())
+        self._onward(scratch, max(0, time - FINE - begin))
+        self._floor = scratch.time
+        if scratch.state.residue is None:
+            scratch.state.residue = Residue()
+        scratch.use(Reference())
+        while scratch.time < time:
+            past.refine(scratch.state)
+            self._onward(scratch, min(FINEST, time - scratch.time))
+        machine.use(Reference())
+        self._stand(scratch.state, -1)
+
+    def _nothing(self, journey: Journey, begin: int, make: Callable[[], State]) -> bool:
+        """Go down to an earlier time at once, if there is nothing to stop for on the way.
+
+        That is found by running forwards from there, which is fast.
+        """
+        simple = journey.ticks is None and not (journey.lines or journey.over or journey.out)
+        active = self._active(journey)
+        if not simple or not all(w.awake and not w.depth and not w.reads for w in self.watches):
+            return False
+        if journey.watch is not None and (journey.watch.depth or journey.watch.reads):
+            return False
+        time, scratch = self.machine.time, self._scratch(make())
+        cells = [w.cell[0] for w in active]
+        try:
+            for w in active:
+                w.cell[0] = watched_value(scratch.state.frames, w)
+            self._scout.machine = scratch
+            onward = replace(journey, direction=1)
+            self._scouted += 1
+            self._scout.arm(onward, [], self.breaks, active, [], self._scouted)
+            while scratch.time < time and not due(scratch.state):
+                self._onward(scratch, time - scratch.time)
+            if due(scratch.state):
+                return False
+        finally:
+            for w, held in zip(active, cells, strict=True):
+                w.cell[0] = held
+        self._stand(make(), -1)
+        self._floor = begin
+        return True
+
+    def _return(self, time: int) -> Arrival:
+        """Stand where the run was at an earlier time."""
+        with self.listening():
+            return self._returned(time)
+
+    @deferred
+    def _returned(self, time: int) -> Arrival:
+        machine = self.machine
+        self.onlooker.sets_out(machine, time)
+        try:
+            scratch = self._at(time)
+        except Interrupted as error:
+            return Arrival("interrupted", error=error)
+        except LimitError as error:
+            return Arrival("limit", error=error)
+        self._stand(scratch.state)
+        settle(machine.state)
+        return Arrival("start" if not time else "goto")
+
+    def edited(self, before: Keyframe, commands: tuple[str, ...] | None) -> None:
+        """The state was changed by hand."""
+        self.past.edited(before, self.machine.state, commands)
+        self._kept = None
+
+    def _at(self, time: int) -> Machine:
+        """A machine of its own as the run was at a time."""
+        begin, make = self.past.before(time, strictly=False)
+        scratch = self._scratch(make())
+        while scratch.time < time:
+            self._onward(scratch, min(max(FINE, (time - begin) // SHARES), time - scratch.time))
+            if scratch.time < time:
+                self.past.refine(scratch.state)
+        return scratch
+
+    def _scratch(self, state: State) -> Machine:
+        """A machine on a state, beside the session's own."""
+        made = Machine.__new__(Machine)
+        made.__dict__.update(self.machine.__dict__)
+        made.state, made._watchful, made._own = state, None, None
+        made.use(engine(self.machine.options.engine))
+        made.on_progress = self.check
+        return made
+
+    def _onward(self, scratch: Machine, ticks: int) -> None:
+        """Run a machine forwards through ticks that were executed before; says nothing."""
+        with self.silent():
+            began = scratch.time
+            if ticks:
+                run_warm(scratch, ticks, False)
+            self.work += scratch.time - began
+
+    def _stand(self, state: State, direction: int = 1) -> None:
+        """Have the machine be in another state; frames that are the same ones stay so."""
+        machine, old = self.machine, self.machine.state
+        if state.direction != direction:
+            state.turn()
+        if old.direction != direction:
+            old.turn()
+        for depth, (mine, new) in enumerate(zip(old.frames, state.frames, strict=False)):
+            if (mine.code.name, mine.code.undo) != (new.code.name, new.code.undo):
+                break
+            same = mine.pc == new.pc
+            mine.code, mine.pc, mine.regs = new.code, new.pc, new.regs
+            state.frames[depth] = mine
+            if not same:
+                break
+        machine.state, machine._own = state, None
+        self._armed = -1
+        # What looks at watched arrays looks at memory that is no longer the machine's.
+        self.version += bool(self.watches)
+        for w in self.watches:
+            if w.awake:
+                w.cell[0] = watched_value(state.frames, w)
 
     def listening(self) -> Listening:
         """Within it, Ctrl-C only asks to stop: at the next instruction boundary, here or below."""
@@ -179,7 +398,7 @@ class Traveller:
             self.onlooker.moves(machine)
         else:
             listen()
-        if self.asked.is_set() and (machine is None or not due(machine.state)):
+        if self.asked.up and (machine is None or not due(machine.state)):
             self.asked.clear()
             state = self.machine.state
             raise Interrupted("R016", "interrupted", where=state.where(), time=state.time)
@@ -348,6 +567,8 @@ class Traveller:
 
     def _before(self, journey: Journey, w: Watchpoint) -> Any:
         """What a watched place held a tick ago: the machine goes there, and comes back."""
+        if journey.direction > 0 and not self.past.exact:
+            return watched_value(self._at(self.machine.time - 1).state.frames, w)
         state = self.machine.state
         erased = state.account.erased_bits
         with self.silent():

@@ -312,8 +312,7 @@ def energy(console: Console, rest: str) -> None:
     session = console.session
     for line in energy_lines(session):
         console.out(line)
-    bits, exact = session.erased
-    found: dict[str, object] = {"bits": bits, "exact": exact, "least": floor(session)}
+    found: dict[str, object] = {"bits": session.erased, "least": floor(session)}
     if console.model != FLOOR:
         tally = taken(session)
         for line in tally_lines(tally, console.model):

@@ -29,8 +29,8 @@ AROUND = 4
 """Lines of source shown before and behind the present one."""
 MAX_CHANGES = 8
 ERASED = """\
-The run has erased bits, and what is erased can't be brought back by undoing.  `restart` begins
-again; from there `goto` comes to any time."""
+The inverse code was executed from the present values, and the run has erased bits: what is erased
+can't be brought back by undoing.  `restart` begins again."""
 
 
 def position(frame: Frame, innermost: bool) -> int:

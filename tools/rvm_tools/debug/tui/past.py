@@ -47,20 +47,20 @@ class Before:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What is known of a time: bytes live, bits erased on the way there (None if not known).
+    """What is known of a time: bytes live, bits erased on the way there.
 
     `tally` is all that the run has taken up to there, where that was counted.
     """
 
     bytes: int
-    bits: int | None
+    bits: int
     tally: Tally | None = None
 
     def joules(self, model: Model) -> float | None:
         """The energy up to there by a model; None if more would have to be known for it."""
         if self.tally is not None:
             return model.energy(self.tally)
-        if self.bits is None or model.ops or model.step:
+        if model.ops or model.step:
             return None
         return model.energy(Tally(erased=Counter(here=self.bits)))
 
@@ -86,10 +86,9 @@ class Past:
         """Note the counters of now; in the thread that the machine runs in."""
         account, time = session.machine.state.account, session.time
         self.farthest = max(self.farthest, time)
-        bits, exact = session.erased
         known = self.samples.get(time)
         if known is None or known.tally is None:
-            self.samples[time] = Sample(account.live_bytes, bits if exact else None)
+            self.samples[time] = Sample(account.live_bytes, session.erased)
         if len(self.samples) > MAX_SAMPLES:
             self.samples = {t: self.samples[t] for t in sorted(self.samples)[::2]}
 
@@ -102,7 +101,7 @@ class Past:
 
     def surveyed(self, times: Iterable[int]) -> bool:
         """Whether all these times have been counted."""
-        none = Sample(0, None)
+        none = Sample(0, 0)
         return all(self.samples.get(t, none).tally is not None for t in times)
 
     def arrive(self, session: Session, moved: bool) -> None:

@@ -1,0 +1,182 @@
+"""The past as it was: states kept on the way, from which a run is done again.
+
+Where no bit is lost, running the inverse code leads to the states that were.  Elsewhere it leads
+near them at best: there a state of the past is made by running forwards from a keyframe before it,
+and a way back by running the ticks before it again in strict mode, whose log the inverse code then
+takes out.  Edits are part of a session's past: what is run again comes to them again.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from copy import copy
+from typing import Any, NamedTuple
+
+from rvm.image import Image
+from rvm.probes.armed import plain_code
+from rvm.state import Account, Residue, State, byte_size
+
+BUDGET = 256 << 20
+"""Bytes of keyframes, by default."""
+FIRST = 100_000
+"""Ticks from one keyframe to the next, until there are too many of them."""
+FINE = 1_000
+"""Ticks that are run again in strict mode at a time."""
+FINEST = 50
+"""Ticks between the keyframes of those."""
+MOST = 2_048
+"""Keyframes, however small they are."""
+A_FRAME = 500
+"""Bytes that a frame takes beside its registers, about."""
+
+
+class Keyframe:
+    """A copy of a state that faces forwards."""
+
+    __slots__ = ("_held", "size", "time")
+    size: int
+
+    def __init__(self, state: State, log: bool = True) -> None:
+        self.time = state.time
+        held = state.__getstate__()
+        self._held = _copied(held if log else held | {"residue": None})
+        registers = [v for *_, regs in self._held["frames"] for v in regs]
+        blocks = sum(b.nbytes for b in self._held["blocks"])
+        lists = {id(v): byte_size(v) for v in registers if isinstance(v, list)}
+        self.size = blocks + sum(lists.values()) + A_FRAME * len(state.frames) + 50 * len(registers)
+
+    def state(self) -> State:
+        """A state of one's own, as that was."""
+        made = State.__new__(State)
+        made.__setstate__(_copied(self._held))
+        return made
+
+
+def _copied(held: dict[str, Any]) -> dict[str, Any]:
+    """A state's plain data with memory of their own; what is one list stays one."""
+    lists: dict[int, list[Any]] = {}
+
+    def own(value: Any) -> Any:
+        return lists.setdefault(id(value), list(value)) if isinstance(value, list) else value
+
+    frames = [(plain_code(code), pc, [own(v) for v in regs]) for code, pc, regs in held["frames"]]
+    account: Account = copy(held["account"])
+    residue = held["residue"]
+    if residue is not None:
+        log = Residue()
+        log.entries = list(residue.entries)
+        residue = log
+    blocks = [b.copy() for b in held["blocks"]]
+    return held | {"frames": frames, "account": account, "residue": residue, "blocks": blocks}
+
+
+class Edit(NamedTuple):
+    """A change of the state at a time, and the commands that made it; None for one by hand."""
+
+    before: Keyframe
+    after: Keyframe
+    commands: tuple[str, ...] | None
+
+    @property
+    def time(self) -> int:
+        return self.after.time
+
+
+def loses_nothing(image: Image, name: str) -> bool:
+    """Whether the inverse code leads to the very states that were."""
+    codes = (image.code(f, False) for f in image.reachable(name))
+    return not any(code.loses(pc) for code in codes for pc in range(len(code)))
+
+
+class Keyframes:
+    """Keyframes of a session by time, not more than a budget of bytes, and its edits.
+
+    `begin` makes the state at time 0; `exact` says that no bits are lost, so that none are needed
+    but those of edits.
+    """
+
+    def __init__(self, begin: Callable[[], State], exact: bool, budget: int = BUDGET) -> None:
+        self.exact = exact
+        self.edits: list[Edit] = []
+        self._begin = begin
+        self._budget = budget
+        self._keys: list[Keyframe] = []
+        self._fine: list[Keyframe] = []
+        """Those of the stretch that was looked at last, close to one another."""
+        self._distance = FIRST
+
+    @property
+    def size(self) -> int:
+        """The bytes that are kept, about."""
+        edits: int = sum(e.before.size + e.after.size for e in self.edits)
+        return edits + sum(k.size for k in (*self._keys, *self._fine))
+
+    # ------------------------------------------------------------ looked up
+
+    def before(self, time: int, strictly: bool = True) -> tuple[int, Callable[[], State]]:
+        """The latest known state before a time (or at it): its time, and what makes it."""
+        found: tuple[int, Callable[[], State]] = (0, self._begin)
+        cut = bisect_left if strictly else bisect_right
+        for keys in (self._keys, self._fine, [e.after for e in self.edits]):
+            k = cut(keys, time, key=lambda key: key.time)
+            # Of two at one time the edit's, which stands last, is what the session went on with.
+            if k and keys[k - 1].time >= found[0]:
+                found = keys[k - 1].time, keys[k - 1].state
+        return found
+
+    def edit_at(self, time: int) -> Edit | None:
+        """The edit at a time."""
+        return next((e for e in self.edits if e.time == time), None)
+
+    def ahead(self, time: int) -> int | None:
+        """Ticks forwards to where a keyframe is due, or an edit is; None if nothing is."""
+        found = [e.time for e in self.edits if e.time > time][:1]
+        if not self.exact:
+            found.append((max(time, self._latest) // self._distance + 1) * self._distance)
+        return min(found) - time if found else None
+
+    @property
+    def _latest(self) -> int:
+        return self._keys[-1].time if self._keys else 0
+
+    # ------------------------------------------------------------ kept
+
+    def pass_by(self, state: State) -> None:
+        """Keep a state that faces forwards, if one is due at its time."""
+        if self.exact or state.time <= self._latest or state.time % self._distance:
+            return
+        self._keys.append(Keyframe(state))
+        while len(self._keys) > 1 and (len(self._keys) > MOST or self.size > self._budget):
+            self._fine.clear()
+            self._distance *= 2
+            self._keys = [k for k in self._keys if k.time % self._distance == 0]
+
+    def refine(self, state: State) -> None:
+        """Keep a state on the way from a keyframe to a time after it, for the steps to come."""
+        key = Keyframe(state, log=False)
+        room = self._budget // 4
+        if key.size * 2 > room:
+            return
+        while self._fine and len(self._fine) * key.size > room:
+            self._fine.pop(0)
+        at = bisect_left(self._fine, key.time, key=lambda k: k.time)
+        if at == len(self._fine) or self._fine[at].time != key.time:
+            self._fine.insert(at, key)
+
+    def only(self, begin: int, end: int) -> None:
+        """Forget what was refined outside a stretch of time."""
+        self._fine = [k for k in self._fine if begin <= k.time <= end]
+
+    def edited(self, before: Keyframe, state: State, commands: tuple[str, ...] | None) -> None:
+        """The state was changed: what was known of later times is of another run."""
+        earlier = self.edit_at(state.time)
+        if earlier is not None:
+            before = earlier.before
+            both = earlier.commands is not None and commands is not None
+            commands = (*earlier.commands, *commands) if both else None  # type: ignore[misc]
+        time = state.time
+        self.edits = [e for e in self.edits if e.time < time]
+        self._keys = [k for k in self._keys if k.time < time]
+        self._fine = [k for k in self._fine if k.time < time]
+        self.edits.append(Edit(before, Keyframe(state), commands))
