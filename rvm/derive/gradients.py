@@ -54,7 +54,6 @@ class Pullback:
         self.watch = watch
         self.target = target
         self.options = target.options
-        self.function: Function = target.function
         inout = image_of(target.program).inout[target.name]
         self.start = raw_inputs(target, inputs)
         """The raw inputs, for further runs."""
@@ -68,6 +67,11 @@ class Pullback:
         self._entered: list[Callable[[dict[int, Any]], None]] = []
         """What entered the adjoints of the results, which the run back consumes."""
         self.bars = {k: zero_dual(self.function, k, self.regs[k]) for k in bar_slots(self.function)}
+
+    @property
+    def function(self) -> Function:
+        """The function that was run."""
+        return self.target.function
 
     @property
     def program(self) -> Program:

@@ -111,9 +111,11 @@ class Flow:
         """For each leader the most ticks from there to the next gates."""
         found = self._needs.get(last)
         if found is None:
-            found = self._needs[last] = {}
+            found = {}
             for leader in sorted(self.leaders, reverse=True):
                 found[leader] = self._need(leader, found, last)
+            # Only now: other threads may ask as well.
+            self._needs[last] = found
         return found
 
     def _need(self, leader: int, known: dict[int, int], last: int) -> int:

@@ -251,6 +251,10 @@ class Run:
         self.ticks = machine.time
         self.regs = machine.state.frames[0].regs[: len(regs)]
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What machine code left stays behind: a machine has all of it."""
+        return self.__dict__ | {"_made": self.machine, "_flight": None}
+
     @property
     def machine(self) -> Machine:
         """A machine at the end of the run."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -54,7 +55,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Counter[Any]:
     watch(image.Image, "__init__", lambda self, program: id(program))
     watch(image.Code, "__init__", lambda self, image, function, undo: (function.name, undo))
     watch(python.Compiled, "__init__", lambda self, code, *_: (code.name, code.undo, type(self)))
-    watch(lanes_plan.Plan, "__init__", lambda self, code, params, _: (code.name, params))
+    watch(lanes_plan.LanePlan, "__init__", lambda self, code, params, _: (code.name, params))
     watch(programs, "gradient", lambda program, name: name)
     watch(programs, "tangent", lambda program, name: name)
     watch(function, "_planned", lambda code, *_: (code.name, code.undo, *_))
@@ -145,3 +146,25 @@ def test_threads_of_a_forked_process_can_make_things() -> None:
     thread.join()
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 7
+
+
+def test_machines_of_one_program_on_many_threads() -> None:
+    """What one has begun to find out, another does not take for finished."""
+    text = (
+        "func f(x: f64[n], k: i64)\n    for r = 1 to k\n        add x[0], 0.5\n    end\n"
+        + "".join(f"    add x[{i}], x[{i} + 1] * 0.5\n" for i in range(60))
+    )
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for _ in range(4):
+            program = rvm.assemble(text)
+
+            def run(program: Any = program) -> int:
+                machine = rvm.Machine(program, "f", x=np.ones(99), k=3, engine="native")
+                machine.seek(9)
+                return machine.time
+
+            assert set(together(run)) == {9}
+    finally:
+        sys.setswitchinterval(before)

@@ -8,7 +8,9 @@ from copy import copy, deepcopy
 from typing import Any
 
 import pytest
-from objects.samples import public_classes, samples, seen
+from objects.samples import PROGRAM, public_classes, samples, seen, work_inputs
+
+from rvm.engines import executing
 
 WAYS: dict[str, Callable[[Any], Any]] = {
     "copy": copy,
@@ -30,3 +32,15 @@ def test_an_object_comes_back_as_it_was(kind: type[Any], way: str) -> None:
         assert type(again) is type(thing)
         assert seen(again) == seen(thing)
     assert tried
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("engine", executing(loops=False))
+def test_a_pullback_that_has_run_is_a_value_too(engine: str, way: str) -> None:
+    handle = PROGRAM.work.with_options(engine=engine)
+    for _ in range(2):
+        pull = handle.pullback(**work_inputs())
+        other = WAYS[way](pull)
+        assert repr(other.result) == repr(pull.result)
+        assert other.value("y") == pull.value("y")
+        assert other.ticks == pull.ticks

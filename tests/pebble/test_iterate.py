@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import random
+import signal
+import sys
+import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import mpmath
@@ -617,3 +622,52 @@ def test_progress_is_told() -> None:
     assert told[-1] == (steps - 30, steps - 30)
     run(1.0)
     assert told[-1] == (30, 30)
+
+
+class Late(Exception):
+    """What a handler raises."""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="its signals are others")
+def test_a_run_with_a_disk_that_is_interrupted_leaves_no_folder(tmp_path: Path) -> None:
+    """Whenever a handler raises; and what it raises arrives."""
+
+    def raising(number: int, frame: object) -> None:
+        raise Late
+
+    run = rvm.pebble.iterate(
+        lambda x: x * 1.01,
+        20,
+        pebbles=2,
+        disk=2,
+        write=1,
+        read=1,
+        adjoint=lambda x, bar: bar * 1.01,
+        progress=False,
+        folder=tmp_path,
+    )
+    x = np.linspace(0, 1, 5)
+
+    def go() -> None:
+        run.gradient(x, lambda s: (float(s.sum()), np.ones_like(s)))
+
+    began = time.perf_counter()
+    go()
+    lasts = time.perf_counter() - began
+    rng, raised = random.Random(1), 0
+    before = signal.signal(signal.SIGALRM, raising)
+    try:
+        for _ in range(200):
+            try:
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-6, lasts))
+                    go()
+                finally:
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+            except Late:
+                raised += 1
+            assert list(tmp_path.iterdir()) == []
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert raised

@@ -9,6 +9,7 @@ from typing import Any
 from rvm.engines.native.aside import aside
 from rvm.engines.native.host import library
 from rvm.engines.native.memory import PROTOTYPE, Run, address
+from rvm.faults import UsageError
 from rvm.host.signals import listen
 
 LEVELS = ((4_000, 3), (40_000, 2))
@@ -26,7 +27,14 @@ class Compiler:
 
     def __init__(self) -> None:
         library()
-        import llvmlite.binding as llvm
+        try:
+            import llvmlite.binding as llvm
+        except (ImportError, OSError) as error:
+            raise UsageError(
+                "U002",
+                f"llvmlite is installed, but cannot be loaded: {error}",
+                hint="if its memory is limited (ulimit -v), it needs more; or use another engine",
+            ) from None
 
         self.llvm = llvm
         llvm.initialize_native_target()

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from rvm.host.signals import Listening, deferred
+
 PREFIX = "rvm-pebble-"
 
 
@@ -61,6 +63,11 @@ class Files:
 
     def save(self, node: int, leaves: Sequence[Any]) -> None:
         """Write the leaves of a state."""
+        with Listening():
+            self._save(node, leaves)
+
+    @deferred
+    def _save(self, node: int, leaves: Sequence[Any]) -> None:
         if self._own is None:
             if self.parent is not None:
                 self.parent.mkdir(parents=True, exist_ok=True)
@@ -76,6 +83,11 @@ class Files:
 
     def load(self, node: int, into: Sequence[Any] | None = None) -> list[Any]:
         """Read the leaves of a state; arrays go to those of `into`, if it is given."""
+        with Listening():
+            return self._load(node, into)
+
+    @deferred
+    def _load(self, node: int, into: Sequence[Any] | None) -> list[Any]:
         out: list[Any] = []
         for k, kind in enumerate(self._kinds[node]):
             path = self._path(node, k)
@@ -89,6 +101,11 @@ class Files:
 
     def drop(self, node: int) -> None:
         """Remove the files of a state."""
+        with Listening():
+            self._drop(node)
+
+    @deferred
+    def _drop(self, node: int) -> None:
         for k in range(len(self._kinds[node])):
             self._path(node, k).unlink()
         del self._kinds[node]

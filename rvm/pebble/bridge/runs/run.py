@@ -189,7 +189,11 @@ class Run:
         trace: TracebackType | None,
     ) -> None:
         try:
-            with Listening():
+            # Twice, as a handler that is not relayed yet may raise before anything is done.
+            try:
+                with Listening():
+                    self._end()
+            finally:
                 self._end()
         except BaseException as later:
             if error is None:
