@@ -186,9 +186,11 @@ class Listening:
         later = None
         for _ in range(TRIES):
             try:
-                if outermost and _waiting:
-                    heard()
-                self._put_back()
+                try:
+                    if outermost and _waiting:
+                        heard()
+                finally:
+                    self._put_back()
                 if not (outermost and _waiting):
                     break
             except BaseException as another:

@@ -90,7 +90,14 @@ while hits < wanted_hits and time.perf_counter() < end:
             armed = False
     except Late:
         hits += 1
-    signal.setitimer(signal.ITIMER_REAL, 0)
+    for _ in range(9):
+        # One that came when the others were seen to.
+        try:
+            armed = False
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            break
+        except Late:
+            pass
     for name, value in kept.items():
         assert np.array_equal(given[name], value), (name, tries)
     junk = [np.random.rand(random.randrange(1, 3000)) for _ in range(30)]
@@ -189,7 +196,14 @@ for k in range(1, 41):
             armed = False
     except Late:
         hits += 1
-    signal.setitimer(signal.ITIMER_REAL, 0)
+    for _ in range(9):
+        # One that came when the others were seen to.
+        try:
+            armed = False
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            break
+        except Late:
+            pass
     want = program.f(x=1.0, v=0.5, n=3, engine="reference")
     assert dict(program.f(x=1.0, v=0.5, n=3, engine="native")) == dict(want)
 print(hits)
