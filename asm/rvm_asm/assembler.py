@@ -170,7 +170,7 @@ def load(
     except UnicodeDecodeError:
         wide = data[:2] in (BOM_UTF16_LE, BOM_UTF16_BE)
         hint = "it is UTF-16; save it as UTF-8" if wide else ""
-        raise UsageError("U006", f"{path} is no UTF-8 text", hint=hint) from None
+        raise UsageError("U006", f"{path} is not UTF-8 text", hint=hint) from None
     return assemble(
         text,
         str(path),

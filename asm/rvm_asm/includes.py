@@ -104,7 +104,7 @@ class Includes:
             try:
                 return target, data.decode("utf-8-sig")
             except UnicodeDecodeError:
-                raise Refused("A012", f"the file {name!r} is no UTF-8 text") from None
+                raise Refused("A012", f"the file {name!r} is not UTF-8 text") from None
         if outside:
             raise Refused(
                 "A069",

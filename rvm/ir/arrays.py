@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from rvm.expr import Apply, Expr, Place, walk
+from rvm.expr import LENGTHS, Apply, Expr, Place, walk
 from rvm.ir import statements as scalars
 from rvm.ir.builder import Builder, Indices
 from rvm.ir.context import FRAMED, MINE
@@ -230,6 +230,6 @@ def _pointwise(value: Expr) -> bool:
     for node in walk(value):
         if isinstance(node, Apply) and any(rank_of(cast(Array, a.type)) for a in node.args):
             elems = tuple(elem_of(cast(Array, a.type)) for a in node.args)
-            if node.fn not in ("dim", "len") and implementation(node.fn, elems).llvm is None:
+            if node.fn not in LENGTHS and implementation(node.fn, elems).llvm is None:
                 return False
     return True

@@ -11,12 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from rvm.expr import Apply, Const, Expr, Index, Place, Span, reads
+from rvm.expr import LENGTHS, Apply, Const, Expr, Index, Place, Span, reads
 from rvm.image import Code
 from rvm.ir.flow import Cycle, Flow
 from rvm.ir.jam import Jam, Rounds, jam
 from rvm.ir.reading import (
-    LENGTHS,
     MAX_STEP,
     bound,
     live_at,

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rvm.expr import Apply, Const, Expr, Place
+from rvm.expr import LENGTHS, Apply, Const, Expr, Place
 from rvm.image import Code
-from rvm.ir.reading import LENGTHS
 from rvm.probes.accesses import changed_places
 from rvm.stmt import Alloc, Free, Update
 from rvm.types import I64

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rvm.expr import Apply, Const, Expr, Place, walk
+from rvm.expr import LENGTHS, Apply, Const, Expr, Place, walk
 from rvm.image import Code
 from rvm.stmt import Branch, Land, Stmt, Update, reads, values, writes
 from rvm.types import F64, I64
 from rvm.verify.flow import Liveness, liveness
 
 MAX_STEP = 1 << 20
-LENGTHS = ("dim", "len")
 
 
 def live_at(code: Code, position: int) -> frozenset[int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, cast
 
-from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span, Step, Transposed
+from rvm.expr import LENGTHS, Apply, Const, Expr, Index, Part, Place, Span, Step, Transposed
 from rvm.ir.builder import FALSE, TRUE, Builder, Indices
 from rvm.ir.emitter import Parts, write
 from rvm.ir.node import BIT, F64, FLOATS, I64, Node, constant
@@ -24,7 +24,6 @@ TURNING = ("sin", "cos")
 """What the prelude's `rvm_turn` gives, in its order."""
 PAIR = "{double, double}"
 UNSIGNED = {"<": "ult", "<=": "ule", ">": "ugt", ">=": "uge"}
-LENGTHS = ("dim", "len")
 
 
 def raw(value: Any, t: Scalar) -> Parts:

@@ -182,5 +182,5 @@ def test_a_long_run_of_what_is_no_text_is_given_up_early(tmp_path: Path) -> None
 def test_a_program_that_is_no_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "main.rasm"
     path.write_bytes(b"func f(x: f64)\n ; caf\xe9\n")
-    with pytest.raises(UsageError, match="no UTF-8 text"):
+    with pytest.raises(UsageError, match="not UTF-8 text"):
         rvm.load(path)

@@ -80,7 +80,7 @@ def test_places_of_messages_do_not_move(folder: Path) -> None:
 def test_texts_in_other_codes_are_refused_with_a_hint(folder: Path) -> None:
     (folder / "p.rasm").write_text(MORE, encoding="utf-16")
     said = command("run", "p.rasm", code=2).stderr
-    assert "error[U006]" in said and "is no UTF-8 text" in said
+    assert "error[U006]" in said and "is not UTF-8 text" in said
     assert "save it as UTF-8" in said
 
 

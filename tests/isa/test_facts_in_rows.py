@@ -19,7 +19,7 @@ SPELLING = ("tools/rvm_tools/attack/", "tools/rvm_tools/trace/energy.py")
 LEFT = {
     "rvm/derive/taylor": 1,
     "rvm/emit/lanes_values.py": 1,
-    "rvm/emit/llvm": 6,
+    "rvm/ir": 3,
     "rvm/engines/vector/values.py": 1,
     "rvm/transform/factors.py": 1,
     "rvm/transform/graph.py": 1,

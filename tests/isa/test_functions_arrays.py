@@ -160,6 +160,9 @@ def test_integer_sums_wrap_in_their_type():
 def test_every_function_of_arrays_has_code_for_all_that_it_takes():
     tried = set()
     for name, row in FUNCTIONS.items():
+        if row.formula is not None:
+            # It stands for an expression of others, which each have code.
+            continue
         for types in itertools.product(TYPES, repeat=row.arity):
             for shape in itertools.product((0, 1, 2), repeat=row.arity):
                 if not any(shape):

@@ -101,7 +101,7 @@ def test_what_may_be_included(here: Path) -> None:
         (["asm", "a.rbc"], 2, "bytecode already"),
         (["asm", "norm.rasm", "-o", "no/where.rbc"], 2, "can't write no/where.rbc"),
         (["asm", "norm.rasm", "--emit=llvm"], 2, "llvm"),
-        (["asm", "latin.rasm"], 2, "no UTF-8 text"),
+        (["asm", "latin.rasm"], 2, "not UTF-8 text"),
         (["dis", "hostile.rbc"], 1, "B00"),
         (["dis", "no.rbc"], 2, "can't read no.rbc"),
         (["run", "empty.rbc"], 1, "B001"),
