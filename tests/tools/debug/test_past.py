@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from rvm_tools.debug import Session
 from rvm_tools.debug.console import Console
+from rvm_tools.debug.journeys import Onlooker
 from rvm_tools.debug.keyframes import Keyframes
+from rvm_tools.debug.reruns import Reruns
 
 import rvm
 from rvm.engines import ENGINES
@@ -82,7 +84,7 @@ def true() -> list[str]:
 def close_keyframes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short runs have many of them too."""
     monkeypatch.setattr("rvm_tools.debug.keyframes.FIRST", 64)
-    monkeypatch.setattr("rvm_tools.debug.travel.FINE", 30)
+    monkeypatch.setattr("rvm_tools.debug.reruns.FINE", 30)
 
 
 @pytest.mark.parametrize("engine", [n for n, row in ENGINES.items() if row.missing() is None])
@@ -189,3 +191,49 @@ def test_what_is_saved_has_the_edits(tmp_path: Path) -> None:
         fresh.goto(time)
         assert held(again.session.frames) == held(console.session.frames)
         assert (held(fresh.frames) == held(console.session.frames)) == same
+
+
+@pytest.mark.parametrize("computed", [False, True])
+def test_interrupts_at_the_end_of_a_way_back_leave_what_was(
+    computed: bool, true: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = session_of(40)
+    session.goto(200)
+    at = Reruns.at
+
+    def interrupted(*given: Any) -> Any:
+        session.interrupt()
+        return at(*given)
+
+    monkeypatch.setattr(Reruns, "at", interrupted)
+    stop = session.compute_back(20) if computed else session.instruction(20, -1)
+    assert (stop.reason, stop.time) == ("step", 180)
+    assert session.machine.state.residue is None
+    if computed:
+        assert session.diverged == 180
+    else:
+        assert held(session.frames) == true[180]
+
+
+def test_progress_is_told_of_runs_again() -> None:
+    """Runs again go from an earlier state forwards, and the way back then goes on to its goal."""
+    own: list[tuple[int, int | None]] = []
+    again: list[tuple[int, int]] = []
+
+    class Told(Onlooker):
+        def sets_out(self, machine: rvm.Machine, goal: int | None) -> None:
+            if machine is session.machine:
+                own.append((machine.time, goal))
+            else:
+                assert goal is not None
+                again.append((machine.time, goal))
+
+    session = session_of(40)
+    session.goto(200)
+    session.watched_by(Told())
+    session.goto(150)
+    assert (own, again) == ([], [(128, 150)])
+    again.clear()
+    session.instruction(70, -1)
+    assert again and all(time < goal <= 150 for time, goal in again)
+    assert own[0] == (150, 80) and {goal for _, goal in own} == {80}

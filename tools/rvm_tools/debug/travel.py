@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from rvm.engines import engine
 from rvm.engines.memory import find
 from rvm.engines.reference import Reference
 from rvm.engines.trapping import condition, due
@@ -28,7 +27,8 @@ from rvm.run.machine import NO_LIMIT, Machine
 from rvm.state import Residue, State
 from rvm_tools.debug.arming import Armer, Extras
 from rvm_tools.debug.journeys import Arrival, Journey, Onlooker
-from rvm_tools.debug.keyframes import FINE, FINEST, Keyframe, Keyframes
+from rvm_tools.debug.keyframes import Keyframe, Keyframes
+from rvm_tools.debug.reruns import Reruns
 from rvm_tools.debug.stops import Breakpoint, Event, Watchpoint, passed
 from rvm_tools.debug.trapping import LINES, reads_watched
 from rvm_tools.debug.warming import run_warm
@@ -36,8 +36,6 @@ from rvm_tools.debug.watching import changed, settle, watched_value
 
 FAR = 1 << 60
 """More ticks than any run has: as good as no goal."""
-SHARES = 64
-"""Into so many stretches one is cut that is looked at more closely."""
 
 
 class Flag:
@@ -82,10 +80,13 @@ class Traveller:
         self.muted = False
         self.counting = False
         """Whether the machine's own engine must do every tick."""
+        self._bound: int | None = None
+        """The time at which the journey under way ends if there is nothing to stop for."""
         self._floor: int | None = None
         """On a way back: the time down to which the inverse code leads to what was."""
         self._kept: tuple[int, int, Residue] | None = None
         """The log of the last way back: the time of its end, down to when it leads, itself."""
+        self._reruns = Reruns(machine, past, self._onward, self._sets_out, self.check)
         self._scout, self._scouted = Armer(machine), 0
 
     # ------------------------------------------------------------ going
@@ -102,7 +103,8 @@ class Traveller:
         if machine.state.direction != journey.direction:
             machine.state.turn()
         muted, self.muted = self.muted, self.muted or journey.quiet
-        self.onlooker.sets_out(self.machine, self._goal(journey))
+        self._bound = self._goal(journey)
+        self._sets_out(machine, self._bound)
         try:
             return self._go(journey)
         except Interrupted as error:
@@ -129,13 +131,18 @@ class Traveller:
     def _arrived(self, journey: Journey) -> None:
         """At the end of a way back: the state is the one that was, in each of its parts."""
         if journey.inverse:
-            true = self._at(self.machine.time)
+            true = self._reruns.at(self.machine.time, self.onlooker.moves)
             self.edited(Keyframe(true.state), None)
         elif not self.past.exact:
-            log = self.machine.state.residue
-            if log is not None and self._floor is not None:
-                self._kept = self.machine.time, self._floor, log
-            self._stand(self._at(self.machine.time).state)
+            state = self.machine.state
+            if state.residue is not None and self._floor is not None:
+                self._kept = state.time, self._floor, state.residue
+            state.residue = None
+            # Not to be interrupted: between here and there, no state is one that was.
+            self._stand(self._reruns.at(state.time, self.onlooker.moves).state)
+
+    def _sets_out(self, machine: Machine, goal: int | None) -> None:
+        self.onlooker.sets_out(machine, goal)
 
     def _goal(self, journey: Journey) -> int | None:
         """The time at which a journey ends if there is nothing to stop for."""
@@ -217,7 +224,7 @@ class Traveller:
         return None if self._floor is None else time - self._floor
 
     def _met(self, journey: Journey) -> bool:
-        """Keep the state if that is due; come to an edit again, and say so."""
+        """Keep the state if that is due, or make an edit again; whether it came to an edit."""
         if journey.direction < 0:
             return False
         edit = self.past.edit_at(self.machine.time)
@@ -243,32 +250,16 @@ class Traveller:
             _, self._floor, machine.state.residue = kept
             machine.use(Reference())
             return
-        begin, make = past.before(time)
-        while (span := time - begin) > FINE:
-            if self._nothing(journey, begin, make):
-                return
-            past.only(begin, time)
-            scratch = self._scratch(make())
-            for _ in range(begin, time - 1, step := max(FINE, span // SHARES)):
-                self._onward(scratch, min(step, time - 1 - scratch.time))
-                past.refine(scratch.state)
-            found, make = past.before(time)
-            if found == begin:
-                break
-            begin = found
-        if self._nothing(journey, begin, make):
-            return
-        scratch = self._scratch(make())
-        self._onward(scratch, max(0, time - FINE - begin))
-        self._floor = scratch.time
-        if scratch.state.residue is None:
-            scratch.state.residue = Residue()
-        scratch.use(Reference())
-        while scratch.time < time:
-            past.refine(scratch.state)
-            self._onward(scratch, min(FINEST, time - scratch.time))
-        machine.use(Reference())
-        self._stand(scratch.state, -1)
+
+        def skipped(begin: int, make: Callable[[], State]) -> bool:
+            return self._nothing(journey, begin, make)
+
+        made = self._reruns.logged(time, skipped)
+        if made is not None:
+            self._floor = made[0]
+            machine.use(Reference())
+            self._stand(made[1], -1)
+        self._sets_out(machine, self._bound)
 
     def _nothing(self, journey: Journey, begin: int, make: Callable[[], State]) -> bool:
         """Go down to an earlier time at once, if there is nothing to stop for on the way.
@@ -281,7 +272,7 @@ class Traveller:
             return False
         if journey.watch is not None and (journey.watch.depth or journey.watch.reads):
             return False
-        time, scratch = self.machine.time, self._scratch(make())
+        time, scratch = self.machine.time, self._reruns.on(make())
         cells = [w.cell[0] for w in active]
         try:
             for w in active:
@@ -309,9 +300,8 @@ class Traveller:
     @deferred
     def _returned(self, time: int) -> Arrival:
         machine = self.machine
-        self.onlooker.sets_out(machine, time)
         try:
-            scratch = self._at(time)
+            scratch = self._reruns.at(time)
         except Interrupted as error:
             return Arrival("interrupted", error=error)
         except LimitError as error:
@@ -324,25 +314,6 @@ class Traveller:
         """The state was changed by hand."""
         self.past.edited(before, self.machine.state, commands)
         self._kept = None
-
-    def _at(self, time: int) -> Machine:
-        """A machine of its own as the run was at a time."""
-        begin, make = self.past.before(time, strictly=False)
-        scratch = self._scratch(make())
-        while scratch.time < time:
-            self._onward(scratch, min(max(FINE, (time - begin) // SHARES), time - scratch.time))
-            if scratch.time < time:
-                self.past.refine(scratch.state)
-        return scratch
-
-    def _scratch(self, state: State) -> Machine:
-        """A machine on a state, beside the session's own."""
-        made = Machine.__new__(Machine)
-        made.__dict__.update(self.machine.__dict__)
-        made.state, made._watchful, made._own = state, None, None
-        made.use(engine(self.machine.options.engine))
-        made.on_progress = self.check
-        return made
 
     def _onward(self, scratch: Machine, ticks: int) -> None:
         """Run a machine forwards through ticks that were executed before; says nothing."""
@@ -568,7 +539,9 @@ class Traveller:
     def _before(self, journey: Journey, w: Watchpoint) -> Any:
         """What a watched place held a tick ago: the machine goes there, and comes back."""
         if journey.direction > 0 and not self.past.exact:
-            return watched_value(self._at(self.machine.time - 1).state.frames, w)
+            old = watched_value(self._reruns.at(self.machine.time - 1).state.frames, w)
+            self._sets_out(self.machine, self._bound)
+            return old
         state = self.machine.state
         erased = state.account.erased_bits
         with self.silent():

@@ -1,6 +1,6 @@
 """What a screen remembers of the stops so far: registers at the last one, samples, hits, calls.
 
-That is for the eye alone, and bounded: the machine is still taken back by undoing.
+It is only shown, and bounded; going back does not use it.
 """
 
 from __future__ import annotations

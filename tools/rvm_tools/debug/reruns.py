@@ -1,0 +1,94 @@
+"""Runs again from keyframes: the state at an earlier time, and the log of what rounding lost
+on the way to one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rvm.engines import engine
+from rvm.engines.reference import Reference
+from rvm.run.machine import Machine
+from rvm.state import Residue, State
+from rvm_tools.debug.keyframes import FINE, FINEST, Keyframes
+
+SHARES = 64
+"""Into so many parts a stretch is cut that is looked at more closely."""
+Look = Callable[[Machine], object]
+"""What a machine calls while it runs; it may raise `Interrupted`."""
+
+
+class Reruns:
+    """Machines beside a session's own, on states of its past.
+
+    `onward` runs such a machine forwards by a number of ticks; `sets_out` is told of each that is
+    about to run and of the time it is to reach; `look` is what they call while they run.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        past: Keyframes,
+        onward: Callable[[Machine, int], None],
+        sets_out: Callable[[Machine, int], None],
+        look: Look,
+    ) -> None:
+        self._machine, self._past = machine, past
+        self._onward, self._sets_out, self._look = onward, sets_out, look
+
+    def on(self, state: State, look: Look | None = None) -> Machine:
+        """A machine on a state, beside the session's own."""
+        made = Machine.__new__(Machine)
+        made.__dict__.update(self._machine.__dict__)
+        made.state, made._watchful, made._own = state, None, None
+        made.use(engine(self._machine.options.engine))
+        made.on_progress = look or self._look
+        return made
+
+    def at(self, time: int, look: Look | None = None) -> Machine:
+        """A machine as the run was at a time."""
+        begin, make = self._past.before(time, strictly=False)
+        scratch = self.on(make(), look)
+        if begin < time:
+            self._sets_out(scratch, time)
+        while scratch.time < time:
+            self._onward(scratch, min(max(FINE, (time - begin) // SHARES), time - scratch.time))
+            if scratch.time < time:
+                self._past.refine(scratch.state)
+        return scratch
+
+    def logged(
+        self, time: int, passed: Callable[[int, Callable[[], State]], bool]
+    ) -> tuple[int, State] | None:
+        """The state at a time with a log of what was lost since an earlier one, and that one.
+
+        `passed` is offered earlier states (their time and what makes them): whether the session
+        has gone there at once, so that nothing else is to be done; then None.
+        """
+        past = self._past
+        begin, make = past.before(time)
+        while (span := time - begin) > FINE:
+            if passed(begin, make):
+                return None
+            past.only(begin, time)
+            scratch = self.on(make())
+            self._sets_out(scratch, time)
+            for _ in range(begin, time - 1, step := max(FINE, span // SHARES)):
+                self._onward(scratch, min(step, time - 1 - scratch.time))
+                past.refine(scratch.state)
+            found, make = past.before(time)
+            if found == begin:
+                break
+            begin = found
+        if passed(begin, make):
+            return None
+        scratch = self.on(make())
+        self._sets_out(scratch, time)
+        self._onward(scratch, max(0, time - FINE - begin))
+        floor = scratch.time
+        if scratch.state.residue is None:
+            scratch.state.residue = Residue()
+        scratch.use(Reference())
+        while scratch.time < time:
+            past.refine(scratch.state)
+            self._onward(scratch, min(FINEST, time - scratch.time))
+        return floor, scratch.state
