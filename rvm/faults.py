@@ -321,7 +321,7 @@ class AssemblyError(CollectedError):
 
 
 class BytecodeError(RvmError):
-    """A file that is no sound bytecode file."""
+    """A file that is not a sound bytecode file."""
 
 
 class VerifyError(CollectedError):

@@ -156,7 +156,7 @@ def test_by_exact_arithmetic(t: Scalar) -> None:
         try:
             held = system(t).from_python(v)
         except TypeError:
-            # Python's floats and fractions are no integers to the library, whatever they hold.
+            # Python's floats and fractions are not integers to the library, whatever they hold.
             assert t.is_integer
             continue
         except ValueError:

@@ -159,7 +159,7 @@ def load(
     includes: str = "any",
     expand: bool = False,
 ) -> Program:
-    """The program in a file; OSError if it can't be read, UsageError U006 if it is no text."""
+    """The program in a file; OSError if it can't be read, UsageError U006 if it is not text."""
     path = Path(path)
     with path.open("rb") as file:
         data = file.read(MAX_BYTES + 1)

@@ -37,7 +37,7 @@ EXPLANATIONS: dict[str, Explanation] = {
     "A003": explain(
         "an instruction that is not there",
         """
-        The first word of a line is no opcode, no statement and no macro.
+        The first word of a line is not an opcode, a statement or a macro.
 
             mov x, y            ; nothing overwrites here: `add x, y` into a zero x, or `swap`
 
@@ -164,7 +164,7 @@ EXPLANATIONS: dict[str, Explanation] = {
 
             pure first(a) = a[0]
             …
-                add y, first(x + 1)     ; (x + 1)[0] is no place
+                add y, first(x + 1)     ; (x + 1)[0] is not a place
         """,
     ),
     "A054": explain(
@@ -193,7 +193,7 @@ EXPLANATIONS: dict[str, Explanation] = {
         """,
     ),
     "A056": explain(
-        "a record is no value",
+        "a record is not a value",
         """
         A record is passed to functions, allocated, freed and swapped as a whole.  Everything else
         happens to its fields:

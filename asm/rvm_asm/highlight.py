@@ -52,7 +52,7 @@ BETWEEN = {
     "iterate": frozenset({"times", "for", "to", "with"}),
     "extern": frozenset(DIRECTIONS),
 }
-"""Words inside of such a statement, or of its head, that are no names."""
+"""Words inside of such a statement, or of its head, that are not names."""
 BRACKETS = frozenset("()[]{},:.'") | {"...", "…"}
 
 

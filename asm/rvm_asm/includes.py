@@ -45,7 +45,7 @@ def policy_named(word: str) -> Policy:
         if word == known:
             return known  # type: ignore[no-any-return]
     raise UsageError(
-        "U004", f"includes={word!r} is no policy", hint='one of "any", "below" and "none"'
+        "U004", f"includes={word!r} is not a policy", hint='one of "any", "below" and "none"'
     )
 
 
@@ -131,7 +131,7 @@ class Includes:
             with open_regular(path) as file:
                 data = file.read(room + 1)
         except IrregularError:
-            raise Refused("A012", f"{name!r} is no regular file") from None
+            raise Refused("A012", f"{name!r} is not a regular file") from None
         except OSError:
             return None
         if data is None or len(data) > room:

@@ -67,7 +67,7 @@ def _target(
         if closed and label.text not in excused:
             report.error(
                 "A064",
-                f"`{label.text}` is no label of {closed}, which a jump does not leave",
+                f"`{label.text}` is not a label of {closed}, which a jump does not leave",
                 label.start,
                 label.end,
             )

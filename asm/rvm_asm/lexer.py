@@ -53,7 +53,7 @@ def lex(file: SourceFile, report: Reporter) -> Tokens:
     for m in PATTERN.finditer(file.text):
         k = m.lastindex
         if k == 5 or k == 7 or (k == 4 and kinds and kinds[-1] is NEWLINE):
-            # Empty lines are no tokens.
+            # Empty lines are not tokens.
             continue
         text = m[k]  # type: ignore[index]
         start = m.start(k) + base  # type: ignore[arg-type]
@@ -89,7 +89,7 @@ def _complain(text: str, start: int, report: Reporter) -> None:
     elif text[0] in ".0123456789":
         report.error(
             "A001",
-            f"`{text}` is no number",
+            f"`{text}` is not a number",
             start,
             end,
             hint="numbers look like 12, 1_000, 0xff, 0b101, 1.5, 2e-3, 2.5j",

@@ -27,7 +27,7 @@ def is_word(name: str) -> bool:
 
 
 def quoted(name: str) -> str:
-    """A name as the text writes it: in backquotes if it is no word."""
+    """A name as the text writes it: in backquotes if it is not a word."""
     return name if is_word(name) else _quote(name)
 
 

@@ -179,7 +179,7 @@ class Signing:
                 self._problem(
                     node,
                     f"the length `{node.name}` has the name of a parameter",
-                    "call it otherwise: a length is no register",
+                    "call it otherwise: a length is not a register",
                 )
             self.names[node.name] = Length(slot, axis)
             self.registers.dims.append(Dim(plain(node.name), slot.reg, axis))

@@ -134,7 +134,7 @@ class Registers:
             assert inner is not None
             elem = self.register_type(inner, len(inner.dims or ()))
             if not isinstance(elem, Scalar) or rank:
-                self.problem("A011", "a stack holds scalars, and is no array", written)
+                self.problem("A011", "a stack holds scalars, and is not an array", written)
             return Stack(elem)
         if rank > MAX_RANK:
             self.problem("A011", f"an array has at most {MAX_RANK} dimensions", written)

@@ -102,7 +102,7 @@ _ESCAPE = re.compile(r"\\U([0-9a-fA-F]{8})")
 def plain(name: str) -> str:
     """A register's name from how the text writes it: without quotes and number.
 
-    `t#1` is another register called `t`; backquotes hold names that are no words.
+    `t#1` is another register called `t`; backquotes hold names that are not words.
     """
     if name.isidentifier():
         return name

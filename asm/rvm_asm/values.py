@@ -170,7 +170,7 @@ class Values:
             text = self.report.sources.text(node.start, node.end)
             self.reject(
                 "A056",
-                f"`{text}` is a record, which is no value",
+                f"`{text}` is a record, which is not a value",
                 node,
                 f"name a field: {', '.join(f'`.{f}`' for f in found.fields)}",
             )

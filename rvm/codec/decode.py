@@ -171,13 +171,13 @@ class _Reader:
             _check(number < len(types), "B006", f"constant {len(out)} has the type {number}")
             t = types[number]
             what = f"constant {len(out)} is unsound: "
-            _check(isinstance(t, Scalar) and zero == 0, "B009", what + f"it is no {t}")
+            _check(isinstance(t, Scalar) and zero == 0, "B009", what + f"it is not a value of {t}")
             assert isinstance(t, Scalar)
             try:
                 value = unpack(raw, t)
             except ValueError as error:
                 raise BytecodeError("B009", what + str(error)) from None
-            _check(constant_fits(value, t), "B009", what + f"{value} is no value of type {t}")
+            _check(constant_fits(value, t), "B009", what + f"{value} is not a value of type {t}")
             out.append(Const(value, t))
         return out
 

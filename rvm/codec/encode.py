@@ -136,7 +136,7 @@ class _Writer:
             case Stack(Scalar(name, frac)):
                 row = (STACK, 0, frac, 0, self.string(name))
             case _:
-                raise _refuse(f"{t!r} is no type")
+                raise _refuse(f"{t!r} is not a type")
         return self.once("TYPE", t, *row)
 
     def constant(self, node: Const) -> int:
@@ -248,7 +248,7 @@ class _Body:
                 case Transposed():
                     out.append(TRANSPOSED)
                 case _:
-                    raise _refuse(f"{step!r} is no step", self.f.name)
+                    raise _refuse(f"{step!r} is not a step", self.f.name)
         return tuple(out)
 
     def _item(self, item: Expr | Span) -> tuple[int, int, int]:

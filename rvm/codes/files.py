@@ -81,7 +81,7 @@ FILES: dict[str, Explanation] = {
         "an unsound expression",
         """
         A record of the table EXPR is a constant, a place or an applied function.  Its type is not
-        stored but computed from its parts; here they do not fit: an index that is no integer,
+        stored but computed from its parts; here they do not fit: an index that is not an integer,
         a function that does not take what it is applied to, a path into a value without parts.
         """,
     ),

@@ -300,7 +300,8 @@ class _Move:
     def both(self, step: float) -> tuple[Any, Any, float] | None:
         """The register's values with the number moved up, and down, and how far these are apart.
 
-        The quotient is taken between the numbers that there are; None where a step is no step.
+        The quotient is taken between numbers that the type has; None where the step is too small to
+        make one of them another.
         """
         t, x = self.type, _at(self.raw, self.index)
         if t.is_fixed:

@@ -34,7 +34,7 @@ def find_place(function: Function, text: str) -> Named:
     names = ", ".join(p.name for p in function.params)
     if not found:
         raise InputError(
-            "I008", f"`{text}` is no place", hint="name a parameter, or `x[2]`, `z.re`"
+            "I008", f"`{text}` is not a place", hint="name a parameter, or `x[2]`, `z.re`"
         )
     path, index, part = found[1], found[2], (found[3] or "")[1:]
     if not part and path.endswith((".re", ".im")) and index is None:
@@ -52,7 +52,7 @@ def find_place(function: Function, text: str) -> Named:
         shown = "a stack" if isinstance(t, Stack) else f"an array of {rank_of(t)} dimensions"
         raise InputError(
             "I008",
-            f"`{text}` is no scalar place: `{path}` is "
+            f"`{text}` is not a scalar place: `{path}` is "
             + ("a scalar" if isinstance(t, Scalar) else shown),
             hint="name one element: `x[2]`" if not isinstance(t, Scalar) else "",
         )

@@ -384,4 +384,4 @@ _HANDLERS: dict[type, Callable[[State, Frame, tuple[Stmt, ...]], None]] = {
     Pop: _other,
     Push: _other,
 }
-"""What executes an instruction that is no sequence of data statements."""
+"""What executes an instruction that is not a sequence of data statements."""

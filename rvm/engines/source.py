@@ -183,7 +183,7 @@ class Source:
         if stop in self.apart or stop == len(code):
             self._line(depth, "how = 1; break")
         elif stop not in shape.leaders:
-            raise AssertionError(f"a block ends at {stop}, which is no leader")
+            raise AssertionError(f"a block ends at {stop}, which is not a leader")
 
     def _loop_body(self, start: int) -> Loop | None:
         """The whole loop whose body begins at `start`, if there is one."""

@@ -23,7 +23,7 @@ MANY = 0xFFFF
 def read_array(path: str | PathLike[str], *, regular: bool = False) -> Any:
     """The array in an `.npy` file.  OSError if it can't be read, ValueError if it is damaged.
 
-    With `regular`, only a regular file that is no link is opened.
+    With `regular`, only a regular file that is not a link is opened.
     """
     with _opened(path, regular) as file:
         found = np.load(file, allow_pickle=False)

@@ -26,7 +26,7 @@ class IrregularError(OSError):
 def read_bytes(path: str | os.PathLike[str], most: int = TEXT, *, regular: bool = False) -> bytes:
     """A file's bytes; OSError if it can't be read or has more than `most`.
 
-    With `regular`, only a regular file that is no link is read.
+    With `regular`, only a regular file that is not a link is read.
     """
     with open_regular(path) if regular else open_any(path) as file:
         return read_stream(file, most)
@@ -80,4 +80,4 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     os.close(handle)
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
-    raise IrregularError(EINVAL, "it is no regular file")
+    raise IrregularError(EINVAL, "it is not a regular file")

@@ -168,7 +168,7 @@ def _pushed(ported: Port) -> tuple[Ported, Ported]:
         found = pushed(*arrays, *smooth(ported, ported.inputs, dots))[len(ported.outputs) :]
         known = dict(zip(ported.smooth_outputs, found, strict=False))
         finals = run(*arrays)
-        # Finals that are no outputs go nowhere but into `back`, which counts by the inputs.
+        # Finals that are not outputs go nowhere but into `back`, which counts by the inputs.
         return finals, tuple(
             known[k] if k in known else _no_tangent(v)
             for k, v in zip(ported.finals, finals, strict=True)

@@ -35,7 +35,7 @@ class Port:
     """A function with some parameters as its inputs and some as its outputs.
 
     Every other parameter starts from a fixed value, or from zeros, and so does an output that is
-    no input.  A parameter may be both.  A record's field is named with dots: `p.mass`.
+    not an input.  A parameter may be both.  A record's field is named with dots: `p.mass`.
 
     `finals` are the values after a run of all that it changed: the outputs and then the rest.
     The run back needs no more than these and the unchanged inputs.
@@ -297,7 +297,7 @@ def _numeric(f: FunctionHandle, slots: Mapping[str, int], name: str, what: str) 
         raise UsageError(
             "U008",
             f"`{name}` is a {t}, a kind of number that other frameworks do not have: "
-            f"it can be no {what}",
+            f"it cannot be {what}",
             hint="convert in the program, `f64(…)`; a fixed value may be of any type",
         )
     return slots[name]

@@ -45,7 +45,7 @@ def objective(
     if not (t.is_float or (t.is_complex and place.part)):
         raise InputError(
             "I008",
-            f"`{loss}` is no real number: it is a {t}",
+            f"`{loss}` is not a real number: it is a {t}",
             hint=f"`{loss}.re` or `{loss}.im`" if t.is_complex else "",
         )
     return Objective(ported, place, {k: inputs[k] for k in names if k in inputs})

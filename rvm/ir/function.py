@@ -66,7 +66,7 @@ def _planned(code: Code, checks: bool, strict: bool) -> Plan:
 
 
 def _is_able(b: Builder, pc: int) -> bool:
-    """Whether an instruction that is no call can be made: it is tried."""
+    """Whether an instruction that is not a call can be made: it is tried."""
     listen()
     code, instr = b.code, b.code.instrs[pc]
     b.items = []

@@ -7,7 +7,7 @@ from typing import NamedTuple
 ROOT = "run"
 """The symbol of the function that Python enters."""
 INNER, ANYWHERE = -1, -2
-"""Entries that are no gate: that of an inner function, and that of a root for all gates."""
+"""Entries that are not gates: that of an inner function, and that of a root for all gates."""
 
 
 class Kind(NamedTuple):

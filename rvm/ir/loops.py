@@ -124,7 +124,7 @@ class _Survey:
         """The registers that live when a round begins."""
 
     def result(self) -> Counted | None:
-        """What is known of the loop; None if it is no counting loop."""
+        """What is known of the loop; None if it is not a counting loop."""
         code, cycle = self.code, self.cycle
         if not self.inside or not self._simple():
             return None

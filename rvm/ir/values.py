@@ -211,7 +211,7 @@ def _parts(place: Element) -> tuple[int, ...]:
 
 
 def scalar(b: Builder, node: Expr) -> Node:
-    """The value of an expression that is no complex number."""
+    """The value of an expression that is not a complex number."""
     return cast(Node, value(b, node))
 
 

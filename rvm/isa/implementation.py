@@ -23,7 +23,9 @@ ELEMENTARY = {**{name: name for name in TEXTS}, "**": "pow"}
 
 
 def deciding(elems: tuple[Scalar, ...]) -> Scalar:
-    """The type whose arithmetic a function uses: a complex one, else the first that is no bool."""
+    """The type whose arithmetic a function uses: a complex one, else the first that is not a bool.
+    The type whose arithmetic a function uses: a complex one, else the first that is not a bool.
+    """
     for t in elems:
         if t.is_complex:
             return t

@@ -42,7 +42,7 @@ def prove_inverse(row: OpRow, partner: OpRow, *types: Scalar) -> None:
         raise DefinitionError(
             "D006",
             f"`{row.name}` is to be undone by `{row.inverse}`, `{partner.name}` by "
-            f"`{partner.inverse}`: they are no pair",
+            f"`{partner.inverse}`: they are not a pair",
         )
     if not types:
         own, its = ([t for t in SCALARS.values() if CLASSES[r.types](t)] for r in (row, partner))

@@ -102,7 +102,7 @@ class OpRow:
     cost: str = "ADDS"
     """The class that executing it counts in, beside what its expressions count."""
     build: Callable[[Instr], Stmt] | None = None
-    """Makes the statement of an opcode that is no sequence of data statements."""
+    """Makes the statement of an opcode that is not a sequence of data statements."""
     module: str = ""
     """The module that defines it, of a user's own: other processes import it."""
 

@@ -145,7 +145,7 @@ RULES: Mapping[str, Rule] = {
     "abs2": _by_one(lambda z, d: 2.0 * fn("real", conj(z) * d)),
     "angle": _by_one(lambda z, d: fn("imag", d / z)),
 }
-"""Functions whose tangent is no sum of partials times tangents."""
+"""Functions whose tangent is not a sum of partials times tangents."""
 
 
 def tangent(node: Expr, dot: Callable[[Expr], Expr | None]) -> Expr | None:

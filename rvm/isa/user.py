@@ -63,7 +63,7 @@ def function(
         if title in FUNCTIONS:
             raise DefinitionError("D007", f"the function table has a `{title}` already")
         if not title.isidentifier():
-            raise DefinitionError("D007", f"`{title}` is no name that a program can use")
+            raise DefinitionError("D007", f"`{title}` is not a name that a program can use")
         if not arity:
             raise DefinitionError("D007", f"`{title}` has no arguments: that is a constant")
         formula = _formula(body, arity)

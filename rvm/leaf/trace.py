@@ -17,7 +17,7 @@ FLOATS = (F64, F32)
 
 
 SPECIAL = ("argument", "constant", "table", "check", "call")
-"""What nodes are that are no operations."""
+"""What nodes are that are not operations."""
 
 
 class Node:

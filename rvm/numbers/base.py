@@ -237,5 +237,5 @@ def shown(value: Any) -> str:
 
 
 def refuse(value: Any, what: str) -> TypeError:
-    """The error for a value that is no number of the kind that is wanted."""
+    """The error for a value that is not a number of the kind that is wanted."""
     return TypeError(f"expected {what}, not {value!r} of type {type(value).__name__}")

@@ -111,7 +111,7 @@ class FixedSystem(NumberSystem):
         if isinstance(value, bool):
             raise ValueError(f"{str(value).lower()} is a bool, not a {self.type}")
         if not isinstance(value, (Real, Decimal)):
-            raise ValueError(f"{value} is no {self.type}")
+            raise ValueError(f"{value} is not a value of {self.type}")
         value = shortened(value)
         try:
             exact = Fraction(value)

@@ -70,7 +70,7 @@ class FloatSystem(InexactSystem):
         if isinstance(value, bool):
             raise ValueError(f"{str(value).lower()} is a bool, not an {self.type}")
         if not isinstance(value, (Real, Decimal)):
-            raise ValueError(f"{value} is no {self.type}")
+            raise ValueError(f"{value} is not a value of {self.type}")
         return rounded(value, self.type, self.near)
 
     def from_python(self, value: Any) -> float:
@@ -105,7 +105,7 @@ def rounded(value: Any, t: Scalar, near: Callable[[float], float] | None = None)
     if math.isinf(number) and not is_infinite(value):
         raise ValueError(f"{shown(value)} is beyond the largest {t}")
     if isinstance(value, Rational) and value.denominator == 1 and number != value:
-        raise ValueError(f"{value} is no {t}: the nearest is {number:.0f}")
+        raise ValueError(f"{value} is not a value of {t}: the nearest is {number:.0f}")
     return number
 
 
@@ -145,7 +145,7 @@ class ComplexSystem(InexactSystem):
         if isinstance(value, (complex, np.complexfloating)):
             return complex(value)
         if not isinstance(value, (Real, Decimal)):
-            raise ValueError(f"{value} is no {self.type}")
+            raise ValueError(f"{value} is not a value of {self.type}")
         return complex(rounded(value, F64_TYPE))
 
     def from_python(self, value: Any) -> complex:

@@ -97,7 +97,7 @@ class IntegerSystem(NumberSystem):
         if isinstance(value, (float, Fraction)) and value == value // 1:
             value = int(value)
         if not isinstance(value, int):
-            raise ValueError(f"{shown(value)} is no integer, so no {self.type}")
+            raise ValueError(f"{shown(value)} is not an integer, so not a value of {self.type}")
         if not self.low <= value <= self.high:
             raise ValueError(f"{shown(value)} does not fit {self.type} ({self.low} to {self.high})")
         return value

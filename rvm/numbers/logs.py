@@ -66,7 +66,7 @@ class LogSystem(InexactSystem):
         if isinstance(value, LogNumber):
             return value.log
         if isinstance(value, bool) or not isinstance(value, (Real, Decimal)):
-            raise ValueError(f"{value} is no {self.type}")
+            raise ValueError(f"{value} is not a value of {self.type}")
         if isinstance(value, Decimal) and not value.is_finite():
             value = float(value)
         if value < 0:

@@ -110,7 +110,7 @@ def _of_graph(plan: DagPlan) -> tuple[Any, dict[str, NDArray[Any]]]:
 
 
 def load(path: str | PathLike[str]) -> Plan | DagPlan:
-    """Read a plan, of a chain or of a graph.  ScheduleError P005 for a file that is no plan.
+    """Read a plan, of a chain or of a graph.  ScheduleError P005 for a file that is not a plan.
 
     The schedule of a graph is played as it is read: P003 or P004 if it breaks the rules.
     """

@@ -33,7 +33,7 @@ NO_LIMIT = 1 << 62
 class Machine:
     """A function of a program on its inputs, stopped before its first instruction.
 
-    Keywords that are no parameter of the function are options (see `rvm.state.Options`).
+    Keywords that are not parameters of the function are options (see `rvm.state.Options`).
     A failed check leaves the machine at the failing instruction, and whatever a callback, `output=`
     or the handler of a signal raises leaves it between two.  One that was stopped within an
     instruction all the same says so when it is used again (R018).

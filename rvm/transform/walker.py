@@ -41,7 +41,7 @@ class Rules:
     back: bool
     """Whether code is gone over from its end, each instruction undone."""
     machine: Mapping[str, Callable[[Walker, Instr], None]]
-    """For opcodes that are no statements on data; others are done, and concern no duals."""
+    """For opcodes that are not statements on data; others are done, and concern no duals."""
     update: Callable[[Walker, Update, Instr], None]
     """For an update, and the instruction that does it, or undoes it."""
     map: Callable[[Walker, Instr, Map], None]

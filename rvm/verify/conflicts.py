@@ -35,7 +35,7 @@ class Conflict:
     operand: int
     """The number of the operand that holds `other`."""
     same_allowed: bool = False
-    """Whether the very same place is no conflict: it would be exchanged with itself."""
+    """Whether the very same place is not a conflict: it would be exchanged with itself."""
 
 
 def written_operands(instr: Instr, inout: Collection[int] = ()) -> tuple[int, ...]:
@@ -59,7 +59,7 @@ def conflicts(instr: Instr, inout: Collection[int] = ()) -> tuple[Conflict, ...]
     """The pairs of places that must not overlap and are not proved apart.
 
     `inout` holds the numbers of the arguments that a callee changes (see `inout_slots`).
-    Operands must be typed.  A whole place exchanged with its very self is no conflict.
+    Operands must be typed.  A whole place exchanged with its very self is not a conflict.
     """
     written = written_operands(instr, inout)
     if not written:

@@ -172,7 +172,7 @@ def test_b010_expressions() -> None:
     assert code_of(patched(SAMPLE, "EXPR", k, 0, 3)) == "B010"
     assert code_of(patched(SAMPLE, "EXPR", constant, 2, 1)) == "B010"
     first = rows("EXPR")[row_of("EXPR", 0, 2)][2]
-    assert code_of(patched(SAMPLE, "LIST", first, 0, 1)) == "B010"  # dim of what is no array
+    assert code_of(patched(SAMPLE, "LIST", first, 0, 1)) == "B010"  # dim of what is not an array
     assert code_of(patched(SAMPLE, "STEP", 0, 0, 4)) == "B010"
     assert code_of(patched(SAMPLE, "STEP", 0, 0, 1)) == "B010"
     assert code_of(patched(SAMPLE, "ITEM", 0, 0, 2)) == "B010"

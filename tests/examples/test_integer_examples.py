@@ -61,7 +61,7 @@ def test_all_ways_to_fibonacci_agree(engine: str, n: int) -> None:
 def test_a_pair_that_is_none_has_no_index() -> None:
     pair = function("fibonacci", "fib_pair", "python")
     with pytest.raises(RvmError):
-        # 5 and 9 are no neighbours of the sequence: the subtraction never ends in 1 and 1.
+        # 5 and 9 are not neighbours of the sequence: the subtraction never ends in 1 and 1.
         (~pair)(a=5, b=9, n=0, max_steps=10_000)
 
 

@@ -83,7 +83,7 @@ def test_a_power_of_a_negative_number_that_is_not_whole_is_no_number(engine: str
 
 @each_engine
 def test_select_and_branches_at_a_pole(engine: str) -> None:
-    """`select` computes both sides, and 0 times infinity is no number; an `if` does not."""
+    """`select` computes both sides, and 0 times infinity is not a number; an `if` does not."""
     assert math.isnan(slopes("select(a > 0.0, sqrt(a), 0.0)", engine, a=0.0)[0])
     f = rvm.assemble(
         "func f(y: f64, a: f64)\n    if a > 0.0\n        add y, sqrt(a)\n    end\n"

@@ -246,7 +246,9 @@ def test_honest_sums_are_not_refused(t: str, scale: float) -> None:
 
 
 def test_honest_orbits_of_random_arrays_are_not_refused() -> None:
-    """Numbers far smaller than others of their array come back less well, and that is no matter."""
+    """Numbers far smaller than others of their array come back less well, and that does not matter.
+    Numbers far smaller than others of their array come back less well, and that does not matter.
+    """
     f = rvm.assemble("""
 func f(y: f64, q: f64[k], p: f64[k], n: i64)
     for i = 1 to n

@@ -137,7 +137,7 @@ def test_what_does_not_fit_is_said() -> None:
         objective(program.f, "y", "A")
     with pytest.raises(rvm.UsageError, match="SciPy varies"):
         objective(program.f, "y", "n", n=3)
-    with pytest.raises(rvm.InputError, match="no real number"):
+    with pytest.raises(rvm.InputError, match="not a real number"):
         objective(program.f, "z", "A", A=np.zeros((2, 2)))
     with pytest.raises(rvm.InputError, match="must have 4 elements, not 3"):
         objective(program.f, "y", "A", A=np.zeros((2, 2))).fun(np.zeros(3))

@@ -110,7 +110,7 @@ def test_what_they_raise_arrives_as_it_is(
     assert held(given) == held(data())
     assert len(raising.calls) == at, "it is called once for each time that it is reached"
     if isinstance(error, rvm.RvmError):
-        assert error.time is None, "it is no error of this machine"
+        assert error.time is None, "it is not an error of this machine"
 
     # A machine stands before the instruction: it can go back, or on.
     for goes_on in (False, True):
@@ -146,7 +146,7 @@ func main(y: f64, x: f64)
 def test_what_an_output_raises_ends_a_map(
     engine: str, make: Callable[[], BaseException], at: int
 ) -> None:
-    """It is no error of a lane, whatever its type."""
+    """It is not an error of a lane, whatever its type."""
     error, xs = make(), np.arange(4.0)
     for run in (SAYING.main.map, lambda **given: SAYING.main.map.grad(loss="y", **given)):
         raising = Nth(at, error)

@@ -240,7 +240,7 @@ def test_pairs_that_are_none() -> None:
             rvm.opcode(name="back", **({"inverse": "forth"} | others))(two)
         assert caught.value.code == "D006" and "back" not in OPCODES
         del OPCODES["forth"]
-    with pytest.raises(rvm.DefinitionError, match="no pair"):
+    with pytest.raises(rvm.DefinitionError, match="not a pair"):
         rvm.opcode(name="forth", inverse="sub")(added)
 
 

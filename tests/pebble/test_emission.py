@@ -39,7 +39,9 @@ CHAINS: list[tuple[int, dict[str, Any]]] = [
 
 
 def in_y(made: Program, goal: str) -> bool:
-    """Whether the result is made in y itself, which is no ancilla, and not exchanged with it."""
+    """Whether the result is made in y itself, which is not an ancilla, and not exchanged with it.
+    Whether the result is made in y itself, which is not an ancilla, and not exchanged with it.
+    """
     return goal == "persist" and all(i.op != "swap" for i in made.function(made.entry).code)
 
 

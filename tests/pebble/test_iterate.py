@@ -126,7 +126,7 @@ def test_linear_steps_are_powers_of_a_matrix(
 
 
 class Wave(NamedTuple):
-    """A state with two arrays, and what is no array."""
+    """A state with two arrays, and what is not an array."""
 
     u: np.ndarray
     v: np.ndarray

@@ -819,21 +819,21 @@ func fib(n: i64, out: i64, x: i64[m])
 
 WRONG = {
     "contineu": ("U036", "did you mean `continue`"),
-    "s 0": ("U036", "no count"),
+    "s 0": ("U036", "not a count"),
     "200%": ("U036", "0% to 100%"),
     "b 3 if": ("U036", "no condition"),
-    "b 3 if x": ("U030", "no condition"),
+    "b 3 if x": ("U030", "not a condition"),
     "watch data[3]": ("R003", "outside 0 … 2"),
     "watch x + 1": ("U030", "is an expression"),
     "set k = 3": ("U030", "is a length"),
     "set data = [1, 2]": ("U035", "[3], and the value [2]"),
-    "set data = [1, 2, 0.5]": ("I003", "0.5 is no integer"),
+    "set data = [1, 2, 0.5]": ("I003", "0.5 is not an integer"),
     'tp 3 "x is {x"': ("U036", "no `}`"),
     'tp 3 "x is {nowhere}"': ("A005", "nowhere"),
     "fin 3": ("U036", "takes nothing more"),
     "l 99": ("U031", "has 3 lines"),
-    "frame -1": ("U036", "no count"),
-    "goto 1.5": ("U036", "no time"),
+    "frame -1": ("U036", "not a count"),
+    "goto 1.5": ("U036", "not a time"),
     "last": ("U036", "which place"),
 }
 

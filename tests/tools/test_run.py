@@ -140,7 +140,7 @@ class TestErrors:
             (["norm.rasm", "-f", "nrm"], 2, "did you mean `norm`?"),
             (["norm.rasm", "r=0", "y=0", "x=[1]", "--engine=turbo"], 2, "no engine `turbo`"),
             (["norm.rasm", "r=0", "y=0", "x=[1]", "--out", "o.txt"], 2, "--out o.npz"),
-            (["norm.rasm", "r=0", "y=0", "x=[1]", "--max-steps", "x"], 2, "no amount"),
+            (["norm.rasm", "r=0", "y=0", "x=[1]", "--max-steps", "x"], 2, "not an amount"),
             (["norm.rasm", "r=0", "y=0", "x=[1]", "--tolerance", "-1"], 2, "tolerance"),
             (["norm.rasm", "r=0", "y=0", "x=[1]", "--max-steps", "3"], 3, "limit of 3 steps"),
             (["norm.rasm", "r=0", "y=nan", "x=[1]", "--bck"], 2, "--back"),

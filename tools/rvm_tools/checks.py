@@ -221,7 +221,7 @@ def _given(
 
 
 def _generated(request: CheckRequest, program: Program, function: Function) -> Row:
-    """Runs on random inputs; an error turns them round, and is no failure of the program."""
+    """Runs on random inputs; an error turns them round, and is not a failure of the program."""
     row = Row(f"{function.name}: generated inputs")
     rng = random.Random(f"{request.seed} {function.name}")
     ends: dict[str, int] = {}

@@ -121,7 +121,7 @@ TOOLS: dict[str, Explanation] = {
         """,
     ),
     "U010": explain(
-        "an argument that is no NAME=VALUE",
+        "an argument that is not a NAME=VALUE",
         """
         Parameters are given by name, each once; a record's fields may be given one by one.
 
@@ -133,8 +133,8 @@ TOOLS: dict[str, Explanation] = {
     "U011": explain(
         "a file that can't be read",
         """
-        The program's file is not there, may not be read, or is no text where a text is wanted.  The
-        suffix says what it holds: `.rasm` assembly, `.rbc` bytecode; `-` is standard input.
+        The program's file is not there, may not be read, or is not text where a text is wanted.
+        The suffix says what it holds: `.rasm` assembly, `.rbc` bytecode; `-` is standard input.
         """,
     ),
     "U044": explain(
@@ -150,7 +150,7 @@ TOOLS: dict[str, Explanation] = {
         "a file that can't be written",
         """
         Results go to `.npz` files.  Bytecode goes to the file named by `-o`, or to standard output
-        where that is no terminal:
+        where that is not a terminal:
 
             rvm asm norm.rasm -o norm.rbc
             rvm asm norm.rasm | rvm run - y=0 x=[1,2,3]
@@ -267,8 +267,8 @@ TOOLS: dict[str, Explanation] = {
     "U041": explain(
         "a request of an editor that can't be understood",
         """
-        The message is no request of the Debug Adapter Protocol, the request is none that `rvm dap`
-        has, or one of its arguments is missing, of another type, or from before the last stop
+        The message is not a request of the Debug Adapter Protocol, the request is none that `rvm
+        dap` has, or one of its arguments is missing, of another type, or from before the last stop
         (numbers of variables and of goto targets are valid until the program goes on).  For
         `launch`, docs/editors.md lists the arguments.
         """,

@@ -197,7 +197,7 @@ def _plain(value: Any, path: Path, depth: int = 0) -> Any:
     if isinstance(value, list):
         return [_plain(v, path, depth + 1) for v in value]
     if value is None:
-        raise _failed(path, "null is no value")
+        raise _failed(path, "null is not a value")
     if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) > MAX_DIGITS:
         raise _failed(path, "a number is out of all range")
     return read_literal(value, files=None) if isinstance(value, str) else value

@@ -111,7 +111,7 @@ def _written(row: OpRow) -> str:
 
 
 def _meaning(row: OpRow) -> str:
-    """The body as assignments; for what is no sequence of those, the first sentence."""
+    """The body as assignments; for what is not a sequence of those, the first sentence."""
     if not row.body:
         return row.doc.split(". ")[0].rstrip(".")
     names = [o.name for o in row.operands]

@@ -148,7 +148,7 @@ class Reader:
             self.expect("(")
             return self._made(word)
         self.at = start
-        return self.fail("this is no value" if not self.done else "a value is missing")
+        return self.fail("this is not a value" if not self.done else "a value is missing")
 
     def _items(self) -> list[Any]:
         out: list[Any] = []

@@ -40,7 +40,7 @@ def _amount(units: dict[str, int]) -> Callable[[str], int]:
 
 def _no_amount(value: str) -> click.BadParameter:
     shown = value if len(value) <= MAX_SHOWN else f"{value[:MAX_SHOWN]}…"
-    return click.BadParameter(f"{shown!r} is no amount; for example 1000000, 1e6 or 64M.")
+    return click.BadParameter(f"{shown!r} is not an amount; for example 1000000, 1e6 or 64M.")
 
 
 STEPS = _amount({"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12})

@@ -26,7 +26,7 @@ def prepare() -> None:
     """Let standard output and error write what they can't encode as escapes, `\\u2264`.
 
     Those are read back where they stand in strings of JSON.  Standard input may begin with a byte
-    order mark, and what is no text there is shown as such, not an error.
+    order mark, and what is not text there is shown as such, not an error.
     """
     codecs.register_error("rvm", _escaped)
     for out in (sys.stdout, sys.stderr):

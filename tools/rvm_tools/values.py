@@ -37,7 +37,7 @@ def assignments(words: Sequence[str], base: Path) -> dict[str, Any]:
         if not equals or not all(p.isidentifier() for p in name.split(".")):
             raise UsageError(
                 "U010",
-                f"`{word}` is no NAME=VALUE",
+                f"`{word}` is not a NAME=VALUE",
                 hint="for example x=3, x=[1,2,3], x=@data.npy, or @inputs.npz for all",
             )
         _enter(out, name, read_literal(text.strip()))
@@ -63,8 +63,8 @@ def inputs_for(
 ) -> dict[str, Any]:
     """The arguments of a call: each parameter's value in its type.
 
-    InputError I001 names everything that is missing, I002 what is no parameter, I003 and I004 what
-    has another type or shape.
+    InputError I001 names everything that is missing, I002 what is not a parameter, I003 and I004
+    what has another type or shape.
     """
     names = [p.name for p in function.params]
     for name in given:

@@ -34,8 +34,8 @@ class Segment:
     """Operations from a position on, as far as they are straight (or `stop`).
 
     A branch back to the beginning is a loop of its own, as long as all lanes take it.  The
-    operation at `end` is for the engine if it is no branch.  With `landing` it is nothing but the
-    check of the come-from that the branch at `start` lands on.
+    operation at `end` is for the engine if it is not a branch.  With `landing` it is nothing but
+    the check of the come-from that the branch at `start` lands on.
     """
 
     def __init__(

@@ -26,7 +26,7 @@ class _Store:
 class LaneStack:
     """A stack of scalars in each of some lanes of a store; `lanes` is None for all of them.
 
-    Unlike other registers' values a part of the lanes is no copy: each works on its own column.
+    Unlike other registers' values a part of the lanes is not a copy: each works on its own column.
     """
 
     __slots__ = ("lanes", "store")

@@ -4,9 +4,9 @@ A file is named by a hash of all that its code depends on.  It is written whole 
 name, so that processes may come at once, and begins with a hash of the rest: what is damaged, or
 belongs elsewhere, is as if it were not there.  Without a folder, or room in it, nothing is kept.
 
-What is found is executed, and a hash is no signature.  So folder and file must belong to whom this
-process acts for, and nobody else may be able to write to them; else they are ignored, and a warning
-says so.  Where a system has no such owners nothing is kept.
+What is found is executed, and a hash is not a signature.  So folder and file must belong to whom
+this process acts for, and nobody else may be able to write to them; else they are ignored, and a
+warning says so.  Where a system has no such owners nothing is kept.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def _read(handle: int, path: Path) -> bytes:
     """The contents of an open file of ours; it counts as used from now on."""
     status = os.fstat(handle)
     if not stat.S_ISREG(status.st_mode):
-        raise _refused(path, "it is no regular file")
+        raise _refused(path, "it is not a regular file")
     _is_trusted(status, path)
     if status.st_size > LARGEST:
         raise OSError

@@ -340,7 +340,7 @@ class Body(Elements):
                 self.erasing.append(self._pc)
                 self._end(reg.reg, context)
             case _:
-                raise Declined("it holds what is no arithmetic")
+                raise Declined("it holds what is not arithmetic")
 
     def _end(self, reg: int, context: Context) -> None:
         """A register ends in the lanes of a context."""

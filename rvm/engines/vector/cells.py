@@ -63,7 +63,7 @@ class Cell:
     reads: list[tuple[int, Node]] = field(default_factory=list)
     """Where it is read: behind how many of the parts, and the node that stands for it."""
     before: Node | None = None
-    """What an iteration finds, where it is no running value."""
+    """What an iteration finds, where it is not a running value."""
     after: Node | None = None
     """What it leaves."""
     mirrored: bool = False

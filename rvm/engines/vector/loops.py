@@ -54,7 +54,7 @@ class Counted:
 
 
 def counted(code: Code, loop: Loop) -> Counted:
-    """What a loop counts; Declined if it is no counting loop."""
+    """What a loop counts; Declined if it is not a counting loop."""
     if loop.back - loop.head < 2:
         raise Declined("its body is empty")
     back, head = code.stmts(loop.back)[0], code.stmts(loop.head)[0]

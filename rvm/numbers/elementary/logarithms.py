@@ -118,7 +118,7 @@ def _decimal(x: Node, octaves: int = 0) -> Pair:
 
 
 def _logarithm(name: str, doc: str, of: Callable[..., Pair]) -> Function:
-    """The function of a pair; of what is no normal number greater than 0 in its cold text."""
+    """The function of a pair; of what is not a normal number greater than 0 in its cold text."""
 
     def cold(x: Node) -> Node:
         small = (x > 0.0) & (x < LEAST)

@@ -6,7 +6,7 @@
     adder.circuit(a=..., b=..., c0=False, s=np.zeros(8, bool), c8=False)
 
 Signals a0, a1, ..., a7 are an array a; those that are no such row are parameters of their own, with
-an n before names that are no identifiers.  Inputs are read; each output is xored with its gate.
+an n before names that are not identifiers.  Inputs are read; each output is xored with its gate.
 What other gates read of an output is all that it holds, so those outputs have to be zero before.
 """
 

@@ -192,7 +192,7 @@ class GraphReader:
 
 
 def _read(node: Expr) -> Iterator[int]:
-    """The registers whose values are read; the length of an array is no value."""
+    """The registers whose values are read; the length of an array is not a value."""
     if isinstance(node, Place):
         yield node.reg
     if not (isinstance(node, Apply) and node.fn == "dim"):

@@ -2,10 +2,10 @@
 
 The graphs here are live: some output is computed from every node.
 
-Each node that is no output is computed and undone, each output computed: 2n - outputs moves.  What
-a schedule does on the nodes of a path is a schedule of a chain: the optimum of that chain with the
-same pebbles (Knill) bounds its moves there, and disjoint paths add up.  If moves have costs, those
-beyond two a node (one, an output) cost as much as the cheapest of the path at least.
+Each node that is not an output is computed and undone, each output computed: 2n - outputs moves.
+What a schedule does on the nodes of a path is a schedule of a chain: the optimum of that chain
+with the same pebbles (Knill) bounds its moves there, and disjoint paths add up.  If moves have
+costs, those beyond two a node (one, an output) cost as much as the cheapest of the path at least.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class Dag:
         sizes: Mapping[str, int] | None = None,
         costs: Mapping[str, int] | None = None,
     ) -> Dag:
-        """A graph from names, in any order.  A predecessor that is no key is an input.
+        """A graph from names, in any order.  A predecessor that is not a key is an input.
 
         UsageError P008: a cycle, or what the class refuses.
         """
@@ -178,5 +178,5 @@ def sorted_topologically(preds: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def wrong(message: str, hint: str = "", **values: Any) -> UsageError:
-    """P008: data that are no graph."""
+    """P008: data that are not a graph."""
     return UsageError("P008", message, values=values, hint=hint)

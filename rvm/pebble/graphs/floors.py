@@ -1,7 +1,7 @@
 """Schedules for graphs that compute each node once: Bennett's, and with eager cleanup.
 
 Both need 2n - outputs moves, the fewest there can be.  Bennett computes everything, then undoes
-what is no output: n pebbles.  Eager cleanup (Parent, Roetteler and Svore 2015) undoes a node as
+what is not an output: n pebbles.  Eager cleanup (Parent, Roetteler and Svore 2015) undoes a node as
 soon as all that is computed from it are outputs or undone themselves; its pebbles depend on the
 order in which nodes are computed.
 """

@@ -16,7 +16,7 @@ from rvm.pebble.graphs.search import Found, Progress, Search
 from rvm.pebble.graphs.tree import tree_moves, tree_schedule
 
 LONG = 200_000
-"""Schedules of trees with more moves are no starting points."""
+"""Schedules of trees with more moves are not starting points."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from rvm.pebble.graphs.game import inverse
 
 
 def edge_ranks(dag: Dag) -> list[int]:
-    """For each node the rank of the edge to its user, 0 for the root.  P001: it is no tree."""
+    """For each node the rank of the edge to its user, 0 for the root.  P001: it is not a tree."""
     if not dag.is_tree():
         raise UsageError("P001", "the graph is not a tree: one output, each other node used once")
     ranks = [0] * len(dag)

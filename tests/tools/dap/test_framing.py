@@ -1,4 +1,4 @@
-"""Messages on a stream: what is written is read, and what is no message is told apart."""
+"""Messages on a stream: what is written is read, and what is not a message is told apart."""
 
 from __future__ import annotations
 

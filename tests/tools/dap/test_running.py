@@ -232,9 +232,9 @@ def test_messages_that_are_no_requests(client: Client) -> None:
     with pytest.raises(Refused, match="U041"):
         client.response(0)
     client.message([1, 2])
-    assert "no JSON object" in client.event("output")["output"]
+    assert "not a JSON object" in client.event("output")["output"]
     client.raw(b"Content-Length: 3\r\n\r\n{a}")
-    assert "no JSON" in client.event("output")["output"]
+    assert "not JSON" in client.event("output")["output"]
     with pytest.raises(Refused, match="there is no request `frobnicate`"):
         client.ask("initialize") and client.ask("frobnicate")
     client.raw(b"GET / HTTP/1.1\r\n\r\n")

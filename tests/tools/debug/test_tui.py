@@ -348,7 +348,7 @@ def test_what_has_changed_is_marked() -> None:
         assert marked == {"y"}
         await enter(app, pilot, "p x")
         marked = {row.split()[1] for row in rows(app, "values") if row.startswith("*")}
-        assert marked == {"y"}, "looking at a value is no stop"
+        assert marked == {"y"}, "looking at a value is not a stop"
 
     play(walk(3), script)
 

@@ -45,7 +45,7 @@ def command(
 ) -> None:
     """Assemble a source text.
 
-    Without -o the result goes to standard output; bytecode only where that is no terminal.
+    Without -o the result goes to standard output; bytecode only where that is not a terminal.
     """
     from rvm_tools.assembly import assemble_file
 

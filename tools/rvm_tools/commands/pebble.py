@@ -63,7 +63,7 @@ def _number(value: str) -> float:
     except ValueError:
         number = STEPS(value)
     if not number >= 0:
-        raise click.BadParameter(f"{value!r} is no number of 0 or more.")
+        raise click.BadParameter(f"{value!r} is not a number of 0 or more.")
     return number
 
 

@@ -48,7 +48,7 @@ class Addresses:
         try:
             return int(reference, 0)
         except ValueError:
-            raise UsageError("U041", f"`{reference}` is no address") from None
+            raise UsageError("U041", f"`{reference}` is not an address") from None
 
     def text(self, code: Code, pc: int) -> str:
         """An instruction with what undoes it beside it, or what stands at the function's ends."""

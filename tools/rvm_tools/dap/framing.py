@@ -12,11 +12,11 @@ MAX_HEADER = 1 << 13
 
 
 class BrokenStream(Exception):
-    """What comes is no message, and where the next one begins can't be known."""
+    """What comes is not a message, and where the next one begins can't be known."""
 
 
 class BadMessage(Exception):
-    """A message of sound length whose content is no JSON object."""
+    """A message of sound length whose content is not a JSON object."""
 
 
 def read_message(stream: BinaryIO) -> dict[str, Any] | None:
@@ -30,9 +30,9 @@ def read_message(stream: BinaryIO) -> dict[str, Any] | None:
     try:
         found = json.loads(data.decode("utf-8"))
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
-        raise BadMessage(f"the message is no JSON: {error}") from None
+        raise BadMessage(f"the message is not JSON: {error}") from None
     if not isinstance(found, dict):
-        raise BadMessage("the message is no JSON object")
+        raise BadMessage("the message is not a JSON object")
     return found
 
 
@@ -48,7 +48,7 @@ def _length(stream: BinaryIO) -> int | None:
             return length
         name, colon, value = line.partition(b":")
         if not colon or not line.endswith(b"\n"):
-            raise BrokenStream(f"line {count + 1} of the header is no header: {line[:40]!r}")
+            raise BrokenStream(f"line {count + 1} of the header is not a header: {line[:40]!r}")
         if name.strip().lower() == b"content-length":
             if not value.strip().isdigit() or int(value) > MAX_BYTES:
                 raise BrokenStream(f"a Content-Length of {value.strip()[:40]!r}")

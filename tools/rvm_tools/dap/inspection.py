@@ -76,7 +76,7 @@ def disassemble(adapter: Adapter, args: Arguments) -> Body:
     addresses = debuggee.addresses
     count = args.integer("instructionCount")
     if not 0 <= count <= MOST:
-        raise UsageError("U041", f"{count} is no number of instructions, 0 to {MOST}")
+        raise UsageError("U041", f"{count} is not a number of instructions, 0 to {MOST}")
     first = addresses.read(args.text("memoryReference"))
     first += args.integer("offset", 0) + args.integer("instructionOffset", 0)
     out: list[dict[str, Any]] = []

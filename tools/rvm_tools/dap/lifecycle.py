@@ -110,7 +110,7 @@ def _tolerance(args: Arguments) -> float | None:
     if given is None:
         return None
     if isinstance(given, bool) or not isinstance(given, (int, float)):
-        raise UsageError("U041", "the argument `tolerance` is no number")
+        raise UsageError("U041", "the argument `tolerance` is not a number")
     return float(given)
 
 

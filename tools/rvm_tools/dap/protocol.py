@@ -35,7 +35,7 @@ class Arguments:
         value = self.given.get(name)
         wrong = isinstance(value, bool) and kind is int
         if value is not None and (wrong or not isinstance(value, kind)):
-            raise UsageError("U041", f"the argument `{name}` is no {what}")
+            raise UsageError("U041", f"the argument `{name}` is not a {what}")
         return value
 
     def text(self, name: str, default: str | None = None) -> str:
@@ -61,7 +61,7 @@ class Arguments:
         """A list of objects; empty if it is not there."""
         value = self._get(name, list, "list") or []
         if not all(isinstance(item, dict) for item in value):
-            raise UsageError("U041", f"the argument `{name}` is no list of objects")
+            raise UsageError("U041", f"the argument `{name}` is not a list of objects")
         return [Arguments(item) for item in value]
 
     @staticmethod
@@ -79,11 +79,11 @@ def request_of(message: Mapping[str, Any]) -> Request | None:
     seq, command = message.get("seq"), message.get("command")
     arguments = message.get("arguments")
     if message.get("type") != "request" or not isinstance(command, str):
-        raise UsageError("U041", "a message that is no request")
+        raise UsageError("U041", "the message is not a request")
     if not isinstance(seq, int) or isinstance(seq, bool):
         raise UsageError("U041", f"the request `{command}` has no number")
     if arguments is not None and not isinstance(arguments, dict):
-        raise UsageError("U041", f"the arguments of `{command}` are no object")
+        raise UsageError("U041", f"the arguments of `{command}` are not an object")
     return Request(seq, command, Arguments(arguments or {}))
 
 

@@ -81,7 +81,7 @@ def address_of(text: str) -> tuple[str, int]:
     host = host.strip("[]") or "127.0.0.1"
     host = "127.0.0.1" if host == "localhost" else host
     if not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise UsageError("U040", f"`{text}` is no HOST:PORT", hint="--listen 127.0.0.1:4711")
+        raise UsageError("U040", f"`{text}` is not a HOST:PORT", hint="--listen 127.0.0.1:4711")
     try:
         loopback = ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -89,7 +89,7 @@ def address_of(text: str) -> tuple[str, int]:
     if not loopback:
         raise UsageError(
             "U040",
-            f"`{host}` is no address of this computer alone",
+            f"`{host}` is not an address of this computer alone",
             hint="a debugger runs what it is told to: listen at 127.0.0.1 or ::1",
         )
     return host, int(port)

@@ -81,7 +81,8 @@ def set_instruction_breakpoints(adapter: Adapter, args: Arguments) -> Body:
     for b in args.items("breakpoints"):
         address = addresses.read(b.text("instructionReference")) + b.integer("offset", 0)
         found = addresses.at(address)
-        # An address without an instruction is no place, and is told as one that could not be set.
+        # An address without an instruction is not a place, and is told as one that could not be
+        # set.
         where = shown(address) if found is None else f"{found[0].name}@{max(found[1], 0)}"
         wishes.append(_wish(b, where))
     probes = adapter.launched.breaks.replace("instruction", wishes)
@@ -156,7 +157,7 @@ def set_data_breakpoints(adapter: Adapter, args: Arguments) -> Body:
             raise UsageError("U041", "the argument `dataId` is none of ours") from None
         access = b.text("accessType", "write")
         if access not in ("write", "read"):
-            raise UsageError("U041", f"`{access}` is no access that can be watched")
+            raise UsageError("U041", f"`{access}` is not an access that can be watched")
         wishes.append(
             _wish(b, text, reads=access == "read", depth=int(depth), function=str(function))
         )

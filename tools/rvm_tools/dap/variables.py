@@ -62,7 +62,7 @@ def place_in(adapter: Adapter, args: Arguments) -> tuple[int, str]:
         node = node_of(adapter, args)
         child = _child(node, name)
         if not child.text:
-            raise UsageError("U030", f"`{name}` is no place")
+            raise UsageError("U030", f"`{name}` is not a place")
         return node.depth, child.text
     return frame_of(adapter, args), name
 

@@ -224,7 +224,7 @@ def find(text: str) -> tuple[Command, str]:
         return table["goto"], text
     found = re.match(r"[A-Za-z?!][\w-]*", text)
     if found is None:
-        raise UsageError("U036", f"`{text}` is no command", hint="`help` lists them")
+        raise UsageError("U036", f"`{text}` is not a command", hint="`help` lists them")
     word, rest = found[0], text[found.end() :].strip()
     if word in table:
         return table[word], rest
@@ -245,7 +245,7 @@ def count_of(rest: str, usage: str, default: int = 1, least: int = 1) -> int:
         return default
     number = whole(rest)
     if number is None or number < least:
-        raise UsageError("U036", f"`{rest}` is no count", hint=f"usage: {usage}")
+        raise UsageError("U036", f"`{rest}` is not a count", hint=f"usage: {usage}")
     return number
 
 

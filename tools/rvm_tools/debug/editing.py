@@ -35,7 +35,7 @@ def filled(language: Language, frame: Frame, message: str) -> str:
 
 
 def check_filled(language: Language, function: Function, message: str) -> None:
-    """Refuse a text whose braces don't match, or hold what is no expression in a function."""
+    """Refuse a text whose braces don't match, or hold what is not an expression in a function."""
     stacks = {r.name for r in function.registers if isinstance(r.type, Stack)}
     rest = message
     while "{" in rest:

@@ -75,10 +75,10 @@ class Language:
         return node.type, value_of(node, function, regs)
 
     def condition(self, text: str, function: Function, regs: Regs | None = None) -> Expr:
-        """A condition over a function's registers; UsageError U030 if it is no bool."""
+        """A condition over a function's registers; UsageError U030 if it is not a bool."""
         found = self.expression(text, function, regs, BOOL)
         if found.type != BOOL:
-            raise UsageError("U030", f"`{text}` is no condition: it is {found.type}")
+            raise UsageError("U030", f"`{text}` is not a condition: it is {found.type}")
         return found
 
     def place(self, text: str, function: Function, regs: Regs | None = None) -> Place:

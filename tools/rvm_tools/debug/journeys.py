@@ -81,7 +81,7 @@ class Onlooker:
         """The machine has come further; every twentieth of a second or so, or more often."""
 
     def says(self) -> None:
-        """Something is going to be shown that is no output of the program."""
+        """Something is going to be shown that is not an output of the program."""
 
     def ends(self) -> None:
         """The command is over."""

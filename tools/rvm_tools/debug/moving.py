@@ -93,7 +93,7 @@ def reverse_resume(console: Console, rest: str) -> None:
 def direction(console: Console, rest: str) -> None:
     if rest:
         if not ("forwards".startswith(rest) or "reverse".startswith(rest)):
-            raise UsageError("U036", f"`{rest}` is no direction", hint="forward or reverse")
+            raise UsageError("U036", f"`{rest}` is not a direction", hint="forward or reverse")
         console.reverse = rest.startswith("r")
     console.out(f"s, n, si, fin and c go {'backwards' if console.reverse else 'forwards'}")
 
@@ -137,7 +137,7 @@ def time_of(console: Console, text: str) -> int:
     number = whole(text)
     if number is None:
         raise UsageError(
-            "U036", f"`{text}` is no time", hint="a number, +N, -N, 50%, start, end or @mark"
+            "U036", f"`{text}` is not a time", hint="a number, +N, -N, 50%, start, end or @mark"
         )
     return max(0, session.time + number) if text[0] in "+-" else number
 

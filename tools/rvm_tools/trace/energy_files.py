@@ -44,7 +44,7 @@ def read(file: str) -> Model:
         raise _wrong(path, text, message[:1].lower() + message[1:], *at) from None
     except (ValueError, RecursionError) as error:
         # Integers of thousands of digits, and arrays in arrays in arrays.
-        raise _wrong(path, text, f"this is no energy model: {error}", 1, 1) from None
+        raise _wrong(path, text, f"this is not an energy model: {error}", 1, 1) from None
     return _Reader(path, text).model(data)
 
 

@@ -75,7 +75,7 @@ def _damage(rng: random.Random, arrays: dict[str, Any]) -> None:
     array = arrays[name]
     roll = rng.random()
     if name == "header" and roll < 0.9:
-        with suppress(ValueError):  # what was cut before is no JSON any more
+        with suppress(ValueError):  # what was cut before is not JSON any more
             arrays[name] = np.array(json.dumps(bent(rng, json.loads(str(array)))))
     elif roll < 0.04:
         del arrays[name]
