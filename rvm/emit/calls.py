@@ -7,12 +7,13 @@ changed, and the reference engine does the tick.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import cast
 
 from rvm.emit.python import Printer
 from rvm.emit.values import item_of
 from rvm.expr import Apply, Const, Expr, Place
+from rvm.image import Clash
 from rvm.ir.typed import Unprintable
 from rvm.program import Function
 from rvm.stmt import Call
@@ -32,9 +33,18 @@ class CallPrinter(Printer):
     def _read_element(self, place: Place, name: str, keys: str, n: int) -> str:
         return item_of(name, keys, n)
 
-    def print(self, call: Call, callee: Function, changed: Collection[int], strict: bool) -> str:
+    def print(
+        self,
+        call: Call,
+        callee: Function,
+        changed: Collection[int],
+        clashes: Sequence[Clash],
+        strict: bool,
+    ) -> str:
         """The source of both functions; Unprintable if the call is not for this printer."""
         self._lines, self._temps, self._bound = [], 0, {}
+        self._apart(clashes)
+        tests, self._lines = self._lines, []
         values = [self.value(a) for a in call.args]
         if strict and any(
             k in changed and not isinstance(a, Place) and not elem_of(_known(a)).is_exact
@@ -43,7 +53,8 @@ class CallPrinter(Printer):
             raise Unprintable
         if self._lines:
             raise Unprintable
-        enter = ["def enter(regs):", f"    inner = [{''.join(v + ', ' for v in values)}]"]
+        enter = ["def enter(regs):", *("    " + line for line in tests)]
+        enter.append(f"    inner = [{''.join(v + ', ' for v in values)}]")
         for k in range(len(call.args)):
             for axis, dim in enumerate(callee.registers[k].dims):
                 if dim is not None:

@@ -157,13 +157,14 @@ class Compiled:
 def _call_site(code: Code, pc: int, strict: bool) -> CallSite | None:
     """The call at `pc` in generated form; None if it is none, or one for the reference engine."""
     call = code.stmts(pc)[0]
-    if not isinstance(call, Call) or code.clashes(pc):
+    if not isinstance(call, Call):
         return None
     image = code.image
     callee = code.callee(pc)
     printer = CallPrinter(code.function, {**NAMES, **SUPPORT})
     try:
-        text = printer.print(call, callee.function, image.inout[call.callee], strict)
+        changed = image.inout[call.callee]
+        text = printer.print(call, callee.function, changed, code.clashes(pc), strict)
     except Unprintable:
         return None
     filename = f"<rvm call {call.callee} in {code.name} #{next(_serial)}>"

@@ -12,7 +12,7 @@ from rvm.ir.builder import Builder
 from rvm.ir.node import I32, PTR, Node, constant
 from rvm.ir.places import Location, Variables, View, kinds_of
 from rvm.ir.registers import too_deep
-from rvm.ir.statements import grow, room, shrink
+from rvm.ir.statements import apart, grow, room, shrink
 from rvm.ir.typed import Unprintable
 from rvm.ir.values import located, parts_of, put, read, value, viewed
 from rvm.state import FRAME_BYTES
@@ -23,7 +23,9 @@ from rvm.types import Array, Scalar
 def is_callable(code: Code, pc: int) -> bool:
     """Whether the instruction at `pc` is a call that compiled code can make."""
     call = code.stmts(pc)[0]
-    if not isinstance(call, Call) or code.clashes(pc):
+    if not isinstance(call, Call):
+        return False
+    if not all(place.path for x, y, _ in code.clashes(pc) for place in (x, y)):
         return False
     callee = code.image.program.function(call.callee)
     changed = code.image.inout[call.callee]
@@ -54,6 +56,7 @@ def call(b: Builder, pc: int, done: int, way: Callable[[], str]) -> None:
         for k, arg in enumerate(stmt.args)
         if b.varying and any(place.reg in b.varying for place in reads(arg))
     )
+    apart(b, b.code.clashes(pc))
     arguments: list[Node] = []
     by_lane: set[int] = set()
     """Which arguments are numbers that differ by lane."""

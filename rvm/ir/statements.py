@@ -60,7 +60,7 @@ def instruction(b: Builder, stmts: Sequence[Stmt], clashes: Sequence[Clash]) -> 
         # Were the second to fail, the first would have been done already.
         raise Unprintable
     begun = len(b.items)
-    _apart(b, clashes)
+    apart(b, clashes)
     statement(b, stmts[0])
     if not b.lanes:
         checked(b.items[begun:])
@@ -356,7 +356,7 @@ def _cleared(b: Builder, t: Scalar, x: Parts) -> None:
 # ------------------------------------------------------------------------- overlap
 
 
-def _apart(b: Builder, clashes: Sequence[Clash]) -> None:
+def apart(b: Builder, clashes: Sequence[Clash]) -> None:
     """Trouble if places that must be apart are one, or views of one array reach as far."""
     for x, y, same_ok in clashes:
         one, two = element(x), element(y)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import cast
 
 from rvm.expr import Expr, Index, Part, Place, Span
@@ -27,6 +28,13 @@ def parted(place: Place) -> bool:
 
 def part_name(place: Place) -> str:
     return {"re": "real", "im": "imag"}[cast(Part, place.path[-1]).name]
+
+
+def leading(place: Place) -> tuple[Expr, ...]:
+    """The indices that a place begins with, before the first slice; places differ where they do."""
+    first = place.path[0] if place.path else None
+    items = first.items if isinstance(first, Index) else ()
+    return tuple(takewhile(lambda item: not isinstance(item, Span), items))  # type: ignore[arg-type]
 
 
 def element(place: Place) -> tuple[Expr, ...] | None:

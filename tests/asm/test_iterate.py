@@ -17,7 +17,7 @@ from rvm.codec import encode
 from rvm.engines import ENGINES
 from rvm.faults import AssemblyError, InvertibilityError, RvmError
 from rvm.pebble import plan
-from rvm.pebble.bridge.emission.knill import LEVEL, LONGEST, sampled_splits
+from rvm.pebble.bridge.emission.knill import LONGEST, sampled_splits
 from rvm.pebble.chains.knill import Convex, line
 
 STEP = """
@@ -124,8 +124,8 @@ def states_and_calls(steps: int, policy: str) -> tuple[int, int]:
         f"{STEP}\nfunc main(y: i64[n], x: i64[n], c: i64, m: i64)\n"
         f"    iterate step(y, x, k, c) for k = 1 to m with {policy}\n"
     )
-    x = np.arange(1000)
-    machine = rvm.Machine(program, y=np.zeros(1000, dtype=np.int64), x=x.copy(), c=7, m=steps)
+    x = np.arange(3000)
+    machine = rvm.Machine(program, y=np.zeros(3000, dtype=np.int64), x=x.copy(), c=7, m=steps)
     base = machine.state.account.live_bytes
     counts = machine.count()
     machine.run()
@@ -136,7 +136,7 @@ def states_and_calls(steps: int, policy: str) -> tuple[int, int]:
         for pc, instr in enumerate(node.code.instrs)
         if instr.op in ("call", "uncall") and instr.symbol == "step"
     )
-    return (machine.state.account.peak_bytes - base) // 8000, calls
+    return (machine.state.account.peak_bytes - base) // 24000, calls
 
 
 @pytest.mark.parametrize(("steps", "pebbles"), [(9, 5), (100, 8), (128, 8), (100, 20), (333, 12)])
@@ -165,9 +165,12 @@ def test_splits_for_any_length_are_feasible_and_nearly_the_best(goal: str) -> No
             less = s if visits else s - 1
             m = min(less, n - s + 1)
             if n > s + less * (less - 1) // 2:
-                key = n + s * LEVEL
-                found = tables[visits][bisect_right(tables[visits], key, key=lambda e: e.key) - 1]
-                m = found.split + (key - found.key) * found.rise // found.run
+                at = bisect_right(tables[visits], (s, n, n)) - 1
+                found, after = (
+                    tables[visits][at],
+                    tables[visits][min(at + 1, len(tables[visits]) - 1)],
+                )
+                m = found.m + (n - found.n) * (after.m - found.m) // max(after.n - found.n, 1)
             total = cost(m, s, False) + cost(n - m, s - 1, visits)
             return total if visits else total + cost(m, s - 1, False)
 

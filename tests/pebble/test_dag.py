@@ -458,3 +458,12 @@ def test_changes_are_legal_and_keep_count(dag: Dag, budget: int, random: Random)
         for k in positions:
             held = sum(part.size(v) for v in range(len(part)) if board.pebbled(v, k))
             assert board.held[k] == held
+
+
+def test_a_graph_with_more_nodes_than_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rvm.pebble.graphs.board.MOST", 25)
+    ladder = Dag(tuple(tuple({max(v - 1, 0), max(v - 2, 0)} - {v}) for v in range(26)), (25,))
+    assert plan_dag(ladder, pebbles=26).strategy == "bennett"
+    with pytest.raises(UsageError) as caught:
+        plan_dag(ladder, pebbles=8)
+    assert caught.value.code == "P006" and "25 nodes" in caught.value.message

@@ -191,7 +191,7 @@ def test_a_program_like_any_other() -> None:
     assert made.program.entry == "step_1000" and "step" in made
     assert decode(encode(made)) == made
     assert {name.removeprefix("step_1000") for name in made} == {
-        "step", "", ".persist", ".mirrored", ".split"
+        "step", "", ".persist", ".mirrored", ".fill"
     }  # fmt: skip
 
 
@@ -199,8 +199,10 @@ def test_schedules_of_equal_steps_are_a_handful_of_functions() -> None:
     for goal in ("persist", "erase"):
         for terms in ({"strategy": "bennett", "pebbles": 40}, {"pebbles": 10**6}, {"pebbles": 40}):
             made = emit(plan(10**6, goal=goal, **terms), MIX, number="k")
-            assert len(made.program.functions) <= 7
-            assert sum(len(f.code) for f in made.program.functions) < 12_000
+            own = [f for f in made.program.functions if ".fill" not in f.name]
+            assert len(own) <= 5
+            assert sum(len(f.code) for f in own) < 250
+            assert sum(len(f.code) for f in made.program.functions) < 2500
 
 
 def test_all_other_schedules_are_a_table_and_its_player() -> None:
@@ -210,7 +212,11 @@ def test_all_other_schedules_are_a_table_and_its_player() -> None:
         pebbles = {} if "radix" in terms else {"pebbles": 12}
         made = emit(plan(1000, goal="gradient", **pebbles, **terms), step, name="sweep")
         parts = {name for name in made if name.startswith("sweep")}
-        assert parts == {"sweep", "sweep.play", "sweep.move", "sweep.fill"}
+        assert {name.rstrip("0123456789.") for name in parts} == {
+            "sweep",
+            "sweep.play",
+            "sweep.fill",
+        }
         assert sum(len(made.program.function(name).code) for name in parts) < 1000
 
 

@@ -17,9 +17,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from sys import maxunicode
 
+from rvm.faults import UsageError
 from rvm.pebble.graphs.dag import Dag
 from rvm.pebble.graphs.exact import connected
+
+MOST = maxunicode + 1
+"""The most nodes: as many as there are characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +48,18 @@ class Change:
 class Board:
     """A schedule under change.  Position p is before move p; the last is after all moves.
 
+    UsageError P006: the graph has too many nodes.
     `excess` is what is held beyond the budget, summed over all positions; `cost` that of the moves.
     """
 
     def __init__(self, dag: Dag, toggles: Iterable[int], budget: int) -> None:
         nodes = range(len(dag))
+        if len(dag) > MOST:
+            raise UsageError(
+                "P006",
+                f"the search takes {MOST:,} nodes at most, and the graph has {len(dag):,}",
+                hint='a larger budget, for the strategy "bennett" or "eager"',
+            )
         self.preds = dag.preds
         self.sizes, self.costs = [dag.size(v) for v in nodes], [dag.cost(v) for v in nodes]
         self.even = dag.costs is None

@@ -18,17 +18,10 @@ from typing import TYPE_CHECKING
 from rvm.faults import UsageError
 from rvm.pebble.bridge.emission.bennett import bennett_functions
 from rvm.pebble.bridge.emission.knill import knill_functions
-from rvm.pebble.bridge.emission.player import (
-    MOVES,
-    Mover,
-    Packing,
-    Player,
-    Symbols,
-    fill_function,
-    whole,
-)
+from rvm.pebble.bridge.emission.player import Player, Symbols, packed, whole
 from rvm.pebble.bridge.emission.step import Step, step_of
 from rvm.pebble.bridge.emission.table import Table
+from rvm.pebble.bridge.emission.tables import fill_functions
 from rvm.pebble.plans import Plan
 from rvm.program import AnyProgram, Function, Program, Span, program_of
 from rvm.transform.duals import bar_type, reachable, unique
@@ -101,7 +94,7 @@ def _tabled(
     """The functions of a schedule that is a table, that called `name` first."""
     table = Table(plan.schedule, plan.n)
     used = {*taken, name}
-    play, move, fill = (unique(f"{name}.{part}", used) for part in ("play", "move", "fill"))
+    play, fill = (unique(f"{name}.{part}", used) for part in ("play", "fill"))
     adjoints, found = [""] * 2, dict[str, Function]()
     if plan.goal == "gradient":
         names = adjoint_names(program)
@@ -110,16 +103,14 @@ def _tabled(
                 adjoints[k] = names[f.name]
                 own = gradient(program, f.name)
                 found |= {names[g]: own.function(names[g]) for g in reachable(program, f.name)}
-    symbols = Symbols(play, move, fill, *adjoints)
-    moves = [op for op in MOVES if op in {row.op for body in table.bodies for row in body.rows}]
-    packing, back = Packing(table), ""
+    symbols = Symbols(play, fill, *adjoints)
+    packing, back = packed(table), ""
     if plan.goal == "gradient" or plan.cost.erased:
         back = f"`{name}` erases what it needs no more: it cannot be run back"
     return [
         whole(step, table, packing, symbols, plan.goal, back).function(name, span),
         Player(step, symbols, table, packing, plan.goal == "erase").function(play, span),
-        Mover(step, symbols, moves).function(move, span),
-        fill_function(fill, packing.values, span),
+        *fill_functions(fill, packing.values, span, used),
         *(f for f in found.values() if f.name not in program),
     ]
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from rvm.expr import Const, Expr, Place
 from rvm.isa import apply, check_operands, place
 from rvm.program import Dim, Function, Instr, Param, Register, Span
 from rvm.transform.duals import unique
-from rvm.types import BOOL, I64
+from rvm.types import BOOL, I64, Array
 
 BACKWARD, BOTH = 2, 3
 """The direction bits of an effect that happens when code is run back, and both ways."""
+TABLE = Array(I64, 1)
 TRUE, FALSE = Const(True, BOOL), Const(False, BOOL)
 
 
@@ -56,6 +57,12 @@ class Body:
         self.params += [Param(self.registers[p.reg].name, p.reg) for p in found]
         return found
 
+    def add_table(self) -> Place:
+        """A parameter for an array of integers."""
+        self.registers.append(Register("table", TABLE, (None,)))
+        self.params.append(Param("table", len(self.registers) - 1))
+        return place(len(self.registers) - 1, TABLE)
+
     # ------------------------------------------------------------ instructions
 
     def put(self, op: str, *args: Expr, aux: int = -1, symbol: str = "") -> int:
@@ -95,6 +102,24 @@ class Body:
         for own, other in ((a, b), (b, a)):
             instr = self.code[own]
             self.code[own] = Instr(instr.op, instr.args, other)
+
+    def holding(self, values: Mapping[Place, Expr], body: Callable[[], None]) -> None:
+        """The body, with registers that hold values which it does not change."""
+        for reg, value in values.items():
+            self.put("alloc", reg, value)
+        body()
+        for reg, value in reversed(list(values.items())):
+            self.put("free", reg, value)
+
+    def filled(self, count: int, fill: str, body: Callable[[Place], None]) -> None:
+        """The body, with a table of so many integers that the function `fill` makes of zeros."""
+        self.registers.append(Register(self.fresh_name("table"), TABLE, (integer(count),)))
+        table = place(len(self.registers) - 1, TABLE)
+        self.put("alloc", table)
+        self.put("call", table, symbol=fill)
+        body(table)
+        self.put("uncall", table, symbol=fill)
+        self.put("free", table)
 
     def refuse_back(self, why: str) -> None:
         """Let a run back fail before it does anything."""

@@ -47,31 +47,30 @@ class StepWriter(Body):
         sweeps: bool = False,
         slots: int = 0,
         whole: bool = False,
-        pools: tuple[str, ...] = (POOL,),
     ) -> None:
         super().__init__()
         self.step = step
         self.with_y, self.sweeps, self._outermost = with_y, sweeps, whole
         self.slots = slots
         """The number of slots of the pool; the outermost function makes it."""
-        self._sign(pools)
-        if self.pools:
-            self.pool = self.pools[0]
-        elif self.slots:
+        self.pool = State(())
+        self._sign()
+        if self.slots and whole:
             self.pool = self.fresh_state(POOL, self.slots)
 
     # ------------------------------------------------------------ parameters
 
-    def _sign(self, pools: tuple[str, ...]) -> None:
+    def _sign(self) -> None:
         step, f = self.step, self.step.function
         mine = [k for k in range(f.n_args) if self.with_y or k not in step.y]
         pooled = self.slots > 0 and not self._outermost
-        lead = len(step.x) * len(pools) if pooled else 0
+        lead = len(step.x) if pooled else 0
         self._new = {k: lead + j for j, k in enumerate(mine)}
         if not self.with_y:
             # A length that y names is that of x.
             self._new |= {a: self._new[b] for a, b in zip(step.y, step.x, strict=True)}
-        self.pools = [self._lent(name) for name in pools] if pooled else []
+        if pooled:
+            self.pool = self._lent()
         for k in mine:
             register = f.registers[k]
             dims = tuple(self._length(d, k, axis) for axis, d in enumerate(register.dims))
@@ -91,7 +90,7 @@ class StepWriter(Body):
         if self.sweeps:
             self._sign_bars()
 
-    def _lent(self, name: str) -> State:
+    def _lent(self) -> State:
         """A pool as the next parameter, with the fields of a state."""
         f, first = self.step.function, len(self.registers)
         own = {k: first + j for j, k in enumerate(self.step.x)}
@@ -101,7 +100,7 @@ class StepWriter(Body):
                 return own[layout]
             return Record(layout.name, tuple((n, moved(inner)) for n, inner in layout.fields))
 
-        name = unique(name, {r.name for r in f.registers} | {p.name for p in f.params})
+        name = unique(POOL, {r.name for r in f.registers} | {p.name for p in f.params})
         for k in self.step.x:
             t = f.registers[k].type
             made = with_rank(elem_of(t), rank_of(t) + 1)
