@@ -180,6 +180,32 @@ def _is_rough(node: Apply) -> bool:
     return not is_alike(node.fn, known)
 
 
+class Climber:
+    """Machine code, and generated Python on the way up out of a deep recursion.
+
+    Frames that machine code stopped in are entered again one at a time, which takes longer than
+    what most of them have left to do.
+    """
+
+    def __init__(self, native: Engine, python: Engine) -> None:
+        self._native = native
+        self._python = python
+        self._climbs = False
+
+    def advance(self, state: State, ticks: int) -> int:
+        """Execute up to `ticks` ticks."""
+        from rvm.engines.native.engine import FEW, MANY
+
+        depth = len(state.frames)
+        if self._climbs:
+            did = self._python.advance(state, min(ticks, WARM))
+            self._climbs = did < FEW * (depth - len(state.frames))
+        else:
+            did = self._native.advance(state, ticks)
+            self._climbs = did < ticks and len(state.frames) <= depth - MANY
+        return did
+
+
 class Auto:
     """Two engines, one after the other."""
 
@@ -196,6 +222,7 @@ class Auto:
         self._make_native = native or partial(engine, "native")
         self._make_vector = vector or partial(engine, "vector")
         self._native: Engine | None = None
+        self._climber: Climber | None = None
         self._vector: Engine | None = None
 
     def advance(self, state: State, ticks: int) -> int:
@@ -203,7 +230,7 @@ class Auto:
         root = state.frames[0].code
         choice = choice_of(root, state.options)
         if is_warm(root, choice):
-            return self.native.advance(state, ticks)
+            return self._compiled(choice).advance(state, ticks)
         if choice.then == "vector" and is_hot(root):
             return self.vector.advance(state, ticks)
         ticks = ticks if choice.then == "python" else min(ticks, WARM)
@@ -213,8 +240,16 @@ class Auto:
 
     def first_chunk(self, state: State) -> int:
         """How many ticks to begin with."""
-        choice = choice_of(state.frames[0].code, state.options)
-        return first_chunk(self.native if choice.first == "native" else self.python, state)
+        root = state.frames[0].code
+        warm = is_warm(root, choice_of(root, state.options))
+        return first_chunk(self.native if warm else self.python, state)
+
+    def _compiled(self, choice: Choice) -> Engine | Climber:
+        if choice.first == "native":
+            return self.native
+        if self._climber is None:
+            self._climber = Climber(self.native, self.python)
+        return self._climber
 
     @property
     def native(self) -> Engine:

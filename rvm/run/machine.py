@@ -298,13 +298,17 @@ class Machine:
             fast = self._watchful = self._watchful or Watchful()
         state, budget = self.state, NO_LIMIT if ticks is None else ticks
         limit = NO_LIMIT if self.options.max_steps is None else self.options.max_steps
-        done, chunk, slow = 0, first_chunk(fast, state), Reference()
+        done, chunk, slow = 0, 0, Reference()
+        first = 0
         try:
             while done < budget and not state.at_end:
                 # The limit is on the distance from the start, so running back is always allowed.
                 room = limit - state.time * state.direction
                 if room <= 0:
                     raise self._limit(limit)
+                if (now := first_chunk(fast, state)) > first:
+                    # An engine that has become another one, such as `auto`, begins anew.
+                    chunk, first = max(chunk, now), now
                 ask = min(chunk, budget - done, room)
                 began = perf_counter()
                 did = self._engaged(fast.advance, ask)

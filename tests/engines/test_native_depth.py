@@ -13,8 +13,10 @@ from engines.test_native_safety import child
 import rvm
 from rvm.engines import executing
 from rvm.engines.native import elf, flight, stacks
+from rvm.engines.native import engine as native
 from rvm.engines.native.compiler import compiler
 from rvm.faults import LimitError, MachineError
+from rvm.run import machine
 from rvm.run.machine import Machine
 
 pytest.importorskip("llvmlite")
@@ -92,6 +94,30 @@ def test_a_million_levels_are_calls(landed: list[int], depth: int) -> None:
     assert out.s == 5 + depth * (depth + 1) // 2
     assert dict((~sum_)(**out)) == {"s": 5, "n": depth}
     assert not landed
+
+
+@large
+@pytest.mark.parametrize("chunk", [None, 50_000])
+def test_frames_left_behind_are_not_entered_one_by_one(
+    chunk: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`auto` begins in Python and goes on in machine code in the depth of a recursion; with small
+    chunks machine code also stops there.
+    """
+    entered = []
+    run = native.run
+
+    def counted(*args):  # type: ignore[no-untyped-def]
+        entered.append(args)
+        return run(*args)
+
+    monkeypatch.setattr(native, "run", counted)
+    if chunk is not None:
+        monkeypatch.setattr(machine, "first_chunk", lambda engine, state: chunk)
+    depth = 200_000
+    out = rvm.assemble(TEXT).sum(s=0, n=depth, engine="auto")
+    assert out.s == depth * (depth + 1) // 2
+    assert 0 < len(entered) < depth // 40
 
 
 @large

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -227,6 +228,23 @@ def test_many_random_loops() -> None:
 )
 def test_floats(body: str) -> None:
     vectorised(body, {"x": X, "y": Y, "s": 0.25})
+
+
+CHANGES = ("add b[i], a[i]", "neg b[i]", "xor b[i], 5", "swap b[i], c[i]")
+SHAPES = (
+    "if x[i] > 0\n{0}\nend\nif a[i] % 2 == 0\n{1}\nend",
+    "if x[i] > 0\n{0}\nelse\n{1}\nend\nif a[i] % 2 == 0\n{0}\nelse\n{1}\nend",
+    "if x[i] > 0\n{0}\nif a[i] % 2 == 0\n{1}\nend\nif a[i] > 3\n{0}\nend\nend\n{1}",
+    "if x[i] > 0\nif a[i] % 2 == 0\n{0}\nend\nelse\n{1}\nend\nif x[i] > 1\n{0}\nend",
+)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_several_choices_change(shape: str) -> None:
+    """Each finds what those before have left, in the lanes that both take."""
+    for first, second in product(CHANGES, repeat=2):
+        inputs = {"x": X, "a": np.arange(N) % 7, "b": np.arange(N), "c": np.arange(N)}
+        vectorised(shape.format(first, second), inputs)
 
 
 @pytest.mark.parametrize("t", [np.uint64, np.int64, np.uint8, np.int32, np.float32])

@@ -18,6 +18,11 @@ from rvm.ir.function import plan_of
 from rvm.ir.kind import Kind
 from rvm.state import State
 
+MANY = 1000
+"""Frames that are left in a row before another engine may do better."""
+FEW = 50
+"""Ticks that generated Python executes in the time that entering machine code takes."""
+
 
 class Native:
     """Machine code."""
@@ -33,10 +38,14 @@ class Native:
         return foreseen(state)
 
     def advance(self, state: State, ticks: int) -> int:
-        """Execute up to `ticks` ticks; may stop some short of them, at a gate."""
+        """Execute up to `ticks` ticks; may stop some short of them, at a gate.
+
+        It also stops when it has left many frames in a row after few ticks each: see `Climber`.
+        """
         n, frames, options = ticks, state.frames, state.options
-        while n > 0:
-            frame = frames[-1]
+        short = 0
+        while n > 0 and short < MANY:
+            frame, began, depth = frames[-1], n, len(frames)
             if state.armed and due(state):
                 break
             flow = plan_of(frame.code, options.checks, options.strict).flow
@@ -55,6 +64,7 @@ class Native:
             with np.errstate(all="ignore"):
                 step(state)
             n -= 1
+            short = short + 1 if len(frames) < depth and began - n < FEW else 0
         return ticks - n
 
 

@@ -44,8 +44,8 @@ class Flight:
         self.fields = bytearray(CONTEXT.size)
         self.how = context.STOPPED
 
-    def go(self, live: int, peak: int, options: Options) -> None:
-        """Run, with so many live bytes at the start and at most."""
+    def go(self, live: int, options: Options) -> None:
+        """Run, with so many live bytes at the start."""
         limit = options.max_memory
         CONTEXT.pack_into(
             self.fields,
@@ -53,7 +53,7 @@ class Flight:
             self.ticks,
             self.entry,
             live,
-            peak,
+            live,
             0,
             NO_LIMIT if limit is None else limit,
             options.freed,
@@ -103,7 +103,7 @@ class Flight:
         """Enter in a state's account and time what the run has cost; the ticks that are left."""
         left, _, live, peak, erased, _, _, _, _ = CONTEXT.unpack_from(self.fields)
         account = state.account
-        account.live_bytes, account.peak_bytes = live, peak
+        account.live_bytes, account.peak_bytes = live, max(account.peak_bytes, peak)
         account.erased_bits += erased
         state.time += (self.ticks - left) * state.direction
         return int(left)
@@ -114,7 +114,7 @@ def run(state: State, frame: Frame, kind: Kind, ticks: int) -> tuple[int, int]:
     layout, options, root = layout_of(frame.code), state.options, root_of(frame.code, kind)
     flight = Flight(root, layout, layout.packed(frame.regs), ticks, frame.pc)
     began = perf_counter()
-    flight.go(state.account.live_bytes, state.account.peak_bytes, options)
+    flight.go(state.account.live_bytes, options)
     root.busy += perf_counter() - began
     return flight.land(state), flight.how
 
@@ -156,7 +156,7 @@ class Launch:
             self.ticks = self._foreseen(slots)
         flight = Flight(self.root, self.layout, slots, self.ticks)
         began = perf_counter()
-        flight.go(live, live, options)
+        flight.go(live, options)
         if flight.how == context.SPENT and perf_counter() - began < SOON:
             self.ticks = min(8 * self.ticks, NO_LIMIT)
         return flight

@@ -189,6 +189,13 @@ class Body(Elements):
     def _current(self, key: Hashable, context: Context, t: Scalar, found: Access | None) -> Node:
         """What a register or an element holds, put together of what contexts have left."""
         pieces = self.pieces.get(key, [])
+        own = [k for k, (where, _) in enumerate(pieces) if context.path_from(where) is not None]
+        pieces = pieces[own[-1] if own else 0 :]
+        met = [m for where, _ in pieces if (m := context.meets(where)) is not None]
+        if met:
+            # What another choice has left in some of these lanes is put together outside of both.
+            outer = min(met, key=lambda m: len(m.around()))
+            return self.pack(self._current(key, outer, t, found), outer, context)
         node: Node | None = None
         inner: Pieces = []
         for where, value in pieces:
@@ -256,9 +263,10 @@ class Body(Elements):
             others = Node("np.flatnonzero({0})", cond.args)
         else:
             others = Node("np.flatnonzero(np.logical_not({0}))", (cond,))
-        both = Context(context, chosen), Context(context, others)
-        self.contexts.extend(both)
-        return both
+        taken, left = Context(context, chosen), Context(context, others)
+        taken.rival, left.rival = left, taken
+        self.contexts += [taken, left]
+        return taken, left
 
     def _branching(self, piece: If, context: Context) -> None:
         branch = self.code.stmts(piece.test)[0]

@@ -72,6 +72,8 @@ class Context:
         self.parent = parent
         self.chosen = chosen
         """Which lanes of the parent these are."""
+        self.rival: Context | None = None
+        """What takes the parent's other lanes."""
         self.sel: Node | None = None
         """Which lanes of all these are."""
         if chosen is not None:
@@ -93,6 +95,17 @@ class Context:
             path.append(at)
             at = at.parent
         return None
+
+    def meets(self, other: Context) -> Context | None:
+        """The context around both, if they may share lanes but neither is in the other."""
+        mine, others = self.around(), other.around()
+        pairs = enumerate(zip(mine, others, strict=False))
+        at = next((k for k, (a, b) in pairs if a is not b), None)
+        return None if at is None or mine[at].rival is others[at] else mine[at - 1]
+
+    def around(self) -> list[Context]:
+        """The contexts from the outermost to this one."""
+        return [*(self.parent.around() if self.parent is not None else ()), self]
 
 
 class Values:

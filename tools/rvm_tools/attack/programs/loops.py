@@ -28,6 +28,8 @@ ARRAYS = {
 }
 SCALARS = {"s": "f64", "r": "f64", "t": "i64", "v": "u8", "h": "f32", "p": "fixed", "e": "c128"}
 INDICES = (*["i"] * 20, "i + 1", "i - 1", "i + 9", "n - 1 - i", "2 * i", "d", "3", "i + d")
+MEETING = {"f64": "y[i]", "i64": "b[i]"}
+"""Where statements meet."""
 REAL = (
     "{0} + {1}",
     "{0} - {1}",
@@ -86,6 +88,8 @@ class Loop:
         rng = self.rng
         self.still = {x for x in ARRAYS if rng.random() < 0.5}
         """Arrays that are mostly read."""
+        self.narrow = rng.random() < 0.35
+        """Whether the statements meet in few elements, most of them under conditions."""
         params = [f"{x}: {t}[n]" for x, t in ARRAYS.items()]
         params += ["idx: i64[n]", "d: i64"] + [f"{x}: {t}" for x, t in SCALARS.items()]
         low = rng.choice(["0", "0", "1", "2"])
@@ -95,7 +99,7 @@ class Loop:
         if rng.random() < 0.3:
             head = f"for i = {high} downto {low}{step}"
         self.line(1, head)
-        for _ in range(rng.randrange(1, 5)):
+        for _ in range(rng.randrange(2, 7) if self.narrow else rng.randrange(1, 5)):
             self.statement(2)
         self.line(1, "end")
         self.text = "\n".join([f"func main({', '.join(params)})", *self.lines, ""])
@@ -104,12 +108,16 @@ class Loop:
         self.lines.append("    " * depth + text)
 
     def index(self) -> str:
+        if self.narrow and self.rng.random() < 0.8:
+            return "i"
         if self.rng.random() < 0.04:
             return f"idx[{self.rng.choice(['i', 'n - 1 - i'])}]"
         return self.rng.choice(INDICES)
 
     def place(self, t: str, changed: bool = False) -> str:
         rng = self.rng
+        if self.narrow and t in MEETING and rng.random() < (0.8 if changed else 0.3):
+            return MEETING[t]
         if rng.random() < (0.1 if changed else 0.2):
             names = [x for x, u in {**SCALARS, **self.locals}.items() if u == t]
             if names:
@@ -135,11 +143,12 @@ class Loop:
         rng = self.rng
         kinds = [self.update] * 6 + [self.swap, self.rotate, self.flip]
         if depth < 4:
-            kinds += [self.branch, self.ancilla, self.ancilla]
+            kinds += [self.branch] * (9 if self.narrow else 1) + [self.ancilla, self.ancilla]
         rng.choice(kinds)(depth)
 
     def update(self, depth: int) -> None:
-        t = self.rng.choice(["f64"] * 4 + ["i64"] * 2 + list(FORMS))
+        few = ["f64", "i64"]
+        t = self.rng.choice(few if self.narrow else few[:1] * 4 + few[1:] * 2 + list(FORMS))
         op = self.rng.choice(["add", "add", "sub"])
         if t == "bool" or (t in ("i64", "u8") and self.rng.random() < 0.3):
             op = "xor"
@@ -156,7 +165,7 @@ class Loop:
         self.line(depth, f"rot {a}, {b}, {self.operand('f64')}")
 
     def flip(self, depth: int) -> None:
-        t = self.rng.choice(["f64", "i64", "c128"])
+        t = self.rng.choice(["f64", "i64"] if self.narrow else ["f64", "i64", "c128"])
         self.line(depth, f"neg {self.place(t, True)}")
 
     def branch(self, depth: int) -> None:
