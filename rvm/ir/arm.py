@@ -9,11 +9,12 @@ from __future__ import annotations
 from rvm.expr import places
 from rvm.image.traps import Changed, Guard
 from rvm.ir.builder import TRUE, Builder, rewrite
+from rvm.ir.items import parts_of
 from rvm.ir.node import FLOATS, I64, PTR, Block, Node
 from rvm.ir.places import Behind, Location, kinds_of
 from rvm.ir.reading import live_at
 from rvm.ir.typed import Unprintable
-from rvm.ir.values import located, parts_of, read, scalar
+from rvm.ir.values import located, read, scalar
 from rvm.types import Scalar
 
 

@@ -14,11 +14,11 @@ from rvm.ir import statements as scalars
 from rvm.ir.builder import Builder, Indices
 from rvm.ir.context import FRAMED, MINE
 from rvm.ir.elements import elements, matching
-from rvm.ir.emitter import Parts
+from rvm.ir.items import Parts, parts_of
 from rvm.ir.node import I64, PTR, Node, Var, constant, number
 from rvm.ir.places import View, item_size
 from rvm.ir.typed import Unprintable
-from rvm.ir.values import at, parts_of, put, raw, read, viewed, whole, whole_number
+from rvm.ir.values import at, put, raw, read, viewed, whole, whole_number
 from rvm.isa import implementation
 from rvm.numbers import system
 from rvm.stmt import Update
@@ -230,6 +230,6 @@ def _pointwise(value: Expr) -> bool:
     for node in walk(value):
         if isinstance(node, Apply) and any(rank_of(cast(Array, a.type)) for a in node.args):
             elems = tuple(elem_of(cast(Array, a.type)) for a in node.args)
-            if node.fn not in LENGTHS and implementation(node.fn, elems).llvm is None:
+            if node.fn not in LENGTHS and not implementation(node.fn, elems).is_native:
                 return False
     return True

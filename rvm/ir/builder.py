@@ -11,9 +11,11 @@ from rvm.image import Code
 from rvm.image.traps import Changed
 from rvm.ir import context
 from rvm.ir.flow import Flow
+from rvm.ir.items import FALSE as FALSE
+from rvm.ir.items import TRUE as TRUE
+from rvm.ir.items import Operations
 from rvm.ir.kind import ANYWHERE, INNER, Kind
 from rvm.ir.node import (
-    BIT,
     I32,
     I64,
     NONE,
@@ -23,13 +25,9 @@ from rvm.ir.node import (
     Node,
     Var,
     constant,
-    number,
 )
 from rvm.ir.oneway import OneWay
-from rvm.ir.operations import COMPARISONS
-from rvm.ir.places import ArrayVariable
 
-FALSE, TRUE = constant(False, BIT), constant(True, BIT)
 Indices = Sequence[Node]
 """Indices, one for each axis."""
 
@@ -50,7 +48,7 @@ class Callees(Protocol):
         """The number of what a guard compares with, and of the element that it looks at."""
 
 
-class Builder:
+class Builder(Operations):
     """Appends operations to the function that is being made.
 
     Without `kind.checks` nothing asks whether what is done can be undone: come-froms, freed values
@@ -74,16 +72,13 @@ class Builder:
         self.callees = cast(Callees, callees)  # of a trial there are none
         self.varying = None if varying is None else frozenset(varying)
         """The registers that differ by lane; None where there are no lanes."""
+        super().__init__()
         self.blocks: list[Block] = []
         self.tail: list[Block] = []
         """Ways out, which stand behind all other blocks."""
-        self.variables: list[Var] = []
         self.arguments: list[Argument] = []
-        self.items: list[Node] = []
-        """Where operations are appended: a block, or a part of one that is done conditionally."""
         self.scalars: dict[int, tuple[Var, ...]] = {}
         """Variables of the scalar registers: one, or two of a complex number."""
-        self.arrays: dict[int, ArrayVariable] = {}
         self.stacks: dict[int, Var] = {}
         self.frames: dict[int, Var] = {}
         """Room in the frame for small arrays, by register."""
@@ -128,74 +123,7 @@ class Builder:
         """Whether the code is entered at any gate."""
         return self.kind.entry == ANYWHERE
 
-    # ------------------------------------------------------------ operations
-
-    def op(self, name: str, *args: Node, kind: str = "", aux: Any = None) -> Node:
-        """Append a pure operation; its kind is that of its first argument, unless it is named."""
-        node = Node(name, kind or (BIT if name in COMPARISONS else args[0].kind), args, aux)
-        self.items.append(node)
-        return node
-
-    def do(self, name: str, *args: Node, aux: Any = None) -> None:
-        """Append an operation without a value."""
-        self.items.append(Node(name, NONE, args, aux))
-
-    def i64(self, value: int) -> Node:
-        """A constant."""
-        return Node("constant", I64, (), value)
-
-    def select(self, condition: Node, a: Node, b: Node) -> Node:
-        """One of two values, both computed."""
-        return self.op("select", condition, a, b, kind=a.kind)
-
-    def invert(self, condition: Node) -> Node:
-        """Whether a condition does not hold."""
-        return self.op("xor", condition, TRUE)
-
-    def all(self, tests: Sequence[Node]) -> Node:
-        """Whether all conditions hold."""
-        found = tests[0]
-        for test in tests[1:]:
-            found = self.op("and", found, test)
-        return found
-
-    def intrinsic(self, name: str, *args: Node, aux: str = "") -> Node:
-        """A function that targets know by its name: `fabs`, `smax` and the like."""
-        return self.op("intrinsic", *args, kind=args[0].kind, aux=name + aux)
-
-    def helper(self, name: str, kind: str, *args: Node) -> Node:
-        """Call a function of the runtime or the prelude."""
-        return self.op("helper", *args, kind=kind, aux=name)
-
-    def pure(self, name: str, kind: str, *args: Node) -> Node:
-        """Call a function of the C library that has no effects."""
-        return self.op("pure", *args, kind=kind, aux=name)
-
-    def product(self, a: Node, b: Node) -> Node:
-        """The product of two lengths or indices."""
-        m, n = number(a), number(b)
-        if m is not None and n is not None:
-            return self.i64(m * n)
-        if 0 in (m, n):
-            return self.i64(0)
-        if m == 1:
-            return b
-        return a if n == 1 else self.op("wmul", a, b)
-
-    def sum(self, a: Node, b: Node) -> Node:
-        """The sum of two lengths or indices."""
-        m, n = number(a), number(b)
-        if m == 0:
-            return b
-        return a if n == 0 else self.op("wadd", a, b)
-
     # ------------------------------------------------------------ variables and memory
-
-    def variable(self, kind: str, stem: str = "v", size: int = 0) -> Var:
-        """A new variable."""
-        made = Var(kind, f"{stem}{len(self.variables)}", size)
-        self.variables.append(made)
-        return made
 
     def get(self, variable: Var) -> Node:
         """A variable's value."""

@@ -9,12 +9,13 @@ from rvm.expr import Apply, Const, Expr, Index, Place, Span, reads
 from rvm.image import Code
 from rvm.ir import context
 from rvm.ir.builder import Builder
+from rvm.ir.items import parts_of
 from rvm.ir.node import I32, PTR, Node, constant
 from rvm.ir.places import Location, Variables, View, kinds_of
 from rvm.ir.registers import too_deep
 from rvm.ir.statements import apart, grow, room, shrink
 from rvm.ir.typed import Unprintable
-from rvm.ir.values import located, parts_of, put, read, value, viewed
+from rvm.ir.values import located, put, read, value, viewed
 from rvm.state import FRAME_BYTES
 from rvm.stmt import Call
 from rvm.types import Array, Scalar

@@ -7,11 +7,11 @@ from typing import cast
 
 from rvm.expr import Apply, Expr, Place
 from rvm.ir.builder import Builder, Indices
-from rvm.ir.emitter import Parts, write
+from rvm.ir.items import Parts
 from rvm.ir.node import F32, F64, I64, Node
 from rvm.ir.places import Variables, kind_of, kinds_of
 from rvm.ir.typed import Unprintable, type_of
-from rvm.ir.values import at, code_of, put, raw, read, value, viewed, widened
+from rvm.ir.values import at, body_of, put, raw, read, value, viewed, widened
 from rvm.numbers import has_own_system, system
 from rvm.types import Scalar, elem_of, rank_of
 
@@ -71,19 +71,18 @@ def _elements(b: Builder, node: Expr) -> Found:
         case Apply("@" | "matvec" | "matmul", (a, c)):
             return _product(b, a, c)
         case Apply(fn, args):
-            return _pointwise(b, node, fn, args)
+            return _pointwise(b, fn, args)
     raise Unprintable
 
 
-def _pointwise(b: Builder, node: Expr, fn: str, args: Sequence[Expr]) -> Found:
-    llvm = code_of(fn, tuple(elem_of(type_of(a)) for a in args))
+def _pointwise(b: Builder, fn: str, args: Sequence[Expr]) -> Found:
+    body = body_of(fn, tuple(elem_of(type_of(a)) for a in args))
     found = [elements(b, a) for a in args]
     shape = max((s for s, _ in found), key=len)
-    kind = kind_of(elem_of(type_of(node)))
     for other, _ in found:
         if other is not shape:
             matching(b, other, shape)
-    return shape, lambda i: write(b, llvm, kind, *(e(i[len(i) - len(s) :]) for s, e in found))
+    return shape, lambda i: b.put(body, *(e(i[len(i) - len(s) :]) for s, e in found))
 
 
 def _summed_like(b: Builder, g: Expr, x: Expr) -> Found:
@@ -185,14 +184,13 @@ def _product(b: Builder, x: Expr, y: Expr) -> Found:
 
 
 def _binary(b: Builder, fn: str, x: Expr, y: Expr) -> Callable[[Parts, Parts], Parts]:
-    llvm = code_of(fn, (elem_of(type_of(x)), elem_of(type_of(y))))
-    kind = kind_of(elem_of(type_of(x)))
-    return lambda p, q: write(b, llvm, kind, p, q)
+    body = body_of(fn, (elem_of(type_of(x)), elem_of(type_of(y))))
+    return lambda p, q: b.put(body, p, q)
 
 
 def _plus(b: Builder, t: Scalar) -> Callable[[Parts, Parts], Parts]:
-    llvm, kind = code_of("+", (t, t)), kind_of(t)
-    return lambda p, q: write(b, llvm, kind, p, q)
+    body = body_of("+", (t, t))
+    return lambda p, q: b.put(body, p, q)
 
 
 def _sum_of_products(
@@ -237,13 +235,12 @@ def _extreme(b: Builder, fn: str, x: Expr) -> Parts:
     t = elem_of(type_of(x))
     if t.is_complex:
         raise Unprintable
-    llvm = code_of(fn, (t, t))
+    body = body_of(fn, (t, t))
     shape, element = elements(b, x)
     for n in shape:
         b.trouble(b.op("eq", n, b.i64(0)))
     first = element((b.i64(0),) * len(shape))
-    kind = kind_of(t)
-    return accumulated(b, t, shape, lambda s, i: write(b, llvm, kind, s, element(i)), first)
+    return accumulated(b, t, shape, lambda s, i: b.put(body, s, element(i)), first)
 
 
 def accumulated(

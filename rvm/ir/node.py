@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from rvm.leaf.ops import BIT as BIT
 from rvm.leaf.ops import F64 as F64
 from rvm.leaf.ops import I64 as I64
+from rvm.leaf.ops import number as number
 from rvm.leaf.trace import Node as Node
 
 I8, I32, F32, PTR, NONE = "i8", "i32", "f32", "ptr", ""
@@ -69,11 +70,6 @@ class Argument:
 def constant(value: object, kind: str) -> Node:
     """A constant of a kind."""
     return Node("constant", kind, (), value)
-
-
-def number(node: Node) -> int | None:
-    """The value of an integer constant; None of other nodes."""
-    return node.aux if node.op == "constant" and isinstance(node.aux, int) else None
 
 
 def walk(items: list[Node]) -> Iterator[Node]:

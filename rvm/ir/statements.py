@@ -13,22 +13,20 @@ from rvm.expr import Expr, Place
 from rvm.image import Clash
 from rvm.ir import arrays, context
 from rvm.ir.builder import Builder, checked
-from rvm.ir.emitter import Parts, write
+from rvm.ir.items import Parts, parts_of, value_of
 from rvm.ir.node import BIT, F32, F64, I32, I64, PTR, Node, constant
-from rvm.ir.places import Behind, Element, Location, View, item_size, kind_of
+from rvm.ir.places import Behind, Element, Location, View, item_size
 from rvm.ir.typed import Unprintable, element, scalar_of, type_of
 from rvm.ir.values import (
     at,
-    code_of,
+    body_of,
     followed,
     located,
-    parts_of,
     put,
     raw,
     read,
     scalar,
     value,
-    value_of,
     whole_number,
 )
 from rvm.numbers import system
@@ -123,7 +121,8 @@ def _update(b: Builder, stmt: Update) -> None:
 
 def combined(b: Builder, op: str, t: Scalar, old: Parts, by: Parts) -> Parts:
     """What an update makes of an old value."""
-    return write(b, code_of(op, (t, t)), kind_of(t), old, by)
+    found: Parts = b.put(body_of(op, (t, t)), old, by)
+    return found
 
 
 def factor(b: Builder, by: Parts, t: Scalar) -> None:

@@ -11,12 +11,12 @@ from typing import Any, cast
 
 from rvm.expr import LENGTHS, Apply, Const, Expr, Index, Part, Place, Span, Step, Transposed
 from rvm.ir.builder import FALSE, TRUE, Builder, Indices
-from rvm.ir.emitter import Parts, write
+from rvm.ir.items import Parts, parts_of, value_of
 from rvm.ir.node import BIT, F64, FLOATS, I64, Node, constant
 from rvm.ir.places import Behind, Element, Location, Variables, View, kind_of
 from rvm.ir.typed import Unprintable, type_of
 from rvm.isa import implementation
-from rvm.numbers.llvm import Llvm
+from rvm.leaf import Function
 from rvm.types import F64 as FLOAT
 from rvm.types import Array, Scalar, elem_of, rank_of
 
@@ -37,16 +37,6 @@ def raw(value: Any, t: Scalar) -> Parts:
         return constant(float(value), kind)
     wrapped = value % (1 << t.bits)
     return constant(wrapped - (1 << t.bits) if wrapped >> (t.bits - 1) else wrapped, kind)
-
-
-def parts_of(value: Parts) -> tuple[Node, ...]:
-    """The parts of a value: one, or two of a complex number."""
-    return value if isinstance(value, tuple) else (value,)
-
-
-def value_of(parts: tuple[Node, ...]) -> Parts:
-    """The value of some parts."""
-    return (parts[0], parts[1]) if len(parts) == 2 else parts[0]
 
 
 # ------------------------------------------------------------------------- places
@@ -244,17 +234,17 @@ def _applied(b: Builder, node: Apply) -> Parts:
         # Sine or cosine out of both: what is asked for twice is found once by LLVM.
         both = b.helper("rvm_turn", PAIR, scalar(b, args[0]))
         return b.op("extract", both, kind=F64, aux=TURNING.index(fn))
-    llvm = code_of(fn, tuple(elem_of(type_of(a)) for a in args))
-    given = [value(b, a) for a in args]
-    return write(b, llvm, kind_of(elem_of(type_of(node))), *given)
+    body = body_of(fn, tuple(elem_of(type_of(a)) for a in args))
+    found: Parts = b.put(body, *[value(b, a) for a in args])
+    return found
 
 
-def code_of(fn: str, elems: tuple[Scalar, ...]) -> Llvm:
-    """What writes a function on some types; Unprintable if there is nothing."""
-    llvm = implementation(fn, elems).llvm
-    if llvm is None:
+def body_of(fn: str, elems: tuple[Scalar, ...]) -> Function:
+    """The body of a function on some types; Unprintable if there is none for machine code."""
+    code = implementation(fn, elems)
+    if code.body is None or not code.is_native:
         raise Unprintable
-    return llvm
+    return code.body
 
 
 def _length(b: Builder, place: Place, axis: Const | None) -> Node:

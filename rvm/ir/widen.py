@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from rvm.ir.builder import Builder, rewrite
-from rvm.ir.emitter import Emitter
-from rvm.ir.node import BIT, Block, Node, Var, walk
+from rvm.ir.node import Block, Node, Var, walk
 from rvm.ir.typed import Unprintable
-from rvm.leaf.llvm import Emitted
 
 
 def inline(b: Builder, blocks: list[Block], wide: Collection[Node]) -> None:
@@ -25,12 +23,9 @@ def inline(b: Builder, blocks: list[Block], wide: Collection[Node]) -> None:
         if node not in wide:
             b.items.append(node)
             return
-        e, function = Emitter(b), node.aux
-        emitted = Emitted(e, tuple(map(e.name, node.args)))
-        cold = None if function.guard is None else e.node(emitted(function.guard), BIT)
-        found = e.node(emitted(function.result), node.kind)
-        if cold is not None:
-            found = b.op("cold", cold, found, *node.args, kind=node.kind, aux=function.cold)
+        *guard, found = b.graft(node.aux, node.args)
+        if guard:
+            found = b.op("cold", *guard, found, *node.args, kind=node.kind, aux=node.aux.cold)
         # Others know the value by the node itself.
         node.op, node.args = "same", (found,)
         b.items.append(node)

@@ -37,13 +37,13 @@ class Function:
         self.name = name
         self.params = tuple(Node("argument", kind, (), k) for k, kind in enumerate(kinds))
         self.cold = cold
-        self._body = body
+        self.body = body
         self._guard = guard
 
     @cached_property
     def result(self) -> Node:
         """The body's value."""
-        return self._body(*self.params)
+        return self.body(*self.params)
 
     @cached_property
     def guard(self) -> Node | None:
@@ -53,21 +53,28 @@ class Function:
     @property
     def doc(self) -> str:
         """What the body says of itself."""
-        return inspect.getdoc(self._body) or ""
+        return inspect.getdoc(self.body) or ""
 
     @cached_property
-    def ordered(self) -> tuple[list[Node], Node]:
-        """The nodes that the result needs, each behind its arguments; and the result's."""
+    def ordered(self) -> Order:
+        """The nodes that the guard, if there is one, and then the result need."""
         order = Order()
-        result = order.add(self.result)
-        return order.nodes, result
+        if self.guard is not None:
+            order.add(self.guard)
+        order.add(self.result)
+        return order
 
     def __repr__(self) -> str:
         return f"<leaf function {self.name}>"
 
+    @cached_property
+    def is_native(self) -> bool:
+        """Whether there is machine code of all operations."""
+        return all(op.native for op in self.operations())
+
     def operations(self) -> Iterator[Op]:
         """The operations of the body."""
-        return (OPS[node.op] for node in self.ordered[0] if node.op in OPS)
+        return (OPS[node.op] for node in self.ordered.nodes if node.op in OPS)
 
     def texts(self) -> Iterator[Function]:
         """The function and its cold texts."""
@@ -93,16 +100,22 @@ def function(
 
 
 class Order:
-    """The nodes that results need, each behind its arguments; equal operations are one node."""
+    """The nodes that results need, each behind its arguments; equal operations are one node.
+
+    `results` are the nodes that stand for those that were added, `ends` how many nodes there were
+    then.
+    """
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
+        self.results: list[Node] = []
+        self.ends: list[int] = []
         self._known: dict[tuple[Any, ...], Node] = {}
         self._made: dict[int, Node] = {}
         self._kept: list[Node] = []
 
-    def add(self, result: Node) -> Node:
-        """Enter a result and what it needs; the node that stands for it."""
+    def add(self, result: Node) -> None:
+        """Enter a result and what it needs."""
         self._kept.append(result)
         made = self._made
         stack: list[tuple[Node, bool]] = [(result, False)]
@@ -122,7 +135,8 @@ class Order:
                 self._known[key] = same
                 self.nodes.append(same)
             made[id(node)] = same
-        return made[id(result)]
+        self.results.append(made[id(result)])
+        self.ends.append(len(self.nodes))
 
 
 def _key(aux: Any) -> Any:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.leaf.function import Function, Order
-from rvm.leaf.ops import BIT, F32, F64, I64, MASK, OPS, WIDTHS, signed
+from rvm.leaf.ops import BIT, C128, F32, F64, I64, LIBM, MASK, OPS, WIDTHS, signed
 from rvm.leaf.trace import Fault, Node, Table
 
 LONGEST = 120
@@ -137,6 +137,14 @@ def _rotr_array(x: Any, k: Any) -> NDArray[Any]:
     return _turned(x, -k & bits - 1, k)
 
 
+def _complex_array(re: Any, im: Any) -> NDArray[np.complex128]:
+    """Complex numbers from their parts, signed zeros, infinities and NaN kept."""
+    re, im = np.broadcast_arrays(re, im)
+    z = np.empty(re.shape, np.complex128)
+    z.real, z.imag = re, im
+    return z
+
+
 def _cast(x: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
     """An array in another storage type, as C converts numbers that fit; integers wrap."""
     return np.asarray(x).astype(dtype)
@@ -177,12 +185,15 @@ NAMES: dict[str, Any] = {
     "rotl_array": _rotl_array,
     "rotr_array": _rotr_array,
     "cast": _cast,
+    "complex_array": _complex_array,
+    **{f"libm_{f}": getattr(math, f) for f in LIBM},
     "refuse": _refuse,
     "refuse_any": _refuse_any,
 }
 """What texts of operations name."""
 DTYPES = {
     BIT: np.dtype(np.bool_),
+    C128: np.dtype(np.complex128),
     F32: np.dtype(np.float32),
     F64: np.dtype(np.float64),
     **{k: np.dtype(f"{'i' if signed(k) else 'u'}{n // 8}") for k, n in WIDTHS.items()},
@@ -223,7 +234,7 @@ class Inline:
         self.names: dict[str, Any] = {}
         self._total = total
         self._arrays = arrays
-        result = f.ordered[1]
+        result = f.ordered.results[-1]
         self._uses: Counter[int] = Counter([id(result)])
         self._count(result, set())
         self._held: dict[int, str] = {}
@@ -320,7 +331,7 @@ def _literal(value: Any) -> str:
 class _Source:
     """Lines of Python that compute results; nodes that are used once stand within others."""
 
-    def __init__(self, arrays: bool, results: list[Node], total: bool = False) -> None:
+    def __init__(self, arrays: bool, order: Order, total: bool = False) -> None:
         self.arrays = arrays
         self.total = total
         self.lines: list[str] = []
@@ -331,8 +342,7 @@ class _Source:
         """The results' texts."""
         self.ends: list[int] = []
         """Behind how many lines each result stands."""
-        order = Order()
-        wanted = [(order.add(r), len(order.nodes)) for r in results]
+        wanted = list(zip(order.results, order.ends, strict=True))
         uses = Counter(id(a) for node in order.nodes for a in node.args)
         uses.update(id(node) for node, _ in wanted)
         texts: dict[int, str] = {}
@@ -389,13 +399,13 @@ def _definition(f: Function, arrays: bool, names: dict[str, Any], total: bool = 
     params = ", ".join(f"a{k}" for k in range(len(f.params)))
     head = f"def {f.name}({params}):"
     if f.guard is None:
-        source = _Source(arrays, [f.result], total)
+        source = _Source(arrays, f.ordered, total)
         # Of any shape, arguments that are numbers too.
         ready = [f"a{k} = np.asarray(a{k}, dtype_{p.kind})" for k, p in enumerate(f.params)]
         body = [*(ready if arrays and total else []), *source.lines, f"return {source.found[0]}"]
     else:
         assert f.cold is not None
-        source = _Source(arrays, [f.guard, f.result], total)
+        source = _Source(arrays, f.ordered, total)
         (test, result), end = source.found, source.ends[0]
         first, rest = source.lines[:end], source.lines[end:]
         if arrays:
@@ -472,7 +482,7 @@ def inline_on_arrays(f: Function) -> str:
 
     Then every operation is a function of NumPy's or a call, for arguments of any shape.
     """
-    nodes, result = f.ordered
+    nodes, result = f.ordered.nodes, f.ordered.results[-1]
     uses = Counter(id(a) for node in nodes for a in node.args)
     for node in nodes:
         op = OPS.get(node.op)

@@ -11,8 +11,9 @@ from functools import cache
 
 from rvm.numbers.base import NumberSystem
 from rvm.numbers.code import Code, compiled, compose, fill
+from rvm.numbers.complexes import ComplexSystem
 from rvm.numbers.fixedpoint import Fixed, FixedSystem
-from rvm.numbers.floats import ComplexSystem, FloatSystem
+from rvm.numbers.floats import FloatSystem
 from rvm.numbers.integers import BoolSystem, IntegerSystem
 from rvm.numbers.logs import LogNumber, LogSystem
 from rvm.numbers.support import NAMES, NumberFault

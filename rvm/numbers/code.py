@@ -1,4 +1,4 @@
-"""How one function is computed on one number type: templates for generated source, LLVM code."""
+"""How one function is computed on one number type: its body, templates for generated source."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from rvm.leaf import Function
-from rvm.leaf.llvm import Emitted
-from rvm.leaf.ops import F64
+from rvm.leaf.function import Body as Body
+from rvm.leaf.ops import BIT
 from rvm.leaf.python import Inline, Later, inline_on_arrays, on_kinds, total
-from rvm.leaf.trace import Node, compare
-from rvm.numbers.llvm import Llvm
+from rvm.leaf.trace import compare
 from rvm.numbers.own import own
 from rvm.numbers.support import NAMES
+from rvm.types import Scalar
 
 _SLOT = re.compile(r"\{(t?)(\d+)\}")
 
@@ -34,17 +32,21 @@ class Code:
     `numpy` is a template on arrays and scalars mixed; "" where there is none.  It is total under
     `numpy.errstate(all="ignore")`, or raises an RvmError.
     `value` is None where the compiled `python` template is total already.
-    `llvm` writes LLVM code (see `rvm.numbers.llvm`). Its result has the bits of that of `value`, or
-    it gives the instruction up: where `value` raises, and where the case is too rare. None where
-    there is none.
+    `body` is what machine code is made of.  Its result has the bits of that of `value`, or a check
+    in it fails: where `value` raises, and where the case is too rare.
     """
 
     python: str
     numpy: str = ""
     value: Callable[..., Any] | None = None
-    llvm: Llvm | None = None
+    body: Function | None = None
     alike: bool = False
     """Whether the NumPy template gives the bits of `value`."""
+
+    @property
+    def is_native(self) -> bool:
+        """Whether machine code can be made of it."""
+        return self.body is not None and self.body.is_native
 
 
 def fill(template: str, *args: str, fresh: str = "_t") -> str:
@@ -71,8 +73,6 @@ def compiled(template: str, arity: int, names: dict[str, Any]) -> Callable[..., 
     return result
 
 
-Body = Callable[..., Node]
-"""What a function computes: called with nodes of leaf operations, it gives the result's."""
 COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 """The comparisons, by the names of their leaf operations."""
 
@@ -82,12 +82,22 @@ def comparisons() -> dict[str, Body]:
     return {s: (lambda a, b, test=test: compare(test, a, b)) for s, test in COMPARISONS.items()}
 
 
+def kind_of(t: Scalar) -> str:
+    """The kind of a type's raw values."""
+    held, size = t.row.dtype[0], t.row.bytes
+    return BIT if held == "b" else f"{held}{8 * size}"
+
+
 LONGEST = 240
 """How long an inline template may be; longer functions are called."""
 
 
 def coded(
-    name: str, body: Callable[..., Node], kinds: tuple[str, ...], python: str = "", numpy: str = ""
+    name: str,
+    body: Body,
+    kinds: tuple[str, ...],
+    python: str = "",
+    numpy: str = "",
 ) -> Code:
     """The code of a function by its body over leaf operations, on arguments of these kinds.
 
@@ -107,54 +117,12 @@ def coded(
     if not numpy and all(op.numpy for op in f.operations()):
         array = Later(lambda: on_kinds(f))
         NAMES[f"{name}_array"], numpy = array, f"{name}_array({slots})"
-    if not all(op.llvm for op in f.operations()):
-        return Code(inline, numpy, value, alike=True)
-    return Code(inline, numpy, value, lambda e, *args: Emitted(e, args)(f.result), alike=True)
+    return Code(inline, numpy, value, f, alike=True)
 
 
-def coded_parts(
-    name: str, body: Callable[..., tuple[Node, Node]], complexes: tuple[bool, ...]
-) -> Code:
-    """The code of a function whose result is complex, by its real and imaginary parts.
-
-    `body` takes f64 nodes, and for a complex argument (`complexes` says which are) a pair of them;
-    it gives a pair.  `name` is what generated source calls it.
-    """
-    kinds = (F64,) * (len(complexes) + sum(complexes))
-
-    def part(k: int) -> Function:
-        def traced(*nodes: Node) -> Node:
-            left = iter(nodes)
-            given = ((next(left), next(left)) if c else next(left) for c in complexes)
-            return body(*given)[k]
-
-        return Function(f"{name}_{k}", traced, kinds)
-
-    re, im = part(0), part(1)
-
-    def flat(args: tuple[Any, ...]) -> list[Any]:
-        pairs = ((a.real, a.imag) if c else (a,) for a, c in zip(args, complexes, strict=True))
-        return [x for pair in pairs for x in pair]
-
-    def on_parts(*args: Any) -> complex:
-        parts = flat(args)
-        return complex(total(re)(*parts), total(im)(*parts))
-
-    def on_arrays(*args: Any) -> Any:
-        parts = flat(tuple(map(np.asarray, args)))
-        x, y = np.broadcast_arrays(on_kinds(re)(*parts), on_kinds(im)(*parts))
-        z = np.empty(x.shape, np.complex128)
-        z.real, z.imag = x, y
-        return z
-
-    def llvm(e: Any, *args: Any) -> tuple[str, str]:
-        pairs = (a if c else (a,) for a, c in zip(args, complexes, strict=True))
-        emitted = Emitted(e, tuple(x for pair in pairs for x in pair))
-        return emitted(re.result), emitted(im.result)
-
-    NAMES[name], NAMES[f"{name}_array"] = on_parts, on_arrays
-    slots = ", ".join(f"{{{k}}}" for k in range(len(complexes)))
-    return Code(f"{name}({slots})", f"{name}_array({slots})", None, llvm, alike=True)
+def moved(t: Scalar) -> Code:
+    """The code of a function that gives its argument itself."""
+    return Code("{0}", "{0}", None, Function("same", lambda x: x, (kind_of(t),)), alike=True)
 
 
 class Codes(Mapping[str, Code]):

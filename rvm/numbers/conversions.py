@@ -13,21 +13,13 @@ import math
 from functools import cache
 
 from rvm.leaf import Node, select
-from rvm.leaf.ops import BIT, F32, I64, limits
+from rvm.leaf.ops import F32, I64, limits
 from rvm.leaf.trace import Fault, apply, called, constant, converted, unequal, unless
-from rvm.numbers.code import Body, Code, coded, compose, identifier
+from rvm.numbers.code import Body, Code, coded, identifier, kind_of, moved
 from rvm.numbers.elementary import text
-from rvm.numbers.llvm import chain
 from rvm.numbers.support import out_of_range
 from rvm.types import F64 as F64_TYPE
 from rvm.types import Scalar
-
-
-def kind_of(t: Scalar) -> str:
-    """The kind of a type's raw values; a complex number has none."""
-    held, size = t.row.dtype[0], t.row.bytes
-    return BIT if held == "b" else f"{held}{8 * size}"
-
 
 NARROW: dict[Scalar, Body] = {}
 """Of float types that are held as f32 numbers, and are fewer: how an f64 is rounded, to an f64."""
@@ -108,7 +100,7 @@ def _fixed(x: Node, source: Scalar, target: Scalar) -> Node:
 
 
 def body(target: Scalar, source: Scalar) -> Body:
-    """The conversion of real types as leaf operations."""
+    """A conversion as leaf operations."""
     if target == source:
         return lambda x: x
     if target.is_bool:
@@ -124,6 +116,9 @@ def body(target: Scalar, source: Scalar) -> Body:
         unit = constant(2.0**-source.frac, F32)
         whole = f"f32_of_{kind_of(source)}"
         return lambda x: apply(whole, x) * unit if source.is_fixed else apply(whole, x)
+    if target.is_complex:
+        of_real = body(F64_TYPE, source)
+        return lambda x: apply("complex", of_real(x), 0.0)
     return lambda x: of_double(as_double(x, source), target)
 
 
@@ -131,18 +126,9 @@ def body(target: Scalar, source: Scalar) -> Body:
 def conversion(target: Scalar, source: Scalar) -> Code:
     """The code that takes a raw value of `source` to one of `target`."""
     if target == source:
-        return Code("{0}", "{0}", None, lambda e, x: x, alike=True)
+        return moved(target)
     if target.is_bool and source.is_complex:
         raise TypeError("a complex number converts to complex numbers alone")
-    if target.is_complex:
-        real = conversion(F64_TYPE, source)
-        return Code(
-            f"complex({real.python})",
-            compose("cast({0}, dtype_c128)", real.numpy),
-            None,
-            chain(real.llvm, lambda e, x: (x, "0.0")),
-            alike=True,
-        )
     name = identifier(f"{target}_of_{source}_raw")
     return coded(name, body(target, source), (kind_of(source),))
 

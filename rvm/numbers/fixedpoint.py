@@ -19,13 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.leaf import Node, select
-from rvm.leaf.ops import I64, Op, add, limits, whole, wrapped
+from rvm.leaf.ops import I64, Op, add, limits, number, wrapped
 from rvm.leaf.python import NAMES
 from rvm.leaf.trace import apply, compare, constant
 from rvm.numbers.base import NumberSystem, plain, refuse, shortened, shown
 from rvm.numbers.code import Body, Code, codes_of, comparisons
-from rvm.numbers.integers import divisor
-from rvm.numbers.llvm import raised
+from rvm.numbers.integers import divisor, raised
 from rvm.numbers.support import name
 from rvm.types import DEFAULT_FRAC, Scalar
 
@@ -236,37 +235,35 @@ def operations(frac: int) -> None:
     if frac:
         product = f"({{u}} := {{0}} * {{1}}) + {half} + ({{u}} >> {frac} & 1) >> {frac}"
 
-    def times(e: Any, a: str, b: str) -> str:
+    def times(b: Any, x: Node, y: Node) -> Any:
         """The product in 128 bits, rounded to nearest, ties to even."""
         if not frac:
-            return str(e.op(f"mul i64 {a}, {b}"))
-        wide = [e.op(f"sext i64 {x} to i128") for x in (a, b)]
-        p = e.op(f"mul i128 {', '.join(wide)}")
-        odd = e.op(f"and i128 {e.op(f'lshr i128 {p}, {frac}')}, 1")
-        under = e.op(f"add i128 {p}, {half}")
-        rounded = e.op(f"lshr i128 {e.op(f'add i128 {under}, {odd}')}, {frac}")
-        return str(e.op(f"trunc i128 {rounded} to i64"))
+            return b.op("wmul", x, y)
+        p = b.op("wmul", *(b.op("sext", v, kind="i128") for v in (x, y)))
+        odd = b.op("and", b.op("lshr", p, b.number(frac, p)), b.number(1, p))
+        above = b.op("wadd", b.op("wadd", p, b.number(half, p)), odd)
+        return b.op("trunc", b.op("lshr", above, b.number(frac, p)), kind=I64)
 
-    def quotient(e: Any, a: str, b: str) -> str:
-        return str(e.helper("rvm_fixed_div", "i64", *(("i64", v) for v in (a, b, str(frac)))))
+    def quotient(b: Any, x: Node, y: Node) -> Any:
+        return b.helper("rvm_fixed_div", I64, x, y, b.i64(frac))
 
-    def power(e: Any, x: str, n: str) -> str:
-        constant = whole(n)
-        if constant is not None and 0 < constant <= MOST_UNROLLED:
-            return str(raised(x, constant, lambda a, b: times(e, a, b)))
-        return str(e.helper("rvm_fixed_power", "i64", *(("i64", v) for v in (x, n, str(frac)))))
+    def power(b: Any, x: Node, n: Node) -> Any:
+        k = number(n)
+        if k is not None and 0 < k <= MOST_UNROLLED:
+            return raised(x, k, lambda p, q: times(b, p, q))
+        return b.helper("rvm_fixed_power", I64, x, n, b.i64(frac))
 
-    for fn, python, llvm in (
+    for fn, python, native in (
         ("mul", wrapped(product, I64), times),
         ("div", f"fixed_div({{0}}, {{1}}, {frac})", quotient),
         ("power", f"fixed_power({{0}}, {{1}}, {frac})", power),
     ):
         numpy = f"fixed_{fn}_array({{0}}, {{1}}, {frac})"
-        add(Op(f"fixed_{fn}_{frac}", (I64, I64), I64, python, numpy, llvm))
+        add(Op(f"fixed_{fn}_{frac}", (I64, I64), I64, python, numpy, native))
 
 
 MOST_UNROLLED = 16
-"""The greatest constant exponent whose products are written out as LLVM code."""
+"""The greatest constant exponent whose products are written out in machine code."""
 
 
 def fixed_bodies(frac: int) -> dict[str, Body]:

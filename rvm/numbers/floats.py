@@ -1,4 +1,4 @@
-"""IEEE 754 floats, and complex numbers made of two.
+"""IEEE 754 floats.
 
 `f64` and `f32` follow IEEE 754 everywhere: 1/0 is an infinity, log 0 is -inf, the square root of -1
 is NaN, an overflow is an infinity; nothing raises an exception. An `f32` scalar is a Python float
@@ -8,18 +8,13 @@ first of two equal arguments; `sign` of a zero is 0. `x // y` and `x % y` round 
 as Python's; by zero they are what IEEE 754 and NumPy say (an infinity or NaN, and NaN). `x ** n`
 with an i64 exponent converts the exponent to f64.
 Elementary functions are those of `rvm.numbers.elementary`.
-
-`c128` is a pair of f64. Its functions are those of C99 by Python's `cmath`, with NumPy's result
-where `cmath` would raise an exception; so is its division (by zero: infinities and NaN).
 """
 
 from __future__ import annotations
 
-import cmath
 import inspect
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from decimal import Decimal
 from numbers import Rational, Real
 from typing import Any
@@ -32,11 +27,7 @@ from rvm.leaf.python import f32
 from rvm.leaf.python import total as total_of
 from rvm.leaf.trace import apply, compare, constant, equal, unequal, with_sign
 from rvm.numbers.base import InexactSystem, nearest, plain, refuse, shown, words
-from rvm.numbers.code import Body, Code, codes_of, comparisons, compiled, fill
-from rvm.numbers.llvm import Llvm, chain
-from rvm.numbers.llvm_complex import complex_llvm, complex_operands
-from rvm.numbers.support import NAMES, name, total
-from rvm.types import F64 as F64_TYPE
+from rvm.numbers.code import Body, codes_of, comparisons
 from rvm.types import Scalar
 
 
@@ -125,40 +116,6 @@ def is_infinite(value: Any) -> bool:
     return isinstance(value, float) and math.isinf(value)
 
 
-class ComplexSystem(InexactSystem):
-    """c128: two f64."""
-
-    updates = frozenset({"add", "mul"})
-    factors = "nonzero"
-    converts = True
-
-    def __init__(self, t: Scalar) -> None:
-        super().__init__(t, 0j, COMPLEX_CODES)
-
-    def code(self, fn: str, elems: tuple[Scalar, ...]) -> Code | None:
-        code = self.codes.get(fn)
-        return code if code is None else mixed(code, elems)
-
-    def literal(self, value: Any) -> complex:
-        if isinstance(value, bool):
-            raise ValueError(f"{str(value).lower()} is a bool, not a {self.type}")
-        if isinstance(value, (complex, np.complexfloating)):
-            return complex(value)
-        if not isinstance(value, (Real, Decimal)):
-            raise ValueError(f"{value} is not a value of {self.type}")
-        return complex(rounded(value, F64_TYPE))
-
-    def from_python(self, value: Any) -> complex:
-        value = plain(value)
-        if isinstance(value, bool) or not isinstance(value, (complex, Real, Decimal)):
-            raise refuse(value, "a complex number")
-        return self.literal(value)
-
-    def text(self, raw: Any) -> str:
-        im = repr(raw.imag)
-        return f"{raw.real!r}{'' if im.startswith('-') else '+'}{im}j"
-
-
 def float_bodies(kind: str) -> dict[str, Body]:
     """The arithmetic of f64 or f32, over leaf operations of that kind."""
 
@@ -243,83 +200,3 @@ def floor_division(a: Node, b: Node) -> Node:
     ratio = a / b
     found = select(unequal(whole, 0.0), floor, with_sign(constant(0.0, F64), ratio))
     return select(equal(b, 0.0), ratio, found)
-
-
-@name
-def complex_leg_array(z: Any) -> Any:
-    """sqrt(1 - z * z) on arrays."""
-    return np.sqrt((1.0 - z) * (1.0 + z))
-
-
-COMPLEX_LIBM = {
-    **{f: f for f in ("exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh")},
-    **{f"a{f}": f"arc{f}" for f in ("sin", "cos", "tan")},
-}
-"""Functions of one complex argument: the name in `cmath`, and that in NumPy."""
-
-
-def mixed(code: Code, elems: tuple[Scalar, ...]) -> Code:
-    """A function of complex numbers on some that are real: they are converted.
-
-    Python 3.14 would take their imaginary parts for none at all, instead of 0.
-    """
-    if all(t.is_complex for t in elems):
-        return code
-    slots = [f"{{{k}}}" if t.is_complex else f"complex({{{k}}})" for k, t in enumerate(elems)]
-    f = code.value or compiled(code.python, len(elems), NAMES)
-
-    def value(*args: Any) -> Any:
-        return f(*map(complex, args))
-
-    llvm = code.llvm and complex_operands(code.llvm, elems)
-    return Code(fill(code.python, *slots), code.numpy, value, llvm, code.alike)
-
-
-def _modulus(z: complex) -> float:
-    try:
-        return abs(z)
-    except OverflowError:
-        return math.inf
-
-
-def _complex_codes() -> dict[str, Code]:
-    codes = {
-        s: Code(t := f"({{0}} {s} {{1}})", t, alike=s != "*") for s in ("==", "!=", "+", "-", "*")
-    }
-    codes |= {
-        "/": Code(
-            "({0} / {1})", "np.divide({0}, {1})", total(lambda a, b: a / b, np.divide, complex)
-        ),
-        "**": Code(
-            "({0} ** {1})", "np.power({0}, {1})", total(lambda a, b: a**b, np.power, complex)
-        ),
-        "neg": Code("(-{0})", "(-{0})", alike=True),
-        "square": Code("(({t0} := {0}) * {t0})", "np.square({0})"),
-        "abs": Code("abs({0})", "np.abs({0})", _modulus),
-    }
-    for f, array in COMPLEX_LIBM.items():
-        codes[f] = Code(
-            f"c{f}({{0}})",
-            f"np.{array}({{0}})",
-            total(getattr(cmath, f), getattr(np, array), complex),
-        )
-    codes["sech"] = Code(
-        "(complex(1.0) / ccosh({0}))",
-        "np.divide(1.0, np.cosh({0}))",
-        total(lambda z: 1 / cmath.cosh(z), lambda z: np.divide(1.0, np.cosh(z)), complex),
-    )
-    codes["leg"] = Code(
-        "csqrt((complex(1.0) - ({t0} := {0})) * (complex(1.0) + {t0}))",
-        "complex_leg_array({0})",
-        total(lambda z: cmath.sqrt((1 - z) * (1 + z)), complex_leg_array, complex),
-    )
-    llvm: dict[str, Llvm | None] = {**complex_llvm()}
-    plus, minus, times, root = (complex_llvm()[f] for f in ("+", "-", "*", "sqrt"))
-    one = ("1.0", "0.0")
-    llvm["leg"] = lambda e, z: root(e, times(e, minus(e, one, z), plus(e, one, z)))
-    divided = complex_llvm()["/"]
-    llvm["sech"] = chain(llvm["cosh"], lambda e, c: divided(e, ("1.0", "0.0"), c))
-    return {f: replace(code, llvm=llvm.get(f)) for f, code in codes.items()}
-
-
-COMPLEX_CODES = _complex_codes()

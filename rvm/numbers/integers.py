@@ -21,11 +21,10 @@ from typing import Any
 import numpy as np
 
 from rvm.leaf import Node, select
-from rvm.leaf.ops import BIT, WIDTHS, Op, add, named, signed, whole, wrapped
+from rvm.leaf.ops import BIT, I64, WIDTHS, Native, Op, add, named, number, signed, wrapped
 from rvm.leaf.trace import Fault, apply, compare, constant, fitting, unless
 from rvm.numbers.base import NumberSystem, plain, refuse, shortened, shown
 from rvm.numbers.code import Body, Code, Codes, codes_of, comparisons
-from rvm.numbers.llvm import raised
 from rvm.numbers.support import division_by_zero, name, outside_domain
 from rvm.types import Scalar
 
@@ -204,7 +203,7 @@ def bodies(kind: str) -> dict[str, Body]:
 # ------------------------------------------------------------------------- powers
 
 MOST_UNROLLED = 64
-"""The greatest constant exponent whose products are written out as LLVM code."""
+"""The greatest constant exponent whose products are written out in machine code."""
 
 
 @name
@@ -218,23 +217,36 @@ def power_array(x: Any, n: Any) -> Any:
     return result
 
 
-def _power_llvm(kind: str) -> Callable[..., str]:
-    t, bits = f"i{WIDTHS[kind]}", WIDTHS[kind]
+def raised(x: Any, n: int, times: Callable[[Any, Any], Any], one: Any = None) -> Any:
+    """The power n > 0 by squaring, with the products in the order of a loop over n's bits.
 
-    def write(e: Any, x: str, n: str) -> str:
-        constant = whole(n)
+    The loop starts from `one`; without it the product by 1 is left out.
+    """
+    result = one
+    while True:
+        if n & 1:
+            result = x if result is None else times(result, x)
+        n >>= 1
+        if not n:
+            return result
+        x = times(x, x)
+
+
+def _native_power(kind: str) -> Native:
+    def native(b: Any, x: Node, n: Node) -> Any:
+        constant = number(n)
         if constant is not None and 0 < constant <= MOST_UNROLLED:
-            return str(raised(x, constant, lambda a, b: e.op(f"mul {t} {a}, {b}")))
-        if bits < 64:
-            # What wraps at 64 bits and is cut wraps at fewer.
-            x, n = (e.op(f"zext {t} {v} to i64") for v in (x, n))
-        result = e.helper("rvm_integer_power", "i64", ("i64", x), ("i64", n))
-        return str(result if bits == 64 else e.op(f"trunc i64 {result} to {t}"))
+            return raised(x, constant, lambda p, q: b.op("wmul", p, q))
+        if WIDTHS[kind] == 64:
+            return b.helper("rvm_integer_power", I64, x, n)
+        # What wraps at 64 bits and is cut wraps at fewer.
+        wide = (b.op("zext", v, kind=I64) for v in (x, n))
+        return b.op("trunc", b.helper("rvm_integer_power", I64, *wide), kind=x.kind)
 
-    return write
+    return native
 
 
 for _kind in WIDTHS:
     _python = wrapped(f"pow({{0}}, {{1}}, {1 << WIDTHS[_kind]})", _kind)
-    _numpy, _llvm = "power_array({0}, {1})", _power_llvm(_kind)
-    add(Op(named("power", _kind), (_kind, _kind), _kind, _python, _numpy, _llvm))
+    _numpy, _native = "power_array({0}, {1})", _native_power(_kind)
+    add(Op(named("power", _kind), (_kind, _kind), _kind, _python, _numpy, _native))

@@ -1,45 +1,22 @@
 """The names that code templates use, and the faults that numbers raise.
 
-`NAMES` is the namespace of generated source: that of the leaf operations, Python's `math` and
+`NAMES` is the namespace of generated source: that of the leaf operations, Python's
 `cmath`, and the helpers that the number systems enter with `@name`.
 """
 
 from __future__ import annotations
 
 import cmath
-import math
 from collections.abc import Callable
 from typing import Any, TypeVar
-
-import numpy as np
 
 from rvm.faults import MachineError
 from rvm.leaf.python import NAMES as NAMES
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-ELEMENTARY = (
-    "exp",
-    "log",
-    "sqrt",
-    "sin",
-    "cos",
-    "tan",
-    "asin",
-    "acos",
-    "atan",
-    "sinh",
-    "cosh",
-    "tanh",
-)
-"""Functions that Python's `math` and `cmath` both have."""
-
-NAMES |= {
-    **{f"c{f}": getattr(cmath, f) for f in ELEMENTARY},
-    "fmod": math.fmod,
-    "copysign": math.copysign,
-}
-"""What code templates may name."""
+CMATH = "exp log sqrt sin cos tan asin acos atan sinh cosh tanh"
+NAMES |= {f"c{f}": getattr(cmath, f) for f in CMATH.split()}
 
 
 class NumberFault(MachineError, ArithmeticError):
@@ -85,16 +62,3 @@ def unequal_lengths(a: Any, b: Any) -> NumberFault:
 def index_fault(index: int, length: int, message: str) -> NumberFault:
     """R003: an index that is negative or not below the length."""
     return NumberFault("R003", message, values={"index": index, "length": length})
-
-
-def total(f: Callable[..., Any], numpy_f: Callable[..., Any], kind: type) -> Callable[..., Any]:
-    """`f` of the C library, with the IEEE 754 result where Python would raise an exception."""
-
-    def value(*args: Any) -> Any:
-        try:
-            return f(*args)
-        except (ArithmeticError, ValueError, TypeError):
-            with np.errstate(all="ignore"):
-                return kind(numpy_f(*(np.asarray(a, kind)[()] for a in args)))
-
-    return value

@@ -7,111 +7,80 @@ import ctypes
 import llvmlite.binding as llvm
 import numpy as np
 
+from rvm.emit.llvm.functions import Definitions
+from rvm.emit.llvm.module import ATTRIBUTES
+from rvm.emit.llvm.prelude import SYMBOLS, declaration
+from rvm.emit.llvm.printer import TYPES, Printer
+from rvm.ir.items import Operations, parts_of, raw_constant, value_of
+from rvm.ir.node import BIT, Argument, Node
 from rvm.isa.implementation import implementation
-from rvm.leaf.llvm import symbol
-from rvm.leaf.ops import LLVM_TYPES
+from rvm.leaf.ops import C128, F64, NATIVE
 from rvm.numbers import system
-from rvm.numbers.llvm import SYMBOLS, declaration, double, register_type
-from rvm.numbers.llvm_prelude import definitions
-
-WEIGHTS = '!1 = !{!"branch_weights", i32 1, i32 2000}'
-"""The metadata of branches that are rarely taken."""
-PURE = "nounwind willreturn memory(none)"
+from rvm.numbers.code import kind_of
 
 
-def memory_type(t):
-    """LLVM's type of an element in memory; a complex number takes two in a row."""
-    return "i8" if t.is_bool else register_type(t)
-
-
-class Lines:
-    """The emitter: appends instructions, and collects the conditions of giving up."""
+class Row(Operations):
+    """What is done for one row: the operations, and the conditions of giving up."""
 
     def __init__(self):
-        self.lines = []
-        self.symbols = set()
-        self.helpers = set()
-        self.conditions = ["false"]
-
-    def op(self, text):
-        name = f"%v{len(self.lines)}"
-        self.lines.append(f"  {name} = {text}")
-        return name
-
-    def pure(self, symbol, result, *args):
-        assert symbol in SYMBOLS
-        self.symbols.add(symbol)
-        return self.op(f"call {result} @{symbol}({', '.join(map(' '.join, args))})")
-
-    def helper(self, name, result, *args):
-        self.helpers.add(name)
-        return self.op(f"call {result} @{name}({', '.join(map(' '.join, args))})")
-
-    def written(self, function, args):
-        kinds = (LLVM_TYPES[p.kind] for p in function.params)
-        return self.helper(symbol(function), "double", *zip(kinds, args, strict=True))
+        super().__init__()
+        self.conditions = []
 
     def trouble(self, condition):
         self.conditions.append(condition)
 
-    def do(self, text):
-        self.lines.append(f"  {text}")
 
-    # ---------------------------------------------------------------- elements of columns
-
-    def load(self, t, column):
-        if t.is_complex:
-            at = self.op("mul i64 %row, 2")
-            return tuple(self._load(t, column, self.op(f"add i64 {at}, {k}")) for k in (0, 1))
-        return self._load(t, column, "%row")
-
-    def _load(self, t, column, row):
-        kind = memory_type(t)
-        at = self.op(f"getelementptr {kind}, ptr {column}, i64 {row}")
-        found = self.op(f"load {kind}, ptr {at}")
-        return self.op(f"trunc i8 {found} to i1") if t.is_bool else found
-
-    def store(self, t, value, column):
-        parts = value if isinstance(value, tuple) else (value,)
-        assert len(parts) == 1 + t.is_complex
-        for k, part in enumerate(parts):
-            if t.is_bool:
-                part = self.op(f"zext i1 {part} to i8")
-            at = self.op(f"mul i64 %row, {len(parts)}")
-            at = self.op(f"add i64 {at}, {k}")
-            at = self.op(f"getelementptr {memory_type(t)}, ptr {column}, i64 {at}")
-            self.do(f"store {memory_type(t)} {part}, ptr {at}")
+def kinds_of(t):
+    """The kinds of a value's parts in machine code."""
+    kind = kind_of(t)
+    return [F64, F64] if kind == C128 else [NATIVE[kind]]
 
 
-def constant(t, raw):
-    """A raw value as an operand."""
-    if t.is_complex:
-        return double(raw.real), double(raw.imag)
-    if t.is_bool:
-        return "true" if raw else "false"
-    if t.is_float or t.is_log:
-        return double(raw)
-    return str(int(np.array(raw).astype(f"i{t.bits // 8}")))
+def memory_type(kind):
+    """LLVM's type of a value in memory."""
+    return "i8" if kind == BIT else TYPES[kind]
+
+
+def places(p, t, column):
+    """Pointers to the parts of a row's element; a complex number has two in a row."""
+    kinds = kinds_of(t)
+    first = p.op(f"mul i64 %row, {len(kinds)}")
+    for k, kind in enumerate(kinds):
+        at = p.op(f"add i64 {first}, {k}")
+        yield kind, p.op(f"getelementptr {memory_type(kind)}, ptr {column}, i64 {at}")
 
 
 def function(name, fn, types, result, last=None):
-    """The text of a loop over the rows of columns, and the emitter that wrote it.
+    """The text of a loop over the rows of columns, and its printer.
 
     `last` is a constant in the place of the last argument.
     """
-    e = Lines()
-    args = [e.load(t, f"%c{k}") for k, t in enumerate(types)]
+    b, code = Row(), implementation(fn, types)
+    p = Printer(b)
+    args = []
+    for k, t in enumerate(types):
+        given = []
+        for j, (kind, pointer) in enumerate(places(p, t, f"%c{k}")):
+            p.line(f"%a{k}_{j} = load {memory_type(kind)}, ptr {pointer}")
+            title = f"a{k}_{j}"
+            if kind == BIT:
+                p.line(f"%{title}b = trunc i8 %{title} to i1")
+                title += "b"
+            given.append(Node("argument", kind, (), Argument(title, kind)))
+        args.append(value_of(given))
     if last is not None:
-        args[-1] = constant(types[-1], last)
-    e.store(result, implementation(fn, types).llvm(e, *args), "%out")
+        args[-1] = raw_constant(last, kind_of(types[-1]))
+    found = b.put(code.body, *args)
+    p.print_items(b.items)
+    for part, (kind, pointer) in zip(parts_of(found), places(p, result, "%out"), strict=True):
+        p.keep(kind, p.operand(part), pointer)
     bad = "false"
-    for condition in e.conditions:
-        bad = e.op(f"or i1 {bad}, {condition}")
-    wide = e.op(f"zext i1 {bad} to i8")
-    at = e.op("getelementptr i8, ptr %bad, i64 %row")
-    e.do(f"store i8 {wide}, ptr {at}")
+    for condition in b.conditions:
+        bad = p.op(f"or i1 {bad}, {p.operand(condition)}")
+    at = p.op("getelementptr i8, ptr %bad, i64 %row")
+    p.keep(BIT, bad, at)
     columns = ", ".join(f"ptr %c{k}" for k in range(len(types)))
-    body = "\n".join(e.lines)
+    body = "\n".join(p.lines)
     return (
         f"define void @{name}(i64 %n, ptr noalias %out, ptr noalias %bad, {columns}) {{\n"
         "entry:\n  br label %loop\nloop:\n"
@@ -119,7 +88,7 @@ def function(name, fn, types, result, last=None):
         f"{body}\n"
         "  %next = add i64 %row, 1\n  %more = icmp ult i64 %next, %n\n"
         "  br i1 %more, label %loop, label %end\nend:\n  ret void\n}\n"
-    ), e
+    ), p
 
 
 class Compiled:
@@ -132,15 +101,16 @@ class Compiled:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         self.functions = list(functions)
-        texts, symbols, helpers = [], set(), set()
+        texts, symbols, helpers, called = [], set(), set(), set()
         for k, case in enumerate(self.functions):
-            text, emitter = function(f"f{k}", *case)
+            text, printer = function(f"f{k}", *case)
             texts.append(text)
-            symbols |= emitter.symbols
-            helpers |= emitter.helpers
-        prelude, more = definitions(helpers)
-        declared = [f"{declaration(s)} {PURE}" for s in sorted(symbols | more)]
-        module = llvm.parse_assembly("\n".join([*declared, prelude, *texts, WEIGHTS]))
+            symbols |= printer.symbols
+            helpers |= printer.helpers
+            called |= printer.functions
+        prelude = Definitions(called, helpers)
+        declared = [declaration(s) for s in sorted(symbols | prelude.symbols)]
+        module = llvm.parse_assembly("\n".join([*declared, prelude.text(), *texts, ATTRIBUTES]))
         module.verify()
         process = ctypes.CDLL(None)
         for alias, real in SYMBOLS.items():

@@ -91,4 +91,4 @@ def test_other_types_of_real_numbers_go_through_f64() -> None:
     assert value("lorentz", (F64,))(0.5) == 0.8
     assert value("lorentz", (F32,))(0.5) == float(np.float32(0.8))
     assert value("lorentz", (FIXED,))(1 << 42) == round(0.8 * 2**43)
-    assert all(implementation("lorentz", (t,)).llvm is not None for t in (F64, F32, FIXED))
+    assert all(implementation("lorentz", (t,)).is_native for t in (F64, F32, FIXED))

@@ -36,7 +36,7 @@ OPERANDS = {
 }  # fmt: skip
 """Names of arguments where `x`, `y` would be misleading."""
 MODES = {"mut": "changed", "use": "read", "reg": "made or dropped", "stack": "stack"}
-NUMBERS = ("integers", "fixedpoint", "floats", "logs", "conversions")
+NUMBERS = ("integers", "fixedpoint", "floats", "complexes", "logs", "conversions")
 
 
 def page() -> str:

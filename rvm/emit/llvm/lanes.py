@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rvm.emit.llvm.printer import COLD, TEXTS, TYPES, Module, Printer, literal
+from rvm.emit.llvm.printer import COLD, TEXTS, TYPES, Module, Printer, literal, symbol
 from rvm.ir import context
 from rvm.ir.arrays import WIDTH
 from rvm.ir.builder import Builder
@@ -17,8 +17,6 @@ from rvm.ir.node import BIT, I8, Argument, Node, Var
 from rvm.ir.operations import CASTS, MNEMONICS
 from rvm.ir.typed import Unprintable
 from rvm.ir.widen import differing, inline
-from rvm.leaf import Table
-from rvm.leaf.llvm import entry_of, symbol
 from rvm.types import elem_of
 
 
@@ -151,16 +149,15 @@ class LanesPrinter(Printer):
         return ", ".join(f"{TYPES[n.kind]} {self.lane(n, k)}" for n in nodes)
 
     def _do_same(self, node: Node) -> str:
-        self.helpers.add(symbol(node.aux))  # its tables, and the cold text
+        self.functions.add(node.aux)  # its tables, and the cold text
         return self.operand(node.args[0])
 
     def _do_table(self, node: Node) -> str:
-        table: Table = node.aux
-        (index,) = node.args
         if node not in self.wide:
-            return entry_of(self.op, table, self.operand(index))
+            return super()._do_table(node)
+        (index,) = node.args
         t = TYPES[node.kind]
-        return self.each(t, lambda k: entry_of(self.op, table, self.lane(index, k)))
+        return self.each(t, lambda k: self.entry(node.aux, self.lane(index, k)))
 
     def _do_cold(self, node: Node) -> str:
         """A function's cold text in the lanes that it is for, if there are any."""

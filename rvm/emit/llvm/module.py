@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+from rvm.emit.llvm.functions import Definitions
 from rvm.emit.llvm.lanes import LanesPrinter
+from rvm.emit.llvm.prelude import declaration
 from rvm.emit.llvm.printer import CELL, ELEMENT, FRAMES, Printer
 from rvm.emit.llvm.runtime import DECLARATIONS, RUNTIME
 from rvm.image import Code
@@ -14,8 +16,7 @@ from rvm.ir.builder import Builder
 from rvm.ir.function import Maker, plan_of
 from rvm.ir.kind import INNER, ROOT, Kind
 from rvm.ir.typed import Unprintable
-from rvm.numbers.llvm import declaration
-from rvm.numbers.llvm_prelude import definitions
+from rvm.leaf import Function
 from rvm.types import Scalar, Stack
 
 ATTRIBUTES = """
@@ -58,6 +59,7 @@ class ModulePrinter:
         self.texts: list[str] = []
         symbols: set[str] = set()
         helpers: set[str] = set()
+        functions: set[Function] = set()
         frames = 0
         printed: list[tuple[str, Code]] = []
         self._waiting.append((ROOT, (code, kind.scattered, params), kind))
@@ -68,11 +70,12 @@ class ModulePrinter:
             printed.append((symbol, inner[0]))
             symbols |= printer.symbols
             helpers |= printer.helpers
+            functions |= printer.functions
             frames += printer.frame
         if varying is None:
             self._join(printed)
-        prelude, more = definitions(sorted(h for h in helpers if h not in RUNTIME))
-        self.symbols = tuple(sorted({*symbols, *more}))
+        prelude = Definitions(functions, (h for h in helpers if h not in RUNTIME))
+        self.symbols = tuple(sorted(symbols | prelude.symbols))
         """The C library's functions that it calls, by their aliases."""
         own = "".join(RUNTIME[h] for h in sorted(helpers) if h in RUNTIME)
         cells = [f"@{CELL}{k} = external global [3 x i64]" for k in range(len(self.cells))]
@@ -82,7 +85,8 @@ class ModulePrinter:
         # Any function may be put into another.
         bound = f"@{FRAMES} = private unnamed_addr constant i64 {frames}"
         declared = map(declaration, self.symbols)
-        self._rest = "\n".join([*declared, *cells, bound, DECLARATIONS, own, prelude, ATTRIBUTES])
+        texts = [*declared, *cells, bound, DECLARATIONS, own, prelude.text(), ATTRIBUTES]
+        self._rest = "\n".join(texts)
 
     def _printer(self, symbol: str, inner: Inner, what: Kind) -> Printer:
         code, _, params = inner

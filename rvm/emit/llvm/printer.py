@@ -6,15 +6,18 @@ and strides.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from rvm.ir import context
 from rvm.ir.builder import Builder
+from rvm.ir.items import Operations
 from rvm.ir.node import BIT, F32, F64, I8, Argument, Block, Node, Var, number
 from rvm.ir.operations import CASTS, MNEMONICS
 from rvm.ir.places import KINDS, item_size
-from rvm.leaf.llvm import double, symbol
+from rvm.leaf import Function, Table
+from rvm.leaf.ops import NATIVE
 from rvm.types import elem_of
 
 TYPES = {kind: text for text, kind in KINDS.items()}
@@ -57,14 +60,28 @@ class Module(Protocol):
         """The name of a new metadata node; `{}` in its text is that name."""
 
 
-class Printer:
-    """Prints one function; `symbols` and `helpers` are what its text needs from outside."""
+def symbol(f: Function) -> str:
+    """The symbol of a function over leaf operations."""
+    return f"rvm_f_{f.name}"
 
-    def __init__(self, b: Builder, module: Module) -> None:
-        self.b = b
+
+def table_symbol(table: Table) -> str:
+    """The symbol of a table."""
+    return f"rvm_t_{table.name}"
+
+
+class Printer:
+    """Prints operations, those of one function.
+
+    `symbols`, `helpers` and `functions` are what its text needs from outside.
+    """
+
+    def __init__(self, b: Operations, module: Module | None = None) -> None:
+        self.operations = b
         self.module = module
         self.symbols: set[str] = set()
         self.helpers: set[str] = set()
+        self.functions: set[Function] = set()
         self.lines: list[str] = []
         self.names: dict[Node, str] = {}
         self.block = "entry"
@@ -79,6 +96,11 @@ class Printer:
         }
 
     # ------------------------------------------------------------ the function
+
+    @property
+    def b(self) -> Builder:
+        """The function."""
+        return cast(Builder, self.operations)
 
     def text(self) -> str:
         """The function's definition."""
@@ -114,12 +136,16 @@ class Printer:
             return f"  %{v.name} = alloca [{v.size} x i8], align 16"
         return f"  %{v.name} = alloca {TYPES[v.kind]}"
 
+    def _metadata(self, text: str) -> str:
+        assert self.module is not None
+        return self.module.metadata(text)
+
     def _scopes(self) -> dict[int, str]:
         """For array registers, metadata that says that no other one shares their memory."""
-        arrays = list(self.b.arrays)
+        arrays = list(self.operations.arrays)
         if len(arrays) < 2:
             return {}
-        new = self.module.metadata
+        new = self._metadata
         domain = new("distinct !{{}}")
         scopes = {k: new(f"distinct !{{{{}}, {domain}}}") for k in arrays}
         notes = {}
@@ -130,7 +156,7 @@ class Printer:
         return notes
 
     def print_block(self, block: Block) -> None:
-        """A block of the b."""
+        """A block of the function."""
         self.label(block.label)
         self.print_items(block.items)
 
@@ -225,9 +251,17 @@ class Printer:
         return self.op(f"call {TYPES[node.kind]} @{node.aux}({self.typed(node.args)})")
 
     def _do_written(self, node: Node) -> str | None:
-        name = symbol(node.aux)
-        self.helpers.add(name)
-        return self.op(f"call {TYPES[node.kind]} @{name}({self.typed(node.args)})")
+        self.functions.add(node.aux)
+        return self.op(f"call {TYPES[node.kind]} @{symbol(node.aux)}({self.typed(node.args)})")
+
+    def _do_table(self, node: Node) -> str:
+        return self.entry(node.aux, self.operand(node.args[0]))
+
+    def entry(self, table: Table, index: str) -> str:
+        """The entry of a table at an index."""
+        t = TYPES[NATIVE[table.kind]]
+        place = f"[{len(table.values)} x {t}], ptr @{table_symbol(table)}, i64 0, i64 {index}"
+        return self.op(f"load {t}, ptr {self.op(f'getelementptr inbounds {place}')}")
 
     # ------------------------------------------------------------ variables and memory
 
@@ -338,7 +372,7 @@ class Printer:
 
     def _do_length(self, node: Node) -> str:
         if not self._lengths:
-            self._lengths = f", !range {self.module.metadata(RANGE)}"
+            self._lengths = f", !range {self._metadata(RANGE)}"
         return self._do_fetch(node, self._lengths)
 
     def _do_clear(self, node: Node) -> None:
@@ -410,6 +444,11 @@ class Printer:
         cases = " ".join(f"i64 {at}, label %{label}" for at, label in node.aux)
         first = node.aux[0][1]
         self.line(f"switch i64 {self.operand(node.args[0])}, label %{first} [ {cases} ]")
+
+
+def double(x: float) -> str:
+    """A constant of type double (or a float, if it is one) as LLVM writes it, to the bit."""
+    return f"0x{struct.unpack('<Q', struct.pack('<d', x))[0]:016X}"
 
 
 def literal(node: Node) -> str:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
+from rvm.emit.llvm.prelude import SYMBOLS
 from rvm.engines.native.elf import Block
 from rvm.engines.native.host import library
-from rvm.numbers.llvm import SYMBOLS
 
 Run = Callable[[Any, Any], int]
 """Takes the addresses of a frame's slots and of a context; how the run ended."""

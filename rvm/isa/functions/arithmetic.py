@@ -25,8 +25,7 @@ from rvm.isa.functions.formulas import (
 )
 from rvm.isa.rules import arithmetic, elementwise, modulus, power
 from rvm.leaf.trace import apply
-from rvm.numbers.code import Code
-from rvm.numbers.llvm import same
+from rvm.numbers.code import moved
 
 REAL = (-4.0, 4.0)
 POSITIVE = (0.125, 4.0)
@@ -77,7 +76,7 @@ enter(
     "x itself",
     cost="MOVES",
     partials=lambda x: (_one(x),),
-    code={"*": Code("{0}", "{0}", None, same)},
+    code={"*": moved},
     domain=(REAL,),
     mp="mpf",
     moves=True,
@@ -89,7 +88,7 @@ enter(
     "x itself, as a constant in derivatives: it carries no adjoint and no tangent",
     cost="MOVES",
     partials=lambda x: (None,),
-    code={"*": Code("{0}", "{0}", None, same)},
+    code={"*": moved},
     domain=(REAL,),
 )
 enter(

@@ -8,8 +8,10 @@ import numpy as np
 
 from rvm.isa.functions.formulas import const, enter, select
 from rvm.isa.rules import choice, elementwise
-from rvm.numbers.code import Code
-from rvm.numbers.llvm import selection
+from rvm.leaf import Function
+from rvm.leaf import select as choose
+from rvm.leaf.ops import BIT
+from rvm.numbers.code import Code, kind_of
 from rvm.numbers.support import name
 from rvm.types import BOOL, Scalar
 
@@ -21,8 +23,8 @@ def where(c: Any, a: Any, b: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _selected(t: Scalar) -> Code:
-    dtype = f"dtype_{t.name}"
-    return Code("(({2}, {1})[{0}])", f"where({{0}}, {{1}}, {{2}}, {dtype})", None, selection(t))
+    kind, numpy = kind_of(t), f"where({{0}}, {{1}}, {{2}}, dtype_{t.name})"
+    return Code("(({2}, {1})[{0}])", numpy, None, Function("select", choose, (BIT, kind, kind)))
 
 
 for _s, _text in (("<", "less than"), ("<=", "at most"), (">", "greater than"), (">=", "at least")):

@@ -6,52 +6,24 @@ z. What flows from the modulus at 0 is 0, from the angle at 0 NaN.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
+from functools import partial
 
 from rvm.isa.functions.formulas import const, enter, fn
 from rvm.isa.rules import elementwise, modulus, of
-from rvm.leaf.python import on_arrays, on_numbers
-from rvm.numbers.code import Code
+from rvm.leaf.function import Body
+from rvm.leaf.trace import apply, called
+from rvm.numbers.code import Codes, coded, moved
+from rvm.numbers.complexes import by_parts
 from rvm.numbers.elementary import text
-from rvm.numbers.llvm import Emitter, same
-from rvm.numbers.llvm_complex import conjugate, squared_modulus
-from rvm.numbers.support import name
+from rvm.numbers.own import own
 from rvm.types import C128, F64
 
 REAL = (-4.0, 4.0)
 
 
-@name
-def complex_array(re: Any, im: Any) -> Any:
-    """A complex array from its parts, signed zeros, infinities and NaN kept."""
-    re, im = np.broadcast_arrays(re, im)
-    z = np.empty(re.shape, np.complex128)
-    z.real, z.imag = re, im
-    return z
-
-
-@name
-def abs2_array(z: Any) -> Any:
-    """The squared modulus on arrays."""
-    return z.real * z.real + z.imag * z.imag
-
-
-@name
-def phase(z: complex) -> float:
-    """The angle of a complex number."""
-    return float(on_numbers(text("atan2"))(z.imag, z.real))
-
-
-@name
-def phase_array(z: Any) -> Any:
-    """The angles of complex numbers."""
-    return on_arrays(text("atan2"))(z.imag, z.real)
-
-
-def _angle(e: Emitter, z: tuple[str, str]) -> str:
-    return e.written(text("atan2"), (z[1], z[0]))
+def by_body(name: str, body: Body, kind: str = C128.name, arity: int = 1) -> Codes:
+    """Code by the body of a function of complex numbers, or of f64 where `kind` is that."""
+    return Codes({kind: lambda: coded(f"complex_{name}", body, (kind,) * arity, *own(kind, name))})
 
 
 enter(
@@ -62,10 +34,7 @@ enter(
     cost="ADDS",
     partials=lambda x: (const(1, x),),
     vjp=lambda g, z: (fn("conj", g),),
-    code={
-        "*": Code("{0}", "{0}", None, same),
-        "c128": Code("{0}.conjugate()", "np.conjugate({0})", None, conjugate),
-    },
+    code={"*": moved, **by_body("conj", by_parts(lambda z: (z[0], -z[1])))},
     domain=(REAL,),
     mp="conj",
     moves=True,
@@ -77,7 +46,7 @@ enter(
     "the real part",
     cost="MOVES",
     vjp=lambda g, z: (fn("c128", g),),
-    code={"c128": Code("{0}.real", "np.real({0})", None, lambda e, z: z[0])},
+    code=by_body("re", partial(apply, "re")),
     mp="re",
     moves=True,
 )
@@ -88,7 +57,7 @@ enter(
     "the imaginary part",
     cost="MOVES",
     vjp=lambda g, z: (fn("complex", 0.0, g),),
-    code={"c128": Code("{0}.imag", "np.imag({0})", None, lambda e, z: z[1])},
+    code=by_body("im", partial(apply, "im")),
     mp="im",
     moves=True,
 )
@@ -99,9 +68,7 @@ enter(
     "re + i im",
     cost="MOVES",
     vjp=lambda g, re, im: (fn("real", g), fn("imag", g)),
-    code={
-        "f64": Code("complex({0}, {1})", "complex_array({0}, {1})", None, lambda e, x, y: (x, y))
-    },
+    code=by_body("of", partial(apply, "complex"), F64.name, 2),
     mp="mpc",
 )
 enter(
@@ -112,14 +79,7 @@ enter(
     cost="MULTS",
     partials=lambda x: (const(2, x) * x,),
     vjp=lambda g, z: (const(2.0, g) * g * z,),
-    code={
-        "c128": Code(
-            "(({t0} := {0}).real * {t0}.real + {t0}.imag * {t0}.imag)",
-            "abs2_array({0})",
-            None,
-            squared_modulus,
-        )
-    },
+    code=by_body("abs2", by_parts(lambda z: z[0] * z[0] + z[1] * z[1])),
     domain=(REAL,),
     mp=lambda x: abs(x) ** 2,
 )
@@ -129,6 +89,6 @@ enter(
     of(C128, result=F64),
     "the angle of a complex number, in (-pi, pi]",
     vjp=lambda g, z: (g * (fn("complex", 0.0, 1.0) * z / fn("abs", z) / fn("abs", z)),),
-    code={"c128": Code("phase({0})", "phase_array({0})", None, _angle, alike=True)},
+    code=by_body("angle", by_parts(lambda z: called(text("atan2"), z[1], z[0]))),
     mp="arg",
 )

@@ -14,8 +14,9 @@ from rvm.expr import Expr
 from rvm.isa.functions.arrays import both, numbers
 from rvm.isa.functions.formulas import enter, fn, rank
 from rvm.isa.rules import gather, length, like, of, scatter, transposition
+from rvm.leaf import Function, Node, select
+from rvm.leaf.trace import Fault, apply, compare, converted, equal, unless
 from rvm.numbers.code import Code
-from rvm.numbers.llvm import Emitter, chosen
 from rvm.numbers.support import index_fault, name, outside_domain, unequal_lengths
 from rvm.types import I64
 
@@ -108,28 +109,29 @@ def for_end(a: int, b: int, s: int) -> int:
     return (a + way - LOW) % (1 << 64) + LOW
 
 
-def _for_end_llvm(e: Emitter, a: str, b: str, s: str) -> str:
-    zero = e.op(f"icmp eq i64 {s}, 0")
-    e.trouble(zero)
+ENDLESS = Fault("endless", ArithmeticError)
+
+
+def _behind_last(a: Node, b: Node, s: Node) -> Node:
+    zero, up = equal(s, 0), s > 0
     # The way from a to b and the length of a step are unsigned: they need 64 bits.
-    up = e.op(f"icmp sgt i64 {s}, 0")
-    none = chosen(e, up, "i1", e.op(f"icmp slt i64 {b}, {a}"), e.op(f"icmp sgt i64 {b}, {a}"))
-    way = chosen(e, up, "i64", e.op(f"sub i64 {b}, {a}"), e.op(f"sub i64 {a}, {b}"))
-    step = chosen(e, up, "i64", s, e.op(f"sub i64 0, {s}"))
-    count = e.op(f"udiv i64 {way}, {chosen(e, zero, 'i64', '1', step)}")
-    covered = e.op(f"mul i64 {e.op(f'add i64 {count}, 1')}, {s}")
-    all_round = e.op(f"icmp eq i64 {covered}, 0")
-    e.trouble(e.op(f"and i1 {all_round}, {e.op(f'xor i1 {none}, true')}"))
-    return chosen(e, none, "i64", a, e.op(f"add i64 {a}, {covered}"))
+    none = select(up, compare("lt", b, a), compare("gt", b, a))
+    way = converted(select(up, apply("wsub", b, a), apply("wsub", a, b)), "u64")
+    step = converted(select(zero, 1, select(up, s, apply("wneg", s))), "u64")
+    rounds = apply("wadd", converted(apply("floordiv", way, step), "i64"), 1)
+    covered = apply("wmul", rounds, s)
+    endless = zero | (equal(covered, 0) & ~none)
+    return select(none, a, apply("wadd", a, unless(covered, endless, ENDLESS)))
 
 
+BEHIND_LAST = Function("for_end", _behind_last, (I64.name,) * 3)
 enter(
     "for_end",
     3,
     of(I64, I64, I64, result=I64, scalars=True),
     "the first value that `for i = a to b step s` does not visit (downto: s < 0)",
     cost="ADDS",
-    code={"i64": Code("for_end({0}, {1}, {2})", "", None, _for_end_llvm)},
+    code={"i64": Code("for_end({0}, {1}, {2})", "", None, BEHIND_LAST)},
 )
 enter(
     "gather",

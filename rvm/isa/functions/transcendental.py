@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import math
 from importlib import import_module
+from types import ModuleType
 
 from rvm.expr import Const, Expr
+from rvm.isa.functions.complexes import by_body
 from rvm.isa.functions.formulas import Partials, const, enter, fn, is_complex, valued
 from rvm.isa.rules import elementwise, logarithm, of
-from rvm.numbers.code import Code, Codes, coded_parts
-from rvm.numbers.llvm import same
+from rvm.leaf.trace import apply
+from rvm.numbers.code import Codes, moved
+from rvm.numbers.complexes import by_parts
 from rvm.types import C128, F64, LOG64
 
 REAL = (-3.0, 3.0)
@@ -22,14 +25,13 @@ POSITIVE = (0.0625, 8.0)
 UNIT = (-0.96875, 0.96875)
 
 
-def by_parts(name: str, of_type: str = "c128") -> Codes:
-    """The code of a function by its body in `rvm.numbers.elementary.parts`."""
+def written(name: str) -> Codes:
+    """The code on complex numbers by the body of this name in `rvm.numbers.elementary.parts`."""
+    return by_body(name, by_parts(lambda z: getattr(_parts(), name)(z)))
 
-    def write() -> Code:
-        body = getattr(import_module("rvm.numbers.elementary.parts"), name)
-        return coded_parts(f"parts_{name}", body, (of_type == "c128",))
 
-    return Codes({of_type: write})
+def _parts() -> ModuleType:
+    return import_module("rvm.numbers.elementary.parts")
 
 
 def _atan(x: Expr) -> Partials:
@@ -70,7 +72,7 @@ enter(
     elementwise("field"),
     "the logarithm to the base 2",
     partials=lambda x: (const(1 / math.log(2), x) / x,),
-    code=by_parts("log2"),
+    code=written("log2"),
     domain=(POSITIVE,),
     mp=lambda x: x.context.log(x, 2),
 )
@@ -80,7 +82,7 @@ enter(
     elementwise("field"),
     "e**x - 1, exact to the last digits near 0",
     partials=lambda x: (fn("exp", x),),
-    code=by_parts("expm1"),
+    code=written("expm1"),
     domain=(REAL,),
     mp="expm1",
 )
@@ -90,7 +92,7 @@ enter(
     elementwise("field"),
     "log(1 + x), exact to the last digits near 0",
     partials=lambda x: (const(1, x) / (const(1, x) + x),),
-    code=by_parts("log1p"),
+    code=written("log1p"),
     domain=((-0.9375, 8.0),),
     mp="log1p",
 )
@@ -118,7 +120,7 @@ enter(
     of(F64, result=C128),
     "cos x + i sin x",
     partials=lambda x: (fn("cis", x) * Const(1j),),
-    code=by_parts("cis", "f64"),
+    code=by_body("cis", lambda x: apply("complex", *_parts().cis(x)), "f64"),
     mp=lambda x: x.context.expj(x),
 )
 enter(
@@ -307,5 +309,5 @@ enter(
     of(F64, result=LOG64),
     "e to the power x as a log64, which holds x itself",
     cost="MOVES",
-    code={"f64": Code("{0}", "{0}", None, same)},
+    code={"f64": moved},
 )

@@ -1,7 +1,6 @@
 """Elementary functions of f64: one text each, with the same bits wherever it is evaluated.
 
 `text(name)` is a function over leaf operations; its module is imported when it is asked for.
-`written(name)` is its code for all targets.
 """
 
 from __future__ import annotations
@@ -10,10 +9,6 @@ from functools import cache
 from importlib import import_module
 
 from rvm.leaf import Function
-from rvm.leaf.python import on_arrays, on_numbers
-from rvm.numbers.code import Code
-from rvm.numbers.llvm import written as by_text
-from rvm.numbers.support import NAMES
 
 MODULES = {
     "exponentials": ("exp", "expm1", "exp2", "sinh", "cosh", "tanh", "sech", "sigmoid"),
@@ -38,14 +33,4 @@ def text(name: str) -> Function:
     raise KeyError(name)
 
 
-@cache
-def written(name: str) -> Code:
-    """The code of a function of f64 numbers that has a text; it is total."""
-    function = text(name)
-    scalar, array = f"f64_{name}", f"f64_{name}_array"
-    NAMES[scalar], NAMES[array] = on_numbers(function), on_arrays(function)
-    args = ", ".join(f"{{{k}}}" for k in range(len(function.params)))
-    return Code(f"{scalar}({args})", f"{array}({args})", None, by_text(function))
-
-
-__all__ = ["MODULES", "TEXTS", "text", "written"]
+__all__ = ["MODULES", "TEXTS", "text"]
