@@ -133,7 +133,7 @@ PROMPT = re.compile(r"^\[t=[^\]]*\] ?(.*)$", re.M)
 def debugged(arguments: str, text: str, names: dict[str, Any]) -> str:
     """What a debugger prints for the commands in `text`; the session is kept among the names."""
     from rvm_tools.debug.console import Console, Line
-    from rvm_tools.debug.front import Request, open_session
+    from rvm_tools.debug.front import DebugRequest, open_session
     from rvm_tools.debug.views import arrive
 
     out: list[str] = []
@@ -145,7 +145,7 @@ def debugged(arguments: str, text: str, names: dict[str, Any]) -> str:
         file, *values = shlex.split(arguments)
         loss = values.pop() if "--gradient" in values else None
         values = [v for v in values if v != "--gradient"]
-        names["debugger"] = Console(open_session(Request(file, values, gradient=loss)))
+        names["debugger"] = Console(open_session(DebugRequest(file, values, gradient=loss)))
         names["debugger"].show = show
         arrive(names["debugger"], names["debugger"].session.stop)
     console = names["debugger"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rvm_tools.attack.cases import FOUND, Verdict, drawn, kind
 from rvm_tools.attack.crew import Batch, Event, Worker, events
-from rvm_tools.attack.findings import Finding, save
+from rvm_tools.attack.findings import Finding, KindTally, save
 from rvm_tools.attack.reduction import OutOfTime, shrunk
 
 BATCH_SECONDS = 2.0
@@ -17,24 +17,6 @@ BATCH_SECONDS = 2.0
 SMALLER_SECONDS = 90.0
 """How long a finding is made smaller."""
 Say = Callable[[str], object]
-
-
-@dataclass(slots=True)
-class Tally:
-    """What was tried of a kind; `cpu` is the time of processors, in seconds."""
-
-    name: str
-    next: int = 0
-    accepted: int = 0
-    refused: int = 0
-    found: int = 0
-    cpu: float = 0.0
-    rate: float = 20.0
-    """Inputs a second, for the size of the next batch."""
-
-    @property
-    def inputs(self) -> int:
-        return self.accepted + self.refused + self.found
 
 
 @dataclass(slots=True)
@@ -52,7 +34,7 @@ class Campaign:
     out: Path
     inputs: int | None = None
     say: Say = print
-    tallies: dict[str, Tally] = field(default_factory=dict)
+    tallies: dict[str, KindTally] = field(default_factory=dict)
     findings: dict[tuple[str, str], Finding] = field(default_factory=dict)
     """The first finding of each kind and signature."""
     _again: list[Batch] = field(default_factory=list)
@@ -60,7 +42,7 @@ class Campaign:
 
     def run(self) -> None:
         """Try inputs until the time is over or Ctrl-C, then make findings small."""
-        self.tallies = {name: Tally(name) for name in self.kinds}
+        self.tallies = {name: KindTally(name) for name in self.kinds}
         end = time.monotonic() + self.seconds
         workers = [Worker() for _ in range(self.jobs)]
         try:

@@ -28,6 +28,7 @@ from rvm.stmt import Map, Stmt, Update, When
 from rvm.transform.duals import bar_slots
 from rvm.types import I64, Scalar, Stack, elem_of, rank_of
 from rvm_tools.directives import Directive, directives
+from rvm_tools.tables import aligned
 from rvm_tools.values import inputs_for
 
 FREE = ("dim", "identity", "select", "spread_like", "transpose")
@@ -204,14 +205,7 @@ def table(found: Sequence[Cost]) -> str:
         ]
         for c in found
     ]
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(w) if k == 0 else cell.rjust(w)
-            for k, (cell, w) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    )
+    return "\n".join(aligned(rows))
 
 
 def _times(gradient: int, function: int) -> str:

@@ -15,7 +15,7 @@ from rvm_tools.dap.progress import Progress
 from rvm_tools.dap.protocol import Arguments
 from rvm_tools.dap.sources import Sources
 from rvm_tools.debug.console import Console
-from rvm_tools.debug.front import Request, open_session
+from rvm_tools.debug.front import DebugRequest, open_session
 from rvm_tools.debug.journeys import Onlooker
 from rvm_tools.options import quarter_of_memory
 
@@ -70,7 +70,7 @@ def launch(adapter: Adapter, args: Arguments) -> None:
     base = Path(args.text("cwd", ""))
     program = args.text("program")
     session = open_session(
-        Request(
+        DebugRequest(
             file=str(base / program),
             values=written(args.given.get("inputs")),
             function=args.text("function", "") or None,

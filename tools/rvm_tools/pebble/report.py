@@ -9,6 +9,7 @@ from typing import Any
 
 from rvm.faults import RvmError
 from rvm.pebble import DagPlan, Plan
+from rvm_tools.tables import aligned
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +51,6 @@ def finite(value: Any) -> Any:
 
 
 # ---------------------------------------------------------------- tables
-
-
-def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
-    """The rows as lines, the first `left` columns from the left and the others from the right."""
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    out = []
-    for row in rows:
-        cells = [
-            cell.ljust(width) if k < left else cell.rjust(width)
-            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        out.append("  ".join(cells).rstrip())
-    return out
 
 
 def chain_table(rows: Sequence[Row]) -> list[str]:
