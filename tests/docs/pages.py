@@ -132,13 +132,13 @@ PROMPT = re.compile(r"^\[t=[^\]]*\] ?(.*)$", re.M)
 
 def debugged(arguments: str, text: str, names: dict[str, Any]) -> str:
     """What a debugger prints for the commands in `text`; the session is kept among the names."""
-    from rvm_tools.debug.console import Console, Line
+    from rvm_tools.debug.console import Console, OutputLine
     from rvm_tools.debug.front import DebugRequest, open_session
     from rvm_tools.debug.views import arrive
 
     out: list[str] = []
 
-    def show(line: Line) -> None:
+    def show(line: OutputLine) -> None:
         out.append(line.text)
 
     if arguments:

@@ -21,9 +21,9 @@ from rvm_tools.cli import cli
 from rvm_tools.debug import Session
 from rvm_tools.debug.console import Console, find, load_commands
 from rvm_tools.debug.front import gradient_of
+from rvm_tools.trace.run import TraceRequest as TraceRequest
+from rvm_tools.trace.run import traced
 from rvm_tools.trace.table import joules
-from rvm_tools.trace.tracing import TraceRequest as TraceRequest
-from rvm_tools.trace.tracing import traced
 from tools.running import rvm as run
 from tools.running import rvm_json
 
@@ -474,7 +474,7 @@ func bump(t: i64, y: i64[m])
 def test_watches_stop_alike_on_all_engines(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Values of every kind: in registers and arrays, whole and in part, there and back."""
     pytest.importorskip("llvmlite")
-    monkeypatch.setattr("rvm_tools.debug.warming.WARM", 0)
+    monkeypatch.setattr("rvm_tools.debug.warmup.WARM", 0)
     program = rvm.assemble(EVERY_KIND)
     found = {}
     for engine in having("traps"):
@@ -528,7 +528,7 @@ def test_labels_are_places_to_stop_at() -> None:
 def test_completion_knows_commands_and_what_they_take(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rvm_tools.debug.completing import completions
+    from rvm_tools.debug.completions import completions
     from rvm_tools.debug.prompt import toolbar
 
     source = """\
@@ -778,7 +778,7 @@ def test_conditions_of_watches_hold_where_the_place_is_passed_on(
     """Against the stops of the same watch without a condition, with the condition asked there."""
     if engine == "native":
         pytest.importorskip("llvmlite")
-    monkeypatch.setattr("rvm_tools.debug.warming.WARM", 0)
+    monkeypatch.setattr("rvm_tools.debug.warmup.WARM", 0)
     source = """\
 func fib(n: i64, out: i64, x: i64[m])
     if n < 2, n < 2

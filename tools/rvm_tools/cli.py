@@ -43,7 +43,7 @@ NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EDQUOT)
 """What writing to standard output may come to, by nobody's fault."""
 
 
-class Root(click.RichGroup):
+class CommandGroup(click.RichGroup):
     """The group of all commands."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -119,7 +119,7 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-@click.group(cls=Root, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(rvm.__version__, "-V", "--version", prog_name="rvm")
 def cli() -> None:
     """rvm, a reversible virtual machine: programs that run forwards and backwards.

@@ -25,7 +25,7 @@ class Typed:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class MadeArray:
     """An array that is described: zeros(2, 3), ones(5), range(10)."""
 
     kind: str
@@ -179,7 +179,7 @@ class Reader:
             out[name] = self.value()
         return out
 
-    def _made(self, kind: str) -> Made:
+    def _made(self, kind: str) -> MadeArray:
         sizes: list[int] = []
         while not self.accept(")"):
             if sizes:
@@ -190,7 +190,7 @@ class Reader:
             sizes.append(size)
         if not sizes or (kind == "range" and len(sizes) > 1):
             self.fail(f"`{kind}` takes {'one length' if kind == 'range' else 'lengths'}")
-        return Made(kind, tuple(sizes))
+        return MadeArray(kind, tuple(sizes))
 
     def _number(self) -> Any:
         found = _NUMBER.match(self.text, self.at)

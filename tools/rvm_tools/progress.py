@@ -15,7 +15,7 @@ PATIENCE = 0.7
 """Seconds before a bar appears."""
 
 
-class Bar:
+class RunBar:
     """What a machine calls while it runs; makes its bar when the run turns out to be long."""
 
     def __init__(self, start: int, total: int | None, what: str) -> None:
@@ -76,7 +76,7 @@ def watching(machine: Machine, total: int | None, what: str) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    bar = Bar(machine.time, total, what)
+    bar = RunBar(machine.time, total, what)
     machine.on_progress = bar
     try:
         yield

@@ -27,8 +27,8 @@ from rvm_tools.debug.tui.bars import LEFT, RIGHT, Timeline, short
 from rvm_tools.debug.tui.panes import CodePane, RowsPane, TimelinePane
 from rvm_tools.debug.tui.past import MAX_SAMPLES, Past, Sample
 from rvm_tools.trace.energy import cmos, landauer
+from rvm_tools.trace.run import TraceRequest, traced
 from rvm_tools.trace.table import joules
-from rvm_tools.trace.tracing import TraceRequest, traced
 from textual.pilot import Pilot
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

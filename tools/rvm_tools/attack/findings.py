@@ -16,7 +16,7 @@ NIGHT = 10 * 3600 * 2
 
 
 @dataclass(slots=True)
-class Finding:
+class FoundInput:
     """An input that broke a law; of several with one signature the first, and how many came."""
 
     kind: str
@@ -30,7 +30,7 @@ class Finding:
     """Whether it was seen again when tried alone; None if that was not tried yet."""
 
 
-def save(found: Finding, out: Path) -> Path:
+def save(found: FoundInput, out: Path) -> Path:
     """Write a finding's input and its report; the input's path."""
     out.mkdir(parents=True, exist_ok=True)
     slug = re.sub(r"\W+", "-", found.signature)[:70].strip("-")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO, TypeVar
 
 from rvm.faults import RvmError, UsageError
-from rvm_tools.dap.framing import write_message
+from rvm_tools.dap.wire import write_message
 
 T = TypeVar("T")
 QUIET = frozenset({"evaluate", "completions", "stackTrace", "scopes", "variables", "source"})

@@ -16,8 +16,8 @@ from rvm_tools.dap.stop_events import place_of_probe
 from rvm_tools.dap.variables import place_in
 from rvm_tools.debug.expressions import fixed_place
 from rvm_tools.debug.lines import line_of, line_starts
-from rvm_tools.debug.looking import place_text
 from rvm_tools.debug.stops import Breakpoint
+from rvm_tools.debug.texts import place_text
 
 
 def _wish(args: Arguments, where: str, **more: Any) -> Wish:

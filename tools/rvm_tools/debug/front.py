@@ -22,8 +22,8 @@ from rvm.program import Function, Program, Record
 from rvm.transform.duals import bar_slots
 from rvm.transform.gradient import gradient
 from rvm.types import Array, Stack, elem_of
-from rvm_tools.debug.console import Answer, Console, Line
-from rvm_tools.debug.progress import Progress
+from rvm_tools.debug.console import Answer, Console, OutputLine
+from rvm_tools.debug.progress import ProgressBar
 from rvm_tools.debug.scripts import read_script
 from rvm_tools.debug.session import Session
 from rvm_tools.debug.views import arrive
@@ -74,7 +74,7 @@ def debug(request: DebugRequest) -> None:
     width = get_terminal_size((BATCH_WIDTH, 24)).columns if on_terminal else BATCH_WIDTH
     console = Console(session, painter() if painted else _plain, width, used)
     if sys.stderr.isatty() and not request.batch:
-        session.watched_by(Progress())
+        session.watched_by(ProgressBar())
     if session.note:
         console.out(session.note, "dim")
     arrive(console, session.stop)
@@ -92,7 +92,7 @@ def debug(request: DebugRequest) -> None:
         end(failed)
 
 
-def _plain(line: Line) -> None:
+def _plain(line: OutputLine) -> None:
     click.echo(line.text)
 
 
@@ -105,7 +105,7 @@ def _feed(console: Console, lines: Iterable[str]) -> int:
         command = line.strip()
         if command.startswith("#"):
             continue
-        console.show(Line(f"{console.prompt()}{command}", "dim"))
+        console.show(OutputLine(f"{console.prompt()}{command}", "dim"))
         answer = console.execute(command)
         if answer.error is not None and not failed:
             failed = answer.error.exit_code
@@ -139,12 +139,12 @@ def _as_json(session: Session, request: DebugRequest, used: Model) -> None:
         end(failed)
 
 
-def painter() -> Callable[[Line], None]:
+def painter() -> Callable[[OutputLine], None]:
     """Shows lines in colours on a terminal."""
     from rich.console import Console as Rich
     from rich.text import Text
 
-    from rvm_tools.debug.painting import row
+    from rvm_tools.debug.colours import row
 
     rich = Rich(highlight=False, soft_wrap=True)
     styles = {
@@ -157,7 +157,7 @@ def painter() -> Callable[[Line], None]:
         "source": "",
     }
 
-    def show(line: Line) -> None:
+    def show(line: OutputLine) -> None:
         style = styles.get(line.style, "")
         code = line.style in ("source", "current")
         rich.print(row(line.text, style) if code else Text(line.text, style=style))

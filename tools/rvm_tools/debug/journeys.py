@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from rvm.faults import Fault, UsageError
 from rvm.run.machine import Machine
-from rvm_tools.debug.stops import Event, Watchpoint
+from rvm_tools.debug.stops import StopEvent, Watchpoint
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class Arrival:
     """How a journey ended."""
 
     reason: str
-    events: list[Event] = field(default_factory=list)
+    events: list[StopEvent] = field(default_factory=list)
     error: Fault | None = None
 
 

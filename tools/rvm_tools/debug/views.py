@@ -17,8 +17,8 @@ from rvm.state import Frame
 from rvm.types import Array, RegisterType, Stack, elem_of
 from rvm_tools.debug.expressions import record_leaves
 from rvm_tools.debug.lines import line_of, line_starts
-from rvm_tools.debug.looking import MAX_MARKED, elements_changed, raw_text, type_name
 from rvm_tools.debug.stops import Stop
+from rvm_tools.debug.texts import MAX_MARKED, elements_changed, raw_text, type_name
 from rvm_tools.show import leaves, number_text
 from rvm_tools.words import count
 

@@ -16,7 +16,7 @@ from rvm.pebble import Dag, DagPlan, dag_of, parse_bench, plan_dag
 from rvm.pebble.graphs.bounds import least_budget
 from rvm.pebble.graphs.exact import EASY
 from rvm.pebble.graphs.search import Progress
-from rvm_tools.pebble.report import Row
+from rvm_tools.pebble.report import Rival
 from rvm_tools.pebble.request import SEARCH, PebbleRequest
 from rvm_tools.programs import load_program, pick_function, read_text
 from rvm_tools.progress import PATIENCE
@@ -71,7 +71,7 @@ def planned(request: PebbleRequest, dag: Dag, **other: Any) -> DagPlan:
         return plan_dag(dag, **terms, progress=progress)
 
 
-def compared(request: PebbleRequest, dag: Dag, own: DagPlan, took: float | None) -> list[Row]:
+def compared(request: PebbleRequest, dag: Dag, own: DagPlan, took: float | None) -> list[Rival]:
     """The plan beside the floors, and beside the optimum where that is a matter of seconds."""
     rows = []
     names = ["bennett", "eager", *(["exact"] if len(dag.live()) <= EASY else [])]
@@ -84,10 +84,10 @@ def compared(request: PebbleRequest, dag: Dag, own: DagPlan, took: float | None)
             floor = {"pebbles": None, "max_moves": inf}
             found = planned(request, dag, strategy=name, **(floor if name != "exact" else {}))
         except RvmError as error:
-            rows.append(Row(name, None, perf_counter() - begin, error))
+            rows.append(Rival(name, None, perf_counter() - begin, error))
         else:
-            rows.append(Row(name, found, perf_counter() - begin))
-    return [*rows, Row(own.strategy, own, took, own=True)]
+            rows.append(Rival(name, found, perf_counter() - begin))
+    return [*rows, Rival(own.strategy, own, took, own=True)]
 
 
 def ladder(request: PebbleRequest, dag: Dag) -> list[DagPlan]:

@@ -18,7 +18,7 @@ from rvm.run.lanes import LaneRun, run_lanes
 from rvm.run.machine import Machine
 from rvm.state import Options
 from rvm.types import Array, Stack, elem_of
-from rvm_tools.attack.cases import Broken, Kind
+from rvm_tools.attack.cases import Broken, InputKind
 from rvm_tools.attack.kinds.programs import read, written
 from rvm_tools.attack.mutations import texts
 from rvm_tools.attack.reduction import LINES
@@ -152,4 +152,4 @@ def plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-KIND = Kind("lanes", "random programs in lanes", ".rasm", make, attack, (LINES,), share=0.9)
+KIND = InputKind("lanes", "random programs in lanes", ".rasm", make, attack, (LINES,), share=0.9)

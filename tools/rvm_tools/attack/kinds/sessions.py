@@ -13,7 +13,7 @@ import numpy as np
 import rvm
 from rvm.program import Program
 from rvm.state import Options
-from rvm_tools.attack.cases import Broken, Kind, sound
+from rvm_tools.attack.cases import Broken, InputKind, sound
 from rvm_tools.attack.mutations import NUMBERS, tokens
 from rvm_tools.attack.reduction import BYTES, LINES
 from rvm_tools.debug.console import Console, load_commands
@@ -175,6 +175,6 @@ def attack(data: bytes, folder: Path) -> bool:
     return done
 
 
-KIND = Kind(
+KIND = InputKind(
     "sessions", "mutated scripts of the debugger", ".rdb", make, attack, (LINES, BYTES), share=0.6
 )

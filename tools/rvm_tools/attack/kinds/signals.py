@@ -22,7 +22,7 @@ import rvm
 from rvm.engines import ENGINES, LAW, executing
 from rvm.faults import RvmError
 from rvm.run.machine import Machine
-from rvm_tools.attack.cases import Broken, Kind
+from rvm_tools.attack.cases import Broken, InputKind
 from rvm_tools.attack.runs import bits
 
 TEXT = """\
@@ -180,4 +180,4 @@ def disturbed(run: Callable[[], object], after: float, again: float) -> int:
     return count
 
 
-KIND = Kind("signals", "handlers that raise", ".json", make, attack, (), share=0.5)
+KIND = InputKind("signals", "handlers that raise", ".json", make, attack, (), share=0.5)

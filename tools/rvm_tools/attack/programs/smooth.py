@@ -101,7 +101,7 @@ HEADER = [
 ]
 
 
-class Writer:
+class SmoothWriter:
     """Writes one random function body, keeping track of what must not be changed."""
 
     def __init__(self, rng: random.Random, size: int) -> None:
@@ -295,7 +295,7 @@ class Writer:
 
 def program(seed: int, size: int = 9) -> str:
     """The text of the random program number `seed`, of so many statements, and those inside."""
-    return Writer(random.Random(seed), size).text()
+    return SmoothWriter(random.Random(seed), size).text()
 
 
 def inputs(seed: int) -> dict[str, Any]:

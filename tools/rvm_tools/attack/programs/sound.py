@@ -39,7 +39,7 @@ def some_types(rng: random.Random) -> tuple[str, ...]:
     return ("i64", "f64", *rng.sample(others, rng.choice((1, 2, 2, 3))))
 
 
-class Writer:
+class SoundWriter:
     """Writes one random function body, keeping track of what must not be changed."""
 
     def __init__(self, rng: random.Random, types: Sequence[str] = CLASSIC) -> None:
@@ -309,7 +309,7 @@ class Writer:
 def program(seed: int, types: Sequence[str] | None = CLASSIC) -> str:
     """The text of the random program number `seed`; with `types=None` over types of its own."""
     rng = random.Random(seed)
-    return Writer(rng, some_types(rng) if types is None else types).text()
+    return SoundWriter(rng, some_types(rng) if types is None else types).text()
 
 
 def inputs(seed: int, types: Sequence[str] | None = CLASSIC, variant: int = 0) -> dict[str, Any]:
@@ -318,7 +318,7 @@ def inputs(seed: int, types: Sequence[str] | None = CLASSIC, variant: int = 0) -
         return _classic(seed)
     rng = random.Random(seed)
     types = some_types(rng)
-    writer = Writer(rng, types)
+    writer = SoundWriter(rng, types)
     rng = random.Random(seed + 1_000_003 * (1 + variant))
     wild = rng.random() < 0.25
     out: dict[str, Any] = {n: _number(rng, t, wild) for t in types for n in writer.names[t]}
@@ -362,7 +362,7 @@ def _array(t: str, numbers: list[Any]) -> Any:
 
 def _classic(seed: int) -> dict[str, Any]:
     rng = random.Random(seed + 1_000_003)
-    names = Writer(rng).names
+    names = SoundWriter(rng).names
     out: dict[str, Any] = {}
     for t in CLASSIC:
         for name in names[t]:

@@ -33,7 +33,7 @@ Look = tuple[Callable[[], Any], tuple[np.ndarray[Any, Any], Scalar] | None]
 """What reads a watched place's memory; and that memory, if it is one element that stays."""
 
 
-class Rules:
+class TrapRules:
     """Says which traps a code has, for one direction of travel; `rvm.probes.Armory` asks it."""
 
     def __init__(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from rvm_asm.printer import Names, Printer
+from rvm_asm.printer import RegisterNames, SourcePrinter
 
 from rvm.expr import Place
 from rvm.program import Function
@@ -66,7 +66,7 @@ def elements_changed(name: str, t: Scalar, a: Any, b: Any, width: int = 68) -> s
 
 def place_text(place: Place, function: Function) -> str:
     """A place as the source writes it."""
-    return Printer(function, Names(function)).place(place)
+    return SourcePrinter(function, RegisterNames(function)).place(place)
 
 
 def type_name(t: RegisterType | None, raw: Any) -> str:

@@ -21,7 +21,7 @@ from rvm.types import Stack
 from rvm_tools.messages import end, errors_as_json, show_error
 from rvm_tools.progress import watching
 from rvm_tools.requests import FunctionRequest
-from rvm_tools.trace.account import Account, Tally
+from rvm_tools.trace.account import CostAccount, Tally
 from rvm_tools.trace.energy import Model, model
 from rvm_tools.trace.slices import Slices
 
@@ -57,7 +57,7 @@ class Trace:
     first: int
     last: int
     ended: bool
-    account: Account
+    account: CostAccount
     model: Model
     peak_bytes: int
     residue_bytes: int
@@ -184,7 +184,7 @@ def counted(
         begin,
         machine.time,
         state.at_end,
-        Account(machine.program, counts, left),
+        CostAccount(machine.program, counts, left),
         used,
         state.account.peak_bytes,
         machine.residue_bytes,
