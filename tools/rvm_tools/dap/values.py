@@ -10,8 +10,8 @@ import numpy as np
 
 from rvm.program import Function, Record
 from rvm.types import Array, RegisterType, Scalar, Stack, elem_of
-from rvm_tools.debug.texts import raw_text, type_name
-from rvm_tools.show import number_text
+from rvm_tools.debug.texts import raw_text
+from rvm_tools.show import number_text, type_name
 
 CHUNK = 1000
 """How many elements a client is given at once that can't ask for fewer."""

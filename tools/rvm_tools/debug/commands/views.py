@@ -17,7 +17,8 @@ from rvm_tools.debug.console import COMMANDS, Command, Console, command, count_o
 from rvm_tools.debug.costs import FLOOR, energy_lines, floor, profile, taken, tally_lines
 from rvm_tools.debug.expressions import record_leaves, value_of
 from rvm_tools.debug.lines import line_of, line_starts
-from rvm_tools.debug.texts import PAGE, type_name
+from rvm_tools.debug.texts import PAGE
+from rvm_tools.show import type_name
 from rvm_tools.trace.energy import model
 from rvm_tools.words import count
 

@@ -6,16 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from rvm.image import Code
-from rvm.image.traps import same
 from rvm.types import Array, Stack
 from rvm_tools.debug.console import Answer, Console, OutputLine
 from rvm_tools.debug.lines import line_of
 from rvm_tools.debug.session import Session
 from rvm_tools.debug.stops import Breakpoint
-from rvm_tools.debug.texts import MAX_MARKED, raw_text, type_name
+from rvm_tools.debug.texts import differs, raw_text
 from rvm_tools.debug.tui.past import Before
 from rvm_tools.debug.views import (
     array_rows,
@@ -26,6 +23,7 @@ from rvm_tools.debug.views import (
     source_name,
     texts_of,
 )
+from rvm_tools.show import type_name
 
 Size = tuple[int, int]
 """Width and height, in cells."""
@@ -197,17 +195,6 @@ def _cut(text: str) -> str:
 def _was(old: list[Any] | None, k: int) -> bool:
     """Whether a register that is not live was so at the last stop: its end is a change."""
     return old is not None and old[k] is not None
-
-
-def differs(a: Any, b: Any) -> bool:
-    """Whether a kept value is another than the present one; of what is too long, none is kept."""
-    if a is None and isinstance(b, (np.ndarray, list)):
-        return len(b) <= MAX_MARKED if isinstance(b, list) else b.size <= MAX_MARKED
-    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        return a.shape != b.shape or not same(a, b)
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return True
-    return not same(a, b)
 
 
 def elements_of(session: Session, before: Before, name: str, start: int, size: Size) -> ValueRows:
