@@ -99,13 +99,13 @@ EXPLANATIONS: dict[str, Explanation] = {
     "A009": explain(
         "a postcondition in the wrong place",
         """
-        A condition may have its postcondition behind a comma, or at the `end`, but not both:
+        A condition may have its postcondition after a comma, or at the `end`, but not both:
 
             if x > 0, y > 0         if x > 0
                 …                       …
             end                     end y > 0
 
-        A chain with `elseif` names each one behind its comma.  A `for` has none: its bounds are its
+        A chain with `elseif` names each one after its comma.  A `for` has none: its bounds are its
         conditions.
         """,
     ),

@@ -114,7 +114,7 @@ class Iterations(Calls):
         return signature[at[0]][0]
 
     def _policy(self, stat: Iterate) -> dict[str, Any]:
-        """The words behind `with`, with their values."""
+        """The words after `with`, with their values."""
         out: dict[str, Any] = {}
         for word, node in stat.policy:
             name = word.text

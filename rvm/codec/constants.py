@@ -33,7 +33,7 @@ def unpack(raw: bytes, t: Scalar) -> Any:
     held = t.row.dtype[0]
     used = 1 if held == "b" else 8
     if any(raw[used:]):
-        raise ValueError("bytes behind the value")
+        raise ValueError("bytes after the value")
     if held == "b":
         if raw[0] > 1:
             raise ValueError("a bool that is neither 0 nor 1")

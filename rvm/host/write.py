@@ -45,7 +45,7 @@ def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     name = os.fspath(path)
     stream = _stream(name)
     if stream is not None:
-        # The same open file, so that what else is put out goes behind it.
+        # The same open file, so that what else is put out goes after it.
         for text in (sys.stdout, sys.stderr):
             if text is not None:
                 text.flush()

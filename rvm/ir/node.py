@@ -73,7 +73,7 @@ def constant(value: object, kind: str) -> Node:
 
 
 def walk(items: list[Node]) -> Iterator[Node]:
-    """All operations of a list, those inside others behind them."""
+    """All operations of a list, those inside others after them."""
     for node in items:
         yield node
         if node.op == "if":

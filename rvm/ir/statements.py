@@ -378,7 +378,7 @@ def _disjoint(b: Builder, x: Location | View, y: Location | View, same_ok: bool)
 
 
 def _reach(b: Builder, place: Location | View) -> tuple[Node, Node]:
-    """The addresses from a place's first byte to behind its last."""
+    """The addresses from a place's first byte to after its last."""
     if isinstance(place, View):
         first = at(b, place, (b.i64(0),) * len(place.axes))
         spans = list(zip(place.axes, place.dims, strict=True))

@@ -227,7 +227,7 @@ class Inline:
     """A function's result as one expression of Python, a template of `rvm.numbers.code`.
 
     `names` holds the faults that it names.  What is used several times is named where it is first
-    evaluated; what only one way of a choice evaluates is not known behind it.
+    evaluated; what only one way of a choice evaluates is not known after it.
     """
 
     def __init__(self, f: Function, total: bool = False, arrays: bool = False) -> None:

@@ -205,7 +205,7 @@ def nearest(value: Any) -> float:
 
 
 MOST_DIGITS = 40
-"""Numbers of more digits before or behind the point are not looked at in full."""
+"""Numbers of more digits before or after the point are not looked at in full."""
 
 
 def shortened(value: Any) -> Any:

@@ -5,7 +5,7 @@
 | `rasm NAME.rasm` | a file, written to the page's folder |
 | `rasm` | a text that assembles |
 | `console` | lines `$ rvm …`, each followed by what it prints |
-| `debug ARGUMENTS` | a session of `rvm debug`: commands behind their prompts, and what they print |
+| `debug ARGUMENTS` | a session of `rvm debug`: commands after their prompts, and what they print |
 | `debug` | the session goes on |
 | `sh`, with `text` after it | commands; what follows `&&` in the last prints the text |
 | `python` with `>>>` | a session, held to its output as doctest does |
@@ -110,7 +110,7 @@ def commands(text: str) -> Iterator[tuple[str, str]]:
 
 
 def last_command(text: str) -> str:
-    """What stands behind the last `&&` of a block of commands."""
+    """What stands after the last `&&` of a block of commands."""
     return text.strip().splitlines()[-1].split("&&")[-1].strip()
 
 

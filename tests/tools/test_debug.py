@@ -258,7 +258,7 @@ def test_an_edit_marks_the_session_and_leads_elsewhere() -> None:
         session.goto(at)
         if at >= 12:
             fresh.seek(at)
-            assert session.machine.registers() == fresh.registers(), "behind it, the edited run"
+            assert session.machine.registers() == fresh.registers(), "after it, the edited run"
     session.goto(0)
     assert console.execute("export-test a.py").error.code == "U037"  # type: ignore[union-attr]
     console.execute("restart")
@@ -623,7 +623,7 @@ def test_energy_is_that_of_the_way_from_the_start_to_here() -> None:
         number, unit, _ = console.prompt().removesuffix("] ").split()[-3:]
         power = {"zJ": 1e-21, "aJ": 1e-18}[unit]
         assert float(number) * power == pytest.approx(erased(goal) * BIT, rel=1e-2)
-    # Inside an iteration, behind its `drop`: what was erased is there again.
+    # Inside an iteration, after its `drop`: what was erased is there again.
     for _ in range(12):
         session.instruction(1, -1)
         assert session.erased == erased(session.time)

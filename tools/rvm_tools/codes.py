@@ -184,7 +184,7 @@ TOOLS: dict[str, Explanation] = {
         """
         A breakpoint stands at a line (`12`, `sort.rasm:12`), a function (`merge`), a label, or an
         instruction by its index (`merge@7`, as `dis` counts them).  Where nothing begins at a line,
-        the next one is taken; behind the last there is none.
+        the next one is taken; after the last there is none.
         """,
     ),
     "U032": explain(
@@ -245,7 +245,7 @@ TOOLS: dict[str, Explanation] = {
         "no such energy model, or a parameter that it can't take",
         """
         `rvm trace --energy` takes `landauer`, `cmos`, `adiabatic` or a file that ends in `.toml`,
-        and behind it numbers that change the model:
+        and after it numbers that change the model:
 
             --energy landauer:temperature=4
             --energy cmos:step=70e-12                   J for every executed instruction

@@ -79,7 +79,7 @@ class Reader:
         self.at = match.end()
 
     def accept(self, sign: str) -> bool:
-        """Whether `sign` comes next; it is then read, with the space behind it."""
+        """Whether `sign` comes next; it is then read, with the space after it."""
         if not self.text.startswith(sign, self.at):
             return False
         self.at += len(sign)

@@ -1,4 +1,4 @@
-"""Running a block of lanes: groups that part at branches and meet again behind them.
+"""Running a block of lanes: groups that part at branches and meet again after them.
 
 Of the groups of a frame the one at the least position goes on, so that those ahead wait for it;
 groups that stand at one position are one.  A call is made by the group that comes to it and ends

@@ -81,7 +81,7 @@ class Table:
         return ENTRY_SIZES + meter_words <= self.stride
 
     def taken(self) -> Iterator[tuple[int, int, int, list[int]]]:
-        """All entries: (address of the row, position, times, sizes), the last with zeros behind.
+        """All entries: (address of the row, position, times, sizes), the last followed by zeros.
 
         The table is empty from then on.
         """

@@ -115,7 +115,7 @@ def stack_floor() -> int:
 
 
 def bounds() -> tuple[int, int]:
-    """The lowest address of this thread's stack that can be used, and the one behind the last."""
+    """The lowest address of this thread's stack that can be used, and the one after the last."""
     process = library()
     process.pthread_self.restype = ctypes.c_void_p
     me = ctypes.c_void_p(process.pthread_self())

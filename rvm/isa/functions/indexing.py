@@ -100,7 +100,7 @@ enter(
 
 @name
 def for_end(a: int, b: int, s: int) -> int:
-    """The value behind the last that a loop visits, wrapped; R015 if that is the first again."""
+    """The value after the last that a loop visits, wrapped; R015 if that is the first again."""
     if s == 0:
         raise outside_domain("a loop of step 0 has no end", start=a, stop=b, step=s)
     way = max(0, (b - a) // s + 1) * s

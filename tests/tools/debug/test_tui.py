@@ -372,7 +372,7 @@ def test_arrays_by_pages() -> None:
             await press(app, pilot, "right_square_bracket")
         assert pages > 3
         assert seen == [f"{257}*" if k == 250 else str(k) for k in range(300)]
-        assert cells()[-1] == "299", "behind the last page there is none"
+        assert cells()[-1] == "299", "after the last page there is none"
         for _ in range(pages + 1):
             await press(app, pilot, "left_square_bracket")
         assert cells()[:2] == ["0", "1"]

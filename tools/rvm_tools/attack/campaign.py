@@ -38,7 +38,7 @@ class Campaign:
     findings: dict[tuple[str, str], FoundInput] = field(default_factory=dict)
     """The first finding of each kind and signature."""
     _again: list[InputBatch] = field(default_factory=list)
-    """Batches that go on behind an input that hung or crashed."""
+    """Batches that go on after an input that hung or crashed."""
 
     def run(self) -> None:
         """Try inputs until the time is over or Ctrl-C, then make findings small."""

@@ -1,7 +1,7 @@
 """Addresses of instructions: numbers in one space, as editors want them.
 
 Functions follow each other in the order of the program.  Each has an address for every
-instruction as it is written, one in front of them for the end of a run back, and one behind
+instruction as it is written, one in front of them for the end of a run back, and one after
 them for the end of a run forwards.  An instruction has the same address in both directions.
 """
 

@@ -75,7 +75,7 @@ def _spelled(text: str) -> str:
 
 
 def _command(adapter: Adapter, text: str, depth: int) -> Body:
-    """Run a command; what it has changed, the client is told behind the answer."""
+    """Run a command; what it has changed, the client is told after the answer."""
     debuggee = adapter.launched
     session, console = debuggee.session, debuggee.console
     time, edits, frames = session.time, session.diverged, len(session.frames)

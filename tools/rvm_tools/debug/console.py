@@ -41,11 +41,11 @@ class Command:
     repeats: bool = False
     """Whether an empty line repeats it."""
     takes: str = ""
-    """What stands behind it: a kind of thing that `completions` knows, or words between `|`."""
+    """What stands after it: a kind of thing that `completions` knows, or words between `|`."""
 
     @property
     def takes_more(self) -> bool:
-        """Whether anything stands behind the name."""
+        """Whether anything stands after the name."""
         return " " in self.usage
 
 

@@ -97,7 +97,7 @@ def _plain(line: OutputLine) -> None:
 
 
 def _feed(console: Console, lines: Iterable[str]) -> int:
-    """Run commands, each shown behind its prompt; the first error's exit code."""
+    """Run commands, each shown after its prompt; the first error's exit code."""
     failed = 0
     for line in lines:
         if console.finished:

@@ -50,7 +50,7 @@ class Visited:
     place: int = 0
 
     def arrived(self, time: int) -> Visited:
-        """With a time behind the present one, if it is another; what was ahead is gone."""
+        """With a time after the present one, if it is another; what was ahead is gone."""
         if self.times[self.place] == time:
             return self
         times = (*self.times[: self.place + 1], time)[-MAX_VISITED:]

@@ -141,7 +141,7 @@ def _at_line(image: Image, source: int, line: int, text: str) -> StopTarget:
         last = max(lines, default=0)
         raise UsageError(
             "U031",
-            f"no instruction begins at line {line} or behind it",
+            f"no instruction begins at line {line} or after it",
             hint=f"the last line with one is {last}" if last > 0 else "the program has no source",
         )
     return StopTarget(text, source=source, line=later[0])

@@ -380,7 +380,7 @@ class Session:
     def seek_write(self, text: str, direction: int) -> tuple[Stop, StopEvent | None]:
         """Go to the last (or next) instruction that changed a place; None if there is none.
 
-        Going back, the machine then stands before that instruction, else behind it.
+        Going back, the machine then stands before that instruction, else after it.
         """
         watch = self._watch(0, text)
         self._remember()

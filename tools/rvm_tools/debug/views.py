@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rvm_tools.debug.console import Console
 
 AROUND = 4
-"""Lines of source shown before and behind the present one."""
+"""Lines of source shown before and after the present one."""
 MAX_CHANGES = 8
 ERASED = """\
 The inverse code was executed from the present values, and the run has erased bits: what is erased
@@ -173,7 +173,7 @@ def texts_of(code: Code) -> list[str]:
 def listing(console: Console, line: int | None = None) -> bool:
     """The source around a line, with marks: `>` where the machine is, `b` for breakpoints.
 
-    Whether there are more lines behind.
+    Whether there are more lines after them.
     """
     session = console.session
     frame = session.frame

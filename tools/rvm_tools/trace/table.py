@@ -119,7 +119,7 @@ def _xi(trace: Trace) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """A row: its label, what it took (nothing in a heading), and the text behind it."""
+    """A row: its label, what it took (nothing in a heading), and the text after it."""
 
     label: str
     tally: Tally | None = None
@@ -214,7 +214,7 @@ def _functions(trace: Trace) -> list[str]:
 def _columns(
     columns: Sequence[tuple[str, Sequence[str]]], texts: Sequence[str], left: bool
 ) -> list[str]:
-    """Columns aligned to the right (the first to the left if `left`), texts behind them."""
+    """Columns aligned to the right (the first to the left if `left`), texts after them."""
     widths = [max(map(len, (title, *cells))) for title, cells in columns]
     room = max(40, page_width() - sum(widths) - 2 * len(widths) - 1)
     out = []

@@ -123,7 +123,7 @@ def attack(data: bytes, folder: Path) -> bool:
                 raise Broken(f"`{message['command']}` is answered with {error['format']}")
         body = message.get("body")
         if message.get("event") == "output" and "internal error" in str(body):
-            raise Broken("an internal error behind a response", str(body))
+            raise Broken("an internal error after a response", str(body))
     return done
 
 

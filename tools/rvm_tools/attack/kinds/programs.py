@@ -32,7 +32,7 @@ INPUTS: Mapping[str, Callable[[int, int], dict[str, Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A random program, behind a line that says what wrote it, which its inputs are found by."""
+    """A random program, after a line that says what wrote it, which its inputs are found by."""
 
     by: str
     seed: int

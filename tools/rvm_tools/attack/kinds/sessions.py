@@ -150,7 +150,7 @@ def make(rng: random.Random) -> bytes:
 
 
 def attack(data: bytes, folder: Path) -> bool:
-    """Run a script; behind it the session still comes to its start and its end."""
+    """Run a script; after it the session still comes to its start and its end."""
     options = Options(max_steps=3_000, max_memory=1_000_000)
     session = Session(program(), "main", INPUTS, options, say=lambda line: None)
     console = Console(session)

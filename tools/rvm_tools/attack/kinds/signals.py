@@ -53,7 +53,7 @@ class Alarm(Exception):
 
 
 class Measured(NamedTuple):
-    """An operation undisturbed: its seconds, and the data before and behind it."""
+    """An operation undisturbed: its seconds, and the data before and after it."""
 
     seconds: float
     old: Any

@@ -135,7 +135,7 @@ class Screenful(App[None]):
     # ------------------------------------------------------------ running commands
 
     def execute(self, text: str, forward: bool = False) -> None:
-        """Run a command in the machine's thread, behind those that wait.
+        """Run a command in the machine's thread, after those that wait.
 
         `forward`: plain steps go forwards, wherever `direction` points.
         """

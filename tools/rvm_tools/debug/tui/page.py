@@ -61,7 +61,7 @@ class ValueRows:
     rows: Sequence[OutputLine]
     arrays: Sequence[str] = ()
     shown: tuple[int, int, int] = (0, 0, 0)
-    """Of an array: the first element shown, the one behind the last, and how many there are."""
+    """Of an array: the first element shown, the one after the last, and how many there are."""
 
 
 class _Page(Console):
