@@ -11,8 +11,8 @@ EXPLANATIONS: dict[str, Explanation] = {
     "A001": explain(
         "a character or literal that means nothing",
         """
-        The text holds a sign that the language does not have, a number that is none (`12abc`), or a
-        string or quoted name that does not end in its line.
+        The text holds a character that the language does not have, a number that cannot be read
+        (`12abc`), or a string or quoted name that does not end in its line.
 
             add x, 3$           ; no sign `$`
             br !done, out       ; write `not done`

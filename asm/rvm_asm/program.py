@@ -46,7 +46,7 @@ class Declarations:
         self.heads: dict[str, Function] = {}
         """The functions with their parameters alone."""
         self.generated: list[Function] = []
-        """Functions that statements made, beside those that are declared."""
+        """Functions that statements made, besides those that are declared."""
         self.iterated: dict[tuple[object, ...], str] = {}
         """For each `iterate`, by where it stands and what it says, the function that it calls."""
         self.scheduled = 0

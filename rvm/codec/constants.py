@@ -13,7 +13,7 @@ _PAIR = struct.Struct("<dd")
 
 
 def pack(value: Any, t: Scalar) -> bytes:
-    """A raw value of type `t`; struct.error, TypeError or OverflowError if it is none."""
+    """A raw value of type `t`; struct.error, TypeError or OverflowError if it is not one."""
     if t.is_complex:
         return _PAIR.pack(value.real, value.imag)
     held = t.row.dtype[0]

@@ -1,4 +1,4 @@
-"""P codes: budgets that no schedule keeps, schedules that break the rules, files that are none."""
+"""P codes: budgets that no schedule keeps, schedules that break the rules, files that hold none."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ RESERVED = (
     "exactly",
 )
 COUNTING = ("hits", "early", "sizes", "cells", "erased")
-"""Names that source which counts uses beside those."""
+"""Names that source which counts uses besides those."""
 MAX_HEIGHT = 16
 """Levels of functions that one line of source nests."""
 

@@ -156,7 +156,7 @@ def _rounding(code: Code) -> Iterator[str]:
 
 
 def _formulas(stmt: Stmt) -> tuple[Expr, ...]:
-    """What a statement computes beside its instruction's operands."""
+    """What a statement computes besides its instruction's operands."""
     match stmt:
         case Update(dst, op, value):
             return (Apply(op, (dst, value), dst.type),)

@@ -25,7 +25,7 @@ from rvm.stmt import Update
 from rvm.types import Array, Scalar, elem_of, rank_of
 
 SMALL = 512
-"""Arrays of constant lengths up to so many bytes live in the function's frame."""
+"""Arrays of constant lengths up to this many bytes live in the function's frame."""
 WIDTH = 8
 """Lanes in a vector."""
 

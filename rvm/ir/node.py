@@ -31,7 +31,7 @@ from rvm.leaf.ops import number as number
 from rvm.leaf.trace import Node as Node
 
 I8, I32, F32, PTR, NONE = "i8", "i32", "f32", "ptr", ""
-"""Kinds of values beside those of leaf operations; NONE: an operation without a value."""
+"""Kinds of values besides those of leaf operations; NONE: an operation without a value."""
 FLOATS = (F64, F32)
 
 

@@ -273,7 +273,7 @@ def erase(b: Builder, condition: Node, bits: int) -> None:
 
 
 def lose(b: Builder, bits: Node) -> None:
-    """Count so many bits as erased."""
+    """Count a number of bits as erased."""
     b.add_to(b.erased, bits)
     b.do("erased", bits)
 

@@ -100,7 +100,7 @@ class OpRow:
     inverse: str
     doc: str
     cost: str = "ADDS"
-    """The class that executing it counts in, beside what its expressions count."""
+    """The class that executing it counts in, besides what its expressions count."""
     build: Callable[[Instr], Stmt] | None = None
     """Makes the statement of an opcode that is not a sequence of data statements."""
     module: str = ""

@@ -478,7 +478,7 @@ NOT_INLINE = re.compile(r"^\{0\}|_array\(|where\(|astype")
 
 
 def inline_on_arrays(f: Function) -> str:
-    """The function on arrays and numbers as one expression, a template; "" where it is none.
+    """The function on arrays and numbers as one expression, a template; "" where it is not one.
 
     Then every operation is a function of NumPy's or a call, for arguments of any shape.
     """

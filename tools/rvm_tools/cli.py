@@ -40,7 +40,7 @@ COMMANDS = (
 BUG_EXIT = 70
 INTERRUPTED_EXIT = 130
 NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EDQUOT)
-"""What writing to standard output may come to, by nobody's fault."""
+"""Errors of writing to standard output that are nobody's fault."""
 
 
 class CommandGroup(click.RichGroup):
@@ -115,7 +115,7 @@ def _bug(error: Exception) -> int:
 
 
 def _drop_output() -> None:
-    """Who read our output has gone: what is still buffered goes nowhere."""
+    """The reader of our output has gone: drop what is still buffered."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

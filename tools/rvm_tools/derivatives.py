@@ -82,7 +82,7 @@ def _cell(t: Scalar | None, value: Any, room: int) -> list[str]:
 
 
 def _number(t: Scalar | None, raw: Any) -> str:
-    """A number: in full where it is exact, else rounded to so many digits."""
+    """A number: in full where it is exact, else rounded to a number of digits."""
     if t is not None and (t.is_bool or t.is_integer):
         return show.number_text(t, raw)
     if t is not None and t.is_log:
@@ -96,7 +96,7 @@ def _number(t: Scalar | None, raw: Any) -> str:
 
 
 def rounded(x: float, digits: int = DIGITS) -> str:
-    """A float with so many significant digits, as Python writes it."""
+    """A float with a number of significant digits, as Python writes it."""
     return repr(float(f"{x:.{digits}g}"))
 
 

@@ -78,7 +78,7 @@ def _opcodes() -> Iterator[str]:
     yield (
         "T is the type of the operands, one of the class named. An operand is changed, or only "
         "read; what is changed never overlaps what is read. *Cost* is the class that executing it "
-        "counts in, beside what its expressions count.\n"
+        "counts in, besides what its expressions count.\n"
     )
     yield "| instruction | does | inverse | T | cost |\n|---|---|---|---|---|"
     for row in OPCODES.values():

@@ -298,7 +298,7 @@ def _finite(value: Decimal | float | None) -> float | None:
 
 
 def read_literal(text: str, files: str | None = "") -> Any:
-    """The value that `text` is; InputError I010 if it is none.  `files` is as for a Reader."""
+    """The value that `text` is; InputError I010 if it is not one.  `files` is as for a Reader."""
     if files is not None and text.startswith("@"):
         return File(text[1:], files)
     reader = Reader(text, files=files)

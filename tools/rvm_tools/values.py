@@ -200,7 +200,7 @@ def _typed(sys: NumberSystem, given: Typed) -> Any:
 
 
 def array_of(t: Array, wanted: str, name: str, value: Any) -> NDArray[Any]:
-    """A list, or what makes or was read from a file, as an array; InputError if it can't be one."""
+    """A list, or what makes or was read from a file, as an array; InputError if it cannot be."""
     sys = system(t.elem)
     if isinstance(value, MadeArray):
         value = Grid(_make(value))

@@ -298,7 +298,7 @@ class Printer:
         return found[-1 - int(axis)]
 
     def offset(self, pointer: str, distance: str) -> str:
-        """A pointer moved by so many bytes."""
+        """A pointer moved by a number of bytes."""
         return (
             pointer
             if distance == "0"

@@ -120,7 +120,7 @@ class _Run(Recovering):
         return found
 
     def _advance(self, group: Group, segment: Segment) -> None:
-        """Run a segment, and see to what came of it."""
+        """Run a segment, and handle its outcome."""
         at, ticks, what = self._run(group, segment)
         group.at = at
         group.ticks += ticks

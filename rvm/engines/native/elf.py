@@ -49,7 +49,7 @@ class Unknown(Exception):
 
 
 def linked(data: bytes, entry: str) -> Block | None:
-    """The block of an object file, with the offset of a function; None if it is not for here."""
+    """The block of an object file, with the offset of a function; None where it does not apply."""
     try:
         return _Linker(data).block(entry)
     except (Unknown, struct.error, IndexError, ValueError):

@@ -252,7 +252,7 @@ def _taken(values: Any, lanes: NDArray[np.intp]) -> Any:
 
 
 def contexts(n: int, fields: int, chunk: int, options: Options) -> NDArray[np.int64]:
-    """Contexts of so many fields for n runs."""
+    """Contexts, each of a number of fields, for n runs."""
     out = np.zeros((n, fields), np.int64)
     most = options.max_steps
     out[:, context.TICKS] = LONGEST * chunk if most is None else min(LONGEST * chunk, most)

@@ -77,7 +77,7 @@ class Table:
         self.address = ctypes.addressof(self.words)
 
     def has_room(self, meter_words: int) -> bool:
-        """Whether an entry holds so many sizes."""
+        """Whether an entry has room for a number of sizes."""
         return ENTRY_SIZES + meter_words <= self.stride
 
     def taken(self) -> Iterator[tuple[int, int, int, list[int]]]:

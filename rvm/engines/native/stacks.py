@@ -53,7 +53,7 @@ class Large:
         return how
 
     def tidy(self, used: int = TIDY) -> None:
-        """Give memory back to the system, after frames that stood for so many bytes."""
+        """Give memory back to the system, after frames that counted for a number of bytes."""
         if used >= TIDY:
             self._memory.madvise(mmap.MADV_DONTNEED, GUARD, len(self._memory) - GUARD - KEPT)
 

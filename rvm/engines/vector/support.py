@@ -1,4 +1,4 @@
-"""Names that the source of a vectorised loop uses beside those of generated Python.
+"""Names that the source of a vectorised loop uses besides those of generated Python.
 
 All of them compute or check; none stores.  Trouble (or any other exception) makes the loop go on
 in ordinary code, which finds the iteration that it is about.

@@ -21,9 +21,9 @@ Say = Callable[[str], object]
 
 @dataclass(slots=True)
 class Campaign:
-    """What to attack, for how long, and what came of it.
+    """What to attack, for how long, and the outcome.
 
-    With `inputs` just so many of each kind are tried, and the same for the same seed; otherwise as
+    With `inputs` that many of each kind are tried, and the same for the same seed; otherwise as
     many as fit into `seconds`.
     """
 

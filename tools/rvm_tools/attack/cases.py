@@ -1,4 +1,4 @@
-"""What an attack is: a kind of input, how one is made and tried, and what came of it."""
+"""What an attack is: a kind of input, how one is made and tried, and the outcome."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class InputKind:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of an input; findings of one signature have the same cause, as far as one sees."""
+    """The outcome of an input; findings of one signature seem to have the same cause."""
 
     outcome: str
     signature: str = ""

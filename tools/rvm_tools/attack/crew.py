@@ -49,7 +49,7 @@ class InputBatch:
 
 @dataclass(frozen=True, slots=True)
 class BatchEvent:
-    """What came of a batch, or of a part of it; `found` has the inputs' numbers with findings."""
+    """The outcome of a batch, or of a part of it; `found` has the inputs' numbers with findings."""
 
     batch: InputBatch
     accepted: int
@@ -218,7 +218,7 @@ def innermost(log: str) -> str:
 
 
 def events(workers: list[Worker], seconds: float) -> Iterator[tuple[Worker, BatchEvent]]:
-    """What has happened within so many seconds, or nothing."""
+    """What has happened within a number of seconds, if anything has."""
     busy = [w for w in workers if w.batch is not None]
     ready, _, _ = select.select(busy, [], [], seconds) if busy else ([], [], [])
     for worker in busy:

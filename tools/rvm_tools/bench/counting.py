@@ -1,4 +1,4 @@
-"""What counting costs: counted runs on an engine beside ordinary ones.
+"""What counting costs: counted runs on an engine compared with ordinary ones.
 
 `python -m rvm_tools.bench.counting [SCALE] [ENGINE]` prints the median times of runs in turns, and
 their ratio with the quartiles, in seconds of processor time; the engine is python unless another

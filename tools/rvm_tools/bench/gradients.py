@@ -1,4 +1,4 @@
-"""What gradients cost beside their functions, counted on programs' own `;! run` lines.
+"""What gradients cost compared with their functions, counted on programs' own `;! run` lines.
 
 `python -m rvm_tools.bench.gradients FILE …` prints the table of steps and of operations on
 real and complex numbers, for the code as it is assembled and for strict code.

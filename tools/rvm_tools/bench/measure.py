@@ -41,7 +41,7 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class ContestEntry:
-    """What one contestant took for a task at a size of so many units of work."""
+    """What one contestant took for a task at a size, in units of work."""
 
     name: str
     size: int

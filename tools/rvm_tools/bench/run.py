@@ -1,4 +1,4 @@
-"""A whole benchmark: contests, and what is measured beside them, as one JSON object."""
+"""A whole benchmark: contests, and what is measured besides them, as one JSON object."""
 
 from __future__ import annotations
 

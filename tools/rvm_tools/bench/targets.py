@@ -94,7 +94,7 @@ def _others(data: Data) -> Iterator[TargetResult]:
         yield _time("cached", f"{what}, from the cache", 0.01, first["cached"]["first"])
     vector = ratio(data, "string", FORWARD, "rvm vector", "NumPy")
     if vector is not None:
-        yield _times("vector", "string, engine `vector` beside NumPy", 2.0, vector)
+        yield _times("vector", "string, engine `vector` compared with NumPy", 2.0, vector)
 
 
 def _lanes(data: Data) -> Iterator[TargetResult]:

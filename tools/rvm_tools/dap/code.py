@@ -44,7 +44,7 @@ class Addresses:
         return self._image.code(self._names[k], False), address - self._starts[k] - 1
 
     def read(self, reference: str) -> int:
-        """The address that a reference means; UsageError U041 if it is none."""
+        """The address that a reference means; UsageError U041 if it is not one."""
         try:
             return int(reference, 0)
         except ValueError:

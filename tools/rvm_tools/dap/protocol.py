@@ -73,7 +73,7 @@ class Arguments:
 
 
 def request_of(message: Mapping[str, Any]) -> Request | None:
-    """A message as a request; None for other messages.  UsageError U041 if it is none."""
+    """A message as a request; None for other messages.  UsageError U041 if it is not one."""
     if message.get("type") in ("response", "event"):
         return None
     seq, command = message.get("seq"), message.get("command")

@@ -154,7 +154,7 @@ def set_data_breakpoints(adapter: Adapter, args: Arguments) -> Body:
         try:
             depth, function, text = json.loads(b.text("dataId"))
         except (ValueError, TypeError):
-            raise UsageError("U041", "the argument `dataId` is none of ours") from None
+            raise UsageError("U041", "the argument `dataId` is not one of ours") from None
         access = b.text("accessType", "write")
         if access not in ("write", "read"):
             raise UsageError("U041", f"`{access}` is not an access that can be watched")

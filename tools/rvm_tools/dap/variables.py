@@ -47,7 +47,7 @@ def frame_of(adapter: Adapter, args: Arguments) -> int:
 
 
 def node_of(adapter: Adapter, args: Arguments) -> Node:
-    """What a variables reference stands for; UsageError U041 if it is none (any more)."""
+    """What a variables reference stands for; UsageError U041 if it is not one (any more)."""
     number = args.integer("variablesReference")
     found = adapter.handles[number - 1] if 0 < number <= len(adapter.handles) else None
     if not isinstance(found, Node):

@@ -33,7 +33,7 @@ class Armer:
         self._version = 0
 
     def goals(self, journey: Journey) -> Extras:
-        """What a journey that begins here asks for the frames that there are now."""
+        """What a journey that begins here asks for the present frames."""
         frames = self.machine.state.frames
         found: Extras = []
         for depth, frame in enumerate(frames):

@@ -118,7 +118,7 @@ def _counting(session: Session) -> Iterator[Counts]:
 
 
 def taken(session: Session) -> Tally:
-    """What the run has taken from its start to here: it is run again, beside, and counted."""
+    """What the run has taken from its start to here: run again and counted."""
     fresh = again(session)
     found = dict(tallies(fresh, [session.time]))
     if session.time in found:

@@ -156,7 +156,7 @@ def _binding(function: Function, layout: Layout) -> Slot | NameGroup:
 
 
 def record_leaves(function: Function, text: str) -> list[tuple[str, int]] | None:
-    """The registers of a record that `text` names, with their names; None if it is none."""
+    """The registers of a record that `text` names, with their names; None if it is not one."""
     path = text.strip().split(".")
     for param in function.params:
         if param.name == path[0]:

@@ -18,7 +18,7 @@ class Journey:
     lines: bool = False
     """Stop wherever a line begins."""
     over: bool = False
-    """Stop where a line begins, in the frames that there are now."""
+    """Stop where a line begins, in the present frames."""
     out: bool = False
     """Stop where the innermost frame has returned (or, going back, before it was called)."""
     quiet: bool = False

@@ -207,7 +207,7 @@ class Session:
         )
 
     def _repeat(self, journey: Journey, count: int) -> Stop:
-        """The same journey so many times; ends early where there is another reason to stop."""
+        """The same journey a number of times; ends early where there is another reason to stop."""
         self._remember()
         arrival = Arrival("step")
         for _ in range(max(count, 1)):
@@ -372,7 +372,7 @@ class Session:
         self._travel.version += 1
 
     def ignore(self, number: int, count: int) -> None:
-        """Pass a breakpoint or watchpoint so many times, in either direction."""
+        """Pass a breakpoint or watchpoint a number of times, in either direction."""
         self.probe(number).ignore = count
 
     # ------------------------------------------------------------ writes

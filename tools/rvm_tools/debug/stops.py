@@ -75,7 +75,7 @@ class Watchpoint:
 
 
 def passed(probe: Breakpoint | Watchpoint) -> bool:
-    """Count a hit; whether it is none to stop at."""
+    """Count a hit; whether it is one to pass by."""
     probe.hits += 1
     if probe.ignore:
         probe.ignore -= 1

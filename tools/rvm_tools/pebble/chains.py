@@ -16,9 +16,9 @@ from rvm_tools.pebble.request import BUDGETS, PebbleRequest
 
 UNITS = ("state_bytes", "step_energy", "temperature")
 SHORT = 400
-"""Up to so many steps an exact table for a few erasures takes no time to speak of."""
+"""The most steps for which an exact table for a few erasures takes no time to speak of."""
 ONLINE = 100_000
-"""Up to so many steps the schedule for an unknown length is compared."""
+"""The most steps for which the schedule for an unknown length is compared."""
 POINTS = 60
 """About how many budgets a curve has."""
 

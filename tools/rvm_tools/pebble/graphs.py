@@ -22,7 +22,7 @@ from rvm_tools.programs import load_program, pick_function, read_text
 from rvm_tools.progress import LateBar
 
 POINTS = 8
-"""About how many budgets a curve has, and so many searches it takes."""
+"""About how many budgets a curve has, each of which takes a search."""
 
 
 def graph_of(request: PebbleRequest) -> Dag:

@@ -1,4 +1,4 @@
-"""Plans beside each other: rows of a table, and the same as JSON."""
+"""Plans side by side: rows of a table, and the same as JSON."""
 
 from __future__ import annotations
 

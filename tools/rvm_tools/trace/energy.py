@@ -210,7 +210,9 @@ def model(text: str) -> Model:
         try:
             base = MODELS[name](**own)
         except ValueError as error:
-            raise UsageError("U039", f"the model `{name}` can't be so: {error}") from None
+            raise UsageError(
+                "U039", f"the model `{name}` can't have these parameters: {error}"
+            ) from None
     else:
         near = get_close_matches(name, MODELS, 1)
         raise UsageError(

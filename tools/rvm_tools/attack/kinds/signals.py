@@ -152,7 +152,7 @@ def stands(run: Any, given: Mapping[str, Any], plain: Measured, what: str) -> No
 
 
 def disturbed(run: Callable[[], object], after: float, again: float) -> int:
-    """Run with a handler that raises after so many seconds, and perhaps again; how often it did."""
+    """Run with a handler that raises after some seconds, and perhaps again; how often it did."""
     count = 0
 
     def operation() -> None:

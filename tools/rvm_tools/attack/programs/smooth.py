@@ -269,7 +269,7 @@ class SmoothWriter(BodyWriter):
 
 
 def program(seed: int, size: int = 9) -> str:
-    """The text of the random program number `seed`, of so many statements, and those inside."""
+    """The text of the random program number `seed`, of `size` statements, and those inside."""
     return SmoothWriter(random.Random(seed), size).text()
 
 

@@ -110,7 +110,7 @@ def watch_reads(console: Console, rest: str) -> None:
 @command(
     "ignore",
     usage="ignore NUMBER COUNT",
-    help="pass a stop so many times",
+    help="pass a stop N times",
     group=GROUP,
     takes="number",
 )

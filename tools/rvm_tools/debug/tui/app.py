@@ -189,7 +189,7 @@ class Screenful(App[None]):
         self._soon(self._next_model)
 
     def _next_model(self) -> None:
-        """Show energy by another model; first the run is counted up to each column, beside."""
+        """Show energy by another model; first another session counts up to each column."""
         console, line = self.console_, self.timeline.timeline
         names = list(MODELS)
         at = names.index(console.model.name) if console.model.name in names else -1

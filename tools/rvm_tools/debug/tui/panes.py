@@ -81,7 +81,7 @@ class CodePane(Widget, can_focus=True):
         self._move_to(self.cursor, 3 if follow else 2)
 
     def _move_to(self, row: int, margin: int = 2) -> None:
-        """Put the cursor on a row, with so many rows of code to be seen on either side."""
+        """Put the cursor on a row, with some rows of code to be seen on either side."""
         count, height = len(self.listing.rows), max(self.size.height, 1)
         self.cursor = max(0, min(row, count - 1))
         margin = min(margin, (height - 1) // 2)
