@@ -59,7 +59,9 @@ def _beside_c(data: Data) -> Iterator[TargetResult]:
         for workload in HELD:
             found = ratio(data, workload, task, name, "C")
             if found is not None:
-                what = f"{workload}, {'function' if task == FORWARD else 'gradient'} beside C"
+                what = (
+                    f"{workload}, {'function' if task == FORWARD else 'gradient'} compared with C"
+                )
                 yield _times(f"{workload} {task}", what, aim, found)
 
 
