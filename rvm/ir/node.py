@@ -5,7 +5,8 @@ those below, which read and change variables and memory.  Values live within an 
 between instructions there are variables.  Arrays are reached by indices, one for each axis of the
 register; how an element is found in memory is the target's business, as is how a bool is stored.
 
-    get                  a variable's value            set(v)             aux: the variable
+    get, get(i)          a variable's value, or one of many              aux: the variable
+    set(v), set(v, i)    changes it
     load(i, ...)         an element                    store(v, i, ...)   aux: (register, part)
     dim, stride          of an array register          aux: (register, axis)
     address(i, ...)      where an element lies         aux: (register, part)
@@ -37,11 +38,12 @@ FLOATS = (F64, F32)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Var:
-    """A variable: of one kind, or `size` bytes of memory of its own."""
+    """A variable: of one kind, or `many` of them, or `size` bytes of memory of its own."""
 
     kind: str
     name: str
     size: int = 0
+    many: int = 0
 
 
 @dataclass(slots=True, eq=False)

@@ -62,8 +62,6 @@ class FunctionRow:
     """The module that defines it, of a user's own: other processes import it."""
     moves: bool = False
     """It moves numbers, or parts of them, and rounds nothing."""
-    sums: bool = False
-    """It adds up or multiplies the elements of arrays, in an order that is the engine's own."""
     lazy: bool = False
     """Of scalars its second argument is evaluated only where the first does not decide."""
     divides: bool = False
