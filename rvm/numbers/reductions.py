@@ -121,7 +121,7 @@ def complex_times(a: Any, b: Any) -> Any:
     return found
 
 
-def times(a: Any, b: Any) -> Array:
+def times(a: Any, b: Any) -> Any:
     """The products of elements of two arrays, in C order whatever the order of the arrays."""
     if a.dtype.kind == "c" or b.dtype.kind == "c":
         return complex_times(a, b)
