@@ -73,7 +73,7 @@ def bind(
 ) -> list[Any]:
     """The registers of a new frame, filled from the caller's values.
 
-    Arrays of a subclass are entered in `own`.  InputError I001 (missing), I002 (unknown), I003
+    Arrays are entered in `own`.  InputError I001 (missing), I002 (unknown), I003
     (type), I004 (shape), I005 (layout), I006 (read-only), I007 (two arguments share memory).
     """
     names = [p.name for p in function.params]
@@ -123,7 +123,7 @@ def _fill(
     register = function.registers[layout]
     given[layout] = value
     regs[layout] = _value(function, layout, register, name, value, layout in inout)
-    if own is not None and isinstance(value, np.ndarray) and type(value) is not np.ndarray:
+    if own is not None and isinstance(value, np.ndarray):
         own[layout] = value
 
 
@@ -224,7 +224,8 @@ def _array(function: Function, slot: int, t: Array, name: str, value: Any, chang
         )
     if changed and not value.flags.writeable:
         raise InputError("I006", f"`{function.name}` changes `{name}`, and the array is read-only")
-    return value
+    # A view: what callbacks do to the array's shape, type and flags is not the run's matter.
+    return value.view()
 
 
 def _is_field(value: np.ndarray[Any, Any]) -> bool:

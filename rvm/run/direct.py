@@ -94,6 +94,8 @@ class Direct:
                 if flight.done:
                     return self._result(self.launch.layout.struct.unpack(flight.slots), arrays)
                 back = options.on_error == "back"
+                # Callbacks may change an array's shape, and not that of a view.
+                saved = [(v.view(), copy) for v, copy in saved]
                 return self._go_on(flight, values, saved, options)
             except BaseException:
                 if back:
@@ -118,7 +120,7 @@ class Direct:
             undo = self.code.undo
             machine = Machine.start(self.program, self.code.name, values, options, undo=undo)
             flight.land(machine.state)
-            return transact(machine, values, Saved((v.view(), copy) for v, copy in saved))
+            return transact(machine, values, Saved(saved))
 
     def _take_arrays(
         self,

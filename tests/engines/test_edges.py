@@ -12,6 +12,7 @@ from engines.edges_agreeing import ALL_PAIRS, ENGINES, RING, everywhere, trip
 from sizes import part, sized
 
 import rvm
+from rvm.engines import executing
 from rvm.run.machine import Machine
 from rvm.state import Options
 
@@ -121,3 +122,12 @@ def test_a_negative_zero(case: str, t: str) -> None:
         assert str(strict.run().run_back().result) == before
         assert strict.residue_bytes == 0
     assert seen(text, given, tolerance=0)[0][0].startswith(f"error[{code}]")
+
+
+@pytest.mark.parametrize("engine", executing())
+def test_a_swap_that_is_not_made_asks_for_no_index(engine: str) -> None:
+    program = rvm.assemble("func f(y: i64[n], c: bool, i: i64)\n    cswap c, y[i], y[0]\n")
+    assert program.f(y=np.arange(4), c=False, i=7, engine=engine).y.tolist() == [0, 1, 2, 3]
+    with pytest.raises(rvm.MachineError) as caught:
+        program.f(y=np.arange(4), c=True, i=7, engine=engine)
+    assert caught.value.code == "R003"

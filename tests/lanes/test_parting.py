@@ -12,6 +12,7 @@ from lanes.singles import agree, in_lanes, single
 from sizes import examples
 
 import rvm
+from rvm.engines import executing
 from rvm.engines.lanes.uniform import Uniformity, parted_ranges
 from rvm.image import image_of
 
@@ -286,3 +287,46 @@ def test_lanes_are_together_outside_of_the_ranges_where_they_part() -> None:
     inner = [pc for pc, op in enumerate(ops) if op == "br"][1]
     assert parted_ranges(code, {0}) == frozenset(range(inner, code.instrs[inner].aux + 1))
     assert parted_ranges(code, {1}) == frozenset()
+
+
+SHARED = {
+    "a local array": "alloc l: i64[a]\nadd b, 2\nadd w[2], b\nfree l: i64[a]",
+    "a slice": "add x[0:a], 1\nadd b, 2\nadd x[0:a], b",
+    "a slice given to a call": "call g(x[0:a], b)\nadd w[1], b",
+    "a loop": "for i = 0 to 3\nadd x[0:a], i\nadd b, 2\nalloc t: i64[a] = b\nadd x[0:a], t\n"
+    "free t = b\nend",
+}
+
+
+@pytest.mark.parametrize("body", SHARED.values(), ids=SHARED)
+@pytest.mark.parametrize("engine", executing())
+def test_what_is_the_same_for_all_lanes_changes_once(body: str, engine: str) -> None:
+    """Lanes of which an operation makes groups, by the lengths of their arrays say."""
+    text = f"""
+func g(x: i64[m], b: i64)
+    add x, b
+    add b, 1
+func f(a: i64, x: i64[n], w: i64[k], b: i64)
+{body}
+"""
+    f = rvm.assemble(text).f
+    a = np.array([3, 4, 3, 2, 4])
+    out = f.map(a=a, x=np.zeros((5, 6), np.int64), w=np.arange(4), b=1, engine=engine)
+    for lane in range(5):
+        one = f(a=int(a[lane]), x=np.zeros(6, np.int64), w=np.arange(4), b=1, engine="reference")
+        for name in ("x", "w", "b"):
+            found = np.broadcast_to(out[name], (5, *np.shape(one[name])))
+            assert np.array_equal(found[lane], one[name]), name
+    back = (~f).map(**out, engine=engine)
+    assert not back.x.any() and (back.w == np.arange(4)).all() and (back.b == 1).all()
+
+
+@pytest.mark.parametrize("engine", executing())
+@pytest.mark.parametrize("lanes", [1, 31, 32, 33])
+def test_arrays_without_elements(lanes: int, engine: str) -> None:
+    text = "func f(a: i64, x: i64[n, m])\n    add x, 1\n    add a, len(x)\n"
+    f = rvm.assemble(text).f
+    for shape in ((0, 3), (2, 0), (0, 0)):
+        out = f.map(a=np.arange(lanes), x=np.zeros((lanes, *shape), np.int64), engine=engine)
+        assert out.x.shape == (lanes, *shape)
+        assert (out.a == np.arange(lanes) + shape[0]).all()

@@ -79,8 +79,8 @@ class _Run(Recovering):
                     return
                 continue
             op = group.frame.plan.ops[group.at]
-            if op.kind == "call":
-                self._call(group, op)
+            if op.kind == "call" or group.at in group.frame.apart:
+                self._alone(group)
             else:
                 self._advance(group, self._segment(group.frame.plan, group.at))
 

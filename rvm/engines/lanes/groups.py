@@ -34,7 +34,7 @@ class Frame:
     stand there and wait for others.
     """
 
-    __slots__ = ("caller", "held", "ids", "plan", "regs", "waiting")
+    __slots__ = ("apart", "caller", "held", "ids", "plan", "regs", "waiting")
 
     def __init__(self, plan: LanePlan, regs: list[Any], ids: Lanes, caller: Group | None) -> None:
         self.plan = plan
@@ -42,6 +42,8 @@ class Frame:
         self.ids = ids
         self.caller = caller
         self.waiting: dict[int, Lanes] = {}
+        self.apart: set[int] = set()
+        """Positions of operations that lanes do in several groups, and meet again behind each."""
         self.held: dict[int, Any] = {}
         """For arrays that groups made: the lanes whose values the frame holds."""
 

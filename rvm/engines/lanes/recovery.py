@@ -99,13 +99,20 @@ class Recovering(ABC):
         group.at += 1
 
     def _apart(self, group: Group, values: Any) -> None:
-        """Let the lanes with the first lane's value do the operation; the others come after."""
+        """Let the lanes with the first lane's value do the operation; the others come after.
+
+        What is the same for all lanes may not be changed by each of these groups.
+        """
         values = np.asarray(values)
         own = values == values.flat[0]
         if own.all():
             self._search(group)
             return
         self._count(group)
+        if not self._changed(group) <= group.frame.plan.varying:
+            self._aside(group, ~own)
+            return
+        group.frame.apart.add(group.at)
         try:
             group.part(~own, group.at)
         except Ragged:
@@ -113,8 +120,15 @@ class Recovering(ABC):
             return
         self._alone(group)
 
+    def _changed(self, group: Group) -> frozenset[int]:
+        """The registers that the operation at a group's position changes."""
+        plan, q = group.frame.plan, group.at
+        if plan.ops[q].kind == "call":
+            return frozenset(self._site(plan, q).changed)
+        return self._segment(plan, q, q + 1).changed
+
     def _alone(self, group: Group) -> None:
-        """Do one operation before meeting others at its position."""
+        """Do one operation before meeting others behind it."""
         plan, q = group.frame.plan, group.at
         if plan.ops[q].kind == "call":
             self._call(group, plan.ops[q])

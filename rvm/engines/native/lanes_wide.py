@@ -212,7 +212,7 @@ class WideBlock:
         if isinstance(t, Array):
             if varies:
                 held = np.moveaxis(self.arrays[k], -1, 1)
-                part[...] = held.reshape(-1, *held.shape[2:])[:size]
+                part[...] = held.reshape(self.groups * WIDTH, *held.shape[2:])[:size]
             else:
                 part[...] = self.arrays[k]
             return
