@@ -16,7 +16,7 @@ class Stat:
         self.labels: tuple[Word, ...] = ()
 
 
-class OpStat(Stat):
+class Op(Stat):
     """An instruction or a macro's use: a mnemonic and operands."""
 
     __slots__ = ("args", "name", "stop")
@@ -31,7 +31,7 @@ class OpStat(Stat):
         self.labels = ()
 
 
-class AllocStat(Stat):
+class Alloc(Stat):
     """`alloc x: T = v`, `free x = v`, `local x: T`."""
 
     __slots__ = ("declared", "name", "value")
@@ -98,7 +98,7 @@ class Iterate(Stat):
         self.policy = policy
 
 
-class EffectStat(Stat):
+class Effect(Stat):
     """`print`, `assert` and `callback` inside an `extern` block."""
 
     __slots__ = ("args", "name", "text")
@@ -136,7 +136,7 @@ class Arm:
         self.end = end
 
 
-class IfStat(Stat):
+class If(Stat):
     """A chain of arms, perhaps with an `else`."""
 
     __slots__ = ("arms", "orelse")
@@ -303,7 +303,7 @@ class Include:
         self.end = end
 
 
-class EntryDef:
+class Entry:
     """`entry name`."""
 
     __slots__ = ("name",)
@@ -312,4 +312,4 @@ class EntryDef:
         self.name = name
 
 
-Declaration = Func | Constant | RecordDef | Macro | Pure | Include | EntryDef
+Declaration = Func | Constant | RecordDef | Macro | Pure | Include | Entry

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from rvm.emit.lanes_numbers import Value
 from rvm.emit.lanes_values import LaneValues, ufunc_of
-from rvm.emit.values import bare
+from rvm.emit.python.lines import bare
 from rvm.expr import LENGTHS, Apply, Const, Expr, Place
 from rvm.image import Clash
 from rvm.ir.typed import Unprintable, element, scalar_of, type_of
@@ -42,9 +42,8 @@ class LanePrinter(LaneValues):
 
     def begin(self) -> list[str]:
         """Start a statement: its lines, to be filled."""
-        self._lines, self._bound, self._checked, self._inline = [], {}, set(), False
         self._guard = ""
-        return self._lines
+        return super().begin()
 
     def end(self) -> None:
         """Finish a statement."""

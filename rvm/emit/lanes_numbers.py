@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from rvm.emit.python import Printer
-from rvm.emit.values import bare
+from rvm.emit.python.lines import bare
+from rvm.emit.python.printer import Printer
 from rvm.expr import Apply, Const, Expr, Index, Place, Span, reads
 from rvm.program import Function
 from rvm.types import Scalar
@@ -37,8 +37,11 @@ class LaneNumbers(Printer):
     """A printer that knows which values it has, and where.
 
     It is used twice: the first time counts how often each value is asked for, so that the second
-    can give a buffer free after the last time.
+    can give a buffer free after the last time.  What is the same in all lanes is computed as in
+    single runs, but by total functions, which do not raise.
     """
+
+    total = True
 
     def __init__(
         self,

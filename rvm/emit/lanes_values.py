@@ -19,7 +19,7 @@ from typing import Any, cast
 import numpy as np
 
 from rvm.emit.lanes_numbers import LaneNumbers, Value
-from rvm.emit.values import bare
+from rvm.emit.python.lines import bare
 from rvm.expr import LENGTHS, Apply, Const, Expr, Index, Part, Place, Span, Transposed
 from rvm.ir.typed import type_of
 from rvm.isa import FUNCTIONS, implementation
@@ -75,20 +75,6 @@ class LaneValues(LaneNumbers):
     """Prints the values of one segment of straight code."""
 
     # ------------------------------------------------------------ values
-
-    def value(self, node: Expr) -> str:
-        """A uniform expression: as in single runs, but by total functions, which do not raise."""
-        if (
-            isinstance(node, Apply)
-            and node.fn != "for_end"
-            and not (node.fn in LENGTHS or FUNCTIONS[node.fn].lazy)
-        ):
-            elems = tuple(elem_of(type_of(a)) for a in node.args)
-            ranked = any(rank_of(type_of(a)) for a in node.args)
-            if not ranked and implementation(node.fn, elems).value is not None:
-                args = ", ".join(bare(self.value(a)) for a in node.args)
-                return f"{self.bind(total_value(node.fn, elems))}({args})"
-        return super().value(node)
 
     def lanes(self, node: Expr) -> Value:
         """A node as an operand of NumPy's: to be given back with `_spend`."""
@@ -214,9 +200,7 @@ class LaneValues(LaneNumbers):
         asked = self.lanes(one)
         if not self.differs(two):
             test = "any_true" if node.fn == "and" else "any_false"
-            outside, self._inline = self._inline, True
-            text = f"{self.value(two)} if {test}({asked.text}) else {node.fn == 'or'}"
-            self._inline = outside
+            text = f"{self.inline(two)} if {test}({asked.text}) else {node.fn == 'or'}"
             self._spend(asked)
             return self._named(f"{UFUNC}logical_{node.fn}({asked.text}, {text})")
         first = self._named(f"spread({asked.text}, _W)")
@@ -311,7 +295,7 @@ class LaneValues(LaneNumbers):
             hi = "None" if item.hi is None else self.single(item.hi)
             return f"span({lo}, {hi}, {view}.shape[{axis}])", False
         if not self.differs(item):
-            return self._nonnegative(item), False
+            return self.index(item), False
         at = self.lanes(item)
         text = at.text
         if self._guard:
@@ -344,7 +328,7 @@ class LaneValues(LaneNumbers):
                         items.append(self._index(item, view, axis)[0])
                     else:
                         items.append(
-                            self._nonnegative(item)
+                            self.index(item)
                             if not self.differs(item)
                             else f"inside({self.single(item)}, {view}.shape[{axis}])"
                         )

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rvm.emit.calls import CallPrinter
+from rvm.emit.python.calls import CallPrinter
 from rvm.engines.reference import step
 from rvm.engines.source import Source
 from rvm.engines.support import SUPPORT, Trouble
@@ -155,13 +155,13 @@ class Compiled:
 
 
 def _call_site(code: Code, pc: int, strict: bool) -> CallSite | None:
-    """The call at `pc` in generated form; None for the reference engine, or no call."""
+    """The call at `pc` in generated form; None if it is none, or one for the reference engine."""
     call = code.stmts(pc)[0]
     if not isinstance(call, Call):
         return None
     image = code.image
     callee = code.callee(pc)
-    printer = CallPrinter(code.function, {**NAMES, **SUPPORT})
+    printer = CallPrinter(code.function, ())
     try:
         changed = image.inout[call.callee]
         text = printer.print(call, callee.function, changed, code.clashes(pc), strict)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rvm.accounts.counts import DONE, JUMP, Mark
-from rvm.emit.python import Printer
+from rvm.emit.python.printer import Printer
 from rvm.engines.blocks import If, Loop, Shape
 from rvm.engines.support import SUPPORT
 from rvm.expr import Const, Expr, places
@@ -34,7 +34,7 @@ class Source:
 
     def __init__(self, code: Code, strict: bool) -> None:
         self.code = code
-        self.printer = Printer(code.function, {**NAMES, **self.support})
+        self.printer = Printer(code.function, (*NAMES, *self.support))
         self.lines_of: dict[int, tuple[int, int]] = {}
         """For a source line: the instruction it belongs to, ticks done but not yet counted."""
         self.guards: set[int] = set()
@@ -45,6 +45,7 @@ class Source:
         for pc, instr in enumerate(code.instrs):
             listen()
             if instr.op == "br":
+                self.printer.look_at(*code.instrs[pc].args, *code.instrs[instr.aux].args)
                 continue
             if instr.op in VARIADIC or (strict and code.loses(pc)):
                 self.apart.add(pc)
@@ -86,7 +87,7 @@ class Source:
             assert isinstance(t, Array)
             test = "" if k < self.code.function.n_args else f" if {name} is not None else None"
             self._line(1, f"{name}_m = memoryview({name}){test}")
-        if self.printer.asks_exactly:
+        if self.printer.builder.asks_exactly:
             self._line(1, "exactly = not state.options.freed")
         self._begin(1)
         self._line(1, "try:")
@@ -231,7 +232,7 @@ class Source:
 
     def _plain(self, depth: int, pc: int) -> None:
         self._trap(depth, pc)
-        for line in filter(self.printer.is_needed, self.plain[pc]):
+        for line in self.plain[pc]:
             self._line(depth, line, pc)
         self._uncounted += 1
 
@@ -277,7 +278,7 @@ class Source:
     # ------------------------------------------------------------ whole pieces
 
     def _loop(self, depth: int, loop: Loop) -> None:
-        """A whole loop, from the beginning of its body to after its branch."""
+        """A whole loop, from the beginning of its body to behind its branch."""
         cost = loop.back - loop.head
         self._uncounted = 0
         # Every passing of the body's begin comes from outside or by the branch back.

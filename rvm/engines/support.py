@@ -1,4 +1,4 @@
-"""Names that generated Python source uses besides those of the number systems."""
+"""Names that generated Python source uses beside those of the number systems."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from rvm.engines.evaluate import plain
-from rvm.engines.heap import drop_array, fits, forget, make_array, pop, push, residue, zeros
+from rvm.engines.heap import drop_array, fits, forget, make_array, pop, push, residue
 
 
 class Trouble(Exception):
@@ -79,5 +79,4 @@ SUPPORT: dict[str, object] = {
     "span": span,
     "store_all": store_all,
     "trouble": trouble,
-    "zeros": zeros,
 }

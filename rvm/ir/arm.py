@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from rvm.expr import places
 from rvm.image.traps import Changed, Guard
-from rvm.ir.builder import TRUE, Builder, rewrite
+from rvm.ir.blocks import FunctionBuilder
+from rvm.ir.builder import TRUE, rewrite
 from rvm.ir.items import parts_of
 from rvm.ir.node import FLOATS, I64, PTR, Block, Node
 from rvm.ir.places import Behind, Location, kinds_of
@@ -18,7 +19,7 @@ from rvm.ir.values import located, read, scalar
 from rvm.types import Scalar
 
 
-def arm(b: Builder, blocks: list[Block]) -> None:
+def arm(b: FunctionBuilder, blocks: list[Block]) -> None:
     """Ask the guards of a code's traps where instructions begin."""
 
     def begin(node: Node) -> None:
@@ -36,7 +37,7 @@ def arm(b: Builder, blocks: list[Block]) -> None:
         rewrite(b, blocks, {"begin": begin})
 
 
-def _guard(b: Builder, pc: int, guard: Guard) -> Node:
+def _guard(b: FunctionBuilder, pc: int, guard: Guard) -> Node:
     if guard is None:
         return TRUE
     read_by = [guard.place] if isinstance(guard, Changed) else list(places(guard))
@@ -45,7 +46,7 @@ def _guard(b: Builder, pc: int, guard: Guard) -> Node:
     return _changed(b, guard) if isinstance(guard, Changed) else scalar(b, guard)
 
 
-def _changed(b: Builder, guard: Changed) -> Node:
+def _changed(b: FunctionBuilder, guard: Changed) -> Node:
     """Whether the value is not the cell's; parts are compared as they are stored."""
     where: Location
     if guard.place is not None:

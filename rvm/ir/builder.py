@@ -2,81 +2,54 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
-from rvm.expr import Expr
-from rvm.image import Code
-from rvm.image.traps import Changed
-from rvm.ir import context
-from rvm.ir.flow import Flow
+from rvm.expr import Apply, Expr, Place
 from rvm.ir.items import FALSE as FALSE
 from rvm.ir.items import TRUE as TRUE
-from rvm.ir.items import Operations
-from rvm.ir.kind import ANYWHERE, INNER, Kind
+from rvm.ir.items import Operations, Parts
+from rvm.ir.kind import Kind
 from rvm.ir.node import (
-    I32,
     I64,
     NONE,
     PTR,
-    Argument,
     Block,
     Node,
     Var,
-    constant,
 )
 from rvm.ir.oneway import OneWay
+from rvm.program import Function
+from rvm.stmt import Stmt
+from rvm.types import Scalar
 
 Indices = Sequence[Node]
 """Indices, one for each axis."""
 
 
-class Callees(Protocol):
-    """Where calls go: the module that is being made."""
-
-    def inner(self, code: Code, scattered: frozenset[int], varying: frozenset[int]) -> str:
-        """The symbol of an inner function.
-
-        Its array parameters `scattered` have strides, its parameters `varying` differ by lane.
-        """
-
-    def number(self, code: Code) -> int:
-        """The number by which a stopped frame names its code."""
-
-    def cell(self, guard: Changed) -> int:
-        """The number of what a guard compares with, and of the element that it looks at."""
-
-
 class Builder(Operations):
-    """Appends operations to the function that is being made.
+    """Appends operations to what is being made.
 
     Without `kind.checks` nothing asks whether what is done can be undone: come-froms, freed values
     and factors are taken on trust.  Indices and divisions are checked all the same.
     """
 
+    erased: Var
+    """Bits erased since the function was entered."""
+
     def __init__(
         self,
-        symbol: str,
-        code: Code,
+        function: Function,
         kind: Kind,
-        flow: Flow,
-        callees: Callees | None = None,
         varying: Collection[int] | None = None,
     ) -> None:
-        self.symbol = symbol
-        self.code = code
-        self.function = code.function
+        super().__init__()
+        self.function = function
         self.kind = kind
-        self.flow = flow
-        self.callees = cast(Callees, callees)  # of a trial there are none
         self.varying = None if varying is None else frozenset(varying)
         """The registers that differ by lane; None where there are no lanes."""
-        super().__init__()
-        self.blocks: list[Block] = []
-        self.tail: list[Block] = []
-        """Ways out, which stand behind all other blocks."""
-        self.arguments: list[Argument] = []
         self.scalars: dict[int, tuple[Var, ...]] = {}
         """Variables of the scalar registers: one, or two of a complex number."""
         self.stacks: dict[int, Var] = {}
@@ -96,13 +69,7 @@ class Builder(Operations):
         self.writes = True
         self._troubles = 0
         self._trusting = False
-        self._labels = 0
         self._leave: Callable[[], str] | None = None
-        self.ticks = self.variable(I64, "ticks")
-        self.position = self.variable(I64, "position")
-        self.how = self.variable(I32, "how")
-        self.erased = self.variable(I64, "erased")
-        """Bits erased since the function was entered."""
 
     @property
     def checks(self) -> bool:
@@ -113,27 +80,47 @@ class Builder(Operations):
         """Whether the function is for several lanes."""
         return self.varying is not None
 
-    @property
-    def from_beginning(self) -> bool:
-        """Whether the code is entered at its beginning only."""
-        return self.kind.entry in (0, INNER)
+    # ------------------------------------------------------------ what targets do each in their way
 
-    @property
-    def anywhere(self) -> bool:
-        """Whether the code is entered at any gate."""
-        return self.kind.entry == ANYWHERE
+    @abstractmethod
+    def kinds(self, t: Scalar) -> tuple[str, ...]:
+        """The kinds of what holds a scalar: of one value, or of two parts."""
+
+    @abstractmethod
+    def raw(self, value: Any, t: Scalar) -> Parts:
+        """A raw value as a constant."""
+
+    @abstractmethod
+    def applied(self, node: Apply) -> Parts:
+        """A function's value."""
+
+    @abstractmethod
+    def combined(self, op: str, t: Scalar, old: Parts, by: Parts) -> Parts:
+        """What an update makes of an old value."""
+
+    @abstractmethod
+    def factor(self, by: Parts, t: Scalar) -> None:
+        """Trouble unless a factor can be divided out again."""
+
+    @abstractmethod
+    def statement(self, stmt: Stmt) -> None:
+        """A statement on whole arrays or stacks, or one that makes or ends a register."""
+
+    @abstractmethod
+    def disjoint(self, x: Place, y: Place, same_ok: bool) -> None:
+        """Trouble unless two places share no memory, or are the same if that is allowed."""
 
     # ------------------------------------------------------------ variables and memory
 
-    def get(self, variable: Var, *at: Node) -> Node:
-        """A variable's value; of one that has many, that at an index."""
-        node = Node("get", variable.kind, at, variable)
+    def get(self, variable: Var) -> Node:
+        """A variable's value."""
+        node = Node("get", variable.kind, (), variable)
         self.items.append(node)
         return node
 
-    def set(self, variable: Var, value: Node, *at: Node) -> None:
+    def set(self, variable: Var, value: Node) -> None:
         """Give a variable a value."""
-        self.items.append(Node("set", NONE, (value, *at), variable))
+        self.items.append(Node("set", NONE, (value,), variable))
 
     def add_to(self, variable: Var, amount: Node) -> None:
         """Add to a variable of kind i64."""
@@ -162,46 +149,6 @@ class Builder(Operations):
     def poke(self, value: Node, pointer: Node) -> None:
         """Put a value behind a pointer."""
         self.do("poke", value, pointer)
-
-    def given(self, argument: Argument) -> Node:
-        """An argument's value."""
-        return Node("argument", argument.kind, (), argument)
-
-    def argument(self, argument: Argument) -> Node:
-        """A new argument's value."""
-        self.arguments.append(argument)
-        return self.given(argument)
-
-    # ------------------------------------------------------------ blocks
-
-    def fresh(self, stem: str) -> str:
-        """A label that is not used yet."""
-        self._labels += 1
-        return f"{stem}{self._labels}"
-
-    def block(self, label: str) -> None:
-        """Begin a block; the one before must have ended."""
-        made = Block(label)
-        self.blocks.append(made)
-        self.items = made.items
-
-    def aside(self, label: str, body: Callable[[], None]) -> None:
-        """A block behind all others."""
-        self.tail.append(Block(label, self.inside(body)))
-
-    def jump(self, target: str) -> None:
-        """End the block by going on in another."""
-        self.do("jump", aux=target)
-
-    def fork(self, condition: Node, yes: str, no: str, unlikely: bool = False) -> None:
-        """End the block by going on in one of two others; `unlikely` says that of the first."""
-        self.do("fork", condition, aux=(yes, no, unlikely))
-
-    def stay(self, condition: Node, otherwise: str) -> None:
-        """Go on only where a condition holds."""
-        going = self.fresh("go")
-        self.fork(condition, going, otherwise)
-        self.block(going)
 
     # ------------------------------------------------------------ what is done conditionally
 
@@ -262,30 +209,6 @@ class Builder(Operations):
     def leaving(self, way: Callable[[], str] | None) -> None:
         """Where `trouble` goes from now on: gives a label, made when it is first asked for."""
         self._leave = way
-
-    def way_out(self, pc: int, done: int) -> Callable[[], str]:
-        """The way out at an instruction of which nothing is done, `done` ticks into its block."""
-        made: list[str] = []
-
-        def body() -> None:
-            self.count(done)
-            self.set(self.position, self.i64(pc))
-            self.set(self.how, constant(context.STOPPED, I32))
-            self.jump("stop")
-
-        def label() -> str:
-            if not made:
-                made.append(self.fresh("out"))
-                self.aside(made[0], body)
-            return made[0]
-
-        return label
-
-    def count(self, ticks: int | Node) -> None:
-        """Count ticks as done."""
-        if ticks != 0:
-            taken = self.i64(ticks) if isinstance(ticks, int) else ticks
-            self.set(self.ticks, self.op("wsub", self.get(self.ticks), taken))
 
     def trusting(self, body: Callable[[], object]) -> None:
         """Do what has been found out to be free of trouble."""

@@ -8,7 +8,7 @@ from typing import cast
 from rvm.expr import Apply, Const, Expr, Index, Place, Span, reads
 from rvm.image import Code
 from rvm.ir import context
-from rvm.ir.builder import Builder
+from rvm.ir.blocks import FunctionBuilder
 from rvm.ir.items import parts_of
 from rvm.ir.node import I32, PTR, Node, constant
 from rvm.ir.places import Location, Variables, View, kinds_of
@@ -47,7 +47,7 @@ def _plain(dim: Expr) -> bool:
     return False
 
 
-def call(b: Builder, pc: int, done: int, way: Callable[[], str]) -> None:
+def call(b: FunctionBuilder, pc: int, done: int, way: Callable[[], str]) -> None:
     """A call, from its entry to its return; two ticks."""
     stmt = cast(Call, b.code.stmts(pc)[0])
     callee = b.code.callee(pc)
@@ -117,7 +117,7 @@ def call(b: Builder, pc: int, done: int, way: Callable[[], str]) -> None:
     b.do("returned", entered, left, aux=pc)
 
 
-def _is_contiguous(b: Builder, arg: Place) -> bool:
+def _is_contiguous(b: FunctionBuilder, arg: Place) -> bool:
     """Whether a place is known to lie in C order without gaps: as `x`, `x[i]`, `x[i, a:b, :]`."""
     if b.arrays[arg.reg].strides or len(arg.path) > 1:
         return False
@@ -134,7 +134,7 @@ def _is_contiguous(b: Builder, arg: Place) -> bool:
     )
 
 
-def _check_lengths(b: Builder, callee: Code, shapes: dict[int, View]) -> None:
+def _check_lengths(b: FunctionBuilder, callee: Code, shapes: dict[int, View]) -> None:
     """Trouble unless the lengths are those that the callee's parameters ask for."""
     for k, view in shapes.items():
         for axis, dim in enumerate(callee.function.registers[k].dims):

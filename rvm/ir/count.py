@@ -11,7 +11,8 @@ from typing import cast
 
 from rvm.expr import Expr, Place, Span
 from rvm.ir import context
-from rvm.ir.builder import Builder, rewrite
+from rvm.ir.blocks import FunctionBuilder
+from rvm.ir.builder import rewrite
 from rvm.ir.counters import Counters, counters_of, lengths, rank_at
 from rvm.ir.flow import FALLS, JUMPS, Edge
 from rvm.ir.node import I64, PTR, Argument, Block, Node, constant
@@ -21,7 +22,7 @@ from rvm.isa import MAKES
 NULL = constant(None, PTR)
 
 
-def count(b: Builder, blocks: list[Block]) -> None:
+def count(b: FunctionBuilder, blocks: list[Block]) -> None:
     """Count what is marked in a function's blocks."""
     counting = _Counting(b)
     rules = {
@@ -41,7 +42,7 @@ def count(b: Builder, blocks: list[Block]) -> None:
 
 
 class _Counting:
-    def __init__(self, b: Builder) -> None:
+    def __init__(self, b: FunctionBuilder) -> None:
         self.b = b
         self.counters: Counters = counters_of(b.code, b.flow)
         self.row = NULL

@@ -12,7 +12,7 @@ from rvm.host.signals import listen
 from rvm.image import Code
 from rvm.ir import context
 from rvm.ir.arm import arm
-from rvm.ir.builder import Builder
+from rvm.ir.blocks import FunctionBuilder
 from rvm.ir.calls import call, is_callable
 from rvm.ir.certain import certain
 from rvm.ir.count import count
@@ -54,7 +54,7 @@ def _planned(code: Code, checks: bool, strict: bool) -> Plan:
         if i.op in ("call", "uncall") and is_callable(code, pc)
     }
     # Code for all gates checks what others are certain of.
-    b = Builder("trial", code, Kind(INNER, frozenset(), checks), Flow(code, (), ()))
+    b = FunctionBuilder("trial", code, Kind(INNER, frozenset(), checks), Flow(code, (), ()))
     declare(b)
     apart = {
         pc
@@ -65,7 +65,7 @@ def _planned(code: Code, checks: bool, strict: bool) -> Plan:
     return Plan(flow, counted(code, flow))
 
 
-def _is_able(b: Builder, pc: int) -> bool:
+def _is_able(b: FunctionBuilder, pc: int) -> bool:
     """Whether an instruction that is not a call can be made: it is tried."""
     listen()
     code, instr = b.code, b.code.instrs[pc]
@@ -85,7 +85,7 @@ def _is_able(b: Builder, pc: int) -> bool:
 class Maker:
     """Makes one function; `loops` are the counting loops to be hoisted."""
 
-    def __init__(self, b: Builder, loops: Mapping[int, Counted]) -> None:
+    def __init__(self, b: FunctionBuilder, loops: Mapping[int, Counted]) -> None:
         self.b = b
         self.loops = loops
         self.trusted: frozenset[int] = frozenset()
@@ -107,7 +107,7 @@ class Maker:
             if not b.lanes:
                 b.one_ways = {c.reg: c for c in one_way(code)}
 
-    def make(self) -> Builder:
+    def make(self) -> FunctionBuilder:
         """The function's blocks."""
         b = self.b
         b.block("entry")

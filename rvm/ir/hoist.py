@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rvm.expr import Expr, reads
-from rvm.ir.builder import Builder
+from rvm.ir.blocks import FunctionBuilder
 from rvm.ir.flow import Cycle
 from rvm.ir.jam import Jam
 from rvm.ir.joining import join
@@ -74,12 +74,12 @@ def _involved(loop: Counted) -> set[int]:
     return own | {place.reg for node in nodes for place in reads(node)}
 
 
-def _near(b: Builder, value: Node) -> Node:
+def _near(b: FunctionBuilder, value: Node) -> Node:
     return b.op("ult", b.op("wadd", value, b.i64(FAR)), b.i64(2 * FAR))
 
 
 def _extreme_at(
-    b: Builder,
+    b: FunctionBuilder,
     node: Expr,
     factors: tuple[tuple[int, int], ...],
     ranges: dict[int, Range],
@@ -91,7 +91,7 @@ def _extreme_at(
     return scalar(b, node)
 
 
-def _range(b: Builder, inner: Inner, ranges: dict[int, Range]) -> list[Node]:
+def _range(b: FunctionBuilder, inner: Inner, ranges: dict[int, Range]) -> list[Node]:
     """Enter the range of an inner loop's variable; whether it is not too wide."""
     low = _extreme_at(b, inner.low, inner.low_factors, ranges, False)
     high = _extreme_at(b, inner.high, inner.high_factors, ranges, True)
@@ -99,7 +99,7 @@ def _range(b: Builder, inner: Inner, ranges: dict[int, Range]) -> list[Node]:
     return [_near(b, low), _near(b, high)]
 
 
-def _inside(b: Builder, index: Inside, ranges: dict[int, Range]) -> list[Node]:
+def _inside(b: FunctionBuilder, index: Inside, ranges: dict[int, Range]) -> list[Node]:
     """Whether an index lies inside at both ends of its range."""
     length = b.dim(index.reg, index.axis)
     ends = [
@@ -109,7 +109,7 @@ def _inside(b: Builder, index: Inside, ranges: dict[int, Range]) -> list[Node]:
     return [b.op("ult", end, length) for end in ends]
 
 
-def _enough(b: Builder, loop: Counted, trips: Node, ranges: dict[int, Range]) -> list[Node]:
+def _enough(b: FunctionBuilder, loop: Counted, trips: Node, ranges: dict[int, Range]) -> list[Node]:
     """Whether there are ticks enough for a whole nest; those of each loop at most."""
     fine: list[Node] = []
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from rvm.ir.builder import Builder
+from rvm.ir.blocks import FunctionBuilder
 from rvm.ir.flow import FALLS, JUMPS, Edge
 from rvm.ir.jam import Jam, Rounds
 from rvm.ir.node import Node, Var
@@ -31,7 +31,7 @@ Joined = tuple[Level, Node, int]
 """A loop around, the value of its variable, and how many rounds of it are under way."""
 
 
-def join(b: Builder, jam: Jam, rest: str, past: str) -> None:
+def join(b: FunctionBuilder, jam: Jam, rest: str, past: str) -> None:
     """The rounds that can be joined; goes on at `rest` if some are left, otherwise at `past`.
 
     Unprintable if an instruction may be trouble.
@@ -65,12 +65,12 @@ def join(b: Builder, jam: Jam, rest: str, past: str) -> None:
     b.jump(past)
 
 
-def _along(b: Builder, edge: Edge, times: Node) -> None:
+def _along(b: FunctionBuilder, edge: Edge, times: Node) -> None:
     if b.kind.counts:
         b.do("edge", times, aux=edge)
 
 
-def _count_rounds(b: Builder, levels: Sequence[Level]) -> None:
+def _count_rounds(b: FunctionBuilder, levels: Sequence[Level]) -> None:
     """Count the edges of rounds joined, as if each of them led on to the next round."""
     if not b.kind.counts:
         return
@@ -105,7 +105,7 @@ def _none() -> str:
     raise Unprintable
 
 
-def _ticks(b: Builder, levels: Sequence[Level]) -> Node:
+def _ticks(b: FunctionBuilder, levels: Sequence[Level]) -> Node:
     """The ticks of a round of the outermost of some loops."""
     cycle = levels[0].rounds.cycle
     length = cycle.back - cycle.head
@@ -119,7 +119,7 @@ def _ticks(b: Builder, levels: Sequence[Level]) -> Node:
 
 
 def _rounds(
-    b: Builder,
+    b: FunctionBuilder,
     levels: Sequence[Level],
     around: tuple[Joined, ...],
     body: Sequence[int],
@@ -152,7 +152,7 @@ def _rounds(
     b.jump(joined)
 
 
-def _body(b: Builder, around: Sequence[Joined], body: Sequence[int]) -> None:
+def _body(b: FunctionBuilder, around: Sequence[Joined], body: Sequence[int]) -> None:
     """The innermost loop's instructions for all rounds that are joined, the next loop's in a row.
 
     What one round leaves to the next is then stored once.
@@ -165,7 +165,7 @@ def _body(b: Builder, around: Sequence[Joined], body: Sequence[int]) -> None:
             instruction(b, b.code.stmts(pc), b.code.clashes(pc))
 
 
-def _between(b: Builder, first: Node, end: Node, step: int) -> Node:
+def _between(b: FunctionBuilder, first: Node, end: Node, step: int) -> Node:
     """How many rounds there are from one value to another; never negative."""
     distance = b.op("sub", *((end, first) if step > 0 else (first, end)))
     return distance if abs(step) == 1 else b.op("udiv_exact", distance, b.i64(abs(step)))

@@ -30,10 +30,11 @@ def item_size(t: Scalar) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Variables:
-    """A scalar in variables: one, or one for each part of a complex number."""
+    """A scalar in variables: one, or one for each part of a complex number; or `part` of one."""
 
     parts: tuple[Var, ...]
     type: Scalar
+    part: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import cast
 
 from rvm.ir import context
 from rvm.ir.arrays import release
-from rvm.ir.builder import Builder
+from rvm.ir.blocks import FunctionBuilder
 from rvm.ir.context import FRAMED, MINE, slots
 from rvm.ir.node import I32, I64, PTR, Argument, Node, Var, constant
 from rvm.ir.places import ArrayVariable, item_size, kinds_of
@@ -24,7 +24,7 @@ ROW = Argument("regs", PTR, is_alone=True)
 """The row of slots that a root is given."""
 
 
-def declare(b: Builder) -> None:
+def declare(b: FunctionBuilder) -> None:
     """Make the variables of all registers."""
     for k, register in enumerate(b.function.registers):
         t = register.type
@@ -43,7 +43,7 @@ def declare(b: Builder) -> None:
             b.stacks[k] = b.variable(PTR, f"k{k}_")
 
 
-def slot(b: Builder, base: Node, k: int) -> Node:
+def slot(b: FunctionBuilder, base: Node, k: int) -> Node:
     """A pointer to a slot of a row."""
     return b.op("slot", base, kind=PTR, aux=k)
 
@@ -51,7 +51,7 @@ def slot(b: Builder, base: Node, k: int) -> Node:
 # ------------------------------------------------------------------------- coming in
 
 
-def enter(b: Builder) -> None:
+def enter(b: FunctionBuilder) -> None:
     """Take the registers, and begin to count ticks and erased bits."""
     if b.kind.root:
         _bound_stack(b)
@@ -65,13 +65,13 @@ def enter(b: Builder) -> None:
     b.set(b.erased, b.i64(0))
 
 
-def too_deep(b: Builder) -> Node:
+def too_deep(b: FunctionBuilder) -> Node:
     """Whether the stack has grown as far as it may."""
     here = b.op("ptrtoint", b.op("frame", kind=PTR), kind=I64)
     return b.op("ult", here, b.read_field(context.DEEPEST))
 
 
-def _bound_stack(b: Builder) -> None:
+def _bound_stack(b: FunctionBuilder) -> None:
     """Raise the floor by what one more call may take; leave at once if that is too high."""
     b.write_field(
         context.DEEPEST, b.op("wadd", b.read_field(context.DEEPEST), b.op("frames", kind=I64))
@@ -85,7 +85,7 @@ def _bound_stack(b: Builder) -> None:
     b.block(going)
 
 
-def _from_slots(b: Builder) -> None:
+def _from_slots(b: FunctionBuilder) -> None:
     """Load a root's registers; what is not live is read as it stands, and never used."""
     row = b.argument(ROW)
     starts, _ = slots(r.type for r in b.function.registers)
@@ -113,7 +113,7 @@ def _from_slots(b: Builder) -> None:
             take(b.stacks[k], start)
 
 
-def _from_arguments(b: Builder) -> None:
+def _from_arguments(b: FunctionBuilder) -> None:
     """Take an inner function's parameters from its arguments."""
     changed = b.code.image.inout[b.code.name]
     for k in range(b.function.n_args):
@@ -140,7 +140,7 @@ def _from_arguments(b: Builder) -> None:
 # ------------------------------------------------------------------------- ways out
 
 
-def settle(b: Builder) -> None:
+def settle(b: FunctionBuilder) -> None:
     """Give the counters back to the context."""
     b.write_field(context.TICKS, b.get(b.ticks))
     field = b.op("total", kind=PTR)
@@ -148,7 +148,7 @@ def settle(b: Builder) -> None:
     b.do("settle")
 
 
-def finish(b: Builder) -> None:
+def finish(b: FunctionBuilder) -> None:
     """The end of the code."""
     if b.kind.root and not b.lanes:
         b.set(b.position, b.i64(len(b.code)))
@@ -166,7 +166,7 @@ def finish(b: Builder) -> None:
     b.do("return", constant(context.DONE, I32))
 
 
-def stop(b: Builder) -> None:
+def stop(b: FunctionBuilder) -> None:
     """Leave with all registers in slots; of lanes, with nothing."""
     b.block("stop")
     if b.lanes:
@@ -201,7 +201,7 @@ def stop(b: Builder) -> None:
     b.do("return", b.get(b.how))
 
 
-def _save(b: Builder, k: int, base: Node, start: int) -> None:
+def _save(b: FunctionBuilder, k: int, base: Node, start: int) -> None:
     t = b.function.registers[k].type
     if isinstance(t, Scalar):
         for part, v in enumerate(b.scalars[k]):
@@ -221,7 +221,7 @@ def _save(b: Builder, k: int, base: Node, start: int) -> None:
         b.poke(b.get(b.stacks[k]), slot(b, base, start))
 
 
-def _move_out(b: Builder, reg: int, t: Array, base: Node, start: int) -> None:
+def _move_out(b: FunctionBuilder, reg: int, t: Array, base: Node, start: int) -> None:
     """Copy an array that lives in the frame, if it does just now, to memory of its own."""
 
     def move() -> None:

@@ -67,21 +67,12 @@ def instruction(b: Builder, stmts: Sequence[Stmt], clashes: Sequence[Clash]) -> 
 def statement(b: Builder, stmt: Stmt) -> None:
     """Append one statement."""
     match stmt:
-        case Update(dst):
-            if rank_of(type_of(dst)):
-                arrays.update(b, stmt)
-            else:
-                _update(b, stmt)
-        case Exchange(x, y):
-            if isinstance(x.type, Array):
-                arrays.exchange(b, x, y)
-            else:
-                _exchange(b, x, y)
-        case Map(dsts, values, _):
-            if any(isinstance(type_of(d), Array) for d in dsts):
-                arrays.assign(b, dsts, values)
-            else:
-                _assign(b, dsts, values)
+        case Update(dst) if not rank_of(type_of(dst)):
+            _update(b, stmt)
+        case Exchange(x, y) if not rank_of(type_of(x)):
+            _exchange(b, x, y)
+        case Map(dsts, values, _) if not any(rank_of(type_of(d)) for d in dsts):
+            _assign(b, dsts, values)
         case When(cond, body):
             if len(body) > 1:
                 raise Unprintable
@@ -89,6 +80,25 @@ def statement(b: Builder, stmt: Stmt) -> None:
         case Land(cond, _):
             if b.checks:
                 b.trouble(scalar(b, cond))
+        case Effect(kind, _, args, when):
+            # An assertion is trouble where it does not hold; other effects are not for here.
+            if when & FORWARD:
+                if kind != "assert":
+                    raise Unprintable
+                b.trouble(b.invert(scalar(b, args[0])))
+        case _:
+            b.statement(stmt)
+
+
+def whole_statement(b: Builder, stmt: Stmt) -> None:
+    """Append a statement on arrays or stacks, or one that makes or ends a register."""
+    match stmt:
+        case Update():
+            arrays.update(b, stmt)
+        case Exchange(x, y):
+            arrays.exchange(b, x, y)
+        case Map(dsts, values, _):
+            arrays.assign(b, dsts, values)
         case Alloc(reg) | Fresh(reg):
             _made(b, stmt, reg)
         case Free(reg) | Drop(reg):
@@ -97,12 +107,6 @@ def statement(b: Builder, stmt: Stmt) -> None:
             _push(b, src, stack)
         case Pop(dst, stack):
             _pop(b, dst, stack)
-        case Effect(kind, _, args, when):
-            # An assertion is trouble where it does not hold; other effects are not for here.
-            if when & FORWARD:
-                if kind != "assert":
-                    raise Unprintable
-                b.trouble(b.invert(scalar(b, args[0])))
         case _:
             raise Unprintable
 
@@ -115,8 +119,8 @@ def _update(b: Builder, stmt: Update) -> None:
     place = located(b, stmt.dst)
     found = value(b, stmt.value)
     if stmt.op in "*/" and b.checks:
-        factor(b, found, t)
-    put(b, place, combined(b, stmt.op, t, read(b, place), found))
+        b.factor(found, t)
+    put(b, place, b.combined(stmt.op, t, read(b, place), found))
 
 
 def combined(b: Builder, op: str, t: Scalar, old: Parts, by: Parts) -> Parts:
@@ -273,7 +277,7 @@ def erase(b: Builder, condition: Node, bits: int) -> None:
 
 
 def lose(b: Builder, bits: Node) -> None:
-    """Count a number of bits as erased."""
+    """Count so many bits as erased."""
     b.add_to(b.erased, bits)
     b.do("erased", bits)
 
@@ -361,16 +365,20 @@ def apart(b: Builder, clashes: Sequence[Clash]) -> None:
         one, two = element(x), element(y)
         if one is not None and two is not None and len(one) == len(two):
             if not same_ok:
-                pairs = zip(one, two, strict=True)
-                same = [b.op("eq", whole_number(b, i), whole_number(b, j)) for i, j in pairs]
-                b.trouble(b.all(same))
+                differing(b, one, two)
         else:
-            _disjoint(b, followed(b, x), followed(b, y), same_ok)
+            b.disjoint(x, y, same_ok)
 
 
-def _disjoint(b: Builder, x: Location | View, y: Location | View, same_ok: bool) -> None:
+def differing(b: Builder, one: Sequence[Expr], two: Sequence[Expr]) -> None:
+    """Trouble if some indices are the same ones."""
+    pairs = zip(one, two, strict=True)
+    b.trouble(b.all([b.op("eq", whole_number(b, i), whole_number(b, j)) for i, j in pairs]))
+
+
+def disjoint(b: Builder, x: Place, y: Place, same_ok: bool) -> None:
     """Trouble if two places reach into each other; whether they then meet is not asked here."""
-    (low, high), (begin, end) = _reach(b, x), _reach(b, y)
+    (low, high), (begin, end) = _reach(b, followed(b, x)), _reach(b, followed(b, y))
     test = b.op("and", b.op("ult", low, end), b.op("ult", begin, high))
     if same_ok:
         test = b.op("and", test, b.op("ne", low, begin))
@@ -378,7 +386,7 @@ def _disjoint(b: Builder, x: Location | View, y: Location | View, same_ok: bool)
 
 
 def _reach(b: Builder, place: Location | View) -> tuple[Node, Node]:
-    """The addresses from a place's first byte to after its last."""
+    """The addresses from a place's first byte to behind its last."""
     if isinstance(place, View):
         first = at(b, place, (b.i64(0),) * len(place.axes))
         spans = list(zip(place.axes, place.dims, strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rvm.image import Code
-from rvm.ir.builder import Builder
+from rvm.ir.blocks import FunctionBuilder
 from rvm.ir.function import Maker, plan_of
 from rvm.ir.kind import Kind
 from rvm.ir.node import NONE, Argument, Node, Var
@@ -14,7 +14,7 @@ from rvm.ir.node import NONE, Argument, Node, Var
 def text_of(code: Code, checks: bool = True) -> str:
     """The blocks of a code that calls nobody, as it is entered at its beginning."""
     plan = plan_of(code, checks, strict=False)
-    made = Builder(code.name, code, Kind(0, frozenset(), checks), plan.flow)
+    made = FunctionBuilder(code.name, code, Kind(0, frozenset(), checks), plan.flow)
     names: dict[Node, str] = {}
     lines: list[str] = []
     for block in Maker(made, plan.loops).make().blocks:

@@ -22,14 +22,6 @@ def scalar_of(place: Place) -> Scalar:
     return cast(Scalar, place.type)
 
 
-def parted(place: Place) -> bool:
-    return bool(place.path) and isinstance(place.path[-1], Part) and not rank_of(type_of(place))
-
-
-def part_name(place: Place) -> str:
-    return {"re": "real", "im": "imag"}[cast(Part, place.path[-1]).name]
-
-
 def leading(place: Place) -> tuple[Expr, ...]:
     """The indices that a place begins with, before the first slice; places differ where they do."""
     first = place.path[0] if place.path else None
@@ -39,7 +31,9 @@ def leading(place: Place) -> tuple[Expr, ...]:
 
 def element(place: Place) -> tuple[Expr, ...] | None:
     """The indices of a single element reached in one step (its part aside), else None."""
-    path = place.path[:-1] if parted(place) else place.path
+    path = place.path
+    if path and isinstance(path[-1], Part) and not rank_of(type_of(place)):
+        path = path[:-1]
     if len(path) != 1 or not isinstance(path[0], Index) or rank_of(type_of(place)):
         return None
     if any(isinstance(i, Span) for i in path[0].items):

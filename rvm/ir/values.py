@@ -83,6 +83,8 @@ def _stepped(b: Builder, found: Location | View, step: Step) -> Location | View:
     if isinstance(step, Part):
         k = 0 if step.name == "re" else 1
         if isinstance(found, Variables):
+            if len(found.parts) == 1:
+                return Variables(found.parts, FLOAT, k)
             return Variables((found.parts[k],), FLOAT)
         if isinstance(found, Behind):
             return Behind((found.pointers[k],), FLOAT)
@@ -167,14 +169,15 @@ def _span(b: Builder, item: Span, length: Node) -> tuple[Node | None, Node]:
 
 def read(b: Builder, place: Location) -> Parts:
     """The value at a location."""
-    kind = kind_of(place.type)
+    kinds = b.kinds(place.type)
     if isinstance(place, Variables):
+        if place.part is not None:
+            return b.op("part", b.get(place.parts[0]), kind=kinds[0], aux=place.part)
         return value_of(tuple(b.get(v) for v in place.parts))
     if isinstance(place, Behind):
-        return value_of(tuple(b.peek(kind, p) for p in place.pointers))
-    return value_of(
-        tuple(b.op("load", *place.at, kind=kind, aux=(place.reg, k)) for k in _parts(place))
-    )
+        return value_of(tuple(b.peek(kinds[0], p) for p in place.pointers))
+    parts = enumerate(kinds, place.part or 0)
+    return value_of(tuple(b.op("load", *place.at, kind=t, aux=(place.reg, k)) for k, t in parts))
 
 
 def put(b: Builder, place: Location, value: Parts) -> None:
@@ -183,18 +186,17 @@ def put(b: Builder, place: Location, value: Parts) -> None:
         return
     parts = parts_of(value)
     if isinstance(place, Variables):
+        if place.part is not None:
+            held = b.get(place.parts[0])
+            parts = (b.op("joined", held, *parts, kind=held.kind, aux=place.part),)
         for v, part in zip(place.parts, parts, strict=True):
             b.set(v, part)
     elif isinstance(place, Behind):
         for p, part in zip(place.pointers, parts, strict=True):
             b.poke(part, p)
     else:
-        for k, part in zip(_parts(place), parts, strict=True):
+        for k, part in enumerate(parts, place.part or 0):
             b.do("store", part, *place.at, aux=(place.reg, k))
-
-
-def _parts(place: Element) -> tuple[int, ...]:
-    return (0, 1) if place.type.is_complex else (place.part or 0,)
 
 
 # ------------------------------------------------------------------------- values
@@ -209,23 +211,25 @@ def value(b: Builder, node: Expr) -> Parts:
     """The value of a scalar expression."""
     match node:
         case Const(v):
-            return raw(v, elem_of(type_of(node)))
+            return b.raw(v, elem_of(type_of(node)))
         case Place():
             return read(b, located(b, node))
-        case Apply("and" | "or" as fn, (x, y)):
-            return _lazy(b, fn, x, y)
         case Apply("dim" | "len", (Place() as place, *axis)):
             return _length(b, place, cast(Const, axis[0]) if axis else None)
-        case Apply("<" | "<=" | ">" | ">=" as fn, (x, y)) if b.one_ways:
-            found = _compared(b, fn, x, y)
-            return _applied(b, node) if found is None else found
         case Apply():
-            return _applied(b, node)
+            return b.applied(node)
     raise TypeError(f"a template cannot be printed: {node!r}")
 
 
-def _applied(b: Builder, node: Apply) -> Parts:
+def applied(b: Builder, node: Apply) -> Parts:
+    """A function's value, for a target that has leaf operations only."""
     fn, args = node.fn, node.args
+    if fn in ("and", "or"):
+        return _lazy(b, fn, *args)
+    if fn in UNSIGNED and b.one_ways:
+        compared = _compared(b, fn, *args)
+        if compared is not None:
+            return compared
     if any(rank_of(type_of(a)) for a in args):
         from rvm.ir.elements import reduced
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from rvm.ir.builder import Builder, rewrite
+from rvm.ir.blocks import FunctionBuilder
+from rvm.ir.builder import rewrite
 from rvm.ir.node import Block, Node, Var, walk
 from rvm.ir.typed import Unprintable
 
 
-def inline(b: Builder, blocks: list[Block], wide: Collection[Node]) -> None:
+def inline(b: FunctionBuilder, blocks: list[Block], wide: Collection[Node]) -> None:
     """Put functions over leaf operations in the place of calls, but for their cold texts.
 
     `wide` are the nodes that differ by lane; other calls are left.
@@ -33,7 +34,7 @@ def inline(b: Builder, blocks: list[Block], wide: Collection[Node]) -> None:
     rewrite(b, blocks, {"written": written})
 
 
-def differing(b: Builder, blocks: list[Block]) -> tuple[frozenset[Node], frozenset[Var]]:
+def differing(b: FunctionBuilder, blocks: list[Block]) -> tuple[frozenset[Node], frozenset[Var]]:
     """The nodes and the variables that differ by lane; Unprintable where they can't be kept."""
     assert b.varying is not None
     fixed = {v for reg, parts in b.scalars.items() if reg not in b.varying for v in parts}
@@ -68,7 +69,7 @@ def differing(b: Builder, blocks: list[Block]) -> tuple[frozenset[Node], frozens
     return frozenset(nodes), frozenset(variables)
 
 
-def _begins(b: Builder, node: Node, variables: set[Var]) -> bool:
+def _begins(b: FunctionBuilder, node: Node, variables: set[Var]) -> bool:
     """Whether a node differs by lane though no argument of it does."""
     assert b.varying is not None
     match node.op:
@@ -83,7 +84,7 @@ def _begins(b: Builder, node: Node, variables: set[Var]) -> bool:
     return False
 
 
-def _is_wide_room(b: Builder, pointer: Node) -> bool:
+def _is_wide_room(b: FunctionBuilder, pointer: Node) -> bool:
     if pointer.op == "argument":
         return pointer.aux.reg in (b.varying or ())
     return pointer.op == "total"

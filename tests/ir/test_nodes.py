@@ -6,7 +6,8 @@ import pytest
 
 import rvm
 from rvm.image import Code, image_of
-from rvm.ir.builder import Builder, checked
+from rvm.ir.blocks import FunctionBuilder
+from rvm.ir.builder import checked
 from rvm.ir.flow import Flow
 from rvm.ir.kind import Kind
 from rvm.ir.node import I64, Node, Var, constant
@@ -66,12 +67,12 @@ def test_trouble_behind_a_change_is_refused() -> None:
         [Node("if", "", (), ([], [change], False)), trouble],
         [Node("loop", "", (value,), (None, [trouble, change]))],
     ):
-        with pytest.raises(AssertionError, match="after a change"):
+        with pytest.raises(AssertionError, match="behind a change"):
             checked(items)
 
 
 def test_what_has_no_trouble_at_any_index_is_not_asked_before() -> None:
     code = code_of("func main(x: f64[n], y: f64[n])\n    add x, y * 2.0\n")
-    b = Builder("main", code, Kind(0, frozenset()), Flow(code, (), ()))
+    b = FunctionBuilder("main", code, Kind(0, frozenset()), Flow(code, (), ()))
     b.everywhere([b.i64(3)], lambda at: b.do("store", constant(0.5, "f64"), *at, aux=(0, 0)))
     assert [node.op for node in b.items] == ["loop"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
@@ -16,14 +18,16 @@ from rvm.library.handle import FunctionHandle
 from rvm.program import Function
 from rvm.run.binding import Result, snapshot
 from rvm.run.machine import Machine
+from rvm.state import Options
 from rvm.transform.duals import bar_slots
 from rvm.types import Scalar, Stack, elem_of
 from rvm_tools import derivatives, show
 from rvm_tools.drift import Drift, drifts
-from rvm_tools.programs import check_is_npz, write_arrays
+from rvm_tools.messages import end, errors_as_json
+from rvm_tools.programs import check_is_npz, load_program, pick_function, write_arrays
 from rvm_tools.progress import watching
-from rvm_tools.requests import FunctionRequest, Output, answer
 from rvm_tools.runs import page_width
+from rvm_tools.values import assignments, inputs_for
 from rvm_tools.words import count
 
 if TYPE_CHECKING:
@@ -31,20 +35,29 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class GradientRequest(FunctionRequest):
+class GradientRequest:
     """The command's options and arguments."""
 
+    file: str
+    values: Sequence[str] = ()
+    function: str | None = None
     loss: str | None = None
     wrt: str | None = None
     hessian: bool = False
     check: bool = False
+    back: bool = False
     emit: bool = False
+    engine: str = "auto"
+    strict: bool = False
+    tolerance: float | None = None
+    max_steps: int | None = None
+    max_memory: int | None = None
     out: str | None = None
     as_json: bool = False
 
 
 @dataclass(slots=True)
-class GradientAnswer:
+class Answer:
     """All that is asked for: derivatives by parameter, and what they took."""
 
     function: Function
@@ -67,39 +80,63 @@ class GradientAnswer:
 
 def differentiate(request: GradientRequest) -> None:
     """Differentiate, and print; errors are raised, with --json printed as an object."""
-    answer(lambda output: _differentiate(request, output), request.as_json)
+    if not request.as_json:
+        _differentiate(request, None)
+        return
+    printed: list[str] = []
+    try:
+        answer = _differentiate(request, printed.append)
+    except Fault as error:
+        answer = errors_as_json(error) | ({"output": printed} if printed else {})
+        click.echo(json.dumps(answer, ensure_ascii=False))
+        end(error.exit_code)
+    if printed:
+        answer["output"] = printed
+    click.echo(json.dumps(answer, ensure_ascii=False))
+    if "errors" in answer:
+        end(InvertibilityError.exit_code if "R017" in str(answer["errors"]) else 1)
 
 
-def _differentiate(
-    request: GradientRequest, output: Output | None
-) -> tuple[dict[str, Any], Fault | None]:
-    """Do what is asked for; the answer, printed already unless JSON is wanted, and its error."""
-    program, function = request.opened()
+def _differentiate(request: GradientRequest, output: Callable[[str], Any] | None) -> dict[str, Any]:
+    """Do what is asked for; the answer as an object (printed already unless JSON is wanted)."""
+    program = load_program(request.file)
+    function = pick_function(program, request.function)
     check_is_npz(request.out, "derivatives")
-    options = request.options(output)
+    options = Options(
+        engine=request.engine,
+        tolerance=request.tolerance,
+        strict=request.strict,
+        max_steps=request.max_steps,
+        max_memory=request.max_memory,
+        output=output,
+    )
     handle = FunctionHandle(program, function.name, undo=request.back, options=options)
     if request.emit:
-        return _emit(handle, request), None
+        return _emit(handle, request)
     loss = request.loss or _no_loss(function)
-    found = _found(handle, loss, request.inputs(program, function), request)
+    given = assignments(request.values, Path())
+    inputs = inputs_for(function, given, Path())
+    answer = _answer(handle, loss, inputs, request)
     if not request.as_json:
-        _print(found)
+        _print(answer)
     if request.out is not None:
-        _write(request.out, found)
-    wrong: RvmError | None = None
+        _write(request.out, answer)
+    found = _as_json(answer, handle)
     try:
-        _raise_if_wrong(found)
+        _raise_if_wrong(answer)
     except RvmError as error:
-        wrong = error
-    return _as_json(found, handle), wrong
+        if not request.as_json:
+            raise
+        found |= errors_as_json(error)
+    return found
 
 
-def _raise_if_wrong(found: GradientAnswer) -> None:
+def _raise_if_wrong(answer: Answer) -> None:
     """The error that says why the derivatives are not to be trusted, if they are not."""
-    if found.astray is not None:
-        raise found.astray
-    if found.check is not None:
-        found.check.raise_if_bad()
+    if answer.astray is not None:
+        raise answer.astray
+    if answer.check is not None:
+        answer.check.raise_if_bad()
 
 
 def _emit(handle: FunctionHandle, request: GradientRequest) -> dict[str, Any]:
@@ -134,9 +171,9 @@ def _watched(machine: Machine, way: str) -> AbstractContextManager[None]:
     return watching(machine, machine.time or None, way)
 
 
-def _found(
+def _answer(
     handle: FunctionHandle, loss: str, inputs: Mapping[str, Any], request: GradientRequest
-) -> GradientAnswer:
+) -> Answer:
     from rvm.derive.hessians import hessian
 
     wrt = [n.strip() for n in request.wrt.split(",") if n.strip()] if request.wrt else None
@@ -151,7 +188,7 @@ def _found(
         pull.check_returned(after, pull.found)
     except InvertibilityError as error:
         astray = error
-    found = GradientAnswer(
+    answer = Answer(
         handle.function,
         loss,
         value,
@@ -163,58 +200,58 @@ def _found(
         astray,
     )
     if request.hessian and astray is None:
-        found.hessian = hessian(handle.target, loss, wrt, inputs, watch=_watched)
+        answer.hessian = hessian(handle.target, loss, wrt, inputs, watch=_watched)
     if request.check:
-        found.check = rvm.check_grad(handle, inputs, loss=loss, wrt=wrt)
-    return found
+        answer.check = rvm.check_grad(handle, inputs, loss=loss, wrt=wrt)
+    return answer
 
 
 # ---------------------------------------------------------------- for people
 
 
-def _print(found: GradientAnswer) -> None:
+def _print(answer: Answer) -> None:
     width = page_width()
-    ratio = found.total / found.forward if found.forward else 1.0
-    click.echo(f"{found.function.name}: {found.loss} = {found.value!r}")
-    for line in derivatives.table(found.function, found.inputs, found.adjoints, width):
+    ratio = answer.total / answer.forward if answer.forward else 1.0
+    click.echo(f"{answer.function.name}: {answer.loss} = {answer.value!r}")
+    for line in derivatives.table(answer.function, answer.inputs, answer.adjoints, width):
         click.echo(line)
     click.echo(
-        f"{count(found.forward, 'step')} forwards, {count(found.total - found.forward, 'step')}"
+        f"{count(answer.forward, 'step')} forwards, {count(answer.total - answer.forward, 'step')}"
         f" back with the adjoints: {ratio:.2f} times the function"
     )
-    if found.lost:
+    if answer.lost:
         click.echo(
-            "values came back with lost bits: " + "; ".join(d.text(False) for d in found.lost)
+            "values came back with lost bits: " + "; ".join(d.text(False) for d in answer.lost)
         )
-    if found.hessian is not None:
-        click.echo(f"\nHessian of {found.loss}")
-        for line in derivatives.matrix(found.function, found.hessian, width):
+    if answer.hessian is not None:
+        click.echo(f"\nHessian of {answer.loss}")
+        for line in derivatives.matrix(answer.function, answer.hessian, width):
             click.echo(line)
-    if found.check is not None:
-        click.echo(f"\n{derivatives.checked(found.check)}")
+    if answer.check is not None:
+        click.echo(f"\n{derivatives.checked(answer.check)}")
 
 
 # ---------------------------------------------------------------- JSON and arrays
 
 
-def _as_json(found: GradientAnswer, handle: FunctionHandle) -> dict[str, Any]:
+def _as_json(answer: Answer, handle: FunctionHandle) -> dict[str, Any]:
     out: dict[str, Any] = {
-        "function": found.function.name,
+        "function": answer.function.name,
         "direction": "backwards" if handle.undo else "forwards",
-        "loss": found.loss,
-        "value": derivatives.number_json(found.value),
-        "inputs": show.as_json(found.function, found.inputs),
-        "gradient": derivatives.nested_json(found.adjoints),
-        "steps": found.forward,
-        "gradient_steps": found.total,
-        "lost_bits": {d.name: d.bits for d in found.lost},
+        "loss": answer.loss,
+        "value": derivatives.number_json(answer.value),
+        "inputs": show.as_json(answer.function, answer.inputs),
+        "gradient": derivatives.nested_json(answer.adjoints),
+        "steps": answer.forward,
+        "gradient_steps": answer.total,
+        "lost_bits": {d.name: d.bits for d in answer.lost},
     }
-    if found.hessian is not None:
-        out["hessian"] = derivatives.nested_json(found.hessian)
-    if found.check is not None:
+    if answer.hessian is not None:
+        out["hessian"] = derivatives.nested_json(answer.hessian)
+    if answer.check is not None:
         out["check"] = {
-            "ok": found.check.ok,
-            "tolerance": found.check.tolerance,
+            "ok": answer.check.ok,
+            "tolerance": answer.check.tolerance,
             "rows": [
                 {
                     "place": row.place,
@@ -223,16 +260,16 @@ def _as_json(found: GradientAnswer, handle: FunctionHandle) -> dict[str, Any]:
                     "uncertainty": derivatives.number_json(row.uncertainty),
                     "error": derivatives.number_json(row.error),
                 }
-                for row in found.check.rows
+                for row in answer.check.rows
             ],
         }
     return out
 
 
-def _write(path: str, found: GradientAnswer) -> None:
+def _write(path: str, answer: Answer) -> None:
     """Adjoints under the parameters' names, blocks of the Hessian under two, `x,y`."""
-    arrays: dict[str, Any] = dict(derivatives.leaves(found.adjoints))
-    if found.hessian is not None:
-        for a, row in derivatives.blocks(found.function, found.hessian).items():
+    arrays: dict[str, Any] = dict(derivatives.leaves(answer.adjoints))
+    if answer.hessian is not None:
+        for a, row in derivatives.blocks(answer.function, answer.hessian).items():
             arrays |= {f"{a},{b}": block for b, block in row.items()}
     write_arrays(path, arrays)

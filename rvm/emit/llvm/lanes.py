@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from rvm.emit.llvm.printer import COLD, TEXTS, TYPES, Module, Printer, literal, symbol
 from rvm.ir import context
 from rvm.ir.arrays import WIDTH
-from rvm.ir.builder import Builder
+from rvm.ir.blocks import FunctionBuilder
 from rvm.ir.node import BIT, I8, Argument, Node, Var
 from rvm.ir.operations import CASTS, MNEMONICS
 from rvm.ir.typed import Unprintable
@@ -28,7 +28,7 @@ def vector(t: str) -> str:
 class LanesPrinter(Printer):
     """Prints one function for `WIDTH` lanes."""
 
-    def __init__(self, b: Builder, module: Module) -> None:
+    def __init__(self, b: FunctionBuilder, module: Module) -> None:
         inline(b, b.blocks, differing(b, b.blocks)[0])
         self.wide, self._vectors = differing(b, b.blocks)
         self._mask = ""
@@ -37,11 +37,11 @@ class LanesPrinter(Printer):
 
     @property
     def frame(self) -> int:
-        return 8 * WIDTH * (len(self.lines) + len(self.b.variables)) + WIDTH * self._arrays()
+        return 8 * WIDTH * (len(self.lines) + len(self.b.variables)) + self._arrays()
 
     def room(self, v: Var) -> str:
         if v in self._vectors:
-            return self._room_of(v, vector(TYPES[v.kind]))
+            return f"  %{v.name} = alloca {vector(TYPES[v.kind])}"
         return super().room(v)
 
     def _varies(self, reg: int | None) -> bool:
@@ -178,23 +178,19 @@ class LanesPrinter(Printer):
     def _do_get(self, node: Node) -> str:
         if node.aux not in self._vectors:
             return super()._do_get(node)
-        if any(map(self.is_wide, node.args)):
-            raise Unprintable
-        t = vector(TYPES[node.kind])
-        return self.op(f"load {t}, ptr {self.held(node.aux, t, node.args)}")
+        return self.op(f"load {vector(TYPES[node.kind])}, ptr %{node.aux.name}")
 
     def _do_set(self, node: Node) -> None:
         if node.aux not in self._vectors:
             super()._do_set(node)
             return
-        value, *at = node.args
-        if any(map(self.is_wide, at)):
-            raise Unprintable
+        (value,) = node.args
         t = vector(TYPES[value.kind])
-        found, pointer = self.splat(value), self.held(node.aux, t, at)
+        found = self.splat(value)
         if self._mask:
-            found = self._chosen(t, found, self.op(f"load {t}, ptr {pointer}"))
-        self.line(f"store {t} {found}, ptr {pointer}")
+            held = self.op(f"load {t}, ptr %{node.aux.name}")
+            found = self._chosen(t, found, held)
+        self.line(f"store {t} {found}, ptr %{node.aux.name}")
 
     def _chosen(self, t: str, new: str, old: str) -> str:
         return self.op(f"select {vector('i1')} {self._mask}, {t} {new}, {t} {old}")

@@ -12,7 +12,7 @@ from rvm.emit.llvm.printer import CELL, ELEMENT, FRAMES, Printer
 from rvm.emit.llvm.runtime import DECLARATIONS, RUNTIME
 from rvm.image import Code
 from rvm.image.traps import Changed
-from rvm.ir.builder import Builder
+from rvm.ir.blocks import FunctionBuilder
 from rvm.ir.function import Maker, plan_of
 from rvm.ir.kind import INNER, ROOT, Kind
 from rvm.ir.typed import Unprintable
@@ -92,11 +92,11 @@ class ModulePrinter:
         code, _, params = inner
         plan = plan_of(code, what.checks, what.strict)
         if self.varying is None:
-            b = Builder(symbol, code, what, plan.flow, self)
+            b = FunctionBuilder(symbol, code, what, plan.flow, self)
             return Printer(Maker(b, plan.loops).make(), self)
         if plan.flow.apart or any(isinstance(r.type, Stack) for r in code.function.registers):
             raise Unprintable
-        b = Builder(symbol, code, what, plan.flow, self, self.varying(code, params))
+        b = FunctionBuilder(symbol, code, what, plan.flow, self, self.varying(code, params))
         return LanesPrinter(Maker(b, plan.loops).make(), self)
 
     def text(self, triple: str, layout: str) -> str:

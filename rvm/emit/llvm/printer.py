@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, cast
 
 from rvm.ir import context
-from rvm.ir.builder import Builder
+from rvm.ir.blocks import FunctionBuilder
 from rvm.ir.items import Operations
 from rvm.ir.node import BIT, F32, F64, I8, Argument, Block, Node, Var, number
 from rvm.ir.operations import CASTS, MNEMONICS
@@ -98,9 +98,9 @@ class Printer:
     # ------------------------------------------------------------ the function
 
     @property
-    def b(self) -> Builder:
+    def b(self) -> FunctionBuilder:
         """The function."""
-        return cast(Builder, self.operations)
+        return cast(FunctionBuilder, self.operations)
 
     def text(self) -> str:
         """The function's definition."""
@@ -124,7 +124,7 @@ class Printer:
         return 8 * (len(self.lines) + len(self.b.variables)) + self._arrays()
 
     def _arrays(self) -> int:
-        return sum(v.size + 8 * v.many for v in self.b.variables)
+        return sum(v.size for v in self.b.variables)
 
     def _argument(self, a: Argument) -> str:
         alone = "noalias " if a.is_alone else ""
@@ -134,10 +134,7 @@ class Printer:
         """Room for a variable in the frame."""
         if v.size:
             return f"  %{v.name} = alloca [{v.size} x i8], align 16"
-        return self._room_of(v, TYPES[v.kind])
-
-    def _room_of(self, v: Var, t: str) -> str:
-        return f"  %{v.name} = alloca [{v.many} x {t}]" if v.many else f"  %{v.name} = alloca {t}"
+        return f"  %{v.name} = alloca {TYPES[v.kind]}"
 
     def _metadata(self, text: str) -> str:
         assert self.module is not None
@@ -268,20 +265,12 @@ class Printer:
 
     # ------------------------------------------------------------ variables and memory
 
-    def held(self, v: Var, t: str, at: Sequence[Node]) -> str:
-        """Where a variable's value is, or that at an index."""
-        if not at:
-            return f"%{v.name}"
-        return self.op(f"getelementptr {t}, ptr %{v.name}, i64 {self.operand(at[0])}")
-
     def _do_get(self, node: Node) -> str:
-        t = TYPES[node.kind]
-        return self.op(f"load {t}, ptr {self.held(node.aux, t, node.args)}")
+        return self.op(f"load {TYPES[node.kind]}, ptr %{node.aux.name}")
 
     def _do_set(self, node: Node) -> None:
-        value, *at = node.args
-        t = TYPES[value.kind]
-        self.line(f"store {t} {self.operand(value)}, ptr {self.held(node.aux, t, at)}")
+        (value,) = node.args
+        self.line(f"store {TYPES[value.kind]} {self.operand(value)}, ptr %{node.aux.name}")
 
     def _do_dim(self, node: Node) -> str:
         reg, axis = node.aux
@@ -309,7 +298,7 @@ class Printer:
         return found[-1 - int(axis)]
 
     def offset(self, pointer: str, distance: str) -> str:
-        """A pointer moved by a number of bytes."""
+        """A pointer moved by so many bytes."""
         return (
             pointer
             if distance == "0"

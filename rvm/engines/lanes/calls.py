@@ -162,7 +162,7 @@ class CallSite:
         late = []
         for k, arg in stores:
             if k not in self.callee.varying:
-                late.append(printer.store_uniform(arg, f"inner[{k}]"))
+                late.append(printer.stored(arg, f"inner[{k}]"))
                 late.append(f"regs[{arg.reg}] = {printer.regs[arg.reg]}")
             elif arg.path:
                 late.append(printer.store_lanes(arg, f"inner[{k}]"))

@@ -58,7 +58,7 @@ class Segment:
         self.run: Runner = self._compiled(printer)
 
     def _extent(self, stop: int | None) -> tuple[int, int]:
-        """The operation that ends the segment, and the position after what it covers."""
+        """The operation that ends the segment, and the position behind what it covers."""
         ops, q = self.plan.ops, self.start
         while q < len(ops) and q != stop:
             if q > self.start and q in self.plan.leaders:
@@ -156,7 +156,7 @@ class Segment:
         used = sorted({*self.varying, *self.uniform})
         out = ["def run(regs, _W, _buffers, _room, _ctx, state):"]
         out += [f"    {names[k]} = regs[{k}]" for k in used]
-        if printer.asks_exactly:
+        if printer.builder.asks_exactly:
             out.append("    exactly = not _ctx.tolerance")
         if self.buffers:
             out.append(f"    {''.join(f'_b{k}, ' for k in range(len(self.buffers)))} = _buffers")
@@ -166,9 +166,8 @@ class Segment:
         out += ["    _n = 0", "    try:", "        while True:"]
         self.lines_of = {}
         for k, line in enumerate(lines):
-            if printer.is_needed(line.strip()):
-                out.append("            " + line)
-                self.lines_of[len(out)] = numbers[k]
+            out.append("            " + line)
+            self.lines_of[len(out)] = numbers[k]
         out += [
             "    except Exception as _error:",
             "        if _error.__traceback__.tb_lineno not in LINES: raise",
@@ -239,10 +238,6 @@ class SegmentPrinter(LanePrinter):
         """An array place as a view that writes go through."""
         return self._view(place)
 
-    def store_uniform(self, place: Place, text: str) -> str:
-        """The line that stores in a place that is the same for all lanes."""
-        return self._store(place, self._place(place), text)
-
     def store_lanes(self, place: Place, text: str) -> str:
         """The line that stores in a place with a path."""
         target, key = self._target(place)
@@ -255,7 +250,6 @@ class SegmentPrinter(LanePrinter):
 
     def plain(self, cond: Expr) -> str:
         """A uniform condition; the lines that it needs are `taken`."""
-        self._share([cond])
         return self.value(cond)
 
     def taken(self) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Sequence
 from typing import cast
 
 from rvm.accounts.counts import Mark
-from rvm.emit.values import ValuePrinter, item_of
+from rvm.emit.python.printer import Printer
 from rvm.engines.vector.access import Access, access
 from rvm.engines.vector.graph import Node
 from rvm.engines.vector.loops import Counted, Declined
@@ -33,13 +33,14 @@ def is_alike(fn: str, elems: tuple[Scalar, ...]) -> bool:
     return implementation(fn, elems).alike or FUNCTIONS[fn].moves
 
 
-class LoopPrinter(ValuePrinter):
+class LoopPrinter(Printer):
     """Prints what no iteration changes, as scalars; elements are read from the arrays.
 
     `mark` tells the names that it binds from those of other loops.
     """
 
     mark = 0
+    viewed = False
 
     def bind(self, v: object) -> str:
         name = next((k for k, known in self.constants.items() if known is v), "")
@@ -48,21 +49,14 @@ class LoopPrinter(ValuePrinter):
             self.constants[name] = v
         return name
 
-    def _element_name(self, reg: int, name: str) -> str:
-        return name
-
-    def _read_element(self, place: Place, name: str, keys: str, n: int) -> str:
-        return item_of(name, keys, n)
-
     def scalar(self, node: Expr) -> tuple[list[str], str]:
         """An expression, and the lines that go before it."""
-        self._lines, self._bound, self._checked, self._inline = [], {}, set(), False
-        return self._lines, self.value(node)
+        return self.begin(), self.value(node)
 
     def template(self, template: str, args: int) -> str:
         """A template whose temporaries have names."""
         slots = [f"{{{k}}}" for k in range(args)]
-        return fill(template, *slots, fresh=self._temp() + "_")
+        return fill(template, *slots, fresh=self.text.temp() + "_")
 
 
 class Context:
@@ -86,7 +80,7 @@ class Context:
         """What an iteration executes in it."""
 
     def path_from(self, outer: Context) -> list[Context] | None:
-        """The contexts after `outer` down to this one; None if it does not lie in `outer`."""
+        """The contexts behind `outer` down to this one; None if it does not lie in `outer`."""
         path: list[Context] = []
         at: Context | None = self
         while at is not None:

@@ -1,4 +1,4 @@
-"""What an attack is: a kind of input, how one is made and tried, and the outcome."""
+"""What an attack is: a kind of input, how one is made and tried, and what came of it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Broken(AssertionError):
 
 
 @dataclass(frozen=True, slots=True)
-class InputKind:
+class Kind:
     """A kind of input.
 
     `make` draws one.  `attack` tries it, in a folder where it may write: it returns True if rvm
@@ -66,46 +66,46 @@ class InputKind:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """The outcome of an input; findings of one signature seem to have the same cause."""
+class Verdict:
+    """What came of an input; findings of one signature have the same cause, as far as one sees."""
 
     outcome: str
     signature: str = ""
     detail: str = field(default="", compare=False)
 
 
-def kind(name: str) -> InputKind:
+def kind(name: str) -> Kind:
     """The kind called `name`; one of one's own is called by its module, `package.module`."""
     module = name if "." in name else f"rvm_tools.attack.kinds.{name}"
-    found: InputKind = import_module(module).KIND
+    found: Kind = import_module(module).KIND
     return found
 
 
-def drawn(found: InputKind, seed: int, index: int) -> bytes:
+def drawn(found: Kind, seed: int, index: int) -> bytes:
     """Input number `index` of a kind: the same for the same seed."""
     return found.make(random.Random(f"{seed}:{found.name}:{index}"))
 
 
-def judged(found: InputKind, data: bytes, folder: Path) -> Outcome:
+def judged(found: Kind, data: bytes, folder: Path) -> Verdict:
     """Try an input, and say what came of it."""
     try:
-        return Outcome(ACCEPTED if found.attack(data, folder) else REFUSED)
+        return Verdict(ACCEPTED if found.attack(data, folder) else REFUSED)
     except Broken as error:
-        return Outcome(FOUND, error.law, str(error))
+        return Verdict(FOUND, error.law, str(error))
     except InternalError as error:
-        return Outcome(FOUND, f"{error.code} {place_of(error)}", traceback.format_exc())
+        return Verdict(FOUND, f"{error.code} {place_of(error)}", traceback.format_exc())
     except RvmError as error:
         try:
             sound(error)
         except Exception as wrong:
             law = str(wrong) if isinstance(wrong, Broken) else f"an error can't be shown: {wrong!r}"
-            return Outcome(FOUND, f"{law} {place_of(wrong)}", traceback.format_exc())
-        return Outcome(REFUSED)
+            return Verdict(FOUND, f"{law} {place_of(wrong)}", traceback.format_exc())
+        return Verdict(REFUSED)
     except BaseException as error:
         if isinstance(error, SystemExit) and error.code == 0:
-            return Outcome(ACCEPTED)
+            return Verdict(ACCEPTED)
         signature = f"{type(error).__name__} {place_of(error)}"
-        return Outcome(FOUND, signature, traceback.format_exc())
+        return Verdict(FOUND, signature, traceback.format_exc())
 
 
 def place_of(error: BaseException) -> str:

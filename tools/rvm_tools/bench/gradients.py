@@ -1,4 +1,4 @@
-"""What gradients cost compared with their functions, counted on programs' own `;! run` lines.
+"""What gradients cost beside their functions, counted on programs' own `;! run` lines.
 
 `python -m rvm_tools.bench.gradients FILE …` prints the table of steps and of operations on
 real and complex numbers, for the code as it is assembled and for strict code.
@@ -28,7 +28,6 @@ from rvm.stmt import Map, Stmt, Update, When
 from rvm.transform.duals import bar_slots
 from rvm.types import I64, Scalar, Stack, elem_of, rank_of
 from rvm_tools.directives import Directive, directives
-from rvm_tools.tables import aligned
 from rvm_tools.values import inputs_for
 
 FREE = ("dim", "identity", "select", "spread_like", "transpose")
@@ -36,7 +35,7 @@ FREE = ("dim", "identity", "select", "spread_like", "transpose")
 
 
 @dataclass(frozen=True, slots=True)
-class RunWork:
+class Work:
     """Steps of a run, and the operations on real and complex numbers in it."""
 
     steps: int
@@ -44,17 +43,17 @@ class RunWork:
 
 
 @dataclass(frozen=True, slots=True)
-class GradientCost:
+class Cost:
     """A function on some inputs: its own work, and that of function and gradient together."""
 
     name: str
-    function: RunWork
-    gradient: RunWork
-    strict_function: RunWork
-    strict_gradient: RunWork
+    function: Work
+    gradient: Work
+    strict_function: Work
+    strict_gradient: Work
 
 
-def costs(files: Sequence[Path]) -> Iterator[GradientCost]:
+def costs(files: Sequence[Path]) -> Iterator[Cost]:
     """The costs of every function with derivatives in these files, on its first `;! run` line."""
     for path in files:
         text = path.read_text(encoding="utf-8")
@@ -65,7 +64,7 @@ def costs(files: Sequence[Path]) -> Iterator[GradientCost]:
                 seen.add(run.function)
                 if differentiable(program.function(run.function)):
                     name = path.stem + (f" {run.function}" if run.function != path.stem else "")
-                    yield GradientCost(name, *_both(program, run, path), *_both(strict, run, path))
+                    yield Cost(name, *_both(program, run, path), *_both(strict, run, path))
 
 
 def differentiable(function: Function) -> bool:
@@ -74,7 +73,7 @@ def differentiable(function: Function) -> bool:
     return bool(bar_slots(function)) and not stacks
 
 
-def _both(program: Program, run: Directive, path: Path) -> tuple[RunWork, RunWork]:
+def _both(program: Program, run: Directive, path: Path) -> tuple[Work, Work]:
     """The work of the function, and of its gradient with every adjoint seeded with 1."""
 
     def inputs() -> dict[str, Any]:
@@ -90,7 +89,7 @@ def _both(program: Program, run: Directive, path: Path) -> tuple[RunWork, RunWor
     start = Options(engine="reference")
     two = counted(Machine.start(both, both.entry, {**inputs(), **seeds}, start))
     # The entry's two calls are no part of either.
-    return one, RunWork(two.steps - 4, two.operations)
+    return one, Work(two.steps - 4, two.operations)
 
 
 def _ones(entry: Function, layout: Layout, shapes: dict[int, tuple[int, ...]]) -> Any:
@@ -105,7 +104,7 @@ def _ones(entry: Function, layout: Layout, shapes: dict[int, tuple[int, ...]]) -
 # ---------------------------------------------------------------- counting
 
 
-def counted(machine: Machine) -> RunWork:
+def counted(machine: Machine) -> Work:
     """Run a machine to its end, looking at every instruction before it is executed."""
     total = 0
     while not machine.finished:
@@ -121,7 +120,7 @@ def counted(machine: Machine) -> RunWork:
                     # The come-from that it lands on is executed with it.
                     total += operations(frame.code.instrs[instr.aux].args[0], frame.regs)
         machine.step()
-    return RunWork(machine.time, total)
+    return Work(machine.time, total)
 
 
 def _statement(stmt: Stmt, regs: Sequence[Any]) -> int:
@@ -190,7 +189,7 @@ def _is_real(node: Expr) -> bool:
 # ---------------------------------------------------------------- the table
 
 
-def table(found: Sequence[GradientCost]) -> str:
+def table(found: Sequence[Cost]) -> str:
     """Steps and operations of each function, and how many times those its gradient takes."""
     rows = [["function", "steps", "gradient", "operations", "gradient", "strict", "gradient"]]
     rows += [
@@ -205,7 +204,14 @@ def table(found: Sequence[GradientCost]) -> str:
         ]
         for c in found
     ]
-    return "\n".join(aligned(rows))
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(w) if k == 0 else cell.rjust(w)
+            for k, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )
 
 
 def _times(gradient: int, function: int) -> str:

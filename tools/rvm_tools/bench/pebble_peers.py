@@ -31,7 +31,7 @@ Contestant = Callable[[], Iterator[int]]
 
 
 @dataclass(frozen=True, slots=True)
-class FollowedSchedule:
+class Followed:
     """What a schedule took."""
 
     start: float
@@ -45,7 +45,7 @@ class FollowedSchedule:
     """The most bytes of Python objects, if that was measured."""
 
 
-def follow(contestant: Contestant) -> FollowedSchedule:
+def follow(contestant: Contestant) -> Followed:
     """Follow a schedule to its end, once for the time and once for the memory."""
     begin = process_time()
     done = contestant()
@@ -67,7 +67,7 @@ def follow(contestant: Contestant) -> FollowedSchedule:
             pass
         memory = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-    return FollowedSchedule(start, seconds, actions, steps if ended else None, memory)
+    return Followed(start, seconds, actions, steps if ended else None, memory)
 
 
 # ---------------------------------------------------------------- contestants
@@ -152,7 +152,7 @@ def peers() -> Iterator[str]:
                 yield line(n, pebbles, name, follow(contestant))
 
 
-def line(n: int, pebbles: int, name: str, found: FollowedSchedule) -> str:
+def line(n: int, pebbles: int, name: str, found: Followed) -> str:
     """A line of the table; after the limit there is no number of steps."""
     steps = "-" if found.steps is None else f"{found.steps:,}"
     memory = "-" if found.memory is None else f"{found.memory / 1e6:.1f}"

@@ -62,7 +62,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class SourceLine:
+class Line:
     """A line of one of the program's sources; number 0 where none is known."""
 
     source: int
@@ -82,7 +82,7 @@ class Of:
     calls: int = 0
 
 
-class CostAccount:
+class Account:
     """What a run, or a part of one, took.
 
     `left` are bits that the run left on stacks; they belong to the outermost function, and to no
@@ -132,7 +132,7 @@ class CostAccount:
         """By opcode, in the order of the table."""
         return self._by(lambda node, pc: node.code.instrs[pc].op)
 
-    def by_line(self) -> dict[SourceLine, Tally]:
+    def by_line(self) -> dict[Line, Tally]:
         """By source line, in the sources' order; also lines that were not executed."""
         found = self._by(line_of)
         return {line: found[line] for line in sorted(found)}
@@ -163,13 +163,11 @@ class CostAccount:
         return out
 
 
-def line_of(node: Node, pc: int) -> SourceLine:
+def line_of(node: Node, pc: int) -> Line:
     """Where the instruction at `pc` stands."""
     span = node.code.span(pc)
     sources = node.code.image.program.sources
-    return (
-        SourceLine(span.source, span.line) if 0 <= span.source < len(sources) else SourceLine(-1, 0)
-    )
+    return Line(span.source, span.line) if 0 <= span.source < len(sources) else Line(-1, 0)
 
 
 def _sum(tallies: list[Tally]) -> Tally:

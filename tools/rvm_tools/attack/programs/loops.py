@@ -77,7 +77,7 @@ FORMS = {
 }
 
 
-class RandomLoop:
+class Loop:
     """Writes one function with a loop."""
 
     def __init__(self, seed: int) -> None:

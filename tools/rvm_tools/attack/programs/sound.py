@@ -15,7 +15,6 @@ import numpy as np
 
 from rvm.numbers import LogNumber, system
 from rvm.types import SCALARS
-from rvm_tools.attack.programs.body import BodyWriter
 from rvm_tools.attack.programs.forms import (
     ARRAY_FORMS,
     CLASSIC_FORMS,
@@ -40,14 +39,17 @@ def some_types(rng: random.Random) -> tuple[str, ...]:
     return ("i64", "f64", *rng.sample(others, rng.choice((1, 2, 2, 3))))
 
 
-class SoundWriter(BodyWriter):
+class Writer:
     """Writes one random function body, keeping track of what must not be changed."""
 
     def __init__(self, rng: random.Random, types: Sequence[str] = CLASSIC) -> None:
+        self.rng = rng
+        self.lines: list[str] = []
         self.types = tuple(types)
         self.classic = self.types == CLASSIC
-        names = {t: [f"{LETTERS[t]}{k}" for k in range(3)] for t in self.types}
-        super().__init__(rng, names, 40 if self.classic else 16)
+        self.names: dict[str, list[str]] = {
+            t: [f"{LETTERS[t]}{k}" for k in range(3)] for t in self.types
+        }
         if self.classic:
             self.arrays = {"i64": "ai", "f64": "af", "u8": "au"}
         else:
@@ -57,7 +59,10 @@ class SoundWriter(BodyWriter):
         if not self.classic:
             self.fields = dict(zip("ab", rng.sample(self.types, 2), strict=True))
             self.stack = rng.choice(self.types)
+        self.locked: set[str] = set()
         self.used: set[str] = set()
+        self.fresh = 0
+        self.budget = 40 if self.classic else 16
 
     def text(self) -> str:
         params = [f"{n}: {t}" for t in self.types for n in self.names[t]]
@@ -75,6 +80,16 @@ class SoundWriter(BodyWriter):
             head = ["record Pair", *fields, "end", "", *head]
         return "\n".join([*head, f"func main({', '.join(params)})", *self.lines, ""])
 
+    def line(self, depth: int, text: str) -> None:
+        self.lines.append("    " * depth + text)
+
+    def body(self, depth: int, n: int) -> None:
+        for _ in range(n):
+            if self.budget <= 0:
+                return
+            self.budget -= 1
+            self.statement(depth)
+
     def statement(self, depth: int) -> None:
         simple: list[Callable[[int], None]] = [self.update] * 3
         simple += [self.swap, self.element, self.flip, self.array]
@@ -87,6 +102,9 @@ class SoundWriter(BodyWriter):
         pick(depth)
 
     # -------------------------------------------------------------- pieces
+
+    def free(self, t: str) -> list[str]:
+        return [n for n in self.names[t] if n not in self.locked]
 
     def atom(self, t: str, avoid: str) -> str:
         names = [n for n in self.names[t] if n != avoid]
@@ -178,6 +196,12 @@ class SoundWriter(BodyWriter):
         x, y = self.rng.sample(self.names[t], 2)
         return f"{x} {self.rng.choice(CONDITIONS[t])} {y}", {x, y}
 
+    def locking(self, names: set[str], inside: Callable[[], None]) -> None:
+        before = set(self.locked)
+        self.locked |= names
+        inside()
+        self.locked = before
+
     def branch(self, depth: int) -> None:
         cond, read = self.condition()
         self.line(depth, f"if {cond}")
@@ -249,7 +273,15 @@ class SoundWriter(BodyWriter):
         self.line(depth, f"undo {r}")
 
     def stacked(self, depth: int) -> None:
-        self.stacked_of(self.stack, depth)
+        """A number waits on the stack while zero, and then another, is in its place."""
+        names = self.free(self.stack)
+        if len(names) < 2:
+            return
+        a, b = self.rng.sample(names, 2)
+        self.line(depth, f"push {a}, s")
+        self.line(depth, f"swap {a}, {b}")
+        self.locking({b}, lambda: self.body(depth + 1, 2))
+        self.line(depth, f"pop {b}, s")
 
     def call(self, depth: int) -> None:
         word = self.rng.choice(["call", "uncall"])
@@ -277,7 +309,7 @@ class SoundWriter(BodyWriter):
 def program(seed: int, types: Sequence[str] | None = CLASSIC) -> str:
     """The text of the random program number `seed`; with `types=None` over types of its own."""
     rng = random.Random(seed)
-    return SoundWriter(rng, some_types(rng) if types is None else types).text()
+    return Writer(rng, some_types(rng) if types is None else types).text()
 
 
 def inputs(seed: int, types: Sequence[str] | None = CLASSIC, variant: int = 0) -> dict[str, Any]:
@@ -286,7 +318,7 @@ def inputs(seed: int, types: Sequence[str] | None = CLASSIC, variant: int = 0) -
         return _classic(seed)
     rng = random.Random(seed)
     types = some_types(rng)
-    writer = SoundWriter(rng, types)
+    writer = Writer(rng, types)
     rng = random.Random(seed + 1_000_003 * (1 + variant))
     wild = rng.random() < 0.25
     out: dict[str, Any] = {n: _number(rng, t, wild) for t in types for n in writer.names[t]}
@@ -330,7 +362,7 @@ def _array(t: str, numbers: list[Any]) -> Any:
 
 def _classic(seed: int) -> dict[str, Any]:
     rng = random.Random(seed + 1_000_003)
-    names = SoundWriter(rng).names
+    names = Writer(rng).names
     out: dict[str, Any] = {}
     for t in CLASSIC:
         for name in names[t]:

@@ -1,0 +1,314 @@
+"""What Python takes whole: numbers of every type, functions of the table, arrays and stacks.
+
+A scalar is one number in one variable, a complex one too.  A function is a `call`, whose template
+is that of the number system; statements on arrays and stacks are `line`s, that call a function of
+`rvm.engines.support`.  Where something is out of the ordinary these raise, before anything has
+changed; the engine then has the reference engine do the whole instruction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span, Transposed
+from rvm.ir.builder import Builder
+from rvm.ir.items import Parts
+from rvm.ir.kind import INNER, Kind
+from rvm.ir.node import Node, Var, constant
+from rvm.ir.places import ArrayVariable
+from rvm.ir.statements import differing
+from rvm.ir.typed import Unprintable, leading, scalar_of, type_of
+from rvm.ir.values import located, put, read, value, whole_number
+from rvm.isa import FUNCTIONS, implementation
+from rvm.isa import value as total_value
+from rvm.isa.functions.indexing import HIGH
+from rvm.leaf.ops import WIDTHS, limits
+from rvm.numbers import system
+from rvm.program import Function
+from rvm.stmt import Alloc, Drop, Exchange, Free, Fresh, Map, Pop, Push, Stmt, Update
+from rvm.types import Array, Scalar, Stack, elem_of, rank_of
+
+ARRAY = "array"
+"""The kind of arrays."""
+CHANGES = frozenset(["set", "store", "line"])
+
+
+class PythonBuilder(Builder):
+    """Appends the operations of one instruction; what is asked for twice is one node.
+
+    `names` are the variables of the registers, `bind` gives a name to a value without a literal.
+    `total` says that functions must not raise where their value is defined.
+    """
+
+    def __init__(
+        self,
+        function: Function,
+        names: Sequence[str],
+        bind: Callable[[object], str],
+        total: bool = False,
+    ) -> None:
+        super().__init__(function, Kind(INNER, frozenset()))
+        self.names = names
+        self.bind = bind
+        self.total = total
+        self.asks_exactly = False
+        """Whether a line asks `exactly`: whether zeros of two signs are told apart."""
+        self._known: dict[object, Node] = {}
+        for k, register in enumerate(self.function.registers):
+            t = register.type
+            if isinstance(t, Scalar):
+                self.scalars[k] = (Var(t.name, names[k]),)
+            elif isinstance(t, Array):
+                self.arrays[k] = ArrayVariable(Var(ARRAY, names[k]), ())
+        self.leaving(lambda: "")
+
+    def begin(self) -> None:
+        """Begin an instruction."""
+        self.items = []
+        self._known = {}
+
+    # ------------------------------------------------------------ operations
+
+    def op(self, name: str, *args: Node, kind: str = "", aux: Any = None) -> Node:
+        """A pure operation: one that is there already, if it can be."""
+        key = name, kind, aux, *map(same, args)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = super().op(name, *args, kind=kind, aux=aux)
+        return found
+
+    def get(self, variable: Var) -> Node:
+        return self.op("get", kind=variable.kind, aux=variable)
+
+    def set(self, variable: Var, value: Node) -> None:
+        super().set(variable, value)
+        self._known = {}
+
+    def do(self, name: str, *args: Node, aux: Any = None) -> None:
+        if name == "store" and args[0].kind != (t := self._elem(aux[0])):
+            # A part of a complex number: the whole is stored.
+            held = self.op("load", *args[1:], kind=t, aux=(aux[0], 0))
+            args = self.op("joined", held, args[0], kind=t, aux=aux[1]), *args[1:]
+        super().do(name, *args, aux=aux)
+        if name in CHANGES:
+            self._known = {}
+
+    def _elem(self, reg: int) -> str:
+        return elem_of(self.function.registers[reg].type).name
+
+    def inside(self, body: Callable[[], object]) -> list[Node]:
+        """What is found out inside is not known outside."""
+        outer, self._known = self._known, dict(self._known)
+        try:
+            return super().inside(body)
+        finally:
+            self._known = outer
+
+    def call(self, template: str, *args: Node, kind: str = "", fn: str = "") -> Node:
+        """The value of a template."""
+        return self.op("call", *args, kind=kind or ARRAY, aux=(template, fn))
+
+    def line(self, template: str, *args: Node) -> None:
+        """A statement of Python."""
+        self.do("line", *args, aux=template)
+
+    # ------------------------------------------------------------ values
+
+    def kinds(self, t: Scalar) -> tuple[str, ...]:
+        return (t.name,)
+
+    def raw(self, value: Any, t: Scalar) -> Node:
+        return constant(value, t.name)
+
+    def applied(self, node: Apply) -> Node:
+        args = node.args
+        if node.fn == "for_end" and args[2] == Const(1, args[2].type):  # type: ignore[arg-type]
+            # The template serves every step; that of 1, which is nearly all, is simpler.
+            start, stop = self.value(args[0]), self.value(args[1])
+            inside = f"{{0}} <= ({{t0}} := {{1}}) < {HIGH}"
+            outside = "{0} if {t0} < {0} else for_end({0}, {t0}, 1)"
+            return self.call(f"({{t0}} + 1 if {inside} else {outside})", start, stop, kind="i64")
+        template, fn, rank = self._template(node), node.fn, rank_of(type_of(node))
+        kind = ARRAY if rank else elem_of(type_of(node)).name
+        if not FUNCTIONS[fn].lazy or rank:
+            return self.call(template, *map(self.value, args), kind=kind, fn=fn)
+        first, rest = self.value(args[0]), [self.apart(a) for a in args[1:]]
+        made = Node("lazy", kind, (first,), (template, rest))
+        self.items.append(made)
+        return made
+
+    def _template(self, node: Apply) -> str:
+        """What computes a function."""
+        fn, args = node.fn, node.args
+        elems = tuple(elem_of(type_of(a)) for a in args)
+        code, bits = implementation(fn, elems), elems[0].bits
+        if any(rank_of(type_of(a)) for a in args):
+            return code.numpy if rank_of(type_of(node)) else f"plain({code.numpy})"
+        if self.total and code.value is not None and not FUNCTIONS[fn].lazy and fn != "for_end":
+            slots = ", ".join(f"{{{k}}}" for k in range(len(args)))
+            return f"{self.bind(total_value(fn, elems))}({slots})"
+        if fn == "<<" and isinstance(args[1], Const) and elems[0].name in WIDTHS:
+            low, high = limits(elems[0].name)
+            if not low and 0 <= args[1].value < bits:
+                return f"({{0}} << {{1}} & {high})"
+        return code.python
+
+    def apart(self, node: Expr) -> tuple[list[Node], Node]:
+        """Operations that find a value, for a place where no line goes before it."""
+        found: list[Node] = []
+        items = self.inside(lambda: found.append(self.value(node)))
+        return items, found[0]
+
+    def value(self, node: Expr) -> Node:
+        """An expression, whatever its rank."""
+        if isinstance(node, Place):
+            t = node.type or self.function.registers[node.reg].type
+            if not isinstance(t, Scalar):
+                return self.view(node)
+        return cast(Node, value(self, node))
+
+    def index(self, node: Expr) -> Node:
+        """An index that is not negative; that it is too large NumPy finds out."""
+        found = whole_number(self, node)
+        self.do("bound", found)
+        return found
+
+    def view(self, place: Place) -> Node:
+        """An array place as a view of NumPy's."""
+        text, args = self.names[place.reg], list[Node]()
+
+        def slot(node: Node) -> str:
+            args.append(node)
+            return f"{{{len(args) - 1}}}"
+
+        def item(given: Expr | Span, axis: int) -> str:
+            if isinstance(given, Span):
+                if given.lo is None and given.hi is None:
+                    return ":"
+                # NumPy clips slices; ours must lie inside, which only the length can tell.
+                lo = "0" if given.lo is None else slot(self.value(given.lo))
+                hi = "None" if given.hi is None else slot(self.value(given.hi))
+                return f"span({lo}, {hi}, {text}.shape[{axis}])"
+            return slot(self.index(given))
+
+        for step in place.path:
+            match step:
+                case Transposed():
+                    text += ".T"
+                case Part(name):
+                    text += ".real" if name == "re" else ".imag"
+                case Index(items):
+                    text += f"[{', '.join(item(i, axis) for axis, i in enumerate(items))}]"
+        return self.call(text, *args, kind=ARRAY)
+
+    def factor(self, by: Parts, t: Scalar) -> None:
+        factors = system(t).factors
+        if factors != "any":
+            finite = f"not {'cisfinite' if t.is_complex else 'isfinite'}({{0}})"
+            test = finite if factors == "finite" else f"not {{0}} or {finite}"
+            self.trouble(self.call(f"({test})", cast(Node, by)))
+
+    def combined(self, op: str, t: Scalar, old: Parts, by: Parts) -> Node:
+        parts = cast(Node, old), cast(Node, by)
+        return self.call(implementation(op, (t, t)).python, *parts, kind=t.name, fn=op)
+
+    def disjoint(self, x: Place, y: Place, same_ok: bool) -> None:
+        # Views of one element's parts may be apart: the reference engine finds out.
+        one, two = leading(x), leading(y)
+        if same_ok or not one or len(one) != len(two):
+            raise Unprintable
+        differing(self, one, two)
+
+    # ------------------------------------------------------------ statements
+
+    def statement(self, stmt: Stmt) -> None:
+        match stmt:
+            case Update(dst, op, given):
+                t = elem_of(type_of(dst))
+                view, by, factors = self.view(dst), self.value(given), system(t).factors
+                if op in "*/" and factors != "any":
+                    by = self.call(f"factor({{0}}, {factors!r})", by)
+                new = implementation(op, (t, t)).numpy
+                self.line(f"fits({{0}}, {{1}}); {{0}}[...] = {new}", view, by)
+            case Exchange(x, y):
+                self.line("exchange({0}, {1})", self.view(x), self.view(y))
+            case Map(dsts, values, _):
+                n, places = len(dsts), list(map(self.view, dsts))
+                store = f"store_all({_tuple(range(n))}, {_tuple(range(n, 2 * n))})"
+                self.line(store, *places, *map(self.value, values))
+            case Alloc(Place(reg)) | Fresh(Place(reg)):
+                self._make(stmt, reg)
+            case Free(Place(reg)) | Drop(Place(reg)):
+                self._end(stmt, reg)
+            case Push(src, stack):
+                place = located(self, src)
+                held = cast(Node, read(self, place))
+                self.line(f"push(state, {self.names[stack.reg]}, {{0}})", held)
+                put(self, place, self._zero(scalar_of(src)))
+            case Pop(dst, stack):
+                place, name, t = located(self, dst), self.names[stack.reg], scalar_of(dst)
+                exactly = self._exactly("signs({0}) != (1.0, 1.0)", t)
+                test = f"({{0}} != {{1}} or not {name}{exactly})"
+                self.trouble(self.call(test, cast(Node, read(self, place)), self._zero(t)))
+                put(self, place, self.call(f"pop(state, {name})", kind=t.name))
+            case _:
+                raise Unprintable
+
+    def _zero(self, t: Scalar) -> Node:
+        return self.raw(system(t).zero, t)
+
+    def _exactly(self, test: str, t: Scalar) -> str:
+        """What is added to a test for another number: a test that is made where bits count."""
+        if t.is_exact:
+            return ""
+        self.asks_exactly = True
+        return f" or exactly and {test}"
+
+    def _array(self, do: str, t: Scalar, reg: int, value: Node, held: str = "") -> None:
+        """A local array made or given up."""
+        given = self.function.registers[reg].dims
+        dims = [self.value(d) for d in given if d is not None]
+        shape = f"{_tuple(range(len(dims)))}, {{{len(dims)}}}"
+        self.line(f"{do}(state, {self.bind(system(t))}, {held}{shape})", *dims, value)
+
+    def _make(self, stmt: Alloc | Fresh, reg: int) -> None:
+        t, name = self.function.registers[reg].type, self.names[reg]
+        given = stmt.value if isinstance(stmt, Alloc) else None
+        if isinstance(t, Stack):
+            self.line(f"{name} = []")
+        elif isinstance(t, Array):
+            new = self._zero(t.elem) if given is None else self.value(given)
+            self._array(f"{name} = make_array", t.elem, reg, new)
+            self.line(f"{name}_m = memoryview({name})")
+        else:
+            self.set(self.scalars[reg][0], self._zero(t) if given is None else self.value(given))
+
+    def _end(self, stmt: Free | Drop, reg: int) -> None:
+        t, name = self.function.registers[reg].type, self.names[reg]
+        given = stmt.value if isinstance(stmt, Free) else None
+        if isinstance(t, Stack):
+            self.line(f"if {name}: trouble()")
+        elif given is None:
+            test = f"if {name}: " if isinstance(t, Scalar) else ""
+            self.line(f"{test}forget(state, {self.bind(system(elem_of(t)))}, {name})")
+        elif isinstance(t, Array):
+            self._array("drop_array", t.elem, reg, self.value(given), f"{name}, ")
+        elif t.is_exact:
+            self.trouble(self.call(f"({name} != {{0}})", self.value(given)))
+        else:
+            parts = (".real", ".imag") if t.is_complex else ("",)
+            zero = " or ".join(f"not {name}{part}" for part in parts)
+            test = f"{name} != {{0}}{self._exactly(f'({zero})', t)}"
+            residue = f"residue(state, {self.bind(system(t))}, {name}, {{0}})"
+            self.line(f"if {test}: {residue}", self.value(given))
+        self.line(f"{name} = {name}_m = None" if isinstance(t, Array) else f"{name} = None")
+
+
+def same(node: Node) -> object:
+    """What equal constants, and else only a node and itself, have in common."""
+    return (node.kind, repr(node.aux)) if node.op == "constant" else node
+
+
+def _tuple(slots: range) -> str:
+    return f"({''.join(f'{{{k}}}, ' for k in slots)})"

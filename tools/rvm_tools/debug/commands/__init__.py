@@ -1,1 +1,0 @@
-"""The text commands of a session, a module for each group."""
