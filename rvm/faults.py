@@ -277,7 +277,7 @@ def _revived(kind: type[BaseException], args: tuple[Any, ...]) -> BaseException:
 
 
 def _portable(value: Any) -> Any:
-    """A value that another process can have: itself, or its text where it can't be pickled.
+    """A value that another process can have: itself, or its text where it cannot be pickled.
 
     An error must arrive: a pool whose worker sends what can't be read waits for ever.
     """

@@ -106,7 +106,7 @@ class Pop:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """If `cond`, go behind the partner's landing, whose condition must then hold too."""
+    """If `cond`, go after the partner's landing, whose condition must then hold too."""
 
     cond: Expr
     partner: int

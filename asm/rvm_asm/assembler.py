@@ -111,7 +111,7 @@ def _no_collection() -> Iterator[None]:
 
 
 def parse(text: str, name: str = "<text>") -> list[Declaration]:
-    """The declarations of a text as syntax nodes; AssemblyError if it can't be read."""
+    """The declarations of a text as syntax nodes; AssemblyError if it cannot be read."""
     sources = SourceMap()
     report = Reporter(sources)
     declarations, _ = parse_file(sources.add(name, text), report)
@@ -159,7 +159,7 @@ def load(
     includes: str = "any",
     expand: bool = False,
 ) -> Program:
-    """The program in a file; OSError if it can't be read, UsageError U006 if it is not text."""
+    """The program in a file; OSError if it cannot be read, UsageError U006 if it is not text."""
     path = Path(path)
     with path.open("rb") as file:
         data = file.read(MAX_BYTES + 1)

@@ -11,23 +11,23 @@ from rvm.expr import Apply, Const, Expr, Place
 from rvm.isa import TypeFault, apply, invert_instr, typed
 from rvm.program import Instr
 from rvm.types import BOOL, I64, Scalar
-from rvm_asm.counters import Counted
+from rvm_asm.counters import CountedLoop
 from rvm_asm.iterations import Iterations
 from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Node, Ref
-from rvm_asm.scope import Block, Slot
+from rvm_asm.scope import ScopeBlock, Slot
 from rvm_asm.stats import (
-    Alloc,
-    Effect,
+    AllocStat,
+    EffectStat,
     Empty,
     Extern,
     For,
     From,
-    If,
+    IfStat,
     Invoke,
     Iterate,
     Jump,
-    Op,
+    OpStat,
     Routine,
     Stat,
     Undo,
@@ -59,9 +59,9 @@ class Blocks(Iterations):
             self._at = stat
             try:
                 kind = type(stat)
-                if kind is Op:
+                if kind is OpStat:
                     self.op(stat)  # type: ignore[arg-type]
-                elif kind is Alloc:
+                elif kind is AllocStat:
                     self.alloc(stat)  # type: ignore[arg-type]
                 elif kind is Invoke:
                     self.call(stat)  # type: ignore[arg-type]
@@ -90,7 +90,7 @@ class Blocks(Iterations):
 
     def _structured(self, stat: Stat) -> None:
         match stat:
-            case If():
+            case IfStat():
                 self._if(stat)
             case While():
                 self._while(stat)
@@ -106,7 +106,7 @@ class Blocks(Iterations):
                 self._undo(stat)
             case Extern():
                 self._extern(stat)
-            case Effect():
+            case EffectStat():
                 self.complain(
                     "A061",
                     f"`{stat.name}` stands outside of an `extern` block",
@@ -139,7 +139,7 @@ class Blocks(Iterations):
 
     # The forms.
 
-    def _if(self, stat: If) -> None:
+    def _if(self, stat: IfStat) -> None:
         """The arms from the first to the last, then their joins from the last to the first."""
         joins: list[tuple[int, Node, Empty]] = []
         for arm in stat.arms:
@@ -198,7 +198,7 @@ class Blocks(Iterations):
         self.loops.pop(var.reg, None)
         bounds = [b.reg for b in (var, lo, by, end) if isinstance(b, Place)]
         names = {reg: self.registers.list[reg].name for reg in bounds}
-        self.counted.append(Counted(top + 1, len(self.code), names))
+        self.counted.append(CountedLoop(top + 1, len(self.code), names))
         self.put(Instr("sub" if stat.down else "add", (var, by)), stat)
         self._pair(jump("br", "!=", var, end), top)
         self._pair(skip, jump("cf", "==", lo, end))
@@ -266,7 +266,7 @@ class Blocks(Iterations):
                 name.end,
                 also=((known.word.start, known.word.end, "first here"),),
             )
-        block = Block(name, len(self.code))
+        block = ScopeBlock(name, len(self.code))
         self.scope.routines[name.text] = block
         pending = len(self.pending)
         self.statements(stat.body)
@@ -298,7 +298,7 @@ class Blocks(Iterations):
 
     def _extern(self, stat: Extern) -> None:
         for inner in stat.body:
-            if isinstance(inner, Effect):
+            if isinstance(inner, EffectStat):
                 try:
                     self.effect(inner, stat.when)
                 except Rejected:

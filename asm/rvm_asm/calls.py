@@ -8,8 +8,8 @@ from rvm.program import Instr
 from rvm.types import BOOL, elem_of
 from rvm_asm.memory import Memory
 from rvm_asm.messages import did_you_mean
-from rvm_asm.scope import Binding, Group, Slot, plain
-from rvm_asm.stats import Effect, Invoke
+from rvm_asm.scope import Binding, NameGroup, Slot, plain
+from rvm_asm.stats import EffectStat, Invoke
 from rvm_asm.values import Rejected
 
 
@@ -64,7 +64,7 @@ class Calls(Memory):
         leaves = [self.leaves(a) for a in stat.args]
         if len(params) != len(stat.args):
             # The leaves of a record may be given one by one, as disassembled code does.
-            params = [s for b in params for s in (b.leaves() if isinstance(b, Group) else (b,))]
+            params = [s for b in params for s in (b.leaves() if isinstance(b, NameGroup) else (b,))]
         if len(params) != len(stat.args):
             self.complain(
                 "A044",
@@ -75,16 +75,16 @@ class Calls(Memory):
             )
         out: list[tuple[list[Expr] | None, list[Slot]]] = []
         for b, found, arg in zip(params, leaves, stat.args, strict=True):
-            slots = list(b.leaves()) if isinstance(b, Group) else [b]
-            if (found is not None) != isinstance(b, Group) or (
+            slots = list(b.leaves()) if isinstance(b, NameGroup) else [b]
+            if (found is not None) != isinstance(b, NameGroup) or (
                 found is not None and len(found) != len(slots)
             ):
-                what = f"a record `{b.record}`" if isinstance(b, Group) else "no record"
+                what = f"a record `{b.record}`" if isinstance(b, NameGroup) else "no record"
                 self.reject("A040", f"`{name}` takes {what} here", arg)
             out.append((found, slots))  # type: ignore[arg-type]
         return out
 
-    def effect(self, stat: Effect, when: int) -> None:
+    def effect(self, stat: EffectStat, when: int) -> None:
         """An instruction of an `extern` block."""
         if stat.name == "assert" and not stat.args:
             self.complain("A044", "`assert` takes a condition", stat)

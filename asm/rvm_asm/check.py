@@ -12,7 +12,7 @@ from rvm.verify.conflicts import CALLS
 from rvm.verify.finding import Finding
 from rvm.verify.text import shortened
 from rvm_asm.counters import changes
-from rvm_asm.emitter import Emitter
+from rvm_asm.emitter import CodeEmitter
 from rvm_asm.messages import Reporter
 from rvm_asm.nodes import Node, Operator
 
@@ -22,7 +22,9 @@ UNITS = {"add": "-1", "sub": "1"}
 """The factor y for which `x += x*y` (or `-=`) leaves nothing of x."""
 
 
-def report_findings(program: Program, emitters: Mapping[str, Emitter], report: Reporter) -> None:
+def report_findings(
+    program: Program, emitters: Mapping[str, CodeEmitter], report: Reporter
+) -> None:
     """Add a message for every finding in `program`; `emitters` made its functions."""
     for finding in findings(program):
         emitter = emitters.get(finding.function)
@@ -40,7 +42,9 @@ def report_findings(program: Program, emitters: Mapping[str, Emitter], report: R
             _report(finding, emitter, report)
 
 
-def report_counting(program: Program, emitters: Mapping[str, Emitter], report: Reporter) -> None:
+def report_counting(
+    program: Program, emitters: Mapping[str, CodeEmitter], report: Reporter
+) -> None:
     """Add a message for everything in a loop's body that changes what the loop counts by.
 
     Functions in which there is something are broken from then on.
@@ -68,7 +72,7 @@ def report_counting(program: Program, emitters: Mapping[str, Emitter], report: R
 
 
 def _generated(
-    program: Program, finding: Finding, emitters: Mapping[str, Emitter], report: Reporter
+    program: Program, finding: Finding, emitters: Mapping[str, CodeEmitter], report: Reporter
 ) -> tuple[int, int]:
     """Where the statement stands that made a function; else the first function's head."""
     if finding.function in program:
@@ -84,13 +88,13 @@ def _offsets(span: Span, report: Reporter) -> tuple[int, int]:
     return start, start + span.end - span.column
 
 
-def report_aliases(function: Function, emitter: Emitter, report: Reporter) -> None:
+def report_aliases(function: Function, emitter: CodeEmitter, report: Reporter) -> None:
     """Add messages for instructions of an unfinished function that are wrong by themselves."""
     for finding in alias_findings(function, Nodes(function.registers)):
         _report(finding, emitter, report)
 
 
-def _report(finding: Finding, emitter: Emitter, report: Reporter) -> None:
+def _report(finding: Finding, emitter: CodeEmitter, report: Reporter) -> None:
     labels: list[tuple[int, int, str]] = []
     if finding.pc < 0:
         start, end = emitter.func.start, emitter.func.end
@@ -120,7 +124,7 @@ def _report(finding: Finding, emitter: Emitter, report: Reporter) -> None:
     )
 
 
-def _named(finding: Finding, emitter: Emitter) -> Node | None:
+def _named(finding: Finding, emitter: CodeEmitter) -> Node | None:
     """The first place of the instruction whose register the message names."""
     name = finding.message.split("`")[1]
     origins = _origins(emitter, finding.pc)
@@ -131,7 +135,7 @@ def _named(finding: Finding, emitter: Emitter) -> Node | None:
     return None
 
 
-def _notes(finding: Finding, emitter: Emitter) -> Sequence[str]:
+def _notes(finding: Finding, emitter: CodeEmitter) -> Sequence[str]:
     """The finding's notes, with lines where it counts instructions."""
 
     def line(found: re.Match[str]) -> str:
@@ -142,7 +146,7 @@ def _notes(finding: Finding, emitter: Emitter) -> Sequence[str]:
     return [re.sub(r"\binstruction (\d+)", line, note) for note in finding.notes]
 
 
-def _hint(finding: Finding, emitter: Emitter, report: Reporter) -> str:
+def _hint(finding: Finding, emitter: CodeEmitter, report: Reporter) -> str:
     """The finding's help, with the value as the source writes it."""
     head, sign, _ = finding.hint.partition("add t, ")
     if finding.code != "A013" or finding.pc < 0 or not sign:
@@ -153,7 +157,7 @@ def _hint(finding: Finding, emitter: Emitter, report: Reporter) -> str:
     return finding.hint if text is None else f"{head}{sign}{shortened(text, MAX_HINT)}"
 
 
-def _origins(emitter: Emitter, pc: int) -> dict[int, Node]:
+def _origins(emitter: CodeEmitter, pc: int) -> dict[int, Node]:
     """The syntax of every node of an instruction, by identity of the node."""
     made = emitter.syntax()
     out: dict[int, Node] = {}
@@ -180,7 +184,7 @@ def _match(node: Expr, template: Expr, made: Mapping[int, Node], out: dict[int, 
         stack.extend(zip(inner, beside, strict=True))
 
 
-def _reason(finding: Finding, emitter: Emitter, report: Reporter) -> Sequence[str]:
+def _reason(finding: Finding, emitter: CodeEmitter, report: Reporter) -> Sequence[str]:
     """For `add x, x * y`: the value of y for which nothing of x is left."""
     if finding.code != "A013" or finding.pc < 0:
         return ()

@@ -11,8 +11,8 @@ EXPLANATIONS: dict[str, Explanation] = {
     "A001": explain(
         "a character or literal that means nothing",
         """
-        The text holds a sign that the language does not have, a number that is none (`12abc`), or a
-        string or quoted name that does not end in its line.
+        The text holds a character that the language does not have, a number that cannot be read
+        (`12abc`), or a string or quoted name that does not end in its line.
 
             add x, 3$           ; no sign `$`
             br !done, out       ; write `not done`
@@ -99,13 +99,13 @@ EXPLANATIONS: dict[str, Explanation] = {
     "A009": explain(
         "a postcondition in the wrong place",
         """
-        A condition may have its postcondition behind a comma, or at the `end`, but not both:
+        A condition may have its postcondition after a comma, or at the `end`, but not both:
 
             if x > 0, y > 0         if x > 0
                 …                       …
             end                     end y > 0
 
-        A chain with `elseif` names each one behind its comma.  A `for` has none: its bounds are its
+        A chain with `elseif` names each one after its comma.  A `for` has none: its bounds are its
         conditions.
         """,
     ),

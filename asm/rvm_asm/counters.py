@@ -16,7 +16,7 @@ from rvm.verify import written_operands
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class CountedLoop:
     """The body of a `for`, instructions `start` to `stop`, and its variable and bounds by name."""
 
     start: int
@@ -25,7 +25,7 @@ class Counted:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class CounterChange:
     """An instruction in a body, the operand that it changes, and what the loop calls it."""
 
     pc: int
@@ -35,14 +35,14 @@ class Change:
 
 
 def changes(
-    code: Sequence[Instr], loops: Sequence[Counted], inout: Mapping[str, Collection[int]]
-) -> Iterator[Change]:
+    code: Sequence[Instr], loops: Sequence[CountedLoop], inout: Mapping[str, Collection[int]]
+) -> Iterator[CounterChange]:
     """The instructions in bodies of loops that change what these count by.
 
     `inout` are for each function the parameters that it changes.
     """
-    begin: dict[int, list[Counted]] = {}
-    end: dict[int, list[Counted]] = {}
+    begin: dict[int, list[CountedLoop]] = {}
+    end: dict[int, list[CountedLoop]] = {}
     for loop in loops:
         begin.setdefault(loop.start, []).append(loop)
         end.setdefault(loop.stop, []).append(loop)
@@ -60,4 +60,4 @@ def changes(
             for k in written:
                 place = instr.args[k]
                 if isinstance(place, Place) and place.reg in held:
-                    yield Change(pc, k, held[place.reg], is_memory)
+                    yield CounterChange(pc, k, held[place.reg], is_memory)

@@ -17,8 +17,8 @@ from rvm.stmt import BACKWARD, FORWARD
 from rvm.types import BOOL, Scalar, elem_of
 from rvm_asm.positions import NONE, mark, source_lines
 from rvm_asm.printer import (
-    Names,
-    Printer,
+    RegisterNames,
+    SourcePrinter,
     dotted,
     indices_read_back,
     only_places,
@@ -74,8 +74,8 @@ class _Body:
         self.function = function
         self.functions = functions
         self.positions = positions
-        self.names = Names(function)
-        self.printer = Printer(function, self.names)
+        self.names = RegisterNames(function)
+        self.printer = SourcePrinter(function, self.names)
         self.labels = self._labels()
         self.declared = set(range(function.n_args))
         self.out: list[str] = []

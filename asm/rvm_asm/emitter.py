@@ -11,14 +11,14 @@ from rvm.expr import Const, Expr, Place
 from rvm.isa import ENDS, MAKES, OPCODES, TypeFault, check_operands
 from rvm.program import Function, Instr, Span
 from rvm.types import BOOL
-from rvm_asm.counters import Counted
-from rvm_asm.jumps import Pending, pair
+from rvm_asm.counters import CountedLoop
+from rvm_asm.jumps import PendingJump, pair
 from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Declared, Node
 from rvm_asm.program import Declarations, Signing
-from rvm_asm.scope import Alias, Binding, Group, Scope, Slot
-from rvm_asm.stats import Func, Jump, Op, Stat
-from rvm_asm.values import Rejected, Values
+from rvm_asm.scope import Alias, Binding, NameGroup, Scope, Slot
+from rvm_asm.stats import Func, Jump, OpStat, Stat
+from rvm_asm.values import Rejected, ValueReader
 
 MAX_EXPANSIONS = 1 << 16
 """The most uses of macros in a function, those inside macros included."""
@@ -30,7 +30,7 @@ WORDS = (
 )  # fmt: skip
 
 
-class Emitter(Values, ABC):
+class CodeEmitter(ValueReader, ABC):
     """The growing code of one function."""
 
     def __init__(self, program: Declarations, func: Func) -> None:
@@ -40,11 +40,11 @@ class Emitter(Values, ABC):
         self.spans: list[Span] = []
         self.templates: list[tuple[Expr, ...]] = []
         """The operands of each instruction as they were before typing: they lead to the syntax."""
-        self.pending: list[Pending] = []
+        self.pending: list[PendingJump] = []
         self.broken = False
         self.loops: dict[int, str] = {}
         """Registers of the variables of the loops around this point."""
-        self.counted: list[Counted] = []
+        self.counted: list[CountedLoop] = []
         """The loops of the code so far."""
         self._source = program.sources
         self._expansions = 0
@@ -90,7 +90,7 @@ class Emitter(Values, ABC):
         self.report.error(code, message, stat.start, stat.end, hint=hint)
         raise Rejected
 
-    def op(self, stat: Op) -> None:
+    def op(self, stat: OpStat) -> None:
         """A data instruction, `push`, `pop` or the use of a macro."""
         name = stat.name
         row = OPCODES.get(name)
@@ -137,7 +137,7 @@ class Emitter(Values, ABC):
         self.report.error(fault.code, fault.message, at.start, at.end, hint=fault.hint)
         raise Rejected
 
-    def _unknown(self, stat: Op) -> NoReturn:
+    def _unknown(self, stat: OpStat) -> NoReturn:
         name = stat.name
         known = [*OPCODES, *self.program.macros, *WORDS]
         hint = did_you_mean(name, known)
@@ -148,7 +148,7 @@ class Emitter(Values, ABC):
         )
         raise Rejected
 
-    def _records(self, stat: Op) -> bool:
+    def _records(self, stat: OpStat) -> bool:
         """Exchange two records leaf by leaf, if records they are."""
         if len(stat.args) != 2:
             return False
@@ -184,7 +184,7 @@ class Emitter(Values, ABC):
             self.broken = True
             cond = template = Const(True, BOOL)
         at = self.put(Instr(stat.name, (cond,)), stat, (template,))
-        self.pending.append(Pending(at, stat.name, stat.partner, stat, self.scope))
+        self.pending.append(PendingJump(at, stat.name, stat.partner, stat, self.scope))
 
     def pair_jumps(self, start: int, first: int, closed: str = "") -> None:
         """Pair the pending jumps from number `start` on, which stand at code index >= `first`."""
@@ -200,7 +200,7 @@ class Emitter(Values, ABC):
 
     # Macros.
 
-    def expand(self, stat: Op) -> None:
+    def expand(self, stat: OpStat) -> None:
         """The use of a macro: its body, in a scope of its own."""
         macro = self.program.macros[stat.name]
         if len(stat.args) != len(macro.formals):
@@ -255,5 +255,5 @@ def leaves_of(binding: Binding) -> Iterator[Slot]:
     """The registers that a name stands for."""
     if isinstance(binding, Slot):
         yield binding
-    elif isinstance(binding, Group):
+    elif isinstance(binding, NameGroup):
         yield from binding.leaves()

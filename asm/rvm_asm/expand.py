@@ -110,7 +110,7 @@ class _Expander:
     def _jump(self, instr: Instr, flagged: bool) -> None:
         """A jump by a nested condition goes by a flag, which its partner's condition frees.
 
-        Whoever jumps arrives with the flag set, whoever falls in has just made it; behind the
+        Whoever jumps arrives with the flag set, whoever falls in has just made it; after the
         landing it is freed by the condition there, which then holds for both.
         """
         if not flagged:

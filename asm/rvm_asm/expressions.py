@@ -13,9 +13,9 @@ from rvm_asm.lexer import NAME, NEWLINE, NUMBER, STRING, Tokens
 from rvm_asm.literals import WORDS, number
 from rvm_asm.messages import Reporter
 from rvm_asm.nodes import (
-    Call,
+    Application,
     Declared,
-    Field,
+    FieldStep,
     Lit,
     Node,
     Operator,
@@ -207,7 +207,7 @@ class ExpressionParser(Cursor):
         if kinds[i + 1] == "(":
             self.i = i + 2
             args = self.arguments(")")
-            call = Call(name, args, start, self.last_end())
+            call = Application(name, args, start, self.last_end())
             if kinds[self.i] in (".", "["):
                 self.report.error(
                     "A002",
@@ -220,13 +220,13 @@ class ExpressionParser(Cursor):
             return call
         if kinds[i + 1] != "[" and kinds[i + 1] != ".":
             return Ref(name, (), start, start + len(name))
-        steps: list[Field | Sub] = []
+        steps: list[FieldStep | Sub] = []
         while True:
             i = self.i
             if kinds[i] == ".":
                 self.i = i + 1
                 field = self.word("the name of a field")
-                steps.append(Field(field.text, field.start, field.end))
+                steps.append(FieldStep(field.text, field.start, field.end))
             elif kinds[i] == "[":
                 self.i = i + 1
                 items = self._items()

@@ -46,7 +46,7 @@ NAMES = {
     "record": Name.Class,
     "const": Name.Constant,
 }
-"""What the name behind such a word is."""
+"""What the name after such a word is."""
 BETWEEN = {
     "for": frozenset({"to", "downto", "step"}),
     "iterate": frozenset({"times", "for", "to", "with"}),

@@ -6,7 +6,7 @@ from rvm_asm.expressions import ExpressionParser
 from rvm_asm.lexer import NEWLINE, STRING
 from rvm_asm.nodes import Declared, Node, Word
 from rvm_asm.scope import plain
-from rvm_asm.stats import Alloc, Effect, Invoke, Iterate, Jump, Stat, Undo
+from rvm_asm.stats import AllocStat, EffectStat, Invoke, Iterate, Jump, Stat, Undo
 
 
 class InstructionParser(ExpressionParser):
@@ -26,7 +26,7 @@ class InstructionParser(ExpressionParser):
                 hint="the value belongs to `alloc`",
             )
         declared = Declared(name.text, written, name.start, name.end)
-        return Alloc(op, declared, value, start, self.last_end())
+        return AllocStat(op, declared, value, start, self.last_end())
 
     def _jump(self, start: int) -> Stat:
         op = self.texts[self.i - 1]
@@ -89,4 +89,4 @@ class InstructionParser(ExpressionParser):
                 text = self.string() if self.accept(",") else ""
         while self.accept(","):
             args.append(self.expression())
-        return Effect(op, text, args, start, self.last_end())
+        return EffectStat(op, text, args, start, self.last_end())

@@ -16,7 +16,7 @@ from rvm.types import I64
 from rvm_asm.calls import Calls
 from rvm_asm.constants import FUNCTIONS, NotConstant
 from rvm_asm.messages import did_you_mean
-from rvm_asm.nodes import Call, Lit, Node, Operator, Ref, Word
+from rvm_asm.nodes import Application, Lit, Node, Operator, Ref, Word
 from rvm_asm.scope import Alias, Binding, Scope, Slot, plain
 from rvm_asm.stats import Invoke, Iterate
 from rvm_asm.values import Rejected
@@ -114,7 +114,7 @@ class Iterations(Calls):
         return signature[at[0]][0]
 
     def _policy(self, stat: Iterate) -> dict[str, Any]:
-        """The words behind `with`, with their values."""
+        """The words after `with`, with their values."""
         out: dict[str, Any] = {}
         for word, node in stat.policy:
             name = word.text
@@ -180,7 +180,7 @@ class Iterations(Calls):
             known = scope.names.get(node.name)
             if isinstance(known, Alias) and not node.steps:
                 return self._inlined(known.node, known.scope)
-        elif isinstance(node, Call):
+        elif isinstance(node, Application):
             args = [self._inlined(a, scope) for a in node.args]
             return type(node)(node.name, args, node.start, node.end)
         return node

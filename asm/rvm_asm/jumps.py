@@ -9,7 +9,7 @@ from rvm_asm.scope import Scope
 from rvm_asm.stats import Stat
 
 
-class Pending:
+class PendingJump:
     """A written jump whose partner is still a label, or is to be inferred."""
 
     __slots__ = ("at", "name", "partner", "partner_at", "scope", "stat")
@@ -24,7 +24,7 @@ class Pending:
 
 
 def pair(
-    jumps: list[Pending],
+    jumps: list[PendingJump],
     code: list[Instr],
     first: int,
     report: Reporter,
@@ -52,15 +52,15 @@ def pair(
 
 
 def _target(
-    j: Pending,
+    j: PendingJump,
     label: Word,
-    by_index: dict[int, Pending],
+    by_index: dict[int, PendingJump],
     code: list[Instr],
     first: int,
     report: Reporter,
     closed: str,
     excused: set[str],
-) -> Pending | None:
+) -> PendingJump | None:
     found = j.scope.labels.get(label.text)
     other = "cf" if j.name == "br" else "br"
     if found is None:
@@ -101,7 +101,7 @@ def _target(
     return None
 
 
-def _infer(j: Pending, jumps: list[Pending], report: Reporter) -> bool:
+def _infer(j: PendingJump, jumps: list[PendingJump], report: Reporter) -> bool:
     """A jump that names no partner belongs to the one that names it."""
     naming = [k for k in jumps if k.partner is not None and k.partner_at == j.at]
     if len(naming) == 1:
@@ -118,7 +118,7 @@ def _infer(j: Pending, jumps: list[Pending], report: Reporter) -> bool:
     return bool(naming)
 
 
-def _mutual(jumps: list[Pending], by_index: dict[int, Pending], report: Reporter) -> bool:
+def _mutual(jumps: list[PendingJump], by_index: dict[int, PendingJump], report: Reporter) -> bool:
     fine = True
     for j in jumps:
         partner = by_index.get(j.partner_at)

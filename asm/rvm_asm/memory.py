@@ -7,19 +7,19 @@ from rvm.isa import ENDS, MAKES, TypeFault, check_operands, typed
 from rvm.program import Instr
 from rvm.types import I64
 from rvm.verify.affine import affine, combine
-from rvm_asm.emitter import Emitter, leaves_of
+from rvm_asm.emitter import CodeEmitter, leaves_of
 from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Declared, Node, Ref
-from rvm_asm.registers import Registers, TypeProblem
-from rvm_asm.scope import Alias, Binding, Group, Slot
-from rvm_asm.stats import Alloc
+from rvm_asm.registers import RegisterWriter, TypeProblem
+from rvm_asm.scope import Alias, Binding, NameGroup, Slot
+from rvm_asm.stats import AllocStat
 from rvm_asm.values import Rejected
 
 
-class Memory(Emitter):
+class Memory(CodeEmitter):
     """Lowers statements that make and drop registers."""
 
-    def alloc(self, stat: Alloc) -> None:
+    def alloc(self, stat: AllocStat) -> None:
         """`alloc`, `free` and `local`, of a register or of all leaves of a record."""
         binding = self._declared(stat)
         if isinstance(binding, Alias):
@@ -30,7 +30,7 @@ class Memory(Emitter):
                 found, path = self.resolve(binding.node)
             finally:
                 self.scope = outer
-            if path or not isinstance(found, (Slot, Group)):
+            if path or not isinstance(found, (Slot, NameGroup)):
                 self.complain("A052", f"`{stat.name}` takes a whole register", stat)
             binding = found
         if stat.name == "local":
@@ -39,7 +39,7 @@ class Memory(Emitter):
             self._same_type(stat.declared, binding)
         if isinstance(binding, Slot):
             self._alloc_leaf(stat, binding)
-        elif isinstance(binding, Group):
+        elif isinstance(binding, NameGroup):
             if stat.value is not None:
                 self.complain(
                     "A056",
@@ -53,7 +53,7 @@ class Memory(Emitter):
         else:
             self.complain("A034", f"`{stat.declared.name}` is a length, no register", stat)
 
-    def _alloc_leaf(self, stat: Alloc, leaf: Slot) -> None:
+    def _alloc_leaf(self, stat: AllocStat, leaf: Slot) -> None:
         place = Place(leaf.reg, (), leaf.value_type)
         d = stat.declared
         self.made.append((place, Ref(d.name, (), d.start, d.end)))
@@ -68,7 +68,7 @@ class Memory(Emitter):
             self._type_fault(fault, stat, args)
         self.put(Instr(stat.name, done), stat, templates)
 
-    def _declared(self, stat: Alloc) -> Binding:
+    def _declared(self, stat: AllocStat) -> Binding:
         d = stat.declared
         known = self.scope.names.get(d.name)
         if d.type is None or (stat.name in ENDS and known is not None):
@@ -108,18 +108,18 @@ class Memory(Emitter):
 
     def _same_type(self, d: Declared, known: Binding) -> None:
         """Refuse the end of a register whose type is written otherwise than it is."""
-        written = Registers(self.program.records, self.report)
+        written = RegisterWriter(self.program.records, self.report)
         try:
             as_written = written.declare(d, self._length_if_named)
         except TypeProblem:
             raise Rejected from None
-        is_record = isinstance(as_written, Group)
+        is_record = isinstance(as_written, NameGroup)
         have, want = list(leaves_of(known)), list(leaves_of(as_written))
         hint = f"the type need not be repeated: `free {d.name}`"
         assert d.type is not None
-        if isinstance(known, Group) != is_record or len(have) != len(want):
+        if isinstance(known, NameGroup) != is_record or len(have) != len(want):
             self.complain("A040", f"`{d.name}` was made with another type", d, hint)
-        if isinstance(known, Group) and known.record != d.type.name:
+        if isinstance(known, NameGroup) and known.record != d.type.name:
             self.complain("A040", f"`{d.name}` is a record `{known.record}`", d, hint)
         for slot, other in zip(have, want, strict=True):
             register, end = self.registers.list[slot.reg], written.list[other.reg]
@@ -136,7 +136,7 @@ class Memory(Emitter):
         return None if node is None else self._length(node, slot, axis)
 
     def _is_parameter(self, known: Binding) -> bool:
-        if isinstance(known, Group):
+        if isinstance(known, NameGroup):
             return any(leaf.reg < self.n_args for leaf in known.leaves())
         return not isinstance(known, Slot) or known.reg < self.n_args
 
@@ -145,7 +145,7 @@ class Memory(Emitter):
         head, *rest = d.name.split(".")
         binding = self.scope.names.get(head)
         for name in rest:
-            if not isinstance(binding, Group):
+            if not isinstance(binding, NameGroup):
                 return None, ()
             binding = binding.fields.get(name)
         return (binding if rest else None), ()

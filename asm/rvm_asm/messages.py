@@ -9,7 +9,7 @@ from rvm.faults import AssemblyError, Diagnostic, Label
 from rvm_asm.source import SourceMap
 
 MAX_ERRORS = 200
-"""An assembly ends with so many messages; what would follow is rarely worth reading."""
+"""The most messages of an assembly; what would follow is rarely worth reading."""
 
 
 MAX_MESSAGE = 300

@@ -20,7 +20,7 @@ class Lit:
         self.type = type
 
 
-class Field:
+class FieldStep:
     """A step `.name`: a record's field, `.re`, `.im` or `.T`."""
 
     __slots__ = ("end", "name", "start")
@@ -57,14 +57,14 @@ class Ref:
 
     __slots__ = ("end", "name", "start", "steps")
 
-    def __init__(self, name: str, steps: tuple[Field | Sub, ...], start: int, end: int) -> None:
+    def __init__(self, name: str, steps: tuple[FieldStep | Sub, ...], start: int, end: int) -> None:
         self.name = name
         self.steps = steps
         self.start = start
         self.end = end
 
 
-class Call:
+class Application:
     """A function's value: `f(a, b)`; operators too, under the function's name in the table."""
 
     __slots__ = ("args", "end", "name", "start")
@@ -76,13 +76,13 @@ class Call:
         self.end = end
 
 
-class Operator(Call):
+class Operator(Application):
     """A `Call` that was written with a sign."""
 
     __slots__ = ()
 
 
-Node = Lit | Ref | Call
+Node = Lit | Ref | Application
 
 
 class TypeRef:

@@ -9,7 +9,7 @@ from rvm_asm.messages import Reporter, did_you_mean
 from rvm_asm.nodes import Declared, Word
 from rvm_asm.source import SourceFile
 from rvm_asm.statements import CLOSERS, TOP, StatementParser
-from rvm_asm.stats import Constant, Declaration, Entry, Func, Include, Macro, Pure, RecordDef
+from rvm_asm.stats import Constant, Declaration, EntryDef, Func, Include, Macro, Pure, RecordDef
 
 
 class Parser(StatementParser):
@@ -81,7 +81,7 @@ class Parser(StatementParser):
                 path = self.string()
                 return Include(path, start, self.last_end())
             case _:
-                return Entry(self.word("the name of a function"))
+                return EntryDef(self.word("the name of a function"))
 
     def _func(self, start: int) -> Func:
         name = self.word("the function's name")

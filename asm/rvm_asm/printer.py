@@ -53,7 +53,7 @@ Tree: TypeAlias = "int | tuple[str, list[tuple[str, Tree]]]"
 """A register, or a record's name and its fields with their printed names."""
 
 
-class Names:
+class RegisterNames:
     """Distinct names for the parameters, lengths and registers of a function."""
 
     def __init__(self, function: Function) -> None:
@@ -86,11 +86,11 @@ class Names:
             fields.append((field, self._tree(inner, f"{path}.{field}", f"{name}.{n}")))
         return layout.name, fields
 
-    def parameters(self, printer: Printer) -> str:
+    def parameters(self, printer: SourcePrinter) -> str:
         """The parameter list."""
         return ", ".join([self._declared(n, n, tree, printer) for n, tree in self._trees])
 
-    def _declared(self, name: str, path: str, tree: Tree, printer: Printer) -> str:
+    def _declared(self, name: str, path: str, tree: Tree, printer: SourcePrinter) -> str:
         if isinstance(tree, int):
             register = self.registers[tree]
             alias = "" if register == path else f" as {register}"
@@ -113,10 +113,10 @@ def _distinct(name: str, used: set[str]) -> str:
     return out
 
 
-class Printer:
+class SourcePrinter:
     """Prints the expressions of one function."""
 
-    def __init__(self, function: Function, names: Names) -> None:
+    def __init__(self, function: Function, names: RegisterNames) -> None:
         self.function = function
         self.names = names
         self.bare = True

@@ -13,13 +13,13 @@ from rvm_asm.constants import Constants
 from rvm_asm.expressions import operator_name
 from rvm_asm.includes import Includes, Refused
 from rvm_asm.messages import Reporter
-from rvm_asm.nodes import Declared, Field, Lit, Node, Ref, Word
+from rvm_asm.nodes import Declared, FieldStep, Lit, Node, Ref, Word
 from rvm_asm.parser import parse_file
 from rvm_asm.positions import read_positions
-from rvm_asm.registers import Registers, TypeProblem, layout
-from rvm_asm.scope import Binding, Group, Length, Slot, plain
+from rvm_asm.registers import RegisterWriter, TypeProblem, layout
+from rvm_asm.scope import Binding, Length, NameGroup, Slot, plain
 from rvm_asm.source import SourceMap
-from rvm_asm.stats import Constant, Declaration, Entry, Func, Include, Macro, Pure, RecordDef
+from rvm_asm.stats import Constant, Declaration, EntryDef, Func, Include, Macro, Pure, RecordDef
 
 Signature = tuple[tuple[str, Binding], ...]
 """A function's parameters: names and what they stand for."""
@@ -46,7 +46,7 @@ class Declarations:
         self.heads: dict[str, Function] = {}
         """The functions with their parameters alone."""
         self.generated: list[Function] = []
-        """Functions that statements made, beside those that are declared."""
+        """Functions that statements made, besides those that are declared."""
         self.iterated: dict[tuple[object, ...], str] = {}
         """For each `iterate`, by where it stands and what it says, the function that it calls."""
         self.scheduled = 0
@@ -64,7 +64,7 @@ class Declarations:
         for d in declarations:
             if isinstance(d, Include):
                 self._include(d, path)
-            elif isinstance(d, Entry):
+            elif isinstance(d, EntryDef):
                 self._entry(d.name)
             else:
                 self._enter(d, excused)
@@ -93,7 +93,7 @@ class Declarations:
         self.entry = word
 
     def _enter(self, d: Declaration, excused: set[str]) -> None:
-        assert not isinstance(d, (Include, Entry))
+        assert not isinstance(d, (Include, EntryDef))
         word = d.name
         first = self._words.get(word.text)
         if first is not None:
@@ -142,7 +142,7 @@ class Declarations:
 class Signing:
     """Builds the parameters of one function: their registers, layouts and dimension variables."""
 
-    def __init__(self, program: Declarations, registers: Registers, func: Func) -> None:
+    def __init__(self, program: Declarations, registers: RegisterWriter, func: Func) -> None:
         self.program = program
         self.report = program.report
         self.registers = registers
@@ -204,7 +204,7 @@ class Signing:
                 literal = self.program.constants.literal(node.name)
                 if literal is not None:
                     return Const(literal.value)
-            if isinstance(bound, (Slot, Group)):
+            if isinstance(bound, (Slot, NameGroup)):
                 self._problem(
                     node,
                     "the length of a parameter does not depend on a value",
@@ -224,7 +224,7 @@ class Signing:
         """The register that a name with fields leads to, if it is a parameter's."""
         words = [node.name]
         for step in node.steps:
-            if not isinstance(step, Field):
+            if not isinstance(step, FieldStep):
                 return None
             words.append(step.name)
         path = ".".join(words)

@@ -11,7 +11,7 @@ from rvm.types import SCALARS, RegisterType, Scalar, Stack, fixed, with_rank
 from rvm.verify.nodes import MAX_RANK
 from rvm_asm.messages import Reporter, did_you_mean
 from rvm_asm.nodes import Declared, Node, TypeRef
-from rvm_asm.scope import Binding, Group, Slot, plain
+from rvm_asm.scope import Binding, NameGroup, Slot, plain
 from rvm_asm.stats import RecordDef
 
 MAX_LEAVES = 1 << 12
@@ -26,7 +26,7 @@ class TypeProblem(Exception):
     """A declared type that means nothing; already reported."""
 
 
-class Registers:
+class RegisterWriter:
     """The growing list of a function's registers."""
 
     def __init__(self, records: dict[str, RecordDef], report: Reporter) -> None:
@@ -58,7 +58,7 @@ class Registers:
         dim: DimOf,
         owner: str | None,
         around: tuple[str, ...] = (),
-    ) -> Slot | Group:
+    ) -> Slot | NameGroup:
         written = declared.type
         assert written is not None
         dims = (*lead, *(written.dims or ()))
@@ -76,10 +76,10 @@ class Registers:
                 what = f"records nest deeper than {MAX_RECORDS} levels"
                 self.problem("A011", what, written)
             inner = (*around, written.name) if written.name in self.records else around
-            made: dict[str, Slot | Group] = {}
+            made: dict[str, Slot | NameGroup] = {}
             for f in fields:
                 made[f.name] = self._build(f"{path}.{f.name}", f, dims, dim, owner, inner)
-            return Group(written.name, made, len(dims))
+            return NameGroup(written.name, made, len(dims))
         t = self.register_type(written, len(dims))
         slot = self._leaf(plain(declared.register or path), t, dims, dim, owner)
         self.paths[path] = slot
@@ -160,7 +160,7 @@ def layout(binding: Binding) -> Layout:
     """A parameter's layout over its registers."""
     if isinstance(binding, Slot):
         return binding.reg
-    assert isinstance(binding, Group)
+    assert isinstance(binding, NameGroup)
     return Record(
         plain(binding.record), tuple((plain(n), layout(f)) for n, f in binding.fields.items())
     )

@@ -21,12 +21,12 @@ class Slot:
         self.value_type = None if isinstance(type, Stack) else type
 
 
-class Group:
+class NameGroup:
     """A name of a record: its fields, and over how many leading dimensions it is an array."""
 
     __slots__ = ("fields", "rank", "record")
 
-    def __init__(self, record: str, fields: dict[str, Slot | Group], rank: int) -> None:
+    def __init__(self, record: str, fields: dict[str, Slot | NameGroup], rank: int) -> None:
         self.record = record
         self.fields = fields
         self.rank = rank
@@ -65,10 +65,10 @@ class Alias:
         self.scope = scope
 
 
-Binding = Slot | Group | Length | Alias
+Binding = Slot | NameGroup | Length | Alias
 
 
-class Block:
+class ScopeBlock:
     """A routine: the instructions `start` to `stop` of the code."""
 
     __slots__ = ("start", "stop", "word")
@@ -92,7 +92,7 @@ class Scope:
         self.owner = owner
         self.names: dict[str, Binding] = {}
         self.labels: dict[str, tuple[int, Word]] = {}
-        self.routines: dict[str, Block] = {}
+        self.routines: dict[str, ScopeBlock] = {}
 
 
 _PART = re.compile(r"`([^`]*)`(?:#\d+)?|([^.`#]+)(?:#\d+)?")

@@ -80,7 +80,7 @@ class SourceMap:
     def expression(self, start: int, end: int) -> str | None:
         """What an expression's stretch says, with the brackets around its first and last part.
 
-        An expression in brackets begins behind the first of them.  None where comments stand
+        An expression in brackets begins after the first of them.  None where comments stand
         between it and its brackets.
         """
         file = self.file(start)

@@ -19,8 +19,8 @@ from rvm_asm.stats import (
     Extern,
     For,
     From,
-    If,
-    Op,
+    IfStat,
+    OpStat,
     Routine,
     Stat,
     While,
@@ -199,7 +199,7 @@ class StatementParser(InstructionParser):
             while self.kinds[self.i] == ",":
                 self.i += 1
                 args.append(self.operand())
-        return Op(name, args, start, stop, self.last_end())
+        return OpStat(name, args, start, stop, self.last_end())
 
     # Blocks.
 
@@ -259,7 +259,7 @@ class StatementParser(InstructionParser):
                     hint="name each arm's after a comma: `elseif p, q`",
                 )
             arms[0].post = post
-        return If(arms, orelse, start, arms[0].end)
+        return IfStat(arms, orelse, start, arms[0].end)
 
     def _while(self, start: int) -> Stat:
         cond, post = self._conditions(start, Lit(False, start, start + 5))

@@ -16,7 +16,7 @@ class Stat:
         self.labels: tuple[Word, ...] = ()
 
 
-class Op(Stat):
+class OpStat(Stat):
     """An instruction or a macro's use: a mnemonic and operands."""
 
     __slots__ = ("args", "name", "stop")
@@ -31,7 +31,7 @@ class Op(Stat):
         self.labels = ()
 
 
-class Alloc(Stat):
+class AllocStat(Stat):
     """`alloc x: T = v`, `free x = v`, `local x: T`."""
 
     __slots__ = ("declared", "name", "value")
@@ -98,7 +98,7 @@ class Iterate(Stat):
         self.policy = policy
 
 
-class Effect(Stat):
+class EffectStat(Stat):
     """`print`, `assert` and `callback` inside an `extern` block."""
 
     __slots__ = ("args", "name", "text")
@@ -136,7 +136,7 @@ class Arm:
         self.end = end
 
 
-class If(Stat):
+class IfStat(Stat):
     """A chain of arms, perhaps with an `else`."""
 
     __slots__ = ("arms", "orelse")
@@ -303,7 +303,7 @@ class Include:
         self.end = end
 
 
-class Entry:
+class EntryDef:
     """`entry name`."""
 
     __slots__ = ("name",)
@@ -312,4 +312,4 @@ class Entry:
         self.name = name
 
 
-Declaration = Func | Constant | RecordDef | Macro | Pure | Include | Entry
+Declaration = Func | Constant | RecordDef | Macro | Pure | Include | EntryDef

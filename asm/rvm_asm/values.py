@@ -16,24 +16,24 @@ from rvm.types import Scalar
 from rvm_asm.expressions import MAX_DEPTH, operator_name
 from rvm_asm.literals import raw_constant
 from rvm_asm.messages import did_you_mean
-from rvm_asm.nodes import Field, Lit, Node, Operator, Range, Ref, Sub
+from rvm_asm.nodes import FieldStep, Lit, Node, Operator, Range, Ref, Sub
 from rvm_asm.program import Declarations
-from rvm_asm.registers import Registers, TypeProblem
-from rvm_asm.scope import Alias, Binding, Group, Length, Scope, Slot, plain
+from rvm_asm.registers import RegisterWriter, TypeProblem
+from rvm_asm.scope import Alias, Binding, Length, NameGroup, Scope, Slot, plain
 
 
 class Rejected(Exception):
     """An operand or statement that is wrong; reported already."""
 
 
-class Values:
+class ValueReader:
     """Lowers the expressions of one function."""
 
     def __init__(self, program: Declarations, excused: set[str]) -> None:
         self.program = program
         self.report = program.report
         self.excused = excused
-        self.registers = Registers(program.records, program.report)
+        self.registers = RegisterWriter(program.records, program.report)
         self.scope = Scope()
         self.made: list[tuple[Expr, Node]] = []
         """Every node made, with what it was made from: for messages, and to keep ids unique."""
@@ -43,7 +43,9 @@ class Values:
         self._count = 0
         self._pure: list[str] = []
 
-    def reject(self, code: str, message: str, node: Node | Field | Sub, hint: str = "") -> NoReturn:
+    def reject(
+        self, code: str, message: str, node: Node | FieldStep | Sub, hint: str = ""
+    ) -> NoReturn:
         self.report.error(code, message, node.start, node.end, hint=hint)
         raise Rejected
 
@@ -166,7 +168,7 @@ class Values:
         found, path = self.resolve(node)
         if isinstance(found, Slot):
             return self._place(found, path, node)
-        if isinstance(found, Group):
+        if isinstance(found, NameGroup):
             text = self.report.sources.text(node.start, node.end)
             self.reject(
                 "A056",
@@ -230,7 +232,7 @@ class Values:
             if isinstance(step, Sub):
                 self._index(inner, step, path, crossed, node)
                 crossed = False
-            elif isinstance(inner, Group):
+            elif isinstance(inner, NameGroup):
                 field = inner.fields.get(step.name)
                 if field is None:
                     self.reject(
@@ -252,7 +254,7 @@ class Values:
     ) -> None:
         if isinstance(target, (Length, Lit, Alias)):
             self.reject("A042", f"`{node.name}` is a number and has no elements", step)
-        if isinstance(target, Group):
+        if isinstance(target, NameGroup):
             taken = sum(len(s.items) for s in path if isinstance(s, Index))
             if taken + len(step.items) > target.rank:
                 self.reject(
@@ -282,14 +284,14 @@ class Values:
         self._depth -= 1
         return out
 
-    def _lookup(self, node: Ref) -> tuple[Binding | Lit, tuple[Field | Sub, ...]]:
+    def _lookup(self, node: Ref) -> tuple[Binding | Lit, tuple[FieldStep | Sub, ...]]:
         names = self.scope.names
         steps = node.steps
-        if steps and type(steps[0]) is Field:
+        if steps and type(steps[0]) is FieldStep:
             # A register's own name may have dots: that of a record's leaf, or of a loop's bound.
             name, found = node.name, None
             for k, step in enumerate(steps, 1):
-                if not isinstance(step, Field):
+                if not isinstance(step, FieldStep):
                     break
                 name = f"{name}.{step.name}"
                 if name in names:
@@ -328,7 +330,7 @@ class Values:
         found, path = self.resolve(node)
         if isinstance(found, Alias):
             return None
-        if not isinstance(found, Group):
+        if not isinstance(found, NameGroup):
             return None
         out = []
         for leaf in found.leaves():

@@ -74,7 +74,7 @@ class Cost:
 
 
 def measured(stmts: Sequence[Stmt], registers: Sequence[Register]) -> tuple[Expr, ...]:
-    """What the cost of an instruction depends on beside its text, each once.
+    """What the cost of an instruction depends on besides its text, each once.
 
     Those are the array places whose elements it works on, and the lengths that `scatter` is given.
     """

@@ -3,8 +3,8 @@
 An engine that counts fills a `Counts` while it runs.  Counts are numbers only: they hold no more
 after a long run than after a short one.
 
-A tick does one of three things at one instruction: it *executes* it and goes on behind it (at a
-call: it enters the callee), it takes a *jump* from a branch to behind its come-from, which executes
+A tick does one of three things at one instruction: it *executes* it and goes on after it (at a
+call: it enters the callee), it takes a *jump* from a branch to after its come-from, which executes
 both, or it *returns* to a call.  So the three kinds of counts add up to the ticks.
 
 Call paths are a calling context tree (Ammons, Ball, Larus, "Exploiting hardware performance

@@ -13,7 +13,7 @@ _PAIR = struct.Struct("<dd")
 
 
 def pack(value: Any, t: Scalar) -> bytes:
-    """A raw value of type `t`; struct.error, TypeError or OverflowError if it is none."""
+    """A raw value of type `t`; struct.error, TypeError or OverflowError if it is not one."""
     if t.is_complex:
         return _PAIR.pack(value.real, value.imag)
     held = t.row.dtype[0]
@@ -33,7 +33,7 @@ def unpack(raw: bytes, t: Scalar) -> Any:
     held = t.row.dtype[0]
     used = 1 if held == "b" else 8
     if any(raw[used:]):
-        raise ValueError("bytes behind the value")
+        raise ValueError("bytes after the value")
     if held == "b":
         if raw[0] > 1:
             raise ValueError("a bool that is neither 0 nor 1")

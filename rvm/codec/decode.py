@@ -89,7 +89,7 @@ class _Reader:
             )
             self.views[name] = self.data[offset : offset + size]
             end = offset + size
-        _check(end == len(self.data), "B005", "there are bytes behind the last table")
+        _check(end == len(self.data), "B005", "there are bytes after the last table")
 
     def count(self, tag: str) -> int:
         return len(self.views[tag]) // BY_TAG[tag].record.size
@@ -137,7 +137,7 @@ class _Reader:
                 out.append(str(text[offset:end], "utf-8"))
             except UnicodeDecodeError:
                 raise BytecodeError("B007", f"string {len(out)} is not UTF-8") from None
-        _check(end == len(text), "B007", "there is text behind the last string")
+        _check(end == len(text), "B007", "there is text after the last string")
         return out
 
     def _type(self, row: tuple[int, ...], strings: list[str]) -> RegisterType:

@@ -56,7 +56,7 @@ TABLES = (
     _table("FNCT", "I14I", "name, then first and count in REGS PARM DIMS EXPR CODE LINE LIST"),
     _table("SRCS", "II", "name, text (strings)"),
     _table("MAIN", "I", "name of the entry function"),
-    _table("TEXT", "B", "UTF-8 of all strings, one behind the other"),
+    _table("TEXT", "B", "UTF-8 of all strings, one after another"),
 )
 """Every file has all of them, in this order and without gaps."""
 

@@ -59,7 +59,7 @@ FILES: dict[str, Explanation] = {
     "B007": explain(
         "an unsound string",
         """
-        Strings are UTF-8 and stand one behind the other in the table TEXT, without gaps or
+        Strings are UTF-8 and stand one after another in the table TEXT, without gaps or
         overlaps; this one is not or does not.
         """,
     ),

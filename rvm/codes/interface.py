@@ -70,7 +70,8 @@ INTERFACE: dict[str, Explanation] = {
         "no such place for a derivative",
         """
         A loss is one real number of the results: `y`, `x[2]`, `p.vel[0, 1]`, `z.re`.  Integers,
-        bools and whole arrays are none, and a complex number has two: name its `.re` or `.im`.
+        bools and whole arrays are not such numbers, and a complex number has two: name its `.re` or
+        `.im`.
         `wrt=` and `of=` name parameters that hold real numbers.
         """,
     ),
@@ -178,8 +179,8 @@ INTERFACE: dict[str, Explanation] = {
         "a run that can't be counted",
         """
         Counting is done inside an engine, by counters in the code that it makes; all engines have
-        a form that does.  This one is none of them, or the run is to stop at traps as well, which
-        counting does not look at.
+        a form that does.  This one is not one of them, or the run is to stop at traps as well,
+        which counting does not look at.
 
             machine = rvm.Machine(program, x=3, engine="auto")
             counts = machine.count()
@@ -265,7 +266,7 @@ INTERFACE: dict[str, Explanation] = {
     "D012": explain(
         "an opcode without a derivative",
         """
-        An opcode of one's own that stores new values (it returns them) beside other statements,
+        An opcode of one's own that stores new values (it returns them) besides other statements,
         or that mixes fixed-point or logarithmic numbers with angles, has no rule for adjoints.
 
             @rvm.opcode(inverse="unspin")

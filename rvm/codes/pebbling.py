@@ -1,4 +1,4 @@
-"""P codes: budgets that no schedule keeps, schedules that break the rules, files that are none."""
+"""P codes: budgets that no schedule keeps, schedules that break the rules, files that hold none."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ PEBBLING: dict[str, Explanation] = {
 
         that adds to y, which is zero, the state after x.  T is any type of numbers, an array or a
         record, and the same for both; a stack is none.  `k` may be called otherwise and stand
-        elsewhere behind x, or be left out: it gets the number of the step, if that is asked for.
+        elsewhere after x, or be left out: it gets the number of the step, if that is asked for.
         All other parameters are constants, which every step gets.
 
         A function that does the step in place has the same parameters without y.

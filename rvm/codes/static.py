@@ -87,7 +87,7 @@ STATIC: dict[str, Explanation] = {
         "a jump leaves its function",
         """
         A branch and its come-from stand in one function.  A function is entered at its first
-        instruction (forwards) or behind its last (backwards), and nowhere else.
+        instruction (forwards) or after its last (backwards), and nowhere else.
 
             func f(x: i64)
                 br x == 0, done         ; `done` is not a label of f

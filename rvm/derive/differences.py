@@ -29,7 +29,7 @@ LARGEST = 2.0**-5
 HALVINGS = 30
 """So many times a step is halved at most."""
 FURTHER = 5
-"""By so many halvings the step is shorter that confirms a quotient."""
+"""How many times the step that confirms a quotient is halved."""
 CLOSE = 1e-3
 """How far apart the two may be, as a part of the quotient."""
 SURE = 3
@@ -46,7 +46,7 @@ class GradRow:
     uncertainty: float = 0.0
     """How far the quotient itself may be off, by its own estimate."""
     note: str = ""
-    """Why there is no quotient, if the function fails beside the point."""
+    """Why there is no quotient, if the function fails near the point."""
 
     @property
     def size(self) -> float:
@@ -69,7 +69,7 @@ class GradRow:
 
 @dataclass(frozen=True, slots=True)
 class GradCheck:
-    """A gradient beside central differences, a row for each number looked at."""
+    """A gradient compared with central differences, a row for each number looked at."""
 
     loss: str
     rows: tuple[GradRow, ...]
@@ -138,7 +138,7 @@ def compared(
     tolerance: float | None,
     most: int,
 ) -> GradCheck:
-    """The gradient of a loss beside differences of it, extrapolated to steps of zero.
+    """The gradient of a loss compared with differences of it, extrapolated to steps of zero.
 
     See `rvm.check_grad` for `step`, `tolerance` and `most`.  C. J. F. Ridders, Adv. Eng. Software
     4, 1982.  Where steps below 1 are too long, parts of the number itself are tried.

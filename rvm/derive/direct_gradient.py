@@ -85,7 +85,7 @@ class ThereAndBack:
         wrt: Collection[str] | None,
         options: Options,
     ) -> Found | None:
-        """What comes of adjoints of the results, which `seed` enters; None if it is not for here.
+        """The result of adjoints of the results, which `seed` enters; None where it does not apply.
 
         An IndexError of `seed` means that, too.
         """
@@ -155,7 +155,7 @@ class DirectGradient:
     def run(
         self, inputs: Mapping[str, Any], wrt: Collection[str] | None, options: Options
     ) -> tuple[float, Result] | None:
-        """The loss and the adjoints of the inputs; None if this run is not for here."""
+        """The loss and the adjoints of the inputs; None where it does not apply."""
         found = self._run.run(inputs, self._seed, wrt, options)
         return None if found is None else (found[0][-1], found[1])
 
@@ -169,7 +169,7 @@ def direct_vjp(
     inputs: Mapping[str, Any],
     wrt: Collection[str] | None,
 ) -> Result | None:
-    """The inputs' adjoints from those of the results; None where it is not for here."""
+    """The inputs' adjoints from those of the results; None where it does not apply."""
     options = target.options
     run = _made(target, "", lambda: ThereAndBack(target, None))
     if run is None:

@@ -1,6 +1,6 @@
 """Derivatives along directions and Jacobians, as Python sees them.
 
-Tangents go forwards beside values.  The inputs are left as they were.
+Tangents go forwards alongside values.  The inputs are left as they were.
 """
 
 from __future__ import annotations

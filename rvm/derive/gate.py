@@ -49,7 +49,7 @@ NONE: Finals = {}
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a run there and back knows beside its values: asked for when they are not back."""
+    """What a run there and back knows besides its values: asked for when they are not back."""
 
     program: Program
     name: str

@@ -98,7 +98,7 @@ class Pullback:
         return float(raw if t.is_log else system(t).to_python(raw))
 
     def loss(self, loss: str) -> Named:
-        """The real scalar place of the results that `loss` names; InputError I008 if it is none."""
+        """The real scalar place of the results that `loss` names, or InputError I008."""
         return loss_place(self.function, loss)
 
     def seed(self, loss: str) -> None:

@@ -17,6 +17,7 @@ from rvm.derive.target import Target
 from rvm.faults import InputError, RvmError
 from rvm.host.signals import deferred, left_whole, listen
 from rvm.numbers import system
+from rvm.numbers.reductions import ordered_sum, sum_over
 from rvm.numbers.rounding import returned
 from rvm.run.lane_binding import Lanes, values_of
 from rvm.run.lanes import Batch, LaneRun
@@ -239,8 +240,8 @@ class LaneGradient:
 def _summed(held: Any) -> Any:
     """The sum over the lanes: a number, an array, or a list for a stack."""
     if isinstance(held, list):
-        return [sum(column) for column in zip(*held, strict=False)]
-    total = held.sum(axis=0)
+        return [ordered_sum(np.array(column)) for column in zip(*held, strict=False)]
+    total = sum_over(held, (0,))
     return total.item() if total.ndim == 0 else total
 
 

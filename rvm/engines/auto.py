@@ -2,7 +2,7 @@
 
 Programs whose results are the same to the bit on all engines begin with generated Python and go
 on in machine code when they have run for a while; the choice then changes nothing but the time.
-Where engines round differently (sums and elementary functions of whole float arrays) a program has
+Where engines round differently (functions of whole complex arrays) a program has
 one engine for all of its runs, so that running back undoes exactly what was done.  Without LLVM
 runs go on with loops as NumPy operations, which have the same bits too.
 """
@@ -20,7 +20,6 @@ from rvm.engines.protocol import Engine, first_chunk
 from rvm.engines.python import Python
 from rvm.expr import Apply, Expr, walk
 from rvm.image import Code, Image
-from rvm.isa import FUNCTIONS
 from rvm.state import Options, State
 from rvm.stmt import Map, Stmt, Update, When
 from rvm.types import elem_of, rank_of
@@ -152,11 +151,11 @@ def _rounding(code: Code) -> Iterator[str]:
         formulas = [*instr.args, *(f for s in code.stmts(pc) for f in _formulas(s))]
         for node in chain.from_iterable(map(walk, formulas)):
             if isinstance(node, Apply) and _is_rough(node):
-                yield f"`{node.fn}` of {'arrays' if FUNCTIONS[node.fn].sums else 'complex arrays'}"
+                yield f"`{node.fn}` of complex arrays"
 
 
 def _formulas(stmt: Stmt) -> tuple[Expr, ...]:
-    """What a statement computes beside its instruction's operands."""
+    """What a statement computes besides its instruction's operands."""
     match stmt:
         case Update(dst, op, value):
             return (Apply(op, (dst, value), dst.type),)
@@ -169,8 +168,6 @@ def _formulas(stmt: Stmt) -> tuple[Expr, ...]:
 
 def _is_rough(node: Apply) -> bool:
     arrays = [elem_of(a.type) for a in node.args if a.type is not None and rank_of(a.type)]
-    if FUNCTIONS[node.fn].sums:
-        return any(not t.is_exact for t in arrays)
     if not any(t.is_complex for t in arrays):
         return False
     from rvm.engines.vector.values import is_alike

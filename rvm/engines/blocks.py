@@ -2,7 +2,7 @@
 
 Positions are those between instructions.  A position is a leader if a run can
 come to it other than by going on from the instruction before it, or must stop
-there: the beginning, where a jump lands, behind a branch, behind a call.
+there: the beginning, where a jump lands, after a branch, after a call.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Shape:
         return If(pc, join)
 
     def end(self, piece: Loop | If) -> int:
-        """The position behind a piece."""
+        """The position after a piece."""
         return (piece.back if isinstance(piece, Loop) else piece.join) + 1
 
     def bodies(self, start: int) -> tuple[tuple[int, int], ...]:

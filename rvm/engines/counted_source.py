@@ -33,7 +33,7 @@ class CountedSource(Source):
         self._current = -1
         """The counter of the straight piece being printed; -1 if it has none yet."""
         self._waiting: list[int] = []
-        """The counters of pieces that go on behind the ifs being printed."""
+        """The counters of pieces that go on after the ifs being printed."""
         super().__init__(code, strict)
 
     def _instruction(self, pc: int) -> list[str]:
@@ -126,7 +126,7 @@ class CountedSource(Source):
             super()._branching(depth, piece, after)
             self._current = -1
             return
-        # What stands behind an if is passed as often as what stands before it: where a line inside
+        # What stands after an if is passed as often as what stands before it: where a line inside
         # fails, so does that.  Loops inside can be left in other ways.
         self._waiting.append(before)
         super()._branching(depth, piece, after)

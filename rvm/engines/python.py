@@ -155,7 +155,7 @@ class Compiled:
 
 
 def _call_site(code: Code, pc: int, strict: bool) -> CallSite | None:
-    """The call at `pc` in generated form; None if it is none, or one for the reference engine."""
+    """The call at `pc` in generated form; None for the reference engine, or no call."""
     call = code.stmts(pc)[0]
     if not isinstance(call, Call):
         return None

@@ -278,7 +278,7 @@ class Source:
     # ------------------------------------------------------------ whole pieces
 
     def _loop(self, depth: int, loop: Loop) -> None:
-        """A whole loop, from the beginning of its body to behind its branch."""
+        """A whole loop, from the beginning of its body to after its branch."""
         cost = loop.back - loop.head
         self._uncounted = 0
         # Every passing of the body's begin comes from outside or by the branch back.

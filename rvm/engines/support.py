@@ -1,4 +1,4 @@
-"""Names that generated Python source uses beside those of the number systems."""
+"""Names that generated Python source uses besides those of the number systems."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ MANY = 0xFFFF
 
 
 def read_array(path: str | PathLike[str], *, regular: bool = False) -> Any:
-    """The array in an `.npy` file.  OSError if it can't be read, ValueError if it is damaged.
+    """The array in an `.npy` file.  OSError if it cannot be read, ValueError if it is damaged.
 
     With `regular`, only a regular file that is not a link is opened.
     """

@@ -56,7 +56,7 @@ def unpacked(blocks: Sequence[NDArray[np.uint8]], view: View) -> NDArray[Any]:
 
 
 def _bounds(array: NDArray[Any]) -> tuple[int, int]:
-    """The addresses of an array's first byte and behind its last one."""
+    """The addresses of an array's first byte and after its last one."""
     at = array.ctypes.data
     if not array.size:
         return at, at

@@ -24,7 +24,7 @@ class IrregularError(OSError):
 
 
 def read_bytes(path: str | os.PathLike[str], most: int = TEXT, *, regular: bool = False) -> bytes:
-    """A file's bytes; OSError if it can't be read or has more than `most`.
+    """A file's bytes; OSError if it cannot be read or has more than `most`.
 
     With `regular`, only a regular file that is not a link is read.
     """

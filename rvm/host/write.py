@@ -1,9 +1,9 @@
 """Files written whole: what was there stays until all that is new is on the disk.
 
-The contents go to a file without a name, or to one beside, which then takes the other's place.  A
-write that fails, or a process that is killed, leaves the old file as it was.  Links are followed,
-modes are kept; other hard links to a file keep what it held.  Streams and devices are written
-directly, and so is what standard output or standard error goes to, by whatever name.
+The contents go to a file without a name, or to one next to it, which then takes the other's place.
+A write that fails, or a process that is killed, leaves the old file as it was.  Links are
+followed, modes are kept; other hard links to a file keep what it held.  Streams and devices are
+written directly, and so is what standard output or standard error goes to, by whatever name.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     name = os.fspath(path)
     stream = _stream(name)
     if stream is not None:
-        # The same open file, so that what else is put out goes behind it.
+        # The same open file, so that what else is put out goes after it.
         for text in (sys.stdout, sys.stderr):
             if text is not None:
                 text.flush()

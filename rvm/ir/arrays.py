@@ -25,7 +25,7 @@ from rvm.stmt import Update
 from rvm.types import Array, Scalar, elem_of, rank_of
 
 SMALL = 512
-"""Arrays of constant lengths up to so many bytes live in the function's frame."""
+"""Arrays of constant lengths up to this many bytes live in the function's frame."""
 WIDTH = 8
 """Lanes in a vector."""
 
@@ -160,7 +160,7 @@ def release(b: Builder, reg: int) -> None:
 def _check(b: Builder, held: View, value: Expr) -> None:
     """Trouble unless an array has its value everywhere; what differs a little is erased.
 
-    Nothing is changed here, so it is asked once, behind a loop that is never left.
+    Nothing is changed here, so it is asked once, after a loop that is never left.
     """
     shape, element = elements(b, value)
     matching(b, shape, held.dims)

@@ -112,15 +112,15 @@ class Builder(Operations):
 
     # ------------------------------------------------------------ variables and memory
 
-    def get(self, variable: Var) -> Node:
-        """A variable's value."""
-        node = Node("get", variable.kind, (), variable)
+    def get(self, variable: Var, *at: Node) -> Node:
+        """A variable's value; of one that has many, that at an index."""
+        node = Node("get", variable.kind, at, variable)
         self.items.append(node)
         return node
 
-    def set(self, variable: Var, value: Node) -> None:
+    def set(self, variable: Var, value: Node, *at: Node) -> None:
         """Give a variable a value."""
-        self.items.append(Node("set", NONE, (value,), variable))
+        self.items.append(Node("set", NONE, (value, *at), variable))
 
     def add_to(self, variable: Var, amount: Node) -> None:
         """Add to a variable of kind i64."""
@@ -238,10 +238,10 @@ class Builder(Operations):
 
 
 def checked(items: Sequence[Node], changed: bool = False) -> bool:
-    """Refuse trouble that may come behind a change that others see; whether there is a change."""
+    """Refuse trouble that may come after a change that others see; whether there is a change."""
     for node in items:
         if node.op in ("trouble", "bound"):
-            assert not changed, "there may be trouble behind a change"
+            assert not changed, "there may be trouble after a change"
         elif node.op == "if":
             yes, no = (checked(part, changed) for part in node.aux[:2])
             changed = yes or no

@@ -28,8 +28,8 @@ must have taken to be (i64)."""
 ENTRY_ROW, ENTRY_AT, ENTRY_TIMES, ENTRY_SIZES = range(4)
 """An entry of the table: a row, an instruction's position, how often it found some sizes, these."""
 CALL_WORDS, OPEN = 3, -1
-"""A call that is written down: the number of the callee's code, the ticks left behind its entry and
-behind its return.  For a call that has not returned the first is OPEN; where a run stops, such
+"""A call that is written down: the number of the callee's code, the ticks left after its entry and
+after its return.  For a call that has not returned the first is OPEN; where a run stops, such
 calls come last, innermost first."""
 
 NEXT, CODE, POSITION, HEADER = range(4)

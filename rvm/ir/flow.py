@@ -2,7 +2,7 @@
 
 Positions are those between instructions.  A *leader* is where a block begins.  A *gate* is a
 leader at which a run asks whether its ticks suffice as far as the next gates: the beginning, the
-head of each loop, what stands behind a loop, a call, or an instruction that is not compiled.
+head of each loop, what stands after a loop, a call, or an instruction that is not compiled.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """A backward jump: from the branch at `back` to behind the come-from at `head`."""
+    """A backward jump: from the branch at `back` to after the come-from at `head`."""
 
     head: int
     back: int

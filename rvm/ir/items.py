@@ -109,9 +109,9 @@ class Operations(ABC):
             return b
         return a if n == 0 else self.op("wadd", a, b)
 
-    def variable(self, kind: str, stem: str = "v", size: int = 0) -> Var:
+    def variable(self, kind: str, stem: str = "v", size: int = 0, many: int = 0) -> Var:
         """A new variable."""
-        made = Var(kind, f"{stem}{len(self.variables)}", size)
+        made = Var(kind, f"{stem}{len(self.variables)}", size, many)
         self.variables.append(made)
         return made
 

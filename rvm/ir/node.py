@@ -5,7 +5,8 @@ those below, which read and change variables and memory.  Values live within an 
 between instructions there are variables.  Arrays are reached by indices, one for each axis of the
 register; how an element is found in memory is the target's business, as is how a bool is stored.
 
-    get                  a variable's value            set(v)             aux: the variable
+    get, get(i)          a variable's value, or one of many              aux: the variable
+    set(v), set(v, i)    changes it
     load(i, ...)         an element                    store(v, i, ...)   aux: (register, part)
     dim, stride          of an array register          aux: (register, axis)
     address(i, ...)      where an element lies         aux: (register, part)
@@ -31,17 +32,18 @@ from rvm.leaf.ops import number as number
 from rvm.leaf.trace import Node as Node
 
 I8, I32, F32, PTR, NONE = "i8", "i32", "f32", "ptr", ""
-"""Kinds of values beside those of leaf operations; NONE: an operation without a value."""
+"""Kinds of values besides those of leaf operations; NONE: an operation without a value."""
 FLOATS = (F64, F32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Var:
-    """A variable: of one kind, or `size` bytes of memory of its own."""
+    """A variable: of one kind, or `many` of them, or `size` bytes of memory of its own."""
 
     kind: str
     name: str
     size: int = 0
+    many: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -73,7 +75,7 @@ def constant(value: object, kind: str) -> Node:
 
 
 def walk(items: list[Node]) -> Iterator[Node]:
-    """All operations of a list, those inside others behind them."""
+    """All operations of a list, those inside others after them."""
     for node in items:
         yield node
         if node.op == "if":

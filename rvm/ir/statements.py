@@ -277,7 +277,7 @@ def erase(b: Builder, condition: Node, bits: int) -> None:
 
 
 def lose(b: Builder, bits: Node) -> None:
-    """Count so many bits as erased."""
+    """Count a number of bits as erased."""
     b.add_to(b.erased, bits)
     b.do("erased", bits)
 
@@ -386,7 +386,7 @@ def disjoint(b: Builder, x: Place, y: Place, same_ok: bool) -> None:
 
 
 def _reach(b: Builder, place: Location | View) -> tuple[Node, Node]:
-    """The addresses from a place's first byte to behind its last."""
+    """The addresses from a place's first byte to after its last."""
     if isinstance(place, View):
         first = at(b, place, (b.i64(0),) * len(place.axes))
         spans = list(zip(place.axes, place.dims, strict=True))

@@ -62,8 +62,6 @@ class FunctionRow:
     """The module that defines it, of a user's own: other processes import it."""
     moves: bool = False
     """It moves numbers, or parts of them, and rounds nothing."""
-    sums: bool = False
-    """It adds up or multiplies the elements of arrays, in an order that is the engine's own."""
     lazy: bool = False
     """Of scalars its second argument is evaluated only where the first does not decide."""
     divides: bool = False
@@ -100,7 +98,7 @@ class OpRow:
     inverse: str
     doc: str
     cost: str = "ADDS"
-    """The class that executing it counts in, beside what its expressions count."""
+    """The class that executing it counts in, besides what its expressions count."""
     build: Callable[[Instr], Stmt] | None = None
     """Makes the statement of an opcode that is not a sequence of data statements."""
     module: str = ""

@@ -52,7 +52,7 @@ def function(
     `partials(*args)` gives the derivatives as a tuple of formulas (None: carries none); a Python
     callable without them has no gradient.  `domain` holds an interval for each argument, for
     tests.  The callable must be pure: the machine calls it again to undo what it did.
-    DefinitionError D003, D007 if it can't be entered.
+    DefinitionError D003, D007 if it cannot be entered.
     """
     if cost not in COSTS:
         raise DefinitionError("D007", f"there is no cost class {cost!r}", hint=", ".join(COSTS))

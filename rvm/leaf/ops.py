@@ -77,7 +77,7 @@ class Op:
 
 
 OPS: dict[str, Op] = {}
-"""The leaf operations by name; beside them there are constants, arguments, checks and tables."""
+"""The leaf operations by name; besides them there are constants, arguments, checks and tables."""
 
 
 def add(op: Op) -> Op:

@@ -134,7 +134,7 @@ def apply(name: str, *args: Any) -> Node:
 class Fault:
     """What a check raises: `make` gives the error from values; `name` is its name in source.
 
-    `implied`: the Python text of what comes behind the check raises by itself; `safe` is the
+    `implied`: the Python text of what comes after the check raises by itself; `safe` is the
     constant that LLVM code goes on with where the check has failed, if there is need of one.
     """
 
@@ -145,7 +145,7 @@ class Fault:
 
 
 def unless(value: Node, bad: Node, fault: Fault, *shown: Node) -> Node:
-    """A value, behind a check: where `bad` holds, the fault is raised with the values `shown`."""
+    """A value, after a check: where `bad` holds, the fault is raised with the values `shown`."""
     return Node("check", value.kind, (bad, value, *shown), fault)
 
 

@@ -52,7 +52,7 @@ def check_grad(
     part of a number's size or as it is below 1, and with halves of it, and extrapolated; what is
     best by its own error estimate is the quotient, and counts as different beyond that only.
     `tolerance`, in parts of the larger of the two, goes by the coarsest numbers.  Nothing is raised
-    for a difference: see `GradCheck`.  Where the function fails beside the point, the quotient is
+    for a difference: see `GradCheck`.  Where the function fails near the point, the quotient is
     NaN and the row's note says why.
     """
     from rvm.derive.differences import compared

@@ -39,7 +39,7 @@ def load(
 
     The suffix says what it is: `.rbc` is bytecode, others belong to front ends.  `includes`
     says which files a text may include: "any", those "below" its folder and the folders of
-    `include_path`, or "none".  OSError if it can't be read; AssemblyError, BytecodeError or
+    `include_path`, or "none".  OSError if it cannot be read; AssemblyError, BytecodeError or
     VerifyError if it is unsound.
     """
     if str(path) == "-":

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rvm.library.handle import FunctionHandle
 
 MAP_OPTIONS = ("block", "on_error")
-"""Options of `map` beside those of a run."""
+"""Options of `map` besides those of a run."""
 
 
 class LaneErrors(RvmError):

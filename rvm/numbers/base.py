@@ -83,7 +83,7 @@ class NumberSystem(ABC):
             return number != number or float(self.dtype.type(number)) == number
 
     def from_python(self, value: Any) -> Any:
-        """An argument given in Python as a raw value; TypeError or ValueError if it is none."""
+        """An argument given in Python as a raw value; TypeError or ValueError if it is not one."""
         return self.literal(plain(value))
 
     def array_from_python(self, value: Any) -> np.ndarray[Any, Any]:
@@ -205,7 +205,7 @@ def nearest(value: Any) -> float:
 
 
 MOST_DIGITS = 40
-"""Numbers of more digits before or behind the point are not looked at in full."""
+"""Numbers of more digits before or after the point are not looked at in full."""
 
 
 def shortened(value: Any) -> Any:

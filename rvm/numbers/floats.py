@@ -88,7 +88,7 @@ class FloatSystem(InexactSystem):
 def rounded(value: Any, t: Scalar, near: Callable[[float], float] | None = None) -> float:
     """A real number as the nearest of a float type.
 
-    ValueError if a whole number is none of these, or if a finite one is beyond the largest.
+    ValueError if a whole number is not one of these, or if a finite one is beyond the largest.
     """
     number = nearest(value)
     if near:

@@ -23,7 +23,7 @@ RETURN = 2.0**-40
 AGREEMENT = 1e-6
 """How far a gradient may be from tangents, in parts of itself, where values are further off."""
 UNIT = 2.0**-52
-"""The gap behind 1 of doubles."""
+"""The gap after 1 of doubles."""
 
 
 def unit_of(t: Scalar) -> float:

@@ -49,7 +49,7 @@ class Cost:
     """The exact cost of a schedule, known before it is played."""
 
     moves: float
-    """Steps done or undone, beside those done with their adjoints."""
+    """Steps done or undone, besides those done with their adjoints."""
     reversals: int
     """Steps done with their adjoints."""
     peak: float

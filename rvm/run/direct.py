@@ -65,7 +65,7 @@ class Direct:
         self.blank = [0] * layout.count
 
     def call(self, values: Mapping[str, Any], options: Options) -> Result | None:
-        """The results; None if the call is not for here."""
+        """The results; None where it does not apply."""
         if len(values) != len(self.names):
             return None
         flat: list[Any] = self.blank.copy()

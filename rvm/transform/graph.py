@@ -17,7 +17,7 @@ from rvm.types import Array, ValueType, rank_of
 
 """Functions that evaluate their second argument only if the first does not decide."""
 ARRAY_WORK = 4
-"""What a function of an array counts for beside one of numbers."""
+"""What a function of an array counts for, compared with one of numbers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ def _made(make: Callable[[Program, str], Program], program: Program, name: str) 
 
 
 def differentiated(program: Program, name: str) -> str | None:
-    """The function whose gradient a function is, as `gradient` makes it; None if it is none.
+    """The function whose gradient a function is, as `gradient` makes it; None if it is not one.
 
     That is seen from the code: a gradient that was written as a text is one, too.
     """

@@ -1,4 +1,4 @@
-"""Tangent mode: a program beside its derivative along a direction, run forwards.
+"""Tangent mode: a program together with its derivative along a direction, run forwards.
 
 For every function `f` there is a function `f_tangent` on values and their tangents:
 each instruction is done together with what it does to tangents.  It is ordinary

@@ -54,7 +54,7 @@ def passes_nothing(
 def _undone(
     instr: Instr, zero: frozenset[int], carrying: frozenset[int], changed: Changed
 ) -> frozenset[int]:
-    """What is zero in front of an instruction, from what is zero behind it."""
+    """What is zero in front of an instruction, from what is zero after it."""
     if instr.op in ENDS:
         # Its adjoint begins, as zero; what the value reads gains nothing from that.
         return zero | {_register(instr.args[0])} & carrying

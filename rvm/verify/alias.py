@@ -37,7 +37,7 @@ class View:
     reg: int
     part: str
     axes: tuple[_Axis, ...]
-    """The axes that some step restricts; those behind them are taken whole."""
+    """The axes that some step restricts; those after them are taken whole."""
 
 
 def overlap(a: Place, b: Place) -> Verdict:

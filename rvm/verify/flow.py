@@ -2,7 +2,7 @@
 
 A *position* is where a machine stands: position p is in front of instruction p,
 and position n is the end of n instructions.  A jump never leaves its function
-and lands behind the come-from that names it, so that no code can be entered in
+and lands after the come-from that names it, so that no code can be entered in
 its middle: the only ways in are position 0 (forwards) and n (backwards).
 
 Control passes a `br` whose condition is the constant true only by jumping, and
@@ -21,7 +21,7 @@ from rvm.isa import ENDS, MAKES
 from rvm.program import Function, Instr
 
 MAX_CONFLICTS = 20
-"""So many disagreements between paths are told in full; then only that there are some."""
+"""How many disagreements between paths are told in full."""
 
 
 def condition(instr: Instr) -> bool | None:
@@ -72,7 +72,7 @@ def predecessors(code: Sequence[Instr], position: int) -> tuple[int, ...]:
 
 
 def blocks(code: Sequence[Instr]) -> tuple[range, ...]:
-    """The code cut behind every `br` and `cf`: runs that are entered at their start only."""
+    """The code cut after every `br` and `cf`: runs that are entered at their start only."""
     out: list[range] = []
     start = 0
     for pc, instr in enumerate(code):

@@ -182,7 +182,7 @@ class Nodes:
                     if not (isinstance(node.type, Scalar) and is_type(node.type)):
                         raise Malformed("a constant without a type")
                     if not constant_fits(node.value, node.type):
-                        raise Malformed(f"a constant of type {node.type} that is none")
+                        raise Malformed(f"a constant that is not a value of {node.type}")
                 case _:
                     raise Malformed(f"a {type(node).__name__} has no place in a program")
         except TypeFault as fault:

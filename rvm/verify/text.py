@@ -19,7 +19,7 @@ def show(node: Expr, function: Function) -> str:
 
 
 def shortened(text: str, room: int = MAX_TEXT) -> str:
-    """An expression's text in about so many characters, its brackets closed where it is cut."""
+    """An expression's text, cut to about a number of characters, its brackets closed."""
     if len(text) <= room:
         return text
     cut = text[: room - 1].rstrip()

@@ -42,7 +42,7 @@ def test_golden(path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
 def test_spans_point_into_their_lines(path: Path) -> None:
-    """Every place and label is a stretch of a line of the file (or just behind its end)."""
+    """Every place and label is a stretch of a line of the file (or just after its end)."""
     lines = path.read_text(encoding="utf-8").split("\n")
     for d in messages(path).diagnostics:
         for line, column, end in (

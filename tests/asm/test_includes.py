@@ -1,4 +1,4 @@
-"""What an `include` may read: policies, limits, and files that are none."""
+"""What an `include` may read: policies, limits, and files that hold none."""
 
 from __future__ import annotations
 

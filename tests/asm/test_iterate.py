@@ -141,7 +141,7 @@ def states_and_calls(steps: int, policy: str) -> tuple[int, int]:
 
 @pytest.mark.parametrize(("steps", "pebbles"), [(9, 5), (100, 8), (128, 8), (100, 20), (333, 12)])
 def test_pebbles_of_a_length_that_only_the_run_knows(steps: int, pebbles: int) -> None:
-    """So many states beside y at most, and hardly more moves than if the length were known."""
+    """So many states besides y at most, and hardly more moves than if the length were known."""
     states, calls = states_and_calls(steps, f"pebbles = {pebbles}")
     assert states == pebbles
     best = plan(steps, pebbles=pebbles).cost.moves

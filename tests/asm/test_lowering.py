@@ -43,7 +43,7 @@ def test_the_end_names_the_postcondition() -> None:
 
 
 def test_elseif_is_nested() -> None:
-    """The second condition stands behind the first branch: it is not reached if the first holds."""
+    """The second condition stands after the first branch: it is not reached if the first holds."""
     nested = """
         if x > 0, y == 1
             inc y

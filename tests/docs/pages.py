@@ -5,7 +5,7 @@
 | `rasm NAME.rasm` | a file, written to the page's folder |
 | `rasm` | a text that assembles |
 | `console` | lines `$ rvm …`, each followed by what it prints |
-| `debug ARGUMENTS` | a session of `rvm debug`: commands behind their prompts, and what they print |
+| `debug ARGUMENTS` | a session of `rvm debug`: commands after their prompts, and what they print |
 | `debug` | the session goes on |
 | `sh`, with `text` after it | commands; what follows `&&` in the last prints the text |
 | `python` with `>>>` | a session, held to its output as doctest does |
@@ -110,7 +110,7 @@ def commands(text: str) -> Iterator[tuple[str, str]]:
 
 
 def last_command(text: str) -> str:
-    """What stands behind the last `&&` of a block of commands."""
+    """What stands after the last `&&` of a block of commands."""
     return text.strip().splitlines()[-1].split("&&")[-1].strip()
 
 
@@ -132,20 +132,20 @@ PROMPT = re.compile(r"^\[t=[^\]]*\] ?(.*)$", re.M)
 
 def debugged(arguments: str, text: str, names: dict[str, Any]) -> str:
     """What a debugger prints for the commands in `text`; the session is kept among the names."""
-    from rvm_tools.debug.console import Console, Line
-    from rvm_tools.debug.front import Request, open_session
+    from rvm_tools.debug.console import Console, OutputLine
+    from rvm_tools.debug.front import DebugRequest, open_session
     from rvm_tools.debug.views import arrive
 
     out: list[str] = []
 
-    def show(line: Line) -> None:
+    def show(line: OutputLine) -> None:
         out.append(line.text)
 
     if arguments:
         file, *values = shlex.split(arguments)
         loss = values.pop() if "--gradient" in values else None
         values = [v for v in values if v != "--gradient"]
-        names["debugger"] = Console(open_session(Request(file, values, gradient=loss)))
+        names["debugger"] = Console(open_session(DebugRequest(file, values, gradient=loss)))
         names["debugger"].show = show
         arrive(names["debugger"], names["debugger"].session.stop)
     console = names["debugger"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from docs.pages import ROOT, run_page
 from rvm_tools.trace.energy import BOLTZMANN, cmos, landauer
-from rvm_tools.trace.tracing import TraceRequest, traced
+from rvm_tools.trace.run import TraceRequest, traced
 
 PAGE = ROOT / "docs" / "energy.md"
 

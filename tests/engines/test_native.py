@@ -93,7 +93,7 @@ def _turned(pc: int, depth: int, m: Machine) -> int:
 
 
 def test_copies_of_loops_are_entered_at_their_heads_only() -> None:
-    """Going on in the middle of a round never jumps into a loop behind its head."""
+    """Going on in the middle of a round never jumps into a loop after its head."""
     program = rvm.assemble(NESTED)
     code = image_of(program).code("main", False)
     plan = plan_of(code, True, False)

@@ -270,7 +270,7 @@ func two(k: i64, m: i64, d: i64[n])
 def test_choices_are_counted_by_the_way_they_go(
     name: str, d: list[int], stops: list[int], k: int
 ) -> None:
-    """Also where the come-from behind them fails, which some lists lead to."""
+    """Also where the come-from after them fails, which some lists lead to."""
     program = rvm.assemble(CHOICES)
     seen: list[list[Any]] = []
     for m in by_engine(program.program, name, k=k, m=7, d=np.array(d, dtype=np.int64)):

@@ -67,7 +67,7 @@ def test_trouble_behind_a_change_is_refused() -> None:
         [Node("if", "", (), ([], [change], False)), trouble],
         [Node("loop", "", (value,), (None, [trouble, change]))],
     ):
-        with pytest.raises(AssertionError, match="behind a change"):
+        with pytest.raises(AssertionError, match="after a change"):
             checked(items)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from rvm_asm import assemble
-from rvm_tools.bench.gradients import Cost, Work, costs, counted, table
+from rvm_tools.bench.gradients import GradientCost, RunWork, costs, counted, table
 
 import rvm
 from rvm.run.machine import Machine
@@ -61,7 +61,9 @@ def norm_pullback() -> tuple[int, int]:
 
 
 def test_the_table_is_aligned() -> None:
-    one, two = Work(1, 0), Work(1_000, 50)
-    lines = table([Cost("a", one, one, one, one), Cost("longer", two, two, two, two)]).splitlines()
+    one, two = RunWork(1, 0), RunWork(1_000, 50)
+    lines = table(
+        [GradientCost("a", one, one, one, one), GradientCost("longer", two, two, two, two)]
+    ).splitlines()
     assert lines[1].split() == ["a", "1", "×1.00", "0", "-", "0", "-"]
     assert len({len(line) for line in lines}) == 1

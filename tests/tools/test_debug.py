@@ -21,9 +21,9 @@ from rvm_tools.cli import cli
 from rvm_tools.debug import Session
 from rvm_tools.debug.console import Console, find, load_commands
 from rvm_tools.debug.front import gradient_of
+from rvm_tools.trace.run import TraceRequest as TraceRequest
+from rvm_tools.trace.run import traced
 from rvm_tools.trace.table import joules
-from rvm_tools.trace.tracing import TraceRequest as TraceRequest
-from rvm_tools.trace.tracing import traced
 from tools.running import rvm as run
 from tools.running import rvm_json
 
@@ -258,7 +258,7 @@ def test_an_edit_marks_the_session_and_leads_elsewhere() -> None:
         session.goto(at)
         if at >= 12:
             fresh.seek(at)
-            assert session.machine.registers() == fresh.registers(), "behind it, the edited run"
+            assert session.machine.registers() == fresh.registers(), "after it, the edited run"
     session.goto(0)
     assert console.execute("export-test a.py").error.code == "U037"  # type: ignore[union-attr]
     console.execute("restart")
@@ -474,7 +474,7 @@ func bump(t: i64, y: i64[m])
 def test_watches_stop_alike_on_all_engines(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Values of every kind: in registers and arrays, whole and in part, there and back."""
     pytest.importorskip("llvmlite")
-    monkeypatch.setattr("rvm_tools.debug.warming.WARM", 0)
+    monkeypatch.setattr("rvm_tools.debug.warmup.WARM", 0)
     program = rvm.assemble(EVERY_KIND)
     found = {}
     for engine in having("traps"):
@@ -528,7 +528,7 @@ def test_labels_are_places_to_stop_at() -> None:
 def test_completion_knows_commands_and_what_they_take(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rvm_tools.debug.completing import completions
+    from rvm_tools.debug.completions import completions
     from rvm_tools.debug.prompt import toolbar
 
     source = """\
@@ -623,7 +623,7 @@ def test_energy_is_that_of_the_way_from_the_start_to_here() -> None:
         number, unit, _ = console.prompt().removesuffix("] ").split()[-3:]
         power = {"zJ": 1e-21, "aJ": 1e-18}[unit]
         assert float(number) * power == pytest.approx(erased(goal) * BIT, rel=1e-2)
-    # Inside an iteration, behind its `drop`: what was erased is there again.
+    # Inside an iteration, after its `drop`: what was erased is there again.
     for _ in range(12):
         session.instruction(1, -1)
         assert session.erased == erased(session.time)
@@ -778,7 +778,7 @@ def test_conditions_of_watches_hold_where_the_place_is_passed_on(
     """Against the stops of the same watch without a condition, with the condition asked there."""
     if engine == "native":
         pytest.importorskip("llvmlite")
-    monkeypatch.setattr("rvm_tools.debug.warming.WARM", 0)
+    monkeypatch.setattr("rvm_tools.debug.warmup.WARM", 0)
     source = """\
 func fib(n: i64, out: i64, x: i64[m])
     if n < 2, n < 2

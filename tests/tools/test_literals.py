@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from rvm_tools.literals import SHOWN, File, Made, Typed, read_literal
+from rvm_tools.literals import SHOWN, File, MadeArray, Typed, read_literal
 
 from rvm.faults import InputError
 
@@ -40,8 +40,8 @@ from rvm.faults import InputError
         ("[1, 2,]", [1, 2]),
         ("{pos: 1, vel: [2]}", {"pos": 1, "vel": [2]}),
         ('{"pos": 1, "vel": {"x": 2}}', {"pos": 1, "vel": {"x": 2}}),
-        ("zeros(2, 3)", Made("zeros", (2, 3))),
-        ("range(10)", Made("range", (10,))),
+        ("zeros(2, 3)", MadeArray("zeros", (2, 3))),
+        ("range(10)", MadeArray("range", (10,))),
         ("7.0'log64", Typed(Decimal("7.0"), "log64")),
         ("-3'fixed(30)", Typed(-3, "fixed(30)")),
         ("@data/x.npy", File("data/x.npy")),

@@ -21,7 +21,7 @@ from rvm_tools.generate import inputs as generated
 from rvm_tools.messages import end, show_error
 from rvm_tools.options import allowed_includes
 from rvm_tools.programs import base_of, load_program, pick_function, read_text
-from rvm_tools.rows import Row
+from rvm_tools.rows import CheckRow
 from rvm_tools.trial import Trial, attempt, differences, same, was_limited
 from rvm_tools.values import assignments, inputs_for, value_for
 from rvm_tools.words import count
@@ -76,7 +76,7 @@ def check(request: CheckRequest) -> None:
         end(next(c for c in (70, 4, 3, 2, 1) if c in codes))
 
 
-def _rows(request: CheckRequest) -> Iterator[Row]:
+def _rows(request: CheckRequest) -> Iterator[CheckRow]:
     is_text = request.file != "-" and not request.file.endswith(".rbc")
     source = read_text(request.file) if is_text else None
     allowed = allowed_includes()
@@ -113,9 +113,9 @@ def _rows(request: CheckRequest) -> Iterator[Row]:
 # ---------------------------------------------------------------- the kinds of check
 
 
-def _refusal(file: str, codes: Sequence[str]) -> Row:
+def _refusal(file: str, codes: Sequence[str]) -> CheckRow:
     """The file must be refused with these codes."""
-    row = Row(f"fails {', '.join(codes)}")
+    row = CheckRow(f"fails {', '.join(codes)}")
     try:
         load_program(file)
         seen: set[str] = set()
@@ -136,13 +136,13 @@ def _refusal(file: str, codes: Sequence[str]) -> Row:
     return row
 
 
-def _static(program: Program) -> Row:
+def _static(program: Program) -> CheckRow:
     """What holds of the bytecode itself; verified it is already."""
     from rvm.codec import decode, encode
     from rvm.transform import invert
 
     instructions = sum(len(f.code) for f in program.functions)
-    row = Row(
+    row = CheckRow(
         "bytecode",
         say=f"{count(len(program.functions), 'function')}, "
         f"{count(instructions, 'instruction')}, verified",
@@ -158,10 +158,10 @@ def _static(program: Program) -> Row:
     return row
 
 
-def _directive(request: CheckRequest, program: Program, directive: Directive) -> Row:
+def _directive(request: CheckRequest, program: Program, directive: Directive) -> CheckRow:
     """A `;! run` line on every engine, there and back."""
     text = directive.text if len(directive.text) <= 60 else directive.text[:57] + "..."
-    row = Row(f"line {directive.line}: {text}")
+    row = CheckRow(f"line {directive.line}: {text}")
     where = Where(request.file, directive.line, 1, 1, f";! {directive.text}")
     try:
         function = pick_function(program, directive.function)
@@ -210,9 +210,9 @@ def _unmet(wrong: Mapping[str, tuple[str, str]], where: Where) -> RvmError:
 
 def _given(
     request: CheckRequest, program: Program, function: Function, values: Mapping[str, Any]
-) -> Row:
+) -> CheckRow:
     """A run on inputs for which nothing is expected but that it comes back."""
-    row = Row(f"{function.name}: given values")
+    row = CheckRow(f"{function.name}: given values")
     for trial in _trials(request, program, function, values, row):
         if trial.ended_by is not None:
             row.fail(trial.ended_by, trial.engine)
@@ -220,9 +220,9 @@ def _given(
     return row
 
 
-def _generated(request: CheckRequest, program: Program, function: Function) -> Row:
+def _generated(request: CheckRequest, program: Program, function: Function) -> CheckRow:
     """Runs on random inputs; an error turns them round, and is not a failure of the program."""
-    row = Row(f"{function.name}: generated inputs")
+    row = CheckRow(f"{function.name}: generated inputs")
     rng = random.Random(f"{request.seed} {function.name}")
     ends: dict[str, int] = {}
     limited = 0
@@ -255,7 +255,7 @@ def _trials(
     program: Program,
     function: Function,
     values: Mapping[str, Any],
-    row: Row,
+    row: CheckRow,
     max_steps: int | None = None,
 ) -> list[Trial]:
     """A trial on each engine, counted in; all must do the same."""
@@ -283,7 +283,7 @@ def _trials(
     return out
 
 
-def _as_json(request: CheckRequest, rows: Sequence[Row]) -> dict[str, Any]:
+def _as_json(request: CheckRequest, rows: Sequence[CheckRow]) -> dict[str, Any]:
     return {
         "file": request.file,
         "ok": not any(row.errors for row in rows),

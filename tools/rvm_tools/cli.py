@@ -40,10 +40,10 @@ COMMANDS = (
 BUG_EXIT = 70
 INTERRUPTED_EXIT = 130
 NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EDQUOT)
-"""What writing to standard output may come to, by nobody's fault."""
+"""Errors of writing to standard output that are nobody's fault."""
 
 
-class Root(click.RichGroup):
+class CommandGroup(click.RichGroup):
     """The group of all commands."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -115,11 +115,11 @@ def _bug(error: Exception) -> int:
 
 
 def _drop_output() -> None:
-    """Who read our output has gone: what is still buffered goes nowhere."""
+    """The reader of our output has gone: drop what is still buffered."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-@click.group(cls=Root, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(rvm.__version__, "-V", "--version", prog_name="rvm")
 def cli() -> None:
     """rvm, a reversible virtual machine: programs that run forwards and backwards.

@@ -159,7 +159,7 @@ TOOLS: dict[str, Explanation] = {
     "U013": explain(
         "no such workload, engine, code or shell",
         """
-        What is asked for is not among those that there are; the message lists them.
+        What is asked for does not exist; the message lists what does.
         """,
     ),
     "U014": explain(
@@ -184,7 +184,7 @@ TOOLS: dict[str, Explanation] = {
         """
         A breakpoint stands at a line (`12`, `sort.rasm:12`), a function (`merge`), a label, or an
         instruction by its index (`merge@7`, as `dis` counts them).  Where nothing begins at a line,
-        the next one is taken; behind the last there is none.
+        the next one is taken; after the last there is none.
         """,
     ),
     "U032": explain(
@@ -245,7 +245,7 @@ TOOLS: dict[str, Explanation] = {
         "no such energy model, or a parameter that it can't take",
         """
         `rvm trace --energy` takes `landauer`, `cmos`, `adiabatic` or a file that ends in `.toml`,
-        and behind it numbers that change the model:
+        and after it numbers that change the model:
 
             --energy landauer:temperature=4
             --energy cmos:step=70e-12                   J for every executed instruction
@@ -261,15 +261,15 @@ TOOLS: dict[str, Explanation] = {
             rvm dap --listen 127.0.0.1:4711
             rvm dap --listen 127.0.0.1:0            any free port, which is then shown
 
-        Who can connect can run programs and read files, so it does not listen to a network.
+        Whoever can connect can run programs and read files, so it does not listen to a network.
         """,
     ),
     "U041": explain(
         "a request of an editor that can't be understood",
         """
-        The message is not a request of the Debug Adapter Protocol, the request is none that `rvm
-        dap` has, or one of its arguments is missing, of another type, or from before the last stop
-        (numbers of variables and of goto targets are valid until the program goes on).  For
+        The message is not a request of the Debug Adapter Protocol, `rvm dap` does not have
+        the request, or one of its arguments is missing, of another type, or from before the last
+        stop (numbers of variables and of goto targets are valid until the program goes on).  For
         `launch`, docs/editors.md lists the arguments.
         """,
     ),

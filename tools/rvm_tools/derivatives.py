@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rvm.program import Function
 from rvm.run.binding import Result
-from rvm.types import Array, Scalar, Stack, elem_of
+from rvm.types import Scalar, elem_of
 from rvm_tools import show
 from rvm_tools.words import count
 
@@ -45,7 +45,8 @@ def table(
     """Lines in columns: a parameter's name, type, value, and adjoint where it is asked for."""
     known = dict(leaves(adjoints))
     rows = [
-        (name, _type(function, slot, regs[slot]), slot) for name, slot in show.parameters(function)
+        (name, show.type_name(function.registers[slot].type, regs[slot]), slot)
+        for name, slot in show.parameters(function)
     ]
     names = max([len("parameter"), *(len(name) for name, _, _ in rows)])
     types = max([len("type"), *(len(t) for _, t, _ in rows)])
@@ -71,34 +72,17 @@ def table(
     return out
 
 
-def _type(function: Function, slot: int, raw: Any) -> str:
-    t = function.registers[slot].type
-    if isinstance(t, Array) and isinstance(raw, np.ndarray):
-        return f"{t.elem}[{', '.join(map(str, raw.shape))}]"
-    return f"stack[{t.elem}]" if isinstance(t, Stack) else str(t)
-
-
 def _cell(t: Scalar | None, value: Any, room: int) -> list[str]:
     """A value's lines: raw numbers of type `t`, or derivatives."""
     if isinstance(value, list):
         value = np.array(value, object)
     if not isinstance(value, np.ndarray):
         return [_number(t, value)]
-    if not value.size:
-        return ["[]"]
-    text = np.array2string(
-        value,
-        threshold=LONG,
-        edgeitems=EDGE,
-        separator=", ",
-        max_line_width=room,
-        formatter={"all": lambda v: _number(t, v)},
-    )
-    return str(text).split("\n")
+    return show.array_text(value, lambda v: _number(t, v), room, LONG, EDGE).split("\n")
 
 
 def _number(t: Scalar | None, raw: Any) -> str:
-    """A number: in full where it is exact, else rounded to so many digits."""
+    """A number: in full where it is exact, else rounded to a number of digits."""
     if t is not None and (t.is_bool or t.is_integer):
         return show.number_text(t, raw)
     if t is not None and t.is_log:
@@ -112,7 +96,7 @@ def _number(t: Scalar | None, raw: Any) -> str:
 
 
 def rounded(x: float, digits: int = DIGITS) -> str:
-    """A float with so many significant digits, as Python writes it."""
+    """A float with a number of significant digits, as Python writes it."""
     return repr(float(f"{x:.{digits}g}"))
 
 

@@ -30,7 +30,7 @@ def float_of(n: int) -> float:
     return float(struct.unpack("<d", struct.pack("<q", n))[0])
 
 
-class Maker:
+class TableMaker:
     """Collects definitions; numbers are mpmath's."""
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class Maker:
         self.number(name, *map(float, m.lu_solve(powers, m.matrix([g(x) for x in points]))))
 
 
-def exponentials(k: Maker) -> None:
+def exponentials(k: TableMaker) -> None:
     """2**(j/128), and the reduction of exp."""
     m = k.m
     powers = [m.mpf(2) ** (m.mpf(j) / 128) for j in range(128)]
@@ -94,7 +94,7 @@ def exponentials(k: Maker) -> None:
     k.polynomial("EXP_LONG_POLY", lambda x: (m.exp(x) - 1 - x) / x**2, -r, r * m.mpf("1.0001"), 5)
 
 
-def logarithms(k: Maker) -> None:
+def logarithms(k: TableMaker) -> None:
     """Reciprocals of ten bits near the middle of 128 intervals, and their logarithms."""
     m = k.m
     inverse, high, low = [], [], []
@@ -118,7 +118,7 @@ def logarithms(k: Maker) -> None:
     k.polynomial("LOG_POLY", rest, -r, r, 8)
 
 
-def circles(k: Maker) -> None:
+def circles(k: TableMaker) -> None:
     """Sine and cosine within pi/4, the pieces of pi/2, the bits of 2/pi; arc tangents."""
     m = k.m
     k.number("HALF_PI", *k.split(m.pi / 2, -32, -65, -98))
@@ -153,7 +153,7 @@ def circles(k: Maker) -> None:
     k.polynomial("ATAN_POLY", arc, tiny, (m.mpf(1) / 31) ** 2, 5)
 
 
-def errors(k: Maker) -> None:
+def errors(k: TableMaker) -> None:
     """The error function at multiples of 1/32, near 0, and as a factor of exp(-x**2) far out."""
     m = k.m
     values = [m.erf(m.mpf(j) / 32) for j in range(192)]
@@ -190,7 +190,7 @@ def errors(k: Maker) -> None:
 
 def text() -> str:
     """The module's source."""
-    k = Maker()
+    k = TableMaker()
     with k.m.workprec(PRECISION):
         for part in (exponentials, logarithms, circles, errors):
             part(k)

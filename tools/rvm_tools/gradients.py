@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
@@ -18,16 +16,14 @@ from rvm.library.handle import FunctionHandle
 from rvm.program import Function
 from rvm.run.binding import Result, snapshot
 from rvm.run.machine import Machine
-from rvm.state import Options
 from rvm.transform.duals import bar_slots
 from rvm.types import Scalar, Stack, elem_of
 from rvm_tools import derivatives, show
 from rvm_tools.drift import Drift, drifts
-from rvm_tools.messages import end, errors_as_json
-from rvm_tools.programs import check_is_npz, load_program, pick_function, write_arrays
+from rvm_tools.programs import check_is_npz, write_arrays
 from rvm_tools.progress import watching
+from rvm_tools.requests import FunctionRequest, Output, answer
 from rvm_tools.runs import page_width
-from rvm_tools.values import assignments, inputs_for
 from rvm_tools.words import count
 
 if TYPE_CHECKING:
@@ -35,29 +31,20 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class GradientRequest:
+class GradientRequest(FunctionRequest):
     """The command's options and arguments."""
 
-    file: str
-    values: Sequence[str] = ()
-    function: str | None = None
     loss: str | None = None
     wrt: str | None = None
     hessian: bool = False
     check: bool = False
-    back: bool = False
     emit: bool = False
-    engine: str = "auto"
-    strict: bool = False
-    tolerance: float | None = None
-    max_steps: int | None = None
-    max_memory: int | None = None
     out: str | None = None
     as_json: bool = False
 
 
 @dataclass(slots=True)
-class Answer:
+class GradientAnswer:
     """All that is asked for: derivatives by parameter, and what they took."""
 
     function: Function
@@ -80,63 +67,39 @@ class Answer:
 
 def differentiate(request: GradientRequest) -> None:
     """Differentiate, and print; errors are raised, with --json printed as an object."""
-    if not request.as_json:
-        _differentiate(request, None)
-        return
-    printed: list[str] = []
-    try:
-        answer = _differentiate(request, printed.append)
-    except Fault as error:
-        answer = errors_as_json(error) | ({"output": printed} if printed else {})
-        click.echo(json.dumps(answer, ensure_ascii=False))
-        end(error.exit_code)
-    if printed:
-        answer["output"] = printed
-    click.echo(json.dumps(answer, ensure_ascii=False))
-    if "errors" in answer:
-        end(InvertibilityError.exit_code if "R017" in str(answer["errors"]) else 1)
+    answer(lambda output: _differentiate(request, output), request.as_json)
 
 
-def _differentiate(request: GradientRequest, output: Callable[[str], Any] | None) -> dict[str, Any]:
-    """Do what is asked for; the answer as an object (printed already unless JSON is wanted)."""
-    program = load_program(request.file)
-    function = pick_function(program, request.function)
+def _differentiate(
+    request: GradientRequest, output: Output | None
+) -> tuple[dict[str, Any], Fault | None]:
+    """Do what is asked for; the answer, printed already unless JSON is wanted, and its error."""
+    program, function = request.opened()
     check_is_npz(request.out, "derivatives")
-    options = Options(
-        engine=request.engine,
-        tolerance=request.tolerance,
-        strict=request.strict,
-        max_steps=request.max_steps,
-        max_memory=request.max_memory,
-        output=output,
-    )
+    options = request.options(output)
     handle = FunctionHandle(program, function.name, undo=request.back, options=options)
     if request.emit:
-        return _emit(handle, request)
+        return _emit(handle, request), None
     loss = request.loss or _no_loss(function)
-    given = assignments(request.values, Path())
-    inputs = inputs_for(function, given, Path())
-    answer = _answer(handle, loss, inputs, request)
+    found = _found(handle, loss, request.inputs(program, function), request)
     if not request.as_json:
-        _print(answer)
+        _print(found)
     if request.out is not None:
-        _write(request.out, answer)
-    found = _as_json(answer, handle)
+        _write(request.out, found)
+    wrong: RvmError | None = None
     try:
-        _raise_if_wrong(answer)
+        _raise_if_wrong(found)
     except RvmError as error:
-        if not request.as_json:
-            raise
-        found |= errors_as_json(error)
-    return found
+        wrong = error
+    return _as_json(found, handle), wrong
 
 
-def _raise_if_wrong(answer: Answer) -> None:
+def _raise_if_wrong(found: GradientAnswer) -> None:
     """The error that says why the derivatives are not to be trusted, if they are not."""
-    if answer.astray is not None:
-        raise answer.astray
-    if answer.check is not None:
-        answer.check.raise_if_bad()
+    if found.astray is not None:
+        raise found.astray
+    if found.check is not None:
+        found.check.raise_if_bad()
 
 
 def _emit(handle: FunctionHandle, request: GradientRequest) -> dict[str, Any]:
@@ -171,9 +134,9 @@ def _watched(machine: Machine, way: str) -> AbstractContextManager[None]:
     return watching(machine, machine.time or None, way)
 
 
-def _answer(
+def _found(
     handle: FunctionHandle, loss: str, inputs: Mapping[str, Any], request: GradientRequest
-) -> Answer:
+) -> GradientAnswer:
     from rvm.derive.hessians import hessian
 
     wrt = [n.strip() for n in request.wrt.split(",") if n.strip()] if request.wrt else None
@@ -188,7 +151,7 @@ def _answer(
         pull.check_returned(after, pull.found)
     except InvertibilityError as error:
         astray = error
-    answer = Answer(
+    found = GradientAnswer(
         handle.function,
         loss,
         value,
@@ -200,58 +163,58 @@ def _answer(
         astray,
     )
     if request.hessian and astray is None:
-        answer.hessian = hessian(handle.target, loss, wrt, inputs, watch=_watched)
+        found.hessian = hessian(handle.target, loss, wrt, inputs, watch=_watched)
     if request.check:
-        answer.check = rvm.check_grad(handle, inputs, loss=loss, wrt=wrt)
-    return answer
+        found.check = rvm.check_grad(handle, inputs, loss=loss, wrt=wrt)
+    return found
 
 
 # ---------------------------------------------------------------- for people
 
 
-def _print(answer: Answer) -> None:
+def _print(found: GradientAnswer) -> None:
     width = page_width()
-    ratio = answer.total / answer.forward if answer.forward else 1.0
-    click.echo(f"{answer.function.name}: {answer.loss} = {answer.value!r}")
-    for line in derivatives.table(answer.function, answer.inputs, answer.adjoints, width):
+    ratio = found.total / found.forward if found.forward else 1.0
+    click.echo(f"{found.function.name}: {found.loss} = {found.value!r}")
+    for line in derivatives.table(found.function, found.inputs, found.adjoints, width):
         click.echo(line)
     click.echo(
-        f"{count(answer.forward, 'step')} forwards, {count(answer.total - answer.forward, 'step')}"
+        f"{count(found.forward, 'step')} forwards, {count(found.total - found.forward, 'step')}"
         f" back with the adjoints: {ratio:.2f} times the function"
     )
-    if answer.lost:
+    if found.lost:
         click.echo(
-            "values came back with lost bits: " + "; ".join(d.text(False) for d in answer.lost)
+            "values came back with lost bits: " + "; ".join(d.text(False) for d in found.lost)
         )
-    if answer.hessian is not None:
-        click.echo(f"\nHessian of {answer.loss}")
-        for line in derivatives.matrix(answer.function, answer.hessian, width):
+    if found.hessian is not None:
+        click.echo(f"\nHessian of {found.loss}")
+        for line in derivatives.matrix(found.function, found.hessian, width):
             click.echo(line)
-    if answer.check is not None:
-        click.echo(f"\n{derivatives.checked(answer.check)}")
+    if found.check is not None:
+        click.echo(f"\n{derivatives.checked(found.check)}")
 
 
 # ---------------------------------------------------------------- JSON and arrays
 
 
-def _as_json(answer: Answer, handle: FunctionHandle) -> dict[str, Any]:
+def _as_json(found: GradientAnswer, handle: FunctionHandle) -> dict[str, Any]:
     out: dict[str, Any] = {
-        "function": answer.function.name,
+        "function": found.function.name,
         "direction": "backwards" if handle.undo else "forwards",
-        "loss": answer.loss,
-        "value": derivatives.number_json(answer.value),
-        "inputs": show.as_json(answer.function, answer.inputs),
-        "gradient": derivatives.nested_json(answer.adjoints),
-        "steps": answer.forward,
-        "gradient_steps": answer.total,
-        "lost_bits": {d.name: d.bits for d in answer.lost},
+        "loss": found.loss,
+        "value": derivatives.number_json(found.value),
+        "inputs": show.as_json(found.function, found.inputs),
+        "gradient": derivatives.nested_json(found.adjoints),
+        "steps": found.forward,
+        "gradient_steps": found.total,
+        "lost_bits": {d.name: d.bits for d in found.lost},
     }
-    if answer.hessian is not None:
-        out["hessian"] = derivatives.nested_json(answer.hessian)
-    if answer.check is not None:
+    if found.hessian is not None:
+        out["hessian"] = derivatives.nested_json(found.hessian)
+    if found.check is not None:
         out["check"] = {
-            "ok": answer.check.ok,
-            "tolerance": answer.check.tolerance,
+            "ok": found.check.ok,
+            "tolerance": found.check.tolerance,
             "rows": [
                 {
                     "place": row.place,
@@ -260,16 +223,16 @@ def _as_json(answer: Answer, handle: FunctionHandle) -> dict[str, Any]:
                     "uncertainty": derivatives.number_json(row.uncertainty),
                     "error": derivatives.number_json(row.error),
                 }
-                for row in answer.check.rows
+                for row in found.check.rows
             ],
         }
     return out
 
 
-def _write(path: str, answer: Answer) -> None:
+def _write(path: str, found: GradientAnswer) -> None:
     """Adjoints under the parameters' names, blocks of the Hessian under two, `x,y`."""
-    arrays: dict[str, Any] = dict(derivatives.leaves(answer.adjoints))
-    if answer.hessian is not None:
-        for a, row in derivatives.blocks(answer.function, answer.hessian).items():
+    arrays: dict[str, Any] = dict(derivatives.leaves(found.adjoints))
+    if found.hessian is not None:
+        for a, row in derivatives.blocks(found.function, found.hessian).items():
             arrays |= {f"{a},{b}": block for b, block in row.items()}
     write_arrays(path, arrays)

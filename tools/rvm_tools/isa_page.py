@@ -8,7 +8,7 @@ from importlib import import_module
 from inspect import Parameter, cleandoc, signature
 from itertools import product
 
-from rvm_asm.printer import Names, Printer
+from rvm_asm.printer import RegisterNames, SourcePrinter
 
 from rvm.expr import Const, Expr, Place, rebuild
 from rvm.faults import DefinitionError
@@ -78,7 +78,7 @@ def _opcodes() -> Iterator[str]:
     yield (
         "T is the type of the operands, one of the class named. An operand is changed, or only "
         "read; what is changed never overlaps what is read. *Cost* is the class that executing it "
-        "counts in, beside what its expressions count.\n"
+        "counts in, besides what its expressions count.\n"
     )
     yield "| instruction | does | inverse | T | cost |\n|---|---|---|---|---|"
     for row in OPCODES.values():
@@ -138,7 +138,7 @@ def formula(node: Expr, names: Sequence[str]) -> str:
     """An expression over formals, or over the first registers, in the assembly language."""
     registers = tuple(Register(n, F64) for n in names)
     function = Function("", (), registers, ())
-    return Printer(function, Names(function)).expr(_with_places(node))
+    return SourcePrinter(function, RegisterNames(function)).expr(_with_places(node))
 
 
 def _with_places(node: Expr) -> Expr:

@@ -25,7 +25,7 @@ class Typed:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class MadeArray:
     """An array that is described: zeros(2, 3), ones(5), range(10)."""
 
     kind: str
@@ -79,7 +79,7 @@ class Reader:
         self.at = match.end()
 
     def accept(self, sign: str) -> bool:
-        """Whether `sign` comes next; it is then read, with the space behind it."""
+        """Whether `sign` comes next; it is then read, with the space after it."""
         if not self.text.startswith(sign, self.at):
             return False
         self.at += len(sign)
@@ -179,7 +179,7 @@ class Reader:
             out[name] = self.value()
         return out
 
-    def _made(self, kind: str) -> Made:
+    def _made(self, kind: str) -> MadeArray:
         sizes: list[int] = []
         while not self.accept(")"):
             if sizes:
@@ -190,7 +190,7 @@ class Reader:
             sizes.append(size)
         if not sizes or (kind == "range" and len(sizes) > 1):
             self.fail(f"`{kind}` takes {'one length' if kind == 'range' else 'lengths'}")
-        return Made(kind, tuple(sizes))
+        return MadeArray(kind, tuple(sizes))
 
     def _number(self) -> Any:
         found = _NUMBER.match(self.text, self.at)
@@ -298,7 +298,7 @@ def _finite(value: Decimal | float | None) -> float | None:
 
 
 def read_literal(text: str, files: str | None = "") -> Any:
-    """The value that `text` is; InputError I010 if it is none.  `files` is as for a Reader."""
+    """The value that `text` is; InputError I010 if it is not one.  `files` is as for a Reader."""
     if files is not None and text.startswith("@"):
         return File(text[1:], files)
     reader = Reader(text, files=files)

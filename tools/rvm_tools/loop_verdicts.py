@@ -1,4 +1,4 @@
-"""What `rvm run --explain-vector` prints: a verdict on every loop that a run may come to."""
+"""What `rvm run --explain-vector` prints: a verdict on every loop that a run may reach."""
 
 from __future__ import annotations
 

@@ -15,35 +15,36 @@ PATIENCE = 0.7
 """Seconds before a bar appears."""
 
 
-class Bar:
-    """What a machine calls while it runs; makes its bar when the run turns out to be long."""
+class LateBar:
+    """A bar on standard error that appears when there is something to show after a while.
 
-    def __init__(self, start: int, total: int | None, what: str) -> None:
-        self.start = start
-        self.total = total
-        self.what = what
-        self._began = self._since = perf_counter()
+    `text` is the field of its row that says how it goes.
+    """
+
+    def __init__(self, what: str, total: float | None) -> None:
+        self._what, self._total = what, total
+        self._began = perf_counter()
         self._progress: Any = None
         self._task: Any = None
 
-    def __call__(self, machine: Machine) -> None:
+    @property
+    def passed(self) -> float:
+        """Seconds since the beginning."""
+        return perf_counter() - self._began
+
+    def show(self, done: float, text: str) -> None:
+        """Show how much is done, unless it is too early."""
         if self._progress is None:
-            if perf_counter() - self._began < PATIENCE:
+            if self.passed < PATIENCE:
                 return
             self._begin()
-        done = abs(machine.time - self.start)
-        speed = done / max(perf_counter() - self._since, 1e-9)
-        self._progress.update(
-            self._task,
-            completed=done,
-            speed=f"{done:,} steps, {speed / 1e6:.2f} M/s",
-        )
+        self._progress.update(self._task, completed=done, text=text)
 
-    def aim(self, start: int, total: int | None) -> None:
-        """Go on with another part of `total` ticks, which begins at time `start`."""
-        self.start, self.total, self._since = start, total, perf_counter()
+    def reset(self, total: float | None) -> None:
+        """Begin again from nothing."""
+        self._total = total
         if self._progress is not None:
-            self._progress.reset(self._task, total=total, speed="")
+            self._progress.reset(self._task, total=total, text="")
 
     def _begin(self) -> None:
         from rich.console import Console
@@ -52,19 +53,37 @@ class Bar:
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=30),
-            TextColumn("{task.fields[speed]}"),
+            TextColumn("{task.fields[text]}"),
             TimeElapsedColumn(),
             console=Console(stderr=True),
             transient=True,
         )
-        self._task = self._progress.add_task(self.what, total=self.total, speed="")
+        self._task = self._progress.add_task(self._what, total=self._total, text="")
         self._progress.start()
 
     def close(self) -> None:
-        """Take the bar away, until the machine runs on."""
+        """Take the bar away, until there is more to show."""
         if self._progress is not None:
             self._progress.stop()
             self._progress = None
+
+
+class RunBar(LateBar):
+    """What a machine calls while it runs: shows its steps, and how fast they are made."""
+
+    def __init__(self, start: int, total: int | None, what: str) -> None:
+        super().__init__(what, total)
+        self.start, self._since = start, perf_counter()
+
+    def __call__(self, machine: Machine) -> None:
+        done = abs(machine.time - self.start)
+        speed = done / max(perf_counter() - self._since, 1e-9)
+        self.show(done, f"{done:,} steps, {speed / 1e6:.2f} M/s")
+
+    def aim(self, start: int, total: int | None) -> None:
+        """Go on with another part of `total` ticks, which begins at time `start`."""
+        self.start, self._since = start, perf_counter()
+        self.reset(total)
 
 
 @contextmanager
@@ -76,7 +95,7 @@ def watching(machine: Machine, total: int | None, what: str) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    bar = Bar(machine.time, total, what)
+    bar = RunBar(machine.time, total, what)
     machine.on_progress = bar
     try:
         yield

@@ -11,7 +11,7 @@ from rvm_tools.words import count
 
 
 @dataclass(slots=True)
-class Row:
+class CheckRow:
     """A line of the report: a check, its verdict, what there is to say, and what went wrong."""
 
     what: str

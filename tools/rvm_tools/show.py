@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rvm.numbers import system
-from rvm.program import Function, Layout, Record, type_text
-from rvm.types import Array, Scalar, Stack, elem_of
+from rvm.program import Function, Layout, Record
+from rvm.types import Array, RegisterType, Scalar, Stack, elem_of
 
 EDGE = 4
 """Elements shown at each end of a long row."""
@@ -45,7 +46,9 @@ def lines(
     function: Function, regs: Sequence[Any], slots: Sequence[tuple[str, int]], width: int = 100
 ) -> list[str]:
     """A line (or more, for a matrix) for each register: name, type, value, in columns."""
-    rows = [(name, _type(function, slot, regs[slot]), slot) for name, slot in slots]
+    rows = [
+        (name, type_name(function.registers[slot].type, regs[slot]), slot) for name, slot in slots
+    ]
     if not rows:
         return ["  (no parameters)"]
     names = max(len(name) for name, _, _ in rows)
@@ -53,44 +56,58 @@ def lines(
     out: list[str] = []
     for name, t, slot in rows:
         head = f"  {name:<{names}}  {t:<{types}}  "
-        text = value_text(function, slot, regs[slot], max(width - len(head), 30))
+        text = value_text(function.registers[slot].type, regs[slot], max(width - len(head), 30))
         first, *rest = text.split("\n")
         out.append(head + first)
         out.extend(" " * len(head) + line for line in rest)
     return out
 
 
-def _type(function: Function, slot: int, raw: Any) -> str:
-    """The type with the lengths that an array has."""
-    t = function.registers[slot].type
+def type_name(t: RegisterType | None, raw: Any) -> str:
+    """A type, an array's with its lengths."""
     if isinstance(t, Array) and isinstance(raw, np.ndarray):
         return f"{t.elem}[{', '.join(map(str, raw.shape))}]"
-    return type_text(function, slot)
+    return str(t)
 
 
-def value_text(function: Function, slot: int, raw: Any, width: int = 80) -> str:
-    """A register's value; long arrays and stacks are abbreviated."""
-    t = function.registers[slot].type
-    elem = elem_of(t)
+def value_text(
+    t: RegisterType, raw: Any, width: int = 80, *, long: int = LONG, rows: int = 3
+) -> str:
+    """A register's value; arrays and stacks of more than `long` numbers are abbreviated.
+
+    `rows` are shown at each end of a matrix.
+    """
     if raw is None:
         return "-"
+    elem = elem_of(t)
+
+    def number(v: Any) -> str:
+        return number_text(elem, v)
+
     if isinstance(t, Array):
-        if not raw.size:
-            return "[]"
-        return np.array2string(
-            raw,
-            threshold=LONG,
-            edgeitems=EDGE if raw.ndim == 1 else 3,
-            separator=", ",
-            max_line_width=width,
-            formatter={"all": lambda v: number_text(elem, v)},
-        )
+        return array_text(raw, number, width, long, EDGE if raw.ndim == 1 else rows)
     if isinstance(t, Stack):
-        texts = [number_text(elem, v) for v in raw]
-        if len(texts) > LONG:
+        texts = [number(v) for v in raw]
+        if len(texts) > long:
             texts = [*texts[:EDGE], "...", *texts[-EDGE:]]
         return f"[{', '.join(texts)}]"
-    return number_text(elem, raw)
+    return number(raw)
+
+
+def array_text(
+    array: NDArray[Any], number: Callable[[Any], str], width: int, long: int, edge: int
+) -> str:
+    """An array in lines of a width; one of more than `long` elements by those at its edges."""
+    if not array.size:
+        return "[]"
+    return np.array2string(
+        array,
+        threshold=long,
+        edgeitems=edge,
+        separator=", ",
+        max_line_width=width,
+        formatter={"all": number},
+    )
 
 
 # ---------------------------------------------------------------- JSON and arrays

@@ -21,7 +21,7 @@ from rvm.numbers.base import NumberSystem
 from rvm.program import Function, Layout, Record, type_text
 from rvm.types import Array, Scalar, Stack, elem_of
 from rvm_tools.files import Grid, Stored, read_all, read_value
-from rvm_tools.literals import File, Made, Typed, read_literal
+from rvm_tools.literals import File, MadeArray, Typed, read_literal
 from rvm_tools.words import with_article
 
 
@@ -175,7 +175,7 @@ def _raw(sys: NumberSystem, value: Any, name: str, wanted: str) -> Any:
         if value.array.size != 1:
             raise _wrong(name, wanted, f"the file holds {value.array.size} numbers")
         return plain(_converted(sys, value, name, wanted).reshape(()))
-    if isinstance(value, (list, dict, Made)):
+    if isinstance(value, (list, dict, MadeArray)):
         kind = "a record" if isinstance(value, dict) else "an array"
         raise _wrong(name, wanted, f"{kind} is given for a number")
     try:
@@ -200,9 +200,9 @@ def _typed(sys: NumberSystem, given: Typed) -> Any:
 
 
 def array_of(t: Array, wanted: str, name: str, value: Any) -> NDArray[Any]:
-    """A list, or what makes or was read from a file, as an array; InputError if it can't be one."""
+    """A list, or what makes or was read from a file, as an array; InputError if it cannot be."""
     sys = system(t.elem)
-    if isinstance(value, Made):
+    if isinstance(value, MadeArray):
         value = Grid(_make(value))
     if isinstance(value, (Grid, Stored)):
         array = _converted(sys, value, name, wanted)
@@ -220,7 +220,7 @@ def array_of(t: Array, wanted: str, name: str, value: Any) -> NDArray[Any]:
     return np.array(raws, sys.dtype).reshape(shape)
 
 
-def _make(made: Made) -> NDArray[Any]:
+def _make(made: MadeArray) -> NDArray[Any]:
     try:
         if made.kind == "range":
             return np.arange(made.sizes[0], dtype=np.int64)

@@ -171,7 +171,7 @@ def _formula(out: Place, node: Expr, registers: int) -> _Formula | None:
 
 
 def _apart(node: Expr, operands: dict[Expr, int], registers: int) -> Expr | None:
-    """The expression over numbers: operands stand behind a frame's registers."""
+    """The expression over numbers: operands stand after a frame's registers."""
     assert node.type is not None
     t = elem_of(node.type)
     if isinstance(node, Const):

@@ -37,11 +37,11 @@ class LanesPrinter(Printer):
 
     @property
     def frame(self) -> int:
-        return 8 * WIDTH * (len(self.lines) + len(self.b.variables)) + self._arrays()
+        return 8 * WIDTH * (len(self.lines) + len(self.b.variables)) + WIDTH * self._arrays()
 
     def room(self, v: Var) -> str:
         if v in self._vectors:
-            return f"  %{v.name} = alloca {vector(TYPES[v.kind])}"
+            return self._room_of(v, vector(TYPES[v.kind]))
         return super().room(v)
 
     def _varies(self, reg: int | None) -> bool:
@@ -178,19 +178,23 @@ class LanesPrinter(Printer):
     def _do_get(self, node: Node) -> str:
         if node.aux not in self._vectors:
             return super()._do_get(node)
-        return self.op(f"load {vector(TYPES[node.kind])}, ptr %{node.aux.name}")
+        if any(map(self.is_wide, node.args)):
+            raise Unprintable
+        t = vector(TYPES[node.kind])
+        return self.op(f"load {t}, ptr {self.held(node.aux, t, node.args)}")
 
     def _do_set(self, node: Node) -> None:
         if node.aux not in self._vectors:
             super()._do_set(node)
             return
-        (value,) = node.args
+        value, *at = node.args
+        if any(map(self.is_wide, at)):
+            raise Unprintable
         t = vector(TYPES[value.kind])
-        found = self.splat(value)
+        found, pointer = self.splat(value), self.held(node.aux, t, at)
         if self._mask:
-            held = self.op(f"load {t}, ptr %{node.aux.name}")
-            found = self._chosen(t, found, held)
-        self.line(f"store {t} {found}, ptr %{node.aux.name}")
+            found = self._chosen(t, found, self.op(f"load {t}, ptr {pointer}"))
+        self.line(f"store {t} {found}, ptr {pointer}")
 
     def _chosen(self, t: str, new: str, old: str) -> str:
         return self.op(f"select {vector('i1')} {self._mask}, {t} {new}, {t} {old}")

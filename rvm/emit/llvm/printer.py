@@ -124,7 +124,7 @@ class Printer:
         return 8 * (len(self.lines) + len(self.b.variables)) + self._arrays()
 
     def _arrays(self) -> int:
-        return sum(v.size for v in self.b.variables)
+        return sum(v.size + 8 * v.many for v in self.b.variables)
 
     def _argument(self, a: Argument) -> str:
         alone = "noalias " if a.is_alone else ""
@@ -134,7 +134,10 @@ class Printer:
         """Room for a variable in the frame."""
         if v.size:
             return f"  %{v.name} = alloca [{v.size} x i8], align 16"
-        return f"  %{v.name} = alloca {TYPES[v.kind]}"
+        return self._room_of(v, TYPES[v.kind])
+
+    def _room_of(self, v: Var, t: str) -> str:
+        return f"  %{v.name} = alloca [{v.many} x {t}]" if v.many else f"  %{v.name} = alloca {t}"
 
     def _metadata(self, text: str) -> str:
         assert self.module is not None
@@ -265,12 +268,20 @@ class Printer:
 
     # ------------------------------------------------------------ variables and memory
 
+    def held(self, v: Var, t: str, at: Sequence[Node]) -> str:
+        """Where a variable's value is, or that at an index."""
+        if not at:
+            return f"%{v.name}"
+        return self.op(f"getelementptr {t}, ptr %{v.name}, i64 {self.operand(at[0])}")
+
     def _do_get(self, node: Node) -> str:
-        return self.op(f"load {TYPES[node.kind]}, ptr %{node.aux.name}")
+        t = TYPES[node.kind]
+        return self.op(f"load {t}, ptr {self.held(node.aux, t, node.args)}")
 
     def _do_set(self, node: Node) -> None:
-        (value,) = node.args
-        self.line(f"store {TYPES[value.kind]} {self.operand(value)}, ptr %{node.aux.name}")
+        value, *at = node.args
+        t = TYPES[value.kind]
+        self.line(f"store {t} {self.operand(value)}, ptr {self.held(node.aux, t, at)}")
 
     def _do_dim(self, node: Node) -> str:
         reg, axis = node.aux
@@ -298,7 +309,7 @@ class Printer:
         return found[-1 - int(axis)]
 
     def offset(self, pointer: str, distance: str) -> str:
-        """A pointer moved by so many bytes."""
+        """A pointer moved by a number of bytes."""
         return (
             pointer
             if distance == "0"

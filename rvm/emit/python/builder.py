@@ -78,11 +78,11 @@ class PythonBuilder(Builder):
             found = self._known[key] = super().op(name, *args, kind=kind, aux=aux)
         return found
 
-    def get(self, variable: Var) -> Node:
-        return self.op("get", kind=variable.kind, aux=variable)
+    def get(self, variable: Var, *at: Node) -> Node:
+        return self.op("get", *at, kind=variable.kind, aux=variable)
 
-    def set(self, variable: Var, value: Node) -> None:
-        super().set(variable, value)
+    def set(self, variable: Var, value: Node, *at: Node) -> None:
+        super().set(variable, value, *at)
         self._known = {}
 
     def do(self, name: str, *args: Node, aux: Any = None) -> None:

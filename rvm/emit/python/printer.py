@@ -34,7 +34,7 @@ RESERVED = (
     "exactly",
 )
 COUNTING = ("hits", "early", "sizes", "cells", "erased")
-"""Names that source which counts uses beside those."""
+"""Names that source which counts uses besides those."""
 
 
 def local_names(function: Function, taken: Iterable[str]) -> list[str]:

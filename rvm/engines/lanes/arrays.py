@@ -2,14 +2,13 @@
 
 Each takes the element type of its result, the ranks of its arguments, the number W of lanes, and
 arguments whose last axis is that of the lanes (of length 1 where all lanes share them; a scalar
-that they share has no axis).  What it gives has the lanes last.  Sums are made in the order in
-which NumPy sums one lane's array alone.
+that they share has no axis).  What it gives has the lanes last.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,18 @@ import numpy as np
 from rvm.engines.lanes.faults import Failing
 from rvm.engines.support import Trouble
 from rvm.isa import FUNCTIONS
-from rvm.isa.functions.arrays import last_least
+from rvm.isa.functions.arrays import fixed_prod, last_least, log_sum
 from rvm.isa.rules import OF_ARRAYS
 from rvm.numbers import NAMES, Code, compiled, system
+from rvm.numbers.fixedpoint import fixed_mul_array
+from rvm.numbers.reductions import (
+    complex_times,
+    dotted,
+    matrix_product,
+    ordered,
+    sum_over,
+    times,
+)
 from rvm.types import Scalar
 
 Lanes = Any
@@ -30,11 +38,6 @@ def wide(x: Any, rank: int, w: int) -> Lanes:
     """An argument with all lanes in its last axis, as a view."""
     x = np.asarray(x)
     return np.broadcast_to(x if x.ndim > rank else x[..., None], (*x.shape[:rank], w))
-
-
-def rows(x: Lanes) -> Lanes:
-    """Lanes first, each lane's array contiguous."""
-    return np.ascontiguousarray(np.moveaxis(x, -1, 0))
 
 
 def lane_by_lane(code: Code, t: Scalar, ranks: Ranks, w: int, *args: Any) -> Lanes:
@@ -48,38 +51,27 @@ def lane_by_lane(code: Code, t: Scalar, ranks: Ranks, w: int, *args: Any) -> Lan
     return np.moveaxis(np.array(found, system(t).dtype), 0, -1)
 
 
-def in_order(x: Lanes) -> bool:
-    """Whether each lane's array is one stretch of memory in C order, gaps of one size aside."""
-    steps = [(s, n) for s, n in zip(x.strides[:-1], x.shape[:-1], strict=True) if n != 1]
-    return all(a == b * n for (a, _), (b, n) in itertools.pairwise(steps))
+def flat(x: Any, rank: int, w: int) -> Lanes:
+    """Each lane's elements in C order, along the first axis."""
+    return wide(x, rank, w).reshape(-1, w)
 
 
 def lane_sum(t: Scalar, ranks: Ranks, w: int, x: Any) -> Lanes:
     """The sum of each lane's elements."""
-    x = wide(x, ranks[0], w)
-    if t.is_log:
-        flat = np.moveaxis(x, -1, 0).reshape(w, -1)
-        return np.logaddexp.reduce(flat, axis=1, initial=-np.inf)
-    dtype = system(t).dtype
-    if t.is_exact:
-        return np.sum(x, axis=tuple(range(ranks[0])), dtype=dtype)
-    if not in_order(x):
-        return np.array([np.sum(x[..., k], dtype=dtype) for k in range(w)], dtype)
-    return np.sum(rows(x).reshape(w, -1), axis=1, dtype=dtype)
+    x = flat(x, ranks[0], w)
+    return log_sum(x) if t.is_log else sum_over(x, (0,))
 
 
 def lane_prod(t: Scalar, ranks: Ranks, w: int, x: Any) -> Lanes:
     """The product of each lane's elements."""
-    x = wide(x, ranks[0], w)
+    x = flat(x, ranks[0], w)
     if t.is_log:
-        return np.array([np.sum(x[..., k]) for k in range(w)], np.float64)
-    code = NAMES["fixed_prod"] if t.is_fixed else None
-    if code is not None:
-        return np.array([code(x[..., k], t.frac) for k in range(w)], np.int64)
-    dtype = system(t).dtype
+        return ordered(np.add, x, 0)
+    if t.is_fixed:
+        return fixed_prod(x, t.frac)
     if t.is_integer:
-        return np.prod(x, axis=tuple(range(ranks[0])), dtype=dtype)
-    return np.array([np.prod(x[..., k], dtype=dtype) for k in range(w)], dtype)
+        return np.prod(x, axis=0, dtype=system(t).dtype)
+    return ordered(complex_times if t.is_complex else np.multiply, x, 1)
 
 
 def _extreme(f: Callable[..., Any]) -> Callable[..., Lanes]:
@@ -107,39 +99,18 @@ def _first(f: Callable[..., Any]) -> Callable[..., Lanes]:
 def lane_product(t: Scalar, ranks: Ranks, w: int, a: Any, b: Any) -> Lanes:
     """The product of vectors and matrices in each lane, as `@` contracts them."""
     a, b = wide(a, ranks[0], w), wide(b, ranks[1], w)
-    if a.shape[ranks[0] - 1] != b.shape[max(ranks[1] - 2, 0)]:
+    if a.shape[ranks[0] - 1] != len(b):
         raise Trouble
-    if t.is_fixed:
-        return _fixed_product(t, ranks, a, b)
-    left, right = rows(a), rows(b)
-    if ranks[0] == 1:
-        left = left[:, None, :]
-    if ranks[1] == 1:
-        right = right[:, :, None]
-    found = np.matmul(left, right)
-    if ranks[1] == 1:
-        found = found[:, :, 0]
-    if ranks[0] == 1:
-        found = found[:, 0]
-    return np.moveaxis(found, 0, -1)
-
-
-def _fixed_product(t: Scalar, ranks: Ranks, a: Lanes, b: Lanes) -> Lanes:
-    multiply = NAMES["fixed_mul_array"]
-    left = a if ranks[0] == 2 else a[None]
-    right = b if ranks[1] == 2 else b[:, None]
-    out = np.zeros((left.shape[0], *right.shape[1:]), np.int64)
-    for k in range(left.shape[1]):
-        out += multiply(left[:, k : k + 1], right[k : k + 1], t.frac)
-    if ranks[1] == 1:
-        out = out[:, 0]
-    return out[0] if ranks[0] == 1 else out
+    if ranks == (1, 1) and not t.is_exact:
+        return dotted(a, b)
+    multiply = partial(fixed_mul_array, frac=t.frac) if t.is_fixed else times
+    return matrix_product(a, b, multiply, ranks)
 
 
 def lane_outer(t: Scalar, ranks: Ranks, w: int, a: Any, b: Any) -> Lanes:
     """All products of two vectors in each lane."""
     a, b = wide(a, 1, w)[:, None], wide(b, 1, w)[None]
-    return NAMES["fixed_mul_array"](a, b, t.frac) if t.is_fixed else np.multiply(a, b)
+    return fixed_mul_array(a, b, t.frac) if t.is_fixed else np.multiply(a, b)
 
 
 def scan_left(t: Scalar, ranks: Ranks, w: int, x: Any) -> Lanes:
@@ -200,11 +171,7 @@ def sum_like(t: Scalar, ranks: Ranks, w: int, g: Any, x: Any) -> Lanes:
     )
     if not axes:
         return g.copy()
-    if t.is_exact:
-        return np.sum(g, axis=axes, dtype=g.dtype).reshape(*shape, w)
-    one = NAMES["sum_like"]
-    found = [one(np.ascontiguousarray(g[..., k]), x[..., k]) for k in range(w)]
-    return np.moveaxis(np.array(found, g.dtype), 0, -1)
+    return sum_over(g, axes).reshape(*shape, w)
 
 
 FORMS: dict[str, Callable[..., Any]] = {

@@ -1,4 +1,4 @@
-"""Running a block of lanes: groups that part at branches and meet again behind them.
+"""Running a block of lanes: groups that part at branches and meet again after them.
 
 Of the groups of a frame the one at the least position goes on, so that those ahead wait for it;
 groups that stand at one position are one.  A call is made by the group that comes to it and ends
@@ -120,7 +120,7 @@ class _Run(Recovering):
         return found
 
     def _advance(self, group: Group, segment: Segment) -> None:
-        """Run a segment, and see to what came of it."""
+        """Run a segment, and handle its outcome."""
         at, ticks, what = self._run(group, segment)
         group.at = at
         group.ticks += ticks

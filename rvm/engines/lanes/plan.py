@@ -47,7 +47,7 @@ class LanePlan:
         self.varying = uniformity.varying(code, params)
         self.ops: list[Op] = []
         self.start: list[int] = []
-        """The position of each instruction, and that behind the last."""
+        """The position of each instruction, and that after the last."""
         for pc in range(len(code)):
             self.start.append(len(self.ops))
             self._lay_out(pc)
@@ -110,7 +110,7 @@ class LanePlan:
         return frozenset(found)
 
     def behind(self, op: Op) -> int:
-        """Where a taken branch leads: behind its come-from."""
+        """Where a taken branch leads: after its come-from."""
         branch = op.stmt
         assert isinstance(branch, Branch)
         return self.start[branch.partner + 1]

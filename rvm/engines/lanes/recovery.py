@@ -32,7 +32,7 @@ NO_LIMIT = 1 << 62
 
 
 class Recovering(ABC):
-    """The part of a run that sees to trouble."""
+    """The part of a run that handles trouble."""
 
     block: Block
     options: Options

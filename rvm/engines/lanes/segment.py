@@ -58,7 +58,7 @@ class Segment:
         self.run: Runner = self._compiled(printer)
 
     def _extent(self, stop: int | None) -> tuple[int, int]:
-        """The operation that ends the segment, and the position behind what it covers."""
+        """The operation that ends the segment, and the position after what it covers."""
         ops, q = self.plan.ops, self.start
         while q < len(ops) and q != stop:
             if q > self.start and q in self.plan.leaders:

@@ -215,7 +215,7 @@ def _address(x: Lanes) -> int:
 
 
 class Context:
-    """What a block's generated code writes beside registers: bits erased in each lane."""
+    """What a block's generated code writes besides registers: bits erased in each lane."""
 
     __slots__ = ("erased", "tolerance")
 
@@ -352,4 +352,4 @@ LANE_NAMES: dict[str, object] = {
     },
     "asarray": np.asarray,
 }
-"""Names of generated code over lanes, beside those of single runs."""
+"""Names of generated code over lanes, besides those of single runs."""

@@ -4,7 +4,7 @@ A register *varies* if it is given by lane, gains a value that varies, or is wri
 some lanes may pass.  All others are *uniform*: they hold one value for all lanes.
 
 Lanes part at a branch whose condition varies, and at every branch that stands where they have
-parted.  They are together again behind the farther end of such a jump: the range between a branch
+parted.  They are together again after the farther end of such a jump: the range between a branch
 and its come-from is where some lanes may be without the others.
 """
 

@@ -1,6 +1,6 @@
 """What compiling makes, as data that is kept in a file: machine code, and what a run of it needs.
 
-A file has a line of JSON, and behind it the machine code as bytes.  Named tuples are made sooner
+A file has a line of JSON, and after it the machine code as bytes.  Named tuples are made sooner
 than dataclasses, and this module is imported on the way to a first call.
 """
 

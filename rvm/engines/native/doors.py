@@ -72,7 +72,7 @@ class Door:
                 self._empty.acquire(timeout=LOOK)
                 listen()
         finally:
-            # Python runs handlers of signals behind calls and where a loop begins again: here only
+            # Python runs handlers of signals after calls and where a loop begins again: here only
             # when all is done.
             self.closed = True
             try:

@@ -1,7 +1,7 @@
 """A relocatable object file as one block of memory that can stand anywhere: a small static linker.
 
 For the ELF files that LLVM makes for x86-64.  References within the block are relative, so they are
-resolved once and for all.  Those to the outside go through a table of words behind the code, which
+resolved once and for all.  Those to the outside go through a table of words after the code, which
 is all that remains to be filled in where the block is loaded.  What is not known here (another
 format or processor, writable data, a kind of reference that has not come up) is left to LLVM's own
 linker.
@@ -49,7 +49,7 @@ class Unknown(Exception):
 
 
 def linked(data: bytes, entry: str) -> Block | None:
-    """The block of an object file, with the offset of a function; None if it is not for here."""
+    """The block of an object file, with the offset of a function; None where it does not apply."""
     try:
         return _Linker(data).block(entry)
     except (Unknown, struct.error, IndexError, ValueError):
@@ -106,7 +106,7 @@ class _Linker:
         return Block(bytes(self.image), found, table, tuple(self.words))
 
     def _place(self) -> None:
-        """Lay out the sections that a run needs, one behind the other."""
+        """Lay out the sections that a run needs, one after another."""
         for k, section in enumerate(self.sections):
             _, kind, flags, _, offset, size, _, _, alignment, _ = section
             if not flags & ALLOC or not size or self._text(section[0]) == ".eh_frame":

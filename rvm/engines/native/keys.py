@@ -91,7 +91,7 @@ def _is_users(value: Expr) -> bool:
 
 @cache
 def environment() -> str:
-    """What compiling depends on beside the program; "" if that is not known."""
+    """What compiling depends on besides the program; "" if that is not known."""
     parts = (_sources(), _library(), _processor())
     return "\n".join((*parts, platform.machine())) if all(parts) else ""
 

@@ -1,6 +1,6 @@
 """Lanes in machine code: many runs of one compiled function, from blocks of slots.
 
-A block has a row of slots and a context for each lane; arrays that differ by lane lie one behind
+A block has a row of slots and a context for each lane; arrays that differ by lane lie one after
 the other in the result's memory.  Compiled code goes from lane to lane, so Python is not asked
 between them.  Lanes that do not come to their end are set aside for single runs.
 """
@@ -252,7 +252,7 @@ def _taken(values: Any, lanes: NDArray[np.intp]) -> Any:
 
 
 def contexts(n: int, fields: int, chunk: int, options: Options) -> NDArray[np.int64]:
-    """Contexts of so many fields for n runs."""
+    """Contexts, each of a number of fields, for n runs."""
     out = np.zeros((n, fields), np.int64)
     most = options.max_steps
     out[:, context.TICKS] = LONGEST * chunk if most is None else min(LONGEST * chunk, most)

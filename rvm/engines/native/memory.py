@@ -20,7 +20,7 @@ PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 
 
 def loaded(block: Block, memory: Mapping[str, int]) -> Run | None:
-    """A block as a function, which keeps the memory; None where it can't be loaded.
+    """A block as a function, which keeps the memory; None where it cannot be loaded.
 
     `memory` are addresses of the program's own symbols; others are functions of the C library.
     """

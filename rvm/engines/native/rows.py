@@ -77,11 +77,11 @@ class Table:
         self.address = ctypes.addressof(self.words)
 
     def has_room(self, meter_words: int) -> bool:
-        """Whether an entry holds so many sizes."""
+        """Whether an entry has room for a number of sizes."""
         return ENTRY_SIZES + meter_words <= self.stride
 
     def taken(self) -> Iterator[tuple[int, int, int, list[int]]]:
-        """All entries: (address of the row, position, times, sizes), the last with zeros behind.
+        """All entries: (address of the row, position, times, sizes), the last followed by zeros.
 
         The table is empty from then on.
         """

@@ -53,7 +53,7 @@ class Large:
         return how
 
     def tidy(self, used: int = TIDY) -> None:
-        """Give memory back to the system, after frames that stood for so many bytes."""
+        """Give memory back to the system, after frames that counted for a number of bytes."""
         if used >= TIDY:
             self._memory.madvise(mmap.MADV_DONTNEED, GUARD, len(self._memory) - GUARD - KEPT)
 
@@ -115,7 +115,7 @@ def stack_floor() -> int:
 
 
 def bounds() -> tuple[int, int]:
-    """The lowest address of this thread's stack that can be used, and the one behind the last."""
+    """The lowest address of this thread's stack that can be used, and the one after the last."""
     process = library()
     process.pthread_self.restype = ctypes.c_void_p
     me = ctypes.c_void_p(process.pthread_self())

@@ -69,7 +69,7 @@ class Cell:
     mirrored: bool = False
     """Whether the last iteration is the first lane."""
     alone: Node | None = None
-    """The value behind the last iteration, if it is computed in the memory of the only part."""
+    """The value after the last iteration, if it is computed in the memory of the only part."""
 
     @property
     def is_running(self) -> bool:
@@ -93,7 +93,7 @@ class Cell:
         return self.is_running and not self.reads
 
     def finish(self, lanes: Node) -> Node | None:
-        """Say what the nodes that were read stand for; the value behind the last iteration."""
+        """Say what the nodes that were read stand for; the value after the last iteration."""
         first = Node(self.name, (), self.type, lanes=False)
         dtype = f"dtype_{self.type.name}"
         if not self.is_running:

@@ -13,7 +13,7 @@ from rvm.program import AnyProgram, Span, program_of
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What becomes of a loop.  `direction` is "forwards", "backwards" or "both ways"."""
+    """What is made of a loop.  `direction` is "forwards", "backwards" or "both ways"."""
 
     function: str
     direction: str

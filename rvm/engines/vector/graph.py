@@ -70,7 +70,7 @@ class Text:
         self._under: set[int] = set()
         self._kept: list[Node] = []
         self._order: list[Node] = []
-        """All nodes, each behind its arguments."""
+        """All nodes, each after its arguments."""
 
     def count(self, roots: Iterable[Node]) -> None:
         """Say what is going to be printed: what is used how often.

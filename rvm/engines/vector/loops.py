@@ -26,7 +26,7 @@ class Counted:
 
     It goes on while the comparison `var going end` holds; then `var landing start` must hold too.
     Its iterations are the instructions `first` to `stop - 1` and the update of the variable,
-    before them if `early`, else behind them.
+    before them if `early`, else after them.
     """
 
     loop: Loop

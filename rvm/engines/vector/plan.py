@@ -39,7 +39,7 @@ ON: dict[int | None, str] = {1: "+= _k", -1: "-= _k"}
 
 
 class LoopPlan:
-    """A loop that is vectorised; Declined if it can't be.
+    """A loop that is vectorised; Declined if it cannot be.
 
     With `marks` it counts what it executes.
 

@@ -40,7 +40,7 @@ class VectorSource(Source):
             self.printer.constants |= plan.constants
 
     def _plan(self, loop: Loop) -> LoopPlan:
-        """What becomes of a loop; Declined if it can't be vectorised."""
+        """What is made of a loop; Declined if it cannot be vectorised."""
         return LoopPlan(self.code, self.shape, loop)
 
     def _refuse(self, loop: Loop) -> None:

@@ -1,4 +1,4 @@
-"""Names that the source of a vectorised loop uses beside those of generated Python.
+"""Names that the source of a vectorised loop uses besides those of generated Python.
 
 All of them compute or check; none stores.  Trouble (or any other exception) makes the loop go on
 in ordinary code, which finds the iteration that it is about.
@@ -45,7 +45,7 @@ def trips(at: int, going: str, end: int, landing: str, start: int, step: int) ->
         if not -(1 << 63) <= at + m * step < 1 << 63:
             return 0
     if landing == "!=":
-        # The come-from wants every value behind the first to differ from the start.
+        # The come-from wants every value after the first to differ from the start.
         k, rest = divmod(start - at, step)
         return m if rest or not 0 < k < m else k - 1
     holds = HOLDS[landing]

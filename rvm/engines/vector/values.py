@@ -80,7 +80,7 @@ class Context:
         """What an iteration executes in it."""
 
     def path_from(self, outer: Context) -> list[Context] | None:
-        """The contexts behind `outer` down to this one; None if it does not lie in `outer`."""
+        """The contexts after `outer` down to this one; None if it does not lie in `outer`."""
         path: list[Context] = []
         at: Context | None = self
         while at is not None:

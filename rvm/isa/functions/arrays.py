@@ -1,5 +1,8 @@
 """Sums, products, extremes and scans of arrays, and the products of linear algebra.
 
+`sum`, `prod`, `dot` and `@` of two vectors combine elements in the order that
+`rvm.numbers.reductions` states; in a product with a matrix each element is a sum of products taken
+one after the other.
 Integers wrap; every product of fixed-point numbers is rounded before it is summed; f32 stays in
 f32. The sum of no elements is 0, their product 1; an extreme of none is an error (R015). `amin` and
 `amax` are NaN if an element is. Of equal elements `amax` passes its derivative to the first and
@@ -10,6 +13,7 @@ derivatives do: what flows to A from A @ x with the adjoint g is the outer produ
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,29 +24,35 @@ from rvm.faults import DefinitionError
 from rvm.isa.functions.formulas import Partials, conj, enter, fn, rank
 from rvm.isa.rows import Row
 from rvm.isa.rules import PRODUCTS, outer, product, reduction, same_shape, scan
-from rvm.numbers.code import Code
+from rvm.numbers import system
+from rvm.numbers.code import Code, compiled
 from rvm.numbers.fixedpoint import fixed_mul, fixed_mul_array
-from rvm.numbers.support import name, outside_domain, unequal_lengths
-from rvm.types import Scalar
+from rvm.numbers.reductions import matrix_product, ordered
+from rvm.numbers.support import NAMES, name, outside_domain, unequal_lengths
+from rvm.types import LOG64, Scalar
 
 
 def both(template: str) -> Code:
     """A function of arrays: one template for scalar and for array results."""
-    return Code(template, template)
+    return Code(template, template, alike=True)
 
 
-def linear(template: str) -> dict[str, Row]:
-    """Of numbers that NumPy adds and multiplies as they are held; DTYPE is that of the elements."""
+def linear(whole: str, rounded: str = "") -> dict[str, Row]:
+    """Of numbers that NumPy adds and multiplies as they are held; DTYPE is that of the elements.
 
-    def code(t: Scalar) -> Code:
-        return both(template.replace("DTYPE", f"dtype_{t.name}"))
+    `rounded` is the template for floats and complex numbers, where it is another one.
+    """
 
-    return dict.fromkeys(("integer", "float", "complex"), code)
+    def code(template: str) -> Row:
+        return lambda t: both(template.replace("DTYPE", f"dtype_{t.name}"))
+
+    inexact = code(rounded or whole)
+    return {"integer": code(whole), "float": inexact, "complex": inexact}
 
 
-def numbers(template: str) -> dict[str, Row]:
+def numbers(whole: str, rounded: str = "") -> dict[str, Row]:
     """The same of fixed-point numbers too, which are added as they are held."""
-    made = linear(template)
+    made = linear(whole, rounded)
     return {**made, "fixed": made["integer"]}
 
 
@@ -64,33 +74,37 @@ def product_of(f: Any, a: Any, b: Any) -> Any:
 
 
 @name
+def whole_product(a: Any, b: Any) -> Any:
+    """`a @ b` of integers, a number where both are vectors."""
+    found = product_of(np.matmul, a, b)
+    return found if found.ndim else found.item()
+
+
+@name
 def fixed_product(a: Any, b: Any, frac: int) -> Any:
     """The matrix product of raw fixed-point arrays: rounded products, summed with wrap-around."""
-    if a.shape[-1] != b.shape[max(b.ndim - 2, 0)]:
-        raise unequal_lengths(a.shape, b.shape)
-    left = a if a.ndim == 2 else a[None, :]
-    right = b if b.ndim == 2 else b[:, None]
-    out = np.zeros((left.shape[0], right.shape[1]), np.int64)
-    for k in range(left.shape[1]):
-        out += fixed_mul_array(left[:, k : k + 1], right[k : k + 1, :], frac)
-    shape = (a.shape[0],) if a.ndim == 2 else ()
-    shape += (b.shape[1],) if b.ndim == 2 else ()
-    return out.reshape(shape)
+    return matrix_product(a, b, partial(fixed_mul_array, frac=frac))
 
 
 @name
-def fixed_prod(x: Any, frac: int) -> int:
-    """The product of raw fixed-point numbers, rounded after each, in C order."""
-    result = fixed_mul(1, 1 << frac, 0)
-    for v in x.flat:
-        result = fixed_mul(result, int(v), frac)
-    return result
+def fixed_at(a: Any, b: Any, frac: int) -> Any:
+    """`a @ b` of raw fixed-point arrays, a number where both are vectors."""
+    out = fixed_product(a, b, frac)
+    return out if out.ndim else out.item()
 
 
 @name
-def log_sum(x: Any) -> float:
-    """The logarithm of the sum of numbers held as logarithms."""
-    return float(np.logaddexp.reduce(x, axis=None, initial=-np.inf))
+def fixed_prod(x: Any, frac: int) -> Any:
+    """The products of raw fixed-point numbers along the first axis, each product rounded."""
+    return ordered(partial(fixed_mul_array, frac=frac), x, fixed_mul(1, 1 << frac, 0))
+
+
+@name
+def log_sum(x: Any) -> Any:
+    """The logarithms of the sums of numbers held as logarithms, along the first axis."""
+    plus = system(LOG64).code("+", (LOG64, LOG64))
+    assert plus is not None
+    return ordered(compiled(plus.numpy, 2, NAMES), x, -math.inf)
 
 
 @name
@@ -170,7 +184,7 @@ def _no_fourth(g: Expr, *args: Expr) -> Partials:
 
 
 PRODUCT = {
-    **linear("product_of(np.matmul, {0}, {1})"),
+    **linear("product_of(np.matmul, {0}, {1})", "ordered_product({0}, {1})"),
     **fixed("fixed_product({0}, {1}, FRAC)"),
 }
 
@@ -183,10 +197,9 @@ enter(
     cost="ADDS",
     vjp=lambda g, x: (fn("spread_like", g, x),),
     code={
-        **numbers("np.sum({0}, dtype=DTYPE).item()"),
-        "log": both("log_sum({0})"),
+        **numbers("np.sum({0}, dtype=DTYPE).item()", "ordered_sum({0})"),
+        "log": both("log_sum({0}.reshape(-1)).item()"),
     },
-    sums=True,
 )
 enter(
     "prod",
@@ -196,11 +209,11 @@ enter(
     cost="MULTS",
     vjp=lambda g, x: (g * fn("prod_others", conj(x)),),
     code={
-        **linear("np.prod({0}, dtype=DTYPE).item()"),
-        **fixed("fixed_prod({0}, FRAC)"),
-        "log": both("np.sum({0}).item()"),
+        **linear("np.prod({0}, dtype=DTYPE).item()", "ordered_prod(np.multiply, {0}, 1)"),
+        "complex": both("ordered_prod(complex_times, {0}, 1)"),
+        **fixed("fixed_prod({0}.reshape(-1), FRAC).item()"),
+        "log": both("ordered_sum({0})"),
     },
-    sums=True,
 )
 enter(
     "amin",
@@ -293,10 +306,9 @@ enter(
     cost="MULTS",
     vjp=_product_vjp,
     code={
-        **linear("product_of(np.dot, {0}, {1}).item()"),
+        **linear("product_of(np.dot, {0}, {1}).item()", "ordered_dot({0}, {1})"),
         **fixed("fixed_product({0}, {1}, FRAC).item()"),
     },
-    sums=True,
     contracts=True,
 )
 enter(
@@ -307,7 +319,6 @@ enter(
     cost="MULTS",
     vjp=_product_vjp,
     code=PRODUCT,
-    sums=True,
     contracts=True,
 )
 enter(
@@ -318,7 +329,6 @@ enter(
     cost="MULTS",
     vjp=_product_vjp,
     code=PRODUCT,
-    sums=True,
     contracts=True,
 )
 enter(
@@ -329,8 +339,10 @@ enter(
     cost="MULTS",
     symbol="@",
     vjp=_product_vjp,
-    code={**linear("matrix_product({0}, {1})"), **fixed("fixed_at({0}, {1}, FRAC)")},
-    sums=True,
+    code={
+        **linear("whole_product({0}, {1})", "ordered_product({0}, {1})"),
+        **fixed("fixed_at({0}, {1}, FRAC)"),
+    },
     contracts=True,
 )
 enter(
@@ -363,18 +375,3 @@ enter(
     vjp=lambda g, x: (fn("scan_left", g),),
     code=numbers("np.cumsum({0}[::-1], dtype=DTYPE)[::-1]"),
 )
-
-
-@name
-def matrix_product(a: Any, b: Any) -> Any:
-    """`a @ b`, a scalar where both are vectors."""
-    if a.ndim == b.ndim == 1:
-        return product_of(np.dot, a, b).item()
-    return product_of(np.matmul, a, b)
-
-
-@name
-def fixed_at(a: Any, b: Any, frac: int) -> Any:
-    """`a @ b` of raw fixed-point arrays, a scalar where both are vectors."""
-    out = fixed_product(a, b, frac)
-    return out if out.ndim else out.item()

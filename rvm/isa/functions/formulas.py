@@ -36,7 +36,7 @@ def enter(
     mp: str | Callable[..., Any] = "",
     **facts: Any,
 ) -> FunctionRow:
-    """Enter a row in the function table; `facts` are columns, `moves` and those behind it."""
+    """Enter a row in the function table; `facts` are columns, `moves` and those after it."""
     row = FunctionRow(
         name, arity, rule, doc, cost, symbol, partials, vjp, code or {}, body, domain, mp
     )

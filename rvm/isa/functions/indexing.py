@@ -17,6 +17,7 @@ from rvm.isa.rules import gather, length, like, of, scatter, transposition
 from rvm.leaf import Function, Node, select
 from rvm.leaf.trace import Fault, apply, compare, converted, equal, unless
 from rvm.numbers.code import Code
+from rvm.numbers.reductions import sum_over
 from rvm.numbers.support import index_fault, name, outside_domain, unequal_lengths
 from rvm.types import I64
 
@@ -70,7 +71,7 @@ def sum_like(g: Any, x: Any) -> Any:
     )
     if not axes:
         return g
-    out = np.sum(g, axis=axes, dtype=g.dtype).reshape(shape)
+    out = sum_over(g, axes).reshape(shape)
     return out if shape else out.item()
 
 
@@ -100,7 +101,7 @@ enter(
 
 @name
 def for_end(a: int, b: int, s: int) -> int:
-    """The value behind the last that a loop visits, wrapped; R015 if that is the first again."""
+    """The value after the last that a loop visits, wrapped; R015 if that is the first again."""
     if s == 0:
         raise outside_domain("a loop of step 0 has no end", start=a, stop=b, step=s)
     way = max(0, (b - a) // s + 1) * s
@@ -180,7 +181,6 @@ enter(
     cost="ADDS",
     vjp=lambda g, v, x: (_likewise("spread_like", g, v, x), None),
     code=numbers("sum_like({0}, {1})"),
-    sums=True,
 )
 enter(
     "spread_like",

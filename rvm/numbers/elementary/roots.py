@@ -86,7 +86,7 @@ def leg(x: Node) -> Node:
 def _cube_root(x: Node) -> Node:
     """The cube root of a normal number, by a guess from its bits, and Newton's steps."""
     size = fabs(x)
-    # A third of the exponent and of the bits behind it, within 4 % of the root.
+    # A third of the exponent and of the bits after it, within 4 % of the root.
     third = to_int((to_float(bits(size) >> 32)) * (1.0 / 3.0)) + 715094163
     y = of_bits((third & 0x7FFFFFFF) * (1 << 32))
     for _ in range(3):

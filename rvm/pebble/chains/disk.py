@@ -4,7 +4,7 @@ A state is written to disk at the price w and read at the price r, both in steps
 memory, and room for d states on disk,
 
     A(n, k, d)   sweeps n steps back from a state in memory, which takes one of the k places,
-    B(n, k, d)   does so from a state in memory that is on disk, too, beside the d;
+    B(n, k, d)   does so from a state in memory that is on disk, too, besides the d;
 
 both end with that state in memory, and nothing else.  With the m that is best for each term,
 

@@ -30,7 +30,7 @@ WORK = 2_000_000
 
 
 class LimitedTables:
-    """Tables for chains up to n steps with up to so many erasures; they grow with the pebbles."""
+    """Tables for chains up to n steps and some erasures; they grow with the pebbles."""
 
     def __init__(self, n: int, erasures: int) -> None:
         self.n, self.erasures = n, erasures
@@ -116,7 +116,7 @@ def limited(n: int, erasures: int) -> LimitedTables:
 
 
 def fewest(n: int, erasures: int, goal: str) -> int:
-    """The fewest pebbles that n steps need with so many erasures."""
+    """The fewest pebbles that n steps need with a given number of erasures."""
     tables = limited(n, erasures)
     most = n.bit_length() + 1
     return next(s for s in range(1, most + 1) if tables.moves(n, s, goal) < inf)

@@ -42,7 +42,7 @@ def repetitions(n: int, slots: int) -> int:
 
 
 def forwards(n: int, slots: int) -> int:
-    """t(n, c): the fewest steps, beside those done with their adjoints."""
+    """t(n, c): the fewest steps, besides those done with their adjoints."""
     if n <= 1:
         return 0
     if slots < 1:

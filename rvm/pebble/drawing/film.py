@@ -249,7 +249,7 @@ def bars(film: Film) -> tuple[list[Bar], list[tuple[int, int]]]:
 
 
 def rastered(film: Film, ticks: float, nodes: float) -> Raster:
-    """The film in cells of so many ticks by so many nodes; the last ones may be smaller."""
+    """The film in cells of a number of ticks by a number of nodes; the last ones may be smaller."""
     columns = max(1, int(np.ceil(film.length / ticks - 1e-9)))
     rows = max(1, int(np.ceil(film.nodes / nodes - 1e-9)))
     final = film.length / ticks - (columns - 1)

@@ -51,7 +51,7 @@ class ParallelPlan:
 
 
 def fewest_steps(dag: Dag, pebbles: int, time_limit: float = 60.0) -> ParallelPlan:
-    """A schedule with the fewest parallel steps for so many pebbles.  Nodes have no sizes.
+    """A schedule with the fewest parallel steps for a number of pebbles.  Nodes have no sizes.
 
     Whether the budget is enough at all is found out first for up to 20 nodes; with more, what ends
     the growth of K is `time_limit`, in seconds.  BudgetError P002: too few pebbles for any

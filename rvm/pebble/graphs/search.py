@@ -77,7 +77,7 @@ class Search:
         self._note()
 
     def run(self, rounds: int) -> Found:
-        """Try so many changes.  Ctrl-C ends it with what was found."""
+        """Try a number of changes.  Ctrl-C ends it with what was found."""
         if self.best is not None and self.best_cost <= self.bound:
             return Found(self.best, self.least, self.thrifty, "optimal")
         ended = "rounds"

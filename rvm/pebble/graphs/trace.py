@@ -81,7 +81,7 @@ def apply(name: str, *operands: Any) -> Value:
 
 
 def trace(function: Callable[..., Any], inputs: int) -> Dag:
-    """The graph of a function of so many arguments, which returns a value or several.
+    """The graph of a function of a number of arguments, which returns a value or several.
 
     UsageError P008: it asks for a truth value, or returns what it did not compute.
     """

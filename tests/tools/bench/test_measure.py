@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from rvm_tools.bench.contest import BACK, FORWARD, GRADIENT, Fresh, Go, Peer, Read, Values, Workload
 from rvm_tools.bench.engines import IN_PLACE, engine_names, engine_peers
-from rvm_tools.bench.measure import Contest, Entry, Times, measure
+from rvm_tools.bench.measure import Contest, ContestEntry, Times, measure
 from rvm_tools.bench.workloads import WORKLOADS
 
 from rvm.faults import InternalError
@@ -110,8 +110,8 @@ def test_who_lacks_something_is_left_out_visibly() -> None:
 
 
 def test_ratios_are_of_a_unit_and_turn_by_turn() -> None:
-    slow = Entry("slow", 10, 10, Times((1.0, 2.0, 3.0)))
-    fast = Entry("fast", 100, 100, Times((1.0, 1.0, 2.0)))
+    slow = ContestEntry("slow", 10, 10, Times((1.0, 2.0, 3.0)))
+    fast = ContestEntry("fast", 100, 100, Times((1.0, 1.0, 2.0)))
     contest = Contest("w", FORWARD, "step", (slow, fast))
     found = contest.ratio("slow", "fast")
     assert found is not None and (found.low, found.middle, found.high) == (12.5, 15.0, 17.5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rvm_tools.debug.painting import row
+from rvm_tools.debug.colours import row
 
 ROWS = [
     ">   28      swap y, x",

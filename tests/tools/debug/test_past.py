@@ -173,7 +173,7 @@ def test_what_is_saved_has_the_edits(tmp_path: Path) -> None:
     console = Console(session_of(40))
     for line in ("goto 100", "set y = 0.25", "goto 60", "set x[1] = f32(7.5)", "goto 210"):
         assert console.execute(line).error is None
-    # The second edit came earlier: what was behind it is another run.
+    # The second edit came earlier: what was after it is another run.
     assert [e.time for e in console.session.edits] == [60]
     for line in ("goto 130", "set y = y + 1.0", "goto 210", "mark here"):
         assert console.execute(line).error is None

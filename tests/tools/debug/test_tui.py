@@ -27,8 +27,8 @@ from rvm_tools.debug.tui.bars import LEFT, RIGHT, Timeline, short
 from rvm_tools.debug.tui.panes import CodePane, RowsPane, TimelinePane
 from rvm_tools.debug.tui.past import MAX_SAMPLES, Past, Sample
 from rvm_tools.trace.energy import cmos, landauer
+from rvm_tools.trace.run import TraceRequest, traced
 from rvm_tools.trace.table import joules
-from rvm_tools.trace.tracing import TraceRequest, traced
 from textual.pilot import Pilot
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -372,7 +372,7 @@ def test_arrays_by_pages() -> None:
             await press(app, pilot, "right_square_bracket")
         assert pages > 3
         assert seen == [f"{257}*" if k == 250 else str(k) for k in range(300)]
-        assert cells()[-1] == "299", "behind the last page there is none"
+        assert cells()[-1] == "299", "after the last page there is none"
         for _ in range(pages + 1):
             await press(app, pilot, "left_square_bracket")
         assert cells()[:2] == ["0", "1"]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rvm_tools.attack.programs.sound import inputs, program
 from rvm_tools.debug import Session, Stop
-from rvm_tools.debug.watching import settle
+from rvm_tools.debug.watches import settle
 from sizes import examples
 
 import rvm

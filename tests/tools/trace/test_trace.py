@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rvm_tools.trace.account import Account
+from rvm_tools.trace.account import CostAccount
 from rvm_tools.trace.energy import model
+from rvm_tools.trace.run import Trace, TraceRequest, counted, differentiating, traced
 from rvm_tools.trace.slices import Slices
-from rvm_tools.trace.tracing import Trace, TraceRequest, counted, differentiating, traced
 from tools.running import NORM, golden, rvm, rvm_json
 
 import rvm as machine_package
@@ -342,7 +342,7 @@ def test_an_account_holds_no_more_after_a_long_run_than_after_a_short_one() -> N
     def nodes(n: int) -> int:
         machine = Machine.start(program, "f", {"k": 0, "n": n}, Options())
         trace: Trace = counted(machine, model("landauer"))
-        account: Account = trace.account
+        account: CostAccount = trace.account
         return len(account.nodes)
 
     assert nodes(3) == nodes(300) == 2

@@ -18,7 +18,7 @@ from rvm_tools.attack.findings import kind_of, table
 
 @click.command()
 @click.option("--minutes", type=float, default=2.0, show_default=True, help="How long to attack.")
-@click.option("--inputs", type=int, help="Try just so many inputs of each kind instead.")
+@click.option("--inputs", type=int, help="Try this many inputs of each kind instead.")
 @click.option("--seed", type=int, help="Where the inputs come from; by default the clock.")
 @click.option(
     "--kinds",
@@ -31,7 +31,7 @@ from rvm_tools.attack.findings import kind_of, table
 @click.option(
     "--reproduce",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Try the input of a finding that was saved, and show what comes of it.",
+    help="Try the input of a finding that was saved, and show the outcome.",
 )
 def main(
     minutes: float,

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rvm_tools.attack.cases import FOUND, Verdict, drawn, kind
-from rvm_tools.attack.crew import Batch, Event, Worker, events
-from rvm_tools.attack.findings import Finding, save
+from rvm_tools.attack.cases import FOUND, Outcome, drawn, kind
+from rvm_tools.attack.crew import BatchEvent, InputBatch, Worker, events
+from rvm_tools.attack.findings import FoundInput, KindTally, save
 from rvm_tools.attack.reduction import OutOfTime, shrunk
 
 BATCH_SECONDS = 2.0
@@ -20,28 +20,10 @@ Say = Callable[[str], object]
 
 
 @dataclass(slots=True)
-class Tally:
-    """What was tried of a kind; `cpu` is the time of processors, in seconds."""
-
-    name: str
-    next: int = 0
-    accepted: int = 0
-    refused: int = 0
-    found: int = 0
-    cpu: float = 0.0
-    rate: float = 20.0
-    """Inputs a second, for the size of the next batch."""
-
-    @property
-    def inputs(self) -> int:
-        return self.accepted + self.refused + self.found
-
-
-@dataclass(slots=True)
 class Campaign:
-    """What to attack, for how long, and what came of it.
+    """What to attack, for how long, and the outcome.
 
-    With `inputs` just so many of each kind are tried, and the same for the same seed; otherwise as
+    With `inputs` that many of each kind are tried, and the same for the same seed; otherwise as
     many as fit into `seconds`.
     """
 
@@ -52,15 +34,15 @@ class Campaign:
     out: Path
     inputs: int | None = None
     say: Say = print
-    tallies: dict[str, Tally] = field(default_factory=dict)
-    findings: dict[tuple[str, str], Finding] = field(default_factory=dict)
+    tallies: dict[str, KindTally] = field(default_factory=dict)
+    findings: dict[tuple[str, str], FoundInput] = field(default_factory=dict)
     """The first finding of each kind and signature."""
-    _again: list[Batch] = field(default_factory=list)
-    """Batches that go on behind an input that hung or crashed."""
+    _again: list[InputBatch] = field(default_factory=list)
+    """Batches that go on after an input that hung or crashed."""
 
     def run(self) -> None:
         """Try inputs until the time is over or Ctrl-C, then make findings small."""
-        self.tallies = {name: Tally(name) for name in self.kinds}
+        self.tallies = {name: KindTally(name) for name in self.kinds}
         end = time.monotonic() + self.seconds
         workers = [Worker() for _ in range(self.jobs)]
         try:
@@ -82,7 +64,7 @@ class Campaign:
         for found in self.findings.values():
             smaller(found, self.out, self.say)
 
-    def _next(self) -> Batch | None:
+    def _next(self) -> InputBatch | None:
         """The next batch: of the kind that has had the least of its share."""
         if self._again:
             return self._again.pop()
@@ -93,13 +75,13 @@ class Campaign:
         count = max(1, min(20_000, int(least.rate * BATCH_SECONDS)))
         if self.inputs is not None:
             count = min(count, self.inputs - least.next)
-        batch = Batch(least.name, self.seed, least.next, count)
+        batch = InputBatch(least.name, self.seed, least.next, count)
         least.next += count
         # So that processes that begin at once take several kinds.
         least.cpu += 1e-3
         return batch
 
-    def _enter(self, event: Event) -> None:
+    def _enter(self, event: BatchEvent) -> None:
         batch, tally = event.batch, self.tallies[event.batch.kind]
         tally.accepted += event.accepted
         tally.refused += event.refused
@@ -114,9 +96,9 @@ class Campaign:
             rest = event.found[-1][0] + 1
             stop = batch.first + batch.count
             if batch.first < rest < stop:
-                self._again.append(Batch(batch.kind, batch.seed, rest, stop - rest))
+                self._again.append(InputBatch(batch.kind, batch.seed, rest, stop - rest))
 
-    def _note(self, batch: Batch, index: int, verdict: Verdict) -> None:
+    def _note(self, batch: InputBatch, index: int, verdict: Outcome) -> None:
         key = (batch.kind, verdict.signature)
         known = self.findings.get(key)
         count = 1 if known is None else known.count + 1
@@ -127,7 +109,7 @@ class Campaign:
             data = drawn(kind(batch.kind), batch.seed, index) if index >= 0 else b""
         except Exception:  # then it is the making that has failed, as the report says
             data = b""
-        found = Finding(
+        found = FoundInput(
             batch.kind, batch.seed, index, verdict.signature, verdict.detail, data, count
         )
         self.findings[key] = found
@@ -136,28 +118,28 @@ class Campaign:
             self.say(f"found: {batch.kind} {index}: {verdict.signature}")
 
 
-def attempt(worker: Worker, name: str, data: bytes, seconds: float = 600.0) -> Verdict:
+def attempt(worker: Worker, name: str, data: bytes, seconds: float = 600.0) -> Outcome:
     """Try one input in a process that may die of it."""
     file = worker.home / f"input{kind(name).suffix}"
     file.write_bytes(data)
-    worker.start(Batch(name, 0, 0, 1, str(file)))
+    worker.start(InputBatch(name, 0, 0, 1, str(file)))
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         for _, event in events([worker], 0.25):
             if event.found:
                 return event.found[-1][1]
-            return Verdict("accepted" if event.accepted else "refused")
+            return Outcome("accepted" if event.accepted else "refused")
     worker.end()
     worker.batch = None
     raise OutOfTime
 
 
-def smaller(found: Finding, out: Path, say: Say = print) -> None:
+def smaller(found: FoundInput, out: Path, say: Say = print) -> None:
     """Try a finding again alone, then make it small and save it anew."""
     worker = Worker()
     end = time.monotonic() + SMALLER_SECONDS
     try:
-        found.again = attempt(worker, found.kind, found.data) == Verdict(FOUND, found.signature)
+        found.again = attempt(worker, found.kind, found.data) == Outcome(FOUND, found.signature)
         if found.again:
 
             def same(data: bytes) -> bool:
@@ -165,7 +147,7 @@ def smaller(found: Finding, out: Path, say: Say = print) -> None:
                 if left <= 0:
                     raise OutOfTime
                 verdict = attempt(worker, found.kind, data, left)
-                if verdict != Verdict(FOUND, found.signature):
+                if verdict != Outcome(FOUND, found.signature):
                     return False
                 found.detail = verdict.detail
                 return True

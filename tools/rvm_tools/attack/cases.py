@@ -1,4 +1,4 @@
-"""What an attack is: a kind of input, how one is made and tried, and what came of it."""
+"""What an attack is: a kind of input, how one is made and tried, and the outcome."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Broken(AssertionError):
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class InputKind:
     """A kind of input.
 
     `make` draws one.  `attack` tries it, in a folder where it may write: it returns True if rvm
@@ -66,46 +66,46 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What came of an input; findings of one signature have the same cause, as far as one sees."""
+class Outcome:
+    """The outcome of an input; findings of one signature seem to have the same cause."""
 
     outcome: str
     signature: str = ""
     detail: str = field(default="", compare=False)
 
 
-def kind(name: str) -> Kind:
+def kind(name: str) -> InputKind:
     """The kind called `name`; one of one's own is called by its module, `package.module`."""
     module = name if "." in name else f"rvm_tools.attack.kinds.{name}"
-    found: Kind = import_module(module).KIND
+    found: InputKind = import_module(module).KIND
     return found
 
 
-def drawn(found: Kind, seed: int, index: int) -> bytes:
+def drawn(found: InputKind, seed: int, index: int) -> bytes:
     """Input number `index` of a kind: the same for the same seed."""
     return found.make(random.Random(f"{seed}:{found.name}:{index}"))
 
 
-def judged(found: Kind, data: bytes, folder: Path) -> Verdict:
+def judged(found: InputKind, data: bytes, folder: Path) -> Outcome:
     """Try an input, and say what came of it."""
     try:
-        return Verdict(ACCEPTED if found.attack(data, folder) else REFUSED)
+        return Outcome(ACCEPTED if found.attack(data, folder) else REFUSED)
     except Broken as error:
-        return Verdict(FOUND, error.law, str(error))
+        return Outcome(FOUND, error.law, str(error))
     except InternalError as error:
-        return Verdict(FOUND, f"{error.code} {place_of(error)}", traceback.format_exc())
+        return Outcome(FOUND, f"{error.code} {place_of(error)}", traceback.format_exc())
     except RvmError as error:
         try:
             sound(error)
         except Exception as wrong:
             law = str(wrong) if isinstance(wrong, Broken) else f"an error can't be shown: {wrong!r}"
-            return Verdict(FOUND, f"{law} {place_of(wrong)}", traceback.format_exc())
-        return Verdict(REFUSED)
+            return Outcome(FOUND, f"{law} {place_of(wrong)}", traceback.format_exc())
+        return Outcome(REFUSED)
     except BaseException as error:
         if isinstance(error, SystemExit) and error.code == 0:
-            return Verdict(ACCEPTED)
+            return Outcome(ACCEPTED)
         signature = f"{type(error).__name__} {place_of(error)}"
-        return Verdict(FOUND, signature, traceback.format_exc())
+        return Outcome(FOUND, signature, traceback.format_exc())
 
 
 def place_of(error: BaseException) -> str:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rvm_tools.attack.cases import ACCEPTED, FOUND, REFUSED, Verdict, kind
+from rvm_tools.attack.cases import ACCEPTED, FOUND, REFUSED, Outcome, kind
 from rvm_tools.attack.worker import PROGRESS
 
 PATIENCE = 10.0
@@ -37,7 +37,7 @@ _FRAME = re.compile(r'File "([^"]+)", line \d+ in (\S+)')
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class InputBatch:
     """Inputs of a kind by their numbers, or the one in a file."""
 
     kind: str
@@ -48,13 +48,13 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
-    """What came of a batch, or of a part of it; `found` has the inputs' numbers with findings."""
+class BatchEvent:
+    """The outcome of a batch, or of a part of it; `found` has the inputs' numbers with findings."""
 
-    batch: Batch
+    batch: InputBatch
     accepted: int
     refused: int
-    found: tuple[tuple[int, Verdict], ...]
+    found: tuple[tuple[int, Outcome], ...]
     cpu: float
 
 
@@ -63,16 +63,16 @@ class Worker:
 
     def __init__(self) -> None:
         self.home = Path(tempfile.mkdtemp(prefix="rvm-attack-"))
-        self.batch: Batch | None = None
+        self.batch: InputBatch | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self._found: list[tuple[int, Verdict]] = []
+        self._found: list[tuple[int, Outcome]] = []
         self._unread = b""
         self._index, self._since = -1, 0.0
         (self.home / "board").write_bytes(bytes(PROGRESS.size))
         with (self.home / "board").open("r+b") as file:
             self._board = mmap.mmap(file.fileno(), PROGRESS.size)
 
-    def start(self, batch: Batch) -> None:
+    def start(self, batch: InputBatch) -> None:
         """Begin with a batch."""
         process = self._process or self._begin()
         self.batch, self._found = batch, []
@@ -112,7 +112,7 @@ class Worker:
         assert self._process is not None and self._process.stdout is not None
         return self._process.stdout.fileno()
 
-    def read(self) -> Event | None:
+    def read(self) -> BatchEvent | None:
         """Take what it has said; an event if it has ended its batch, or has died."""
         data = os.read(self.fileno(), 1 << 16)
         if not data:
@@ -123,16 +123,16 @@ class Worker:
                 continue  # a message of the interpreter's, before it has begun
             message = json.loads(line)
             if "found" in message:
-                verdict = Verdict(FOUND, message["signature"], message["detail"])
+                verdict = Outcome(FOUND, message["signature"], message["detail"])
                 self._found.append((message["found"], verdict))
             else:
                 return self._ended(message)
         return None
 
-    def _ended(self, message: dict[str, Any]) -> Event:
+    def _ended(self, message: dict[str, Any]) -> BatchEvent:
         assert self.batch is not None
         counts = message["done"]
-        event = Event(
+        event = BatchEvent(
             self.batch, counts[ACCEPTED], counts[REFUSED], tuple(self._found), message["cpu"]
         )
         self.batch = None
@@ -140,7 +140,7 @@ class Worker:
             self.end()
         return event
 
-    def _dead(self) -> Event:
+    def _dead(self) -> BatchEvent:
         """What is known of a batch whose process died."""
         process = self._process
         assert process is not None
@@ -151,7 +151,7 @@ class Worker:
                 law = f"the process dies of {signal.Signals(-code).name}"
         return self._broken(law)
 
-    def late(self) -> Event | None:
+    def late(self) -> BatchEvent | None:
         """An event if the input under way takes too long; the process is then ended."""
         if self.batch is None or self._process is None:
             return None
@@ -170,13 +170,13 @@ class Worker:
         self._process.wait()
         return self._broken("an input hangs")
 
-    def _broken(self, law: str) -> Event:
+    def _broken(self, law: str) -> BatchEvent:
         """The event of a batch that was broken off, with the input under way as a finding."""
-        batch = self.batch or Batch("", 0, 0, 0)
+        batch = self.batch or InputBatch("", 0, 0, 0)
         index, accepted, refused, _ = PROGRESS.unpack_from(self._board)
         log = (self.home / "log").read_text(encoding="utf-8", errors="replace")[-6000:]
-        verdict = Verdict(FOUND, f"{law} {innermost(log)}".strip(), f"{law}\n{log}")
-        event = Event(batch, accepted, refused, (*self._found, (index, verdict)), 0.0)
+        verdict = Outcome(FOUND, f"{law} {innermost(log)}".strip(), f"{law}\n{log}")
+        event = BatchEvent(batch, accepted, refused, (*self._found, (index, verdict)), 0.0)
         self.batch = None
         self.end()
         return event
@@ -217,8 +217,8 @@ def innermost(log: str) -> str:
     return ""
 
 
-def events(workers: list[Worker], seconds: float) -> Iterator[tuple[Worker, Event]]:
-    """What has happened within so many seconds, or nothing."""
+def events(workers: list[Worker], seconds: float) -> Iterator[tuple[Worker, BatchEvent]]:
+    """What has happened within a number of seconds, if anything has."""
     busy = [w for w in workers if w.batch is not None]
     ready, _, _ = select.select(busy, [], [], seconds) if busy else ([], [], [])
     for worker in busy:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from rvm.host.write import write_bytes
 from rvm_tools.attack.cases import kind
+from rvm_tools.tables import aligned
 
 NIGHT = 10 * 3600 * 2
 """The seconds of two processors in a night of ten hours."""
 
 
 @dataclass(slots=True)
-class Finding:
+class FoundInput:
     """An input that broke a law; of several with one signature the first, and how many came."""
 
     kind: str
@@ -30,7 +30,7 @@ class Finding:
     """Whether it was seen again when tried alone; None if that was not tried yet."""
 
 
-def save(found: Finding, out: Path) -> Path:
+def save(found: FoundInput, out: Path) -> Path:
     """Write a finding's input and its report; the input's path."""
     out.mkdir(parents=True, exist_ok=True)
     slug = re.sub(r"\W+", "-", found.signature)[:70].strip("-")
@@ -56,41 +56,32 @@ def kind_of(path: Path) -> str:
     return path.name.partition("-")[0]
 
 
-class Row(Protocol):
-    """What the table shows of a kind."""
+@dataclass(slots=True)
+class KindTally:
+    """What was tried of a kind; `cpu` is the time of processors, in seconds."""
+
+    name: str
+    next: int = 0
+    accepted: int = 0
+    refused: int = 0
+    found: int = 0
+    cpu: float = 0.0
+    rate: float = 20.0
+    """Inputs a second, for the size of the next batch."""
 
     @property
-    def name(self) -> str: ...
-    @property
-    def inputs(self) -> int: ...
-    @property
-    def accepted(self) -> int: ...
-    @property
-    def refused(self) -> int: ...
-    @property
-    def found(self) -> int: ...
-    @property
-    def cpu(self) -> float: ...
+    def inputs(self) -> int:
+        return self.accepted + self.refused + self.found
 
 
-def table(rows: Iterable[Row]) -> str:
+def table(rows: Sequence[KindTally]) -> str:
     """What was tried, by kind; rates are by the time of one processor."""
+    spent = sum(row.cpu for row in rows)
     head = ("kind", "inputs", "accepted", "refused", "findings", "per second", "in a night")
     cells: list[tuple[str, ...]] = [head]
     for row in rows:
         rate = row.inputs / row.cpu if row.cpu else 0.0
-        share = NIGHT * row.inputs / sum_cpu if (sum_cpu := _total(rows)) else 0.0
+        share = NIGHT * row.inputs / spent if spent else 0.0
         numbers = (row.inputs, row.accepted, row.refused, row.found)
         cells.append((row.name, *(f"{n:,}" for n in numbers), f"{rate:,.0f}", f"{share:,.0f}"))
-    widths = [max(len(row[k]) for row in cells) for k in range(len(head))]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(w) if k == 0 else cell.rjust(w)
-            for k, (cell, w) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cells
-    )
-
-
-def _total(rows: Iterable[Row]) -> float:
-    return sum(row.cpu for row in rows)
+    return "\n".join(aligned(cells))

@@ -10,7 +10,7 @@ Same = Callable[[bytes], bool]
 
 
 PAIRS = 40
-"""Of so many parts at most all pairs are tried."""
+"""The most parts of which all pairs are tried."""
 
 
 class OutOfTime(Exception):

@@ -50,7 +50,7 @@ FAVOURED = ("EXPR", "LIST", "CODE", "STEP", "ITEM", "REGS", "CNST", "OPCD", "FUN
 
 
 def mutated(rng: random.Random, data: bytes, other: bytes) -> bytes:
-    """A file near `data`; most keep a sound header, so that what lies behind it is reached."""
+    """A file near `data`; most keep a sound header, so that what lies after it is reached."""
     roll = rng.random()
     if roll < 0.05:
         return data[: rng.randrange(len(data))]

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rvm_tools.attack.cases import ACCEPTED, FOUND, REFUSED, Verdict, drawn, judged, kind
+from rvm_tools.attack.cases import ACCEPTED, FOUND, REFUSED, Outcome, drawn, judged, kind
 
 PROGRESS = struct.Struct("<qqqd")
 """The input under way, how many were accepted and refused, the processor's time before it."""
@@ -87,7 +87,7 @@ def _serve(request: Mapping[str, Any], progress: mmap.mmap, answers: int) -> Non
     _say(answers, {"done": counts, "cpu": done_at, "peak": peak})
 
 
-def _told(index: int, verdict: Verdict) -> dict[str, Any]:
+def _told(index: int, verdict: Outcome) -> dict[str, Any]:
     detail = verdict.detail
     if len(detail) > DETAIL:
         detail = f"{detail[: DETAIL // 2]}\n...\n{detail[-DETAIL // 2 :]}"

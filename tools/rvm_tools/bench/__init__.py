@@ -1,1 +1,1 @@
-"""Benchmarks: small programs on each engine beside plain Python that does the same work."""
+"""Benchmarks: small programs on each engine, compared with plain Python that does the same work."""

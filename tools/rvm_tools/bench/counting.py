@@ -1,4 +1,4 @@
-"""What counting costs: counted runs on an engine beside ordinary ones.
+"""What counting costs: counted runs on an engine compared with ordinary ones.
 
 `python -m rvm_tools.bench.counting [SCALE] [ENGINE]` prints the median times of runs in turns, and
 their ratio with the quartiles, in seconds of processor time; the engine is python unless another
@@ -28,7 +28,7 @@ TURNS = 9
 FOLDER = Path(__file__).parent / "work"
 
 
-class Work(NamedTuple):
+class CountedWork(NamedTuple):
     """A program of one sort of work, and its inputs at a scale.
 
     Without a text it is one of those that `rvm bench` runs.
@@ -63,30 +63,30 @@ def _matrices(scale: float) -> dict[str, Any]:
 
 
 WORKS = (
-    Work(
+    CountedWork(
         "loop",
         "func f(s: i64, n: i64)\n    for i = 1 to n\n        xor s, i * i\n    end\n",
         lambda scale: {"s": 0, "n": round(300_000 * scale)},
     ),
-    Work(
+    CountedWork(
         "floats",
         "func f(x: f64, v: f64, n: i64)\n    for i = 1 to n\n"
         "        add x, v * 0.01\n        sub v, x * 0.01 / (1 + x * x)\n    end\n",
         lambda scale: {"x": 1.0, "v": 0.0, "n": round(200_000 * scale)},
     ),
-    Work(
+    CountedWork(
         "branches",
         "func f(a: i64, b: i64, n: i64)\n    for i = 1 to n\n        if i % 3 == 0\n"
         "            add a, i\n        else\n            xor b, i\n        end\n    end\n",
         lambda scale: {"a": 0, "b": 0, "n": round(150_000 * scale)},
     ),
-    Work(
+    CountedWork(
         "elements",
         "func f(x: i64[m], n: i64)\n    for i = 1 to n\n"
         "        add x[i % 8], x[8 + i % 5] * 3\n    end\n",
         lambda scale: {"x": np.arange(16), "n": round(150_000 * scale)},
     ),
-    Work(
+    CountedWork(
         "arrays",
         "func f(x: f64[m], w: f64[m], y: f64, n: i64)\n    for i = 1 to n\n"
         "        add x, w * 0.5\n        add y, dot(x, w)\n        add x[0:4], w[4:8]\n    end\n",
@@ -97,19 +97,19 @@ WORKS = (
             "n": round(10_000 * scale),
         },
     ),
-    Work(
+    CountedWork(
         "slices",
         "func f(x: f64[m], y: f64, n: i64)\n    for i = 1 to n\n"
         "        add y, sum(x[i % 7:])\n    end\n",
         lambda scale: {"x": np.ones(10), "y": 0.0, "n": round(20_000 * scale)},
     ),
-    Work(
+    CountedWork(
         "calls",
         "func f(out: i64, n: i64)\n    if n < 2\n        add out, n\n    else\n"
         "        call f(out, n - 1)\n        call f(out, n - 2)\n    end\n",
         lambda scale: {"out": 0, "n": round(20 + 1.44 * np.log2(scale))},
     ),
-    Work(
+    CountedWork(
         "leapfrog",
         "",
         lambda scale: {
@@ -121,9 +121,9 @@ WORKS = (
             "h": 1e-3,
         },
     ),
-    Work("bodies", "", _bodies),
-    Work("matmul", "", _matrices),
-    Work(
+    CountedWork("bodies", "", _bodies),
+    CountedWork("matmul", "", _matrices),
+    CountedWork(
         "xtea",
         "",
         lambda scale: {
@@ -134,7 +134,7 @@ WORKS = (
 )
 
 
-def compare(work: Work, scale: float, engine: str) -> tuple[int, list[float], list[float]]:
+def compare(work: CountedWork, scale: float, engine: str) -> tuple[int, list[float], list[float]]:
     """Ticks, and the seconds of ordinary and of counted runs."""
     program = work.program()
     times: tuple[list[float], list[float]] = [], []

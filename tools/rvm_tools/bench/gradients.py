@@ -1,4 +1,4 @@
-"""What gradients cost beside their functions, counted on programs' own `;! run` lines.
+"""What gradients cost compared with their functions, counted on programs' own `;! run` lines.
 
 `python -m rvm_tools.bench.gradients FILE …` prints the table of steps and of operations on
 real and complex numbers, for the code as it is assembled and for strict code.
@@ -28,6 +28,7 @@ from rvm.stmt import Map, Stmt, Update, When
 from rvm.transform.duals import bar_slots
 from rvm.types import I64, Scalar, Stack, elem_of, rank_of
 from rvm_tools.directives import Directive, directives
+from rvm_tools.tables import aligned
 from rvm_tools.values import inputs_for
 
 FREE = ("dim", "identity", "select", "spread_like", "transpose")
@@ -35,7 +36,7 @@ FREE = ("dim", "identity", "select", "spread_like", "transpose")
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class RunWork:
     """Steps of a run, and the operations on real and complex numbers in it."""
 
     steps: int
@@ -43,17 +44,17 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class GradientCost:
     """A function on some inputs: its own work, and that of function and gradient together."""
 
     name: str
-    function: Work
-    gradient: Work
-    strict_function: Work
-    strict_gradient: Work
+    function: RunWork
+    gradient: RunWork
+    strict_function: RunWork
+    strict_gradient: RunWork
 
 
-def costs(files: Sequence[Path]) -> Iterator[Cost]:
+def costs(files: Sequence[Path]) -> Iterator[GradientCost]:
     """The costs of every function with derivatives in these files, on its first `;! run` line."""
     for path in files:
         text = path.read_text(encoding="utf-8")
@@ -64,7 +65,7 @@ def costs(files: Sequence[Path]) -> Iterator[Cost]:
                 seen.add(run.function)
                 if differentiable(program.function(run.function)):
                     name = path.stem + (f" {run.function}" if run.function != path.stem else "")
-                    yield Cost(name, *_both(program, run, path), *_both(strict, run, path))
+                    yield GradientCost(name, *_both(program, run, path), *_both(strict, run, path))
 
 
 def differentiable(function: Function) -> bool:
@@ -73,7 +74,7 @@ def differentiable(function: Function) -> bool:
     return bool(bar_slots(function)) and not stacks
 
 
-def _both(program: Program, run: Directive, path: Path) -> tuple[Work, Work]:
+def _both(program: Program, run: Directive, path: Path) -> tuple[RunWork, RunWork]:
     """The work of the function, and of its gradient with every adjoint seeded with 1."""
 
     def inputs() -> dict[str, Any]:
@@ -89,7 +90,7 @@ def _both(program: Program, run: Directive, path: Path) -> tuple[Work, Work]:
     start = Options(engine="reference")
     two = counted(Machine.start(both, both.entry, {**inputs(), **seeds}, start))
     # The entry's two calls are no part of either.
-    return one, Work(two.steps - 4, two.operations)
+    return one, RunWork(two.steps - 4, two.operations)
 
 
 def _ones(entry: Function, layout: Layout, shapes: dict[int, tuple[int, ...]]) -> Any:
@@ -104,7 +105,7 @@ def _ones(entry: Function, layout: Layout, shapes: dict[int, tuple[int, ...]]) -
 # ---------------------------------------------------------------- counting
 
 
-def counted(machine: Machine) -> Work:
+def counted(machine: Machine) -> RunWork:
     """Run a machine to its end, looking at every instruction before it is executed."""
     total = 0
     while not machine.finished:
@@ -120,7 +121,7 @@ def counted(machine: Machine) -> Work:
                     # The come-from that it lands on is executed with it.
                     total += operations(frame.code.instrs[instr.aux].args[0], frame.regs)
         machine.step()
-    return Work(machine.time, total)
+    return RunWork(machine.time, total)
 
 
 def _statement(stmt: Stmt, regs: Sequence[Any]) -> int:
@@ -189,7 +190,7 @@ def _is_real(node: Expr) -> bool:
 # ---------------------------------------------------------------- the table
 
 
-def table(found: Sequence[Cost]) -> str:
+def table(found: Sequence[GradientCost]) -> str:
     """Steps and operations of each function, and how many times those its gradient takes."""
     rows = [["function", "steps", "gradient", "operations", "gradient", "strict", "gradient"]]
     rows += [
@@ -204,14 +205,7 @@ def table(found: Sequence[Cost]) -> str:
         ]
         for c in found
     ]
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(w) if k == 0 else cell.rjust(w)
-            for k, (cell, w) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    )
+    return "\n".join(aligned(rows))
 
 
 def _times(gradient: int, function: int) -> str:

@@ -40,8 +40,8 @@ class Times:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """What one contestant took for a task at a size of so many units of work."""
+class ContestEntry:
+    """What one contestant took for a task at a size, in units of work."""
 
     name: str
     size: int
@@ -72,10 +72,10 @@ class Contest:
     workload: str
     task: str
     unit: str
-    entries: tuple[Entry, ...]
+    entries: tuple[ContestEntry, ...]
     left_out: tuple[tuple[str, str], ...] = ()
 
-    def entry(self, name: str) -> Entry | None:
+    def entry(self, name: str) -> ContestEntry | None:
         """What a contestant took; None if it did not take part."""
         return next((e for e in self.entries if e.name == name), None)
 
@@ -148,7 +148,7 @@ def measure(
     finally:
         gc.enable()
     entries = [
-        Entry(
+        ContestEntry(
             p.name,
             n,
             workload.work(n),

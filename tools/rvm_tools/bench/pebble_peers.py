@@ -31,7 +31,7 @@ Contestant = Callable[[], Iterator[int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
+class FollowedSchedule:
     """What a schedule took."""
 
     start: float
@@ -45,7 +45,7 @@ class Followed:
     """The most bytes of Python objects, if that was measured."""
 
 
-def follow(contestant: Contestant) -> Followed:
+def follow(contestant: Contestant) -> FollowedSchedule:
     """Follow a schedule to its end, once for the time and once for the memory."""
     begin = process_time()
     done = contestant()
@@ -67,7 +67,7 @@ def follow(contestant: Contestant) -> Followed:
             pass
         memory = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-    return Followed(start, seconds, actions, steps if ended else None, memory)
+    return FollowedSchedule(start, seconds, actions, steps if ended else None, memory)
 
 
 # ---------------------------------------------------------------- contestants
@@ -152,7 +152,7 @@ def peers() -> Iterator[str]:
                 yield line(n, pebbles, name, follow(contestant))
 
 
-def line(n: int, pebbles: int, name: str, found: Followed) -> str:
+def line(n: int, pebbles: int, name: str, found: FollowedSchedule) -> str:
     """A line of the table; after the limit there is no number of steps."""
     steps = "-" if found.steps is None else f"{found.steps:,}"
     memory = "-" if found.memory is None else f"{found.memory / 1e6:.1f}"

@@ -43,7 +43,7 @@ PATIENCE = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PlanCost:
     """A plan, and what it took."""
 
     plan: Plan
@@ -57,7 +57,7 @@ class Row:
     """Actions a second, in blocks."""
 
 
-def made(n: int, pebbles: int, strategy: str, terms: dict[str, Any]) -> Row:
+def made(n: int, pebbles: int, strategy: str, terms: dict[str, Any]) -> PlanCost:
     """A plan made from nothing, once for the time and once for the memory."""
 
     def make() -> Plan:
@@ -75,7 +75,7 @@ def made(n: int, pebbles: int, strategy: str, terms: dict[str, Any]) -> Row:
         make()
         memory = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-    return Row(found, seconds, memory, singly, in_blocks)
+    return PlanCost(found, seconds, memory, singly, in_blocks)
 
 
 def one_by_one(plan: Plan) -> Iterator[int]:
@@ -100,7 +100,7 @@ def speed(counts: Iterable[int], spell: float = SPELL) -> float:
     return total / max(process_time() - begin, 1e-6)
 
 
-def rows() -> Iterator[Row]:
+def rows() -> Iterator[PlanCost]:
     """All strategies on all lengths and budgets; those that a budget is too small for are left."""
     for n, budgets in BUDGETS.items():
         for pebbles in budgets:
@@ -111,7 +111,7 @@ def rows() -> Iterator[Row]:
                     continue
 
 
-def table(found: Iterable[Row]) -> Iterator[str]:
+def table(found: Iterable[PlanCost]) -> Iterator[str]:
     """Lines of the table of plans."""
     yield (
         f"{'steps':>9} {'pebbles':>7}  {'strategy':<11}{'goal':<9}{'moves':>15}{'peak':>6}"

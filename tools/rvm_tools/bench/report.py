@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
+
+from rvm_tools.tables import aligned
 
 Data = Mapping[str, Any]
 HEAD = ("", "size", "time", "a unit", "ratio", "spread", "instructions/s")
@@ -98,18 +100,6 @@ def extra_tables(data: Data) -> list[str]:
         ]
         parts.append("\n".join(aligned(rows)))
     return parts
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows as lines: the first column to the left, the others to the right."""
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    return [
-        "  ".join(
-            cell.ljust(w) if k == 0 else cell.rjust(w)
-            for k, (cell, w) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
 
 
 def seconds(value: float) -> str:

@@ -1,4 +1,4 @@
-"""A whole benchmark: contests, and what is measured beside them, as one JSON object."""
+"""A whole benchmark: contests, and what is measured besides them, as one JSON object."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rvm_tools.bench import lanes, probes
 from rvm_tools.bench.ccode import FLAGS
 from rvm_tools.bench.contest import TASKS, Peer, Workload, compiler
 from rvm_tools.bench.engines import NATIVE, PREFIX, engine_peers
-from rvm_tools.bench.measure import Contest, Entry, Spread, measure
+from rvm_tools.bench.measure import Contest, ContestEntry, Spread, measure
 from rvm_tools.bench.workloads import WORKLOADS
 
 LIBRARIES = ("numpy", "llvmlite", "scipy", "jax", "torch", "numba", "autograd")
@@ -123,7 +123,7 @@ def contest_data(contest: Contest, doc: str) -> dict[str, Any]:
     }
 
 
-def _entry(e: Entry, ratio: Spread | None) -> dict[str, Any]:
+def _entry(e: ContestEntry, ratio: Spread | None) -> dict[str, Any]:
     data: dict[str, Any] = {
         "name": e.name,
         "size": e.size,

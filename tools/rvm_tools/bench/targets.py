@@ -18,7 +18,7 @@ MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class TargetResult:
     """A target, a share of it (1 is just met, more is missed), and the same in words."""
 
     key: str
@@ -33,7 +33,7 @@ class Reached:
         return round(self.share, 2) <= 1
 
 
-def reached(data: Data) -> list[Reached]:
+def reached(data: Data) -> list[TargetResult]:
     """All targets that a run says something about."""
     return [*_beside_c(data), *_checks(data), *_others(data), *_lanes(data)]
 
@@ -54,16 +54,18 @@ def ratio(data: Data, workload: str, task: str, name: str, to: str) -> float | N
     return float(one["unit_ns"] / two["unit_ns"])
 
 
-def _beside_c(data: Data) -> Iterator[Reached]:
+def _beside_c(data: Data) -> Iterator[TargetResult]:
     for task, name, aim in ((FORWARD, NATIVE, 1.1), (GRADIENT, IN_PLACE, 1.15)):
         for workload in HELD:
             found = ratio(data, workload, task, name, "C")
             if found is not None:
-                what = f"{workload}, {'function' if task == FORWARD else 'gradient'} beside C"
+                what = (
+                    f"{workload}, {'function' if task == FORWARD else 'gradient'} compared with C"
+                )
                 yield _times(f"{workload} {task}", what, aim, found)
 
 
-def _checks(data: Data) -> Iterator[Reached]:
+def _checks(data: Data) -> Iterator[TargetResult]:
     for task, name in ((FORWARD, NATIVE), (GRADIENT, IN_PLACE)):
         found = {w: r for w in HELD if (r := ratio(data, w, task, name, UNCHECKED)) is not None}
         if found:
@@ -72,19 +74,19 @@ def _checks(data: Data) -> Iterator[Reached]:
             yield _times(f"checks {task}", what, 1.2, found[worst])
 
 
-def _others(data: Data) -> Iterator[Reached]:
+def _others(data: Data) -> Iterator[TargetResult]:
     steps = {(g["peer"], g["size"]): g["step_ns"] for g in data.get("growth", ())}
     if steps.get(("JAX jit", MILLION)):
         jax = steps["JAX jit", MILLION] / steps[NATIVE, MILLION]
         what = "gradient of 10⁶ steps of leapfrog: JAX jit's time by ours"
-        yield Reached("jax", what, "≥ ×3", f"×{jax:.2f}", 3 / jax)
+        yield TargetResult("jax", what, "≥ ×3", f"×{jax:.2f}", 3 / jax)
     # Shorter runs are over before they need code that goes on in the middle.
     long = {g["size"]: g["bytes"] for g in data.get("growth", ()) if g["peer"] == NATIVE}
     if MILLION in long:
         most = max(long)
         what = f"memory of a gradient, from 1,000,000 to {most:,} steps"
         grown = max(0, long[most] - long[MILLION])
-        yield Reached("memory", what, "does not grow", size(grown), grown / MIB)
+        yield TargetResult("memory", what, "does not grow", size(grown), grown / MIB)
     call = entry(data, "call", FORWARD, NATIVE)
     if call is not None:
         yield _time("call", "a call from Python", 1e-5, call["seconds"])
@@ -94,20 +96,20 @@ def _others(data: Data) -> Iterator[Reached]:
         yield _time("cached", f"{what}, from the cache", 0.01, first["cached"]["first"])
     vector = ratio(data, "string", FORWARD, "rvm vector", "NumPy")
     if vector is not None:
-        yield _times("vector", "string, engine `vector` beside NumPy", 2.0, vector)
+        yield _times("vector", "string, engine `vector` compared with NumPy", 2.0, vector)
 
 
-def _lanes(data: Data) -> Iterator[Reached]:
+def _lanes(data: Data) -> Iterator[TargetResult]:
     for found in data.get("lanes", ()):
         aim = 15.0 if found["lanes"] < 1_000 else 3.0
         what = f"an instruction in each of {found['lanes']:,} lanes, for a lane"
         ns = found["forward_ns"]
-        yield Reached("lanes", what, f"≤ {aim:g} ns", f"{ns:.2f} ns", ns / aim)
+        yield TargetResult("lanes", what, f"≤ {aim:g} ns", f"{ns:.2f} ns", ns / aim)
 
 
-def _times(key: str, what: str, aim: float, found: float) -> Reached:
-    return Reached(key, what, f"≤ ×{aim:g}", f"×{found:.2f}", found / aim)
+def _times(key: str, what: str, aim: float, found: float) -> TargetResult:
+    return TargetResult(key, what, f"≤ ×{aim:g}", f"×{found:.2f}", found / aim)
 
 
-def _time(key: str, what: str, aim: float, found: float) -> Reached:
-    return Reached(key, what, f"≤ {seconds(aim)}", seconds(found), found / aim)
+def _time(key: str, what: str, aim: float, found: float) -> TargetResult:
+    return TargetResult(key, what, f"≤ {seconds(aim)}", seconds(found), found / aim)

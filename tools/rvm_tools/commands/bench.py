@@ -1,4 +1,4 @@
-"""`rvm bench`: how fast each engine is beside C, NumPy, Python and other libraries."""
+"""`rvm bench`: how fast each engine is compared with C, NumPy, Python and other libraries."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def command(
     scale: float,
     as_json: bool,
 ) -> None:
-    """Measure the engines beside C, NumPy, plain Python, and the libraries that are installed.
+    """Measure the engines against C, NumPy, plain Python, and the libraries that are installed.
 
     Contestants are checked against each other, then timed in turns.  What takes long is timed on
     fewer steps: the column `size` says so.

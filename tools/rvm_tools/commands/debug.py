@@ -61,6 +61,6 @@ def command(**given: Any) -> None:
 
     rvm debug sort.rasm x=[3,1,2] p=[0,0,0]
     """
-    from rvm_tools.debug.front import Request, debug
+    from rvm_tools.debug.front import DebugRequest, debug
 
-    debug(Request(**given))
+    debug(DebugRequest(**given))

@@ -70,10 +70,12 @@ def _number(value: str) -> float:
 def _options(f: Any) -> Any:
     for option in reversed(
         (
-            click.option("--pebbles", type=STEPS, metavar="S", help="So many states at a time."),
-            click.option("--time", type=_number, metavar="T", help="So many moves at most."),
-            click.option("--bytes", type=BYTES, metavar="B", help="So much memory, such as 2GB."),
-            click.option("--energy", type=_number, metavar="J", help="So many joules at most."),
+            click.option(
+                "--pebbles", type=STEPS, metavar="S", help="The most states held at a time."
+            ),
+            click.option("--time", type=_number, metavar="T", help="The most moves."),
+            click.option("--bytes", type=BYTES, metavar="B", help="The most memory, such as 2GB."),
+            click.option("--energy", type=_number, metavar="J", help="The most joules."),
             click.option("--steps", type=STEPS, metavar="N", help="The length of the chain."),
             click.option(
                 "--goal",
@@ -93,9 +95,7 @@ def _options(f: Any) -> Any:
             click.option("--step-energy", type=float, metavar="J", help="Joules for a step."),
             click.option("--temperature", type=float, metavar="K", help="Kelvins (300)."),
             click.option("--price", type=_number, metavar="X", help="Moves for an erased state."),
-            click.option(
-                "--erasures", type=STEPS, metavar="E", help="Erase so many states at most."
-            ),
+            click.option("--erasures", type=STEPS, metavar="E", help="The most states to erase."),
             click.option("--no-overwrite", is_flag=True, help="No step overwrites its state."),
             click.option("--radix", type=int, metavar="K", help="Pieces of Bennett's recursion."),
             click.option("--disk", type=_number, metavar="N", help="States on disk, or inf."),
@@ -126,7 +126,10 @@ def _options(f: Any) -> Any:
                 "--step-in-place", metavar="FUNC", help="The function that does it in place."
             ),
             click.option(
-                "--time-limit", type=float, metavar="SEC", help="Search so long; Ctrl-C ends it."
+                "--time-limit",
+                type=float,
+                metavar="SEC",
+                help="How long to search; Ctrl-C ends it.",
             ),
             click.option("--rounds", type=STEPS, metavar="N", help="Changes that a search tries."),
             click.option("--seed", type=int, metavar="N", help="Another search (0)."),

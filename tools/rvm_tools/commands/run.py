@@ -60,10 +60,10 @@ def command(explain_vector: bool, explain_engine: bool, **given: Any) -> None:
         loop_verdicts.explain_vector(given["file"], given["function"], given["as_json"])
         return
     if explain_engine:
-        from rvm_tools import explaining_engine
+        from rvm_tools import engine_choice
 
         asked = (given[k] for k in ("file", "function", "engine", "strict", "as_json"))
-        explaining_engine.explain_engine(*asked)
+        engine_choice.explain_engine(*asked)
         return
     from rvm_tools.runs import RunRequest, run
 

@@ -78,9 +78,9 @@ def command(as_json: bool, explain_engine: bool, **given: Any) -> None:
     rvm trace norm.rasm y=0 x=[1,2,3] --by opcode --energy cmos
     """
     if explain_engine:
-        from rvm_tools import explaining_engine
+        from rvm_tools import engine_choice
 
-        explaining_engine.explain_engine(
+        engine_choice.explain_engine(
             given["file"],
             given["function"],
             given["engine"],
@@ -88,7 +88,7 @@ def command(as_json: bool, explain_engine: bool, **given: Any) -> None:
             as_json or given["form"] == "json",
         )
         return
-    from rvm_tools.trace.tracing import TraceRequest, trace
+    from rvm_tools.trace.run import TraceRequest, trace
 
     if given["end"] is not None and given["end"] < given["begin"]:
         raise click.BadParameter("the window ends before it begins", param_hint="--to")

@@ -1,7 +1,7 @@
 """The adapter: what a client said of itself, the session that it launched, and who answers what.
 
 Functions enter themselves with `@answers("command")`.  They return the body of the response;
-what has to happen behind the response (a run, an event) they leave with `Adapter.later`.
+what has to happen after the response (a run, an event) they leave with `Adapter.later`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Addresses of instructions: numbers in one space, as editors want them.
 
 Functions follow each other in the order of the program.  Each has an address for every
-instruction as it is written, one in front of them for the end of a run back, and one behind
+instruction as it is written, one in front of them for the end of a run back, and one after
 them for the end of a run forwards.  An instruction has the same address in both directions.
 """
 
@@ -44,7 +44,7 @@ class Addresses:
         return self._image.code(self._names[k], False), address - self._starts[k] - 1
 
     def read(self, reference: str) -> int:
-        """The address that a reference means; UsageError U041 if it is none."""
+        """The address that a reference means; UsageError U041 if it is not one."""
         try:
             return int(reference, 0)
         except ValueError:

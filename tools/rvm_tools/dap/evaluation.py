@@ -15,7 +15,7 @@ from rvm_tools.dap.protocol import Arguments
 from rvm_tools.dap.stop_events import tell_probes
 from rvm_tools.dap.values import Child, record_value, value_of_type
 from rvm_tools.dap.variables import changed, frame_of, looking, shape
-from rvm_tools.debug.completing import completions, live_names
+from rvm_tools.debug.completions import completions, live_names
 from rvm_tools.debug.console import SEEK, find
 from rvm_tools.debug.session import Session
 
@@ -75,7 +75,7 @@ def _spelled(text: str) -> str:
 
 
 def _command(adapter: Adapter, text: str, depth: int) -> Body:
-    """Run a command; what it has changed, the client is told behind the answer."""
+    """Run a command; what it has changed, the client is told after the answer."""
     debuggee = adapter.launched
     session, console = debuggee.session, debuggee.console
     time, edits, frames = session.time, session.diverged, len(session.frames)

@@ -11,11 +11,11 @@ from rvm_tools.dap.adapter import Adapter, Body, Client, Debuggee, answers
 from rvm_tools.dap.breakpoints import Registry
 from rvm_tools.dap.code import Addresses
 from rvm_tools.dap.navigation import ended, run, stopped
-from rvm_tools.dap.progress import Progress
+from rvm_tools.dap.progress import ProgressEvents
 from rvm_tools.dap.protocol import Arguments
 from rvm_tools.dap.sources import Sources
 from rvm_tools.debug.console import Console
-from rvm_tools.debug.front import Request, open_session
+from rvm_tools.debug.front import DebugRequest, open_session
 from rvm_tools.debug.journeys import Onlooker
 from rvm_tools.options import quarter_of_memory
 
@@ -70,7 +70,7 @@ def launch(adapter: Adapter, args: Arguments) -> None:
     base = Path(args.text("cwd", ""))
     program = args.text("program")
     session = open_session(
-        Request(
+        DebugRequest(
             file=str(base / program),
             values=written(args.given.get("inputs")),
             function=args.text("function", "") or None,
@@ -84,7 +84,7 @@ def launch(adapter: Adapter, args: Arguments) -> None:
             base=base,
         )
     )
-    progress = Progress(adapter.channel) if adapter.client.progress else Onlooker()
+    progress = ProgressEvents(adapter.channel) if adapter.client.progress else Onlooker()
     session.watched_by(progress)
     console = Console(session, width=WIDTH)
     session.say = session._travel.say = adapter.channel.output

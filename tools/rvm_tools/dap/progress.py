@@ -15,7 +15,7 @@ INTERVAL = 0.25
 """Seconds between what it is told."""
 
 
-class Progress(Onlooker):
+class ProgressEvents(Onlooker):
     """Events of progress, one sequence for each command that takes long."""
 
     def __init__(self, channel: Channel) -> None:

@@ -12,9 +12,9 @@ from typing import BinaryIO
 
 from rvm.faults import UsageError
 from rvm_tools.dap.adapter import Adapter
-from rvm_tools.dap.framing import BadMessage, BrokenStream, read_message
 from rvm_tools.dap.inbox import Inbox
 from rvm_tools.dap.protocol import Arguments, Channel, Request, request_of
+from rvm_tools.dap.wire import BadMessage, BrokenStream, read_message
 
 LEAVE = Request(0, "disconnect", Arguments())
 """What a client that is gone is taken to have said."""

@@ -55,7 +55,7 @@ class Sources:
         ]
 
     def find(self, path: str, number: int) -> int | str:
-        """The index of a source, or the function of a listing; UsageError U031 if it is none."""
+        """The index of a source, or the function of a listing; UsageError U031 if it is not one."""
         if number >= LISTINGS and number - LISTINGS < len(self._names):
             return self._names[number - LISTINGS]
         if 0 < number <= len(self._paths):

@@ -16,8 +16,8 @@ from rvm_tools.dap.stop_events import place_of_probe
 from rvm_tools.dap.variables import place_in
 from rvm_tools.debug.expressions import fixed_place
 from rvm_tools.debug.lines import line_of, line_starts
-from rvm_tools.debug.looking import place_text
 from rvm_tools.debug.stops import Breakpoint
+from rvm_tools.debug.texts import place_text
 
 
 def _wish(args: Arguments, where: str, **more: Any) -> Wish:
@@ -154,7 +154,7 @@ def set_data_breakpoints(adapter: Adapter, args: Arguments) -> Body:
         try:
             depth, function, text = json.loads(b.text("dataId"))
         except (ValueError, TypeError):
-            raise UsageError("U041", "the argument `dataId` is none of ours") from None
+            raise UsageError("U041", "the argument `dataId` is not one of ours") from None
         access = b.text("accessType", "write")
         if access not in ("write", "read"):
             raise UsageError("U041", f"`{access}` is not an access that can be watched")

@@ -10,8 +10,8 @@ import numpy as np
 
 from rvm.program import Function, Record
 from rvm.types import Array, RegisterType, Scalar, Stack, elem_of
-from rvm_tools.debug.looking import raw_text, type_name
-from rvm_tools.show import number_text
+from rvm_tools.debug.texts import raw_text
+from rvm_tools.show import number_text, type_name
 
 CHUNK = 1000
 """How many elements a client is given at once that can't ask for fewer."""
@@ -33,7 +33,7 @@ class Child:
 
 
 @dataclass(frozen=True, slots=True)
-class Registers:
+class NamedValues:
     """Values by name: a frame's parameters or ancillas, or the fields of a record."""
 
     depth: int
@@ -42,7 +42,7 @@ class Registers:
 
 
 @dataclass(frozen=True, slots=True)
-class Elements:
+class ArrayPart:
     """An array (from some leading indices on) or a stack, from one element to another."""
 
     depth: int
@@ -70,7 +70,7 @@ class Elements:
             size *= CHUNK
         for low in range(self.low, self.high, size):
             high = min(low + size, self.high)
-            inner = Elements(self.depth, self.text, self.type, self.raw, self.indices, low, high)
+            inner = ArrayPart(self.depth, self.text, self.type, self.raw, self.indices, low, high)
             yield Child(f"[{low} … {high - 1}]", "", "…", "", inner, False)
 
     def _element(self, k: int, hexadecimal: bool) -> Child:
@@ -81,13 +81,13 @@ class Elements:
         settable = bool(text) and isinstance(self.type, Array)
         if isinstance(raw, np.ndarray):
             row = Array(elem, raw.ndim)
-            inner = Elements(self.depth, self.text, row, raw, at, 0, len(raw))
+            inner = ArrayPart(self.depth, self.text, row, raw, at, 0, len(raw))
             return Child(f"[{k}]", text, raw_text(row, raw), type_name(row, raw), inner, settable)
         value = scalar_text(elem, raw, hexadecimal)
         return Child(f"[{k}]", text, value, str(elem), None, settable)
 
 
-Node = Registers | Elements
+Node = NamedValues | ArrayPart
 
 
 def scalar_text(t: Scalar, raw: Any, hexadecimal: bool) -> str:
@@ -102,7 +102,7 @@ def value_of_type(
 ) -> Child:
     """A register's or an expression's value."""
     if raw is not None and isinstance(t, (Array, Stack)):
-        inner = Elements(depth, text, t, raw, (), 0, len(raw))
+        inner = ArrayPart(depth, text, t, raw, (), 0, len(raw))
         settable = bool(text) and isinstance(t, Array)
         return Child(name, text, raw_text(t, raw), type_name(t, raw), inner, settable)
     if raw is not None and isinstance(t, Scalar):
@@ -122,7 +122,7 @@ def record_value(
         ]
 
     shown = ", ".join(f"{c.name}: {c.value}" for c in fields(False))
-    return Child(name, text, f"{{{shown}}}", layout.name, Registers(depth, fields), False)
+    return Child(name, text, f"{{{shown}}}", layout.name, NamedValues(depth, fields), False)
 
 
 def parameter(

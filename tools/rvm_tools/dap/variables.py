@@ -13,15 +13,15 @@ from rvm_tools.dap.protocol import Arguments
 from rvm_tools.dap.stop_events import tell_probes
 from rvm_tools.dap.values import (
     CHUNK,
+    ArrayPart,
     Child,
-    Elements,
+    NamedValues,
     Node,
-    Registers,
     parameter,
     value_of_type,
 )
+from rvm_tools.debug.commands.files import EDITED
 from rvm_tools.debug.costs import floor_text
-from rvm_tools.debug.keeping import EDITED
 from rvm_tools.debug.session import Session
 
 
@@ -47,7 +47,7 @@ def frame_of(adapter: Adapter, args: Arguments) -> int:
 
 
 def node_of(adapter: Adapter, args: Arguments) -> Node:
-    """What a variables reference stands for; UsageError U041 if it is none (any more)."""
+    """What a variables reference stands for; UsageError U041 if it is not one (any more)."""
     number = args.integer("variablesReference")
     found = adapter.handles[number - 1] if 0 < number <= len(adapter.handles) else None
     if not isinstance(found, Node):
@@ -68,7 +68,7 @@ def place_in(adapter: Adapter, args: Arguments) -> tuple[int, str]:
 
 
 def _child(node: Node, name: str) -> Child:
-    if isinstance(node, Elements):
+    if isinstance(node, ArrayPart):
         digits = name.strip("[]")
         k = int(digits) if digits.isdigit() else -1
         if node.low <= k < node.high:
@@ -104,8 +104,8 @@ def scopes(adapter: Adapter, args: Arguments) -> Body:
         ]
 
     found = [
-        ("Parameters", "arguments", Registers(depth, arguments), len(function.params)),
-        ("Locals", "locals", Registers(depth, ancillas), len(list(_live(function, regs)))),
+        ("Parameters", "arguments", NamedValues(depth, arguments), len(function.params)),
+        ("Locals", "locals", NamedValues(depth, ancillas), len(list(_live(function, regs)))),
     ]
     out: list[dict[str, Any]] = [
         {
@@ -117,7 +117,7 @@ def scopes(adapter: Adapter, args: Arguments) -> Body:
         }
         for name, hint, node, count in found
     ]
-    machine = Registers(depth, lambda hexadecimal: _counters(session))
+    machine = NamedValues(depth, lambda hexadecimal: _counters(session))
     out.append(
         {
             "name": "Machine",
@@ -162,7 +162,7 @@ def variables(adapter: Adapter, args: Arguments) -> Body:
     which = args.text("filter", "")
     start, count = args.integer("start", 0), args.integer("count", 0)
     found: list[Child]
-    if isinstance(node, Registers):
+    if isinstance(node, NamedValues):
         found = [] if which == "indexed" else list(node.children(hexadecimal))
         found = found[start : start + count] if count else found[start:]
     elif which == "named":
@@ -189,9 +189,9 @@ def shape(adapter: Adapter, child: Child) -> dict[str, Any]:
     out: dict[str, Any] = {"variablesReference": 0}
     if child.type:
         out["type"] = child.type
-    if child.inner is not None and (not isinstance(child.inner, Elements) or len(child.inner)):
+    if child.inner is not None and (not isinstance(child.inner, ArrayPart) or len(child.inner)):
         out["variablesReference"] = adapter.reference(child.inner)
-        if isinstance(child.inner, Elements):
+        if isinstance(child.inner, ArrayPart):
             out["indexedVariables"] = len(child.inner)
         else:
             out["namedVariables"] = len(child.inner.children(False))

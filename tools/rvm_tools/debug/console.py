@@ -26,7 +26,7 @@ from rvm_tools.trace.table import joules
 Run = Callable[["Console", str], None]
 SEEK = re.compile(r"[+-]\d|\d+(?:\.\d+)?%$|@\w|start$|end$")
 """What goes to a time without the word `goto`."""
-MODULES = ("moving", "probing", "viewing", "keeping")
+MODULES = ("moves", "stops", "views", "files")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ class Command:
     repeats: bool = False
     """Whether an empty line repeats it."""
     takes: str = ""
-    """What stands behind it: a kind of thing that `completing` knows, or words between `|`."""
+    """What stands after it: a kind of thing that `completions` knows, or words between `|`."""
 
     @property
     def takes_more(self) -> bool:
-        """Whether anything stands behind the name."""
+        """Whether anything stands after the name."""
         return " " in self.usage
 
 
@@ -70,12 +70,12 @@ def command(
 def load_commands() -> dict[str, Command]:
     """All commands; their modules are imported at first use."""
     for name in MODULES:
-        import_module(f"rvm_tools.debug.{name}")
+        import_module(f"rvm_tools.debug.commands.{name}")
     return COMMANDS
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class OutputLine:
     """A line of output and how to paint it: "", "head", "source", "current", "changed", …"""
 
     text: str
@@ -87,7 +87,7 @@ class Answer:
     """What a command said and where it led."""
 
     command: str
-    lines: list[Line] = field(default_factory=list)
+    lines: list[OutputLine] = field(default_factory=list)
     stop: Stop | None = None
     data: dict[str, Any] = field(default_factory=dict)
     error: RvmError | None = None
@@ -115,7 +115,7 @@ class Console:
     def __init__(
         self,
         session: Session,
-        show: Callable[[Line], object] = lambda line: None,
+        show: Callable[[OutputLine], object] = lambda line: None,
         width: int = 80,
         model: Model = FLOOR,
     ) -> None:
@@ -145,7 +145,7 @@ class Console:
         if style != "printed":
             self.session._travel.onlooker.says()
         for part in text.split("\n"):
-            line = Line(part, style)
+            line = OutputLine(part, style)
             self.answer.lines.append(line)
             self.show(line)
 

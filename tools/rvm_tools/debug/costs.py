@@ -17,7 +17,7 @@ from rvm.faults import UsageError
 from rvm_tools.debug.lines import line_of
 from rvm_tools.debug.session import Session
 from rvm_tools.debug.views import source_name
-from rvm_tools.trace.account import Account, Tally
+from rvm_tools.trace.account import CostAccount, Tally
 from rvm_tools.trace.energy import Model, landauer
 from rvm_tools.trace.table import joules
 from rvm_tools.words import count
@@ -98,7 +98,7 @@ def tallies(fresh: Session, times: Iterable[int]) -> Iterator[tuple[int, Tally]]
             fresh.goto(time)
             if fresh.time != time:
                 return
-            yield time, Account(fresh.program, counts).all
+            yield time, CostAccount(fresh.program, counts).all
 
 
 @contextmanager
@@ -118,7 +118,7 @@ def _counting(session: Session) -> Iterator[Counts]:
 
 
 def taken(session: Session) -> Tally:
-    """What the run has taken from its start to here: it is run again, beside, and counted."""
+    """What the run has taken from its start to here: run again and counted."""
     fresh = again(session)
     found = dict(tallies(fresh, [session.time]))
     if session.time in found:

@@ -17,7 +17,7 @@ from rvm_tools.debug.views import named_registers
 from rvm_tools.programs import write_arrays
 
 SHORT = 1000
-"""Arrays up to so many elements are written out; others go to a file beside the test."""
+"""Arrays of up to this many elements are written out; others go to a file beside the test."""
 
 
 def script_of(session: Session) -> str:
@@ -138,7 +138,7 @@ def test_of(session: Session, path: Path) -> str:
 
 
 def _literal(value: Any, key: str, stored: dict[str, Any]) -> str:
-    """A value as Python text; a long array as a name in the file beside."""
+    """A value as Python text; a long array as a name in the file next to it."""
     if isinstance(value, np.ndarray):
         if value.size > SHORT:
             stored[key] = value

@@ -16,8 +16,8 @@ from rvm_asm.expressions import ExpressionParser
 from rvm_asm.lexer import END, NEWLINE, lex
 from rvm_asm.nodes import Node
 from rvm_asm.program import Declarations
-from rvm_asm.scope import Binding, Group, Length, Slot
-from rvm_asm.values import Rejected, Values
+from rvm_asm.scope import Binding, Length, NameGroup, Slot
+from rvm_asm.values import Rejected, ValueReader
 
 from rvm.engines.evaluate import evaluate
 from rvm.expr import Const, Expr, Index, Part, Place, Span, Step, Transposed, places
@@ -103,7 +103,7 @@ class Language:
         fresh.functions = self._declared.functions
         file = fresh.sources.add("<expression>", text)
         parser = ExpressionParser(lex(file, fresh.report), fresh.report)
-        values = Values(fresh, set())
+        values = ValueReader(fresh, set())
         values.scope.names = names(function, regs)
         node: Node | None = None
         try:
@@ -146,17 +146,17 @@ def names(function: Function, regs: Regs | None = None) -> dict[str, Binding]:
     return out
 
 
-def _binding(function: Function, layout: Layout) -> Slot | Group:
+def _binding(function: Function, layout: Layout) -> Slot | NameGroup:
     if not isinstance(layout, Record):
         return Slot(layout, function.registers[layout].type)
     fields = {name: _binding(function, inner) for name, inner in layout.fields}
     first = next(iter(layout.slots()), None)
     rank = 0 if first is None else rank_of(function.registers[first].type)
-    return Group(layout.name, fields, rank)
+    return NameGroup(layout.name, fields, rank)
 
 
 def record_leaves(function: Function, text: str) -> list[tuple[str, int]] | None:
-    """The registers of a record that `text` names, with their names; None if it is none."""
+    """The registers of a record that `text` names, with their names; None if it is not one."""
     path = text.strip().split(".")
     for param in function.params:
         if param.name == path[0]:

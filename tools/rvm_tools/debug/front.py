@@ -19,49 +19,38 @@ from rvm.derive.places import find_place
 from rvm.faults import InputError, RvmError
 from rvm.numbers import system
 from rvm.program import Function, Program, Record
-from rvm.state import Options
 from rvm.transform.duals import bar_slots
 from rvm.transform.gradient import gradient
 from rvm.types import Array, Stack, elem_of
-from rvm_tools.debug.console import Answer, Console, Line
-from rvm_tools.debug.progress import Progress
+from rvm_tools.debug.console import Answer, Console, OutputLine
+from rvm_tools.debug.progress import ProgressBar
 from rvm_tools.debug.scripts import read_script
 from rvm_tools.debug.session import Session
 from rvm_tools.debug.views import arrive
 from rvm_tools.messages import end, errors_as_json
-from rvm_tools.programs import load_program, pick_function
+from rvm_tools.requests import FunctionRequest
 from rvm_tools.trace.energy import Model, model
-from rvm_tools.values import assignments, inputs_for
 
 BATCH_WIDTH = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class DebugRequest(FunctionRequest):
     """The command's options and arguments."""
 
-    file: str
-    values: Sequence[str] = ()
-    function: str | None = None
-    back: bool = False
     gradient: str | None = None
     scripts: Sequence[str] = ()
     batch: bool = False
     as_json: bool = False
     tui: bool = False
     energy: str = "landauer"
-    engine: str = "auto"
-    strict: bool = False
-    tolerance: float | None = None
-    max_steps: int | None = None
-    max_memory: int | None = None
     keyframes: int = 256
     """Megabytes of states of the past, at most."""
     base: Path = Path()
     """The folder that files with values are looked for in."""
 
 
-def debug(request: Request) -> None:
+def debug(request: DebugRequest) -> None:
     """Debug; in batch mode the exit code is that of the first command that went wrong."""
     if request.tui:
         from rvm_tools.debug import tui
@@ -85,7 +74,7 @@ def debug(request: Request) -> None:
     width = get_terminal_size((BATCH_WIDTH, 24)).columns if on_terminal else BATCH_WIDTH
     console = Console(session, painter() if painted else _plain, width, used)
     if sys.stderr.isatty() and not request.batch:
-        session.watched_by(Progress())
+        session.watched_by(ProgressBar())
     if session.note:
         console.out(session.note, "dim")
     arrive(console, session.stop)
@@ -103,12 +92,12 @@ def debug(request: Request) -> None:
         end(failed)
 
 
-def _plain(line: Line) -> None:
+def _plain(line: OutputLine) -> None:
     click.echo(line.text)
 
 
 def _feed(console: Console, lines: Iterable[str]) -> int:
-    """Run commands, each shown behind its prompt; the first error's exit code."""
+    """Run commands, each shown after its prompt; the first error's exit code."""
     failed = 0
     for line in lines:
         if console.finished:
@@ -116,14 +105,14 @@ def _feed(console: Console, lines: Iterable[str]) -> int:
         command = line.strip()
         if command.startswith("#"):
             continue
-        console.show(Line(f"{console.prompt()}{command}", "dim"))
+        console.show(OutputLine(f"{console.prompt()}{command}", "dim"))
         answer = console.execute(command)
         if answer.error is not None and not failed:
             failed = answer.error.exit_code
     return failed
 
 
-def _as_json(session: Session, request: Request, used: Model) -> None:
+def _as_json(session: Session, request: DebugRequest, used: Model) -> None:
     """One object: where the session began, and every command's answer."""
     console = Console(session, width=BATCH_WIDTH, model=used)
     answers: list[Answer] = []
@@ -150,12 +139,12 @@ def _as_json(session: Session, request: Request, used: Model) -> None:
         end(failed)
 
 
-def painter() -> Callable[[Line], None]:
+def painter() -> Callable[[OutputLine], None]:
     """Shows lines in colours on a terminal."""
     from rich.console import Console as Rich
     from rich.text import Text
 
-    from rvm_tools.debug.painting import row
+    from rvm_tools.debug.colours import row
 
     rich = Rich(highlight=False, soft_wrap=True)
     styles = {
@@ -168,7 +157,7 @@ def painter() -> Callable[[Line], None]:
         "source": "",
     }
 
-    def show(line: Line) -> None:
+    def show(line: OutputLine) -> None:
         style = styles.get(line.style, "")
         code = line.style in ("source", "current")
         rich.print(row(line.text, style) if code else Text(line.text, style=style))
@@ -179,18 +168,11 @@ def painter() -> Callable[[Line], None]:
 # ---------------------------------------------------------------- the session
 
 
-def open_session(request: Request) -> Session:
+def open_session(request: DebugRequest) -> Session:
     """The session that a command line asks for."""
-    program = load_program(request.file)
-    function = pick_function(program, request.function)
-    inputs = inputs_for(function, assignments(request.values, request.base), request.base)
-    options = Options(
-        engine=request.engine,
-        strict=request.strict,
-        tolerance=request.tolerance,
-        max_steps=request.max_steps,
-        max_memory=request.max_memory,
-    )
+    program, function = request.opened()
+    inputs = request.inputs(program, function, base=request.base)
+    options = request.options()
     keyframes = request.keyframes << 20
     if request.gradient is None:
         return Session(
@@ -249,4 +231,4 @@ def _spread(layout: int | Record, value: Any, values: list[Any]) -> None:
         _spread(inner, value[name], values)
 
 
-__all__ = ["Request", "debug", "gradient_of", "open_session"]
+__all__ = ["DebugRequest", "debug", "gradient_of", "open_session"]

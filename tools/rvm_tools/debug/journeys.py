@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from rvm.faults import Fault, UsageError
 from rvm.run.machine import Machine
-from rvm_tools.debug.stops import Event, Watchpoint
+from rvm_tools.debug.stops import StopEvent, Watchpoint
 
 
 @dataclass(slots=True)
@@ -18,7 +18,7 @@ class Journey:
     lines: bool = False
     """Stop wherever a line begins."""
     over: bool = False
-    """Stop where a line begins, in the frames that there are now."""
+    """Stop where a line begins, in the present frames."""
     out: bool = False
     """Stop where the innermost frame has returned (or, going back, before it was called)."""
     quiet: bool = False
@@ -34,7 +34,7 @@ class Arrival:
     """How a journey ended."""
 
     reason: str
-    events: list[Event] = field(default_factory=list)
+    events: list[StopEvent] = field(default_factory=list)
     error: Fault | None = None
 
 
@@ -50,7 +50,7 @@ class Visited:
     place: int = 0
 
     def arrived(self, time: int) -> Visited:
-        """With a time behind the present one, if it is another; what was ahead is gone."""
+        """With a time after the present one, if it is another; what was ahead is gone."""
         if self.times[self.place] == time:
             return self
         times = (*self.times[: self.place + 1], time)[-MAX_VISITED:]

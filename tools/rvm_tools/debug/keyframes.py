@@ -28,7 +28,7 @@ FINEST = 50
 MOST = 2_048
 """Keyframes, however small they are."""
 A_FRAME = 500
-"""Bytes that a frame takes beside its registers, about."""
+"""Bytes that a frame takes besides its registers, about."""
 
 
 class Keyframe:

@@ -22,10 +22,10 @@ from rvm.stmt import Alloc, Call, Exchange, Free, Map, Pop, Push, Stmt, Update, 
 from rvm.types import I64, Scalar, Stack, elem_of
 from rvm_tools.debug.expressions import fixed_place
 from rvm_tools.debug.journeys import Journey
-from rvm_tools.debug.looking import place_text, raw_text
 from rvm_tools.debug.session import Session
 from rvm_tools.debug.stops import Watchpoint
-from rvm_tools.debug.watching import followed, watched_value
+from rvm_tools.debug.texts import place_text, raw_text
+from rvm_tools.debug.watches import followed, watched_value
 
 
 @dataclass(frozen=True, slots=True)

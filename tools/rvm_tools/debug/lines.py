@@ -63,7 +63,7 @@ def _is_passed_by(code: Code, pc: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class StopTarget:
     """A place to stop at: a line, a function's entry, or one instruction of a function."""
 
     text: str
@@ -86,7 +86,7 @@ class Target:
         return frozenset([0])
 
 
-def find_target(image: Image, text: str, here: Code) -> Target:
+def find_target(image: Image, text: str, here: Code) -> StopTarget:
     """What `text` means as a place to stop at; UsageError U031 if there is none.
 
     A line (`12`, `file.rasm:12`), a function, a label of the source, or an instruction by its
@@ -94,12 +94,12 @@ def find_target(image: Image, text: str, here: Code) -> Target:
     """
     program = image.program
     if text in program:
-        return Target(text, function=text)
+        return StopTarget(text, function=text)
     found = INSTRUCTION.fullmatch(text)
     if found:
         name = found["function"] or here.name
         if name in program and int(found["pc"]) < len(program.function(name).code):
-            return Target(f"{name}@{found['pc']}", function=name, pc=int(found["pc"]))
+            return StopTarget(f"{name}@{found['pc']}", function=name, pc=int(found["pc"]))
         raise UsageError("U031", f"there is no instruction `{text}`")
     found = LINE.fullmatch(text)
     if found:
@@ -127,7 +127,7 @@ def _source(program: Program, file: str | None, here: Code) -> int:
     raise UsageError("U031", f"there is no source `{file}`", hint=f"sources: {names}")
 
 
-def _at_line(image: Image, source: int, line: int, text: str) -> Target:
+def _at_line(image: Image, source: int, line: int, text: str) -> StopTarget:
     """The line, or the next of the source at which something begins."""
     lines = {
         line_of(code, p)[1]
@@ -141,10 +141,10 @@ def _at_line(image: Image, source: int, line: int, text: str) -> Target:
         last = max(lines, default=0)
         raise UsageError(
             "U031",
-            f"no instruction begins at line {line} or behind it",
+            f"no instruction begins at line {line} or after it",
             hint=f"the last line with one is {last}" if last > 0 else "the program has no source",
         )
-    return Target(text, source=source, line=later[0])
+    return StopTarget(text, source=source, line=later[0])
 
 
 def _label(program: Program, text: str) -> tuple[int, int] | None:

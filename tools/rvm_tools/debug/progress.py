@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from rvm.run.machine import Machine
 from rvm_tools.debug.journeys import Onlooker
-from rvm_tools.progress import Bar
+from rvm_tools.progress import RunBar
 
 
-class Progress(Onlooker):
+class ProgressBar(Onlooker):
     """A bar on standard error for each command that takes long; it goes when the command ends."""
 
     def __init__(self) -> None:
         self._command = ""
-        self._bar: Bar | None = None
+        self._bar: RunBar | None = None
         self._goal: int | None = None
         self._nested = 0
 
@@ -25,7 +25,7 @@ class Progress(Onlooker):
             return
         total = None if goal is None else abs(goal - machine.time)
         if self._bar is None:
-            self._bar = Bar(machine.time, total, f"{self._command}  (Ctrl-C stops)")
+            self._bar = RunBar(machine.time, total, f"{self._command}  (Ctrl-C stops)")
         elif goal != self._goal:
             self._bar.aim(machine.time, total)
         self._goal = goal

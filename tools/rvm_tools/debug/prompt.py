@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from rvm_tools.debug.completing import completions
-from rvm_tools.debug.console import Console, Line
+from rvm_tools.debug.completions import completions
+from rvm_tools.debug.console import Console, OutputLine
 
 FIRST = "rvm debugger: `help` lists the commands, s and rs step, c and rc run, q leaves"
 
 
 def converse(console: Console) -> None:
     """Read commands and run them, until the session is left."""
-    console.show(Line(FIRST, "dim"))
+    console.show(OutputLine(FIRST, "dim"))
     read = _reader(console)
     while not console.finished:
         try:
@@ -36,7 +36,7 @@ def _reader(console: Console) -> Callable[[str], str]:
     try:
         import prompt_toolkit  # noqa: F401
     except ImportError:
-        console.show(Line("completion and a status line: pip install prompt_toolkit", "dim"))
+        console.show(OutputLine("completion and a status line: pip install prompt_toolkit", "dim"))
         return _plain_reader()
     return _prompt_reader(console)
 

@@ -12,7 +12,7 @@ from rvm.state import Residue, State
 from rvm_tools.debug.keyframes import FINE, FINEST, Keyframes
 
 SHARES = 64
-"""Into so many parts a stretch is cut that is looked at more closely."""
+"""How many parts a stretch is cut into when it is looked at more closely."""
 Look = Callable[[Machine], object]
 """What a machine calls while it runs; it may raise `Interrupted`."""
 

@@ -22,13 +22,13 @@ from rvm.image import Image, image_of
 from rvm.program import AnyProgram, program_of
 from rvm.run.machine import Machine
 from rvm.state import Frame, Options
-from rvm_tools.debug.editing import check_filled, edited, filled
+from rvm_tools.debug.edits import check_filled, edited, filled
 from rvm_tools.debug.expressions import Language, fixed_place
 from rvm_tools.debug.journeys import Arrival, Journey, Onlooker, Visited
 from rvm_tools.debug.keyframes import BUDGET, Edit, Keyframe, Keyframes, loses_nothing
 from rvm_tools.debug.lines import find_target, line_of
-from rvm_tools.debug.looking import kept, place_text
-from rvm_tools.debug.stops import Breakpoint, Event, Stop, Watchpoint
+from rvm_tools.debug.stops import Breakpoint, Stop, StopEvent, Watchpoint
+from rvm_tools.debug.texts import kept, place_text
 from rvm_tools.debug.travel import Traveller
 
 Say = Callable[[str], object]
@@ -207,7 +207,7 @@ class Session:
         )
 
     def _repeat(self, journey: Journey, count: int) -> Stop:
-        """The same journey so many times; ends early where there is another reason to stop."""
+        """The same journey a number of times; ends early where there is another reason to stop."""
         self._remember()
         arrival = Arrival("step")
         for _ in range(max(count, 1)):
@@ -372,15 +372,15 @@ class Session:
         self._travel.version += 1
 
     def ignore(self, number: int, count: int) -> None:
-        """Pass a breakpoint or watchpoint so many times, in either direction."""
+        """Pass a breakpoint or watchpoint a number of times, in either direction."""
         self.probe(number).ignore = count
 
     # ------------------------------------------------------------ writes
 
-    def seek_write(self, text: str, direction: int) -> tuple[Stop, Event | None]:
+    def seek_write(self, text: str, direction: int) -> tuple[Stop, StopEvent | None]:
         """Go to the last (or next) instruction that changed a place; None if there is none.
 
-        Going back, the machine then stands before that instruction, else behind it.
+        Going back, the machine then stands before that instruction, else after it.
         """
         watch = self._watch(0, text)
         self._remember()

@@ -8,7 +8,7 @@ from typing import Any
 
 from rvm.expr import Expr, Place
 from rvm.faults import Fault
-from rvm_tools.debug.lines import Target
+from rvm_tools.debug.lines import StopTarget
 
 
 @dataclass(slots=True, eq=False)
@@ -16,7 +16,7 @@ class Breakpoint:
     """A place to stop at, both ways, perhaps on a condition; or a tracepoint, which only prints."""
 
     number: int
-    target: Target
+    target: StopTarget
     condition: str = ""
     guards: Mapping[str, Expr] = field(default_factory=dict)
     """The condition by function."""
@@ -75,7 +75,7 @@ class Watchpoint:
 
 
 def passed(probe: Breakpoint | Watchpoint) -> bool:
-    """Count a hit; whether it is none to stop at."""
+    """Count a hit; whether it is one to pass by."""
     probe.hits += 1
     if probe.ignore:
         probe.ignore -= 1
@@ -84,7 +84,7 @@ def passed(probe: Breakpoint | Watchpoint) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class StopEvent:
     """One reason for a stop: which probe, and what to tell of it."""
 
     kind: str
@@ -109,7 +109,7 @@ class Stop:
     line: int
     pc: int
     """The instruction to come, as the function is written."""
-    events: tuple[Event, ...] = ()
+    events: tuple[StopEvent, ...] = ()
     error: Fault | None = None
 
     def as_json(self) -> dict[str, Any]:

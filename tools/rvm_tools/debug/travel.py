@@ -25,14 +25,14 @@ from rvm.probes import Trap, disarm
 from rvm.probes.armed import plain_code
 from rvm.run.machine import NO_LIMIT, Machine
 from rvm.state import Residue, State
-from rvm_tools.debug.arming import Armer, Extras
+from rvm_tools.debug.armer import Armer, Extras
 from rvm_tools.debug.journeys import Arrival, Journey, Onlooker
 from rvm_tools.debug.keyframes import Keyframe, Keyframes
 from rvm_tools.debug.reruns import Reruns
-from rvm_tools.debug.stops import Breakpoint, Event, Watchpoint, passed
-from rvm_tools.debug.trapping import LINES, reads_watched
-from rvm_tools.debug.warming import run_warm
-from rvm_tools.debug.watching import changed, settle, watched_value
+from rvm_tools.debug.stops import Breakpoint, StopEvent, Watchpoint, passed
+from rvm_tools.debug.traps import LINES, reads_watched
+from rvm_tools.debug.warmup import run_warm
+from rvm_tools.debug.watches import changed, settle, watched_value
 
 FAR = 1 << 60
 """More ticks than any run has: as good as no goal."""
@@ -175,7 +175,7 @@ class Traveller:
         goal = NO_LIMIT if journey.ticks is None else journey.ticks
         began, first = self.machine.time, True
         self._goals, self._armed = self._armer.goals(journey), -1
-        events: list[Event] = []
+        events: list[StopEvent] = []
         for w in self._active(journey):
             w.cell[0] = watched_value(self.machine.state.frames, w)
         while True:
@@ -442,7 +442,7 @@ class Traveller:
 
     # ------------------------------------------------------------ judging
 
-    def _judge(self, fired: list[Trap], journey: Journey, events: list[Event]) -> str:
+    def _judge(self, fired: list[Trap], journey: Journey, events: list[StopEvent]) -> str:
         """Why to stop here, if there is a reason; what there is to tell is added to `events`."""
         reasons: list[str] = []
         for trap in fired:
@@ -460,13 +460,13 @@ class Traveller:
                     if watch is journey.watch:
                         reasons.append("gone")
                     elif not journey.quiet and journey.watch is None:
-                        events.append(Event("watchpoint", watch.gone(journey.direction)))
+                        events.append(StopEvent("watchpoint", watch.gone(journey.direction)))
                         reasons.append("watchpoint")
         order = ("watchpoint", "breakpoint", "gone", "step")
         return next((r for r in order if r in reasons), "")
 
     def _at_break(
-        self, b: Breakpoint, trap: Trap, events: list[Event], direction: int
+        self, b: Breakpoint, trap: Trap, events: list[StopEvent], direction: int
     ) -> Iterator[str]:
         regs = self.machine.state.top.regs
         note = ""
@@ -484,14 +484,14 @@ class Traveller:
             self.breaks.remove(b)
             self.version += 1
         title = "temporary breakpoint" if b.temporary else "breakpoint"
-        events.append(Event("breakpoint", f"{title} {b.number}{note}", b.number))
+        events.append(StopEvent("breakpoint", f"{title} {b.number}{note}", b.number))
         yield "breakpoint"
 
     def filled(self, message: str) -> str:
         """A tracepoint's text with its expressions' values; set by the session."""
         return message
 
-    def _at_watch(self, w: Watchpoint, journey: Journey, events: list[Event]) -> Iterator[str]:
+    def _at_watch(self, w: Watchpoint, journey: Journey, events: list[StopEvent]) -> Iterator[str]:
         if not w.awake or any(e.number == w.number for e in events):
             return
         if w.reads:
@@ -507,7 +507,7 @@ class Traveller:
         events.append(changed(self.machine.state.frames, w, old, new, journey.direction))
         yield "watchpoint"
 
-    def _at_read(self, w: Watchpoint, journey: Journey, events: list[Event]) -> Iterator[str]:
+    def _at_read(self, w: Watchpoint, journey: Journey, events: list[StopEvent]) -> Iterator[str]:
         state = self.machine.state
         top = state.top
         code, pc = plain_code(top.code), top.pc

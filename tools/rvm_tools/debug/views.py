@@ -17,16 +17,16 @@ from rvm.state import Frame
 from rvm.types import Array, RegisterType, Stack, elem_of
 from rvm_tools.debug.expressions import record_leaves
 from rvm_tools.debug.lines import line_of, line_starts
-from rvm_tools.debug.looking import MAX_MARKED, elements_changed, raw_text, type_name
 from rvm_tools.debug.stops import Stop
-from rvm_tools.show import leaves, number_text
+from rvm_tools.debug.texts import MAX_MARKED, differs, elements_changed, raw_text
+from rvm_tools.show import leaves, number_text, type_name
 from rvm_tools.words import count
 
 if TYPE_CHECKING:
     from rvm_tools.debug.console import Console
 
 AROUND = 4
-"""Lines of source shown before and behind the present one."""
+"""Lines of source shown before and after the present one."""
 MAX_CHANGES = 8
 ERASED = """\
 The inverse code was executed from the present values, and the run has erased bits: what is erased
@@ -173,7 +173,7 @@ def texts_of(code: Code) -> list[str]:
 def listing(console: Console, line: int | None = None) -> bool:
     """The source around a line, with marks: `>` where the machine is, `b` for breakpoints.
 
-    Whether there are more lines behind.
+    Whether there are more lines after them.
     """
     session = console.session
     frame = session.frame
@@ -262,13 +262,13 @@ def registers(console: Console, *, adjoints: bool = True) -> None:
     for k, (name, register) in enumerate(named):
         if (k >= function.n_args and regs[k] is None) or (adjoints and k in beside):
             continue
-        marks = "*" if old is not None and _differs(old[k], regs[k]) else " "
+        marks = "*" if old is not None and differs(old[k], regs[k]) else " "
         value = raw_text(register.type, regs[k], console.width - 30)
         bar = ""
         if adjoints and k in bars:
             slot = bars[k]
             bar = f"adjoint {raw_text(named[slot][1].type, regs[slot], console.width - 30)}"
-            if old is not None and _differs(old[slot], regs[slot]):
+            if old is not None and differs(old[slot], regs[slot]):
                 marks = "*"
         rows.append((marks, name, type_name(register.type, regs[k]), value, bar))
     if not rows:
@@ -296,14 +296,6 @@ def bar_name(name: str) -> str:
     """What the adjoint of a register is called: `x_bar`, and of a record's leaf `b_bar.x`."""
     head, dot, rest = name.partition(".")
     return f"{head}_bar{dot}{rest}"
-
-
-def _differs(a: Any, b: Any) -> bool:
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        if not (isinstance(a, np.ndarray) and isinstance(b, np.ndarray)):
-            return False
-        return a.shape != b.shape or not same(a, b)
-    return not same(a, b)
 
 
 def backtrace(console: Console, most: int = 0) -> None:

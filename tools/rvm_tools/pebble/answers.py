@@ -21,7 +21,7 @@ from rvm_tools.cli import INTERRUPTED_EXIT
 from rvm_tools.messages import end, errors_as_json
 from rvm_tools.pebble import chains, graphs
 from rvm_tools.pebble.report import (
-    Row,
+    Rival,
     chain_json,
     chain_table,
     dag_json,
@@ -196,7 +196,7 @@ class _Answer:
             first, *rest = text.split("\n")
             self.parts.append("\n".join([click.style(first, bold=True), *rest]))
 
-    def _table(self, rows: list[Row], table: Callable[[list[Row]], list[str]]) -> None:
+    def _table(self, rows: list[Rival], table: Callable[[list[Rival]], list[str]]) -> None:
         self.object["strategies"] = rows_json(rows)
         if len(rows) == 1:
             return

@@ -11,14 +11,14 @@ from rvm.faults import RvmError, UsageError
 from rvm.pebble import STRATEGIES, Frontier, Plan, frontier, plan
 from rvm.pebble.chains.knill import fewest_to_persist, fewest_to_visit
 from rvm.pebble.planner import TABLES_LENGTH, TABLES_PEBBLES
-from rvm_tools.pebble.report import Row
+from rvm_tools.pebble.report import Rival
 from rvm_tools.pebble.request import BUDGETS, PebbleRequest
 
 UNITS = ("state_bytes", "step_energy", "temperature")
 SHORT = 400
-"""Up to so many steps an exact table for a few erasures takes no time to speak of."""
+"""The most steps for which an exact table for a few erasures takes no time to speak of."""
 ONLINE = 100_000
-"""Up to so many steps the schedule for an unknown length is compared."""
+"""The most steps for which the schedule for an unknown length is compared."""
 POINTS = 60
 """About how many budgets a curve has."""
 
@@ -29,23 +29,23 @@ def planned(request: PebbleRequest) -> Plan:
     return plan(request.steps, **request.terms)
 
 
-def compared(request: PebbleRequest, own: Plan, took: float | None) -> list[Row]:
+def compared(request: PebbleRequest, own: Plan, took: float | None) -> list[Rival]:
     """The plan among those of other strategies for the same chain, goal and budget."""
     rows = []
     shown = False
     for label, strategy, terms in _rivals(request, own):
         if strategy == own.strategy:
             shown = True
-            rows.append(Row(label, own, took, own=True))
+            rows.append(Rival(label, own, took, own=True))
             continue
         begin = perf_counter()
         try:
             found = plan(own.n, goal=own.goal, strategy=strategy, **terms)
         except RvmError as error:
-            rows.append(Row(label, None, perf_counter() - begin, error))
+            rows.append(Rival(label, None, perf_counter() - begin, error))
         else:
-            rows.append(Row(label, found, perf_counter() - begin))
-    return rows if shown else [Row(own.strategy, own, took, own=True), *rows]
+            rows.append(Rival(label, found, perf_counter() - begin))
+    return rows if shown else [Rival(own.strategy, own, took, own=True), *rows]
 
 
 def _rivals(request: PebbleRequest, own: Plan) -> Iterator[tuple[str, str, dict[str, Any]]]:

@@ -16,13 +16,13 @@ from rvm.pebble import Dag, DagPlan, dag_of, parse_bench, plan_dag
 from rvm.pebble.graphs.bounds import least_budget
 from rvm.pebble.graphs.exact import EASY
 from rvm.pebble.graphs.search import Progress
-from rvm_tools.pebble.report import Row
+from rvm_tools.pebble.report import Rival
 from rvm_tools.pebble.request import SEARCH, PebbleRequest
 from rvm_tools.programs import load_program, pick_function, read_text
-from rvm_tools.progress import PATIENCE
+from rvm_tools.progress import LateBar
 
 POINTS = 8
-"""About how many budgets a curve has, and so many searches it takes."""
+"""About how many budgets a curve has, each of which takes a search."""
 
 
 def graph_of(request: PebbleRequest) -> Dag:
@@ -71,7 +71,7 @@ def planned(request: PebbleRequest, dag: Dag, **other: Any) -> DagPlan:
         return plan_dag(dag, **terms, progress=progress)
 
 
-def compared(request: PebbleRequest, dag: Dag, own: DagPlan, took: float | None) -> list[Row]:
+def compared(request: PebbleRequest, dag: Dag, own: DagPlan, took: float | None) -> list[Rival]:
     """The plan beside the floors, and beside the optimum where that is a matter of seconds."""
     rows = []
     names = ["bennett", "eager", *(["exact"] if len(dag.live()) <= EASY else [])]
@@ -84,10 +84,10 @@ def compared(request: PebbleRequest, dag: Dag, own: DagPlan, took: float | None)
             floor = {"pebbles": None, "max_moves": inf}
             found = planned(request, dag, strategy=name, **(floor if name != "exact" else {}))
         except RvmError as error:
-            rows.append(Row(name, None, perf_counter() - begin, error))
+            rows.append(Rival(name, None, perf_counter() - begin, error))
         else:
-            rows.append(Row(name, found, perf_counter() - begin))
-    return [*rows, Row(own.strategy, own, took, own=True)]
+            rows.append(Rival(name, found, perf_counter() - begin))
+    return [*rows, Rival(own.strategy, own, took, own=True)]
 
 
 def ladder(request: PebbleRequest, dag: Dag) -> list[DagPlan]:
@@ -142,41 +142,14 @@ def _bar(limit: float | None) -> Iterator[Progress | None]:
         bar.close()
 
 
-class _Bar:
+class _Bar(LateBar):
     """What a search tells while it goes on."""
 
     def __init__(self, limit: float | None) -> None:
+        super().__init__("searching", 1.0)
         self.limit = limit
-        self._began = perf_counter()
-        self._shown: Any = None
-        self._task: Any = None
 
     def __call__(self, fraction: float, moves: int, peak: int) -> None:
-        passed = perf_counter() - self._began
-        if self._shown is None:
-            if passed < PATIENCE:
-                return
-            self._begin()
-        done = passed / self.limit if self.limit else fraction
+        done = self.passed / self.limit if self.limit else fraction
         best = f"{moves:,} moves so far" if moves else f"{peak:,} pebbles so far"
-        self._shown.update(self._task, completed=min(done, 1.0), best=best)
-
-    def _begin(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-        self._shown = Progress(
-            TextColumn("searching"),
-            BarColumn(bar_width=30),
-            TextColumn("{task.fields[best]}; Ctrl-C takes it"),
-            TimeElapsedColumn(),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        self._task = self._shown.add_task("", total=1.0, best="")
-        self._shown.start()
-
-    def close(self) -> None:
-        """Remove the bar."""
-        if self._shown is not None:
-            self._shown.stop()
+        self.show(min(done, 1.0), f"{best}; Ctrl-C takes it")

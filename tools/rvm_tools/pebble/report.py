@@ -1,4 +1,4 @@
-"""Plans beside each other: rows of a table, and the same as JSON."""
+"""Plans side by side: rows of a table, and the same as JSON."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 
 from rvm.faults import RvmError
 from rvm.pebble import DagPlan, Plan
+from rvm_tools.tables import aligned
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Rival:
     """A strategy with its plan or with why there is none, and the seconds it took, if known."""
 
     label: str
@@ -52,20 +53,7 @@ def finite(value: Any) -> Any:
 # ---------------------------------------------------------------- tables
 
 
-def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
-    """The rows as lines, the first `left` columns from the left and the others from the right."""
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    out = []
-    for row in rows:
-        cells = [
-            cell.ljust(width) if k < left else cell.rjust(width)
-            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        out.append("  ".join(cells).rstrip())
-    return out
-
-
-def chain_table(rows: Sequence[Row]) -> list[str]:
+def chain_table(rows: Sequence[Rival]) -> list[str]:
     """Plans of a chain, a line each; what no strategy has is left out."""
     plans = [row.plan for row in rows if isinstance(row.plan, Plan)]
     sized = any(p.cost.peak_bytes is not None for p in plans)
@@ -96,7 +84,7 @@ def chain_table(rows: Sequence[Row]) -> list[str]:
     return _with_refusals(lines)
 
 
-def dag_table(rows: Sequence[Row]) -> list[str]:
+def dag_table(rows: Sequence[Rival]) -> list[str]:
     """Plans of a graph, a line each."""
     plans = [row.plan for row in rows if isinstance(row.plan, DagPlan)]
     sized = any(p.dag.sizes is not None for p in plans)
@@ -188,12 +176,12 @@ def dag_json(plan: DagPlan) -> dict[str, Any]:
     return found
 
 
-def rows_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def rows_json(rows: Sequence[Rival]) -> list[dict[str, Any]]:
     """A comparison as a list of objects; a strategy without a plan has a message."""
     return list(_rows_json(rows))
 
 
-def _rows_json(rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
+def _rows_json(rows: Sequence[Rival]) -> Iterator[dict[str, Any]]:
     for row in rows:
         head = {"label": row.label, "chosen": row.own, "seconds": row.seconds}
         if isinstance(row.plan, Plan):

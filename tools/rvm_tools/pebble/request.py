@@ -142,7 +142,7 @@ def numbers_of(text: str, what: str) -> Sequence[float] | Mapping[str, float]:
             plain(number)
         except (TypeError, ValueError, OverflowError):
             raise InputError(
-                "I010", f"`{what}` are finite numbers, and {number!r} is none"
+                "I010", f"`{what}` are finite numbers, and {number!r} is not one"
             ) from None
     if isinstance(value, dict):
         return {name: plain(number) for name, number in value.items()}

@@ -62,7 +62,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Line:
+class SourceLine:
     """A line of one of the program's sources; number 0 where none is known."""
 
     source: int
@@ -82,7 +82,7 @@ class Of:
     calls: int = 0
 
 
-class Account:
+class CostAccount:
     """What a run, or a part of one, took.
 
     `left` are bits that the run left on stacks; they belong to the outermost function, and to no
@@ -132,7 +132,7 @@ class Account:
         """By opcode, in the order of the table."""
         return self._by(lambda node, pc: node.code.instrs[pc].op)
 
-    def by_line(self) -> dict[Line, Tally]:
+    def by_line(self) -> dict[SourceLine, Tally]:
         """By source line, in the sources' order; also lines that were not executed."""
         found = self._by(line_of)
         return {line: found[line] for line in sorted(found)}
@@ -163,11 +163,13 @@ class Account:
         return out
 
 
-def line_of(node: Node, pc: int) -> Line:
+def line_of(node: Node, pc: int) -> SourceLine:
     """Where the instruction at `pc` stands."""
     span = node.code.span(pc)
     sources = node.code.image.program.sources
-    return Line(span.source, span.line) if 0 <= span.source < len(sources) else Line(-1, 0)
+    return (
+        SourceLine(span.source, span.line) if 0 <= span.source < len(sources) else SourceLine(-1, 0)
+    )
 
 
 def _sum(tallies: list[Tally]) -> Tally:

@@ -8,10 +8,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from rvm_tools.trace.account import Line, Tally
+from rvm_tools.trace.account import SourceLine, Tally
 from rvm_tools.trace.energy import deepest
+from rvm_tools.trace.run import Trace
 from rvm_tools.trace.table import ARITIES, text_of
-from rvm_tools.trace.tracing import Trace
 
 
 def as_json(trace: Trace) -> str:
@@ -88,7 +88,7 @@ def _by_type(tally: Tally) -> dict[str, dict[str, int]]:
     return out
 
 
-def _place(trace: Trace, line: Line) -> dict[str, Any]:
+def _place(trace: Trace, line: SourceLine) -> dict[str, Any]:
     sources = trace.account.program.sources
     return {
         "file": sources[line.source].name if line.number else None,

@@ -1,7 +1,7 @@
 """Energy models: what an operation, a step and an erased bit cost, in joules.
 
 `landauer`, `cmos` and `adiabatic` are built in; one's own are files, see `energy_files`.
-Parameters behind the name change a model: `landauer:temperature=4`, `adiabatic:tau=1e-6`.
+Parameters after the name change a model: `landauer:temperature=4`, `adiabatic:tau=1e-6`.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ NUMBERS = ("temperature", "bit", "step", "scale")
 
 
 def model(text: str) -> Model:
-    """The model that `NAME`, `FILE.toml` or either with `:key=value,…` behind it names.
+    """The model that `NAME`, `FILE.toml` or either with `:key=value,…` after it names.
 
     UsageError U039 for an unknown name or parameter, InputError I030 for a wrong file.
     """
@@ -210,7 +210,9 @@ def model(text: str) -> Model:
         try:
             base = MODELS[name](**own)
         except ValueError as error:
-            raise UsageError("U039", f"the model `{name}` can't be so: {error}") from None
+            raise UsageError(
+                "U039", f"the model `{name}` can't have these parameters: {error}"
+            ) from None
     else:
         near = get_close_matches(name, MODELS, 1)
         raise UsageError(
@@ -232,7 +234,7 @@ def model(text: str) -> Model:
 
 
 def _split(text: str) -> tuple[str, dict[str, float]]:
-    """A model's name and the parameters behind it."""
+    """A model's name and the parameters after it."""
     found = re.fullmatch(r"(.*?)(?::(\w+=.*))?", text, re.S)
     assert found is not None
     given = {}

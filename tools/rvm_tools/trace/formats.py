@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rvm_tools.trace import data, profiles, table
-from rvm_tools.trace.tracing import Trace
+from rvm_tools.trace.run import Trace
 
 
 def written(trace: Trace, form: str, by: str) -> str:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from rvm.accounts.counts import Node
-from rvm_tools.trace.account import Account, Line, Tally, line_of
-from rvm_tools.trace.tracing import Trace
+from rvm_tools.trace.account import CostAccount, SourceLine, Tally, line_of
+from rvm_tools.trace.run import Trace
 
 ZEPTO = 1e-21
 EVENTS = ("Ir", "Erased", "EnergyzJ")
@@ -75,8 +75,8 @@ def _start(trace: Trace) -> Iterator[str]:
 def _function(trace: Trace, name: str, nodes: list[Node], totals: Counter[int]) -> list[str]:
     """A function's own costs by line, and its calls."""
     account = trace.account
-    own: dict[Line, Tally] = {}
-    calls: dict[tuple[Line, str], tuple[int, Tally, Line]] = {}
+    own: dict[SourceLine, Tally] = {}
+    calls: dict[tuple[SourceLine, str], tuple[int, Tally, SourceLine]] = {}
     for node in nodes:
         for pc, tally in enumerate(account.tallies(node)):
             own.setdefault(line_of(node, pc), Tally()).add(tally)
@@ -111,15 +111,15 @@ def _function(trace: Trace, name: str, nodes: list[Node], totals: Counter[int]) 
     return [*out, ""]
 
 
-def first_line(node: Node) -> Line:
+def first_line(node: Node) -> SourceLine:
     """The line of a function's first instruction as it is written."""
     code = node.code
     lines = [line_of(node, pc) for pc in range(len(code))]
     known = [line for line in lines if line.number]
-    return min(known) if known else Line(-1, 0)
+    return min(known) if known else SourceLine(-1, 0)
 
 
-def _file(account: Account, line: Line) -> str:
+def _file(account: CostAccount, line: SourceLine) -> str:
     return account.program.sources[line.source].name if line.number else "(no source)"
 
 

@@ -9,9 +9,9 @@ from functools import partial
 from math import floor, log10
 
 from rvm_tools.runs import page_width
-from rvm_tools.trace.account import Account, Line, Tally
+from rvm_tools.trace.account import CostAccount, SourceLine, Tally
 from rvm_tools.trace.energy import deepest
-from rvm_tools.trace.tracing import Trace
+from rvm_tools.trace.run import Trace
 from rvm_tools.words import count
 
 ARITIES = (2, 3, 10)
@@ -118,8 +118,8 @@ def _xi(trace: Trace) -> Iterator[tuple[str, str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A row: its label, what it took (nothing in a heading), and the text behind it."""
+class TableRow:
+    """A row: its label, what it took (nothing in a heading), and the text after it."""
 
     label: str
     tally: Tally | None = None
@@ -132,16 +132,16 @@ def _table(trace: Trace, by: str) -> list[str]:
     rows = _lines(trace) if by == "line" else _opcodes(trace)
     if trace.account.left.erased_bits:
         # It belongs to no instruction.
-        rows.append(Row("(left on stacks)", trace.account.left))
+        rows.append(TableRow("(left on stacks)", trace.account.left))
     return _aligned(trace, by, rows)
 
 
-def _opcodes(trace: Trace) -> list[Row]:
-    rows = [Row(op, t) for op, t in trace.account.by_opcode().items() if t.executed]
+def _opcodes(trace: Trace) -> list[TableRow]:
+    rows = [TableRow(op, t) for op, t in trace.account.by_opcode().items() if t.executed]
     return sorted(rows, key=lambda row: -(row.tally or Tally()).executed)
 
 
-def _lines(trace: Trace) -> list[Row]:
+def _lines(trace: Trace) -> list[TableRow]:
     """Numbers and texts of lines; where there are several files, each under its name."""
     account, found = trace.account, trace.account.by_line()
     several = len({line.source for line in found if line.number}) > 1
@@ -151,20 +151,20 @@ def _lines(trace: Trace) -> list[Row]:
     for line, tally in found.items():
         if several and line.number and line.source != file:
             file = line.source
-            rows.append(Row("", text=f"{account.program.sources[file].name}:"))
+            rows.append(TableRow("", text=f"{account.program.sources[file].name}:"))
         label = str(line.number) if line.number else "(no source)"
-        rows.append(Row(label, tally, texts[line][indent:]))
+        rows.append(TableRow(label, tally, texts[line][indent:]))
     return rows
 
 
-def text_of(account: Account, line: Line) -> str:
+def text_of(account: CostAccount, line: SourceLine) -> str:
     """A line's text as it stands in its source."""
     if not line.number:
         return ""
     return account.program.sources[line.source].line(line.number) or ""
 
 
-def _aligned(trace: Trace, name: str, rows: Sequence[Row]) -> list[str]:
+def _aligned(trace: Trace, name: str, rows: Sequence[TableRow]) -> list[str]:
     """The rows in columns; columns with nothing in them are left out."""
     every = trace.all
 
@@ -214,7 +214,7 @@ def _functions(trace: Trace) -> list[str]:
 def _columns(
     columns: Sequence[tuple[str, Sequence[str]]], texts: Sequence[str], left: bool
 ) -> list[str]:
-    """Columns aligned to the right (the first to the left if `left`), texts behind them."""
+    """Columns aligned to the right (the first to the left if `left`), texts after them."""
     widths = [max(map(len, (title, *cells))) for title, cells in columns]
     room = max(40, page_width() - sum(widths) - 2 * len(widths) - 1)
     out = []

@@ -29,7 +29,7 @@ class Adjoints(Protocol):
     """How adjoints of states go back over steps."""
 
     extra: int
-    """States in memory when an adjoint is taken, beside those that moves need."""
+    """States in memory when an adjoint is taken, besides those that moves need."""
 
     def joined(self, bar: Any, more: Any, whose: str) -> Any:
         """An adjoint with what a loss adds to it; None is nothing, of both no adjoint but zero."""
@@ -164,7 +164,7 @@ class FunctionAdjoints:
         return [v.copy() if isinstance(v, np.ndarray) else v for v in self.blank.values()]
 
     def joined(self, bar: Raw | None, more: Any, whose: str) -> Raw:
-        """An adjoint with what a loss adds to it; InputError I003, I004 if it is none."""
+        """An adjoint with what a loss adds to it; InputError I003, I004 if it is not one."""
         bar = self._zeros() if bar is None else bar
         held = {y: value for (y, _), value in zip(self.pairs, bar, strict=True)}
         if more is not None:

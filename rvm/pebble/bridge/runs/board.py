@@ -29,7 +29,7 @@ class Moves(Protocol):
     nbytes: int
     """The size of a state."""
     scratch: int
-    """States in memory beside the pebbles, while steps are done."""
+    """States in memory besides the pebbles, while steps are done."""
 
     def advance(self, x: Any, i: int, j: int) -> Any:
         """s_j from s_i, which stays."""

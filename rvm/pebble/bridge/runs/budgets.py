@@ -68,7 +68,7 @@ class Budget:
     def made(self, n: int, goal: str, state: int, extra: int, forgetful: bool) -> Plan:
         """The plan for a goal; BudgetError P002 names the least that would do.
 
-        `state`: the bytes of one.  `extra`: how many states are in memory beside the pebbles.
+        `state`: the bytes of one.  `extra`: how many states are in memory besides the pebbles.
         `forgetful`: states are erased for nothing, unless something else was said.
         """
         if self.plan is not None:
@@ -101,7 +101,7 @@ class Budget:
                 f"{goal} of {n:,} steps needs {least:,} bytes, and the budget is {memory:,.0f}",
                 values={"budget": memory, "least": least, "unit": "bytes", "state": state},
                 hint=f"memory={least} is the least that will do: {error.values['least']:.0f} of "
-                f"{state:,} bytes in pebbles, and {extra} beside them",
+                f"{state:,} bytes in pebbles, and {extra} besides them",
             ) from None
 
     def pebbles(self, state: int, extra: int) -> int:

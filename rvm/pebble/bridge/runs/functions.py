@@ -40,7 +40,7 @@ class FunctionSteps:
     """Moves by a function of a program."""
 
     scratch = 1
-    """States in memory beside the pebbles, while steps are done of which states are erased."""
+    """States in memory besides the pebbles, while steps are done of which states are erased."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class FunctionSteps:
             self.turn: tuple[Callee, Callee] = made(in_place, False), made(in_place, True)
         changed = image_of(program).inout[name]
         self.passing = sorted(changed - set(own.y))
-        """Registers beside y that the function changes on its way, and has to put back."""
+        """Registers besides y that the function changes on its way, and has to put back."""
         zero = zeros(self.function, self.after.layout, x0)
         values = {self.after.name: zero, self.before.name: x0, **constants}
         if own.number is not None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Prepared:
-    """A function in one direction, for about so many calls."""
+    """A function in one direction, for about a given number of calls."""
 
     def __init__(
         self, program: Program, name: str, undo: bool, options: Options, calls: float

@@ -123,7 +123,7 @@ class Run:
             self._adjoints = FunctionAdjoints(moves, calls)
 
     def _extra(self, goal: str) -> int:
-        """How many states there are in memory beside the pebbles, at most."""
+        """How many states there are in memory besides the pebbles, at most."""
         moves = self.moves
         if goal != "gradient":
             return moves.scratch

@@ -2,7 +2,7 @@
 
 There are three ways in which a step may give its result:
 
-| writes | a step is | memory beside pebbles |
+| writes | a step is | memory besides pebbles |
 |---|---|---|
 | "new" | `step(x)`, which returns a new state | the state that a step is making |
 | "out" | `step(x, out=y)`, which fills the arrays of y | the same |
@@ -71,7 +71,7 @@ class NewStates:
     """Moves by steps that return new states."""
 
     scratch = 1
-    """States in memory beside the pebbles, while steps are done."""
+    """States in memory besides the pebbles, while steps are done."""
 
     def __init__(self, form: Form, x0: Any, steps: Steps) -> None:
         self.form = form

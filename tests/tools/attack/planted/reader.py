@@ -8,7 +8,7 @@ import signal
 import time
 from pathlib import Path
 
-from rvm_tools.attack.cases import Kind
+from rvm_tools.attack.cases import InputKind
 from rvm_tools.attack.reduction import BYTES
 
 from rvm.faults import InputError
@@ -44,4 +44,4 @@ def attack(data: bytes, folder: Path) -> bool:
     return True
 
 
-KIND = Kind("planted.reader", "letters", ".txt", make, attack, (BYTES,), seconds=0.1)
+KIND = InputKind("planted.reader", "letters", ".txt", make, attack, (BYTES,), seconds=0.1)

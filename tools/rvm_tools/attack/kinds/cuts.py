@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rvm.faults import RvmError
-from rvm_tools.attack.cases import Broken, Kind
+from rvm_tools.attack.cases import Broken, InputKind
 from rvm_tools.attack.kinds import data as numbers
 from rvm_tools.attack.kinds import models, plans, rbc, texts
 from rvm_tools.attack.reduction import LINES
@@ -55,4 +55,4 @@ def attack(data: bytes, folder: Path) -> bool:
     return taken
 
 
-KIND = Kind("cuts", "files that end too early", ".bin", make, attack, (LINES,), share=0.2)
+KIND = InputKind("cuts", "files that end too early", ".bin", make, attack, (LINES,), share=0.2)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from rvm.run.binding import bind
-from rvm_tools.attack.cases import Kind
+from rvm_tools.attack.cases import InputKind
 from rvm_tools.attack.kinds.values import functions
 from rvm_tools.attack.mutations import NUMBERS, bent, flipped, tokens
 from rvm_tools.attack.reduction import BYTES, LINES
@@ -92,4 +92,6 @@ def attack(data: bytes, folder: Path) -> bool:
     return True
 
 
-KIND = Kind("data", "damaged files of numbers", ".bin", make, attack, (LINES, BYTES), share=0.3)
+KIND = InputKind(
+    "data", "damaged files of numbers", ".bin", make, attack, (LINES, BYTES), share=0.3
+)

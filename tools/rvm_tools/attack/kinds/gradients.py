@@ -11,7 +11,7 @@ import numpy as np
 
 from rvm.library.handle import FunctionHandle
 from rvm.verify import findings
-from rvm_tools.attack.cases import Broken, Kind
+from rvm_tools.attack.cases import Broken, InputKind
 from rvm_tools.attack.kinds.programs import read, written
 from rvm_tools.attack.reduction import LINES
 from rvm_tools.attack.runs import INTERPRETED, bits, rounds_alike
@@ -110,4 +110,6 @@ def dot(one: Any, two: Any) -> float:
     return float(np.sum(np.real(np.conj(one) * two)))
 
 
-KIND = Kind("gradients", "gradients of random programs", ".rasm", make, attack, (LINES,), share=0.5)
+KIND = InputKind(
+    "gradients", "gradients of random programs", ".rasm", make, attack, (LINES,), share=0.5
+)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from rvm.engines import LAW
-from rvm.expr import Apply, walk
 from rvm.faults import InternalError, RvmError
 from rvm.numbers import system
 from rvm.program import Function, Program
@@ -18,7 +17,7 @@ from rvm.run.lanes import LaneRun, run_lanes
 from rvm.run.machine import Machine
 from rvm.state import Options
 from rvm.types import Array, Stack, elem_of
-from rvm_tools.attack.cases import Broken, Kind
+from rvm_tools.attack.cases import Broken, InputKind
 from rvm_tools.attack.kinds.programs import read, written
 from rvm_tools.attack.mutations import texts
 from rvm_tools.attack.reduction import LINES
@@ -62,14 +61,7 @@ def attack(data: bytes, folder: Path) -> bool:
 
 def rounds_as_singles(program: Program) -> bool:
     """Whether no instruction rounds otherwise in lanes than in a single run."""
-    for f in program.functions:
-        if any(elem_of(r.type).is_log or elem_of(r.type).is_complex for r in f.registers):
-            return False
-        for instr in f.code:
-            nodes = [n for a in instr.args for n in walk(a) if isinstance(n, Apply)]
-            if instr.op in ("rot", "irot") or any(n.fn not in EXACT for n in nodes):
-                return False
-    return True
+    return not any(elem_of(r.type).is_complex for f in program.functions for r in f.registers)
 
 
 def raw(program: Program, name: str, inputs: Mapping[str, Any]) -> list[Any]:
@@ -152,4 +144,4 @@ def plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-KIND = Kind("lanes", "random programs in lanes", ".rasm", make, attack, (LINES,), share=0.9)
+KIND = InputKind("lanes", "random programs in lanes", ".rasm", make, attack, (LINES,), share=0.9)

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rvm_tools.attack.cases import Broken, Kind
+from rvm_tools.attack.cases import Broken, InputKind
 from rvm_tools.attack.kinds.sessions import TEXT
 from rvm_tools.attack.mutations import EDGES, bent, flipped, texts
 from rvm_tools.attack.reduction import LINES
@@ -123,7 +123,7 @@ def attack(data: bytes, folder: Path) -> bool:
                 raise Broken(f"`{message['command']}` is answered with {error['format']}")
         body = message.get("body")
         if message.get("event") == "output" and "internal error" in str(body):
-            raise Broken("an internal error behind a response", str(body))
+            raise Broken("an internal error after a response", str(body))
     return done
 
 
@@ -138,6 +138,6 @@ def answers(data: bytes) -> list[dict[str, Any]]:
     return out
 
 
-KIND = Kind(
+KIND = InputKind(
     "messages", "messages to the debug adapter", ".jsonl", make, attack, (LINES,), share=0.6
 )

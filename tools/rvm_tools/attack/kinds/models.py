@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from rvm_tools.attack.cases import Kind
+from rvm_tools.attack.cases import InputKind
 from rvm_tools.attack.mutations import NUMBERS, flipped, tokens
 from rvm_tools.trace.energy import model
 
@@ -65,4 +65,4 @@ def attack(data: bytes, folder: Path) -> bool:
     return True
 
 
-KIND = Kind("models", "mutated energy models", ".toml", make, attack, share=0.2)
+KIND = InputKind("models", "mutated energy models", ".toml", make, attack, share=0.2)

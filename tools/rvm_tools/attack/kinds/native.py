@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rvm.engines import executing
-from rvm_tools.attack.cases import Kind
+from rvm_tools.attack.cases import InputKind
 from rvm_tools.attack.kinds.programs import make, read
 from rvm_tools.attack.reduction import LINES
 from rvm_tools.attack.runs import agree
@@ -21,4 +21,6 @@ def attack(data: bytes, folder: Path) -> bool:
     return True
 
 
-KIND = Kind("native", "random programs on all engines", ".rasm", make, attack, (LINES,), share=7.0)
+KIND = InputKind(
+    "native", "random programs on all engines", ".rasm", make, attack, (LINES,), share=7.0
+)

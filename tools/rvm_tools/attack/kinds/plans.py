@@ -16,7 +16,7 @@ import numpy as np
 
 from rvm.faults import RvmError
 from rvm.pebble import Dag, DagPlan, load, plan, plan_dag
-from rvm_tools.attack.cases import Broken, Kind
+from rvm_tools.attack.cases import Broken, InputKind
 from rvm_tools.attack.mutations import bent, flipped
 from rvm_tools.attack.reduction import BYTES
 
@@ -114,4 +114,4 @@ def attack(data: bytes, folder: Path) -> bool:
     return True
 
 
-KIND = Kind("plans", "damaged files of plans", ".npz", make, attack, (BYTES,), share=0.6)
+KIND = InputKind("plans", "damaged files of plans", ".npz", make, attack, (BYTES,), share=0.6)

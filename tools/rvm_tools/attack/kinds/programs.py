@@ -11,7 +11,7 @@ from typing import Any
 
 import rvm
 from rvm.program import Program
-from rvm_tools.attack.cases import Kind
+from rvm_tools.attack.cases import InputKind
 from rvm_tools.attack.programs import loops, smooth, sound
 from rvm_tools.attack.reduction import LINES
 from rvm_tools.attack.runs import INTERPRETED, agree
@@ -20,7 +20,7 @@ _HEAD = re.compile(rb"; (?P<by>\w+) (?P<seed>\d+)(?P<flags>[ \w]*)\n")
 Write = Callable[[int], str]
 TEXTS: Mapping[str, Write] = {
     "sound": lambda seed: sound.program(seed, None),
-    "loops": lambda seed: loops.Loop(seed).text,
+    "loops": lambda seed: loops.RandomLoop(seed).text,
     "smooth": lambda seed: smooth.program(seed, 3),
 }
 INPUTS: Mapping[str, Callable[[int, int], dict[str, Any]]] = {
@@ -32,7 +32,7 @@ INPUTS: Mapping[str, Callable[[int, int], dict[str, Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A random program, behind a line that says what wrote it, which its inputs are found by."""
+    """A random program, after a line that says what wrote it, which its inputs are found by."""
 
     by: str
     seed: int
@@ -75,7 +75,7 @@ def attack(data: bytes, folder: Path) -> bool:
     return True
 
 
-KIND = Kind(
+KIND = InputKind(
     "programs",
     "random programs on all interpreting engines",
     ".rasm",

@@ -15,7 +15,7 @@ from rvm.program import Function, Program
 from rvm.transform import invert
 from rvm.verify import findings, inout_slots, liveness
 from rvm_tools.attack.arguments import arguments
-from rvm_tools.attack.cases import Broken, Kind
+from rvm_tools.attack.cases import Broken, InputKind
 from rvm_tools.attack.programs import blind, sound
 from rvm_tools.attack.reduction import BYTES, Split
 from rvm_tools.attack.runs import agree
@@ -127,7 +127,7 @@ SPLITS = (
     BYTES,
 )
 
-KIND = Kind(
+KIND = InputKind(
     "rbc",
     "damaged bytecode, its checksums mended, run on all interpreting engines",
     ".rbc",

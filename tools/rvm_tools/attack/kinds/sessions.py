@@ -13,7 +13,7 @@ import numpy as np
 import rvm
 from rvm.program import Program
 from rvm.state import Options
-from rvm_tools.attack.cases import Broken, Kind, sound
+from rvm_tools.attack.cases import Broken, InputKind, sound
 from rvm_tools.attack.mutations import NUMBERS, tokens
 from rvm_tools.attack.reduction import BYTES, LINES
 from rvm_tools.debug.console import Console, load_commands
@@ -150,7 +150,7 @@ def make(rng: random.Random) -> bytes:
 
 
 def attack(data: bytes, folder: Path) -> bool:
-    """Run a script; behind it the session still comes to its start and its end."""
+    """Run a script; after it the session still comes to its start and its end."""
     options = Options(max_steps=3_000, max_memory=1_000_000)
     session = Session(program(), "main", INPUTS, options, say=lambda line: None)
     console = Console(session)
@@ -175,6 +175,6 @@ def attack(data: bytes, folder: Path) -> bool:
     return done
 
 
-KIND = Kind(
+KIND = InputKind(
     "sessions", "mutated scripts of the debugger", ".rdb", make, attack, (LINES, BYTES), share=0.6
 )

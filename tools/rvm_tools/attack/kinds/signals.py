@@ -22,7 +22,7 @@ import rvm
 from rvm.engines import ENGINES, LAW, executing
 from rvm.faults import RvmError
 from rvm.run.machine import Machine
-from rvm_tools.attack.cases import Broken, Kind
+from rvm_tools.attack.cases import Broken, InputKind
 from rvm_tools.attack.runs import bits
 
 TEXT = """\
@@ -53,7 +53,7 @@ class Alarm(Exception):
 
 
 class Measured(NamedTuple):
-    """An operation undisturbed: its seconds, and the data before and behind it."""
+    """An operation undisturbed: its seconds, and the data before and after it."""
 
     seconds: float
     old: Any
@@ -152,7 +152,7 @@ def stands(run: Any, given: Mapping[str, Any], plain: Measured, what: str) -> No
 
 
 def disturbed(run: Callable[[], object], after: float, again: float) -> int:
-    """Run with a handler that raises after so many seconds, and perhaps again; how often it did."""
+    """Run with a handler that raises after some seconds, and perhaps again; how often it did."""
     count = 0
 
     def operation() -> None:
@@ -180,4 +180,4 @@ def disturbed(run: Callable[[], object], after: float, again: float) -> int:
     return count
 
 
-KIND = Kind("signals", "handlers that raise", ".json", make, attack, (), share=0.5)
+KIND = InputKind("signals", "handlers that raise", ".json", make, attack, (), share=0.5)

@@ -11,7 +11,7 @@ from rvm_asm import assemble, disassemble, expand
 
 from rvm.faults import AssemblyError
 from rvm.verify import verify
-from rvm_tools.attack.cases import Broken, Kind
+from rvm_tools.attack.cases import Broken, InputKind
 from rvm_tools.attack.mutations import NUMBERS, TOKEN, tokens
 from rvm_tools.attack.programs import loops, smooth, sound
 
@@ -70,7 +70,7 @@ def seeds() -> tuple[str, ...]:
     texts += [sound.program(k, None) for k in range(40)]
     texts += [sound.program(k) for k in range(4)]
     texts += [smooth.program(k) for k in range(4)]
-    texts += [loops.Loop(k).text for k in range(8)]
+    texts += [loops.RandomLoop(k).text for k in range(8)]
     root = Path(__file__).resolve().parents[4]
     for folder in ("examples", "tests/asm/errors", "tests/programs"):
         found = sorted((root / folder).glob("*.rasm"))
@@ -116,4 +116,4 @@ def attack(data: bytes, folder: Path) -> bool:
     return True
 
 
-KIND = Kind("texts", "mutated assembly texts", ".rasm", make, attack, share=2.0)
+KIND = InputKind("texts", "mutated assembly texts", ".rasm", make, attack, share=2.0)

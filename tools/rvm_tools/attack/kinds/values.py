@@ -9,7 +9,7 @@ from pathlib import Path
 import rvm
 from rvm.program import Function
 from rvm.run.binding import bind
-from rvm_tools.attack.cases import Broken, Kind
+from rvm_tools.attack.cases import Broken, InputKind
 from rvm_tools.attack.mutations import NUMBERS, texts, tokens
 from rvm_tools.values import assignments, inputs_for
 
@@ -60,4 +60,4 @@ def attack(data: bytes, folder: Path) -> bool:
     return True
 
 
-KIND = Kind("values", "values of the command line", ".txt", make, attack, share=0.2)
+KIND = InputKind("values", "values of the command line", ".txt", make, attack, share=0.2)

@@ -77,7 +77,7 @@ FORMS = {
 }
 
 
-class Loop:
+class RandomLoop:
     """Writes one function with a loop."""
 
     def __init__(self, seed: int) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from rvm import LogNumber
+from rvm_tools.attack.programs.body import BodyWriter
 
 LENGTH = 3
 FORMS = (
@@ -101,23 +102,20 @@ HEADER = [
 ]
 
 
-class Writer:
+class SmoothWriter(BodyWriter):
     """Writes one random function body, keeping track of what must not be changed."""
 
     def __init__(self, rng: random.Random, size: int) -> None:
-        self.rng = rng
-        self.size = size
-        self.lines: list[str] = []
-        self.names: dict[str, list[str]] = {
+        names = {
             "f64": ["x0", "x1", "x2", "x3"],
             "fixed": ["q0", "q1"],
             "c128": ["z0", "z1"],
             "log64": ["g0", "g1"],
         }
+        super().__init__(rng, names, 3 * size - 2)
+        self.size = size
         self.indices = ["i0", "i1"]
         self.locked = {"x0", "x1"}
-        self.fresh = 0
-        self.budget = 3 * size - 2
 
     def text(self) -> str:
         # x0 and x1 are read in many places, and therefore not changed within blocks.
@@ -128,15 +126,9 @@ class Writer:
         self.line(1, "rot x0, x1, x2 * x3")
         return "\n".join([*HEADER, f"func main({', '.join(params)})", *self.lines, ""])
 
-    def line(self, depth: int, text: str) -> None:
-        self.lines.append("    " * depth + text)
-
     def body(self, depth: int, n: int) -> None:
         before = len(self.lines)
-        for _ in range(n):
-            if self.budget > 0:
-                self.budget -= 1
-                self.statement(depth)
+        super().body(depth, n)
         if len(self.lines) == before:
             self.line(depth, "add w, 0.25 * x0")
 
@@ -162,9 +154,6 @@ class Writer:
         pick(depth)
 
     # -------------------------------------------------------------- pieces
-
-    def free(self, t: str) -> list[str]:
-        return [n for n in self.names[t] if n not in self.locked]
 
     def two(self, t: str, y: str) -> dict[str, str]:
         names = [n for n in self.names[t] if n != y]
@@ -217,12 +206,6 @@ class Writer:
         forms += ["add {x}, f64(q0) * 0.5", "sub q1, fixed({x} * 0.5)", "add {x}, log(g0)"]
         if self.free("f64") and not {"z0", "q1"} & self.locked:
             self.line(depth, self.rng.choice(forms).format(x=self.rng.choice(self.free("f64"))))
-
-    def locking(self, names: set[str], inside: Callable[[], None]) -> None:
-        before = set(self.locked)
-        self.locked |= names
-        inside()
-        self.locked = before
 
     def branch(self, depth: int) -> None:
         i = self.rng.choice(self.indices)
@@ -282,20 +265,12 @@ class Writer:
             self.line(depth, f"{word} {self.rng.choice(forms)}")
 
     def stacked(self, depth: int) -> None:
-        """A number waits on the stack while zero, and then another, is in its place."""
-        names = self.free("f64")
-        if len(names) < 2:
-            return
-        a, b = self.rng.sample(names, 2)
-        self.line(depth, f"push {a}, s")
-        self.line(depth, f"swap {a}, {b}")
-        self.locking({b}, lambda: self.body(depth + 1, 2))
-        self.line(depth, f"pop {b}, s")
+        self.stacked_of("f64", depth)
 
 
 def program(seed: int, size: int = 9) -> str:
-    """The text of the random program number `seed`, of so many statements, and those inside."""
-    return Writer(random.Random(seed), size).text()
+    """The text of the random program number `seed`, of `size` statements, and those inside."""
+    return SmoothWriter(random.Random(seed), size).text()
 
 
 def inputs(seed: int) -> dict[str, Any]:

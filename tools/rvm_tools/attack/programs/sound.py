@@ -15,6 +15,7 @@ import numpy as np
 
 from rvm.numbers import LogNumber, system
 from rvm.types import SCALARS
+from rvm_tools.attack.programs.body import BodyWriter
 from rvm_tools.attack.programs.forms import (
     ARRAY_FORMS,
     CLASSIC_FORMS,
@@ -39,17 +40,14 @@ def some_types(rng: random.Random) -> tuple[str, ...]:
     return ("i64", "f64", *rng.sample(others, rng.choice((1, 2, 2, 3))))
 
 
-class Writer:
+class SoundWriter(BodyWriter):
     """Writes one random function body, keeping track of what must not be changed."""
 
     def __init__(self, rng: random.Random, types: Sequence[str] = CLASSIC) -> None:
-        self.rng = rng
-        self.lines: list[str] = []
         self.types = tuple(types)
         self.classic = self.types == CLASSIC
-        self.names: dict[str, list[str]] = {
-            t: [f"{LETTERS[t]}{k}" for k in range(3)] for t in self.types
-        }
+        names = {t: [f"{LETTERS[t]}{k}" for k in range(3)] for t in self.types}
+        super().__init__(rng, names, 40 if self.classic else 16)
         if self.classic:
             self.arrays = {"i64": "ai", "f64": "af", "u8": "au"}
         else:
@@ -59,10 +57,7 @@ class Writer:
         if not self.classic:
             self.fields = dict(zip("ab", rng.sample(self.types, 2), strict=True))
             self.stack = rng.choice(self.types)
-        self.locked: set[str] = set()
         self.used: set[str] = set()
-        self.fresh = 0
-        self.budget = 40 if self.classic else 16
 
     def text(self) -> str:
         params = [f"{n}: {t}" for t in self.types for n in self.names[t]]
@@ -80,16 +75,6 @@ class Writer:
             head = ["record Pair", *fields, "end", "", *head]
         return "\n".join([*head, f"func main({', '.join(params)})", *self.lines, ""])
 
-    def line(self, depth: int, text: str) -> None:
-        self.lines.append("    " * depth + text)
-
-    def body(self, depth: int, n: int) -> None:
-        for _ in range(n):
-            if self.budget <= 0:
-                return
-            self.budget -= 1
-            self.statement(depth)
-
     def statement(self, depth: int) -> None:
         simple: list[Callable[[int], None]] = [self.update] * 3
         simple += [self.swap, self.element, self.flip, self.array]
@@ -102,9 +87,6 @@ class Writer:
         pick(depth)
 
     # -------------------------------------------------------------- pieces
-
-    def free(self, t: str) -> list[str]:
-        return [n for n in self.names[t] if n not in self.locked]
 
     def atom(self, t: str, avoid: str) -> str:
         names = [n for n in self.names[t] if n != avoid]
@@ -196,12 +178,6 @@ class Writer:
         x, y = self.rng.sample(self.names[t], 2)
         return f"{x} {self.rng.choice(CONDITIONS[t])} {y}", {x, y}
 
-    def locking(self, names: set[str], inside: Callable[[], None]) -> None:
-        before = set(self.locked)
-        self.locked |= names
-        inside()
-        self.locked = before
-
     def branch(self, depth: int) -> None:
         cond, read = self.condition()
         self.line(depth, f"if {cond}")
@@ -273,15 +249,7 @@ class Writer:
         self.line(depth, f"undo {r}")
 
     def stacked(self, depth: int) -> None:
-        """A number waits on the stack while zero, and then another, is in its place."""
-        names = self.free(self.stack)
-        if len(names) < 2:
-            return
-        a, b = self.rng.sample(names, 2)
-        self.line(depth, f"push {a}, s")
-        self.line(depth, f"swap {a}, {b}")
-        self.locking({b}, lambda: self.body(depth + 1, 2))
-        self.line(depth, f"pop {b}, s")
+        self.stacked_of(self.stack, depth)
 
     def call(self, depth: int) -> None:
         word = self.rng.choice(["call", "uncall"])
@@ -309,7 +277,7 @@ class Writer:
 def program(seed: int, types: Sequence[str] | None = CLASSIC) -> str:
     """The text of the random program number `seed`; with `types=None` over types of its own."""
     rng = random.Random(seed)
-    return Writer(rng, some_types(rng) if types is None else types).text()
+    return SoundWriter(rng, some_types(rng) if types is None else types).text()
 
 
 def inputs(seed: int, types: Sequence[str] | None = CLASSIC, variant: int = 0) -> dict[str, Any]:
@@ -318,7 +286,7 @@ def inputs(seed: int, types: Sequence[str] | None = CLASSIC, variant: int = 0) -
         return _classic(seed)
     rng = random.Random(seed)
     types = some_types(rng)
-    writer = Writer(rng, types)
+    writer = SoundWriter(rng, types)
     rng = random.Random(seed + 1_000_003 * (1 + variant))
     wild = rng.random() < 0.25
     out: dict[str, Any] = {n: _number(rng, t, wild) for t in types for n in writer.names[t]}
@@ -362,7 +330,7 @@ def _array(t: str, numbers: list[Any]) -> Any:
 
 def _classic(seed: int) -> dict[str, Any]:
     rng = random.Random(seed + 1_000_003)
-    names = Writer(rng).names
+    names = SoundWriter(rng).names
     out: dict[str, Any] = {}
     for t in CLASSIC:
         for name in names[t]:

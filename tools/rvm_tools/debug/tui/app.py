@@ -19,14 +19,14 @@ from textual.widgets import Footer, RichLog, Static
 
 from rvm.faults import RvmError
 from rvm.image import image_of
-from rvm_tools.debug.completing import completions
-from rvm_tools.debug.console import Answer, Console, Line, share_text
+from rvm_tools.debug.commands.stops import described
+from rvm_tools.debug.completions import completions
+from rvm_tools.debug.console import Answer, Console, OutputLine, share_text
 from rvm_tools.debug.costs import FLOOR, again
 from rvm_tools.debug.lines import find_target
-from rvm_tools.debug.probing import described
 from rvm_tools.debug.session import Session
 from rvm_tools.debug.tui.help import HelpScreen
-from rvm_tools.debug.tui.journey import Journey
+from rvm_tools.debug.tui.journey import JourneyView
 from rvm_tools.debug.tui.keys import KEYS
 from rvm_tools.debug.tui.page import (
     VIEWS,
@@ -87,9 +87,9 @@ class Screenful(App[None]):
         self._waiting: deque[Callable[[], None]] = deque(
             partial(self._command, text) for text in commands
         )
-        self._said: deque[Line] = deque(maxlen=MAX_LINES)
+        self._said: deque[OutputLine] = deque(maxlen=MAX_LINES)
         self._leaving = False
-        self.journey = Journey(session, self.past)
+        self.journey = JourneyView(session, self.past)
         session.watched_by(self.journey)
         self.console_ = Console(session, self._said.append, model=model)
         self.status = Static(id="status", markup=False)
@@ -135,7 +135,7 @@ class Screenful(App[None]):
     # ------------------------------------------------------------ running commands
 
     def execute(self, text: str, forward: bool = False) -> None:
-        """Run a command in the machine's thread, behind those that wait.
+        """Run a command in the machine's thread, after those that wait.
 
         `forward`: plain steps go forwards, wherever `direction` points.
         """
@@ -167,7 +167,7 @@ class Screenful(App[None]):
         """In the machine's thread."""
         console = self.console_
         if text.strip():
-            console.show(Line(f"{console.prompt()}{text.strip()}", "dim"))
+            console.show(OutputLine(f"{console.prompt()}{text.strip()}", "dim"))
         reverse, console.reverse = console.reverse, console.reverse and not forward
         answer = console.execute(text)
         if forward:
@@ -189,7 +189,7 @@ class Screenful(App[None]):
         self._soon(self._next_model)
 
     def _next_model(self) -> None:
-        """Show energy by another model; first the run is counted up to each column, beside."""
+        """Show energy by another model; first another session counts up to each column."""
         console, line = self.console_, self.timeline.timeline
         names = list(MODELS)
         at = names.index(console.model.name) if console.model.name in names else -1

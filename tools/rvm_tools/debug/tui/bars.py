@@ -51,7 +51,7 @@ class Timeline:
         return "".join(row)
 
     def bar(self) -> tuple[str, str, str]:
-        """What is behind the position, the position, and what is known to be ahead."""
+        """What is past, the position, and what is known to be ahead."""
         at = self.cell(self.time)
         rest = "─" * (self.cells - at - 1)
         if not self.known and rest:

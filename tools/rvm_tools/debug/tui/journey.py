@@ -14,7 +14,7 @@ INTERVAL = 0.1
 CELLS = 20
 
 
-class Journey(Onlooker):
+class JourneyView(Onlooker):
     """Told of in the machine's thread, read by the screen."""
 
     def __init__(self, session: Session, past: Past) -> None:

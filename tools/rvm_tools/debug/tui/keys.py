@@ -6,7 +6,7 @@ from textual.binding import Binding, BindingType
 
 
 def _key(key: str, action: str, label: str = "", shown: str | None = None) -> Binding:
-    # What leads to the command line comes first, so that what is typed behind it goes there.
+    # What leads to the command line comes first, so that what is typed after it goes there.
     first = action.startswith("type")
     return Binding(key, action, label, show=bool(label), key_display=shown, priority=first)
 

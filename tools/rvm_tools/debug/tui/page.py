@@ -6,16 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from rvm.image import Code
-from rvm.image.traps import same
 from rvm.types import Array, Stack
-from rvm_tools.debug.console import Answer, Console, Line
+from rvm_tools.debug.console import Answer, Console, OutputLine
 from rvm_tools.debug.lines import line_of
-from rvm_tools.debug.looking import MAX_MARKED, raw_text, type_name
 from rvm_tools.debug.session import Session
 from rvm_tools.debug.stops import Breakpoint
+from rvm_tools.debug.texts import differs, raw_text
 from rvm_tools.debug.tui.past import Before
 from rvm_tools.debug.views import (
     array_rows,
@@ -26,6 +23,7 @@ from rvm_tools.debug.views import (
     source_name,
     texts_of,
 )
+from rvm_tools.show import type_name
 
 Size = tuple[int, int]
 """Width and height, in cells."""
@@ -56,14 +54,14 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class ValueRows:
     """The rows of the registers' pane, and the names of the registers that have elements."""
 
     title: str
-    rows: Sequence[Line]
+    rows: Sequence[OutputLine]
     arrays: Sequence[str] = ()
     shown: tuple[int, int, int] = (0, 0, 0)
-    """Of an array: the first element shown, the one behind the last, and how many there are."""
+    """Of an array: the first element shown, the one after the last, and how many there are."""
 
 
 class _Page(Console):
@@ -150,7 +148,7 @@ def _enabled(session: Session) -> list[Breakpoint]:
 # ---------------------------------------------------------------- values
 
 
-def values_of(session: Session, before: Before, width: int) -> Values:
+def values_of(session: Session, before: Before, width: int) -> ValueRows:
     """The selected frame's registers, changed ones with a star, adjoints beside their values."""
     frame = session.frame
     function, regs = frame.code.function, frame.regs
@@ -159,7 +157,7 @@ def values_of(session: Session, before: Before, width: int) -> Values:
     index = {name: k for k, (name, _) in enumerate(named)}
     bars = {k: index[bar_name(name)] for name, k in index.items() if bar_name(name) in index}
     column = min(max((len(n) for n, _ in named), default=0), max(8, width // 3))
-    rows: list[Line] = []
+    rows: list[OutputLine] = []
     arrays = []
     for k, (name, register) in enumerate(named):
         if regs[k] is not None and isinstance(register.type, (Array, Stack)):
@@ -180,12 +178,12 @@ def values_of(session: Session, before: Before, width: int) -> Values:
             value, bar = f"{value:<{BESIDE}} {bar}", ""
         head = f"{'*' if marked else ' '} {name:<{column}}  "
         for n, text in enumerate(value.split("\n")):
-            rows.append(Line((head if n == 0 else " " * len(head)) + text, style))
+            rows.append(OutputLine((head if n == 0 else " " * len(head)) + text, style))
         if bar:
-            rows += [Line(" " * (len(head) - 1) + text, style) for text in bar.split("\n")]
+            rows += [OutputLine(" " * (len(head) - 1) + text, style) for text in bar.split("\n")]
     if not rows:
-        rows.append(Line("  (no registers)", "dim"))
-    return Values(f"registers of {frame.code.name}", rows, arrays)
+        rows.append(OutputLine("  (no registers)", "dim"))
+    return ValueRows(f"registers of {frame.code.name}", rows, arrays)
 
 
 def _cut(text: str) -> str:
@@ -199,18 +197,7 @@ def _was(old: list[Any] | None, k: int) -> bool:
     return old is not None and old[k] is not None
 
 
-def differs(a: Any, b: Any) -> bool:
-    """Whether a kept value is another than the present one; of what is too long, none is kept."""
-    if a is None and isinstance(b, (np.ndarray, list)):
-        return len(b) <= MAX_MARKED if isinstance(b, list) else b.size <= MAX_MARKED
-    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        return a.shape != b.shape or not same(a, b)
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return True
-    return not same(a, b)
-
-
-def elements_of(session: Session, before: Before, name: str, start: int, size: Size) -> Values:
+def elements_of(session: Session, before: Before, name: str, start: int, size: Size) -> ValueRows:
     """A page of an array's elements from `start`, as many as a pane of a size holds.
 
     Changed ones have a star.
@@ -222,7 +209,7 @@ def elements_of(session: Session, before: Before, name: str, start: int, size: S
         if n == name and frame.regs[k] is not None
     ]
     if not found or not isinstance(found[0][1], (Array, Stack)):
-        return Values(name, [Line(f"{name} is not live in this frame", "dim")])
+        return ValueRows(name, [OutputLine(f"{name} is not live in this frame", "dim")])
     slot, t = found[0]
     raw = frame.regs[slot]
     kept = before.registers(frame)
@@ -238,9 +225,11 @@ def elements_of(session: Session, before: Before, name: str, start: int, size: S
         fits = -(-count // lines) * height if lines <= count else count * height // lines
         stop = start + max(1, fits)
         rows = rows[: max(1, height)]
-    rows = [Line(k.text, "changed") if "*" in k.text else k for k in rows]
+    rows = [OutputLine(k.text, "changed") if "*" in k.text else k for k in rows]
     title = f"{name}: {type_name(t, raw)}, {start} to {stop} of {len(raw)}"
-    return Values(title, rows or [Line("  (no elements)", "dim")], (name,), (start, stop, len(raw)))
+    return ValueRows(
+        title, rows or [OutputLine("  (no elements)", "dim")], (name,), (start, stop, len(raw))
+    )
 
 
 def _most(t: Array | Stack, width: int, height: int) -> int:
@@ -248,7 +237,7 @@ def _most(t: Array | Stack, width: int, height: int) -> int:
     return max(1, height) * (1 if isinstance(t, Array) and t.rank > 1 else max(1, width // 2))
 
 
-def frames_of(session: Session, before: Before) -> list[Line]:
+def frames_of(session: Session, before: Before) -> list[OutputLine]:
     """The frames, innermost first: `>` is looked at, `*` is new or stood elsewhere."""
     frames = session.frames
     last = len(frames) - 1
@@ -258,7 +247,7 @@ def frames_of(session: Session, before: Before) -> list[Line]:
         marked = before.moved(frame)
         mark = f"{'>' if depth == session.depth else ' '}{'*' if marked else ' '}"
         text = f"{mark} #{depth} {frame_text(frame, depth == last)}"
-        rows.append(Line(text, "changed" if marked else ""))
+        rows.append(OutputLine(text, "changed" if marked else ""))
     if last >= FRAMES:
-        rows.append(Line(f"   … {last + 1 - FRAMES} more frames", "dim"))
+        rows.append(OutputLine(f"   … {last + 1 - FRAMES} more frames", "dim"))
     return rows

@@ -14,9 +14,9 @@ from textual.suggester import Suggester
 from textual.widget import Widget
 from textual.widgets import Input
 
-from rvm_tools.debug.console import Line
+from rvm_tools.debug.console import OutputLine
 from rvm_tools.debug.tui.bars import LEFT, RIGHT, Timeline, short
-from rvm_tools.debug.tui.page import Listing, Values
+from rvm_tools.debug.tui.page import Listing, ValueRows
 from rvm_tools.debug.tui.past import Past
 from rvm_tools.trace.energy import Model, landauer
 
@@ -31,7 +31,7 @@ STYLES = {
 """The prompt's own colours."""
 
 
-def painted(line: Line, width: int | None = None) -> Text:
+def painted(line: OutputLine, width: int | None = None) -> Text:
     """A line in its colour, cut to a width."""
     text = Text(line.text, style=STYLES.get(line.style, ""), no_wrap=True, end="")
     if width is not None:
@@ -81,7 +81,7 @@ class CodePane(Widget, can_focus=True):
         self._move_to(self.cursor, 3 if follow else 2)
 
     def _move_to(self, row: int, margin: int = 2) -> None:
-        """Put the cursor on a row, with so many rows of code to be seen on either side."""
+        """Put the cursor on a row, with some rows of code to be seen on either side."""
         count, height = len(self.listing.rows), max(self.size.height, 1)
         self.cursor = max(0, min(row, count - 1))
         margin = min(margin, (height - 1) // 2)
@@ -127,7 +127,9 @@ class CodePane(Widget, can_focus=True):
         for k in range(self.top, min(len(code.rows), self.top + self.size.height)):
             mark = ">" if k == code.here else " "
             flag = "●" if k in code.breaks else " "
-            row = painted(Line(f"{mark}{flag}{k + base:>{digits}} {code.rows[k]}"), self.size.width)
+            row = painted(
+                OutputLine(f"{mark}{flag}{k + base:>{digits}} {code.rows[k]}"), self.size.width
+            )
             if k == code.here:
                 row.stylize(STYLES["current"])
             if flag != " ":
@@ -144,16 +146,16 @@ class RowsPane(Widget, can_focus=False):
 
     def __init__(self, id: str) -> None:
         super().__init__(id=id)
-        self.rows: Sequence[Line] = ()
+        self.rows: Sequence[OutputLine] = ()
         self.top = 0
 
-    def show(self, title: str, rows: Sequence[Line]) -> None:
+    def show(self, title: str, rows: Sequence[OutputLine]) -> None:
         if title != self.border_title:
             self.top = 0
         self.rows, self.border_title = rows, title
         self.scroll_rows(0)
 
-    def show_values(self, values: Values) -> None:
+    def show_values(self, values: ValueRows) -> None:
         self.show(values.title, values.rows)
 
     def scroll_rows(self, by: int) -> None:
@@ -172,7 +174,7 @@ class RowsPane(Widget, can_focus=False):
         shown = list(self.rows[self.top : self.top + height])
         rest = len(self.rows) - self.top - height
         if rest > 0 and shown:
-            shown[-1] = Line(f"  … {rest + 1} more rows", "dim")
+            shown[-1] = OutputLine(f"  … {rest + 1} more rows", "dim")
         return joined([painted(row, self.size.width) for row in shown])
 
 
@@ -241,7 +243,7 @@ def _row(label: str, *parts: tuple[str, str], figure: str = "") -> Text:
     return Text.assemble((f"{name:<{LEFT}}", "dim"), *parts, (f" {figure}"[:RIGHT], ""))
 
 
-class Words(Suggester):
+class WordSuggester(Suggester):
     """Proposes how the last word of a command goes on."""
 
     def __init__(self, complete: Callable[[str], str | None]) -> None:
@@ -270,7 +272,9 @@ class CommandLine(Input):
         text: str
 
     def __init__(self, id: str, complete: Callable[[str], str | None]) -> None:
-        super().__init__(id=id, compact=True, select_on_focus=False, suggester=Words(complete))
+        super().__init__(
+            id=id, compact=True, select_on_focus=False, suggester=WordSuggester(complete)
+        )
         self.typed: list[str] = []
         self._back = 0
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from rvm.state import Frame
 from rvm_tools.debug.costs import tallies
-from rvm_tools.debug.looking import kept
 from rvm_tools.debug.session import Session
+from rvm_tools.debug.texts import kept
 from rvm_tools.trace.account import Tally
 from rvm_tools.trace.energy import Model
 

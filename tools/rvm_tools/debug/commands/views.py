@@ -11,13 +11,14 @@ from rvm.faults import UsageError
 from rvm.stmt import Branch, Land
 from rvm.types import Array, Stack
 from rvm_tools.debug import views
+from rvm_tools.debug.commands.moves import time_of
+from rvm_tools.debug.commands.stops import described
 from rvm_tools.debug.console import COMMANDS, Command, Console, command, count_of
 from rvm_tools.debug.costs import FLOOR, energy_lines, floor, profile, taken, tally_lines
 from rvm_tools.debug.expressions import record_leaves, value_of
 from rvm_tools.debug.lines import line_of, line_starts
-from rvm_tools.debug.looking import PAGE, type_name
-from rvm_tools.debug.moving import time_of
-from rvm_tools.debug.probing import described
+from rvm_tools.debug.texts import PAGE
+from rvm_tools.show import type_name
 from rvm_tools.trace.energy import model
 from rvm_tools.words import count
 

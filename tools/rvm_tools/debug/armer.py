@@ -15,8 +15,8 @@ from rvm.run.machine import Machine
 from rvm.state import Frame
 from rvm_tools.debug.journeys import Journey
 from rvm_tools.debug.stops import Breakpoint, Watchpoint
-from rvm_tools.debug.trapping import LINES, Rules
-from rvm_tools.debug.watching import looker
+from rvm_tools.debug.traps import LINES, TrapRules
+from rvm_tools.debug.watches import looker
 
 MAX_ARMORIES = 12
 """Kinds of journeys whose compiled code is kept."""
@@ -33,7 +33,7 @@ class Armer:
         self._version = 0
 
     def goals(self, journey: Journey) -> Extras:
-        """What a journey that begins here asks for the frames that there are now."""
+        """What a journey that begins here asks for the present frames."""
         frames = self.machine.state.frames
         found: Extras = []
         for depth, frame in enumerate(frames):
@@ -95,7 +95,7 @@ class Armer:
         key = (journey.direction, journey.lines, alone, numbers)
         found = self._armories.get(key)
         if found is None or journey.watch is not None:
-            rules = Rules(
+            rules = TrapRules(
                 journey.direction,
                 [] if alone else breaks,
                 active,

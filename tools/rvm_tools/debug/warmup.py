@@ -14,13 +14,13 @@ from rvm.run.machine import Machine
 WARM = 300
 """Ticks that the reference engine does first."""
 SHORT = 3
-"""Instructions that are compiled in the time of so many ticks; for more of them, it does more."""
+"""It does `WARM` ticks more for each this many instructions to compile."""
 RUN, SIZE = "run", "size"
 """What is noted with a code: that a fast engine has run it, and how long it is."""
 
 
 def run_warm(machine: Machine, ticks: int, begins: bool) -> None:
-    """Let a machine go on by at most so many ticks, or to a trap that is due.
+    """Let a machine go on by at most `ticks` ticks, or to a trap that is due.
 
     `begins`: a journey of unknown length, which may well be short.
     """

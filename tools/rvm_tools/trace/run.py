@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import rich_click as click
@@ -18,41 +17,29 @@ from rvm.library.handle import FunctionHandle
 from rvm.program import Function
 from rvm.run.binding import snapshot
 from rvm.run.machine import Machine
-from rvm.state import Options
 from rvm.types import Stack
 from rvm_tools.messages import end, errors_as_json, show_error
-from rvm_tools.programs import load_program, pick_function
 from rvm_tools.progress import watching
-from rvm_tools.runs import example
-from rvm_tools.trace.account import Account, Tally
+from rvm_tools.requests import FunctionRequest
+from rvm_tools.trace.account import CostAccount, Tally
 from rvm_tools.trace.energy import Model, model
 from rvm_tools.trace.slices import Slices
-from rvm_tools.values import assignments, inputs_for
 
 FORMATS = ("table", "json", "csv", "callgrind", "perfetto", "speedscope", "folded")
 KEYS = ("opcode", "line", "function")
 
 
 @dataclass(frozen=True, slots=True)
-class TraceRequest:
+class TraceRequest(FunctionRequest):
     """The command's options and arguments."""
 
-    file: str
-    values: Sequence[str] = ()
-    function: str | None = None
     by: str = "line"
     energy: str = "landauer"
     begin: int = 0
     end: int | None = None
     form: str = "table"
-    back: bool = False
     gradient: str | None = None
     keep_stacks: bool = False
-    engine: str = "auto"
-    strict: bool = False
-    tolerance: float | None = None
-    max_steps: int | None = None
-    max_memory: int | None = None
 
 
 @dataclass(frozen=True)
@@ -70,7 +57,7 @@ class Trace:
     first: int
     last: int
     ended: bool
-    account: Account
+    account: CostAccount
     model: Model
     peak_bytes: int
     residue_bytes: int
@@ -115,20 +102,10 @@ def trace(request: TraceRequest) -> None:
 def traced(request: TraceRequest) -> Trace:
     """Do the run that is asked for, and count it."""
     used = model(request.energy)
-    program = load_program(request.file)
-    function = pick_function(program, request.function)
-    options = Options(
-        engine=request.engine,
-        tolerance=request.tolerance,
-        strict=request.strict,
-        max_steps=request.max_steps,
-        max_memory=request.max_memory,
-        # Standard output is the trace's alone.
-        output=lambda line: click.echo(line, err=True),
-    )
-    given = assignments(request.values, Path())
-    hint = example("trace", request.file, request.function, program, function.name)
-    inputs = inputs_for(function, given, Path(), hint)
+    program, function = request.opened()
+    # Standard output is the trace's alone.
+    options = request.options(lambda line: click.echo(line, err=True))
+    inputs = request.inputs(program, function, "trace")
     handle = FunctionHandle(program, function.name, undo=request.back, options=options)
     if request.gradient is None:
         machine = Machine.start(program, function.name, inputs, options, undo=request.back)
@@ -207,7 +184,7 @@ def counted(
         begin,
         machine.time,
         state.at_end,
-        Account(machine.program, counts, left),
+        CostAccount(machine.program, counts, left),
         used,
         state.account.peak_bytes,
         machine.residue_bytes,

@@ -13,7 +13,7 @@ from rvm.program import Function
 from rvm.state import Frame
 from rvm.types import Array, Stack
 from rvm_tools.debug.expressions import Language, value_of
-from rvm_tools.debug.looking import raw_text
+from rvm_tools.debug.texts import raw_text
 from rvm_tools.literals import read_literal
 from rvm_tools.values import array_of
 

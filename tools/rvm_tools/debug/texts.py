@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from rvm_asm.printer import Names, Printer
+from rvm_asm.printer import RegisterNames, SourcePrinter
 
 from rvm.expr import Place
+from rvm.image.traps import same
 from rvm.program import Function
-from rvm.types import Array, RegisterType, Scalar, Stack, elem_of
-from rvm_tools.show import number_text
+from rvm.types import RegisterType, Scalar
+from rvm_tools.show import number_text, value_text
 
-EDGE, LONG = 4, 12
+LONG = 12
+"""Arrays of more elements are abbreviated."""
 MAX_MARKED = 10_000
 """The longest array whose changed elements are marked."""
 PAGE = 20
@@ -24,26 +26,18 @@ def raw_text(t: RegisterType | None, raw: Any, width: int = 68) -> str:
     """A raw value of some type, long ones abbreviated."""
     if raw is None:
         return "(not live)"
-    if t is None:
-        return str(raw)
-    elem = elem_of(t)
-    if isinstance(t, Array):
-        if not raw.size:
-            return "[]"
-        return np.array2string(
-            raw,
-            threshold=LONG,
-            edgeitems=EDGE if raw.ndim == 1 else 2,
-            separator=", ",
-            max_line_width=width,
-            formatter={"all": lambda v: number_text(elem, v)},
-        )
-    if isinstance(t, Stack):
-        texts = [number_text(elem, v) for v in raw]
-        if len(texts) > LONG:
-            texts = [*texts[:EDGE], "...", *texts[-EDGE:]]
-        return f"[{', '.join(texts)}]"
-    return number_text(elem, raw)
+    return str(raw) if t is None else value_text(t, raw, width, long=LONG, rows=2)
+
+
+def differs(a: Any, b: Any) -> bool:
+    """Whether a kept value is another than the present one; of what is too long, none is kept."""
+    if a is None and isinstance(b, (np.ndarray, list)):
+        return len(b) <= MAX_MARKED if isinstance(b, list) else b.size <= MAX_MARKED
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return a.shape != b.shape or not same(a, b)
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return True
+    return not same(a, b)
 
 
 def elements_changed(name: str, t: Scalar, a: Any, b: Any, width: int = 68) -> str:
@@ -66,14 +60,7 @@ def elements_changed(name: str, t: Scalar, a: Any, b: Any, width: int = 68) -> s
 
 def place_text(place: Place, function: Function) -> str:
     """A place as the source writes it."""
-    return Printer(function, Names(function)).place(place)
-
-
-def type_name(t: RegisterType | None, raw: Any) -> str:
-    """A type, an array's with its lengths."""
-    if isinstance(t, Array) and isinstance(raw, np.ndarray):
-        return f"{t.elem}[{', '.join(map(str, raw.shape))}]"
-    return str(t)
+    return SourcePrinter(function, RegisterNames(function)).place(place)
 
 
 def kept(regs: Sequence[Any]) -> list[Any]:

@@ -17,9 +17,9 @@ from rvm.faults import RvmError
 from rvm.probes.armed import plain_code
 from rvm.state import Frame, State
 from rvm.types import Scalar, elem_of
-from rvm_tools.debug.looking import LONG, elements_changed, raw_text
-from rvm_tools.debug.stops import Event, Watchpoint
-from rvm_tools.debug.trapping import Look, value_at
+from rvm_tools.debug.stops import StopEvent, Watchpoint
+from rvm_tools.debug.texts import LONG, elements_changed, raw_text
+from rvm_tools.debug.traps import Look, value_at
 
 
 def watched_value(frames: Sequence[Frame], watch: Watchpoint) -> object:
@@ -75,14 +75,14 @@ def settle(state: State) -> None:
                 store(arg, outer.regs, inner.regs[k])
 
 
-def changed(frames: Sequence[Frame], watch: Watchpoint, old: Any, new: Any, way: int) -> Event:
+def changed(frames: Sequence[Frame], watch: Watchpoint, old: Any, new: Any, way: int) -> StopEvent:
     """What to tell of a watched place that was changed or read; `way` is the direction."""
     function = frames[watch.depth].code.function
     t = watch.place.type or function.registers[watch.place.reg].type
     a, b = raw_text(t, old), raw_text(t, new)
     name = f"watchpoint {watch.number}: {watch.text}"
     if watch.reads:
-        return Event("watchpoint", f"{name} is read: {a}", watch.number)
+        return StopEvent("watchpoint", f"{name} is read: {a}", watch.number)
     undone = "" if way > 0 else "  (undone)"
     data = {"place": watch.text, "old": a, "new": b}
     told = f"{a} -> {b}"
@@ -91,7 +91,7 @@ def changed(frames: Sequence[Frame], watch: Watchpoint, old: Any, new: Any, way:
         made = (old, new) if way > 0 else (new, old)
         data["elements"] = elements_changed("", elem_of(t), *made).strip().replace("  ", " ")
         told = elements_changed("", elem_of(t), old, new).strip().replace("  ", " ")
-    return Event("watchpoint", f"{name}  {told}{undone}", watch.number, data)
+    return StopEvent("watchpoint", f"{name}  {told}{undone}", watch.number, data)
 
 
 def is_scalar(place: Place) -> bool:

@@ -1,7 +1,7 @@
 """The traps of a session: from its breakpoints and watchpoints to positions of code.
 
 Breakpoints are places between instructions, and the same places in both directions: running
-back, a stop is behind the instruction that was undone, which is before it as time goes.
+back, a stop is after the instruction that was undone, which is before it as time goes.
 Watchpoints are instrumented only where something may change or read what they watch.
 """
 
@@ -33,7 +33,7 @@ Look = tuple[Callable[[], Any], tuple[np.ndarray[Any, Any], Scalar] | None]
 """What reads a watched place's memory; and that memory, if it is one element that stays."""
 
 
-class Rules:
+class TrapRules:
     """Says which traps a code has, for one direction of travel; `rvm.probes.Armory` asks it."""
 
     def __init__(
@@ -84,7 +84,7 @@ class Rules:
             if watch.reads:
                 read = [p for p in read_places(code, pc) if _meet(p, place, binding)]
                 if read:
-                    # Before the instruction as time goes: behind its undoing, when going back.
+                    # Before the instruction as time goes: after its undoing, when going back.
                     at = pc if self.direction > 0 else pc + 1
                     found.setdefault(at, []).append(
                         Trap(watch, self._reading(watch, read, binding))

@@ -21,7 +21,7 @@ def split_condition(text: str) -> tuple[str, str]:
         return text.strip(), ""
     condition = (found["condition"] or "").strip()
     if not condition:
-        raise UsageError("U036", "there is no condition behind `if`", hint="b 12 if n > 3")
+        raise UsageError("U036", "there is no condition after `if`", hint="b 12 if n > 3")
     return text[: found.start()].strip(), condition
 
 
@@ -110,7 +110,7 @@ def watch_reads(console: Console, rest: str) -> None:
 @command(
     "ignore",
     usage="ignore NUMBER COUNT",
-    help="pass a stop so many times",
+    help="pass a stop N times",
     group=GROUP,
     takes="number",
 )

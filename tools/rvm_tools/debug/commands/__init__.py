@@ -1,0 +1,1 @@
+"""The text commands of a session, a module for each group."""

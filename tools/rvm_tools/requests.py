@@ -1,0 +1,113 @@
+"""What commands that run a function are asked for, and how their answers are printed as JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import rich_click as click
+
+from rvm.faults import Fault, RvmError
+from rvm.program import Function, Program
+from rvm.state import Options
+from rvm_tools.directives import directives
+from rvm_tools.messages import end, errors_as_json
+from rvm_tools.programs import load_program, pick_function
+from rvm_tools.values import assignments, inputs_for
+
+Output = Callable[[str], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionRequest:
+    """The options and arguments that these commands share."""
+
+    file: str
+    values: Sequence[str] = ()
+    function: str | None = None
+    back: bool = False
+    engine: str = "auto"
+    strict: bool = False
+    tolerance: float | None = None
+    max_steps: int | None = None
+    max_memory: int | None = None
+
+    def opened(self) -> tuple[Program, Function]:
+        """The program, and the function that is asked for."""
+        program = load_program(self.file)
+        return program, pick_function(program, self.function)
+
+    def inputs(
+        self, program: Program, function: Function, command: str = "", base: Path = Path()
+    ) -> dict[str, Any]:
+        """The inputs; where one is missing, the error shows the file's own example of `command`.
+
+        Files with values are looked for in `base`.
+        """
+        given = assignments(self.values, base)
+        example = self._example(command, program, function.name) if command else ""
+        return inputs_for(function, given, base, example)
+
+    def options(self, output: Output | None = None, on_error: str = "back") -> Options:
+        """The options of the run."""
+        return Options(
+            engine=self.engine,
+            tolerance=self.tolerance,
+            strict=self.strict,
+            on_error=on_error,
+            max_steps=self.max_steps,
+            max_memory=self.max_memory,
+            output=output,
+        )
+
+    def _example(self, command: str, program: Program, function: str) -> str:
+        """The inputs of the file's first `;! run` line for a function, as a command."""
+        if not program.sources:
+            return ""
+        try:
+            found = directives(program.sources[0].text)
+        except RvmError:
+            return ""
+        line = next((d for d in found if d.function == function and not d.codes), None)
+        if line is None:
+            return ""
+        words = ["rvm", command, self.file, *(["-f", function] if self.function else [])]
+        return " ".join([*words, *map(_shell_word, line.words)])
+
+
+def _shell_word(word: str) -> str:
+    word = word.replace(" ", "")
+    return word if re.fullmatch(r"[\w=.,:@+\[\]-]+", word) else shlex.quote(word)
+
+
+def answer(
+    work: Callable[[Output | None], tuple[dict[str, Any], Fault | None]], as_json: bool
+) -> None:
+    """Do a command's work, which prints, or whose answer is printed as one JSON object.
+
+    `work` takes what is called with the lines that the program prints, and gives the answer and
+    what is wrong with it, if anything is: that is raised, or in the object, with its exit code.
+    """
+    if not as_json:
+        _, wrong = work(None)
+        if wrong is not None:
+            raise wrong
+        return
+    printed: list[str] = []
+    found: dict[str, Any] = {}
+    try:
+        found, wrong = work(printed.append)
+    except Fault as error:
+        wrong = error
+    if wrong is not None:
+        found = errors_as_json(wrong) | found
+    if printed:
+        found["output"] = printed
+    click.echo(json.dumps(found, ensure_ascii=False))
+    if wrong is not None:
+        end(wrong.exit_code)
