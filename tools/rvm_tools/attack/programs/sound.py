@@ -82,7 +82,7 @@ class SoundWriter(BodyWriter):
         nested.append(self.repeat)
         if not self.classic:
             simple += [self.update, self.parts]
-            nested += [self.routine, self.stacked]
+            nested += [self.routine, self.stacked, self.lengths]
         pick = self.rng.choice(simple if depth > 3 or self.rng.random() < 0.6 else nested)
         pick(depth)
 
@@ -248,6 +248,22 @@ class SoundWriter(BodyWriter):
         self.line(depth, f"{plus} {y}, {x}")
         self.line(depth, f"undo {r}")
 
+    def lengths(self, depth: int) -> None:
+        """An array whose length, and a slice whose bounds, are computed."""
+        self.fresh += 1
+        x, n, t = f"t{self.fresh}", self.rng.choice(self.names["i64"]), self.rng.choice(self.types)
+        self.line(depth, f"alloc {x}: {t}[({n} & 3)]")
+        self.locking({n}, lambda: self._sliced(n, depth))
+        self.line(depth, f"free {x}: {t}[({n} & 3)]")
+
+    def _sliced(self, n: str, depth: int) -> None:
+        if "ai" in self.arrays.values() and "ai" not in self.locked:
+            self.line(depth, f"add ai[0:{n} & 3], {self.atom('i64', '')}")
+        self.body(depth + 1, 2)
+
+    def _short(self) -> str:
+        return f"({self.rng.choice(self.names['i64'])} & 3)"
+
     def stacked(self, depth: int) -> None:
         self.stacked_of(self.stack, depth)
 
@@ -265,7 +281,9 @@ class SoundWriter(BodyWriter):
             self.line(depth, f"{word} down({a}, {b}, {n})")
         elif name == "fill" and "ai" in self.arrays.values() and "ai" not in self.locked:
             lo = self.rng.randrange(3)
-            self.line(depth, f"{word} fill(ai[{lo}:{lo + 2}], {self.rng.choice(['2', '-5'])})")
+            high = f"{lo + 2}" if self.rng.random() < 0.6 else f"{self._short()}"
+            lo = lo if high.isdigit() else 0
+            self.line(depth, f"{word} fill(ai[{lo}:{high}], {self.rng.choice(['2', '-5'])})")
         elif ints:
             name = "count"
             self.line(depth, f"{word} count({self.rng.choice(ints)}, {self.rng.randrange(6)})")
