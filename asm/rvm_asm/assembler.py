@@ -23,7 +23,7 @@ from rvm_asm.source import SourceMap
 from rvm_asm.stats import Declaration
 
 
-def build(declarations: Declarations) -> Program:
+def _build(declarations: Declarations) -> Program:
     """The verified program of all declarations; AssemblyError with everything that is wrong."""
     report = declarations.report
     emitters: dict[str, Blocks] = {}
@@ -144,7 +144,7 @@ def assemble(
     declarations = Declarations(Includes(policy_named(includes), folders, path))
     with _no_collection():
         declarations.read(name, text, path)
-        program = build(declarations)
+        program = _build(declarations)
     if expand:
         from rvm_asm.expand import expand as expanded
 

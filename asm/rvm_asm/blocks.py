@@ -35,11 +35,11 @@ from rvm_asm.stats import (
 )
 from rvm_asm.values import Rejected
 
-TRUE = Const(True, BOOL)
+_TRUE = Const(True, BOOL)
 MAX_LEVELS = 80
 """How deeply blocks, those of macros included, may nest."""
-OPPOSITE = {"==": "!=", "!=": "=="}
-OPPOSITE_INTEGER = {"<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+_OPPOSITE = {"==": "!=", "!=": "=="}
+_OPPOSITE_INTEGER = {"<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
 class Blocks(Iterations):
@@ -131,11 +131,11 @@ class Blocks(Iterations):
             return self.condition(node, stat)
         except Rejected:
             self.broken = True
-            return TRUE, TRUE
+            return _TRUE, _TRUE
 
     def _not(self, node: Node, stat: Stat) -> tuple[Expr, Expr]:
         cond, template = self._cond(node, stat)
-        return negated(cond), template
+        return _negated(cond), template
 
     # The forms.
 
@@ -150,8 +150,8 @@ class Blocks(Iterations):
             if arm is stat.arms[-1] and stat.orelse is None:
                 self._pair(skip, self._jump("cf", self._not(post, at), at))
                 break
-            joins.append((self._jump("br", (TRUE, TRUE), at), post, at))
-            self._pair(skip, self._jump("cf", (TRUE, TRUE), at))
+            joins.append((self._jump("br", (_TRUE, _TRUE), at), post, at))
+            self._pair(skip, self._jump("cf", (_TRUE, _TRUE), at))
         self.statements(stat.orelse or [])
         for leave, post, at in reversed(joins):
             self._pair(leave, self._jump("cf", self._cond(post, at), at))
@@ -171,8 +171,8 @@ class Blocks(Iterations):
             return
         leave = self._jump("br", self._cond(stat.until, stat), stat)
         self.statements(stat.again)
-        self._pair(self._jump("br", (TRUE, TRUE), stat), top)
-        self._pair(leave, self._jump("cf", (TRUE, TRUE), stat))
+        self._pair(self._jump("br", (_TRUE, _TRUE), stat), top)
+        self._pair(leave, self._jump("cf", (_TRUE, _TRUE), stat))
 
     def _for(self, stat: For) -> None:
         """Bounds are evaluated once; the frees at the end find out if they have changed."""
@@ -183,7 +183,7 @@ class Blocks(Iterations):
         step = self._integer(stat.step) if stat.step is not None else Const(1, I64)
         lo = self._held(stat, f"{name}.lo", first)
         by = self._held(stat, f"{name}.step", step)
-        stop = apply("for_end", lo, last, negative(by) if stat.down else by)
+        stop = apply("for_end", lo, last, _negative(by) if stat.down else by)
         end = self._local(stat, f"{name}.end", stop)
         var = self._local(stat, name, lo)
         self.scope.names[name] = Slot(var.reg, I64)
@@ -314,7 +314,7 @@ class Blocks(Iterations):
                 self.broken = True
 
 
-def negated(cond: Expr) -> Expr:
+def _negated(cond: Expr) -> Expr:
     """The opposite of a typed condition, without a `not` where a comparison has an opposite.
 
     Of floats only `==` and `!=` have one: a NaN is neither below nor above.
@@ -324,16 +324,16 @@ def negated(cond: Expr) -> Expr:
     if isinstance(cond, Apply):
         if cond.fn == "not":
             return cond.args[0]
-        fn = OPPOSITE.get(cond.fn)
+        fn = _OPPOSITE.get(cond.fn)
         t = cond.args[0].type
         if fn is None and isinstance(t, Scalar) and (t.is_integer or t.is_fixed):
-            fn = OPPOSITE_INTEGER.get(cond.fn)
+            fn = _OPPOSITE_INTEGER.get(cond.fn)
         if fn is not None and isinstance(t, Scalar):
             return apply(fn, *cond.args)
     return apply("not", cond)
 
 
-def negative(step: Expr) -> Expr:
+def _negative(step: Expr) -> Expr:
     """Minus a typed integer."""
     if isinstance(step, Const):
         return Const(-step.value, I64)

@@ -21,10 +21,10 @@ def _number(value: Any) -> Any:
     return float(value) if isinstance(value, Decimal) else value
 
 
-BUILT_IN = {"pi": math.pi, "tau": math.tau}
-MAX_DEPTH = 150
+_BUILT_IN = {"pi": math.pi, "tau": math.tau}
+_MAX_DEPTH = 150
 """How deeply definitions may depend on one another, their expressions included."""
-MAX_BITS = 4096
+_MAX_BITS = 4096
 """The largest integer that a constant may be."""
 
 
@@ -33,13 +33,13 @@ class NotConstant(Exception):
 
 
 def _power(a: Any, b: Any) -> Any:
-    if isinstance(a, int) and isinstance(b, int) and a.bit_length() * abs(b) > MAX_BITS:
+    if isinstance(a, int) and isinstance(b, int) and a.bit_length() * abs(b) > _MAX_BITS:
         raise OverflowError("the number is too large")
     return a**b
 
 
 def _shift(a: Any, b: Any) -> Any:
-    if b > MAX_BITS:
+    if b > _MAX_BITS:
         raise OverflowError("the number is too large")
     return a << b
 
@@ -99,13 +99,13 @@ class Constants:
         self._depth = 0
 
     def __contains__(self, name: str) -> bool:
-        return name in self.definitions or name in BUILT_IN
+        return name in self.definitions or name in _BUILT_IN
 
     def literal(self, name: str) -> Lit | None:
         """The value as a literal; None if its definition is wrong (which is reported once)."""
         definition = self.definitions.get(name)
         if definition is None:
-            return Lit(BUILT_IN[name], 0, 0)
+            return Lit(_BUILT_IN[name], 0, 0)
         if name in self._broken:
             return None
         if name not in self._values:
@@ -133,7 +133,7 @@ class Constants:
         """The value of an expression; NotConstant, reported, if it has none."""
         self._depth += 1
         try:
-            if self._depth > MAX_DEPTH:
+            if self._depth > _MAX_DEPTH:
                 self._refuse(node, "this depends on too many other constants")
             return self._evaluate(node)
         finally:
@@ -151,7 +151,7 @@ class Constants:
             self._refuse(
                 node,
                 f"`{node.name}` is not a constant",
-                did_you_mean(node.name, [*self.definitions, *BUILT_IN]),
+                did_you_mean(node.name, [*self.definitions, *_BUILT_IN]),
             )
         assert not isinstance(node, Ref)
         function = FUNCTIONS.get(node.name)
@@ -169,7 +169,7 @@ class Constants:
             why = "the number is too large" if len(error.args) > 1 else error
             self._refuse(node, f"this has no value: {why}")
             raise
-        if isinstance(value, int) and value.bit_length() > MAX_BITS:
+        if isinstance(value, int) and value.bit_length() > _MAX_BITS:
             self._refuse(node, "the number is too large")
         return Lit(value if value == value else math.nan, node.start, node.end)
 

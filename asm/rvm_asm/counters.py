@@ -25,7 +25,7 @@ class CountedLoop:
 
 
 @dataclass(frozen=True, slots=True)
-class CounterChange:
+class _CounterChange:
     """An instruction in a body, the operand that it changes, and what the loop calls it."""
 
     pc: int
@@ -36,7 +36,7 @@ class CounterChange:
 
 def changes(
     code: Sequence[Instr], loops: Sequence[CountedLoop], inout: Mapping[str, Collection[int]]
-) -> Iterator[CounterChange]:
+) -> Iterator[_CounterChange]:
     """The instructions in bodies of loops that change what these count by.
 
     `inout` are for each function the parameters that it changes.
@@ -60,4 +60,4 @@ def changes(
             for k in written:
                 place = instr.args[k]
                 if isinstance(place, Place) and place.reg in held:
-                    yield CounterChange(pc, k, held[place.reg], is_memory)
+                    yield _CounterChange(pc, k, held[place.reg], is_memory)

@@ -28,7 +28,7 @@ from rvm_asm.printer import (
 )
 
 DIRECTIONS = {FORWARD: "forward", BACKWARD: "backward", FORWARD | BACKWARD: "both"}
-EFFECTS = ("print", "assert", "callback")
+_EFFECTS = ("print", "assert", "callback")
 MARK_COLUMN = 56
 
 
@@ -96,11 +96,11 @@ class _Body:
                 self.declared.add(reg)
         open_block = 0
         for pc, instr in enumerate(f.code):
-            if instr.op in EFFECTS and instr.aux != open_block:
+            if instr.op in _EFFECTS and instr.aux != open_block:
                 self._close(open_block)
                 self.out.append(f"        extern {DIRECTIONS[instr.aux]}")
                 open_block = instr.aux
-            elif instr.op not in EFFECTS and open_block:
+            elif instr.op not in _EFFECTS and open_block:
                 self._close(open_block)
                 open_block = 0
             label = f"{self.labels[pc]}:" if pc in self.labels else ""
@@ -148,7 +148,7 @@ class _Body:
             return f"{op:<5} {args[0]}, {self.labels[instr.aux]}"
         if op in ("call", "uncall"):
             return f"{op} {quoted(instr.symbol)}({', '.join(args)})"
-        if op in EFFECTS:
+        if op in _EFFECTS:
             return self._effect(instr, args)
         return f"{op:<5} {', '.join(args)}" if args else op
 
@@ -192,7 +192,7 @@ class _Body:
             return [
                 self._operand(a, wants[k] if k < len(wants) else None) for k, a in enumerate(args)
             ]
-        if instr.op in EFFECTS:
+        if instr.op in _EFFECTS:
             first = BOOL if instr.op == "assert" else None
             return [self._operand(a, None if k else first) for k, a in enumerate(args)]
         bare = self._bare_operands(instr)

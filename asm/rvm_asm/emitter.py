@@ -24,7 +24,7 @@ MAX_EXPANSIONS = 1 << 16
 """The most uses of macros in a function, those inside macros included."""
 MAX_CODE = 1 << 19
 """The most instructions of a function: macros and `undo` multiply."""
-WORDS = (
+_WORDS = (
     "if", "while", "from", "for", "routine", "undo", "extern", "local", "iterate",
     "func", "const", "record", "macro", "pure", "include", "entry",
 )  # fmt: skip
@@ -139,7 +139,7 @@ class CodeEmitter(ValueReader, ABC):
 
     def _unknown(self, stat: OpStat) -> NoReturn:
         name = stat.name
-        known = [*OPCODES, *self.program.macros, *WORDS]
+        known = [*OPCODES, *self.program.macros, *_WORDS]
         hint = did_you_mean(name, known)
         if name in self.program.functions:
             hint = f"`{name}` is a function: `call {name}(…)`"

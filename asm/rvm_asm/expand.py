@@ -23,7 +23,7 @@ from rvm.program import AnyProgram, Function, Instr, Program, Register, program_
 from rvm.program import Span as SourceSpan
 from rvm.types import BOOL, Array, RegisterType, ValueType, rank_of
 
-VALUES = ("add", "sub", "xor", "mul", "div")
+_VALUES = ("add", "sub", "xor", "mul", "div")
 """Opcodes whose value may be a function of places."""
 
 
@@ -91,7 +91,7 @@ class _Expander:
         args = []
         for k, arg in enumerate(instr.args):
             used = op in ("alloc", "free") and k == 1
-            if op in VALUES and row.operands[k].mode == "use":
+            if op in _VALUES and row.operands[k].mode == "use":
                 used = True
             args.append(self._simple(arg) if used else self._atom(arg))
         self._around(replace(instr, args=tuple(args)))

@@ -53,7 +53,7 @@ BINARY = {
 }
 """Binding powers of the binary operators: those of Python."""
 NOT, COMPARE, UNARY, POWER = 3, 4, 11, 12
-PREFIX = {"-": "neg", "~": "~"}
+_PREFIX = {"-": "neg", "~": "~"}
 
 
 @cache
@@ -135,7 +135,7 @@ class ExpressionParser(Cursor):
             return self._typed_literal(self._number(text, start), start)
         if kind == "(":
             return self._parenthesis(start)
-        if kind in PREFIX or kind == "+":
+        if kind in _PREFIX or kind == "+":
             return self._signed(kind, start)
         if kind == NAME and text in WORDS:
             return self._typed_literal(WORDS[text], start)
@@ -170,7 +170,7 @@ class ExpressionParser(Cursor):
             and self.texts[first] != "("
         ):
             return Lit(_negated(arg.value), start, arg.end, arg.type)
-        return Operator(PREFIX[sign], [arg], start, arg.end)
+        return Operator(_PREFIX[sign], [arg], start, arg.end)
 
     def _parenthesis(self, start: int) -> Node:
         inner = self.expression()

@@ -33,7 +33,7 @@ from rvm_asm.messages import Reporter
 from rvm_asm.source import SourceMap
 from rvm_asm.statements import CLOSERS, DIRECTIONS, TOP, StatementParser
 
-NAMES = {
+_NAMES = {
     "func": Name.Function,
     "pure": Name.Function,
     "macro": Name.Function,
@@ -47,13 +47,13 @@ NAMES = {
     "const": Name.Constant,
 }
 """What the name after such a word is."""
-BETWEEN = {
+_BETWEEN = {
     "for": frozenset({"to", "downto", "step"}),
     "iterate": frozenset({"times", "for", "to", "with"}),
     "extern": frozenset(DIRECTIONS),
 }
 """Words inside of such a statement, or of its head, that are not names."""
-BRACKETS = frozenset("()[]{},:.'") | {"...", "…"}
+_BRACKETS = frozenset("()[]{},:.'") | {"...", "…"}
 
 
 @dataclass(slots=True)
@@ -136,9 +136,9 @@ class RasmLexer(Lexer):  # type: ignore[misc]  # Pygments has no types
             return Name.Attribute
         if k == begin:
             return self._first(text, behind, in_record)
-        if k == begin + 1 and head in NAMES:
-            return NAMES[head]
-        if text in BETWEEN.get(head, ()):
+        if k == begin + 1 and head in _NAMES:
+            return _NAMES[head]
+        if text in _BETWEEN.get(head, ()):
             return Keyword
         if text in SCALARS or text == "stack":
             in_stack = before == "[" and texts[k - 2 : k - 1] == ["stack"]
@@ -171,7 +171,7 @@ def _plain(token: _Token) -> Any:
     if token.kind == COMMENT:
         return Comment.Special if text[1:2] in ("!", "@") else Comment.Single
     if token.kind == SIGN:
-        return Punctuation if text in BRACKETS else Operator
+        return Punctuation if text in _BRACKETS else Operator
     if token.kind == CONTINUED:
         return Comment.Single if ";" in text else Punctuation
     return {STRING: String.Double, WRONG: Error, NAME: Name}.get(token.kind, Whitespace)

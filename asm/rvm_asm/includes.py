@@ -15,7 +15,7 @@ from typing import Literal, get_args
 from rvm.faults import UsageError
 from rvm.host.read import IrregularError, open_regular
 
-Policy = Literal["any", "below", "none"]
+_Policy = Literal["any", "below", "none"]
 
 MAX_DEPTH = 64
 """How deeply files may include each other."""
@@ -39,9 +39,9 @@ class Refused(Exception):
         self.notes = notes
 
 
-def policy_named(word: str) -> Policy:
+def policy_named(word: str) -> _Policy:
     """The policy of that name; UsageError U004 if there is none."""
-    for known in get_args(Policy):
+    for known in get_args(_Policy):
         if word == known:
             return known  # type: ignore[no-any-return]
     raise UsageError(
@@ -52,7 +52,7 @@ def policy_named(word: str) -> Policy:
 class Includes:
     """What one assembly has read, and what it may still read."""
 
-    def __init__(self, policy: Policy, folders: Sequence[Path], path: Path | None) -> None:
+    def __init__(self, policy: _Policy, folders: Sequence[Path], path: Path | None) -> None:
         self.policy = policy
         self.folders = tuple(folders)
         roots = [*folders] if path is None else [path.parent, *folders]

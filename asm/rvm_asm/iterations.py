@@ -23,9 +23,9 @@ from rvm_asm.values import Rejected
 
 BUDGETS = ("pebbles", "bennett", "memory", "max_moves")
 """What a policy begins with; one of them is named."""
-POLICY = (*BUDGETS, "state_bytes", "goal")
-WHOLE = ("pebbles", "bennett", "state_bytes")
-GOALS = ("persist", "erase")
+_POLICY = (*BUDGETS, "state_bytes", "goal")
+_WHOLE = ("pebbles", "bennett", "state_bytes")
+_GOALS = ("persist", "erase")
 MOST_CODE = 1 << 17
 """The most instructions that the schedules of an assembly have."""
 
@@ -118,9 +118,9 @@ class Iterations(Calls):
         out: dict[str, Any] = {}
         for word, node in stat.policy:
             name = word.text
-            if name not in POLICY:
+            if name not in _POLICY:
                 self._policy_error(
-                    f"no policy says `{name}`", word, did_you_mean(name, POLICY) or _words(POLICY)
+                    f"no policy says `{name}`", word, did_you_mean(name, _POLICY) or _words(_POLICY)
                 )
             if name in out:
                 self._policy_error(f"`{name}` is said twice", word)
@@ -131,7 +131,7 @@ class Iterations(Calls):
             if not isinstance(out[name], (int, float)) or isinstance(out[name], bool):
                 self.reject("A066", f"`{name}` is a constant number", node)
             least = 2 if name == "bennett" else 1
-            if name in WHOLE and (isinstance(out[name], float) or out[name] < least):
+            if name in _WHOLE and (isinstance(out[name], float) or out[name] < least):
                 self.reject("A066", f"`{name}` is a whole number, {least} or more", node)
         budgets = [name for name in out if name in BUDGETS]
         if len(budgets) != 1:
@@ -149,7 +149,7 @@ class Iterations(Calls):
 
     def _goal(self, node: Node) -> str:
         name = node.name if isinstance(node, Ref) and not node.steps else ""
-        if name not in GOALS:
+        if name not in _GOALS:
             self.reject(
                 "A066",
                 "the goal of an `iterate` is `persist` or `erase`",

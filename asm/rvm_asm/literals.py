@@ -17,9 +17,9 @@ from rvm.types import Scalar
 
 WORDS = {"true": True, "false": False, "inf": math.inf, "nan": math.nan}
 """Literals that are words."""
-MAX_DIGITS = 400
+_MAX_DIGITS = 400
 """Longer integers fit no type; the limit keeps reading them fast."""
-EXACT_DIGITS = 17
+_EXACT_DIGITS = 17
 """Decimal literals with more digits are kept as decimals: a `fixed` may hold them all."""
 
 
@@ -30,13 +30,13 @@ def number(text: str) -> Any:
         imag = float(plain[:-1])
         return None if math.isinf(imag) else complex(0.0, imag)
     if plain.isdigit():
-        return int(plain) if len(plain) <= MAX_DIGITS else None
+        return int(plain) if len(plain) <= _MAX_DIGITS else None
     if plain[1:2] in ("x", "X", "b", "B", "o", "O"):
-        return int(plain, 0) if 2 < len(plain) <= MAX_DIGITS else None
+        return int(plain, 0) if 2 < len(plain) <= _MAX_DIGITS else None
     value = float(plain)
     if math.isinf(value):
         return None
-    if len(plain) > EXACT_DIGITS and "e" not in plain and "E" not in plain:
+    if len(plain) > _EXACT_DIGITS and "e" not in plain and "E" not in plain:
         return Decimal(plain)
     return value
 

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from rvm.faults import AssemblyError, Diagnostic, Label
 from rvm_asm.source import SourceMap
 
-MAX_ERRORS = 200
+_MAX_ERRORS = 200
 """The most messages of an assembly; what would follow is rarely worth reading."""
 
 
@@ -77,7 +77,7 @@ class Reporter:
                 lines=lines,
             )
         )
-        if len(self.found) >= MAX_ERRORS:
+        if len(self.found) >= _MAX_ERRORS:
             self.raise_if_failed()
 
     def raise_if_failed(self) -> None:
@@ -92,14 +92,14 @@ class Reporter:
             )
 
 
-MAX_NEAR = 400
+_MAX_NEAR = 400
 """Names that are compared with one that nothing has: comparing takes microseconds each."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A hint that names the nearest known name, or nothing."""
     likely = [k for k in known if abs(len(k) - len(name)) <= 3 and k.isidentifier()]
-    if len(likely) > MAX_NEAR:
-        likely = [k for k in likely if k[0] == name[:1]][:MAX_NEAR]
+    if len(likely) > _MAX_NEAR:
+        likely = [k for k in likely if k[0] == name[:1]][:_MAX_NEAR]
     near = get_close_matches(name, likely, n=1, cutoff=0.6)
     return f"did you mean `{near[0]}`?" if near else ""

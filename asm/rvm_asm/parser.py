@@ -12,7 +12,7 @@ from rvm_asm.statements import CLOSERS, TOP, StatementParser
 from rvm_asm.stats import Constant, Declaration, EntryDef, Func, Include, Macro, Pure, RecordDef
 
 
-class Parser(StatementParser):
+class _Parser(StatementParser):
     """Reads the declarations of one file."""
 
     def declarations(self) -> list[Declaration]:
@@ -159,5 +159,5 @@ class Parser(StatementParser):
 
 def parse_file(file: SourceFile, report: Reporter) -> tuple[list[Declaration], set[str]]:
     """The declarations of a file, and the names on lines that could not be read."""
-    parser = Parser(lex(file, report), report)
+    parser = _Parser(lex(file, report), report)
     return parser.declarations(), parser.excused

@@ -15,26 +15,26 @@ from rvm_asm.cursor import RESERVED
 from rvm_asm.expressions import BINARY, COMPARE, NOT, POWER, UNARY, operator_name
 from rvm_asm.literals import number, plain_literal, typed_literal
 
-ATOM = 20
+_ATOM = 20
 _WORD = re.compile(r"[^\W\d]\w*\Z")
 _PARTS = frozenset({"re", "im", "T"})
 PREFIXES = {"neg": "-", "~": "~"}
 
 
-def is_word(name: str) -> bool:
+def _is_word(name: str) -> bool:
     """Whether a name can stand without quotes."""
     return bool(_WORD.match(name)) and name not in RESERVED
 
 
 def quoted(name: str) -> str:
     """A name as the text writes it: in backquotes if it is not a word."""
-    return name if is_word(name) else _quote(name)
+    return name if _is_word(name) else _quote(name)
 
 
 def dotted(name: str) -> str:
     """The name of a register: words with dots stay as they are."""
     parts = name.split(".")
-    if all(is_word(p) for p in parts) and not _PARTS.intersection(parts[1:]):
+    if all(_is_word(p) for p in parts) and not _PARTS.intersection(parts[1:]):
         return name
     return _quote(name)
 
@@ -129,17 +129,17 @@ class SourcePrinter:
 
     def _expr(self, node: Expr) -> tuple[str, int]:
         if isinstance(node, Place):
-            return self.place(node), ATOM
+            return self.place(node), _ATOM
         if isinstance(node, Const):
             text = self.const(node)
-            return text, UNARY if text[0] == "-" else ATOM
+            return text, UNARY if text[0] == "-" else _ATOM
         assert isinstance(node, Apply)
         row = FUNCTIONS.get(node.fn)
         args = node.args
         if node.fn == "dim" and len(args) == 2:
             name = self._length(args)
             if name:
-                return name, ATOM
+                return name, _ATOM
         symbol = row.symbol if row is not None else ""
         if symbol and len(args) == 2 and operator_name(symbol, 2) == node.fn:
             return self._binary(symbol, args)
@@ -151,7 +151,7 @@ class SourcePrinter:
                 inner = inner if binding >= UNARY else f"({inner})"
                 return f"{PREFIXES[node.fn]}{inner}", UNARY
         inside = ", ".join([self.expr(a) for a in args])
-        return f"{quoted(node.fn)}({inside})", ATOM
+        return f"{quoted(node.fn)}({inside})", _ATOM
 
     def _binary(self, sign: str, args: tuple[Expr, ...]) -> tuple[str, int]:
         binding = BINARY[sign]
@@ -171,7 +171,7 @@ class SourcePrinter:
     def const(self, node: Const) -> str:
         """A constant as a literal."""
         if self.bare:
-            text = literal_text(node)
+            text = _literal_text(node)
             if text is not None:
                 return text
         return typed_literal(node)
@@ -216,7 +216,7 @@ class SourcePrinter:
                 return f"{elem}[{', '.join(dims)}]"
 
 
-def literal_text(node: Const) -> str | None:
+def _literal_text(node: Const) -> str | None:
     """A constant as a literal without a type, None where there is none for it."""
     t = node.type
     assert t is not None
@@ -230,7 +230,7 @@ def literal_text(node: Const) -> str | None:
 def template(node: Expr) -> Expr | None:
     """A typed expression as its text without types would be read; None if it has no such text."""
     if isinstance(node, Const):
-        text = literal_text(node)
+        text = _literal_text(node)
         if text is None:
             return None
         return Const(node.value if isinstance(node.value, (bool, complex)) else _value(text))

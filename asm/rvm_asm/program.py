@@ -21,7 +21,7 @@ from rvm_asm.scope import Binding, Length, NameGroup, Slot, plain
 from rvm_asm.source import SourceMap
 from rvm_asm.stats import Constant, Declaration, EntryDef, Func, Include, Macro, Pure, RecordDef
 
-Signature = tuple[tuple[str, Binding], ...]
+_Signature = tuple[tuple[str, Binding], ...]
 """A function's parameters: names and what they stand for."""
 
 
@@ -42,7 +42,7 @@ class Declarations:
         self.entry: Word | None = None
         self.positions: tuple[dict[int, Span], tuple[Source, ...]] | None = None
         """What the position comments of the first file say, if it holds any."""
-        self.signatures: dict[str, Signature] = {}
+        self.signatures: dict[str, _Signature] = {}
         self.heads: dict[str, Function] = {}
         """The functions with their parameters alone."""
         self.generated: list[Function] = []

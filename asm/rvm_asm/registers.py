@@ -18,7 +18,7 @@ MAX_LEAVES = 1 << 12
 """Registers that one declaration may make: nested records multiply."""
 MAX_RECORDS = 100
 """How deeply records may nest: as deeply as types that are written in one place."""
-DimOf = Callable[[Node | None, Slot, int], Expr | None]
+_DimOf = Callable[[Node | None, Slot, int], Expr | None]
 """What a dimension of a register is: called with its node, the register and the axis."""
 
 
@@ -41,7 +41,7 @@ class RegisterWriter:
         self._built = 0
         self._shared: dict[tuple[str, str], list[int]] = {}
 
-    def declare(self, declared: Declared, dim: DimOf, owner: str | None = None) -> Binding:
+    def declare(self, declared: Declared, dim: _DimOf, owner: str | None = None) -> Binding:
         """Registers for a declared name.
 
         With an `owner`, a register that the same owner (the function itself, or an expansion of
@@ -55,7 +55,7 @@ class RegisterWriter:
         path: str,
         declared: Declared,
         lead: tuple[Node | None, ...],
-        dim: DimOf,
+        dim: _DimOf,
         owner: str | None,
         around: tuple[str, ...] = (),
     ) -> Slot | NameGroup:
@@ -92,7 +92,7 @@ class RegisterWriter:
         name: str,
         t: RegisterType,
         dims: tuple[Node | None, ...],
-        dim: DimOf,
+        dim: _DimOf,
         owner: str | None,
     ) -> Slot:
         slot = Slot(len(self.list), t)

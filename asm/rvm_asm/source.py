@@ -13,8 +13,8 @@ from bisect import bisect_right
 from rvm.faults import Where
 from rvm.program import Source, Span
 
-LINE_END = re.compile("\n")
-CONTINUED = re.compile(r"\\[ \t\r]*(?:;[^\n]*)?\n")
+_LINE_END = re.compile("\n")
+_CONTINUED = re.compile(r"\\[ \t\r]*(?:;[^\n]*)?\n")
 """The end of a line that goes on in the next."""
 
 
@@ -30,7 +30,7 @@ class SourceFile:
         self.index = index
         # A text of strangers may consist of line ends alone: eight bytes for each.
         self.starts = array("q", (base,))
-        self.starts.extend(base + m.end() for m in LINE_END.finditer(text))
+        self.starts.extend(base + m.end() for m in _LINE_END.finditer(text))
 
     def line(self, number: int) -> str:
         """A line, counted from 1, without its end."""
@@ -86,7 +86,7 @@ class SourceMap:
         file = self.file(start)
         text, a, b = file.text, start - file.base, end - file.base
         left = right = 0
-        for sign in CONTINUED.sub("", text[a:b]):
+        for sign in _CONTINUED.sub("", text[a:b]):
             if sign in "([":
                 right += 1
             elif sign in ")]":
@@ -100,7 +100,7 @@ class SourceMap:
             b += 1
         if left or right:
             return None
-        return " ".join(CONTINUED.sub(" ", text[a:b]).split())
+        return " ".join(_CONTINUED.sub(" ", text[a:b]).split())
 
     def sources(self) -> tuple[Source, ...]:
         """The texts as a program keeps them."""

@@ -33,14 +33,14 @@ def assemble_file(
             hint="name a file with -o, or ask for --emit=listing",
         )
     try:
-        program = assembled(file, folders, expand=emit == "strict")
+        program = _assembled(file, folders, expand=emit == "strict")
     except RvmError as error:
         if not isinstance(error, AssemblyError) and error_format == "human":
             raise
         show_error(error, error_format)
         end(error.exit_code)
     if verify:
-        check_round_trip(program)
+        _check_round_trip(program)
     if emit == "bin":
         _write(output, encode(program))
     elif emit == "strict":
@@ -48,12 +48,12 @@ def assemble_file(
 
         _write(output, disassemble(program, positions=False).encode())
     elif emit == "listing":
-        _write(output, listing(program).encode())
+        _write(output, _listing(program).encode())
     else:
-        _write(output, (json.dumps(as_json(program), ensure_ascii=False) + "\n").encode())
+        _write(output, (json.dumps(_as_json(program), ensure_ascii=False) + "\n").encode())
 
 
-def assembled(file: str, folders: Sequence[str], *, expand: bool = False) -> Program:
+def _assembled(file: str, folders: Sequence[str], *, expand: bool = False) -> Program:
     """The program of a source text."""
     from rvm_asm import assemble
 
@@ -74,7 +74,7 @@ def assembled(file: str, folders: Sequence[str], *, expand: bool = False) -> Pro
     )
 
 
-def check_round_trip(program: Program) -> None:
+def _check_round_trip(program: Program) -> None:
     """InternalError unless the program's bytes, and its disassembly, make the same bytes again."""
     from rvm_asm import assemble, disassemble
 
@@ -112,7 +112,7 @@ def _write(output: str | None, data: bytes) -> None:
 # ---------------------------------------------------------------- listing and JSON
 
 
-def instruction_texts(program: Program) -> list[list[str]]:
+def _instruction_texts(program: Program) -> list[list[str]]:
     """For each function its instructions as strict code, labels included."""
     from rvm_asm import disassemble
 
@@ -128,10 +128,10 @@ def instruction_texts(program: Program) -> list[list[str]]:
     return out
 
 
-def listing(program: Program) -> str:
+def _listing(program: Program) -> str:
     """Each source line that has code, with its instructions under it."""
     out: list[str] = []
-    for function, texts in zip(program.functions, instruction_texts(program), strict=True):
+    for function, texts in zip(program.functions, _instruction_texts(program), strict=True):
         out.append(f"func {function.name}({_params(function)})")
         shown: tuple[int, int] | None = None
         for pc, text in enumerate(texts):
@@ -156,14 +156,14 @@ def _layout_text(function: Function, layout: Layout) -> str:
     return type_text(function, layout) if isinstance(layout, int) else layout.name
 
 
-def as_json(program: Program) -> dict[str, Any]:
+def _as_json(program: Program) -> dict[str, Any]:
     """A program as plain values: functions with parameters, registers and instructions."""
     return {
         "entry": program.entry,
         "sources": [s.name for s in program.sources],
         "functions": [
             _function_json(f, texts)
-            for f, texts in zip(program.functions, instruction_texts(program), strict=True)
+            for f, texts in zip(program.functions, _instruction_texts(program), strict=True)
         ],
     }
 

@@ -37,13 +37,13 @@ COMMANDS = (
 )
 """The commands, each in the module of its name in `rvm_tools.commands`, in help order."""
 
-BUG_EXIT = 70
+_BUG_EXIT = 70
 INTERRUPTED_EXIT = 130
-NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EDQUOT)
+_NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EDQUOT)
 """Errors of writing to standard output that are nobody's fault."""
 
 
-class CommandGroup(click.RichGroup):
+class _CommandGroup(click.RichGroup):
     """The group of all commands."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -78,7 +78,7 @@ class CommandGroup(click.RichGroup):
         except (rvm.RvmError, rvm.Interrupted) as error:
             ctx.exit(_reported(error))
         except OSError as error:
-            if error.filename is not None or error.errno not in NO_ROOM:
+            if error.filename is not None or error.errno not in _NO_ROOM:
                 ctx.exit(_bug(error))
             from rvm_tools.programs import unwritable
 
@@ -111,7 +111,7 @@ def _bug(error: Exception) -> int:
             "This is a bug of rvm, please report it; RVM_TRACEBACK=1 shows where it happened.",
             err=True,
         )
-    return BUG_EXIT
+    return _BUG_EXIT
 
 
 def _drop_output() -> None:
@@ -119,7 +119,7 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(rvm.__version__, "-V", "--version", prog_name="rvm")
 def cli() -> None:
     """rvm, a reversible virtual machine: programs that run forwards and backwards.

@@ -19,12 +19,12 @@ from rvm_tools.words import count
 if TYPE_CHECKING:
     from rvm.derive.differences import GradCheck
 
-DIGITS = 10
+_DIGITS = 10
 """Digits of inexact numbers in a table; JSON and .npz files have all."""
-MATRIX_DIGITS = 7
+_MATRIX_DIGITS = 7
 LONG, EDGE = 12, 3
 """Arrays, and matrices in either direction, of more numbers are abbreviated to their edges."""
-GAP = "..."
+_GAP = "..."
 
 
 def leaves(found: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -95,7 +95,7 @@ def _number(t: Scalar | None, raw: Any) -> str:
     return rounded(float(raw))
 
 
-def rounded(x: float, digits: int = DIGITS) -> str:
+def rounded(x: float, digits: int = _DIGITS) -> str:
     """A float with a number of significant digits, as Python writes it."""
     return repr(float(f"{x:.{digits}g}"))
 
@@ -145,10 +145,10 @@ def matrix(function: Function, hessian: Mapping[str, Any], width: int = 100) -> 
     shown: list[int | None] = list(range(len(labels)))
     if len(labels) > LONG:
         shown = [*shown[:EDGE], None, *shown[-EDGE:]]
-    heads = [GAP if k is None else labels[k] for k in shown]
+    heads = [_GAP if k is None else labels[k] for k in shown]
     texts = [
         [
-            GAP if i is None or j is None else rounded(float(numbers[i, j]), MATRIX_DIGITS)
+            _GAP if i is None or j is None else rounded(float(numbers[i, j]), _MATRIX_DIGITS)
             for j in shown
         ]
         for i in shown

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from rvm.faults import InputError, Where
 from rvm_tools.literals import Reader
 
-WITHIN = 1e-9
+_WITHIN = 1e-9
 """How far a float may be from what is expected, as a share of it where it is above 1."""
 
 _LINE = re.compile(r"^\s*;!\s*(.*?)\s*$")
@@ -37,7 +37,7 @@ class Directive:
     words: tuple[str, ...] = ()
     """The inputs as they are written, `x=[1, 2]`."""
     expected: dict[str, Any] = field(default_factory=dict)
-    within: float = WITHIN
+    within: float = _WITHIN
     codes: tuple[str, ...] = ()
 
     @property
@@ -115,7 +115,7 @@ def _run(reader: Reader, line: int, text: str) -> Directive:
         _assignment(reader, expected)
         while reader.accept(","):
             _assignment(reader, expected)
-    within = WITHIN
+    within = _WITHIN
     codes: tuple[str, ...] = ()
     while not reader.done:
         match reader.word():

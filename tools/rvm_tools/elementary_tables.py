@@ -10,27 +10,27 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-HEAD = '''"""Constants of elementary functions, made by `python -m rvm_tools.elementary_tables`."""
+_HEAD = '''"""Constants of elementary functions, made by `python -m rvm_tools.elementary_tables`."""
 
 from __future__ import annotations
 
 from rvm.leaf.trace import floats, integers
 
 '''
-PRECISION = 400
+_PRECISION = 400
 
 
-def bits_of(x: float) -> int:
+def _bits_of(x: float) -> int:
     """The bits of a float."""
     return int(struct.unpack("<q", struct.pack("<d", x))[0])
 
 
-def float_of(n: int) -> float:
+def _float_of(n: int) -> float:
     """The float of some bits."""
     return float(struct.unpack("<d", struct.pack("<q", n))[0])
 
 
-class TableMaker:
+class _TableMaker:
     """Collects definitions; numbers are mpmath's."""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class TableMaker:
 
     def table(self, kind: str, name: str, values: list[Any]) -> None:
         """A table of floats or integers, as the hexadecimal digits of their bits."""
-        words = [bits_of(v) if kind == "floats" else v for v in values]
+        words = [_bits_of(v) if kind == "floats" else v for v in values]
         digits = "".join(f"{w & (1 << 64) - 1:016x}" for w in words)
         rows = "".join(f'    "{digits[n : n + 80]}"\n' for n in range(0, len(digits), 80))
         self.lines.append(f'{name} = {kind}(\n    "{name.lower()}",\n{rows[:-1]},\n)')
@@ -73,13 +73,13 @@ class TableMaker:
         self.number(name, *map(float, m.lu_solve(powers, m.matrix([g(x) for x in points]))))
 
 
-def exponentials(k: TableMaker) -> None:
+def _exponentials(k: _TableMaker) -> None:
     """2**(j/128), and the reduction of exp."""
     m = k.m
     powers = [m.mpf(2) ** (m.mpf(j) / 128) for j in range(128)]
     near = [float(p) for p in powers]
     k.table("floats", "EXP_TAIL", [float((p - n) / n) for p, n in zip(powers, near, strict=True)])
-    k.table("integers", "EXP_BITS", [bits_of(n) - (j << 45) for j, n in enumerate(near)])
+    k.table("integers", "EXP_BITS", [_bits_of(n) - (j << 45) for j, n in enumerate(near)])
     k.number("STEPS_PER_LN2", float(128 / m.log(2)))
     # 18 bits are free for the number of steps.
     k.number("LN2_STEP", *k.split(m.log(2) / 128, -42))
@@ -94,13 +94,13 @@ def exponentials(k: TableMaker) -> None:
     k.polynomial("EXP_LONG_POLY", lambda x: (m.exp(x) - 1 - x) / x**2, -r, r * m.mpf("1.0001"), 5)
 
 
-def logarithms(k: TableMaker) -> None:
+def _logarithms(k: _TableMaker) -> None:
     """Reciprocals of ten bits near the middle of 128 intervals, and their logarithms."""
     m = k.m
     inverse, high, low = [], [], []
-    first = bits_of(0.6875)
+    first = _bits_of(0.6875)
     for i in range(128):
-        begin, end = float_of(first + (i << 45)), float_of(first + (i + 1 << 45))
+        begin, end = _float_of(first + (i << 45)), _float_of(first + (i + 1 << 45))
         near_one = begin == 1.0 or end == 1.0
         c = 1.0 if near_one else round(512 * 2 / (begin + end)) / 512
         inverse.append(c)
@@ -118,7 +118,7 @@ def logarithms(k: TableMaker) -> None:
     k.polynomial("LOG_POLY", rest, -r, r, 8)
 
 
-def circles(k: TableMaker) -> None:
+def _circles(k: _TableMaker) -> None:
     """Sine and cosine within pi/4, the pieces of pi/2, the bits of 2/pi; arc tangents."""
     m = k.m
     k.number("HALF_PI", *k.split(m.pi / 2, -32, -65, -98))
@@ -153,7 +153,7 @@ def circles(k: TableMaker) -> None:
     k.polynomial("ATAN_POLY", arc, tiny, (m.mpf(1) / 31) ** 2, 5)
 
 
-def errors(k: TableMaker) -> None:
+def _errors(k: _TableMaker) -> None:
     """The error function at multiples of 1/32, near 0, and as a factor of exp(-x**2) far out."""
     m = k.m
     values = [m.erf(m.mpf(j) / 32) for j in range(192)]
@@ -190,11 +190,11 @@ def errors(k: TableMaker) -> None:
 
 def text() -> str:
     """The module's source."""
-    k = TableMaker()
-    with k.m.workprec(PRECISION):
-        for part in (exponentials, logarithms, circles, errors):
+    k = _TableMaker()
+    with k.m.workprec(_PRECISION):
+        for part in (_exponentials, _logarithms, _circles, _errors):
             part(k)
-    return HEAD + "\n".join(k.lines) + "\n"
+    return _HEAD + "\n".join(k.lines) + "\n"
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ def explain_engine(
         first, then, reasons = choice.first, choice.then, choice.reasons
     else:
         first, then, reasons = engine, engine, ("it was asked for",)
-    left = list(left_out(image, name, options)) if "native" in (first, then) else []
+    left = list(_left_out(image, name, options)) if "native" in (first, then) else []
     if as_json:
         found = {"function": name, "first": first, "then": then, "reasons": list(reasons)}
         places = [{"function": f, "line": line, "text": text} for f, line, text in left]
@@ -43,7 +43,7 @@ def explain_engine(
         click.echo(f"  not compiled, in {f}: {line:>4} | {text}")
 
 
-def left_out(image: Image, name: str, options: Options) -> Iterator[tuple[str, int, str]]:
+def _left_out(image: Image, name: str, options: Options) -> Iterator[tuple[str, int, str]]:
     """The instructions that machine code leaves to the reference engine: function, line, text."""
     if not native_is_there():
         return

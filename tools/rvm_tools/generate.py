@@ -12,7 +12,7 @@ from rvm.numbers import Fixed, LogNumber, system
 from rvm.program import Function, Layout, Record
 from rvm.types import Array, Scalar, Stack, elem_of
 
-SMALL = 6
+_SMALL = 6
 """Lengths, and the numbers of easy inputs, stay about this small: they are often indices."""
 
 
@@ -34,28 +34,28 @@ def _layout(
     t, elem = register.type, elem_of(register.type)
     sys = system(elem)
     if isinstance(t, Stack):
-        return [sys.to_python(number(elem, rng, easy)) for _ in range(rng.randint(0, 3))]
+        return [sys.to_python(_number(elem, rng, easy)) for _ in range(rng.randint(0, 3))]
     if isinstance(t, Array):
         shape = [0] * t.rank
         for axis, length in enumerate(register.dims):
             # A length may be that of an axis before it: `A: f64[n, n]`.
             regs[layout] = np.empty(shape, sys.dtype)
-            shape[axis] = rng.randint(1, SMALL) if length is None else int(evaluate(length, regs))
+            shape[axis] = rng.randint(1, _SMALL) if length is None else int(evaluate(length, regs))
         count = int(np.prod(shape, dtype=np.int64))
-        flat = [number(elem, rng, easy) for _ in range(count)]
+        flat = [_number(elem, rng, easy) for _ in range(count)]
         regs[layout] = np.array(flat, sys.dtype).reshape(shape)
         return regs[layout]
-    regs[layout] = number(elem, rng, easy)
+    regs[layout] = _number(elem, rng, easy)
     return sys.to_python(regs[layout])
 
 
-def number(t: Scalar, rng: random.Random, easy: bool) -> Any:
+def _number(t: Scalar, rng: random.Random, easy: bool) -> Any:
     """A random raw number."""
     if t.is_bool:
         return rng.random() < 0.5
     if t.row.dtype[0] in "iu" and not t.is_fixed:
         if easy:
-            return rng.randint(0, SMALL)
+            return rng.randint(0, _SMALL)
         low = -1 if t.is_signed else 0
         return rng.randint(low << min(t.bits - 1, 16), (1 << min(t.bits - 1, 16)) - 1)
     if t.is_complex:

@@ -44,7 +44,7 @@ class GradientRequest(FunctionRequest):
 
 
 @dataclass(slots=True)
-class GradientAnswer:
+class _GradientAnswer:
     """All that is asked for: derivatives by parameter, and what they took."""
 
     function: Function
@@ -94,7 +94,7 @@ def _differentiate(
     return _as_json(found, handle), wrong
 
 
-def _raise_if_wrong(found: GradientAnswer) -> None:
+def _raise_if_wrong(found: _GradientAnswer) -> None:
     """The error that says why the derivatives are not to be trusted, if they are not."""
     if found.astray is not None:
         raise found.astray
@@ -136,7 +136,7 @@ def _watched(machine: Machine, way: str) -> AbstractContextManager[None]:
 
 def _found(
     handle: FunctionHandle, loss: str, inputs: Mapping[str, Any], request: GradientRequest
-) -> GradientAnswer:
+) -> _GradientAnswer:
     from rvm.derive.hessians import hessian
 
     wrt = [n.strip() for n in request.wrt.split(",") if n.strip()] if request.wrt else None
@@ -151,7 +151,7 @@ def _found(
         pull.check_returned(after, pull.found)
     except InvertibilityError as error:
         astray = error
-    found = GradientAnswer(
+    found = _GradientAnswer(
         handle.function,
         loss,
         value,
@@ -172,7 +172,7 @@ def _found(
 # ---------------------------------------------------------------- for people
 
 
-def _print(found: GradientAnswer) -> None:
+def _print(found: _GradientAnswer) -> None:
     width = page_width()
     ratio = found.total / found.forward if found.forward else 1.0
     click.echo(f"{found.function.name}: {found.loss} = {found.value!r}")
@@ -197,7 +197,7 @@ def _print(found: GradientAnswer) -> None:
 # ---------------------------------------------------------------- JSON and arrays
 
 
-def _as_json(found: GradientAnswer, handle: FunctionHandle) -> dict[str, Any]:
+def _as_json(found: _GradientAnswer, handle: FunctionHandle) -> dict[str, Any]:
     out: dict[str, Any] = {
         "function": found.function.name,
         "direction": "backwards" if handle.undo else "forwards",
@@ -229,7 +229,7 @@ def _as_json(found: GradientAnswer, handle: FunctionHandle) -> dict[str, Any]:
     return out
 
 
-def _write(path: str, found: GradientAnswer) -> None:
+def _write(path: str, found: _GradientAnswer) -> None:
     """Adjoints under the parameters' names, blocks of the Hessian under two, `x,y`."""
     arrays: dict[str, Any] = dict(derivatives.leaves(found.adjoints))
     if found.hessian is not None:

@@ -21,14 +21,14 @@ from rvm.stmt import Exchange, Map, Stmt, Update, When
 from rvm.types import BOOL, F64, I64, SCALARS, Scalar, ValueType, elem_of, rank_of, with_rank
 from rvm_tools.words import with_article
 
-HEAD = """\
+_HEAD = """\
 # The instruction set
 
 This page is made from the tables `rvm.isa.OPCODES` and `rvm.isa.FUNCTIONS` by
 `python -m rvm_tools.isa_page > docs/isa.md`; a test keeps it as they are. `docs/language.md` says
 how the assembly language writes instructions, `docs/adding-an-opcode.md` how to add to them.
 """
-OPERANDS = {
+_OPERANDS = {
     "select": "c a b", "<<": "x k", ">>": "x k", "rotl": "x k", "rotr": "x k", "dim": "x k",
     "for_end": "a b s", "gather": "x indices", "scatter": "x indices n", "complex": "re im",
     "sum_like": "v x", "spread_like": "v x", "prod_others_1": "x d", "prod_others_2": "x d e",
@@ -36,12 +36,12 @@ OPERANDS = {
 }  # fmt: skip
 """Names of arguments where `x`, `y` would be misleading."""
 MODES = {"mut": "changed", "use": "read", "reg": "made or dropped", "stack": "stack"}
-NUMBERS = ("integers", "fixedpoint", "floats", "complexes", "logs", "conversions")
+_NUMBERS = ("integers", "fixedpoint", "floats", "complexes", "logs", "conversions")
 
 
 def page() -> str:
     """The whole page, as Markdown."""
-    parts = [HEAD, *_classes(), *_opcodes(), *_functions(), *_numbers()]
+    parts = [_HEAD, *_classes(), *_opcodes(), *_functions(), *_numbers()]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -175,8 +175,8 @@ def _functions() -> Iterator[str]:
 
 def argument_names(row: FunctionRow) -> list[str]:
     """Names for a function's arguments: those of its derivative rule, where it has one."""
-    if row.name in OPERANDS:
-        return OPERANDS[row.name].split()
+    if row.name in _OPERANDS:
+        return _OPERANDS[row.name].split()
     for rule, skip in ((row.partials, 0), (row.vjp, 1)):
         if rule is not None:
             found = [
@@ -277,7 +277,7 @@ def _numbers() -> Iterator[str]:
         exact = "yes" if sys_.exact else "up to rounding"
         yield f"| {name} | {exact} | {sys_.dtype.name} | {sys_.zero!r} |"
     yield "\n*Exact*: `add` then `sub` of the same number restores every bit.\n"
-    for module in NUMBERS:
+    for module in _NUMBERS:
         text = cleandoc(import_module(f"rvm.numbers.{module}").__doc__ or "")
         title, _, rest = text.partition("\n")
         yield f"### {title.rstrip('.')}\n\n{rest.strip()}\n"

@@ -47,7 +47,7 @@ MAX_DIGITS = 4000
 """Digits of an integer, and the decimal exponent of a real number, that are read."""
 SHOWN = 120
 """How much of a text is shown with a message."""
-MAKERS = ("zeros", "ones", "range")
+_MAKERS = ("zeros", "ones", "range")
 
 _NUMBER = re.compile(
     r"""[+-]?(?:
@@ -108,7 +108,7 @@ class Reader:
         raise InputError(
             "I010",
             message,
-            notes=marked(self.text, self.at),
+            notes=_marked(self.text, self.at),
             hint="a value is a number, true, false, [a, list], {field: value}, "
             "zeros(5), ones(2, 3), range(10) or @file",
         )
@@ -144,7 +144,7 @@ class Reader:
         word = self.word()
         if word in ("true", "false", "True", "False"):
             return word in ("true", "True")
-        if word in MAKERS:
+        if word in _MAKERS:
             self.expect("(")
             return self._made(word)
         self.at = start
@@ -250,7 +250,7 @@ class Reader:
         return value
 
 
-def marked(text: str, at: int) -> tuple[str, str]:
+def _marked(text: str, at: int) -> tuple[str, str]:
     """A text with a mark under a position, or what is around the position of a long one."""
     first = max(0, at - SHOWN // 2) if len(text) > SHOWN else 0
     shown = text[first : first + SHOWN]

@@ -12,7 +12,7 @@ from rvm.image import image_of
 from rvm.program import Program
 from rvm_tools.programs import load_program, pick_function
 
-MAX_LOOP = 40
+_MAX_LOOP = 40
 """The most characters that are shown of a loop's head."""
 
 
@@ -27,11 +27,11 @@ def explain_vector(file: str, function: str | None, as_json: bool) -> None:
     if not verdicts:
         click.echo("no loops")
         return
-    for line in table(program, verdicts):
+    for line in _table(program, verdicts):
         click.echo(line)
 
 
-def table(program: Program, verdicts: Sequence[Verdict]) -> list[str]:
+def _table(program: Program, verdicts: Sequence[Verdict]) -> list[str]:
     """A line a loop, under the name of its function."""
     heads = [_head(program, v) for v in verdicts]
     wide = max(map(len, heads))
@@ -52,7 +52,7 @@ def _head(program: Program, verdict: Verdict) -> str:
     if not 0 <= verdict.span.source < len(sources):
         return "loop"
     text = (sources[verdict.span.source].line(verdict.span.line) or "").split(";")[0].strip()
-    return text if len(text) <= MAX_LOOP else text[: MAX_LOOP - 1] + "…"
+    return text if len(text) <= _MAX_LOOP else text[: _MAX_LOOP - 1] + "…"
 
 
 def _object(program: Program, verdict: Verdict) -> dict[str, object]:

@@ -13,7 +13,7 @@ from click.exceptions import Exit
 
 from rvm.faults import Diagnostic, Fault
 
-FORMATS = ("human", "short", "json")
+_FORMATS = ("human", "short", "json")
 
 _HEAD = re.compile(r"^(error|warning|note)(\[\w+\])?(.*)$", re.S)
 _COLOURS = {"error": "red", "warning": "yellow", "note": "blue"}
@@ -28,7 +28,7 @@ def show_error(error: Fault, style: str = "human") -> None:
         for d in found:
             click.echo(d.short(), err=True)
     else:
-        click.echo(human(found), err=True)
+        click.echo(_human(found), err=True)
 
 
 def errors_as_json(error: Fault) -> dict[str, object]:
@@ -36,11 +36,11 @@ def errors_as_json(error: Fault) -> dict[str, object]:
     out: dict[str, object] = {"errors": [d.as_json() for d in error.diagnostics]}
     if error.time is not None:
         out["time"] = error.time
-        out["direction"] = direction_name(error.direction)
+        out["direction"] = _direction_name(error.direction)
     return out
 
 
-def human(found: Iterable[Diagnostic]) -> str:
+def _human(found: Iterable[Diagnostic]) -> str:
     """The messages in full, coloured (click drops colours where no terminal reads them)."""
     return "\n\n".join(_coloured(d) for d in found)
 
@@ -73,6 +73,6 @@ def end(code: int) -> NoReturn:
     raise Exit(code)
 
 
-def direction_name(direction: int) -> str:
+def _direction_name(direction: int) -> str:
     """The word for a direction."""
     return "forwards" if direction > 0 else "backwards"

@@ -67,18 +67,18 @@ def quarter_of_memory() -> int | None:
         return None
 
 
-INCLUDES = "rvm_tools.includes"
+_INCLUDES = "rvm_tools.includes"
 """Where a command's context keeps what its program may include."""
 
 
 def _keep_includes(ctx: click.Context, param: click.Parameter, value: str) -> None:
-    ctx.meta[INCLUDES] = value
+    ctx.meta[_INCLUDES] = value
 
 
 def allowed_includes() -> str:
     """Which files the program of this command may include."""
     ctx = click.get_current_context(silent=True)
-    return "any" if ctx is None else str(ctx.meta.get(INCLUDES, "any"))
+    return "any" if ctx is None else str(ctx.meta.get(_INCLUDES, "any"))
 
 
 def includes_option(f: F) -> F:

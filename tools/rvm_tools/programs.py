@@ -15,7 +15,7 @@ from rvm.host import read
 from rvm.host.write import is_direct, writing
 from rvm.program import Function, Program
 
-SUFFIXES = (".rasm", ".rbc")
+_SUFFIXES = (".rasm", ".rbc")
 
 
 def load_program(file: str) -> Program:
@@ -59,7 +59,7 @@ def unreadable(file: str, error: OSError | UnicodeDecodeError) -> UsageError:
     if isinstance(error, FileNotFoundError):
         path = Path(file)
         try:
-            names = [p.name for p in path.parent.iterdir() if p.suffix in SUFFIXES]
+            names = [p.name for p in path.parent.iterdir() if p.suffix in _SUFFIXES]
         except OSError:
             names = []
         near = get_close_matches(path.name, names, 1)

@@ -21,7 +21,7 @@ from rvm_tools.progress import watching
 from rvm_tools.requests import FunctionRequest, Output, answer
 from rvm_tools.words import count
 
-REVERSED = {"forwards": "backwards", "backwards": "forwards"}
+_REVERSED = {"forwards": "backwards", "backwards": "forwards"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class RunRequest(FunctionRequest):
 
 
 @dataclass(slots=True)
-class Leg:
+class _Leg:
     """One way of a run: where it went and what the parameters were at its end."""
 
     way: str
@@ -70,13 +70,13 @@ def _run(request: RunRequest, output: Output | None) -> tuple[dict[str, Any], Fa
     lost: list[Drift] | None = None
     if request.round_trip:
         try:
-            legs.append(_leg(machine, function, REVERSED[way], request, back=True))
+            legs.append(_leg(machine, function, _REVERSED[way], request, back=True))
         except Fault as error:
             return _stopped(machine, request), error
         lost = drifts(function, before, legs[1].regs, request.tolerance)
         if not quiet:
             _print_leg(legs[1])
-            click.echo(verdict(lost))
+            click.echo(_verdict(lost))
     if request.out is not None:
         write_arrays(request.out, show.arrays(function, legs[0].regs))
     found = _found(request, machine, function, before, legs, lost)
@@ -93,7 +93,7 @@ def _run(request: RunRequest, output: Output | None) -> tuple[dict[str, Any], Fa
 
 def _leg(
     machine: Machine, function: Function, way: str, request: RunRequest, back: bool = False
-) -> Leg:
+) -> _Leg:
     """Run to the end (`back`: to the start again)."""
     here = machine.time
     with watching(machine, here if back else request.max_steps, way):
@@ -102,7 +102,7 @@ def _leg(
         else:
             machine.run()
     frame = machine.state.frames[0]
-    return Leg(
+    return _Leg(
         way,
         abs(machine.time - here),
         snapshot(function, frame.regs),
@@ -112,7 +112,7 @@ def _leg(
     )
 
 
-def _print_leg(leg: Leg) -> None:
+def _print_leg(leg: _Leg) -> None:
     steps = f"{count(leg.steps, 'step')} {leg.way}"
     if leg.residue_bytes:
         steps += f", {leg.residue_bytes:,} bytes in the residue log"
@@ -129,7 +129,7 @@ def page_width() -> int:
     return max(60, get_terminal_size((100, 24)).columns) if sys.stdout.isatty() else 100
 
 
-def verdict(lost: Sequence[Drift]) -> str:
+def _verdict(lost: Sequence[Drift]) -> str:
     """What a round trip came to, in a line."""
     if not lost:
         return "back at the start: every bit is as it was"
@@ -159,7 +159,7 @@ def _found(
     machine: Machine,
     function: Function,
     before: Sequence[Any],
-    legs: Sequence[Leg],
+    legs: Sequence[_Leg],
     lost: Sequence[Drift] | None,
 ) -> dict[str, Any]:
     first = legs[0]

@@ -13,9 +13,9 @@ from rvm.numbers import system
 from rvm.program import Function, Layout, Record
 from rvm.types import Array, RegisterType, Scalar, Stack, elem_of
 
-EDGE = 4
+_EDGE = 4
 """Elements shown at each end of a long row."""
-LONG = 40
+_LONG = 40
 """Arrays with more elements than this are abbreviated."""
 
 
@@ -71,7 +71,7 @@ def type_name(t: RegisterType | None, raw: Any) -> str:
 
 
 def value_text(
-    t: RegisterType, raw: Any, width: int = 80, *, long: int = LONG, rows: int = 3
+    t: RegisterType, raw: Any, width: int = 80, *, long: int = _LONG, rows: int = 3
 ) -> str:
     """A register's value; arrays and stacks of more than `long` numbers are abbreviated.
 
@@ -85,11 +85,11 @@ def value_text(
         return number_text(elem, v)
 
     if isinstance(t, Array):
-        return array_text(raw, number, width, long, EDGE if raw.ndim == 1 else rows)
+        return array_text(raw, number, width, long, _EDGE if raw.ndim == 1 else rows)
     if isinstance(t, Stack):
         texts = [number(v) for v in raw]
         if len(texts) > long:
-            texts = [*texts[:EDGE], "...", *texts[-EDGE:]]
+            texts = [*texts[:_EDGE], "...", *texts[-_EDGE:]]
         return f"[{', '.join(texts)}]"
     return number(raw)
 
@@ -126,15 +126,15 @@ def _layout_json(function: Function, layout: Layout, regs: Sequence[Any]) -> Any
     if isinstance(t, Array):
         return None if raw is None else _nested(elem, raw.tolist())
     if isinstance(t, Stack):
-        return None if raw is None else [number_json(elem, v) for v in raw]
-    return None if raw is None else number_json(elem, raw)
+        return None if raw is None else [_number_json(elem, v) for v in raw]
+    return None if raw is None else _number_json(elem, raw)
 
 
 def _nested(t: Scalar, value: Any) -> Any:
-    return [_nested(t, v) for v in value] if isinstance(value, list) else number_json(t, value)
+    return [_nested(t, v) for v in value] if isinstance(value, list) else _number_json(t, value)
 
 
-def number_json(t: Scalar, raw: Any) -> Any:
+def _number_json(t: Scalar, raw: Any) -> Any:
     """A number of JSON where that keeps every bit, else a literal in a string."""
     if t.is_bool or t.is_integer:
         return raw

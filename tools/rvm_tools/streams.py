@@ -6,7 +6,7 @@ import codecs
 import sys
 from io import TextIOWrapper
 
-DRAWN = str.maketrans(
+_DRAWN = str.maketrans(
     {
         **dict.fromkeys("█▓■▇▆▅", "#"),
         **dict.fromkeys("▒▄▃", "+"),
@@ -43,7 +43,7 @@ def _escaped(error: UnicodeError) -> tuple[str, int]:
     """What is written for characters that an encoding does not have."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    text = error.object[error.start : error.end].translate(DRAWN)
+    text = error.object[error.start : error.end].translate(_DRAWN)
     return "".join(c if c.isascii() else _escape(c) for c in text), error.end
 
 

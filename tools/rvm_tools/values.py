@@ -135,7 +135,7 @@ def value_for(function: Function, layout: Layout, name: str, value: Any, base: P
             array = array_of(Array(t.elem, 1), wanted, name, value)
             if array.ndim != 1:
                 raise _wrong(name, wanted, f"the file has {array.ndim} dimensions")
-            return [sys.to_python(plain(v)) for v in array]
+            return [sys.to_python(_plain(v)) for v in array]
         return [sys.to_python(_raw(sys, v, name, wanted)) for v in value]
     return sys.to_python(_raw(sys, value, name, wanted))
 
@@ -159,7 +159,7 @@ def _fields(layout: Record, name: str, value: Any) -> Mapping[str, Any]:
     return value
 
 
-def plain(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     """A NumPy number as the Python number it is."""
     return value.item() if isinstance(value, (np.generic, np.ndarray)) else value
 
@@ -174,7 +174,7 @@ def _raw(sys: NumberSystem, value: Any, name: str, wanted: str) -> Any:
     if isinstance(value, (Grid, Stored)):
         if value.array.size != 1:
             raise _wrong(name, wanted, f"the file holds {value.array.size} numbers")
-        return plain(_converted(sys, value, name, wanted).reshape(()))
+        return _plain(_converted(sys, value, name, wanted).reshape(()))
     if isinstance(value, (list, dict, MadeArray)):
         kind = "a record" if isinstance(value, dict) else "an array"
         raise _wrong(name, wanted, f"{kind} is given for a number")
@@ -195,7 +195,7 @@ def _typed(sys: NumberSystem, given: Typed) -> Any:
     if t.is_fixed:
         if not isinstance(value, int):
             raise ValueError("a literal of this type is its raw integer")
-        return plain(np.int64(value))
+        return _plain(np.int64(value))
     return float(value) if t.is_log else sys.literal(value)
 
 

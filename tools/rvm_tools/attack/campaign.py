@@ -12,11 +12,11 @@ from rvm_tools.attack.crew import BatchEvent, InputBatch, Worker, events
 from rvm_tools.attack.findings import FoundInput, KindTally, save
 from rvm_tools.attack.reduction import OutOfTime, shrunk
 
-BATCH_SECONDS = 2.0
+_BATCH_SECONDS = 2.0
 """How long a batch takes, about."""
-SMALLER_SECONDS = 90.0
+_SMALLER_SECONDS = 90.0
 """How long a finding is made smaller."""
-Say = Callable[[str], object]
+_Say = Callable[[str], object]
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class Campaign:
     jobs: int
     out: Path
     inputs: int | None = None
-    say: Say = print
+    say: _Say = print
     tallies: dict[str, KindTally] = field(default_factory=dict)
     findings: dict[tuple[str, str], FoundInput] = field(default_factory=dict)
     """The first finding of each kind and signature."""
@@ -62,7 +62,7 @@ class Campaign:
             for worker in workers:
                 worker.close()
         for found in self.findings.values():
-            smaller(found, self.out, self.say)
+            _smaller(found, self.out, self.say)
 
     def _next(self) -> InputBatch | None:
         """The next batch: of the kind that has had the least of its share."""
@@ -72,7 +72,7 @@ class Campaign:
         if not left:
             return None
         least = min(left, key=lambda t: t.cpu / kind(t.name).share)
-        count = max(1, min(20_000, int(least.rate * BATCH_SECONDS)))
+        count = max(1, min(20_000, int(least.rate * _BATCH_SECONDS)))
         if self.inputs is not None:
             count = min(count, self.inputs - least.next)
         batch = InputBatch(least.name, self.seed, least.next, count)
@@ -87,7 +87,7 @@ class Campaign:
         tally.refused += event.refused
         tally.found += len(event.found)
         done = event.accepted + event.refused + len(event.found)
-        tally.cpu += event.cpu or BATCH_SECONDS
+        tally.cpu += event.cpu or _BATCH_SECONDS
         if event.cpu:
             tally.rate = max(0.2, done / event.cpu)
         for index, verdict in event.found:
@@ -134,10 +134,10 @@ def attempt(worker: Worker, name: str, data: bytes, seconds: float = 600.0) -> O
     raise OutOfTime
 
 
-def smaller(found: FoundInput, out: Path, say: Say = print) -> None:
+def _smaller(found: FoundInput, out: Path, say: _Say = print) -> None:
     """Try a finding again alone, then make it small and save it anew."""
     worker = Worker()
-    end = time.monotonic() + SMALLER_SECONDS
+    end = time.monotonic() + _SMALLER_SECONDS
     try:
         found.again = attempt(worker, found.kind, found.data) == Outcome(FOUND, found.signature)
         if found.again:

@@ -32,7 +32,7 @@ KINDS = (
     "signals",
 )
 """All kinds, each in the module of its name in `rvm_tools.attack.kinds`."""
-CPU_SECONDS = 20.0
+_CPU_SECONDS = 20.0
 """What one input may take of a processor's time before it counts as one that hangs."""
 
 
@@ -62,7 +62,7 @@ class InputKind:
     """What a finding is made smaller by, one after the other."""
     share: float = 1.0
     """Its part of the time, relative to the others."""
-    seconds: float = CPU_SECONDS
+    seconds: float = _CPU_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def sound(error: RvmError) -> None:
     if not error.diagnostics:
         raise Broken("an error shows nothing")
     for d in error.diagnostics:
-        if d.code not in explained():
+        if d.code not in _explained():
             raise Broken(f"the code {d.code} is not explained")
         if not (d.human() and d.short() and d.message):
             raise Broken(f"an error {d.code} has no message")
@@ -132,7 +132,7 @@ def sound(error: RvmError) -> None:
 
 
 @cache
-def explained() -> frozenset[str]:
+def _explained() -> frozenset[str]:
     """All codes that `rvm explain` knows."""
     from rvm_tools.codes import explanations
 

@@ -26,12 +26,12 @@ from typing import Any
 from rvm_tools.attack.cases import ACCEPTED, FOUND, REFUSED, Outcome, kind
 from rvm_tools.attack.worker import PROGRESS
 
-PATIENCE = 10.0
+_PATIENCE = 10.0
 """How many times as long as of a processor's time an input may take on a clock."""
-STARTING = 60.0
+_STARTING = 60.0
 """The seconds that a process may take to begin with a batch."""
 _NONE_YET = -2
-GROWN = 1 << 20
+_GROWN = 1 << 20
 """Kilobytes of memory at which a process is ended, and another one goes on."""
 _FRAME = re.compile(r'File "([^"]+)", line \d+ in (\S+)')
 
@@ -136,7 +136,7 @@ class Worker:
             self.batch, counts[ACCEPTED], counts[REFUSED], tuple(self._found), message["cpu"]
         )
         self.batch = None
-        if message["peak"] > GROWN:
+        if message["peak"] > _GROWN:
             self.end()
         return event
 
@@ -159,10 +159,10 @@ class Worker:
         if index != self._index:
             self._index, self._since = index, time.monotonic()
             return None
-        limit = kind(self.batch.kind).seconds if index != _NONE_YET else STARTING
+        limit = kind(self.batch.kind).seconds if index != _NONE_YET else _STARTING
         waited = time.monotonic() - self._since
         used = _used(self._process.pid) - before
-        if used < limit and waited < PATIENCE * limit:
+        if used < limit and waited < _PATIENCE * limit:
             return None
         self._process.send_signal(signal.SIGUSR1)  # its stack goes to the log
         time.sleep(0.5)

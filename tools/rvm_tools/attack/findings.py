@@ -11,7 +11,7 @@ from rvm.host.write import write_bytes
 from rvm_tools.attack.cases import kind
 from rvm_tools.tables import aligned
 
-NIGHT = 10 * 3600 * 2
+_NIGHT = 10 * 3600 * 2
 """The seconds of two processors in a night of ten hours."""
 
 
@@ -81,7 +81,7 @@ def table(rows: Sequence[KindTally]) -> str:
     cells: list[tuple[str, ...]] = [head]
     for row in rows:
         rate = row.inputs / row.cpu if row.cpu else 0.0
-        share = NIGHT * row.inputs / spent if spent else 0.0
+        share = _NIGHT * row.inputs / spent if spent else 0.0
         numbers = (row.inputs, row.accepted, row.refused, row.found)
         cells.append((row.name, *(f"{n:,}" for n in numbers), f"{rate:,.0f}", f"{share:,.0f}"))
     return "\n".join(aligned(cells))

@@ -23,7 +23,7 @@ NUMBERS = texts(
 """Numbers as texts: the edges of types, and what is almost one."""
 
 
-def cut(rng: random.Random, items: list[Any], others: Sequence[Any], count: int) -> list[Any]:
+def _cut(rng: random.Random, items: list[Any], others: Sequence[Any], count: int) -> list[Any]:
     """Items of which a few were lost, replaced, inserted, moved or repeated."""
     for _ in range(count):
         k = rng.randrange(len(items) + 1)
@@ -50,7 +50,7 @@ def tokens(rng: random.Random, text: str, words: Sequence[str], most: int = 6) -
     """A text with a few of its tokens changed; `words` is what else may stand there."""
     found = TOKEN.findall(text)
     count = min(most, rng.choice((1, 1, 2, 3, 6)))
-    return "".join(cut(rng, found, words, count))
+    return "".join(_cut(rng, found, words, count))
 
 
 def flipped(rng: random.Random, data: bytes) -> bytes:

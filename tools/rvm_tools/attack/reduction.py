@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-Same = Callable[[bytes], bool]
+_Same = Callable[[bytes], bool]
 """Whether a smaller input still shows the finding; it may raise `OutOfTime`."""
 
 
-PAIRS = 40
+_PAIRS = 40
 """The most parts of which all pairs are tried."""
 
 
@@ -35,7 +35,7 @@ BYTES = Split(
 )
 
 
-def shrunk(data: bytes, splits: Sequence[Split], same: Same) -> bytes:
+def shrunk(data: bytes, splits: Sequence[Split], same: _Same) -> bytes:
     """The smallest input that was found before the time was over; `same(data)` holds."""
     best = [data]
 
@@ -56,7 +56,7 @@ def shrunk(data: bytes, splits: Sequence[Split], same: Same) -> bytes:
         return best[0]
 
 
-def _reduce(data: bytes, split: Split, holds: Same) -> None:
+def _reduce(data: bytes, split: Split, holds: _Same) -> None:
     """Leave out parts, in ever shorter runs, as long as what stays still shows the finding."""
     try:
         parts = list(split.parts(data))
@@ -75,11 +75,11 @@ def _reduce(data: bytes, split: Split, holds: Same) -> None:
             break
         size = max(1, min(size // 2, len(parts) // 2)) if size > 1 else int(left_out)
 
-    if len(parts) <= PAIRS:
+    if len(parts) <= _PAIRS:
         _reduce_pairs(data, split, parts, holds)
 
 
-def _reduce_pairs(data: bytes, split: Split, parts: list[Any], holds: Same) -> None:
+def _reduce_pairs(data: bytes, split: Split, parts: list[Any], holds: _Same) -> None:
     """Leave out two parts that only go together, such as the ends of a block."""
     k = 0
     while k < len(parts):
@@ -92,7 +92,7 @@ def _reduce_pairs(data: bytes, split: Split, parts: list[Any], holds: Same) -> N
             k += 1
 
 
-def _whole_holds(data: bytes, split: Split, parts: list[Any], holds: Same) -> bool:
+def _whole_holds(data: bytes, split: Split, parts: list[Any], holds: _Same) -> bool:
     try:
         made = split.whole(data, parts)
     except Exception:  # parts that make no input

@@ -22,11 +22,11 @@ from rvm_tools.attack.cases import Broken, sound
 INTERPRETED = tuple(n for n in executing() if n not in having("compiles"))
 """Engines that begin at once, without a compiler."""
 LIMITS: Mapping[str, Any] = {"max_steps": 3_000, "max_memory": 1_000_000}
-EFFECTS = frozenset({"print", "assert", "callback"})
+_EFFECTS = frozenset({"print", "assert", "callback"})
 
 
 @dataclass(frozen=True, slots=True)
-class Trip:
+class _Trip:
     """A run there and back: how each way ended, what registers held, times, bits erased."""
 
     there: tuple[Any, ...]
@@ -35,7 +35,7 @@ class Trip:
     end: tuple[Any, ...]
 
 
-def trip(
+def _trip(
     program: Program,
     name: str,
     inputs: Mapping[str, Any],
@@ -43,7 +43,7 @@ def trip(
     home: str,
     undo: bool = False,
     **options: Any,
-) -> Trip:
+) -> _Trip:
     """A function on an engine, then back to where it began on an engine, maybe another."""
     made = Options(engine=way, output=_nowhere, **{**LIMITS, **options})
     machine = Machine.start(program, name, copied(inputs), made, undo=undo)
@@ -51,7 +51,7 @@ def trip(
     middle = _picture(machine)
     if home != way:
         machine.use(engine(home))
-    return Trip(there, middle, _ended(machine.run_back), _picture(machine))
+    return _Trip(there, middle, _ended(machine.run_back), _picture(machine))
 
 
 def _nowhere(line: str) -> None:
@@ -110,10 +110,12 @@ def rounds_alike(program: Program, name: str) -> bool:
     return not traits_of(image_of(program), name).rounding
 
 
-def silent(program: Program, name: str) -> bool:
+def _silent(program: Program, name: str) -> bool:
     """Whether a function has no effects, which may differ by direction."""
     return not any(
-        i.op in EFFECTS for f in image_of(program).reachable(name) for i in program.function(f).code
+        i.op in _EFFECTS
+        for f in image_of(program).reachable(name)
+        for i in program.function(f).code
     )
 
 
@@ -132,8 +134,8 @@ def agree(
     What is exact comes back to its start, bit for bit, whatever happened on the way; so does all
     else in strict mode.
     """
-    wanted = trip(program, name, inputs, LAW, LAW, undo, **options)
-    comes_back(program, name, inputs, wanted, undo, **options)
+    wanted = _trip(program, name, inputs, LAW, LAW, undo, **options)
+    _comes_back(program, name, inputs, wanted, undo, **options)
     others = [(e, e) for e in engines if e != LAW]
     if crosswise:
         others += [(others[-1][0], LAW), (LAW, others[0][0])]
@@ -141,20 +143,20 @@ def agree(
     for way, home in others:
         if not alike and {way, home} & set(having("compiles")):
             # It is run all the same: it must not crash.
-            trip(program, name, inputs, way, home, undo, **options)
+            _trip(program, name, inputs, way, home, undo, **options)
             continue
-        found = trip(program, name, inputs, way, home, undo, **options)
+        found = _trip(program, name, inputs, way, home, undo, **options)
         if found != wanted:
             both = way if way == home else f"{way}, back on {home}"
-            raise Broken(f"{both} is not {LAW}: {difference(wanted, found)}", apart(wanted, found))
+            raise Broken(f"{both} is not {LAW}: {difference(wanted, found)}", _apart(wanted, found))
 
 
-def comes_back(
-    program: Program, name: str, inputs: Mapping[str, Any], run: Trip, undo: bool, **options: Any
+def _comes_back(
+    program: Program, name: str, inputs: Mapping[str, Any], run: _Trip, undo: bool, **options: Any
 ) -> None:
     """Raise Broken unless a run that loses nothing has come back to its start."""
     exact = image_of(program).is_exact(name) or options.get("strict", False)
-    if not exact or not silent(program, name):
+    if not exact or not _silent(program, name):
         return
     if run.back:
         raise Broken(f"what ran there does not run back: {run.back[0]}", repr(run.back))
@@ -165,10 +167,10 @@ def comes_back(
     begun = [regs for *_, regs in start[3]]
     ended = [regs for *_, regs in frames]
     if time or residue or begun != ended:
-        raise Broken("running back does not restore the start", apart(start, run.end))
+        raise Broken("running back does not restore the start", _apart(start, run.end))
 
 
-def difference(one: Trip, two: Trip) -> str:
+def difference(one: _Trip, two: _Trip) -> str:
     """Where two runs differ first, in a word."""
     if one.there != two.there:
         return f"ends with {_code(one.there)}, {_code(two.there)}"
@@ -188,12 +190,12 @@ def _which(one: tuple[Any, ...], two: tuple[Any, ...]) -> str:
     return next(w for w, a, b in zip(words, one, two, strict=True) if a != b)
 
 
-def apart(one: Any, two: Any) -> str:
+def _apart(one: Any, two: Any) -> str:
     """The innermost parts in which two values differ, each with the way to it."""
     out: list[str] = []
 
     def compare(a: Any, b: Any, way: str) -> None:
-        if isinstance(a, Trip) and isinstance(b, Trip):
+        if isinstance(a, _Trip) and isinstance(b, _Trip):
             for name in ("there", "middle", "back", "end"):
                 compare(getattr(a, name), getattr(b, name), name)
         elif isinstance(a, (tuple, list)) and isinstance(b, (tuple, list)) and len(a) == len(b):

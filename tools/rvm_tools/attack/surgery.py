@@ -42,10 +42,10 @@ def patched(data: bytes, tag: str, row: int, field: int, value: object) -> bytes
     return join({**contents, tag: bytes(blob)})
 
 
-EDGES = (0, 1, 2, 3, 0x7F, 0xFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF)
+_EDGES = (0, 1, 2, 3, 0x7F, 0xFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF)
 
 
-FAVOURED = ("EXPR", "LIST", "CODE", "STEP", "ITEM", "REGS", "CNST", "OPCD", "FUNC", "PARM")
+_FAVOURED = ("EXPR", "LIST", "CODE", "STEP", "ITEM", "REGS", "CNST", "OPCD", "FUNC", "PARM")
 """Tables whose damage is seldom found before expressions are built."""
 
 
@@ -68,7 +68,7 @@ def mutated(rng: random.Random, data: bytes, other: bytes) -> bytes:
 def _mutate_table(
     rng: random.Random, contents: dict[str, bytes], other: Mapping[str, bytes]
 ) -> None:
-    tag = rng.choice(FAVOURED) if rng.random() < 0.6 else rng.choice(list(contents))
+    tag = rng.choice(_FAVOURED) if rng.random() < 0.6 else rng.choice(list(contents))
     width = BY_TAG[tag].record.size
     blob = bytearray(contents[tag])
     rows = len(blob) // width
@@ -90,7 +90,7 @@ def _mutate_table(
     elif len(blob) >= 4 and roll < 0.85:
         at = rng.randrange(len(blob) // 4) * 4
         (old,) = struct.unpack_from("<I", blob, at)
-        new = rng.choice((old + 1, old - 1, old + rng.randint(-9, 9), *EDGES[:4], *EDGES))
+        new = rng.choice((old + 1, old - 1, old + rng.randint(-9, 9), *_EDGES[:4], *_EDGES))
         struct.pack_into("<I", blob, at, new & 0xFFFFFFFF)
     elif blob:
         blob[rng.randrange(len(blob))] ^= 1 << rng.randrange(8)

@@ -26,9 +26,9 @@ from rvm_tools.attack.cases import ACCEPTED, FOUND, REFUSED, Outcome, drawn, jud
 
 PROGRESS = struct.Struct("<qqqd")
 """The input under way, how many were accepted and refused, the processor's time before it."""
-MEMORY = 4 << 30
+_MEMORY = 4 << 30
 """The address space that a worker may take."""
-FILES = 256 << 20
+_FILES = 256 << 20
 """The longest file that it may write."""
 DETAIL = 6000
 
@@ -44,8 +44,8 @@ def main(board: str, log: str) -> None:
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=False)
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (FILES, FILES))
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (_FILES, _FILES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _prepare()
     with Path(board).open("r+b") as shared, os.fdopen(requests) as lines:

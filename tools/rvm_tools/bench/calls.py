@@ -88,7 +88,7 @@ def _series_numba(y: Any, x: Any) -> Any:
     return (y + total,)
 
 
-TERMS = 22
+_TERMS = 22
 """What x = 1.6 needs."""
 
 
@@ -100,7 +100,7 @@ def _series_jax(v: dict[str, Any]) -> Values:
         term = term * v["x"] / (k + 1)
         return total + term, term
 
-    return {"y": v["y"] + lax.fori_loop(0, TERMS, step, (1.0, 1.0))[0]}
+    return {"y": v["y"] + lax.fori_loop(0, _TERMS, step, (1.0, 1.0))[0]}
 
 
 def _series_c(v: dict[str, Any]) -> Packed:

@@ -22,7 +22,7 @@ Packed = tuple[Sequence[Any], Callable[[], Values]]
 
 
 @cache
-def library(name: str) -> ctypes.CDLL:
+def _library(name: str) -> ctypes.CDLL:
     """The compiled `name.c`."""
     out = _folder() / f"{name}.so"
     command = [str(compiler()), *FLAGS, "-shared", "-fPIC", "-o", str(out)]
@@ -41,7 +41,7 @@ def c(source: str, function: str, pack: Callable[[dict[str, Any]], Packed]) -> M
     """A contestant that calls a C function; `pack` gets inputs that it may change."""
 
     def make(values: Values) -> Fresh:
-        call = getattr(library(source), function)
+        call = getattr(_library(source), function)
         call.restype = None
 
         def fresh() -> tuple[Go, Read]:

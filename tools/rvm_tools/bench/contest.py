@@ -17,7 +17,7 @@ from rvm.library.handle import FunctionHandle
 WORK = Path(__file__).parent / "work"
 """Where the programs are, as `name.rasm` and `name.c`."""
 FORWARD, BACK, GRADIENT, HESSIAN = TASKS = ("forward", "back", "gradient", "hessian")
-COMPILERS = ("cc", "gcc", "clang")
+_COMPILERS = ("cc", "gcc", "clang")
 
 Values = Mapping[str, Any]
 Go = Callable[[], Any]
@@ -59,7 +59,7 @@ def _there(needs: str) -> bool:
 
 def compiler() -> str | None:
     """The system's C compiler."""
-    return next((path for name in COMPILERS if (path := which(name))), None)
+    return next((path for name in _COMPILERS if (path := which(name))), None)
 
 
 @dataclass(frozen=True, slots=True)

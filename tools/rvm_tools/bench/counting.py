@@ -21,14 +21,14 @@ from rvm.program import Program
 from rvm.run.machine import Machine
 from rvm.state import Options
 
-TURNS = 9
+_TURNS = 9
 """Runs of each kind, after one that warms up."""
 
 
-FOLDER = Path(__file__).parent / "work"
+_FOLDER = Path(__file__).parent / "work"
 
 
-class CountedWork(NamedTuple):
+class _CountedWork(NamedTuple):
     """A program of one sort of work, and its inputs at a scale.
 
     Without a text it is one of those that `rvm bench` runs.
@@ -42,7 +42,7 @@ class CountedWork(NamedTuple):
         """Its program, assembled anew."""
         if self.text:
             return assemble(self.text, self.name).program
-        return load(str(FOLDER / f"{self.name}.rasm")).program
+        return load(str(_FOLDER / f"{self.name}.rasm")).program
 
 
 def _bodies(scale: float) -> dict[str, Any]:
@@ -62,31 +62,31 @@ def _matrices(scale: float) -> dict[str, Any]:
     return {"C": np.zeros((n, n)), "A": np.ones((n, n)), "B": np.ones((n, n))}
 
 
-WORKS = (
-    CountedWork(
+_WORKS = (
+    _CountedWork(
         "loop",
         "func f(s: i64, n: i64)\n    for i = 1 to n\n        xor s, i * i\n    end\n",
         lambda scale: {"s": 0, "n": round(300_000 * scale)},
     ),
-    CountedWork(
+    _CountedWork(
         "floats",
         "func f(x: f64, v: f64, n: i64)\n    for i = 1 to n\n"
         "        add x, v * 0.01\n        sub v, x * 0.01 / (1 + x * x)\n    end\n",
         lambda scale: {"x": 1.0, "v": 0.0, "n": round(200_000 * scale)},
     ),
-    CountedWork(
+    _CountedWork(
         "branches",
         "func f(a: i64, b: i64, n: i64)\n    for i = 1 to n\n        if i % 3 == 0\n"
         "            add a, i\n        else\n            xor b, i\n        end\n    end\n",
         lambda scale: {"a": 0, "b": 0, "n": round(150_000 * scale)},
     ),
-    CountedWork(
+    _CountedWork(
         "elements",
         "func f(x: i64[m], n: i64)\n    for i = 1 to n\n"
         "        add x[i % 8], x[8 + i % 5] * 3\n    end\n",
         lambda scale: {"x": np.arange(16), "n": round(150_000 * scale)},
     ),
-    CountedWork(
+    _CountedWork(
         "arrays",
         "func f(x: f64[m], w: f64[m], y: f64, n: i64)\n    for i = 1 to n\n"
         "        add x, w * 0.5\n        add y, dot(x, w)\n        add x[0:4], w[4:8]\n    end\n",
@@ -97,19 +97,19 @@ WORKS = (
             "n": round(10_000 * scale),
         },
     ),
-    CountedWork(
+    _CountedWork(
         "slices",
         "func f(x: f64[m], y: f64, n: i64)\n    for i = 1 to n\n"
         "        add y, sum(x[i % 7:])\n    end\n",
         lambda scale: {"x": np.ones(10), "y": 0.0, "n": round(20_000 * scale)},
     ),
-    CountedWork(
+    _CountedWork(
         "calls",
         "func f(out: i64, n: i64)\n    if n < 2\n        add out, n\n    else\n"
         "        call f(out, n - 1)\n        call f(out, n - 2)\n    end\n",
         lambda scale: {"out": 0, "n": round(20 + 1.44 * np.log2(scale))},
     ),
-    CountedWork(
+    _CountedWork(
         "leapfrog",
         "",
         lambda scale: {
@@ -121,9 +121,9 @@ WORKS = (
             "h": 1e-3,
         },
     ),
-    CountedWork("bodies", "", _bodies),
-    CountedWork("matmul", "", _matrices),
-    CountedWork(
+    _CountedWork("bodies", "", _bodies),
+    _CountedWork("matmul", "", _matrices),
+    _CountedWork(
         "xtea",
         "",
         lambda scale: {
@@ -134,12 +134,12 @@ WORKS = (
 )
 
 
-def compare(work: CountedWork, scale: float, engine: str) -> tuple[int, list[float], list[float]]:
+def _compare(work: _CountedWork, scale: float, engine: str) -> tuple[int, list[float], list[float]]:
     """Ticks, and the seconds of ordinary and of counted runs."""
     program = work.program()
     times: tuple[list[float], list[float]] = [], []
     steps = 0
-    for _ in range(TURNS + 1):
+    for _ in range(_TURNS + 1):
         for counted in (False, True):
             options = Options(engine=engine)
             machine = Machine.start(program, program.entry, work.inputs(scale), options)
@@ -155,8 +155,8 @@ def compare(work: CountedWork, scale: float, engine: str) -> tuple[int, list[flo
 def main(scale: float = 1.0, engine: str = "python") -> None:
     """Print the table."""
     print("work             steps  ordinary   counted  ratio")
-    for work in WORKS:
-        steps, plain, counted = compare(work, scale, engine)
+    for work in _WORKS:
+        steps, plain, counted = _compare(work, scale, engine)
         ratios = [c / p for p, c in zip(plain, counted, strict=True)]
         low, _, high = quantiles(ratios, n=4)
         print(

@@ -29,7 +29,7 @@ NATIVE = "rvm native"
 UNCHECKED = "rvm native, unchecked"
 IN_PLACE = "rvm native, in place"
 """The gradient program called on the caller's own arrays, as C is; `vjp` works on copies."""
-NEEDS = {"native": "llvmlite"}
+_NEEDS = {"native": "llvmlite"}
 
 
 def engine_names() -> tuple[str, ...]:
@@ -43,7 +43,7 @@ def engine_peers(workload: Workload, engines: tuple[str, ...]) -> Iterator[Peer]
         for engine in engines:
             options = {"engine": engine}
             make = _make(workload, task, options)
-            yield Peer(PREFIX + engine, task, make, NEEDS.get(engine, ""))
+            yield Peer(PREFIX + engine, task, make, _NEEDS.get(engine, ""))
             if not ENGINES[engine].unchecked:
                 continue
             unchecked = {**options, "checks": False}

@@ -13,20 +13,20 @@ from rvm_tools.bench.contest import FORWARD, GRADIENT, Peer, Values, Workload
 
 # ---------------------------------------------------------------- nine bodies
 
-AXES = (0.0, 0.387, 0.723, 1.0, 1.524, 5.203, 9.537, 19.19, 30.07)
+_AXES = (0.0, 0.387, 0.723, 1.0, 1.524, 5.203, 9.537, 19.19, 30.07)
 """Distances of the planets from the Sun in astronomical units."""
-MASSES = (1.0, 1.66e-7, 2.448e-6, 3.04e-6, 3.227e-7, 9.546e-4, 2.858e-4, 4.366e-5, 5.151e-5)
+_MASSES = (1.0, 1.66e-7, 2.448e-6, 3.04e-6, 3.227e-7, 9.546e-4, 2.858e-4, 4.366e-5, 5.151e-5)
 """Their masses in the Sun's."""
 
 
 def _bodies_inputs(steps: int) -> Values:
     """Circular orbits with phases at random; units: AU, years, and G the Sun's mass is 4 π²."""
     phase = np.random.default_rng(1).uniform(0, 2 * np.pi, 9)
-    a = np.array(AXES)
+    a = np.array(_AXES)
     x = np.stack([a * np.cos(phase), a * np.sin(phase), 0.02 * a * np.sin(2 * phase)], 1)
     speed = 2 * np.pi / np.sqrt(np.where(a > 0, a, np.inf))
     v = np.stack([-speed * np.sin(phase), speed * np.cos(phase), 0 * a], 1)
-    m = 4 * np.pi**2 * np.array(MASSES)
+    m = 4 * np.pi**2 * np.array(_MASSES)
     return {"e": 0.0, "x": x, "v": v, "m": m, "steps": steps, "h": 1e-4}
 
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 import sys
 from time import perf_counter, process_time
 
-Moment = tuple[float, float]
-INPUTS = {"x": 1.0, "y": 0.0, "u": 0.0, "v": 1.0, "n": 1, "h": 0.01}
+_Moment = tuple[float, float]
+_INPUTS = {"x": 1.0, "y": 0.0, "u": 0.0, "v": 1.0, "n": 1, "h": 0.01}
 """Of the gradient of `leapfrog`: one step."""
 
 
-def _now() -> Moment:
+def _now() -> _Moment:
     return perf_counter(), process_time()
 
 
-def _between(begun: Moment, ended: Moment) -> float:
+def _between(begun: _Moment, ended: _Moment) -> float:
     """Seconds by the clock or by the processor, whichever is less: others use the machine too."""
     return min(ended[0] - begun[0], ended[1] - begun[1])
 
@@ -30,9 +30,9 @@ def main(path: str) -> None:
 
     function = rvm.load(path).main.with_options(engine="native")
     loaded = _now()
-    function.vjp({"x": 1.0}, INPUTS)
+    function.vjp({"x": 1.0}, _INPUTS)
     first = _now()
-    function.vjp({"x": 1.0}, INPUTS)
+    function.vjp({"x": 1.0}, _INPUTS)
     second = _now()
     times = {"load": (begun, loaded), "first": (loaded, first), "second": (first, second)}
     # Only now: on the way to a first call, `json` is imported for what is kept.

@@ -31,7 +31,7 @@ from rvm_tools.directives import Directive, directives
 from rvm_tools.tables import aligned
 from rvm_tools.values import inputs_for
 
-FREE = ("dim", "identity", "select", "spread_like", "transpose")
+_FREE = ("dim", "identity", "select", "spread_like", "transpose")
 """Functions that only choose or copy."""
 
 
@@ -63,12 +63,12 @@ def costs(files: Sequence[Path]) -> Iterator[GradientCost]:
         for run in directives(text, path.name):
             if run.is_run and not run.codes and run.function not in seen:
                 seen.add(run.function)
-                if differentiable(program.function(run.function)):
+                if _differentiable(program.function(run.function)):
                     name = path.stem + (f" {run.function}" if run.function != path.stem else "")
                     yield GradientCost(name, *_both(program, run, path), *_both(strict, run, path))
 
 
-def differentiable(function: Function) -> bool:
+def _differentiable(function: Function) -> bool:
     """Whether a gradient of it can be seeded without knowing the lengths of stacks."""
     stacks = any(isinstance(r.type, Stack) for r in function.registers[: function.n_args])
     return bool(bar_slots(function)) and not stacks
@@ -165,7 +165,7 @@ def _counted(node: Expr, regs: Sequence[Any]) -> tuple[int, Any]:
     counts, values = zip(*(_counted(a, regs) for a in node.args), strict=True)
     result = _applied(node, values)
     inner = sum(counts)
-    if node.fn in FREE or not any(map(_is_real, (node, *node.args))):
+    if node.fn in _FREE or not any(map(_is_real, (node, *node.args))):
         return inner, result
     size = int(np.size(result))
     if node.fn == "@":

@@ -11,16 +11,16 @@ from rvm_tools.bench import libraries
 from rvm_tools.bench.ccode import Packed, c
 from rvm_tools.bench.contest import FORWARD, Peer, Values, Workload
 
-U32 = 0xFFFFFFFF
-U64 = 0xFFFFFFFFFFFFFFFF
-DELTA = 0x9E3779B9
+_U32 = 0xFFFFFFFF
+_U64 = 0xFFFFFFFFFFFFFFFF
+_DELTA = 0x9E3779B9
 
 # ---------------------------------------------------------------- Fibonacci numbers
 
 
 def _fibonacci(a: int, b: int, n: int) -> Values:
     for _ in range(n):
-        a, b = b, (a + b) & U64
+        a, b = b, (a + b) & _U64
     return {"a": a, "b": b}
 
 
@@ -65,9 +65,9 @@ def _xtea(v: list[int], k: list[int]) -> Values:
     for b in range(0, len(v) - 1, 2):
         p, q, s = v[b], v[b + 1], 0
         for _ in range(32):
-            p = (p + ((((q << 4) ^ (q >> 5)) + q) ^ (s + k[s & 3]))) & U32
-            s = (s + DELTA) & U32
-            q = (q + ((((p << 4) ^ (p >> 5)) + p) ^ (s + k[(s >> 11) & 3]))) & U32
+            p = (p + ((((q << 4) ^ (q >> 5)) + q) ^ (s + k[s & 3]))) & _U32
+            s = (s + _DELTA) & _U32
+            q = (q + ((((p << 4) ^ (p >> 5)) + p) ^ (s + k[(s >> 11) & 3]))) & _U32
         v[b], v[b + 1] = p, q
     return {"v": v}
 
@@ -76,9 +76,9 @@ def _xtea_numpy(v: Any, k: Any) -> Values:
     """All blocks at once."""
     p, q, s = v[0::2].copy(), v[1::2].copy(), 0
     for _ in range(32):
-        p += (((q << 4) ^ (q >> 5)) + q) ^ np.uint32((s + int(k[s & 3])) & U32)
-        s = (s + DELTA) & U32
-        q += (((p << 4) ^ (p >> 5)) + p) ^ np.uint32((s + int(k[(s >> 11) & 3])) & U32)
+        p += (((q << 4) ^ (q >> 5)) + q) ^ np.uint32((s + int(k[s & 3])) & _U32)
+        s = (s + _DELTA) & _U32
+        q += (((p << 4) ^ (p >> 5)) + p) ^ np.uint32((s + int(k[(s >> 11) & 3])) & _U32)
     v[0::2], v[1::2] = p, q
     return {"v": v}
 
@@ -88,7 +88,7 @@ def _xtea_numba(v: Any, k: Any) -> Any:
         p, q, s = v[b], v[b + 1], np.uint32(0)
         for _ in range(32):
             p = np.uint32(p + ((np.uint32(np.uint32(q << 4) ^ (q >> 5)) + q) ^ (s + k[s & 3])))
-            s = np.uint32(s + np.uint32(DELTA))
+            s = np.uint32(s + np.uint32(_DELTA))
             q = np.uint32(
                 q + ((np.uint32(np.uint32(p << 4) ^ (p >> 5)) + p) ^ (s + k[(s >> 11) & 3]))
             )

@@ -12,14 +12,14 @@ from rvm.faults import InternalError
 from rvm_tools.bench.measure import timed
 from rvm_tools.bench.workloads import WORKLOADS
 
-STEPS = 30
+_STEPS = 30
 
 
 def lanes(sizes: Sequence[int], turns: int) -> list[dict[str, Any]]:
     """Nanoseconds an instruction and lane of `f.map` on `leapfrog`, and of one call a lane."""
     workload = WORKLOADS["leapfrog"]
     main = workload.main()
-    values = dict(workload.inputs(STEPS))
+    values = dict(workload.inputs(_STEPS))
     ticks = main.pullback(**values).ticks
     found = []
     for count in sizes:
@@ -39,7 +39,7 @@ def lanes(sizes: Sequence[int], turns: int) -> list[dict[str, Any]]:
                 "lanes": count,
                 "instructions": ticks,
                 "forward_ns": 1e9 * median(forward) / work,
-                "gradient_step_ns": 1e9 * median(gradient) / (STEPS * count),
+                "gradient_step_ns": 1e9 * median(gradient) / (_STEPS * count),
             }
         )
     return found

@@ -26,15 +26,15 @@ from rvm_tools.bench.contest import (
 )
 
 Model = Callable[[dict[str, Any]], Values]
-Seeds = Callable[[Values], Values]
+_Seeds = Callable[[Values], Values]
 
 
-def weighted(results: Values, seeds: Values, total: Callable[[Any], Any]) -> Any:
+def _weighted(results: Values, seeds: Values, total: Callable[[Any], Any]) -> Any:
     """Σ seed · result: the scalar whose gradient is the pullback of the seeds."""
     return sum(total(results[k] * seed) for k, seed in seeds.items())
 
 
-def arrays(values: Values) -> tuple[dict[str, Any], dict[str, Any]]:
+def _arrays(values: Values) -> tuple[dict[str, Any], dict[str, Any]]:
     """What is a number with a fraction or an array of them, and what is static."""
     real = {
         k: v
@@ -92,7 +92,7 @@ def numba(function: Callable[..., Any], names: tuple[str, ...], task: str = FORW
 
 def jax(
     model: Model,
-    seeds: Seeds | None = None,
+    seeds: _Seeds | None = None,
     wrt: tuple[str, ...] = (),
     *,
     name: str = "JAX jit",
@@ -105,7 +105,7 @@ def jax(
         import jax.numpy as jnp
 
         lib.config.update("jax_enable_x64", True)
-        real, static = arrays(values)
+        real, static = _arrays(values)
         return lib, jnp, {k: jnp.asarray(v) for k, v in real.items()}, static
 
     def runs(lib: Any, compiled: Any, given: Any) -> Fresh:
@@ -126,7 +126,7 @@ def jax(
 
         def loss(inner: Any, others: Any, seed: Any) -> Any:
             results = model({**others, **inner, **static})
-            return weighted(results, seed, jnp.sum), results
+            return _weighted(results, seed, jnp.sum), results
 
         compiled = lib.jit(lib.grad(loss, has_aux=True))
         fresh = runs(lib, compiled, (inner, real, seed))
@@ -150,7 +150,7 @@ def jax(
 
 def torch(
     model: Model,
-    seeds: Seeds | None = None,
+    seeds: _Seeds | None = None,
     wrt: tuple[str, ...] = (),
     *,
     compile: bool = False,
@@ -161,7 +161,7 @@ def torch(
         import torch as lib
 
         lib.set_num_threads(1)
-        real, static = arrays(values)
+        real, static = _arrays(values)
         tensors = {
             k: lib.tensor(v, dtype=lib.float64) if isinstance(v, float) else lib.from_numpy(v)
             for k, v in copied(real).items()
@@ -193,7 +193,7 @@ def torch(
 
             def go() -> Any:
                 results = run({**real, **inner, **static})
-                weighted(results, seed, lib.sum).backward()
+                _weighted(results, seed, lib.sum).backward()
                 return inner
 
             return go, lambda r: {k: v.grad.numpy() for k, v in r.items()}
@@ -207,7 +207,7 @@ def torch(
     return tuple(peers)
 
 
-def autograd(model: Model, seeds: Seeds, wrt: tuple[str, ...]) -> Peer:
+def autograd(model: Model, seeds: _Seeds, wrt: tuple[str, ...]) -> Peer:
     """The gradient of code for NumPy by the library autograd."""
 
     def make(values: Values) -> Fresh:
@@ -218,7 +218,7 @@ def autograd(model: Model, seeds: Seeds, wrt: tuple[str, ...]) -> Peer:
         inner = {k: values[k] for k in wrt}
 
         def loss(inner: Any) -> Any:
-            return weighted(model({**values, **inner}), seed, anp.sum)
+            return _weighted(model({**values, **inner}), seed, anp.sum)
 
         gradient = grad(loss)
         return lambda: (lambda: gradient(inner), lambda r: r)

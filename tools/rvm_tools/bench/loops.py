@@ -11,7 +11,7 @@ from rvm_tools.bench import libraries
 from rvm_tools.bench.ccode import Packed, c, cell
 from rvm_tools.bench.contest import FORWARD, GRADIENT, Peer, Values, Workload
 
-DECADES = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
+_DECADES = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
 
 # ---------------------------------------------------------------- one number added
 
@@ -59,7 +59,7 @@ LOOP = Workload(
     "loop",
     "a number added n times",
     "addition",
-    DECADES,
+    _DECADES,
     lambda n: {"x": 0.0, "n": n, "one": 0.1},
     ("x",),
     (
@@ -77,7 +77,7 @@ LOOP = Workload(
 
 # ---------------------------------------------------------------- a planet
 
-ORBIT = ("x", "y", "u", "v")
+_ORBIT = ("x", "y", "u", "v")
 
 
 def _orbit(x: float, y: float, u: float, v: float, n: int, h: float) -> Values:
@@ -121,9 +121,9 @@ def _step(q: Any, h: Any) -> Any:
 def _orbit_jax(v: dict[str, Any]) -> Values:
     from jax import lax
 
-    q = tuple(v[k] for k in ORBIT)
+    q = tuple(v[k] for k in _ORBIT)
     q = lax.fori_loop(0, v["n"], lambda _, q: _step(q, v["h"]), q)
-    return dict(zip(ORBIT, q, strict=True))
+    return dict(zip(_ORBIT, q, strict=True))
 
 
 def _orbit_checkpointed(v: dict[str, Any]) -> Values:
@@ -138,46 +138,46 @@ def _orbit_checkpointed(v: dict[str, Any]) -> Values:
     def stretch(q: Any, _: Any) -> Any:
         return lax.fori_loop(0, inner, lambda _, q: _step(q, h), q), None
 
-    q = tuple(v[k] for k in ORBIT)
+    q = tuple(v[k] for k in _ORBIT)
     q, _ = lax.scan(stretch, q, None, length=n // inner)
     q = lax.fori_loop(0, n % inner, lambda _, q: _step(q, h), q)
-    return dict(zip(ORBIT, q, strict=True))
+    return dict(zip(_ORBIT, q, strict=True))
 
 
 def _orbit_loop(v: dict[str, Any]) -> Values:
-    q = tuple(v[k] for k in ORBIT)
+    q = tuple(v[k] for k in _ORBIT)
     for _ in range(v["n"]):
         q = _step(q, v["h"])
-    return dict(zip(ORBIT, q, strict=True))
+    return dict(zip(_ORBIT, q, strict=True))
 
 
 def _orbit_c(v: dict[str, Any]) -> Packed:
-    q = np.array([v[k] for k in ORBIT])
-    return (q, v["n"], v["h"]), lambda: dict(zip(ORBIT, q, strict=True))
+    q = np.array([v[k] for k in _ORBIT])
+    return (q, v["n"], v["h"]), lambda: dict(zip(_ORBIT, q, strict=True))
 
 
 def _orbit_c_back(v: dict[str, Any]) -> Packed:
-    q, bar = np.array([v[k] for k in ORBIT]), np.array([1.0, 0.0, 0.0, 0.0, 0.0])
-    return (q, v["n"], v["h"], bar), lambda: dict(zip((*ORBIT, "h"), bar, strict=True))
+    q, bar = np.array([v[k] for k in _ORBIT]), np.array([1.0, 0.0, 0.0, 0.0, 0.0])
+    return (q, v["n"], v["h"], bar), lambda: dict(zip((*_ORBIT, "h"), bar, strict=True))
 
 
 LEAPFROG = Workload(
     "leapfrog",
     "a planet's orbit",
     "step",
-    DECADES,
+    _DECADES,
     lambda n: {"x": 1.0, "y": 0.0, "u": 0.0, "v": 1.1, "n": n, "h": 0.001},
-    ORBIT,
+    _ORBIT,
     (
         Peer("C", FORWARD, c("leapfrog", "forward", _orbit_c), "cc"),
         Peer("C", GRADIENT, c("leapfrog", "gradient", _orbit_c_back), "cc"),
         libraries.python(_orbit),
-        libraries.numba(_orbit_numba, ORBIT),
-        *libraries.jax(_orbit_jax, _of_x, (*ORBIT, "h")),
-        *libraries.jax(_orbit_checkpointed, _of_x, (*ORBIT, "h"), name="JAX jit, checkpoints"),
-        *libraries.torch(_orbit_loop, _of_x, (*ORBIT, "h")),
-        libraries.autograd(_orbit_loop, _of_x, (*ORBIT, "h")),
+        libraries.numba(_orbit_numba, _ORBIT),
+        *libraries.jax(_orbit_jax, _of_x, (*_ORBIT, "h")),
+        *libraries.jax(_orbit_checkpointed, _of_x, (*_ORBIT, "h"), name="JAX jit, checkpoints"),
+        *libraries.torch(_orbit_loop, _of_x, (*_ORBIT, "h")),
+        libraries.autograd(_orbit_loop, _of_x, (*_ORBIT, "h")),
     ),
     _of_x,
-    (*ORBIT, "h"),
+    (*_ORBIT, "h"),
 )

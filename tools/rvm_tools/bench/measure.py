@@ -18,12 +18,12 @@ from rvm.faults import InternalError
 from rvm_tools.bench.contest import BACK, GRADIENT, HESSIAN, Fresh, Go, Peer, Values, Workload
 from rvm_tools.bench.engines import PREFIX
 
-SHORT = 0.002
+_SHORT = 0.002
 """Seconds below which a run is repeated within its turn."""
-MOST_LOOPS = 2_000
-WARM = 6
+_MOST_LOOPS = 2_000
+_WARM = 6
 """Runs at most that warm a contestant up at a size."""
-AGREEMENT = 1e-8
+_AGREEMENT = 1e-8
 """How far, relatively, peers' numbers may be from ours."""
 
 
@@ -85,10 +85,10 @@ class Contest:
         if one is None or two is None:
             return None
         pairs = zip(one.times.seconds, two.times.seconds, strict=True)
-        return spread([a / one.work * two.work / b for a, b in pairs])
+        return _spread([a / one.work * two.work / b for a, b in pairs])
 
 
-def spread(values: Sequence[float]) -> Spread:
+def _spread(values: Sequence[float]) -> Spread:
     """Median and quartiles."""
     if len(values) < 2:
         return Spread(values[0], values[0], values[0])
@@ -194,14 +194,14 @@ def _sized(
             break
         size, fresh = n, peer.make(workload.inputs(n))
         took = _settled(fresh)
-    loops = 1 if took > SHORT else min(MOST_LOOPS, max(1, round(SHORT / max(took, 1e-7))))
+    loops = 1 if took > _SHORT else min(_MOST_LOOPS, max(1, round(_SHORT / max(took, 1e-7))))
     return size, fresh, loops
 
 
 def _settled(fresh: Fresh) -> float:
     """Seconds of a run when runs no longer become faster: what compiles may do so in steps."""
     took = timed(fresh()[0])
-    for _ in range(WARM):
+    for _ in range(_WARM):
         before, took = took, timed(fresh()[0])
         if took > 0.7 * before:
             return min(before, took)
@@ -216,7 +216,7 @@ def _same(name: str, task: str, peer: str, have: Values, want: Values) -> None:
         # What comes back need not be as exact as it is large: it may be zero.
         least = 1.0 if task == BACK else 1e-300
         scale = max(float(np.max(np.abs(expected), initial=0.0)), least)
-        if not np.allclose(found, expected, rtol=AGREEMENT, atol=AGREEMENT * scale):
+        if not np.allclose(found, expected, rtol=_AGREEMENT, atol=_AGREEMENT * scale):
             raise InternalError(
                 "C007",
                 f"in the {task} task of the workload `{name}`, {peer} gives another `{key}`",

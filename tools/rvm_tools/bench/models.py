@@ -11,7 +11,7 @@ from rvm_tools.bench import libraries
 from rvm_tools.bench.ccode import Packed, c, cell
 from rvm_tools.bench.contest import FORWARD, GRADIENT, Peer, Values, Workload
 
-Formula = Callable[[Any, dict[str, Any]], Any]
+_Formula = Callable[[Any, dict[str, Any]], Any]
 """Of a library with the functions of NumPy, and inputs."""
 
 
@@ -19,7 +19,7 @@ def _of_y(_: Values) -> Values:
     return {"y": 1.0}
 
 
-def _with_jax(formula: Formula) -> libraries.Model:
+def _with_jax(formula: _Formula) -> libraries.Model:
     def model(v: dict[str, Any]) -> Values:
         import jax.numpy as jnp
 
@@ -28,7 +28,7 @@ def _with_jax(formula: Formula) -> libraries.Model:
     return model
 
 
-def _with_torch(formula: Formula) -> libraries.Model:
+def _with_torch(formula: _Formula) -> libraries.Model:
     def model(v: dict[str, Any]) -> Values:
         import torch
 
@@ -37,7 +37,7 @@ def _with_torch(formula: Formula) -> libraries.Model:
     return model
 
 
-def _with_autograd(formula: Formula) -> libraries.Model:
+def _with_autograd(formula: _Formula) -> libraries.Model:
     def model(v: dict[str, Any]) -> Values:
         from autograd import numpy as anp
 
@@ -46,11 +46,11 @@ def _with_autograd(formula: Formula) -> libraries.Model:
     return model
 
 
-def _numpy(formula: Formula) -> Peer:
+def _numpy(formula: _Formula) -> Peer:
     return libraries.numpy(lambda **v: {"y": v["y"] + formula(np, v)})
 
 
-def _everywhere(formula: Formula, wrt: tuple[str, ...], hessian: str = "") -> tuple[Peer, ...]:
+def _everywhere(formula: _Formula, wrt: tuple[str, ...], hessian: str = "") -> tuple[Peer, ...]:
     """A formula of whole arrays with NumPy and all libraries that differentiate."""
     torch = _with_torch(formula)
     return (
@@ -90,7 +90,7 @@ def _below(d: int) -> Any:
     return at
 
 
-BELOW = _below(D)
+_BELOW = _below(D)
 
 
 def _log_sum(lib: Any, t: Any) -> Any:
@@ -104,7 +104,7 @@ def _density(lib: Any, v: dict[str, Any]) -> Any:
     icf, x = v["icf"], v["x"]
     d = x.shape[1]
     diagonal = lib.exp(icf[:, :d])
-    lower = lib.concatenate([icf[:, d:], 0 * icf[:, :1]], 1)[:, BELOW]
+    lower = lib.concatenate([icf[:, d:], 0 * icf[:, :1]], 1)[:, _BELOW]
     centred = x[:, None] - v["means"]
     z = lib.einsum("kab,nkb->nka", lower, centred) + diagonal * centred
     t = v["alphas"] + icf[:, :d].sum(1) - 0.5 * (z * z).sum(2)
@@ -123,7 +123,7 @@ def _density_c_back(v: dict[str, Any]) -> Packed:
     return (*_density_c(v)[0], *bars.values()), lambda: bars
 
 
-PARAMETERS = ("alphas", "means", "icf")
+_PARAMETERS = ("alphas", "means", "icf")
 GMM = Workload(
     "gmm",
     f"a mixture of {K} Gaussians in {D} dimensions",
@@ -134,10 +134,10 @@ GMM = Workload(
     (
         Peer("C", FORWARD, c("gmm", "forward", _density_c), "cc"),
         Peer("C", GRADIENT, c("gmm", "gradient", _density_c_back), "cc"),
-        *_everywhere(_density, PARAMETERS),
+        *_everywhere(_density, _PARAMETERS),
     ),
     _of_y,
-    PARAMETERS,
+    _PARAMETERS,
     core=False,  # its gradient takes LLVM some seconds
 )
 
@@ -186,12 +186,12 @@ def _sights(lib: Any, v: dict[str, Any]) -> Any:
     return 0.5 * ((e * e).sum() + (ew * ew).sum())
 
 
-SCENE = ("cams", "X", "w", "which", "seen")
+_SCENE = ("cams", "X", "w", "which", "seen")
 
 
 def _sights_c(v: dict[str, Any]) -> Packed:
     y = cell(v["y"])
-    return (y, *(v[k] for k in SCENE), len(v["w"])), lambda: {"y": y[0]}
+    return (y, *(v[k] for k in _SCENE), len(v["w"])), lambda: {"y": y[0]}
 
 
 def _sights_c_back(v: dict[str, Any]) -> Packed:
@@ -218,7 +218,7 @@ BUNDLE = Workload(
 
 # ---------------------------------------------------------------- the Petersen graph
 
-PAIRS = [(i, j) for i in range(10) for j in range(i + 1, 10)]
+_PAIRS = [(i, j) for i in range(10) for j in range(i + 1, 10)]
 
 
 def _neighbours(i: int, j: int) -> bool:
@@ -227,14 +227,14 @@ def _neighbours(i: int, j: int) -> bool:
     return ring or star or j - i == 5
 
 
-NEAR = np.array([p for p in PAIRS if _neighbours(*p)]).T
-FAR = np.array([p for p in PAIRS if not _neighbours(*p)]).T
+_NEAR = np.array([p for p in _PAIRS if _neighbours(*p)]).T
+_FAR = np.array([p for p in _PAIRS if not _neighbours(*p)]).T
 
 
 def _embedding(lib: Any, v: dict[str, Any]) -> Any:
     x = v["x"]
-    near = lib.sqrt(((x[NEAR[0]] - x[NEAR[1]]) ** 2).sum(1))
-    far = lib.sqrt(((x[FAR[0]] - x[FAR[1]]) ** 2).sum(1))
+    near = lib.sqrt(((x[_NEAR[0]] - x[_NEAR[1]]) ** 2).sum(1))
+    far = lib.sqrt(((x[_FAR[0]] - x[_FAR[1]]) ** 2).sum(1))
     gap = near.mean() - far.mean() + 0.1
     spread = ((near - near.mean()) ** 2).sum() / 14 + ((far - far.mean()) ** 2).sum() / 29
     return spread + lib.exp(0.5 * (gap + lib.abs(gap))) - 1.0

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-MERGE = (
+_MERGE = (
     "what is left are come-froms and indices, some fifteen comparisons a round; which index is "
     "stepped is chosen without a jump."
 )
-GATHER = (
+_GATHER = (
     "the machine code alone takes 0.9 of C's time, and as long as C for the gradient: gathered "
     "indices are compared with the vector's length while additions are waited for. The rest is the "
     "call from Python. Five arrays are asked for their places and lengths, nine for the gradient, "
     "and those that change are copied, so that an error could put them back."
 )
-UNCOMPUTED = (
+_UNCOMPUTED = (
     "the program computes z = Q (x - mean) of each component twice and uncomputes it twice, and as "
     "often again in the gradient, which C has no need to; it takes all points at once, so that "
     "its loops are long. The gradient's sums over the points are taken in their order, an addition "
     "at a time."
 )
-SIGHTS = (
+_SIGHTS = (
     "the one call of `sincos` goes by way of a function of ours. In the gradient every adjoint "
     "begins with an addition to zero, since 0 + x is not x where x is -0, and more numbers are "
     "alive at once than there are registers."
 )
-PAIRS = (
+_PAIRS = (
     "every adjoint begins with an addition to zero, since 0 + x is not x where x is -0; divisions "
     "and roots are as many as by hand."
 )
@@ -40,20 +40,20 @@ NOTES: dict[str, str] = {
         "divisions and roots are as many as by hand."
     ),
     "bodies forward": "the ancillas of a pair are checked for NaN where they are freed.",
-    "bodies gradient": PAIRS,
+    "bodies gradient": _PAIRS,
     "matmul forward": (
         "rounds of the outer loops are joined as the C compiler does it; what is left is the call "
         "from Python, which copies the matrix that changes, so that an error could put it back."
     ),
     "matmul gradient": ("two rounds of the middle loop are joined; C has two loops inside it."),
-    "matvec forward": GATHER,
-    "matvec gradient": GATHER,
-    "sparse_dot forward": MERGE,
-    "sparse_dot gradient": MERGE,
-    "gmm forward": UNCOMPUTED,
-    "gmm gradient": UNCOMPUTED,
-    "bundle forward": SIGHTS,
-    "bundle gradient": SIGHTS,
+    "matvec forward": _GATHER,
+    "matvec gradient": _GATHER,
+    "sparse_dot forward": _MERGE,
+    "sparse_dot gradient": _MERGE,
+    "gmm forward": _UNCOMPUTED,
+    "gmm gradient": _UNCOMPUTED,
+    "bundle forward": _SIGHTS,
+    "bundle gradient": _SIGHTS,
     "checks forward": "a short loop with several indices has as many comparisons as additions.",
     "checks gradient": "a short loop with several indices has as many comparisons as additions.",
     "jax": (

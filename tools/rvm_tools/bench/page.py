@@ -17,16 +17,16 @@ from rvm_tools.bench.notes import NOTES
 from rvm_tools.bench.report import seconds, size, times
 from rvm_tools.bench.targets import reached
 
-Data = Mapping[str, Any]
+_Data = Mapping[str, Any]
 
-HEAD = """\
+_HEAD = """\
 # Speed
 
 This page is made from the data of a full run of `rvm bench`, [performance.json](performance.json),
 by `python -m rvm_tools.bench.page docs/performance.json > docs/performance.md`; a test keeps it as
 the data is.
 """
-METHOD = """\
+_METHOD = """\
 ## How it was measured
 
 All contestants of a task are timed in one run, in turns, and medians are shown: a slow minute hits
@@ -48,7 +48,7 @@ work: a step, a point, a call.
   plain Python; **autograd** and **NumPy** work on whole arrays. Compiling is not in these times.
   All run in one thread, as we do, but for JAX, whose threads cannot be kept from it.
 """
-WHEN = """\
+_WHEN = """\
 ## Where a reversible gradient wins, and where it loses
 
 It computes the past again, where a tape remembers it. So it wins where there are many steps of a
@@ -60,13 +60,21 @@ LAPACK), it beats any loop.
 """
 
 
-def page(data: Data) -> str:
+def page(data: _Data) -> str:
     """The whole page, as Markdown."""
-    parts = [HEAD, *_machine(data), *_targets(data), METHOD, *_contests(data), *_extras(data), WHEN]
+    parts = [
+        _HEAD,
+        *_machine(data),
+        *_targets(data),
+        _METHOD,
+        *_contests(data),
+        *_extras(data),
+        _WHEN,
+    ]
     return "\n".join(parts).rstrip() + "\n"
 
 
-def _machine(data: Data) -> Iterator[str]:
+def _machine(data: _Data) -> Iterator[str]:
     m = data["machine"]
     versions = ", ".join(f"{k} {v}" for k, v in m["versions"].items())
     yield (
@@ -75,7 +83,7 @@ def _machine(data: Data) -> Iterator[str]:
     )
 
 
-def _targets(data: Data) -> Iterator[str]:
+def _targets(data: _Data) -> Iterator[str]:
     found = reached(data)
     yield "## Targets\n"
     yield "| | aim | reached | |\n|---|---:|---:|---|"
@@ -91,20 +99,20 @@ def _targets(data: Data) -> Iterator[str]:
         yield ""
 
 
-def _contests(data: Data) -> Iterator[str]:
+def _contests(data: _Data) -> Iterator[str]:
     yield "## Workloads\n"
     yield (
         "Time for a unit of work, and how many times that of the contestant without a factor. The "
         "spread is half the distance between the quartiles, and shown where it is above 5 %.\n"
     )
-    workloads: dict[str, list[Data]] = {}
+    workloads: dict[str, list[_Data]] = {}
     for contest in data["contests"]:
         workloads.setdefault(contest["workload"], []).append(contest)
     for name, contests in workloads.items():
         yield from _workload(name, contests)
 
 
-def _workload(name: str, contests: Sequence[Data]) -> Iterator[str]:
+def _workload(name: str, contests: Sequence[_Data]) -> Iterator[str]:
     tasks = [t for t in TASKS if any(c["task"] == t for c in contests)]
     cells: dict[str, dict[str, str]] = {}
     largest = max(e["size"] for c in contests for e in c["entries"])
@@ -120,7 +128,7 @@ def _workload(name: str, contests: Sequence[Data]) -> Iterator[str]:
     yield ""
 
 
-def _cell(entry: Data, largest: int) -> str:
+def _cell(entry: _Data, largest: int) -> str:
     middle, low, high = entry.get("ratio", (1.0, 1.0, 1.0))
     text = seconds(entry["unit_ns"] / 1e9)
     if (middle, low, high) != (1.0, 1.0, 1.0):
@@ -130,7 +138,7 @@ def _cell(entry: Data, largest: int) -> str:
     return text if entry["size"] == largest else f"{text} [{entry['size']:,}]"
 
 
-def _extras(data: Data) -> Iterator[str]:
+def _extras(data: _Data) -> Iterator[str]:
     if found := data.get("growth"):
         yield "## From 10³ steps to 10⁸\n"
         yield "The gradient of `leapfrog`, each in a new process:\n"

@@ -21,17 +21,17 @@ from rvm.pebble import plan
 from rvm.pebble.actions import Kind
 
 BUDGETS = {256: (10, 32), 1_000: (10, 20, 60), 10**6: (10, 100)}
-FORWARDS = frozenset(int(k) for k in (Kind.ADVANCE, Kind.OVERWRITE, Kind.REVERSE))
+_FORWARDS = frozenset(int(k) for k in (Kind.ADVANCE, Kind.OVERWRITE, Kind.REVERSE))
 LIMIT = 100.0
 """Seconds beyond which a schedule is not followed to its end."""
 PATIENCE = 2.0
 """Seconds beyond which it is not followed again for its memory, which takes far longer."""
 
-Contestant = Callable[[], Iterator[int]]
+_Contestant = Callable[[], Iterator[int]]
 
 
 @dataclass(frozen=True, slots=True)
-class FollowedSchedule:
+class _FollowedSchedule:
     """What a schedule took."""
 
     start: float
@@ -45,7 +45,7 @@ class FollowedSchedule:
     """The most bytes of Python objects, if that was measured."""
 
 
-def follow(contestant: Contestant) -> FollowedSchedule:
+def follow(contestant: _Contestant) -> _FollowedSchedule:
     """Follow a schedule to its end, once for the time and once for the memory."""
     begin = process_time()
     done = contestant()
@@ -67,27 +67,27 @@ def follow(contestant: Contestant) -> FollowedSchedule:
             pass
         memory = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-    return FollowedSchedule(start, seconds, actions, steps if ended else None, memory)
+    return _FollowedSchedule(start, seconds, actions, steps if ended else None, memory)
 
 
 # ---------------------------------------------------------------- contestants
 
 
-def ours(n: int, pebbles: int, **terms: Any) -> Iterator[int]:
+def _ours(n: int, pebbles: int, **terms: Any) -> Iterator[int]:
     """A plan's own actions."""
     made = plan(n, goal="gradient", pebbles=pebbles, **terms)
-    return (j - i if kind in FORWARDS else 0 for kind, i, j in made.actions())
+    return (j - i if kind in _FORWARDS else 0 for kind, i, j in made.actions())
 
 
-def translated(n: int, pebbles: int, **terms: Any) -> Iterator[int]:
+def _translated(n: int, pebbles: int, **terms: Any) -> Iterator[int]:
     """A plan as a schedule of checkpoint_schedules."""
     from rvm.pebble import checkpointing
 
     made = plan(n, goal="gradient", pebbles=pebbles, **terms)
-    return theirs(checkpointing.schedule(made))
+    return _theirs(checkpointing.schedule(made))
 
 
-def theirs(schedule: Any) -> Iterator[int]:
+def _theirs(schedule: Any) -> Iterator[int]:
     """The actions of a schedule of checkpoint_schedules."""
     import checkpoint_schedules as cs
 
@@ -97,14 +97,14 @@ def theirs(schedule: Any) -> Iterator[int]:
         yield action.n1 - action.n0 if isinstance(action, cs.Forward) else 0
 
 
-def named(name: str, *args: Any, **more: Any) -> Iterator[int]:
+def _named(name: str, *args: Any, **more: Any) -> Iterator[int]:
     """A schedule of checkpoint_schedules by its class."""
     import checkpoint_schedules as cs
 
-    return theirs(getattr(cs, name)(*args, **more))
+    return _theirs(getattr(cs, name)(*args, **more))
 
 
-def crevolve(n: int, pebbles: int) -> Iterator[int]:
+def _crevolve(n: int, pebbles: int) -> Iterator[int]:
     """The actions of pyrevolve's Revolve."""
     from pyrevolve.schedulers import Action, CRevolve
 
@@ -119,22 +119,22 @@ def crevolve(n: int, pebbles: int) -> Iterator[int]:
             yield int(action.type in (Action.LASTFW, Action.REVERSE))
 
 
-def contest(n: int, pebbles: int) -> Iterator[tuple[str, Contestant]]:
+def _contest(n: int, pebbles: int) -> Iterator[tuple[str, _Contestant]]:
     """Who takes part; classes that make large tables only where these are made in some seconds."""
-    yield "rvm", partial(ours, n, pebbles, price=0)
+    yield "rvm", partial(_ours, n, pebbles, price=0)
     if find_spec("checkpoint_schedules"):
-        yield "rvm, as checkpoint_schedules", partial(translated, n, pebbles, price=0)
+        yield "rvm, as checkpoint_schedules", partial(_translated, n, pebbles, price=0)
         multistage = "MultistageCheckpointSchedule"
-        yield "cs Multistage", partial(named, multistage, n, pebbles, 0)
+        yield "cs Multistage", partial(_named, multistage, n, pebbles, 0)
         if n * n * pebbles <= 20 * 10**6:
-            yield "cs Revolve", partial(named, "Revolve", n, pebbles)
+            yield "cs Revolve", partial(_named, "Revolve", n, pebbles)
     if find_spec("pyrevolve"):
-        yield "pyrevolve CRevolve", partial(crevolve, n, pebbles)
+        yield "pyrevolve CRevolve", partial(_crevolve, n, pebbles)
     if n <= 1_000 and pebbles <= 10:
         disk = {"disk": inf, "write": 5, "read": 5}
-        yield "rvm, a disk at 5", partial(ours, n, pebbles, **disk)
+        yield "rvm, a disk at 5", partial(_ours, n, pebbles, **disk)
         if find_spec("checkpoint_schedules"):
-            yield "cs DiskRevolve, at 5", partial(named, "DiskRevolve", n, pebbles, wd=5, rd=5)
+            yield "cs DiskRevolve, at 5", partial(_named, "DiskRevolve", n, pebbles, wd=5, rd=5)
 
 
 def peers() -> Iterator[str]:
@@ -148,11 +148,11 @@ def peers() -> Iterator[str]:
     )
     for n, budgets in BUDGETS.items():
         for pebbles in budgets:
-            for name, contestant in contest(n, pebbles):
+            for name, contestant in _contest(n, pebbles):
                 yield line(n, pebbles, name, follow(contestant))
 
 
-def line(n: int, pebbles: int, name: str, found: FollowedSchedule) -> str:
+def line(n: int, pebbles: int, name: str, found: _FollowedSchedule) -> str:
     """A line of the table; after the limit there is no number of steps."""
     steps = "-" if found.steps is None else f"{found.steps:,}"
     memory = "-" if found.memory is None else f"{found.memory / 1e6:.1f}"

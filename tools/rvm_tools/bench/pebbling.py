@@ -25,7 +25,7 @@ from rvm.pebble.chains.priced import priced
 from rvm_tools.bench.pebble_peers import peers
 
 BUDGETS = {256: (10, 16, 32), 1_000: (12, 20, 60), 10**6: (24, 40, 100)}
-STRATEGIES: tuple[tuple[str, dict[str, Any]], ...] = (
+_STRATEGIES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("bennett", {}),
     ("knill", {}),
     ("priced", {"price": 8}),
@@ -36,14 +36,14 @@ STRATEGIES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("multistage", {"goal": "gradient", "disk": 10}),
 )
 
-SPELL = 0.3
+_SPELL = 0.3
 """Seconds for which a plan's actions are streamed to see how fast they come."""
-PATIENCE = 2.0
+_PATIENCE = 2.0
 """Seconds beyond which a plan is not made again for its memory, which takes far longer."""
 
 
 @dataclass(frozen=True, slots=True)
-class PlanCost:
+class _PlanCost:
     """A plan, and what it took."""
 
     plan: Plan
@@ -57,7 +57,7 @@ class PlanCost:
     """Actions a second, in blocks."""
 
 
-def made(n: int, pebbles: int, strategy: str, terms: dict[str, Any]) -> PlanCost:
+def _made(n: int, pebbles: int, strategy: str, terms: dict[str, Any]) -> _PlanCost:
     """A plan made from nothing, once for the time and once for the memory."""
 
     def make() -> Plan:
@@ -70,12 +70,12 @@ def made(n: int, pebbles: int, strategy: str, terms: dict[str, Any]) -> PlanCost
     seconds = process_time() - begin
     singly, in_blocks = speed(one_by_one(found)), speed(block_sizes(found))
     memory = None
-    if seconds <= PATIENCE:
+    if seconds <= _PATIENCE:
         tracemalloc.start()
         make()
         memory = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-    return PlanCost(found, seconds, memory, singly, in_blocks)
+    return _PlanCost(found, seconds, memory, singly, in_blocks)
 
 
 def one_by_one(plan: Plan) -> Iterator[int]:
@@ -90,7 +90,7 @@ def block_sizes(plan: Plan) -> Iterator[int]:
     return (block.shape[1] for block in plan.blocks())
 
 
-def speed(counts: Iterable[int], spell: float = SPELL) -> float:
+def speed(counts: Iterable[int], spell: float = _SPELL) -> float:
     """How many come in a second; it is not looked at for much longer than the spell."""
     begin, total = process_time(), 0
     for count in counts:
@@ -100,18 +100,18 @@ def speed(counts: Iterable[int], spell: float = SPELL) -> float:
     return total / max(process_time() - begin, 1e-6)
 
 
-def rows() -> Iterator[PlanCost]:
+def rows() -> Iterator[_PlanCost]:
     """All strategies on all lengths and budgets; those that a budget is too small for are left."""
     for n, budgets in BUDGETS.items():
         for pebbles in budgets:
-            for strategy, terms in STRATEGIES:
+            for strategy, terms in _STRATEGIES:
                 try:
-                    yield made(n, pebbles, strategy, terms)
+                    yield _made(n, pebbles, strategy, terms)
                 except BudgetError:
                     continue
 
 
-def table(found: Iterable[PlanCost]) -> Iterator[str]:
+def table(found: Iterable[_PlanCost]) -> Iterator[str]:
     """Lines of the table of plans."""
     yield (
         f"{'steps':>9} {'pebbles':>7}  {'strategy':<11}{'goal':<9}{'moves':>15}{'peak':>6}"
@@ -135,7 +135,7 @@ def rate(counts: Iterable[int]) -> str:
     return f"{actions:>12,} actions in {seconds:6.2f} s: {actions / seconds / 1e6:5.1f} M/s"
 
 
-def rates() -> Iterator[str]:
+def _rates() -> Iterator[str]:
     """Lines on streaming: single actions and blocks of the reversible optimum and of Revolve."""
     cases = (
         ("knill", plan(10**6, pebbles=40)),
@@ -148,7 +148,7 @@ def rates() -> Iterator[str]:
 
 PARTS: dict[str, Callable[[], Iterable[str]]] = {
     "--plans": lambda: table(rows()),
-    "--rates": rates,
+    "--rates": _rates,
     "--peers": peers,
 }
 

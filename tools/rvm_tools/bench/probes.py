@@ -19,8 +19,8 @@ from typing import Any
 from rvm_tools.bench.contest import GRADIENT, WORK, Peer, Workload
 from rvm_tools.bench.engines import NATIVE, PREFIX
 
-KIB = 1024
-FIRST_CALLS = 7
+_KIB = 1024
+_FIRST_CALLS = 7
 """Processes of each kind whose first calls are timed."""
 
 
@@ -53,7 +53,7 @@ def first_call() -> dict[str, Any]:
         environments = {"compiled": own | {"RVM_CACHE_DIR": ""}, "cached": kept}
         found: dict[str, list[dict[str, float]]] = {name: [] for name in environments}
         _first(kept)
-        for _ in range(FIRST_CALLS):
+        for _ in range(_FIRST_CALLS):
             for name, environment in environments.items():
                 found[name].append(_first(environment))
     return {
@@ -108,11 +108,11 @@ def _peak() -> int:
         # What `getrusage` says there is at least the peak of the process that started this one.
         for line in status.read_text(encoding="utf-8").splitlines():
             if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * KIB
+                return int(line.split()[1]) * _KIB
     import resource
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * KIB
+    return peak if sys.platform == "darwin" else peak * _KIB
 
 
 def _contestant(workload: Workload, name: str) -> Peer:

@@ -7,19 +7,19 @@ from typing import Any
 
 from rvm_tools.tables import aligned
 
-Data = Mapping[str, Any]
-HEAD = ("", "size", "time", "a unit", "ratio", "spread", "instructions/s")
+_Data = Mapping[str, Any]
+_HEAD = ("", "size", "time", "a unit", "ratio", "spread", "instructions/s")
 
 
-def tables(data: Data) -> str:
+def tables(data: _Data) -> str:
     """All that was measured, as aligned text."""
-    parts = [heading(data)]
-    parts += [contest_table(c) for c in data["contests"]]
-    parts += [part for part in extra_tables(data) if part]
+    parts = [_heading(data)]
+    parts += [_contest_table(c) for c in data["contests"]]
+    parts += [part for part in _extra_tables(data) if part]
     return "\n\n".join(parts)
 
 
-def heading(data: Data) -> str:
+def _heading(data: _Data) -> str:
     """Where and with what it was measured."""
     m = data["machine"]
     versions = ", ".join(f"{k} {v}" for k, v in m["versions"].items())
@@ -33,11 +33,11 @@ def heading(data: Data) -> str:
     )
 
 
-def contest_table(contest: Data) -> str:
+def _contest_table(contest: _Data) -> str:
     """One task of one workload."""
-    rows = [contest_row(e) for e in contest["entries"]]
+    rows = [_contest_row(e) for e in contest["entries"]]
     title = f"{contest['workload']}, {contest['task']}: {contest['doc']}"
-    head = list(HEAD)
+    head = list(_HEAD)
     head[3] = f"a {contest['unit']}"
     head[4] = f"÷ {contest['base']}"
     lines = [title, *aligned([head, *rows])]
@@ -45,7 +45,7 @@ def contest_table(contest: Data) -> str:
     return "\n".join(lines)
 
 
-def contest_row(entry: Data) -> list[str]:
+def _contest_row(entry: _Data) -> list[str]:
     """A contestant's cells."""
     middle, low, high = entry.get("ratio", (None, None, None))
     rate = entry.get("instructions_per_second")
@@ -60,7 +60,7 @@ def contest_row(entry: Data) -> list[str]:
     ]
 
 
-def extra_tables(data: Data) -> list[str]:
+def _extra_tables(data: _Data) -> list[str]:
     """First calls, memory, growth, lanes, as far as they were measured."""
     parts = []
     if first := data.get("first_call"):

@@ -21,8 +21,8 @@ from rvm_tools.bench.engines import NATIVE, PREFIX, engine_peers
 from rvm_tools.bench.measure import Contest, ContestEntry, Spread, measure
 from rvm_tools.bench.workloads import WORKLOADS
 
-LIBRARIES = ("numpy", "llvmlite", "scipy", "jax", "torch", "numba", "autograd")
-BASES = ("C", NATIVE, "Python")
+_LIBRARIES = ("numpy", "llvmlite", "scipy", "jax", "torch", "numba", "autograd")
+_BASES = ("C", NATIVE, "Python")
 """What ratios are to: the first of these that took part."""
 
 
@@ -64,7 +64,7 @@ def run(plan: BenchPlan, progress: Callable[[str], object] = lambda _: None) -> 
         os.environ["RVM_CACHE_DIR"] = folder
         try:
             data["contests"] = [
-                contest_data(
+                _contest_data(
                     measure(
                         workload,
                         task,
@@ -109,9 +109,9 @@ def extras(progress: Callable[[str], object]) -> dict[str, Any]:
     return found
 
 
-def contest_data(contest: Contest, doc: str) -> dict[str, Any]:
+def _contest_data(contest: Contest, doc: str) -> dict[str, Any]:
     """A contest as JSON has it: times in seconds, ratios with their quartiles."""
-    base = next((b for b in BASES if contest.entry(b) is not None), contest.entries[0].name)
+    base = next((b for b in _BASES if contest.entry(b) is not None), contest.entries[0].name)
     return {
         "workload": contest.workload,
         "doc": doc,
@@ -151,7 +151,7 @@ def machine() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "compiler": _compiler(),
-        "versions": {n: v for n in ("rvm", *LIBRARIES) if (v := _version(n)) is not None},
+        "versions": {n: v for n in ("rvm", *_LIBRARIES) if (v := _version(n)) is not None},
     }
 
 

@@ -25,17 +25,17 @@ from rvm_tools.debug.journeys import Onlooker
 from rvm_tools.debug.session import Session
 
 Body = dict[str, Any]
-Answer = Callable[["Adapter", Arguments], Body | None]
-ANSWERS: dict[str, Answer] = {}
+_Answer = Callable[["Adapter", Arguments], Body | None]
+ANSWERS: dict[str, _Answer] = {}
 """Every request's function by its command."""
-MODULES = ("lifecycle", "navigation", "stops", "inspection", "variables", "evaluation")
-BEFORE_LAUNCH = frozenset({"initialize", "launch", "cancel", "disconnect", "terminate"})
+_MODULES = ("lifecycle", "navigation", "stops", "inspection", "variables", "evaluation")
+_BEFORE_LAUNCH = frozenset({"initialize", "launch", "cancel", "disconnect", "terminate"})
 
 
-def answers(*commands: str) -> Callable[[Answer], Answer]:
+def answers(*commands: str) -> Callable[[_Answer], _Answer]:
     """Enter a function as the one that answers a request."""
 
-    def enter(function: Answer) -> Answer:
+    def enter(function: _Answer) -> _Answer:
         for command in commands:
             ANSWERS[command] = function
         return function
@@ -85,7 +85,7 @@ class Adapter:
         """What the references stand for that the client was given since the last journey."""
         self.finished = False
         self._later: list[Callable[[], object]] = []
-        for name in MODULES:
+        for name in _MODULES:
             import_module(f"rvm_tools.dap.{name}")
 
     @property
@@ -134,7 +134,7 @@ class Adapter:
             found = ANSWERS.get(request.command)
             if found is None:
                 raise UsageError("U041", f"there is no request `{request.command}`")
-            if request.command not in BEFORE_LAUNCH and self.debuggee is None:
+            if request.command not in _BEFORE_LAUNCH and self.debuggee is None:
                 raise UsageError("U042", f"`{request.command}` comes before a program is launched")
             body = found(self, request.arguments)
         except RvmError as error:

@@ -16,7 +16,7 @@ from rvm_tools.debug.stops import Breakpoint, Watchpoint
 
 Probe = Breakpoint | Watchpoint
 _HITS = re.compile(r"\s*(?P<how>==?|>=|<=|>|<|%)?\s*(?P<count>[0-9]{1,15})\s*")
-KINDS = {
+_KINDS = {
     "function": "function breakpoint",
     "instruction": "instruction breakpoint",
     "data": "data breakpoint",
@@ -83,7 +83,7 @@ class Registry:
 
     def _set(self, wish: Wish) -> Probe:
         session = self._session
-        wanted = hits_wanted(wish.hits)
+        wanted = _hits_wanted(wish.hits)
         probe: Probe
         if wish.depth >= 0:
             probe = _watched(session, wish)
@@ -100,7 +100,7 @@ class Registry:
         """The protocol's reason for a stop at a probe."""
         for group, pairs in self._groups.items():
             if any(p.number == number for _, p in pairs):
-                return KINDS.get(str(group), "breakpoint")
+                return _KINDS.get(str(group), "breakpoint")
         return "breakpoint"
 
 
@@ -119,7 +119,7 @@ def _watched(session: Session, wish: Wish) -> Watchpoint:
         session.selected = before
 
 
-def hits_wanted(text: str) -> Callable[[int], bool] | None:
+def _hits_wanted(text: str) -> Callable[[int], bool] | None:
     """Which hits to stop at: `5` and `>= 5` from the fifth on, `== 5`, `% 5` every fifth, …"""
     if not text.strip():
         return None

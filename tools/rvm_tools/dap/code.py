@@ -14,8 +14,8 @@ from rvm.image import Code, image_of
 from rvm.program import Program
 from rvm_tools.debug.views import texts_of
 
-FIRST = 0x1000
-COLUMN = 40
+_FIRST = 0x1000
+_COLUMN = 40
 """Where the text of the inverse begins, at most."""
 
 
@@ -26,7 +26,7 @@ class Addresses:
         self._image = image_of(program)
         self._names = [f.name for f in program.functions]
         self._starts: list[int] = []
-        at = FIRST
+        at = _FIRST
         for function in program.functions:
             self._starts.append(at)
             at += len(function.code) + 2
@@ -38,7 +38,7 @@ class Addresses:
 
     def at(self, address: int) -> tuple[Code, int] | None:
         """The code and instruction at an address; None outside of all functions."""
-        if not FIRST <= address < self.end:
+        if not _FIRST <= address < self.end:
             return None
         k = bisect_right(self._starts, address) - 1
         return self._image.code(self._names[k], False), address - self._starts[k] - 1
@@ -54,7 +54,7 @@ class Addresses:
         """An instruction with what undoes it beside it, or what stands at the function's ends."""
         if not 0 <= pc < len(code):
             return f"-- {'start' if pc < 0 else 'end'} of {code.name}"
-        column = min(COLUMN, max(len(t) for t in texts_of(code)))
+        column = min(_COLUMN, max(len(t) for t in texts_of(code)))
         undo = texts_of(self._image.code(code.name, True))[len(code) - 1 - pc]
         return f"{texts_of(code)[pc]:<{column}}  ~  {undo}"
 

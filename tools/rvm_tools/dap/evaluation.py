@@ -32,7 +32,7 @@ def evaluate(adapter: Adapter, args: Arguments) -> Body:
     if at_console and (not text or SEEK.match(text)):
         return _command(adapter, text, depth)
     try:
-        child = value_in(adapter.session, depth, text, hexadecimal)
+        child = _value_in(adapter.session, depth, text, hexadecimal)
     except RvmError:
         if at_console and _is_command(text):
             return _command(adapter, text, depth)
@@ -40,7 +40,7 @@ def evaluate(adapter: Adapter, args: Arguments) -> Body:
     return {"result": child.value, **shape(adapter, child)}
 
 
-def value_in(session: Session, depth: int, text: str, hexadecimal: bool = False) -> Child:
+def _value_in(session: Session, depth: int, text: str, hexadecimal: bool = False) -> Child:
     """The value of an expression (or of a whole record) in a frame."""
     frame = session.frames[depth]
     function = frame.code.function

@@ -14,7 +14,7 @@ MOST = 100_000
 """The most instructions that are disassembled at once."""
 
 
-def placed(adapter: Adapter, place: dict[str, Any]) -> dict[str, Any]:
+def _placed(adapter: Adapter, place: dict[str, Any]) -> dict[str, Any]:
     """A place with lines and columns counted as the client does."""
     client = adapter.client
     out = dict(place)
@@ -49,7 +49,7 @@ def stack_trace(adapter: Adapter, args: Arguments) -> Body:
             {
                 "id": depth + 1,
                 "name": f"{code.name}{undone}{', at its end' if end else ''}",
-                **placed(adapter, debuggee.sources.place(code, pc)),
+                **_placed(adapter, debuggee.sources.place(code, pc)),
                 "instructionPointerReference": shown(address),
             }
         )
@@ -97,7 +97,7 @@ def disassemble(adapter: Adapter, args: Arguments) -> Body:
         if pc < 0:
             row["symbol"] = code.name
         if 0 <= pc < len(code):
-            place = placed(adapter, debuggee.sources.place(code, pc))
+            place = _placed(adapter, debuggee.sources.place(code, pc))
             row["location"] = place.pop("source")
             row |= place
         out.append(row)

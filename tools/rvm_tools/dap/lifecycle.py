@@ -19,8 +19,8 @@ from rvm_tools.debug.front import DebugRequest, open_session
 from rvm_tools.debug.journeys import Onlooker
 from rvm_tools.options import quarter_of_memory
 
-WIDTH = 100
-CAPABILITIES = (
+_WIDTH = 100
+_CAPABILITIES = (
     "supportsConfigurationDoneRequest",
     "supportsFunctionBreakpoints",
     "supportsConditionalBreakpoints",
@@ -59,7 +59,7 @@ def initialize(adapter: Adapter, args: Arguments) -> Body:
         args.flag("supportsInvalidatedEvent"),
         args.flag("supportsProgressReporting"),
     )
-    return dict.fromkeys(CAPABILITIES, True) | {"exceptionBreakpointFilters": []}
+    return dict.fromkeys(_CAPABILITIES, True) | {"exceptionBreakpointFilters": []}
 
 
 @answers("launch")
@@ -72,7 +72,7 @@ def launch(adapter: Adapter, args: Arguments) -> None:
     session = open_session(
         DebugRequest(
             file=str(base / program),
-            values=written(args.given.get("inputs")),
+            values=_written(args.given.get("inputs")),
             function=args.text("function", "") or None,
             back=args.flag("back"),
             gradient=args.text("gradient", "") or None,
@@ -86,7 +86,7 @@ def launch(adapter: Adapter, args: Arguments) -> None:
     )
     progress = ProgressEvents(adapter.channel) if adapter.client.progress else Onlooker()
     session.watched_by(progress)
-    console = Console(session, width=WIDTH)
+    console = Console(session, width=_WIDTH)
     session.say = session._travel.say = adapter.channel.output
     addresses = Addresses(session.program)
     adapter.debuggee = Debuggee(
@@ -114,7 +114,7 @@ def _tolerance(args: Arguments) -> float | None:
     return float(given)
 
 
-def written(inputs: object) -> list[str]:
+def _written(inputs: object) -> list[str]:
     """Inputs as the command line has them: a list of `NAME=VALUE`, or an object of values."""
     if inputs is None:
         return []

@@ -13,7 +13,7 @@ from rvm_tools.dap.stop_events import tell_probes
 from rvm_tools.debug.lines import find_target
 from rvm_tools.debug.stops import Stop
 
-THREAD = 1
+_THREAD = 1
 """The one thread that a machine is."""
 
 
@@ -32,7 +32,7 @@ def stopped(adapter: Adapter, stop: Stop, reason: str = "") -> None:
     body: dict[str, Any] = {
         "reason": reason or said,
         "description": text,
-        "threadId": THREAD,
+        "threadId": _THREAD,
         "allThreadsStopped": True,
     }
     numbers = [e.number for e in stop.events if e.number]
@@ -155,7 +155,7 @@ def pause(adapter: Adapter, args: Arguments) -> None:
 @answers("threads")
 def threads(adapter: Adapter, args: Arguments) -> Body:
     """There is one."""
-    return {"threads": [{"id": THREAD, "name": adapter.session.function}]}
+    return {"threads": [{"id": _THREAD, "name": adapter.session.function}]}
 
 
 # ---------------------------------------------------------------- goto

@@ -11,7 +11,7 @@ from rvm.faults import RvmError, UsageError
 from rvm_tools.dap.wire import write_message
 
 T = TypeVar("T")
-QUIET = frozenset({"evaluate", "completions", "stackTrace", "scopes", "variables", "source"})
+_QUIET = frozenset({"evaluate", "completions", "stackTrace", "scopes", "variables", "source"})
 INTERNAL = 70
 """The number of an error that is a bug of ours, as the exit code is."""
 
@@ -117,8 +117,10 @@ class Channel:
         message = _answer(seq, command, False)
         code = error.code if isinstance(error, RvmError) else "internal error"
         # A client shows a user what failed; but not when it only looks what there is.
-        loud = not short and command not in QUIET
-        self._send(message | {"message": short or code, "body": {"error": error_body(error, loud)}})
+        loud = not short and command not in _QUIET
+        self._send(
+            message | {"message": short or code, "body": {"error": _error_body(error, loud)}}
+        )
 
     def not_stopped(self, request: Request) -> None:
         """The answer to a request that a running program can't be asked."""
@@ -140,15 +142,15 @@ def _answer(seq: int, command: str, success: bool) -> dict[str, Any]:
     return {"type": "response", "request_seq": seq, "success": success, "command": command}
 
 
-def error_body(error: Exception, loud: bool) -> dict[str, Any]:
+def _error_body(error: Exception, loud: bool) -> dict[str, Any]:
     """An error as the protocol's `Message`, with the text that the command line shows."""
     if not isinstance(error, RvmError):
         text = f"internal error: {type(error).__name__}: {error}; this is a bug of rvm"
         return {"id": INTERNAL, "format": text, "showUser": loud}
     text = "\n".join(d.human() for d in error.diagnostics)
-    return {"id": number_of(error.code), "format": text, "showUser": loud}
+    return {"id": _number_of(error.code), "format": text, "showUser": loud}
 
 
-def number_of(code: str) -> int:
+def _number_of(code: str) -> int:
     """A code as the number that the protocol wants: U031 is 21031, the 21st letter's 31."""
     return 1000 * (ord(code[0]) - ord("A") + 1) + int(code[1:])

@@ -16,7 +16,7 @@ from rvm_tools.dap.inbox import Inbox
 from rvm_tools.dap.protocol import Arguments, Channel, Request, request_of
 from rvm_tools.dap.wire import BadMessage, BrokenStream, read_message
 
-LEAVE = Request(0, "disconnect", Arguments())
+_LEAVE = Request(0, "disconnect", Arguments())
 """What a client that is gone is taken to have said."""
 
 
@@ -33,7 +33,7 @@ def converse(incoming: BinaryIO, outgoing: BinaryIO) -> None:
     try:
         _read(incoming, channel, inbox, lambda: adapter.finished)
     finally:
-        inbox.put(LEAVE)
+        inbox.put(_LEAVE)
         worker.join()
 
 

@@ -16,7 +16,7 @@ from rvm.program import Program
 from rvm_tools.dap.code import Addresses
 from rvm_tools.debug.lines import function_lines, line_of
 
-LISTINGS = 1_000_000
+_LISTINGS = 1_000_000
 """The number of the first listing; sources have the numbers from 1."""
 
 
@@ -39,7 +39,7 @@ class Sources:
 
     def listing(self, function: str) -> dict[str, Any]:
         """A function's bytecode as a source."""
-        number = LISTINGS + self._names.index(function)
+        number = _LISTINGS + self._names.index(function)
         return {
             "name": f"{function} (bytecode)",
             "sourceReference": number,
@@ -56,8 +56,8 @@ class Sources:
 
     def find(self, path: str, number: int) -> int | str:
         """The index of a source, or the function of a listing; UsageError U031 if it is not one."""
-        if number >= LISTINGS and number - LISTINGS < len(self._names):
-            return self._names[number - LISTINGS]
+        if number >= _LISTINGS and number - _LISTINGS < len(self._names):
+            return self._names[number - _LISTINGS]
         if 0 < number <= len(self._paths):
             return number - 1
         wanted = _same(path)

@@ -83,14 +83,14 @@ class ArrayPart:
             row = Array(elem, raw.ndim)
             inner = ArrayPart(self.depth, self.text, row, raw, at, 0, len(raw))
             return Child(f"[{k}]", text, raw_text(row, raw), type_name(row, raw), inner, settable)
-        value = scalar_text(elem, raw, hexadecimal)
+        value = _scalar_text(elem, raw, hexadecimal)
         return Child(f"[{k}]", text, value, str(elem), None, settable)
 
 
 Node = NamedValues | ArrayPart
 
 
-def scalar_text(t: Scalar, raw: Any, hexadecimal: bool) -> str:
+def _scalar_text(t: Scalar, raw: Any, hexadecimal: bool) -> str:
     """A number; integers in base 16 if that is wanted."""
     if hexadecimal and t.is_integer and not t.is_bool:
         return f"{int(raw):#x}"
@@ -106,7 +106,7 @@ def value_of_type(
         settable = bool(text) and isinstance(t, Array)
         return Child(name, text, raw_text(t, raw), type_name(t, raw), inner, settable)
     if raw is not None and isinstance(t, Scalar):
-        return Child(name, text, scalar_text(t, raw, hexadecimal), str(t), None, bool(text))
+        return Child(name, text, _scalar_text(t, raw, hexadecimal), str(t), None, bool(text))
     return Child(name, text, raw_text(t, raw), str(t or ""), None, False)
 
 

@@ -46,7 +46,7 @@ def frame_of(adapter: Adapter, args: Arguments) -> int:
     return depth
 
 
-def node_of(adapter: Adapter, args: Arguments) -> Node:
+def _node_of(adapter: Adapter, args: Arguments) -> Node:
     """What a variables reference stands for; UsageError U041 if it is not one (any more)."""
     number = args.integer("variablesReference")
     found = adapter.handles[number - 1] if 0 < number <= len(adapter.handles) else None
@@ -59,7 +59,7 @@ def place_in(adapter: Adapter, args: Arguments) -> tuple[int, str]:
     """The frame and text of what a request names: a child of a container, or an expression."""
     name = args.text("name")
     if args.integer("variablesReference", 0):
-        node = node_of(adapter, args)
+        node = _node_of(adapter, args)
         child = _child(node, name)
         if not child.text:
             raise UsageError("U030", f"`{name}` is not a place")
@@ -157,7 +157,7 @@ def _counters(session: Session) -> list[Child]:
 @answers("variables")
 def variables(adapter: Adapter, args: Arguments) -> Body:
     """The children of what a reference stands for; of an array, the part that is asked for."""
-    node = node_of(adapter, args)
+    node = _node_of(adapter, args)
     hexadecimal = args.inner("format").flag("hex")
     which = args.text("filter", "")
     start, count = args.integer("start", 0), args.integer("count", 0)
@@ -171,10 +171,10 @@ def variables(adapter: Adapter, args: Arguments) -> Body:
         found = list(node.chunks())
     else:
         found = list(node.part(start, count or len(node), hexadecimal))
-    return {"variables": [told(adapter, child) for child in found]}
+    return {"variables": [_told(adapter, child) for child in found]}
 
 
-def told(adapter: Adapter, child: Child) -> dict[str, Any]:
+def _told(adapter: Adapter, child: Child) -> dict[str, Any]:
     """A value as the protocol's variable."""
     out: dict[str, Any] = {"name": child.name, **shape(adapter, child), "value": child.value}
     if child.text:

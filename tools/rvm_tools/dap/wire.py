@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any, BinaryIO
 
-MAX_BYTES = 64 << 20
+_MAX_BYTES = 64 << 20
 """The longest message that is read."""
-MAX_HEADER = 1 << 13
+_MAX_HEADER = 1 << 13
 
 
 class BrokenStream(Exception):
@@ -39,7 +39,7 @@ def read_message(stream: BinaryIO) -> dict[str, Any] | None:
 def _length(stream: BinaryIO) -> int | None:
     length = None
     for count in range(20):
-        line = stream.readline(MAX_HEADER)
+        line = stream.readline(_MAX_HEADER)
         if not line:
             return None
         if line in (b"\r\n", b"\n"):
@@ -50,7 +50,7 @@ def _length(stream: BinaryIO) -> int | None:
         if not colon or not line.endswith(b"\n"):
             raise BrokenStream(f"line {count + 1} of the header is not a header: {line[:40]!r}")
         if name.strip().lower() == b"content-length":
-            if not value.strip().isdigit() or int(value) > MAX_BYTES:
+            if not value.strip().isdigit() or int(value) > _MAX_BYTES:
                 raise BrokenStream(f"a Content-Length of {value.strip()[:40]!r}")
             length = int(value)
     raise BrokenStream("the header is too long")

@@ -18,7 +18,7 @@ from rvm_tools.debug.stops import Breakpoint, Watchpoint
 from rvm_tools.debug.traps import LINES, TrapRules
 from rvm_tools.debug.watches import looker
 
-MAX_ARMORIES = 12
+_MAX_ARMORIES = 12
 """Kinds of journeys whose compiled code is kept."""
 Extras = list[tuple[Frame, frozenset[Hashable]]]
 """What is asked for single frames, by depth."""
@@ -87,7 +87,7 @@ class Armer:
         active: Sequence[Watchpoint],
         version: int,
     ) -> Armory:
-        if self._version != version or len(self._armories) > MAX_ARMORIES:
+        if self._version != version or len(self._armories) > _MAX_ARMORIES:
             self._armories.clear()
             self._version = version
         alone = journey.quiet or journey.watch is not None

@@ -23,10 +23,10 @@ from rvm_tools.debug.stops import Stop
 from rvm_tools.trace.energy import Model
 from rvm_tools.trace.table import joules
 
-Run = Callable[["Console", str], None]
+_Run = Callable[["Console", str], None]
 SEEK = re.compile(r"[+-]\d|\d+(?:\.\d+)?%$|@\w|start$|end$")
 """What goes to a time without the word `goto`."""
-MODULES = ("moves", "stops", "views", "files")
+_MODULES = ("moves", "stops", "views", "files")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Command:
     names: tuple[str, ...]
     usage: str
     help: str
-    run: Run
+    run: _Run
     group: str
     repeats: bool = False
     """Whether an empty line repeats it."""
@@ -55,10 +55,10 @@ COMMANDS: dict[str, Command] = {}
 
 def command(
     *names: str, usage: str, help: str, group: str, repeats: bool = False, takes: str = ""
-) -> Callable[[Run], Run]:
+) -> Callable[[_Run], _Run]:
     """Enter a function among the commands."""
 
-    def enter(run: Run) -> Run:
+    def enter(run: _Run) -> _Run:
         made = Command(names, usage, help, run, group, repeats, takes)
         for name in names:
             COMMANDS[name] = made
@@ -69,7 +69,7 @@ def command(
 
 def load_commands() -> dict[str, Command]:
     """All commands; their modules are imported at first use."""
-    for name in MODULES:
+    for name in _MODULES:
         import_module(f"rvm_tools.debug.commands.{name}")
     return COMMANDS
 

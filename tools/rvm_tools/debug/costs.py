@@ -26,12 +26,12 @@ FLOOR = landauer()
 """What is known at every time without counting: k T ln 2 for each erased bit."""
 TOP = 12
 """Lines of a profile that are shown."""
-LONGEST = 100
+_LONGEST = 100
 """The longest line of a profile."""
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class _Window:
     """What ran between two times, in ticks: by (function, source, line), and by opcode."""
 
     begin: int
@@ -152,13 +152,13 @@ def profile(session: Session, begin: int, end: int) -> Iterator[str]:
         text = session.program.sources[source].line(line) if source >= 0 else ""
         share = 100 * n / max(total, 1)
         row = f"  {n:>10,}  {share:5.1f}%  {function:<{width}}  {at:<16}  {(text or '').strip()}"
-        yield row[:LONGEST].rstrip()
+        yield row[:_LONGEST].rstrip()
     if len(found.lines) > TOP:
         yield f"  and {count(len(found.lines) - TOP, 'more line')}"
     yield "by opcode: " + ", ".join(f"{op} {n:,}" for op, n in found.ops.most_common(8))
 
 
-def _counted(session: Session, begin: int, end: int) -> Window:
+def _counted(session: Session, begin: int, end: int) -> _Window:
     """Go to a time, and run to another, or to where the program fails, counting.
 
     The tick of a return counts for the line of its call.
@@ -179,4 +179,4 @@ def _counted(session: Session, begin: int, end: int) -> Window:
                 lines[key] += done + node.returns[pc]
                 ops[instr.op] += done
                 ops["return"] += node.returns[pc]
-    return Window(begin, session.time, lines, +ops)
+    return _Window(begin, session.time, lines, +ops)

@@ -16,7 +16,7 @@ from rvm_tools.debug.stops import Watchpoint
 from rvm_tools.debug.views import named_registers
 from rvm_tools.programs import write_arrays
 
-SHORT = 1000
+_SHORT = 1000
 """Arrays of up to this many elements are written out; others go to a file beside the test."""
 
 
@@ -140,7 +140,7 @@ def test_of(session: Session, path: Path) -> str:
 def _literal(value: Any, key: str, stored: dict[str, Any]) -> str:
     """A value as Python text; a long array as a name in the file next to it."""
     if isinstance(value, np.ndarray):
-        if value.size > SHORT:
+        if value.size > _SHORT:
             stored[key] = value
             return f"STORED[{key!r}]"
         shape = f".reshape({value.shape})" if value.ndim != 1 else ""

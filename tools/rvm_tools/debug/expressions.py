@@ -28,8 +28,8 @@ from rvm.program import Function, Layout, Program, Record
 from rvm.types import BOOL, I64, Array, RegisterType, Scalar, Stack, rank_of
 from rvm_tools.show import leaves
 
-Regs = Sequence[Any]
-MAX_KNOWN = 1000
+_Regs = Sequence[Any]
+_MAX_KNOWN = 1000
 """Expressions that are remembered."""
 
 
@@ -48,7 +48,7 @@ class Language:
             self._declared = Declarations()
 
     def expression(
-        self, text: str, function: Function, regs: Regs | None = None, want: Scalar | None = None
+        self, text: str, function: Function, regs: _Regs | None = None, want: Scalar | None = None
     ) -> Expr:
         """A typed expression over a function's registers; AssemblyError says what is wrong.
 
@@ -58,13 +58,13 @@ class Language:
         key = (text, function.name, live, want)
         found = self._known.get(key)
         if found is None:
-            if len(self._known) >= MAX_KNOWN:
+            if len(self._known) >= _MAX_KNOWN:
                 self._known.clear()
             found = self._read(text, function, regs, lambda e: typed(e, want))
             self._known[key] = found
         return found
 
-    def value(self, text: str, function: Function, regs: Regs) -> tuple[RegisterType | None, Any]:
+    def value(self, text: str, function: Function, regs: _Regs) -> tuple[RegisterType | None, Any]:
         """The type and raw value of an expression in a frame, or of a whole stack."""
         stack = names(function, regs).get(text.strip())
         node: Expr
@@ -74,14 +74,14 @@ class Language:
         node = self.expression(text, function, regs)
         return node.type, value_of(node, function, regs)
 
-    def condition(self, text: str, function: Function, regs: Regs | None = None) -> Expr:
+    def condition(self, text: str, function: Function, regs: _Regs | None = None) -> Expr:
         """A condition over a function's registers; UsageError U030 if it is not a bool."""
         found = self.expression(text, function, regs, BOOL)
         if found.type != BOOL:
             raise UsageError("U030", f"`{text}` is not a condition: it is {found.type}")
         return found
 
-    def place(self, text: str, function: Function, regs: Regs | None = None) -> Place:
+    def place(self, text: str, function: Function, regs: _Regs | None = None) -> Place:
         """A place of a frame (a whole stack too); UsageError U030 if it is an expression."""
         found = self._read(text, function, regs, lambda e: e)
         if not isinstance(found, Place):
@@ -95,7 +95,7 @@ class Language:
         self,
         text: str,
         function: Function,
-        regs: Regs | None,
+        regs: _Regs | None,
         finish: Callable[[Expr], Expr],
     ) -> Expr:
         fresh = Declarations()
@@ -126,11 +126,11 @@ class Language:
         raise UsageError("U030", f"`{text}` can't be read as an expression")
 
 
-def _is_live(binding: Binding, regs: Regs | None) -> bool:
+def _is_live(binding: Binding, regs: _Regs | None) -> bool:
     return not isinstance(binding, Slot) or regs is None or regs[binding.reg] is not None
 
 
-def names(function: Function, regs: Regs | None = None) -> dict[str, Binding]:
+def names(function: Function, regs: _Regs | None = None) -> dict[str, Binding]:
     """What a frame's names stand for."""
     out: dict[str, Binding] = {}
     for k in range(len(function.registers) - 1, -1, -1):
@@ -168,7 +168,7 @@ def record_leaves(function: Function, text: str) -> list[tuple[str, int]] | None
     return None
 
 
-def value_of(node: Expr, function: Function, regs: Regs) -> Any:
+def value_of(node: Expr, function: Function, regs: _Regs) -> Any:
     """The raw value of an expression in a frame; UsageError U032 if something is not live."""
     for place in places(node):
         if regs[place.reg] is None:
@@ -180,7 +180,7 @@ def value_of(node: Expr, function: Function, regs: Regs) -> Any:
         return evaluate(node, regs)
 
 
-def fixed_place(place: Place, function: Function, regs: Regs) -> Place:
+def fixed_place(place: Place, function: Function, regs: _Regs) -> Place:
     """The place with its indices as they are now: one that stays where it is."""
     path: list[Step] = []
     for step in place.path:
@@ -198,13 +198,13 @@ def fixed_place(place: Place, function: Function, regs: Regs) -> Place:
     return Place(place.reg, tuple(path), place.type)
 
 
-def _now(node: Expr, function: Function, regs: Regs) -> Const:
+def _now(node: Expr, function: Function, regs: _Regs) -> Const:
     found = literal(int(value_of(node, function, regs)), I64)
     assert isinstance(found, Const)
     return found
 
 
-def is_scalar_register(place: Place, function: Function) -> bool:
+def _is_scalar_register(place: Place, function: Function) -> bool:
     """Whether a place is a scalar register, or a part of one."""
     t = function.registers[place.reg].type
     return not isinstance(t, (Array, Stack))

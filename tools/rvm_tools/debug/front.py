@@ -31,7 +31,7 @@ from rvm_tools.messages import end, errors_as_json
 from rvm_tools.requests import FunctionRequest
 from rvm_tools.trace.energy import Model, model
 
-BATCH_WIDTH = 80
+_BATCH_WIDTH = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,8 @@ def debug(request: DebugRequest) -> None:
     used, session = model(request.energy), open_session(request)
     on_terminal = sys.stdin.isatty() and not request.batch
     painted = sys.stdout.isatty() and not request.batch and not os.environ.get("NO_COLOR")
-    width = get_terminal_size((BATCH_WIDTH, 24)).columns if on_terminal else BATCH_WIDTH
-    console = Console(session, painter() if painted else _plain, width, used)
+    width = get_terminal_size((_BATCH_WIDTH, 24)).columns if on_terminal else _BATCH_WIDTH
+    console = Console(session, _painter() if painted else _plain, width, used)
     if sys.stderr.isatty() and not request.batch:
         session.watched_by(ProgressBar())
     if session.note:
@@ -114,7 +114,7 @@ def _feed(console: Console, lines: Iterable[str]) -> int:
 
 def _as_json(session: Session, request: DebugRequest, used: Model) -> None:
     """One object: where the session began, and every command's answer."""
-    console = Console(session, width=BATCH_WIDTH, model=used)
+    console = Console(session, width=_BATCH_WIDTH, model=used)
     answers: list[Answer] = []
     sources: Iterator[str] = (
         (line for script in request.scripts for line in read_script(script))
@@ -139,7 +139,7 @@ def _as_json(session: Session, request: DebugRequest, used: Model) -> None:
         end(failed)
 
 
-def painter() -> Callable[[OutputLine], None]:
+def _painter() -> Callable[[OutputLine], None]:
     """Shows lines in colours on a terminal."""
     from rich.console import Console as Rich
     from rich.text import Text

@@ -38,7 +38,7 @@ class Arrival:
     error: Fault | None = None
 
 
-MAX_VISITED = 1000
+_MAX_VISITED = 1000
 """How many visited places are remembered."""
 
 
@@ -53,7 +53,7 @@ class Visited:
         """With a time after the present one, if it is another; what was ahead is gone."""
         if self.times[self.place] == time:
             return self
-        times = (*self.times[: self.place + 1], time)[-MAX_VISITED:]
+        times = (*self.times[: self.place + 1], time)[-_MAX_VISITED:]
         return Visited(times, len(times) - 1)
 
     def moved(self, places: int) -> Visited:

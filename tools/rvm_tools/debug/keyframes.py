@@ -25,9 +25,9 @@ FINE = 1_000
 """Ticks that are run again in strict mode at a time."""
 FINEST = 50
 """Ticks between the keyframes of those."""
-MOST = 2_048
+_MOST = 2_048
 """Keyframes, however small they are."""
-A_FRAME = 500
+_A_FRAME = 500
 """Bytes that a frame takes besides its registers, about."""
 
 
@@ -44,7 +44,9 @@ class Keyframe:
         registers = [v for *_, regs in self._held["frames"] for v in regs]
         blocks = sum(b.nbytes for b in self._held["blocks"])
         lists = {id(v): byte_size(v) for v in registers if isinstance(v, list)}
-        self.size = blocks + sum(lists.values()) + A_FRAME * len(state.frames) + 50 * len(registers)
+        self.size = (
+            blocks + sum(lists.values()) + _A_FRAME * len(state.frames) + 50 * len(registers)
+        )
 
     def state(self) -> State:
         """A state of one's own, as that was."""
@@ -147,7 +149,7 @@ class Keyframes:
         if self.exact or state.time <= self._latest or state.time % self._distance:
             return
         self._keys.append(Keyframe(state))
-        while len(self._keys) > 1 and (len(self._keys) > MOST or self.size > self._budget):
+        while len(self._keys) > 1 and (len(self._keys) > _MOST or self.size > self._budget):
             self._fine.clear()
             self._distance *= 2
             self._keys = [k for k in self._keys if k.time % self._distance == 0]

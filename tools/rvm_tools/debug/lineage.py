@@ -29,7 +29,7 @@ from rvm_tools.debug.watches import followed, watched_value
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class _Link:
     """A station of a value's way: the time of the instruction, what it did, and its place then."""
 
     time: int
@@ -48,13 +48,13 @@ class _At:
     place: Place
 
 
-def origin(session: Session, text: str, limit: int = 1000) -> list[Link]:
+def origin(session: Session, text: str, limit: int = 1000) -> list[_Link]:
     """The way of the value that a place holds, latest first; the machine ends where it was made."""
     frame = session.frame
     function = frame.code.function
     place = fixed_place(session.language.place(text, function, frame.regs), function, frame.regs)
     at: _At | None = _At(session.depth, place)
-    links: list[Link] = []
+    links: list[_Link] = []
     session._remember()
     visited = session._visited
     while at is not None and len(links) < limit:
@@ -65,7 +65,7 @@ def origin(session: Session, text: str, limit: int = 1000) -> list[Link]:
     return links
 
 
-def _leg(session: Session, at: _At) -> tuple[Link, _At | None]:
+def _leg(session: Session, at: _At) -> tuple[_Link, _At | None]:
     """Go back to what put the value there; the link, and where the value was before."""
     frames = session.frames
     function = frames[at.depth].code.function
@@ -86,14 +86,14 @@ def _leg(session: Session, at: _At) -> tuple[Link, _At | None]:
     return _from_instruction(session, at, name, shown)
 
 
-def _link(session: Session, place: str, value: str, how: str) -> Link:
+def _link(session: Session, place: str, value: str, how: str) -> _Link:
     stop = session.stop
-    return Link(stop.time, stop.function, stop.line, place, value, how)
+    return _Link(stop.time, stop.function, stop.line, place, value, how)
 
 
 def _from_caller(
     session: Session, at: _At, function: Function, name: str, shown: str
-) -> tuple[Link, _At | None]:
+) -> tuple[_Link, _At | None]:
     """The frame was entered with this value: the caller's argument has it."""
     frame = session.frames[-1]
     call = frame.code.stmts(frame.pc)[0]
@@ -150,7 +150,7 @@ def _chained(first: Index, then: object) -> Index | None:
     return Index((*items, *rest))
 
 
-def _from_instruction(session: Session, at: _At, name: str, shown: str) -> tuple[Link, _At | None]:
+def _from_instruction(session: Session, at: _At, name: str, shown: str) -> tuple[_Link, _At | None]:
     """What the instruction before which the machine now stands put into the place."""
     frames = session.frames
     top = frames[-1]
@@ -174,7 +174,7 @@ def _from_instruction(session: Session, at: _At, name: str, shown: str) -> tuple
     return _link(session, name, shown, f"made here by `{op}`"), None
 
 
-def _from_stack(session: Session, stack: Place, name: str, shown: str) -> tuple[Link, _At | None]:
+def _from_stack(session: Session, stack: Place, name: str, shown: str) -> tuple[_Link, _At | None]:
     """The value was popped: go back to the push that put it there."""
     frames = session.frames
     depth, held = len(frames) - 1, frames[-1].regs[stack.reg]
@@ -195,7 +195,7 @@ def _from_stack(session: Session, stack: Place, name: str, shown: str) -> tuple[
     return link, _At(len(session.frames) - 1, src)
 
 
-def _from_callee(session: Session, at: _At, name: str, shown: str) -> tuple[Link, _At | None]:
+def _from_callee(session: Session, at: _At, name: str, shown: str) -> tuple[_Link, _At | None]:
     frames = session.frames
     outer = frames[-2]
     call = outer.code.stmts(outer.pc)[0]

@@ -17,8 +17,8 @@ from rvm.faults import UsageError
 from rvm.image import Code, Image
 from rvm.program import Function, Program
 
-LINE = re.compile(r"(?:(?P<file>.+):)?(?P<line>\d+)")
-INSTRUCTION = re.compile(r"(?P<function>[^\s@]+)?@(?P<pc>\d+)")
+_LINE = re.compile(r"(?:(?P<file>.+):)?(?P<line>\d+)")
+_INSTRUCTION = re.compile(r"(?P<function>[^\s@]+)?@(?P<pc>\d+)")
 
 
 TYPES = "bool|i32|i64|u8|u32|u64|fixed|f32|f64|c128|log64|stack"
@@ -95,13 +95,13 @@ def find_target(image: Image, text: str, here: Code) -> StopTarget:
     program = image.program
     if text in program:
         return StopTarget(text, function=text)
-    found = INSTRUCTION.fullmatch(text)
+    found = _INSTRUCTION.fullmatch(text)
     if found:
         name = found["function"] or here.name
         if name in program and int(found["pc"]) < len(program.function(name).code):
             return StopTarget(f"{name}@{found['pc']}", function=name, pc=int(found["pc"]))
         raise UsageError("U031", f"there is no instruction `{text}`")
-    found = LINE.fullmatch(text)
+    found = _LINE.fullmatch(text)
     if found:
         source = _source(program, found["file"], here)
         return _at_line(image, source, int(found["line"]), text)

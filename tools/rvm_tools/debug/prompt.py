@@ -15,12 +15,12 @@ from typing import Any
 from rvm_tools.debug.completions import completions
 from rvm_tools.debug.console import Console, OutputLine
 
-FIRST = "rvm debugger: `help` lists the commands, s and rs step, c and rc run, q leaves"
+_FIRST = "rvm debugger: `help` lists the commands, s and rs step, c and rc run, q leaves"
 
 
 def converse(console: Console) -> None:
     """Read commands and run them, until the session is left."""
-    console.show(OutputLine(FIRST, "dim"))
+    console.show(OutputLine(_FIRST, "dim"))
     read = _reader(console)
     while not console.finished:
         try:
@@ -47,7 +47,7 @@ def _plain_reader() -> Callable[[str], str]:
     return input
 
 
-def history_file() -> Path | None:
+def _history_file() -> Path | None:
     """Where commands are remembered from one session to the next; None if that can't be."""
     base = os.environ.get("XDG_STATE_HOME")
     folder = Path(base) if base else Path.home() / ".local" / "state"
@@ -72,7 +72,7 @@ def _prompt_reader(console: Console) -> Callable[[str], str]:
             for word in found:
                 yield Completion(word, start_position=start - len(text))
 
-    path = history_file()
+    path = _history_file()
     history: History = FileHistory(str(path)) if path is not None else InMemoryHistory()
     session: PromptSession[str] = PromptSession(
         history=history,

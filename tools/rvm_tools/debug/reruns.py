@@ -11,9 +11,9 @@ from rvm.run.machine import Machine
 from rvm.state import Residue, State
 from rvm_tools.debug.keyframes import FINE, FINEST, Keyframes
 
-SHARES = 64
+_SHARES = 64
 """How many parts a stretch is cut into when it is looked at more closely."""
-Look = Callable[[Machine], object]
+_Look = Callable[[Machine], object]
 """What a machine calls while it runs; it may raise `Interrupted`."""
 
 
@@ -30,12 +30,12 @@ class Reruns:
         past: Keyframes,
         onward: Callable[[Machine, int], None],
         sets_out: Callable[[Machine, int], None],
-        look: Look,
+        look: _Look,
     ) -> None:
         self._machine, self._past = machine, past
         self._onward, self._sets_out, self._look = onward, sets_out, look
 
-    def on(self, state: State, look: Look | None = None) -> Machine:
+    def on(self, state: State, look: _Look | None = None) -> Machine:
         """A machine on a state, beside the session's own."""
         made = Machine.__new__(Machine)
         made.__dict__.update(self._machine.__dict__)
@@ -44,14 +44,14 @@ class Reruns:
         made.on_progress = look or self._look
         return made
 
-    def at(self, time: int, look: Look | None = None) -> Machine:
+    def at(self, time: int, look: _Look | None = None) -> Machine:
         """A machine as the run was at a time."""
         begin, make = self._past.before(time, strictly=False)
         scratch = self.on(make(), look)
         if begin < time:
             self._sets_out(scratch, time)
         while scratch.time < time:
-            self._onward(scratch, min(max(FINE, (time - begin) // SHARES), time - scratch.time))
+            self._onward(scratch, min(max(FINE, (time - begin) // _SHARES), time - scratch.time))
             if scratch.time < time:
                 self._past.refine(scratch.state)
         return scratch
@@ -72,7 +72,7 @@ class Reruns:
             past.only(begin, time)
             scratch = self.on(make())
             self._sets_out(scratch, time)
-            for _ in range(begin, time - 1, step := max(FINE, span // SHARES)):
+            for _ in range(begin, time - 1, step := max(FINE, span // _SHARES)):
                 self._onward(scratch, min(step, time - 1 - scratch.time))
                 past.refine(scratch.state)
             found, make = past.before(time)

@@ -13,13 +13,13 @@ from hashlib import blake2b
 from rvm.faults import UsageError
 from rvm_tools.programs import read_text
 
-HEAD = "# rvm debug script: "
+_HEAD = "# rvm debug script: "
 _END = re.compile(r"# end: (\d+) lines, checksum ([0-9a-f]{16})")
 
 
 def sealed(title: str, commands: Sequence[str]) -> str:
     """Commands as the text of a saved script."""
-    lines = [HEAD + title, *commands]
+    lines = [_HEAD + title, *commands]
     return "\n".join([*lines, _end(lines)]) + "\n"
 
 
@@ -29,7 +29,7 @@ def read_script(file: str) -> list[str]:
     UsageError U044 if it was saved and is not whole, or if it holds no command.
     """
     lines = read_text(file).splitlines()
-    saved = bool(lines) and (lines[0].startswith(HEAD) or _END.match(lines[-1]) is not None)
+    saved = bool(lines) and (lines[0].startswith(_HEAD) or _END.match(lines[-1]) is not None)
     if saved and (len(lines) < 2 or lines[-1] != _end(lines[:-1])):
         raise UsageError(
             "U044",

@@ -31,7 +31,7 @@ from rvm_tools.debug.stops import Breakpoint, Stop, StopEvent, Watchpoint
 from rvm_tools.debug.texts import kept, place_text
 from rvm_tools.debug.travel import Traveller
 
-Say = Callable[[str], object]
+_Say = Callable[[str], object]
 
 
 class Session:
@@ -48,7 +48,7 @@ class Session:
         options: Options | None = None,
         *,
         undo: bool = False,
-        say: Say = print,
+        say: _Say = print,
         keyframes: int = BUDGET,
     ) -> None:
         self.program = program = program_of(program)

@@ -34,11 +34,11 @@ from rvm_tools.debug.traps import LINES, reads_watched
 from rvm_tools.debug.warmup import run_warm
 from rvm_tools.debug.watches import changed, settle, watched_value
 
-FAR = 1 << 60
+_FAR = 1 << 60
 """More ticks than any run has: as good as no goal."""
 
 
-class Flag:
+class _Flag:
     """Set from any thread and from handlers of signals: a `threading.Event` has a lock inside,
     on which a handler would wait for ever if it came while that is held."""
 
@@ -73,7 +73,7 @@ class Traveller:
         self._armed = -1
         """The version of the probes that the frames are armed with; -1 if they are not."""
         self._goals: Extras = []
-        self.asked = Flag()
+        self.asked = _Flag()
         """Set to ask the journey under way to end."""
         self.onlooker = Onlooker()
         machine.on_progress = self.check
@@ -151,7 +151,7 @@ class Traveller:
             return edge
         there = self.machine.time + journey.ticks * journey.direction
         if edge is None:
-            return None if journey.ticks >= FAR else there
+            return None if journey.ticks >= _FAR else there
         return min(there, edge) if journey.direction > 0 else max(there, edge)
 
     def accompany(self, other: Traveller) -> None:

@@ -25,10 +25,10 @@ from rvm_tools.words import count
 if TYPE_CHECKING:
     from rvm_tools.debug.console import Console
 
-AROUND = 4
+_AROUND = 4
 """Lines of source shown before and after the present one."""
 MAX_CHANGES = 8
-ERASED = """\
+_ERASED = """\
 The inverse code was executed from the present values, and the run has erased bits: what is erased
 can't be brought back by undoing.  `restart` begins again."""
 
@@ -38,7 +38,7 @@ def position(frame: Frame, innermost: bool) -> int:
     return frame.pc if innermost else min(frame.pc, max(len(frame.code) - 1, 0))
 
 
-def place_of(code: Code, pc: int) -> str:
+def _place_of(code: Code, pc: int) -> str:
     """`sort.rasm:12`, or the instruction where there is no source."""
     if pc >= len(code):
         return "at its end"
@@ -55,7 +55,7 @@ def source_name(program: Program, source: int) -> str:
 def frame_text(frame: Frame, innermost: bool) -> str:
     """A frame in a line: what runs, and where."""
     undone = " (being undone)" if frame.code.undo else ""
-    at = place_of(frame.code, position(frame, innermost))
+    at = _place_of(frame.code, position(frame, innermost))
     return f"{frame.code.name}{undone} {at if at.startswith('at') else f'at {at}'}"
 
 
@@ -71,16 +71,16 @@ def arrive(console: Console, stop: Stop, *, events: bool = True) -> None:
         failed = stop.reason == "error"
         console.out(str(stop.error) if failed else stop.error.message, "error")
         if failed and stop.direction < 0 and session.machine.erased_bits:
-            console.out(ERASED, "head")
+            console.out(_ERASED, "head")
     frame = session.frames[-1]
     undone = ", being undone" if frame.code.undo else ""
-    at = place_of(frame.code, frame.pc)
+    at = _place_of(frame.code, frame.pc)
     edge = f"  ({stop.reason} of the program)" if stop.reason in ("start", "end") else ""
     console.out(f"t={stop.time}  {frame.code.name}{undone}  {at}{edge}", "head")
-    text = current_line(session.program, frame)
+    text = _current_line(session.program, frame)
     if text is not None:
         console.out(text, "current")
-    for change in changes(console):
+    for change in _changes(console):
         console.out(f"  * {change}", "changed")
     for shown in session.displays:
         _display(console, shown)
@@ -105,7 +105,7 @@ def _display(console: Console, text: str) -> None:
         console.out(f"  {text} = <{getattr(error, 'message', error)}>", "dim")
 
 
-def current_line(program: Program, frame: Frame) -> str | None:
+def _current_line(program: Program, frame: Frame) -> str | None:
     """The source line at which a frame stands; with no source, the instruction."""
     code, pc = frame.code, frame.pc
     if pc >= len(code):
@@ -120,7 +120,7 @@ def current_line(program: Program, frame: Frame) -> str | None:
     return f"> {line:>4}  {text}{mid}"
 
 
-def changes(console: Console) -> list[str]:
+def _changes(console: Console) -> list[str]:
     """The registers of the innermost frame that differ from when the command began."""
     session = console.session
     frame, old = session.before
@@ -193,19 +193,19 @@ def listing(console: Console, line: int | None = None) -> bool:
         middle = here
     else:
         middle = max(line_of(code, p)[1] for p in range(len(code)))
-    first = max(1, middle - AROUND)
+    first = max(1, middle - _AROUND)
     if first > len(text):
         name = source_name(session.program, source)
         raise UsageError("U031", f"{name} has {count(len(text), 'line')}")
     breaks = {b.target.line for b in session.breaks if b.target.source == source}
-    for number in range(first, min(len(text), first + 2 * AROUND) + 1):
+    for number in range(first, min(len(text), first + 2 * _AROUND) + 1):
         mark = ">" if number == here else " "
         flag = "b" if number in breaks else " "
         row = f"{mark}{flag}{number:>4}  {text[number - 1].expandtabs(4)}"
         row = row if len(row) <= console.width else row[: console.width - 1] + "…"
         console.out(row, "current" if number == here else "source")
-    console.page["l"] = first + 3 * AROUND + 1
-    return first + 2 * AROUND < len(text)
+    console.page["l"] = first + 3 * _AROUND + 1
+    return first + 2 * _AROUND < len(text)
 
 
 def disassembly(console: Console, name: str = "", inverse: bool = True) -> None:
@@ -219,7 +219,7 @@ def disassembly(console: Console, name: str = "", inverse: bool = True) -> None:
         code, pc = image_of(session.program).code(name, False), -1
         first, last = 0, len(code)
     else:
-        first, last = max(0, pc - 2 * AROUND), min(len(code), pc + 2 * AROUND + 1)
+        first, last = max(0, pc - 2 * _AROUND), min(len(code), pc + 2 * _AROUND + 1)
     undone = " (being undone)" if code.undo else ""
     console.out(f"{code.name}{undone}, {len(code)} instructions", "head")
     for row, style in instruction_rows(code, range(first, last), pc, console.width):

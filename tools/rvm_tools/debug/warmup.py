@@ -13,7 +13,7 @@ from rvm.run.machine import Machine
 
 WARM = 300
 """Ticks that the reference engine does first."""
-SHORT = 3
+_SHORT = 3
 """It does `WARM` ticks more for each this many instructions to compile."""
 RUN, SIZE = "run", "size"
 """What is noted with a code: that a fast engine has run it, and how long it is."""
@@ -28,7 +28,7 @@ def run_warm(machine: Machine, ticks: int, begins: bool) -> None:
     code = state.top.code
     fresh = RUN not in code.compiled
     if fresh or (state.armed and (begins or ticks < WARM)):
-        most = WARM * max(1, _size(code) // SHORT) if fresh else WARM
+        most = WARM * max(1, _size(code) // _SHORT) if fresh else WARM
         machine.use(Reference())
         try:
             ticks -= machine.go(min(most, ticks))

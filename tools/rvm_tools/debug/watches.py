@@ -32,7 +32,7 @@ def watched_value(frames: Sequence[Frame], watch: Watchpoint) -> object:
 
 def followed(frames: Sequence[Frame], depth: int, place: Place) -> tuple[int, Place]:
     """Where a scalar lives now: in the parameter that it was passed to, until that returns."""
-    while depth < len(frames) - 1 and is_scalar(place):
+    while depth < len(frames) - 1 and _is_scalar(place):
         frame = frames[depth]
         args = plain_code(frame.code).instrs[frame.pc].args
         slots = [k for k, a in enumerate(args) if isinstance(a, Place) and a == place]
@@ -94,6 +94,6 @@ def changed(frames: Sequence[Frame], watch: Watchpoint, old: Any, new: Any, way:
     return StopEvent("watchpoint", f"{name}  {told}{undone}", watch.number, data)
 
 
-def is_scalar(place: Place) -> bool:
+def _is_scalar(place: Place) -> bool:
     """Whether a place is a whole scalar register."""
     return not place.path and isinstance(place.type, Scalar)

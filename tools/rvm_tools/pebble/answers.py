@@ -34,9 +34,9 @@ from rvm_tools.pebble.request import BUDGETS, PebbleRequest, in_options, request
 from rvm_tools.programs import unreadable, unwritable, written
 from rvm_tools.runs import page_width
 
-LINES = 24
+_LINES = 24
 """Lines of a picture where there is no terminal."""
-INTERRUPTED = "the search was interrupted"
+_INTERRUPTED = "the search was interrupted"
 
 
 def answer(given: dict[str, Any]) -> None:
@@ -71,7 +71,7 @@ class _Answer:
         if plan is not None:
             self._outputs(plan)
         self._put_out(plan)
-        if isinstance(plan, DagPlan) and INTERRUPTED in plan.notes:
+        if isinstance(plan, DagPlan) and _INTERRUPTED in plan.notes:
             end(INTERRUPTED_EXIT)
 
     # ------------------------------------------------------------ kinds of plans
@@ -120,7 +120,7 @@ class _Answer:
         plan = graphs.planned(request, dag)
         took = perf_counter() - begin
         self._described(dag_json(plan), plan.describe())
-        if self._comparing() and INTERRUPTED not in plan.notes:
+        if self._comparing() and _INTERRUPTED not in plan.notes:
             self._table(graphs.compared(request, dag, plan, took), dag_table)
         return plan
 
@@ -242,7 +242,7 @@ class _Answer:
 
 def _lines_of_page() -> int | None:
     """The height of a picture: None stands for that of the terminal, where there is one."""
-    return None if sys.stdout.isatty() else LINES
+    return None if sys.stdout.isatty() else _LINES
 
 
 def _lines(plan: Plan | DagPlan) -> Iterator[str]:

@@ -14,12 +14,12 @@ from rvm.pebble.planner import TABLES_LENGTH, TABLES_PEBBLES
 from rvm_tools.pebble.report import Rival
 from rvm_tools.pebble.request import BUDGETS, PebbleRequest
 
-UNITS = ("state_bytes", "step_energy", "temperature")
-SHORT = 400
+_UNITS = ("state_bytes", "step_energy", "temperature")
+_SHORT = 400
 """The most steps for which an exact table for a few erasures takes no time to speak of."""
-ONLINE = 100_000
+_ONLINE = 100_000
 """The most steps for which the schedule for an unknown length is compared."""
-POINTS = 60
+_POINTS = 60
 """About how many budgets a curve has."""
 
 
@@ -51,7 +51,7 @@ def compared(request: PebbleRequest, own: Plan, took: float | None) -> list[Riva
 def _rivals(request: PebbleRequest, own: Plan) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Strategies that are worth a line: label, name and terms."""
     given = request.terms
-    common = request.chosen(*BUDGETS, *UNITS)
+    common = request.chosen(*BUDGETS, *_UNITS)
     if own.rules.weights.costs or own.rules.weights.sizes or own.rules.in_place:
         return
     price = own.units.price or given.get("price") or 1.0
@@ -67,7 +67,7 @@ def _rivals(request: PebbleRequest, own: Plan) -> Iterator[tuple[str, str, dict[
                 label = f"bennett, radix {given['radix']}"
             case "limited":
                 allowed = given.get("erasures") or 1
-                if own.n > SHORT and name != own.strategy:
+                if own.n > _SHORT and name != own.strategy:
                     continue
                 terms["erasures"] = allowed
                 label = f"limited, {allowed} erasure{'' if allowed == 1 else 's'}"
@@ -76,7 +76,7 @@ def _rivals(request: PebbleRequest, own: Plan) -> Iterator[tuple[str, str, dict[
                 label = f"{name}, price {price:.4g}"
             case "revolve":
                 terms |= own_price if "price" in given else {}
-            case "online" if own.n > ONLINE or "max_moves" in common or "max_energy" in common:
+            case "online" if own.n > _ONLINE or "max_moves" in common or "max_energy" in common:
                 continue
             case "disk" | "multistage" if not given.get("disk") or name != own.strategy:
                 continue
@@ -89,8 +89,8 @@ def curve(request: PebbleRequest, own: Plan) -> Frontier:
         raise UsageError("P001", "curves are drawn for chains of equal steps into fresh memory")
     fewest = fewest_to_persist if own.goal == "persist" else fewest_to_visit
     low = max(1, fewest(own.n - (own.goal == "gradient")))
-    factor = max((own.n / low) ** (1 / POINTS), 1.0)
-    budgets = sorted({min(own.n, round(low * factor**k)) for k in range(POINTS + 1)})
+    factor = max((own.n / low) ** (1 / _POINTS), 1.0)
+    budgets = sorted({min(own.n, round(low * factor**k)) for k in range(_POINTS + 1)})
     terms: dict[str, Any] = request.chosen("price", "disk", "write", "read")
     if own.units.price:
         terms["price"] = own.units.price

@@ -21,7 +21,7 @@ from rvm_tools.pebble.request import SEARCH, PebbleRequest
 from rvm_tools.programs import load_program, pick_function, read_text
 from rvm_tools.progress import LateBar
 
-POINTS = 8
+_POINTS = 8
 """About how many budgets a curve has, each of which takes a search."""
 
 
@@ -96,7 +96,7 @@ def ladder(request: PebbleRequest, dag: Dag) -> list[DagPlan]:
     top = planned(request, dag, **{**without, "max_moves": dag.floor(), "strategy": "best"})
     least = planned(request, dag, **{**without, "max_moves": inf, "strategy": "best"})
     low, high = least.cost.peak, top.cost.peak
-    budgets = sorted({round(low + (high - low) * k / (POINTS - 1)) for k in range(1, POINTS - 1)})
+    budgets = sorted({round(low + (high - low) * k / (_POINTS - 1)) for k in range(1, _POINTS - 1)})
     found = [least, top]
     for budget in budgets:
         if low < budget < high:

@@ -100,11 +100,11 @@ def dag_table(rows: Sequence[Rival]) -> list[str]:
         p, c = row.plan, row.plan.cost
         cells = [mark, row.label, number(c.moves), *[number(c.cost)] * priced]
         cells += [f"{c.cost / p.dag.floor():.3g}", number(c.nodes), *[number(c.peak)] * sized]
-        lines.append([*cells, gap(p), seconds(row.seconds)])
+        lines.append([*cells, _gap(p), seconds(row.seconds)])
     return _with_refusals(lines)
 
 
-def gap(plan: DagPlan) -> str:
+def _gap(plan: DagPlan) -> str:
     """How far from the least cost within its budget a plan may be; without one, nothing."""
     if plan.budget == inf:
         return "-"

@@ -38,7 +38,7 @@ TERMS = {
     "seed": "seed",
 }
 """The arguments of `rvm.pebble.plan` and `plan_dag`, and the options that give them."""
-OF_GRAPHS = frozenset(
+_OF_GRAPHS = frozenset(
     ("pebbles", "max_moves", "memory", "strategy", "costs", "sizes", "time_limit", "rounds", "seed")
 )
 BUDGETS = ("pebbles", "max_moves", "memory", "max_energy")
@@ -90,9 +90,9 @@ def request_of(given: Mapping[str, Any]) -> PebbleRequest:
         terms["overwrite"] = False
     for name in ("costs", "sizes"):
         if name in terms:
-            terms[name] = numbers_of(terms[name], name)
+            terms[name] = _numbers_of(terms[name], name)
     if "reversible_steps" in terms:
-        terms["reversible_steps"] = steps_of(terms["reversible_steps"])
+        terms["reversible_steps"] = _steps_of(terms["reversible_steps"])
     request = PebbleRequest(terms=terms, **{k: v for k, v in given.items() if k not in named})
     _fitting(request)
     return request
@@ -105,7 +105,7 @@ def _fitting(request: PebbleRequest) -> None:
     if request.kept:
         takes, what = frozenset(), "a plan that was saved"
     elif request.file is not None and request.step is None:
-        takes, what = OF_GRAPHS, "a graph"
+        takes, what = _OF_GRAPHS, "a graph"
         takes_function = Path(request.file).suffix != ".bench"
     unfit = [f"--{TERMS[name]}" for name in request.terms if name not in takes]
     if request.function is not None and not takes_function:
@@ -114,7 +114,7 @@ def _fitting(request: PebbleRequest) -> None:
         raise UsageError("P001", f"{what} has no use for {' and '.join(unfit)}")
 
 
-def steps_of(text: str) -> list[int]:
+def _steps_of(text: str) -> list[int]:
     """The numbers in `2,3,7-9`.  UsageError P001."""
     out: list[int] = []
     for part in filter(None, re.split(r"[\s,]+", text.strip("[] "))):
@@ -126,7 +126,7 @@ def steps_of(text: str) -> list[int]:
     return out
 
 
-def numbers_of(text: str, what: str) -> Sequence[float] | Mapping[str, float]:
+def _numbers_of(text: str, what: str) -> Sequence[float] | Mapping[str, float]:
     """The numbers in `1,2,3` or in a file; by names, in a `.json` file or as `{a: 1, b: 2}`."""
     if text.startswith("@"):
         value = read_value(File(text[1:]), Path(), what)
@@ -139,17 +139,17 @@ def numbers_of(text: str, what: str) -> Sequence[float] | Mapping[str, float]:
         raise InputError("I010", f"`{what}` are a list of numbers, or numbers by names")
     for number in listed:
         try:
-            plain(number)
+            _plain(number)
         except (TypeError, ValueError, OverflowError):
             raise InputError(
                 "I010", f"`{what}` are finite numbers, and {number!r} is not one"
             ) from None
     if isinstance(value, dict):
-        return {name: plain(number) for name, number in value.items()}
-    return [plain(number) for number in value]
+        return {name: _plain(number) for name, number in value.items()}
+    return [_plain(number) for number in value]
 
 
-def plain(number: Any) -> float:
+def _plain(number: Any) -> float:
     """A number of Python: whole where it is."""
     read = float(number)
     return int(number) if read == int(read) else read

@@ -16,10 +16,10 @@ from rvm_tools.trace.table import ARITIES, text_of
 
 def as_json(trace: Trace) -> str:
     """One object; see `docs/energy.md` for what its members mean."""
-    return json.dumps(as_object(trace), ensure_ascii=False)
+    return json.dumps(_as_object(trace), ensure_ascii=False)
 
 
-def as_object(trace: Trace) -> dict[str, Any]:
+def _as_object(trace: Trace) -> dict[str, Any]:
     """A trace as JSON holds it."""
     every, model, account = trace.all, trace.model, trace.account
     xi = model.xi(every)

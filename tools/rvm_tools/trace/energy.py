@@ -1,6 +1,6 @@
 """Energy models: what an operation, a step and an erased bit cost, in joules.
 
-`landauer`, `cmos` and `adiabatic` are built in; one's own are files, see `energy_files`.
+`landauer`, `cmos` and `_adiabatic` are built in; one's own are files, see `energy_files`.
 Parameters after the name change a model: `landauer:temperature=4`, `adiabatic:tau=1e-6`.
 """
 
@@ -20,14 +20,14 @@ from rvm_tools.trace.account import Tally
 
 BOLTZMANN = 1.380649e-23
 """J/K, exact since the SI of 2019 (CODATA)."""
-ROOM = 300.0
+_ROOM = 300.0
 """K."""
 CLASSES = {"moves": MOVES, "adds": ADDS, "mults": MULTS, "nlops": NLOPS}
 DEFAULT = "default"
 LEAST, MOST = 1e-60, 1e60
 """Between these a number of a model must be, or 0: their products and ratios are finite."""
 AMOUNT = f"0, or from {LEAST:g} to {MOST:g}"
-PICO = 1e-12
+_PICO = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Model:
     name: str
     title: str = ""
     source: str = ""
-    temperature: float = ROOM
+    temperature: float = _ROOM
     bit: float | None = None
     step: float = 0.0
     scale: float = 1.0
@@ -108,15 +108,15 @@ def landauer() -> Model:
     )
 
 
-HOROWITZ: dict[str, dict[str, float]] = {
+_HOROWITZ: dict[str, dict[str, float]] = {
     ADDS: {"u8": 0.03, "i32": 0.1, "f32": 0.9},
     MULTS: {"u8": 0.2, "i32": 3.1, "f32": 3.7},
 }
 """pJ at 45 nm and 0.9 V: M. Horowitz, "Computing's energy problem (and what we can do about it)",
 ISSCC 2014."""
-CACHE = 10.0
+_CACHE = 10.0
 """pJ for 64 bits from a cache of 8 KB, from the same table."""
-TERMS = 10
+_TERMS = 10
 """Products and sums that a nonlinear function is taken to be: an assumption of ours."""
 
 
@@ -127,12 +127,12 @@ def cmos() -> Model:
         "arithmetic in CMOS of 45 nm at 0.9 V",
         "M. Horowitz, ISSCC 2014; wider types, moves and nonlinear functions extrapolated",
         ops={
-            cls: {t.name: PICO * of(t) for t in SCALARS.values()}
+            cls: {t.name: _PICO * of(t) for t in SCALARS.values()}
             for cls, of in (
-                (MOVES, lambda t: CACHE * t.bits / 64),
+                (MOVES, lambda t: _CACHE * t.bits / 64),
                 (ADDS, _adding),
                 (MULTS, _multiplying),
-                (NLOPS, lambda t: TERMS * (_adding(_real(t)) + _multiplying(_real(t)))),
+                (NLOPS, lambda t: _TERMS * (_adding(_real(t)) + _multiplying(_real(t)))),
             )
         },
     )
@@ -148,8 +148,10 @@ def _adding(t: Scalar) -> float:
     if t.is_complex:
         return 2 * _adding(SCALARS["f64"])
     if t.is_float or t.is_log:
-        return HOROWITZ[ADDS]["f32"] * t.bits / 32
-    return HOROWITZ[ADDS]["u8"] * t.bits / 8 if t.bits <= 8 else HOROWITZ[ADDS]["i32"] * t.bits / 32
+        return _HOROWITZ[ADDS]["f32"] * t.bits / 32
+    return (
+        _HOROWITZ[ADDS]["u8"] * t.bits / 8 if t.bits <= 8 else _HOROWITZ[ADDS]["i32"] * t.bits / 32
+    )
 
 
 def _multiplying(t: Scalar) -> float:
@@ -159,15 +161,15 @@ def _multiplying(t: Scalar) -> float:
     if t.is_log:
         return _adding(t)
     if t.is_float:
-        return HOROWITZ[MULTS]["f32"] * (t.bits / 32) ** 2
+        return _HOROWITZ[MULTS]["f32"] * (t.bits / 32) ** 2
     return (
-        HOROWITZ[MULTS]["u8"] * (t.bits / 8) ** 2
+        _HOROWITZ[MULTS]["u8"] * (t.bits / 8) ** 2
         if t.bits <= 8
-        else HOROWITZ[MULTS]["i32"] * (t.bits / 32) ** 2
+        else _HOROWITZ[MULTS]["i32"] * (t.bits / 32) ** 2
     )
 
 
-def adiabatic(tau: float = 1e-8, rc: float = 1e-11) -> Model:
+def _adiabatic(tau: float = 1e-8, rc: float = 1e-11) -> Model:
     """CMOS whose nodes are charged slowly: `tau` and `rc` in seconds.
 
     Charging a capacity C through a resistance R by a ramp of length tau dissipates (RC/tau) C V²,
@@ -187,7 +189,7 @@ def adiabatic(tau: float = 1e-8, rc: float = 1e-11) -> Model:
 MODELS: dict[str, Callable[..., Model]] = {
     "landauer": landauer,
     "cmos": cmos,
-    "adiabatic": adiabatic,
+    "adiabatic": _adiabatic,
 }
 OWN = {"adiabatic": ("tau", "rc")}
 """Parameters that make a model; all models have those of `NUMBERS`."""

@@ -15,15 +15,15 @@ from rvm.accounts.counts import Node
 from rvm_tools.trace.account import CostAccount, SourceLine, Tally, line_of
 from rvm_tools.trace.run import Trace
 
-ZEPTO = 1e-21
+_ZEPTO = 1e-21
 EVENTS = ("Ir", "Erased", "EnergyzJ")
 """Callgrind's events: instructions executed, bits erased, zeptojoules."""
-SCHEMA = "https://www.speedscope.app/file-format-schema.json"
+_SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
 def events(trace: Trace, tally: Tally) -> tuple[int, int, int]:
     """A tally as callgrind's events."""
-    return tally.executed, tally.erased_bits, round(trace.joules(tally) / ZEPTO)
+    return tally.executed, tally.erased_bits, round(trace.joules(tally) / _ZEPTO)
 
 
 # ---------------------------------------------------------------- callgrind
@@ -64,7 +64,7 @@ def _start(trace: Trace) -> Iterator[str]:
     """The call of the outermost function."""
     account = trace.account
     for root in account.counts.roots:
-        at = first_line(root)
+        at = _first_line(root)
         yield f"0 {' '.join('0' for _ in EVENTS)}"
         yield f"cfi={_file(account, at)}"
         yield f"cfn={root.name}"
@@ -84,11 +84,11 @@ def _function(trace: Trace, name: str, nodes: list[Node], totals: Counter[int]) 
             own[line_of(node, len(node.code) - 1)].add(account.left)
         for pc, callee in node.children.items():
             key = line_of(node, pc), callee.name
-            n, inside, at = calls.get(key, (0, Tally(), first_line(callee)))
+            n, inside, at = calls.get(key, (0, Tally(), _first_line(callee)))
             if callee.parent is node:
                 inside.add(account.total(callee))
             calls[key] = n + node.done[pc], inside, at
-    home = first_line(nodes[0])
+    home = _first_line(nodes[0])
     out = [f"fl={_file(account, home)}", f"fn={name}"]
     here = home.source
     for line in sorted(own):
@@ -111,7 +111,7 @@ def _function(trace: Trace, name: str, nodes: list[Node], totals: Counter[int]) 
     return [*out, ""]
 
 
-def first_line(node: Node) -> SourceLine:
+def _first_line(node: Node) -> SourceLine:
     """The line of a function's first instruction as it is written."""
     code = node.code
     lines = [line_of(node, pc) for pc in range(len(code))]
@@ -134,10 +134,10 @@ def folded(trace: Trace) -> str:
     return "\n".join(f"{stack} {ticks}" for stack, ticks in stacks.items() if ticks)
 
 
-WEIGHTS: dict[str, Callable[[Trace, Tally], float]] = {
+_WEIGHTS: dict[str, Callable[[Trace, Tally], float]] = {
     "steps": lambda trace, tally: tally.ticks,
     "erased bits": lambda trace, tally: tally.erased_bits,
-    "energy in zJ": lambda trace, tally: trace.joules(tally) / ZEPTO,
+    "energy in zJ": lambda trace, tally: trace.joules(tally) / _ZEPTO,
 }
 """The profiles of a speedscope file."""
 
@@ -150,11 +150,11 @@ def speedscope(trace: Trace) -> str:
     for node in account.nodes:
         if node.name not in frames:
             frames[node.name] = len(described)
-            line = first_line(node)
+            line = _first_line(node)
             place = {"file": _file(account, line), "line": line.number} if line.number else {}
             described.append({"name": node.name, **place})
     profiles = []
-    for name, weigh in WEIGHTS.items():
+    for name, weigh in _WEIGHTS.items():
         samples = []
         weights = []
         for node in account.nodes:
@@ -175,7 +175,7 @@ def speedscope(trace: Trace) -> str:
         )
     return json.dumps(
         {
-            "$schema": SCHEMA,
+            "$schema": _SCHEMA,
             "name": f"{trace.name} {trace.way}",
             "exporter": "rvm trace",
             "activeProfileIndex": 0,

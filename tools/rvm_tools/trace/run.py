@@ -25,8 +25,8 @@ from rvm_tools.trace.account import CostAccount, Tally
 from rvm_tools.trace.energy import Model, model
 from rvm_tools.trace.slices import Slices
 
-FORMATS = ("table", "json", "csv", "callgrind", "perfetto", "speedscope", "folded")
-KEYS = ("opcode", "line", "function")
+_FORMATS = ("table", "json", "csv", "callgrind", "perfetto", "speedscope", "folded")
+_KEYS = ("opcode", "line", "function")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from rvm.accounts.counts import CallWatcher
 from rvm.image import Code
 
-MOST = 50_000
+_MOST = 50_000
 """Slices that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class _Slice:
     """A call: the function in its direction, from when to when."""
 
     code: Code
@@ -37,8 +37,8 @@ class Slices(CallWatcher):
     slice that is kept has all that contain it.
     """
 
-    def __init__(self, under_way: Sequence[Code], time: int, most: int = MOST) -> None:
-        self.kept: list[Slice] = []
+    def __init__(self, under_way: Sequence[Code], time: int, most: int = _MOST) -> None:
+        self.kept: list[_Slice] = []
         self.least = 0
         self.calls = len(under_way)
         """All calls, those under way at the beginning too; known in the end."""
@@ -58,7 +58,7 @@ class Slices(CallWatcher):
 
     def _keep(self, code: Code, begin: int, end: int) -> None:
         if end - begin >= self.least:
-            self.kept.append(Slice(code, begin, end))
+            self.kept.append(_Slice(code, begin, end))
             if len(self.kept) > self.most:
                 self._thin()
 

@@ -16,7 +16,7 @@ from rvm_tools.words import count
 
 ARITIES = (2, 3, 10)
 """The k of the k-ary nestings for which the head says how deep they pay."""
-COMMENT = re.compile(r"\s\s+;.*$")
+_COMMENT = re.compile(r"\s\s+;.*$")
 """What is not shown of a source line."""
 PREFIXES = {
     -24: "y",
@@ -47,13 +47,13 @@ def joules(energy: float) -> str:
 
 def written(trace: Trace, by: str) -> str:
     """The head and the table."""
-    return "\n".join([*head(trace), "", *(line.rstrip() for line in _table(trace, by))])
+    return "\n".join([*_head(trace), "", *(line.rstrip() for line in _table(trace, by))])
 
 
 # ---------------------------------------------------------------- the head
 
 
-def head(trace: Trace) -> Iterator[str]:
+def _head(trace: Trace) -> Iterator[str]:
     """What the trace came to, in some lines."""
     tally = trace.all
     window = "" if trace.complete else f", from time {trace.first:,} to {trace.last:,}"
@@ -118,7 +118,7 @@ def _xi(trace: Trace) -> Iterator[tuple[str, str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class TableRow:
+class _TableRow:
     """A row: its label, what it took (nothing in a heading), and the text after it."""
 
     label: str
@@ -132,28 +132,28 @@ def _table(trace: Trace, by: str) -> list[str]:
     rows = _lines(trace) if by == "line" else _opcodes(trace)
     if trace.account.left.erased_bits:
         # It belongs to no instruction.
-        rows.append(TableRow("(left on stacks)", trace.account.left))
+        rows.append(_TableRow("(left on stacks)", trace.account.left))
     return _aligned(trace, by, rows)
 
 
-def _opcodes(trace: Trace) -> list[TableRow]:
-    rows = [TableRow(op, t) for op, t in trace.account.by_opcode().items() if t.executed]
+def _opcodes(trace: Trace) -> list[_TableRow]:
+    rows = [_TableRow(op, t) for op, t in trace.account.by_opcode().items() if t.executed]
     return sorted(rows, key=lambda row: -(row.tally or Tally()).executed)
 
 
-def _lines(trace: Trace) -> list[TableRow]:
+def _lines(trace: Trace) -> list[_TableRow]:
     """Numbers and texts of lines; where there are several files, each under its name."""
     account, found = trace.account, trace.account.by_line()
     several = len({line.source for line in found if line.number}) > 1
-    texts = {line: COMMENT.sub("", text_of(account, line)).expandtabs() for line in found}
+    texts = {line: _COMMENT.sub("", text_of(account, line)).expandtabs() for line in found}
     indent = min((len(t) - len(t.lstrip()) for t in texts.values() if t), default=0)
     rows, file = [], -1
     for line, tally in found.items():
         if several and line.number and line.source != file:
             file = line.source
-            rows.append(TableRow("", text=f"{account.program.sources[file].name}:"))
+            rows.append(_TableRow("", text=f"{account.program.sources[file].name}:"))
         label = str(line.number) if line.number else "(no source)"
-        rows.append(TableRow(label, tally, texts[line][indent:]))
+        rows.append(_TableRow(label, tally, texts[line][indent:]))
     return rows
 
 
@@ -164,7 +164,7 @@ def text_of(account: CostAccount, line: SourceLine) -> str:
     return account.program.sources[line.source].line(line.number) or ""
 
 
-def _aligned(trace: Trace, name: str, rows: Sequence[TableRow]) -> list[str]:
+def _aligned(trace: Trace, name: str, rows: Sequence[_TableRow]) -> list[str]:
     """The rows in columns; columns with nothing in them are left out."""
     every = trace.all
 

@@ -12,18 +12,18 @@ from rvm_tools.attack.kinds import data as numbers
 from rvm_tools.attack.kinds import models, plans, rbc, texts
 from rvm_tools.attack.reduction import LINES
 
-READERS: dict[str, Any] = {
+_READERS: dict[str, Any] = {
     "rbc": rbc,
     "plans": plans,
     "data": numbers,
     "models": models,
     "texts": texts,
 }
-WHOLE = ("rbc", "plans")
+_WHOLE = ("rbc", "plans")
 """Files of which no shorter one is a file too."""
 
 
-def make(rng: random.Random) -> bytes:
+def _make(rng: random.Random) -> bytes:
     """What reads the file and where it is cut, in a line, then the file."""
     name = rng.choice(("rbc", "rbc", "plans", "data", "data", "models", "texts"))
     if name == "rbc":
@@ -42,17 +42,17 @@ def make(rng: random.Random) -> bytes:
     return f"{name} {rng.randrange(first, len(body))}\n".encode() + body
 
 
-def attack(data: bytes, folder: Path) -> bool:
+def _attack(data: bytes, folder: Path) -> bool:
     """Read a file that was cut; its reader's own laws hold as well."""
     head, _, body = data.partition(b"\n")
     name, at = head.decode().split(" ")
     try:
-        taken = bool(READERS[name].attack(body[: int(at)], folder))
+        taken = bool(_READERS[name].attack(body[: int(at)], folder))
     except RvmError:
         return False
-    if name in WHOLE:
+    if name in _WHOLE:
         raise Broken(f"a file of {name} that was cut is accepted", f"at byte {at} of {len(body)}")
     return taken
 
 
-KIND = InputKind("cuts", "files that end too early", ".bin", make, attack, (LINES,), share=0.2)
+KIND = InputKind("cuts", "files that end too early", ".bin", _make, _attack, (LINES,), share=0.2)

@@ -17,8 +17,8 @@ from rvm_tools.attack.mutations import NUMBERS, bent, flipped, tokens
 from rvm_tools.attack.reduction import BYTES, LINES
 from rvm_tools.values import assignments, inputs_for
 
-WORDS = (*NUMBERS, ",", "\n", '"', "#", " ", "\t", "x", "nan", "\0", "é", "\ufeff", ";", "\r")
-JSON = (
+_WORDS = (*NUMBERS, ",", "\n", '"', "#", " ", "\t", "x", "nan", "\0", "é", "\ufeff", ";", "\r")
+_JSON = (
     {"x": [1, 2.5, "inf"]},
     {"x": {"pos": 1, "spin": 2}},
     {"values": {"x": [[1, 2], [3, 4]]}},
@@ -27,7 +27,7 @@ JSON = (
     {"x": [{"pos": 1.5, "spin": 2}]},
     {"x": True, "y": 3},
 )
-TABLE = "x,y\n1,2.5\n3,-4e3\n0.1,nan\n"
+_TABLE = "x,y\n1,2.5\n3,-4e3\n0.1,nan\n"
 
 
 @cache
@@ -47,7 +47,7 @@ def arrays() -> tuple[bytes, ...]:
     return tuple(out)
 
 
-def make(rng: random.Random) -> bytes:
+def _make(rng: random.Random) -> bytes:
     """The file's suffix and the number of a function in a line, then the file."""
     roll = rng.random()
     number = rng.randrange(len(functions()))
@@ -60,7 +60,7 @@ def make(rng: random.Random) -> bytes:
     elif roll < 0.75:
         suffix, data = ".json", _json(rng)
     else:
-        suffix, data = ".csv", tokens(rng, TABLE, WORDS).encode("utf-8", "replace")
+        suffix, data = ".csv", tokens(rng, _TABLE, _WORDS).encode("utf-8", "replace")
     whole = "!" if rng.random() < 0.2 else ""
     return f"{suffix} {number} {whole}\n".encode() + data
 
@@ -74,13 +74,13 @@ def _header(rng: random.Random, base: bytes) -> bytes:
 
 
 def _json(rng: random.Random) -> bytes:
-    text = json.dumps(bent(rng, rng.choice(JSON)))
+    text = json.dumps(bent(rng, rng.choice(_JSON)))
     if rng.random() < 0.5:
-        text = tokens(rng, text, WORDS)
+        text = tokens(rng, text, _WORDS)
     return text.encode("utf-8", "replace")
 
 
-def attack(data: bytes, folder: Path) -> bool:
+def _attack(data: bytes, folder: Path) -> bool:
     """Read a parameter from the file, or all parameters."""
     head, _, body = data.partition(b"\n")
     suffix, number, whole = head.decode().split(" ")
@@ -93,5 +93,5 @@ def attack(data: bytes, folder: Path) -> bool:
 
 
 KIND = InputKind(
-    "data", "damaged files of numbers", ".bin", make, attack, (LINES, BYTES), share=0.3
+    "data", "damaged files of numbers", ".bin", _make, _attack, (LINES, BYTES), share=0.3
 )

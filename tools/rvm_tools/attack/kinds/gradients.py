@@ -17,19 +17,19 @@ from rvm_tools.attack.reduction import LINES
 from rvm_tools.attack.runs import INTERPRETED, bits, rounds_alike
 
 LOSSES = ("x2", "q0", "g0", "p.m", "w")
-NEAR = 1e-6
+_NEAR = 1e-6
 """How far an inner product of a gradient may be from the tangent, relative to their size."""
-STEADY = 1e-12
+_STEADY = 1e-12
 """How far a run may come back from its start, if its derivatives are to be compared."""
 
 
-def make(rng: random.Random) -> bytes:
+def _make(rng: random.Random) -> bytes:
     """A program that can be differentiated; on a tenth of them machine code as well."""
     flags = [f"loss{rng.randrange(len(LOSSES))}"] + ["native"] * (rng.random() < 0.1)
     return written("smooth", rng.randrange(10**9), *flags)
 
 
-def attack(data: bytes, folder: Path) -> bool:
+def _attack(data: bytes, folder: Path) -> bool:
     """Differentiate a program on several engines, and along a direction."""
     found = read(data)
     loss = next(LOSSES[int(k[4:])] for k in found.flags if k.startswith("loss"))
@@ -51,24 +51,24 @@ def attack(data: bytes, folder: Path) -> bool:
             raise Broken(f"the gradient on {engine} is not that on {engines[0]}", repr(gradient))
         if bits(inputs) != before:
             raise Broken(f"a gradient on {engine} changes its inputs")
-    if steady(f, inputs):
-        along(f, inputs, loss, gradient, np.random.default_rng(found.seed))
+    if _steady(f, inputs):
+        _along(f, inputs, loss, gradient, np.random.default_rng(found.seed))
     return True
 
 
-def steady(f: FunctionHandle, inputs: Mapping[str, Any]) -> bool:
+def _steady(f: FunctionHandle, inputs: Mapping[str, Any]) -> bool:
     """Whether a run comes back almost to where it began, so that rounding does not grow on it."""
     pull = f.pullback(**inputs)
     pull(check=False)
     for begun, ended in zip(pull.start, pull.machine.state.frames[0].regs, strict=False):
         if isinstance(begun, (float, complex, np.ndarray)):
             off = np.abs(np.subtract(ended, begun)) / np.maximum(np.abs(begun), 1.0)
-            if not np.all(off <= STEADY):
+            if not np.all(off <= _STEADY):
                 return False
     return True
 
 
-def along(
+def _along(
     f: FunctionHandle,
     inputs: Mapping[str, Any],
     loss: str,
@@ -76,40 +76,40 @@ def along(
     rng: np.random.Generator,
 ) -> None:
     """Raise Broken unless a gradient times a direction is the loss's tangent along it."""
-    way = drawn(gradient, rng)
+    way = _drawn(gradient, rng)
     _, tangents = f.jvp(way, dict(inputs))
     found: Any = tangents
     for name in loss.split("."):
         found = found[name]
-    wanted = dot(gradient, way)
-    size = (dot(gradient, gradient) * dot(way, way)) ** 0.5
+    wanted = _dot(gradient, way)
+    size = (_dot(gradient, gradient) * _dot(way, way)) ** 0.5
     if not np.isfinite(size) or size > 1e12:
         return
-    if not abs(found - wanted) <= NEAR * max(1.0, size):
+    if not abs(found - wanted) <= _NEAR * max(1.0, size):
         raise Broken("a tangent is not the gradient times its direction", f"{found}, {wanted}")
 
 
-def drawn(like: Any, rng: np.random.Generator) -> Any:
+def _drawn(like: Any, rng: np.random.Generator) -> Any:
     """Random derivatives in the shape of others."""
     if isinstance(like, Mapping):
-        return {k: drawn(v, rng) for k, v in like.items()}
+        return {k: _drawn(v, rng) for k, v in like.items()}
     if isinstance(like, list):
-        return [drawn(v, rng) for v in like]
+        return [_drawn(v, rng) for v in like]
     x = rng.normal(size=np.shape(like))
     if np.iscomplexobj(like):
         x = x + 1j * rng.normal(size=np.shape(like))
     return x if isinstance(like, np.ndarray) else x.item() if np.ndim(x) == 0 else x
 
 
-def dot(one: Any, two: Any) -> float:
+def _dot(one: Any, two: Any) -> float:
     """The inner product: the sum of Re(conj(a) b) over all numbers."""
     if isinstance(one, Mapping):
-        return float(sum(dot(one[k], two[k]) for k in one))
+        return float(sum(_dot(one[k], two[k]) for k in one))
     if isinstance(one, list):
-        return float(sum(map(dot, one, two)))
+        return float(sum(map(_dot, one, two)))
     return float(np.sum(np.real(np.conj(one) * two)))
 
 
 KIND = InputKind(
-    "gradients", "gradients of random programs", ".rasm", make, attack, (LINES,), share=0.5
+    "gradients", "gradients of random programs", ".rasm", _make, _attack, (LINES,), share=0.5
 )

@@ -25,7 +25,7 @@ from rvm_tools.attack.runs import LIMITS, bits, copied, rounds_alike
 
 FEW, MANY = 4, 35
 """Lanes in NumPy; and in machine code, which takes them in groups from 32 on."""
-EXACT = texts(
+_EXACT = texts(
     """+ - * / neg abs sign sqrt square min max relu floor // % select identity detach & | ^ ~ << >>
     rotl rotr < <= > >= == != and or not real imag conj complex bool i32 i64 u8 u32 u64 f32 f64 len
     dim for_end gather scatter transpose sum"""
@@ -33,60 +33,60 @@ EXACT = texts(
 """Functions that lanes in NumPy round as single runs do."""
 
 
-def make(rng: random.Random) -> bytes:
+def _make(rng: random.Random) -> bytes:
     """A program; on a tenth of them machine code."""
     how = "native" if rng.random() < 0.1 else "vector"
     return written("sound", rng.randrange(10**9), how)
 
 
-def attack(data: bytes, folder: Path) -> bool:
+def _attack(data: bytes, folder: Path) -> bool:
     """Run lanes, and each lane by itself on the reference engine."""
     found = read(data)
     program = found.program
     native = "native" in found.flags
-    alike = rounds_alike(program, "main") if native else rounds_as_singles(program)
+    alike = rounds_alike(program, "main") if native else _rounds_as_singles(program)
     lanes = [found.inputs(k) for k in range(MANY if native else FEW)]
     some = random.Random(found.seed)
     count = program.function("main").n_args
     shared = some.sample(range(count), some.randrange(count)) if some.random() < 0.5 else []
-    given = [raw(program, "main", values) for values in lanes]
+    given = [_raw(program, "main", values) for values in lanes]
     for regs in given:
         for k in shared:
             regs[k] = copied(given[0][k])
-    run = in_lanes(program, "main", given, shared, "native" if native else "vector")
+    run = _in_lanes(program, "main", given, shared, "native" if native else "vector")
     if alike:
-        compare(program, "main", given, run)
+        _compare(program, "main", given, run)
     return True
 
 
-def rounds_as_singles(program: Program) -> bool:
+def _rounds_as_singles(program: Program) -> bool:
     """Whether no instruction rounds otherwise in lanes than in a single run."""
     return not any(elem_of(r.type).is_complex for f in program.functions for r in f.registers)
 
 
-def raw(program: Program, name: str, inputs: Mapping[str, Any]) -> list[Any]:
+def _raw(program: Program, name: str, inputs: Mapping[str, Any]) -> list[Any]:
     """The raw parameters of a single run, before it."""
     regs = Machine.start(program, name, copied(inputs)).state.frames[0].regs
     return regs[: program.function(name).n_args]
 
 
-def in_lanes(
+def _in_lanes(
     program: Program, name: str, given: Sequence[list[Any]], shared: Sequence[int], engine: str
 ) -> LaneRun:
     """A run with a lane for each of the inputs; registers in `shared` are given once."""
     function = program.function(name)
     varying = {
-        k: by_lane(function, k, [regs[k] for regs in given])
+        k: _by_lane(function, k, [regs[k] for regs in given])
         for k in range(function.n_args)
         if k not in shared
     }
     if not varying:
-        varying[0] = by_lane(function, 0, [regs[0] for regs in given])
+        varying[0] = _by_lane(function, 0, [regs[0] for regs in given])
     options = Options(engine=engine, max_steps=LIMITS["max_steps"])
     return run_lanes(program, name, copied(given[0]), varying, options)
 
 
-def by_lane(function: Function, k: int, values: Sequence[Any]) -> Any:
+def _by_lane(function: Function, k: int, values: Sequence[Any]) -> Any:
     """Raw values of a register, one a lane, as `run_lanes` takes them."""
     t = function.registers[k].type
     if isinstance(t, Stack):
@@ -94,7 +94,7 @@ def by_lane(function: Function, k: int, values: Sequence[Any]) -> Any:
     return np.array(values, system(elem_of(t)).dtype)
 
 
-def compare(program: Program, name: str, given: Sequence[list[Any]], run: LaneRun) -> None:
+def _compare(program: Program, name: str, given: Sequence[list[Any]], run: LaneRun) -> None:
     """Raise Broken unless every lane ended as a single run of it does."""
     function = program.function(name)
     options = Options(engine=LAW, max_steps=LIMITS["max_steps"])
@@ -114,7 +114,7 @@ def compare(program: Program, name: str, given: Sequence[list[Any]], run: LaneRu
         # The registers of a failed lane hold its inputs.
         wanted = start if error is not None else machine.state.frames[0].regs
         for k in range(function.n_args):
-            same(function, k, lane, run.regs[k], wanted[k])
+            _same(function, k, lane, run.regs[k], wanted[k])
         if error is None and (run.ticks[lane], run.erased[lane]) != (
             machine.time,
             machine.erased_bits,
@@ -122,12 +122,12 @@ def compare(program: Program, name: str, given: Sequence[list[Any]], run: LaneRu
             raise Broken("a lane has other ticks or erased bits than a single run", str(lane))
 
 
-def same(function: Function, k: int, lane: int, held: Any, wanted: Any) -> None:
+def _same(function: Function, k: int, lane: int, held: Any, wanted: Any) -> None:
     """Raise Broken unless a lane's register has the bits of a single run's."""
     t = function.registers[k].type
     if isinstance(t, Stack):
         value = held[lane] if held and isinstance(held[0], list) else held
-        found, law = bits(list(map(plain, value))), bits(list(wanted))
+        found, law = bits(list(map(_plain, value))), bits(list(wanted))
     else:
         rank = t.rank if isinstance(t, Array) else 0
         value = held[lane] if np.ndim(held) > rank else held
@@ -139,9 +139,9 @@ def same(function: Function, k: int, lane: int, held: Any, wanted: Any) -> None:
         raise Broken(f"a lane's {t} differs from a single run's", seen)
 
 
-def plain(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     """A NumPy number as the Python number it is."""
     return value.item() if isinstance(value, np.generic) else value
 
 
-KIND = InputKind("lanes", "random programs in lanes", ".rasm", make, attack, (LINES,), share=0.9)
+KIND = InputKind("lanes", "random programs in lanes", ".rasm", _make, _attack, (LINES,), share=0.9)

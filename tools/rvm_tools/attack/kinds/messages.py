@@ -18,35 +18,35 @@ from rvm_tools.dap.inbox import Inbox
 from rvm_tools.dap.protocol import INTERNAL, Channel
 from rvm_tools.dap.server import converse
 
-WORDS = (
+_WORDS = (
     *texts("a k p p.pos a[1] a[ main twist 0x1003 -7 3 %2 start end up [0] repl watch hover write"),
     *("", "k == 2", "print a", "seek 4", "last k", "origin a", "b 8", 'tp 9 "{k}"', "set k = 3"),
     *("% 2", ">= 3", '[0, "main", "k"]', "instruction", "\ud7ff", "a + k", "p.spin if k", "é"),
 )
-NAMES = texts(
+_NAMES = texts(
     """threadId frameId variablesReference name value expression context granularity source line
     endLine breakpoints condition hitCondition logMessage instructionReference offset dataId lines
     accessType targetId memoryReference instructionCount instructionOffset startFrame levels filter
     start count format text column functionBreakpoints filters"""
 )
-NUMBERS = (0, 1, 1, 1, 2, 3, 5, 7, 10, 12, -1, 10**9, 4096, 4100)
-INSIDE = texts("line condition hitCondition logMessage name dataId instructionReference offset")
+_NUMBERS = (0, 1, 1, 1, 2, 3, 5, 7, 10, 12, -1, 10**9, 4096, 4100)
+_INSIDE = texts("line condition hitCondition logMessage name dataId instructionReference offset")
 
 
 @cache
-def commands() -> tuple[str, ...]:
+def _commands() -> tuple[str, ...]:
     """All requests that do not launch or leave."""
     Adapter(Channel(io.BytesIO()), Inbox(lambda request: None))  # which enters all answers
     leaving = {"disconnect", "terminate", "initialize", "launch", "restart"}
     return tuple(sorted(set(ANSWERS) - leaving))
 
 
-def make(rng: random.Random) -> bytes:
+def _make(rng: random.Random) -> bytes:
     """A message a line: a launch, requests with arguments of all sorts, a few damaged lines."""
     lines = []
     for k in range(rng.randrange(2, 12)):
-        arguments = {n: _some(rng, n) for n in NAMES if rng.random() < 0.6}
-        command = rng.choice((*commands(), "scopes", "evaluate", "variables", "stackTrace"))
+        arguments = {n: _some(rng, n) for n in _NAMES if rng.random() < 0.6}
+        command = rng.choice((*_commands(), "scopes", "evaluate", "variables", "stackTrace"))
         message: Any = {
             "seq": k + 4,
             "type": "request",
@@ -54,7 +54,7 @@ def make(rng: random.Random) -> bytes:
             "arguments": arguments,
         }
         if rng.random() < 0.15:
-            message = bent(rng, message, (*EDGES, *WORDS))
+            message = bent(rng, message, (*EDGES, *_WORDS))
         line = json.dumps(message).encode()
         lines.append(flipped(rng, line).replace(b"\n", b" ") if rng.random() < 0.05 else line)
     return b"\n".join(lines)
@@ -66,7 +66,7 @@ def _some(rng: random.Random, name: str) -> Any:
         return {"path": "session.rasm"} if roll < 40 else {"sourceReference": 1_000_000 + roll % 4}
     if name == "breakpoints" and roll < 48:
         some = range(rng.randrange(3))
-        return [{n: _some(rng, n) for n in INSIDE if rng.random() < 0.6} for _ in some]
+        return [{n: _some(rng, n) for n in _INSIDE if rng.random() < 0.6} for _ in some]
     if name == "context" and roll < 48:
         return rng.choice(["repl", "watch", "hover"])
     if name in ("threadId", "frameId") and roll < 40:
@@ -74,11 +74,11 @@ def _some(rng: random.Random, name: str) -> Any:
     texts = ("dataId", "instructionReference", "memoryReference")
     number = name.endswith(("Id", "Reference", "ine", "ount", "ffset", "start", "column", "levels"))
     if number and name not in texts and roll < 48:
-        return rng.choice(NUMBERS)
-    return rng.choice(WORDS) if roll < 48 else rng.choice(EDGES)
+        return rng.choice(_NUMBERS)
+    return rng.choice(_WORDS) if roll < 48 else rng.choice(EDGES)
 
 
-BEGIN: tuple[tuple[str, dict[str, Any]], ...] = (
+_BEGIN: tuple[tuple[str, dict[str, Any]], ...] = (
     ("initialize", {"adapterID": "rvm"}),
     (
         "launch",
@@ -100,12 +100,12 @@ BEGIN: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
-def attack(data: bytes, folder: Path) -> bool:
+def _attack(data: bytes, folder: Path) -> bool:
     """Hold a conversation from launch to disconnection, and read all that was answered."""
     (folder / "session.rasm").write_text(TEXT)
     lines = [
         json.dumps({"seq": k + 1, "type": "request", "command": c, "arguments": a}).encode()
-        for k, (c, a) in enumerate(BEGIN)
+        for k, (c, a) in enumerate(_BEGIN)
     ]
     # A file that the client names in its messages is looked for, and is not there.
     lines += data.split(b"\n")
@@ -114,7 +114,7 @@ def attack(data: bytes, folder: Path) -> bool:
     outgoing = io.BytesIO()
     converse(incoming, outgoing)
     done = False
-    for message in answers(outgoing.getvalue()):
+    for message in _answers(outgoing.getvalue()):
         if message["type"] == "response" and message["success"]:
             done = done or message["request_seq"] not in (1, 2, 3, 999)
         elif message["type"] == "response":
@@ -127,7 +127,7 @@ def attack(data: bytes, folder: Path) -> bool:
     return done
 
 
-def answers(data: bytes) -> list[dict[str, Any]]:
+def _answers(data: bytes) -> list[dict[str, Any]]:
     """The messages that an adapter has sent."""
     out = []
     while data:
@@ -139,5 +139,5 @@ def answers(data: bytes) -> list[dict[str, Any]]:
 
 
 KIND = InputKind(
-    "messages", "messages to the debug adapter", ".jsonl", make, attack, (LINES,), share=0.6
+    "messages", "messages to the debug adapter", ".jsonl", _make, _attack, (LINES,), share=0.6
 )

@@ -31,7 +31,7 @@ default = 0.0
 [nlops]
 f64 = 2e-11
 """
-WORDS = (
+_WORDS = (
     *NUMBERS,
     *("[", "]", "=", '"', "'", '"""', "\n", ".", "{", "}", "\\u0000", "\0", "é", "true", "bit"),
     *(
@@ -50,13 +50,13 @@ WORDS = (
 )
 
 
-def make(rng: random.Random) -> bytes:
+def _make(rng: random.Random) -> bytes:
     """A model with a few tokens, now and then bytes, changed."""
-    text = tokens(rng, SAMPLE, WORDS).encode("utf-8", "replace")
+    text = tokens(rng, SAMPLE, _WORDS).encode("utf-8", "replace")
     return flipped(rng, text) if rng.random() < 0.15 else text
 
 
-def attack(data: bytes, folder: Path) -> bool:
+def _attack(data: bytes, folder: Path) -> bool:
     """Read a model as `--energy` does."""
     path = folder / "model.toml"
     path.write_bytes(data)
@@ -65,4 +65,4 @@ def attack(data: bytes, folder: Path) -> bool:
     return True
 
 
-KIND = InputKind("models", "mutated energy models", ".toml", make, attack, share=0.2)
+KIND = InputKind("models", "mutated energy models", ".toml", _make, _attack, share=0.2)

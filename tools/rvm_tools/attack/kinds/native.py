@@ -10,17 +10,17 @@ from rvm_tools.attack.kinds.programs import make, read
 from rvm_tools.attack.reduction import LINES
 from rvm_tools.attack.runs import agree
 
-ENGINES = executing()
+_ENGINES = executing()
 """`auto` is one of the others, or one after another, which going crosswise tries."""
 
 
-def attack(data: bytes, folder: Path) -> bool:
+def _attack(data: bytes, folder: Path) -> bool:
     """Run a program on all engines, there and back, and there on one and back on another."""
     found = read(data)
-    agree(found.program, "main", found.inputs(), ENGINES, strict="strict" in found.flags)
+    agree(found.program, "main", found.inputs(), _ENGINES, strict="strict" in found.flags)
     return True
 
 
 KIND = InputKind(
-    "native", "random programs on all engines", ".rasm", make, attack, (LINES,), share=7.0
+    "native", "random programs on all engines", ".rasm", make, _attack, (LINES,), share=7.0
 )

@@ -20,7 +20,7 @@ from rvm_tools.attack.cases import Broken, InputKind
 from rvm_tools.attack.mutations import bent, flipped
 from rvm_tools.attack.reduction import BYTES
 
-ACTIONS = 3_000
+_ACTIONS = 3_000
 """A schedule of no more is played to its end; of a longer one some are made."""
 
 
@@ -56,7 +56,7 @@ def _saved(found: Any) -> bytes:
         return path.read_bytes()
 
 
-def make(rng: random.Random) -> bytes:
+def _make(rng: random.Random) -> bytes:
     """A file near a sound one; most are sound archives, with other numbers in them."""
     data = rng.choice(bases())
     if rng.random() < 0.15:
@@ -96,7 +96,7 @@ def _damage(rng: random.Random, arrays: dict[str, Any]) -> None:
         arrays[name] = array
 
 
-def attack(data: bytes, folder: Path) -> bool:
+def _attack(data: bytes, folder: Path) -> bool:
     """Read a plan, show it, write it and read it again, and play what is not too long."""
     path = folder / "plan.npz"
     path.write_bytes(data)
@@ -108,10 +108,10 @@ def attack(data: bytes, folder: Path) -> bool:
     if isinstance(found, DagPlan):
         found.check()
         return True
-    list(islice(found.actions(), ACTIONS))
-    if found.cost.actions <= ACTIONS:
+    list(islice(found.actions(), _ACTIONS))
+    if found.cost.actions <= _ACTIONS:
         found.check()
     return True
 
 
-KIND = InputKind("plans", "damaged files of plans", ".npz", make, attack, (BYTES,), share=0.6)
+KIND = InputKind("plans", "damaged files of plans", ".npz", _make, _attack, (BYTES,), share=0.6)

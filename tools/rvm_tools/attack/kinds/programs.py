@@ -17,13 +17,13 @@ from rvm_tools.attack.reduction import LINES
 from rvm_tools.attack.runs import INTERPRETED, agree
 
 _HEAD = re.compile(rb"; (?P<by>\w+) (?P<seed>\d+)(?P<flags>[ \w]*)\n")
-Write = Callable[[int], str]
-TEXTS: Mapping[str, Write] = {
+_Write = Callable[[int], str]
+TEXTS: Mapping[str, _Write] = {
     "sound": lambda seed: sound.program(seed, None),
     "loops": lambda seed: loops.RandomLoop(seed).text,
     "smooth": lambda seed: smooth.program(seed, 3),
 }
-INPUTS: Mapping[str, Callable[[int, int], dict[str, Any]]] = {
+_INPUTS: Mapping[str, Callable[[int, int], dict[str, Any]]] = {
     "sound": lambda seed, variant: sound.inputs(seed, None, variant),
     "loops": lambda seed, variant: loops.inputs(seed + 2 * variant),
     "smooth": lambda seed, variant: smooth.inputs(seed + variant),
@@ -31,7 +31,7 @@ INPUTS: Mapping[str, Callable[[int, int], dict[str, Any]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class _Written:
     """A random program, after a line that says what wrote it, which its inputs are found by."""
 
     by: str
@@ -41,7 +41,7 @@ class Written:
 
     def inputs(self, variant: int = 0) -> dict[str, Any]:
         """Inputs of the program; each variant has others."""
-        return INPUTS[self.by](self.seed, variant)
+        return _INPUTS[self.by](self.seed, variant)
 
 
 def written(by: str, seed: int, *flags: str) -> bytes:
@@ -49,13 +49,13 @@ def written(by: str, seed: int, *flags: str) -> bytes:
     return f"; {' '.join([by, str(seed), *flags])}\n{TEXTS[by](seed)}".encode()
 
 
-def read(data: bytes) -> Written:
+def read(data: bytes) -> _Written:
     """The program of such a text, which may have been made smaller."""
     head = _HEAD.match(data)
     if head is None:
         raise rvm.UsageError("U010", "the first line says neither generator nor number")
     flags = frozenset(head["flags"].decode().split())
-    return Written(
+    return _Written(
         head["by"].decode(), int(head["seed"]), flags, rvm.assemble(data.decode()).program
     )
 
@@ -68,7 +68,7 @@ def make(rng: random.Random) -> bytes:
     return written("sound", seed, *["strict"] * (rng.random() < 0.15))
 
 
-def attack(data: bytes, folder: Path) -> bool:
+def _attack(data: bytes, folder: Path) -> bool:
     """Run a program on the engines that need no compiler."""
     found = read(data)
     agree(found.program, "main", found.inputs(), INTERPRETED, strict="strict" in found.flags)
@@ -80,7 +80,7 @@ KIND = InputKind(
     "random programs on all interpreting engines",
     ".rasm",
     make,
-    attack,
+    _attack,
     (LINES,),
     share=9.5,
 )

@@ -30,12 +30,12 @@ def bases() -> tuple[bytes, ...]:
     return tuple(made)
 
 
-def make(rng: random.Random) -> bytes:
+def _make(rng: random.Random) -> bytes:
     """A file near a sound one."""
     return mutated(rng, rng.choice(bases()), rng.choice(bases()))
 
 
-def attack(data: bytes, folder: Path) -> bool:
+def _attack(data: bytes, folder: Path) -> bool:
     """Read a file; verify, invert and run what it holds."""
     program = decode(data)
     again = encode(program)
@@ -53,11 +53,11 @@ def attack(data: bytes, folder: Path) -> bool:
             raise Broken("what lives at a function's end is not what it was given")
     for name in list(program)[:3]:
         for wild in (False, True):
-            run(program, name, wild)
+            _run(program, name, wild)
     return True
 
 
-def run(program: Program, name: str, wild: bool) -> None:
+def _run(program: Program, name: str, wild: bool) -> None:
     """Run a function on interpreting engines; arguments that it can't take are an outcome too."""
     values = arguments(program.function(name), random.Random(name), wild)
     try:
@@ -120,7 +120,7 @@ def _fewer(data: bytes, parts: Sequence[str]) -> bytes:
     return encode(replace(program, functions=kept, entry=entry))
 
 
-SPLITS = (
+_SPLITS = (
     Split(_functions, _fewer),
     Split(_instructions, _program),
     Split(_records, _file),
@@ -131,8 +131,8 @@ KIND = InputKind(
     "rbc",
     "damaged bytecode, its checksums mended, run on all interpreting engines",
     ".rbc",
-    make,
-    attack,
-    SPLITS,
+    _make,
+    _attack,
+    _SPLITS,
     share=3.0,
 )

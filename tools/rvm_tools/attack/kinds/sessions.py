@@ -48,7 +48,7 @@ func twist(q: Body, k: i64)
     end
     free t = q.pos * 2.0
 """
-INPUTS: dict[str, Any] = {
+_INPUTS: dict[str, Any] = {
     "a": np.array([1, 2, 3, 4]),
     "k": 2,
     "p": {"pos": 1.5, "spin": 2},
@@ -56,7 +56,7 @@ INPUTS: dict[str, Any] = {
     "s": [7],
     "b": True,
 }
-COMMANDS = """\
+_COMMANDS = """\
 s
 rs
 n 3
@@ -127,32 +127,32 @@ _FILES = re.compile(r"\b(sa|so|exp)", re.I)
 
 
 @cache
-def program() -> Program:
+def _program() -> Program:
     return rvm.assemble(TEXT, "session.rasm").program
 
 
 @cache
-def words() -> tuple[str, ...]:
+def _words() -> tuple[str, ...]:
     """What stands in commands."""
     names = [n for n in load_commands() if not _FILES.match(n)]
     signs = "a k p.pos p.spin z s b i t q twist main if a[ ] [ ( ) \" ' { } @here % , + - * == = #"
     return (*NUMBERS, *names, *signs.split(), "\0", "é", "7:3", "10**9", "1e6", "nan")
 
 
-def make(rng: random.Random) -> bytes:
+def _make(rng: random.Random) -> bytes:
     """Ten or twenty commands, some of them damaged."""
     lines = []
     for _ in range(rng.randrange(3, 16)):
-        line = rng.choice(COMMANDS)
-        lines.append(tokens(rng, line, words(), 3) if rng.random() < 0.5 else line)
+        line = rng.choice(_COMMANDS)
+        lines.append(tokens(rng, line, _words(), 3) if rng.random() < 0.5 else line)
     text = "\n".join(k for k in "\n".join(lines).split("\n") if not _FILES.search(k))
     return text.encode("utf-8", "replace")
 
 
-def attack(data: bytes, folder: Path) -> bool:
+def _attack(data: bytes, folder: Path) -> bool:
     """Run a script; after it the session still comes to its start and its end."""
     options = Options(max_steps=3_000, max_memory=1_000_000)
-    session = Session(program(), "main", INPUTS, options, say=lambda line: None)
+    session = Session(_program(), "main", _INPUTS, options, say=lambda line: None)
     console = Console(session)
     done = False
     for line in data.decode("utf-8", "replace").splitlines():
@@ -169,12 +169,12 @@ def attack(data: bytes, folder: Path) -> bool:
         session.goto(0)
         if session.time != 0:
             raise Broken("a session does not come back to its start")
-        fresh = Session(program(), "main", INPUTS, options, say=lambda line: None)
+        fresh = Session(_program(), "main", _INPUTS, options, say=lambda line: None)
         if repr(session.machine.result) != repr(fresh.machine.result):
             raise Broken("a session's start is another one than it was")
     return done
 
 
 KIND = InputKind(
-    "sessions", "mutated scripts of the debugger", ".rdb", make, attack, (LINES, BYTES), share=0.6
+    "sessions", "mutated scripts of the debugger", ".rdb", _make, _attack, (LINES, BYTES), share=0.6
 )

@@ -25,7 +25,7 @@ from rvm.run.machine import Machine
 from rvm_tools.attack.cases import Broken, InputKind
 from rvm_tools.attack.runs import bits
 
-TEXT = """\
+_TEXT = """\
 func main(x: i64[n], q: fixed[n], k: i64)
     for r = 1 to k
         for i = 0 to n - 1
@@ -43,16 +43,16 @@ func smooth(y: f64[n], e: f64, k: i64)
     end
     add e, sum(y)
 """
-OPERATIONS = ("call", "uncall", "drift", "map", "grad", "machine", "back")
-SPEED = dict.fromkeys(ENGINES, 120) | {LAW: 12, "native": 4000}
+_OPERATIONS = ("call", "uncall", "drift", "map", "grad", "machine", "back")
+_SPEED = dict.fromkeys(ENGINES, 120) | {LAW: 12, "native": 4000}
 """Rounds of a loop that take a few milliseconds on an engine."""
 
 
-class Alarm(Exception):
+class _Alarm(Exception):
     """What the handler raises."""
 
 
-class Measured(NamedTuple):
+class _Measured(NamedTuple):
     """An operation undisturbed: its seconds, and the data before and after it."""
 
     seconds: float
@@ -61,11 +61,11 @@ class Measured(NamedTuple):
 
 
 @cache
-def library() -> rvm.Library:
-    return rvm.assemble(TEXT, "signals.rasm")
+def _library() -> rvm.Library:
+    return rvm.assemble(_TEXT, "signals.rasm")
 
 
-def data_for(operation: str, rounds: int) -> dict[str, Any]:
+def _data_for(operation: str, rounds: int) -> dict[str, Any]:
     """Fresh data for an operation."""
     rng = np.random.default_rng(7)
     if operation in ("drift", "grad"):
@@ -75,13 +75,13 @@ def data_for(operation: str, rounds: int) -> dict[str, Any]:
     return {"x": rng.integers(0, 9, 24), "q": rng.integers(0, 9, 24), "k": rounds}
 
 
-def begun(operation: str, engine: str, data: Mapping[str, Any]) -> Callable[[], object]:
+def _begun(operation: str, engine: str, data: Mapping[str, Any]) -> Callable[[], object]:
     """The operation on these data, to be called."""
     if operation in ("machine", "back"):
-        machine = Machine(library(), "main", engine=engine, **data)
+        machine = Machine(_library(), "main", engine=engine, **data)
         return machine.run if operation == "machine" else lambda: machine.run().run_back()
     name = "smooth" if operation in ("drift", "grad") else "main"
-    f = library()[name].with_options(engine=engine)
+    f = _library()[name].with_options(engine=engine)
     match operation:
         case "grad":
             return lambda: f.grad(loss="e", **data)
@@ -94,23 +94,23 @@ def begun(operation: str, engine: str, data: Mapping[str, Any]) -> Callable[[], 
 
 
 @cache
-def measured(operation: str, engine: str) -> Measured:
+def _measured(operation: str, engine: str) -> _Measured:
     """An operation undisturbed; once before, so that compiling is not measured."""
-    rounds = SPEED[engine] // (3 if operation == "grad" else 1)
+    rounds = _SPEED[engine] // (3 if operation == "grad" else 1)
     for _ in range(2):
-        data = data_for(operation, rounds)
+        data = _data_for(operation, rounds)
         old = bits(data)
-        run = begun(operation, engine, data)
+        run = _begun(operation, engine, data)
         began = time.perf_counter()
         run()
         seconds = time.perf_counter() - began
-    return Measured(seconds, old, bits(data))
+    return _Measured(seconds, old, bits(data))
 
 
-def make(rng: random.Random) -> bytes:
+def _make(rng: random.Random) -> bytes:
     """What is done on which engine, and when it is disturbed."""
     case = {
-        "operation": rng.choice(OPERATIONS),
+        "operation": rng.choice(_OPERATIONS),
         "engine": rng.choice(executing()),
         "after": rng.random() * 1.05,
         "again": rng.choice((0.0, 0.0, 1e-6, 3e-5, 1e-4, 1e-3)),
@@ -118,20 +118,20 @@ def make(rng: random.Random) -> bytes:
     return json.dumps(case).encode()
 
 
-def attack(data: bytes, folder: Path) -> bool:
+def _attack(data: bytes, folder: Path) -> bool:
     """Do an operation, raise in it, and look at the data."""
     case = json.loads(data)
     operation, engine = str(case["operation"]), str(case["engine"])
-    plain = measured(operation, engine)
-    rounds = SPEED[engine] // (3 if operation == "grad" else 1)
-    given = data_for(operation, rounds)
-    run = begun(operation, engine, given)
-    raised = disturbed(run, plain.seconds * float(case["after"]), float(case["again"]))
+    plain = _measured(operation, engine)
+    rounds = _SPEED[engine] // (3 if operation == "grad" else 1)
+    given = _data_for(operation, rounds)
+    run = _begun(operation, engine, given)
+    raised = _disturbed(run, plain.seconds * float(case["after"]), float(case["again"]))
     found = bits(given)
     what = f"{operation} on {engine}"
     if operation in ("machine", "back"):
         if raised:
-            stands(run, given, plain, what)
+            _stands(run, given, plain, what)
         return True
     allowed = (plain.old, plain.new) if raised else (plain.new,)
     if found not in allowed:
@@ -139,7 +139,7 @@ def attack(data: bytes, folder: Path) -> bool:
     return True
 
 
-def stands(run: Any, given: Mapping[str, Any], plain: Measured, what: str) -> None:
+def _stands(run: Any, given: Mapping[str, Any], plain: _Measured, what: str) -> None:
     """Raise Broken unless an interrupted machine runs back to its start, or says that it can't."""
     cells = [c.cell_contents for c in run.__closure__ or ()]
     machine = next((c for c in cells if isinstance(c, Machine)), None) or run.__self__
@@ -151,7 +151,7 @@ def stands(run: Any, given: Mapping[str, Any], plain: Measured, what: str) -> No
         raise Broken(f"a machine believes a wrong place: {what}")
 
 
-def disturbed(run: Callable[[], object], after: float, again: float) -> int:
+def _disturbed(run: Callable[[], object], after: float, again: float) -> int:
     """Run with a handler that raises after some seconds, and perhaps again; how often it did."""
     count = 0
 
@@ -166,13 +166,13 @@ def disturbed(run: Callable[[], object], after: float, again: float) -> int:
             count += 1
             if again and count == 1:
                 signal.setitimer(signal.ITIMER_REAL, again)
-            raise Alarm(count)
+            raise _Alarm(count)
 
     before = signal.signal(signal.SIGALRM, handler)
     signal.setitimer(signal.ITIMER_REAL, max(after, 1e-6))
     try:
         operation()
-    except Alarm:
+    except _Alarm:
         pass
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -180,4 +180,4 @@ def disturbed(run: Callable[[], object], after: float, again: float) -> int:
     return count
 
 
-KIND = InputKind("signals", "handlers that raise", ".json", make, attack, (), share=0.5)
+KIND = InputKind("signals", "handlers that raise", ".json", _make, _attack, (), share=0.5)

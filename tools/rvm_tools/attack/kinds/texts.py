@@ -15,7 +15,7 @@ from rvm_tools.attack.cases import Broken, InputKind
 from rvm_tools.attack.mutations import NUMBERS, TOKEN, tokens
 from rvm_tools.attack.programs import loops, smooth, sound
 
-SPICE = tuple(
+_SPICE = tuple(
     r"""
 ( ) [ ] { } ' ` # " \\ ; : , . … ... -> ** // << >= ~ @ = end else until loop undo routine for while
 if from func macro pure const record include entry extern forward call uncall alloc free local br
@@ -24,7 +24,7 @@ cf push pop swap rot add true nan inf not and or as to step fixed( stack[ f64 i6
 iterate select( sum( len( dim( dot( matmul gather( \0 ٣ (1.0,-0.0)'c128 const pi/0 2**9999
 """.replace("\n", " ").split()
 )
-SAMPLES = """\
+_SAMPLES = """\
 const N = 3 + 1
 pure sq(a) = a * a
 record Body
@@ -66,7 +66,7 @@ U:  br y < 5, T
 @cache
 def seeds() -> tuple[str, ...]:
     """Whole texts, and their single functions with the declarations before them."""
-    texts = [SAMPLES, SAMPLES]
+    texts = [_SAMPLES, _SAMPLES]
     texts += [sound.program(k, None) for k in range(40)]
     texts += [sound.program(k) for k in range(4)]
     texts += [smooth.program(k) for k in range(4)]
@@ -83,24 +83,24 @@ def seeds() -> tuple[str, ...]:
 
 
 @cache
-def words() -> tuple[str, ...]:
+def _words() -> tuple[str, ...]:
     """What tokens are replaced by: those of all texts, and others."""
-    return (*SPICE, *NUMBERS, "\n", " ", "\0", *(w for s in seeds() for w in TOKEN.findall(s)))
+    return (*_SPICE, *NUMBERS, "\n", " ", "\0", *(w for s in seeds() for w in TOKEN.findall(s)))
 
 
-SIGNS = "abxyz019 \n\t.,:;'\"`#()[]{}+-*/%@&|^~<>=!\\…é\0\r\x0c\u2028"
+_SIGNS = "abxyz019 \n\t.,:;'\"`#()[]{}+-*/%@&|^~<>=!\\…é\0\r\x0c\u2028"
 
 
-def make(rng: random.Random) -> bytes:
+def _make(rng: random.Random) -> bytes:
     """A text with a few of its tokens changed; now and then one of any characters."""
     if rng.random() < 0.03:
-        noise = "".join(rng.choice(SIGNS) for _ in range(rng.randrange(400)))
+        noise = "".join(rng.choice(_SIGNS) for _ in range(rng.randrange(400)))
         return ("func f(x: f64)\n" + noise).encode()
-    text = tokens(rng, rng.choice(seeds()), words())
+    text = tokens(rng, rng.choice(seeds()), _words())
     return text.replace("include", "incl").encode("utf-8", "surrogatepass")
 
 
-def attack(data: bytes, folder: Path) -> bool:
+def _attack(data: bytes, folder: Path) -> bool:
     """Assemble a text; what it gives is sound, and comes back from its own text."""
     text = data.decode("utf-8", "surrogateescape")
     try:
@@ -116,4 +116,4 @@ def attack(data: bytes, folder: Path) -> bool:
     return True
 
 
-KIND = InputKind("texts", "mutated assembly texts", ".rasm", make, attack, share=2.0)
+KIND = InputKind("texts", "mutated assembly texts", ".rasm", _make, _attack, share=2.0)

@@ -35,12 +35,12 @@ from rvm.types import (
 )
 from rvm.verify.conflicts import conflicts
 
-SCALAR_TYPES = (BOOL, I32, I64, U8, U32, U64, F32, F64, C128, FIXED, fixed(12), LOG64)
+_SCALAR_TYPES = (BOOL, I32, I64, U8, U32, U64, F32, F64, C128, FIXED, fixed(12), LOG64)
 DATA = tuple(name for name, row in OPCODES.items() if row.is_data)
-SPECIAL = (0.0, -0.0, 1.5, float("inf"), float("-inf"), float("nan"), 1e300, 5e-324)
+_SPECIAL = (0.0, -0.0, 1.5, float("inf"), float("-inf"), float("nan"), 1e300, 5e-324)
 
 
-class RandomFunction:
+class _RandomFunction:
     """One function in the making."""
 
     def __init__(self, rng: random.Random, name: str, others: list[Function]) -> None:
@@ -57,7 +57,7 @@ class RandomFunction:
         self.n_params = len(self.registers)
 
     def _type(self, arrays: bool = True) -> RegisterType:
-        elem = self.rng.choice(SCALAR_TYPES)
+        elem = self.rng.choice(_SCALAR_TYPES)
         kind = self.rng.random()
         if arrays and kind < 0.3:
             return Array(elem, self.rng.randint(1, 3))
@@ -90,14 +90,14 @@ class RandomFunction:
         if t.is_bool:
             return Const(rng.random() < 0.5, t)
         if t.is_complex:
-            return Const(complex(rng.choice(SPECIAL), rng.uniform(-2, 2)), t)
+            return Const(complex(rng.choice(_SPECIAL), rng.uniform(-2, 2)), t)
         if t.is_integer or t.is_fixed:
             low = 0 if t.name.startswith("u") else -(1 << (t.bits - 1))
             value = rng.choice((low, low + (1 << t.bits) - 1, rng.randint(0, 100)))
             return Const(value, t)
         if t.name == "f32":
-            return Const(rng.choice(SPECIAL[:6]), t)
-        return Const(rng.choice((*SPECIAL, rng.random())), t)
+            return Const(rng.choice(_SPECIAL[:6]), t)
+        return Const(rng.choice((*_SPECIAL, rng.random())), t)
 
     def place(self) -> Place:
         reg = self.rng.choice(self.live)
@@ -151,7 +151,7 @@ class RandomFunction:
             found = self.place()
             if found.type is not None:
                 return found
-        return self.constant(self.rng.choice(SCALAR_TYPES))
+        return self.constant(self.rng.choice(_SCALAR_TYPES))
 
     def condition(self) -> Expr:
         for _ in range(20):
@@ -242,7 +242,7 @@ class RandomFunction:
 
     def stack(self, budget: int) -> None:
         """A scalar pushed on a stack of its type, and popped again."""
-        t = self.rng.choice(SCALAR_TYPES)
+        t = self.rng.choice(_SCALAR_TYPES)
         reg, home = self._local(t), self._local(Stack(t))
         for r in (reg, home):
             self._memory("alloc", r)
@@ -306,6 +306,6 @@ def random_program(seed: int, size: int = 4) -> Program:
     rng = random.Random(seed)
     functions: list[Function] = []
     for k in range(rng.randint(1, 3)):
-        functions.append(RandomFunction(rng, f"f{k}", functions).function(size))
+        functions.append(_RandomFunction(rng, f"f{k}", functions).function(size))
     text = "\n".join(f"line {k}" for k in range(5))
     return Program(tuple(functions), functions[-1].name, (Source("random.rasm", text),))

@@ -22,8 +22,8 @@ LETTERS = {
     "fixed(30)": "r",
 }
 """The scalar types that variables have, and what their names begin with."""
-INTEGERS = ("i64", "i32", "u8", "u32", "u64")
-REALS = ("f64", "f32", "fixed", "fixed(30)")
+_INTEGERS = ("i64", "i32", "u8", "u32", "u64")
+_REALS = ("f64", "f32", "fixed", "fixed(30)")
 
 _REAL = (
     "{a}",
@@ -125,8 +125,8 @@ FORMS = {
 }
 """Expressions of two operands, by type."""
 CLASSIC_FORMS = {
-    **dict.fromkeys(INTEGERS, _INTEGER),
-    **dict.fromkeys(REALS, _REAL),
+    **dict.fromkeys(_INTEGERS, _INTEGER),
+    **dict.fromkeys(_REALS, _REAL),
 }
 """Those that seldom fail."""
 _ORDER = ("<", "<=", ">", ">=", "!=", "==")
@@ -136,8 +136,8 @@ _FLIP_REAL = ("neg {y}", "neg {y}", "neg {y}", "neg {y}")
 _FLIP_INTEGER = ("neg {y}", "inc {y}", "dec {y}", "not {y}", "rol {y}, {k}", "ror {y}, {k}")
 _TURNS = ("rot {y}, {o}, {v}", "irot {y}, {o}, {v}", "hadamard {y}, {o}")
 FLIPS = {
-    **dict.fromkeys(INTEGERS, _FLIP_INTEGER),
-    **dict.fromkeys(REALS, _FLIP_REAL),
+    **dict.fromkeys(_INTEGERS, _FLIP_INTEGER),
+    **dict.fromkeys(_REALS, _FLIP_REAL),
     "f64": (*_FLIP_REAL, *_TURNS),
     "c128": ("neg {y}", "conj {y}", "neg {y}", "conj {y}", *_TURNS),
     "bool": ("not {y}",) * 4,
@@ -170,8 +170,8 @@ _SUMS = (
 )
 _FACTORS = ("mul {a}, {v}", "div {a}[0:2], {v}", "mul {a}[{i}], {a}[{j}]")
 ARRAY_FORMS = {
-    **dict.fromkeys(INTEGERS, (*_NUMBERS, *_SUMS, "xor {a}, {v}", "not {a}[1:3]")),
-    **dict.fromkeys(REALS, (*_NUMBERS, *_SUMS)),
+    **dict.fromkeys(_INTEGERS, (*_NUMBERS, *_SUMS, "xor {a}, {v}", "not {a}[1:3]")),
+    **dict.fromkeys(_REALS, (*_NUMBERS, *_SUMS)),
     "f64": (*_NUMBERS, *_FACTORS, "add {a}[0:2], abs({a}[2:4])", "add {a}[0:2], sqrt({a}[2:4])"),
     "f32": (*_NUMBERS, *_FACTORS, "add {a}[0:2], min({a}[2:4], {v})"),
     "c128": (*_NUMBERS, *_FACTORS, "conj {a}", "add {a}.re, 0.5", "sub {a}.im[0], {a}[1].re"),
@@ -247,7 +247,7 @@ def updates(t: str, more: bool) -> tuple[str, ...]:
         return ("xor", "xor")
     if t == "log64":
         return ("mul", "div")
-    if t in INTEGERS:
+    if t in _INTEGERS:
         return ("add", "sub", "xor")
     return ("add", "sub", "mul", "div") if more and "fixed" not in t else ("add", "sub")
 
@@ -258,7 +258,7 @@ def constant(rng: random.Random, t: str) -> str:
         return rng.choice(["true", "false"])
     if t == "c128":
         return f"({rng.uniform(-2, 2):.3f}, {rng.uniform(-2, 2):.3f})'c128"
-    if t in INTEGERS:
+    if t in _INTEGERS:
         return str(rng.randrange(1, 90))
     if t == "log64":
         return f"{rng.uniform(-2, 2):.3f}'log64"

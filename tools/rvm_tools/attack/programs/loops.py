@@ -13,7 +13,7 @@ import numpy as np
 
 N = 131
 """The length of all arrays."""
-ARRAYS = {
+_ARRAYS = {
     "x": "f64",
     "y": "f64",
     "a": "i64",
@@ -26,11 +26,11 @@ ARRAYS = {
     "k": "log64",
     "o": "bool",
 }
-SCALARS = {"s": "f64", "r": "f64", "t": "i64", "v": "u8", "h": "f32", "p": "fixed", "e": "c128"}
-INDICES = (*["i"] * 20, "i + 1", "i - 1", "i + 9", "n - 1 - i", "2 * i", "d", "3", "i + d")
-MEETING = {"f64": "y[i]", "i64": "b[i]"}
+_SCALARS = {"s": "f64", "r": "f64", "t": "i64", "v": "u8", "h": "f32", "p": "fixed", "e": "c128"}
+_INDICES = (*["i"] * 20, "i + 1", "i - 1", "i + 9", "n - 1 - i", "2 * i", "d", "3", "i + d")
+_MEETING = {"f64": "y[i]", "i64": "b[i]"}
 """Where statements meet."""
-REAL = (
+_REAL = (
     "{0} + {1}",
     "{0} - {1}",
     "{0} * {1}",
@@ -51,10 +51,10 @@ REAL = (
     "floor({0})",
     "select({0} < {1}, {1}, {0})",
 )
-FORMS = {
-    "f64": (*REAL, "f64(i)", "log({0})", "f64(a[{i}])"),
-    "f32": REAL,
-    "fixed": tuple(f for f in REAL if "log" not in f),
+_FORMS = {
+    "f64": (*_REAL, "f64(i)", "log({0})", "f64(a[{i}])"),
+    "f32": _REAL,
+    "fixed": tuple(f for f in _REAL if "log" not in f),
     "i64": (
         "{0} + {1}",
         "{0} * {1}",
@@ -86,12 +86,12 @@ class RandomLoop:
         self.locals: dict[str, str] = {}
         self.fresh = 0
         rng = self.rng
-        self.still = {x for x in ARRAYS if rng.random() < 0.5}
+        self.still = {x for x in _ARRAYS if rng.random() < 0.5}
         """Arrays that are mostly read."""
         self.narrow = rng.random() < 0.35
         """Whether the statements meet in few elements, most of them under conditions."""
-        params = [f"{x}: {t}[n]" for x, t in ARRAYS.items()]
-        params += ["idx: i64[n]", "d: i64"] + [f"{x}: {t}" for x, t in SCALARS.items()]
+        params = [f"{x}: {t}[n]" for x, t in _ARRAYS.items()]
+        params += ["idx: i64[n]", "d: i64"] + [f"{x}: {t}" for x, t in _SCALARS.items()]
         low = rng.choice(["0", "0", "1", "2"])
         high = rng.choice(["n - 1", "n - 1", "n - 2", "n - 11", "n // 2 - 1"])
         step = rng.choice(["", "", "", " step 2", " step 3"])
@@ -112,19 +112,19 @@ class RandomLoop:
             return "i"
         if self.rng.random() < 0.04:
             return f"idx[{self.rng.choice(['i', 'n - 1 - i'])}]"
-        return self.rng.choice(INDICES)
+        return self.rng.choice(_INDICES)
 
     def place(self, t: str, changed: bool = False) -> str:
         rng = self.rng
-        if self.narrow and t in MEETING and rng.random() < (0.8 if changed else 0.3):
-            return MEETING[t]
+        if self.narrow and t in _MEETING and rng.random() < (0.8 if changed else 0.3):
+            return _MEETING[t]
         if rng.random() < (0.1 if changed else 0.2):
-            names = [x for x, u in {**SCALARS, **self.locals}.items() if u == t]
+            names = [x for x, u in {**_SCALARS, **self.locals}.items() if u == t]
             if names:
                 return rng.choice(names)
         if t == "f64" and rng.random() < 0.1:
             return f"{rng.choice('zw')}[{self.index()}].{rng.choice(['re', 'im'])}"
-        names = [x for x, u in ARRAYS.items() if u == t]
+        names = [x for x, u in _ARRAYS.items() if u == t]
         fitting = [x for x in names if (x in self.still) != changed]
         return (
             f"{rng.choice(fitting if fitting and rng.random() < 0.85 else names)}[{self.index()}]"
@@ -136,7 +136,7 @@ class RandomLoop:
         return self.place(t)
 
     def value(self, t: str) -> str:
-        form = self.rng.choice(FORMS[t])
+        form = self.rng.choice(_FORMS[t])
         return form.format(self.operand(t), self.operand(t), self.place("i64"), i=self.index())
 
     def statement(self, depth: int) -> None:
@@ -148,7 +148,7 @@ class RandomLoop:
 
     def update(self, depth: int) -> None:
         few = ["f64", "i64"]
-        t = self.rng.choice(few if self.narrow else few[:1] * 4 + few[1:] * 2 + list(FORMS))
+        t = self.rng.choice(few if self.narrow else few[:1] * 4 + few[1:] * 2 + list(_FORMS))
         op = self.rng.choice(["add", "add", "sub"])
         if t == "bool" or (t in ("i64", "u8") and self.rng.random() < 0.3):
             op = "xor"
@@ -157,7 +157,7 @@ class RandomLoop:
         self.line(depth, f"{op} {self.place(t, True)}, {self.value(t)}")
 
     def swap(self, depth: int) -> None:
-        t = self.rng.choice(list(FORMS))
+        t = self.rng.choice(list(_FORMS))
         self.line(depth, f"swap {self.place(t, True)}, {self.place(t, True)}")
 
     def rotate(self, depth: int) -> None:

@@ -17,8 +17,8 @@ import numpy as np
 from rvm import LogNumber
 from rvm_tools.attack.programs.body import BodyWriter
 
-LENGTH = 3
-FORMS = (
+_LENGTH = 3
+_FORMS = (
     "{a}",
     "{a} + {b}",
     "{a} * {b}",
@@ -32,8 +32,13 @@ FORMS = (
     "log(2.0 + {a} * {a})",
     "-{a} * sin({b}) * 0.25",
 )
-FLOAT_FORMS = (*FORMS, "atan2({a}, 2.0 + {b} * {b})", "hypot({a}, 1.5)", "(1.5 + sin({a})) ** {b}")
-COMPLEX_FORMS: tuple[str, ...] = (
+_FLOAT_FORMS = (
+    *_FORMS,
+    "atan2({a}, 2.0 + {b} * {b})",
+    "hypot({a}, 1.5)",
+    "(1.5 + sin({a})) ** {b}",
+)
+_COMPLEX_FORMS: tuple[str, ...] = (
     "{a}",
     "{a} + {b}",
     "{a} * {b} * 0.5",
@@ -41,8 +46,12 @@ COMPLEX_FORMS: tuple[str, ...] = (
     "conj({a})",
     "{a} * x0",
 )
-COMPLEX_FORMS += ("exp({a} * 0.25)", "complex(abs({a}) + 1.0, x1)", "{a} / (4.0 + {b} * conj({b}))")
-LOG_FORMS = (
+_COMPLEX_FORMS += (
+    "exp({a} * 0.25)",
+    "complex(abs({a}) + 1.0, x1)",
+    "{a} / (4.0 + {b} * conj({b}))",
+)
+_LOG_FORMS = (
     "{a}",
     "{a} + {b}",
     "{a} * {b}",
@@ -50,7 +59,7 @@ LOG_FORMS = (
     "{a} / (1.0 + {b})",
     "log64(1.5 + x0 * x0)",
 )
-ARRAY_FORMS = (
+_ARRAY_FORMS = (
     "neg {a}",
     "add {a}, {v}",
     "mul {a}, 1.25 + 0.5 * sin({b})",
@@ -73,7 +82,7 @@ ARRAY_FORMS = (
     "uncall blend({a}, {b}, {v})",
     "call blend(M[0, :], M[2, :], {v} * {v})",
 )
-HEADER = [
+_HEADER = [
     "record Body",
     "    pos: f64[3]",
     "    m: f64",
@@ -102,7 +111,7 @@ HEADER = [
 ]
 
 
-class SmoothWriter(BodyWriter):
+class _SmoothWriter(BodyWriter):
     """Writes one random function body, keeping track of what must not be changed."""
 
     def __init__(self, rng: random.Random, size: int) -> None:
@@ -124,7 +133,7 @@ class SmoothWriter(BodyWriter):
         params += ["idx: i64[3]", "p: Body", "s: stack[f64]"]
         self.body(1, self.size)
         self.line(1, "rot x0, x1, x2 * x3")
-        return "\n".join([*HEADER, f"func main({', '.join(params)})", *self.lines, ""])
+        return "\n".join([*_HEADER, f"func main({', '.join(params)})", *self.lines, ""])
 
     def body(self, depth: int, n: int) -> None:
         before = len(self.lines)
@@ -160,7 +169,7 @@ class SmoothWriter(BodyWriter):
         return {k: self.rng.choice(names) for k in "ab"}
 
     def value(self, t: str, y: str) -> str:
-        forms = {"f64": FLOAT_FORMS, "c128": COMPLEX_FORMS, "log64": LOG_FORMS}.get(t, FORMS)
+        forms = {"f64": _FLOAT_FORMS, "c128": _COMPLEX_FORMS, "log64": _LOG_FORMS}.get(t, _FORMS)
         return self.rng.choice(forms).format(**self.two(t, y))
 
     def update(self, depth: int) -> None:
@@ -197,7 +206,7 @@ class SmoothWriter(BodyWriter):
         if "arrays" in self.locked:
             return
         a, b = self.rng.sample(["u", "v"], 2)
-        form = self.rng.choice(ARRAY_FORMS).format(a=a, b=b, v=self.rng.choice(["x0", "x1"]))
+        form = self.rng.choice(_ARRAY_FORMS).format(a=a, b=b, v=self.rng.choice(["x0", "x1"]))
         self.line(depth, form)
 
     def parts(self, depth: int) -> None:
@@ -270,7 +279,7 @@ class SmoothWriter(BodyWriter):
 
 def program(seed: int, size: int = 9) -> str:
     """The text of the random program number `seed`, of `size` statements, and those inside."""
-    return SmoothWriter(random.Random(seed), size).text()
+    return _SmoothWriter(random.Random(seed), size).text()
 
 
 def inputs(seed: int) -> dict[str, Any]:

@@ -29,23 +29,23 @@ from rvm_tools.attack.programs.forms import (
     updates,
 )
 
-CLASSIC = ("i64", "u8", "f64", "fixed", "i32")
+_CLASSIC = ("i64", "u8", "f64", "fixed", "i32")
 """The types of the programs that tests compare in lanes, within what rounding may do."""
-LENGTH = 4
+_LENGTH = 4
 
 
-def some_types(rng: random.Random) -> tuple[str, ...]:
+def _some_types(rng: random.Random) -> tuple[str, ...]:
     """A few types for a program: i64 and f64, and others."""
     others = [t for t in LETTERS if t not in ("i64", "f64")]
     return ("i64", "f64", *rng.sample(others, rng.choice((1, 2, 2, 3))))
 
 
-class SoundWriter(BodyWriter):
+class _SoundWriter(BodyWriter):
     """Writes one random function body, keeping track of what must not be changed."""
 
-    def __init__(self, rng: random.Random, types: Sequence[str] = CLASSIC) -> None:
+    def __init__(self, rng: random.Random, types: Sequence[str] = _CLASSIC) -> None:
         self.types = tuple(types)
-        self.classic = self.types == CLASSIC
+        self.classic = self.types == _CLASSIC
         names = {t: [f"{LETTERS[t]}{k}" for k in range(3)] for t in self.types}
         super().__init__(rng, names, 40 if self.classic else 16)
         if self.classic:
@@ -135,7 +135,7 @@ class SoundWriter(BodyWriter):
             return
         self.line(depth, form.format(y=y, o=o, v=value, k=self.rng.randrange(-3, 70)))
 
-    def index(self, length: int = LENGTH) -> str:
+    def index(self, length: int = _LENGTH) -> str:
         """An index in range: a number, or one that the run computes."""
         i = self.rng.choice(self.names["i64"])
         return self.rng.choice([str(self.rng.randrange(length)), f"{i} & {length - 1}"])
@@ -292,24 +292,24 @@ class SoundWriter(BodyWriter):
         self.used.add(name)
 
 
-def program(seed: int, types: Sequence[str] | None = CLASSIC) -> str:
+def program(seed: int, types: Sequence[str] | None = _CLASSIC) -> str:
     """The text of the random program number `seed`; with `types=None` over types of its own."""
     rng = random.Random(seed)
-    return SoundWriter(rng, some_types(rng) if types is None else types).text()
+    return _SoundWriter(rng, _some_types(rng) if types is None else types).text()
 
 
-def inputs(seed: int, types: Sequence[str] | None = CLASSIC, variant: int = 0) -> dict[str, Any]:
+def inputs(seed: int, types: Sequence[str] | None = _CLASSIC, variant: int = 0) -> dict[str, Any]:
     """Inputs for the random program number `seed`; several, for one over types of its own."""
     if types is not None:
         return _classic(seed)
     rng = random.Random(seed)
-    types = some_types(rng)
-    writer = SoundWriter(rng, types)
+    types = _some_types(rng)
+    writer = _SoundWriter(rng, types)
     rng = random.Random(seed + 1_000_003 * (1 + variant))
     wild = rng.random() < 0.25
     out: dict[str, Any] = {n: _number(rng, t, wild) for t in types for n in writer.names[t]}
     for t, name in writer.arrays.items():
-        numbers = [_number(rng, t, wild) for _ in range(LENGTH)]
+        numbers = [_number(rng, t, wild) for _ in range(_LENGTH)]
         out[name] = _array(t, numbers)
     out["w"] = {name: _number(rng, t, wild) for name, t in writer.fields.items()}
     out["s"] = [_number(rng, writer.stack, wild) for _ in range(rng.randrange(3))]
@@ -348,15 +348,15 @@ def _array(t: str, numbers: list[Any]) -> Any:
 
 def _classic(seed: int) -> dict[str, Any]:
     rng = random.Random(seed + 1_000_003)
-    names = SoundWriter(rng).names
+    names = _SoundWriter(rng).names
     out: dict[str, Any] = {}
-    for t in CLASSIC:
+    for t in _CLASSIC:
         for name in names[t]:
             if t in ("f64", "fixed"):
                 out[name] = rng.uniform(-3.0, 3.0)
             else:
                 out[name] = rng.randrange(0, 200) if t == "u8" else rng.randrange(-100, 100)
-    values = [rng.randrange(0, 100) for _ in range(LENGTH)]
+    values = [rng.randrange(0, 100) for _ in range(_LENGTH)]
     out["ai"] = np.array(values, dtype=np.int64)
     out["af"] = np.array(values, dtype=np.float64) / 7
     out["au"] = np.array(values, dtype=np.uint8)

@@ -40,11 +40,11 @@ from rvm_tools.debug.tui.past import Past
 from rvm_tools.debug.views import arrive, frame_text
 from rvm_tools.trace.energy import MODELS, Model
 
-REFRESH = 0.1
+_REFRESH = 0.1
 """Seconds between looks at a machine that is running."""
-MAX_LINES = 2000
+_MAX_LINES = 2000
 """Lines of output that can be scrolled back to."""
-MAX_WAITING = 16
+_MAX_WAITING = 16
 """Commands that may be typed ahead."""
 
 
@@ -87,7 +87,7 @@ class Screenful(App[None]):
         self._waiting: deque[Callable[[], None]] = deque(
             partial(self._command, text) for text in commands
         )
-        self._said: deque[OutputLine] = deque(maxlen=MAX_LINES)
+        self._said: deque[OutputLine] = deque(maxlen=_MAX_LINES)
         self._leaving = False
         self.journey = JourneyView(session, self.past)
         session.watched_by(self.journey)
@@ -96,7 +96,7 @@ class Screenful(App[None]):
         self.code = CodePane("code")
         self.values, self.frames = RowsPane("values"), RowsPane("frames")
         self.timeline = TimelinePane("timeline")
-        self.output = RichLog(id="log", max_lines=MAX_LINES, wrap=False, markup=False)
+        self.output = RichLog(id="log", max_lines=_MAX_LINES, wrap=False, markup=False)
         self.output.can_focus = False
         self.prompt = Static(id="prompt", markup=False)
         self.line = CommandLine("command", self._complete)
@@ -125,7 +125,7 @@ class Screenful(App[None]):
             self.console_.out(self.session.note, "dim")
         arrive(self.console_, self.session.stop)
         self.past.arrive(self.session, True)
-        self.set_interval(REFRESH, self._look)
+        self.set_interval(_REFRESH, self._look)
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
@@ -143,7 +143,7 @@ class Screenful(App[None]):
 
     def _soon(self, job: Callable[[], None]) -> None:
         """Do something when no command is under way, in the order in which it was asked for."""
-        if len(self._waiting) >= MAX_WAITING:
+        if len(self._waiting) >= _MAX_WAITING:
             self.bell()
             return
         self._waiting.append(job)

@@ -11,7 +11,7 @@ from rvm_tools.debug.tui.past import Sample
 from rvm_tools.trace.energy import Model
 from rvm_tools.trace.table import joules
 
-BLOCKS = "▁▂▃▄▅▆▇█"
+_BLOCKS = "▁▂▃▄▅▆▇█"
 LEFT = 10
 """Columns of the labels on the left."""
 RIGHT = 12
@@ -105,7 +105,7 @@ class Timeline:
 
 def _block(value: float, top: float) -> str:
     """The block for a value; there is one for every value that is known."""
-    return BLOCKS[int(value * (len(BLOCKS) - 1) / top)] if top else BLOCKS[0]
+    return _BLOCKS[int(value * (len(_BLOCKS) - 1) / top)] if top else _BLOCKS[0]
 
 
 def short(number: int, unit: str = "") -> str:

@@ -12,7 +12,7 @@ from textual.widgets import Static
 
 from rvm_tools.debug.console import Command, load_commands
 
-KEYS = """\
+_KEYS = """\
 Lower-case keys go forwards, upper-case keys backwards.
 
   s S   to where a line begins           n N   the same, over calls
@@ -52,4 +52,4 @@ class HelpScreen(ModalScreen[None]):
         commands: list[Command] = list({id(c): c for c in load_commands().values()}.values())
         rows = "\n".join(f"  {c.usage:<26} {c.help}" for c in commands)
         with VerticalScroll():
-            yield Static(KEYS + rows, markup=False)
+            yield Static(_KEYS + rows, markup=False)

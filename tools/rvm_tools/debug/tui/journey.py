@@ -9,7 +9,7 @@ from rvm_tools.debug.journeys import Onlooker
 from rvm_tools.debug.session import Session
 from rvm_tools.debug.tui.past import Past
 
-INTERVAL = 0.1
+_INTERVAL = 0.1
 """Seconds between samples of a run."""
 CELLS = 20
 
@@ -30,7 +30,7 @@ class JourneyView(Onlooker):
     def moves(self, machine: Machine) -> None:
         self.time = machine.time
         now = monotonic()
-        if machine is self._session.machine and now - self._sampled > INTERVAL:
+        if machine is self._session.machine and now - self._sampled > _INTERVAL:
             self._sampled = now
             self._past.sample(self._session)
 

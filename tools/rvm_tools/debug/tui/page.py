@@ -25,13 +25,13 @@ from rvm_tools.debug.views import (
 )
 from rvm_tools.show import type_name
 
-Size = tuple[int, int]
+_Size = tuple[int, int]
 """Width and height, in cells."""
 VIEWS = ("source", "bytecode", "inverse")
 """What the code pane can show."""
 FRAMES = 40
 """Frames that are shown, the innermost ones."""
-TALL = 4
+_TALL = 4
 """Rows that one value takes at most."""
 BESIDE = 8
 """The width that a value takes at least when its adjoint stands beside it."""
@@ -189,7 +189,7 @@ def values_of(session: Session, before: Before, width: int) -> ValueRows:
 def _cut(text: str) -> str:
     """The first lines of a long value: the arrays' own pages show the others."""
     lines = text.split("\n")
-    return text if len(lines) <= TALL else "\n".join([*lines[: TALL - 1], "…"])
+    return text if len(lines) <= _TALL else "\n".join([*lines[: _TALL - 1], "…"])
 
 
 def _was(old: list[Any] | None, k: int) -> bool:
@@ -197,7 +197,7 @@ def _was(old: list[Any] | None, k: int) -> bool:
     return old is not None and old[k] is not None
 
 
-def elements_of(session: Session, before: Before, name: str, start: int, size: Size) -> ValueRows:
+def elements_of(session: Session, before: Before, name: str, start: int, size: _Size) -> ValueRows:
     """A page of an array's elements from `start`, as many as a pane of a size holds.
 
     Changed ones have a star.

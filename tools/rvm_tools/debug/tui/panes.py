@@ -20,7 +20,7 @@ from rvm_tools.debug.tui.page import Listing, ValueRows
 from rvm_tools.debug.tui.past import Past
 from rvm_tools.trace.energy import Model, landauer
 
-STYLES = {
+_STYLES = {
     "head": "bold",
     "current": "bold green",
     "changed": "bold yellow",
@@ -33,13 +33,13 @@ STYLES = {
 
 def painted(line: OutputLine, width: int | None = None) -> Text:
     """A line in its colour, cut to a width."""
-    text = Text(line.text, style=STYLES.get(line.style, ""), no_wrap=True, end="")
+    text = Text(line.text, style=_STYLES.get(line.style, ""), no_wrap=True, end="")
     if width is not None:
         text.truncate(max(width, 1), overflow="ellipsis")
     return text
 
 
-def joined(rows: Sequence[Text]) -> Text:
+def _joined(rows: Sequence[Text]) -> Text:
     """Rows below each other."""
     return Text("\n", no_wrap=True, end="").join(rows)
 
@@ -131,14 +131,14 @@ class CodePane(Widget, can_focus=True):
                 OutputLine(f"{mark}{flag}{k + base:>{digits}} {code.rows[k]}"), self.size.width
             )
             if k == code.here:
-                row.stylize(STYLES["current"])
+                row.stylize(_STYLES["current"])
             if flag != " ":
                 row.stylize("bold red", 1, 2)
             if k == self.cursor:
                 row.pad_right(max(0, self.size.width - row.cell_len))
                 row.stylize("reverse" if self.has_focus else "underline")
             rows.append(row)
-        return joined(rows)
+        return _joined(rows)
 
 
 class RowsPane(Widget, can_focus=False):
@@ -175,7 +175,7 @@ class RowsPane(Widget, can_focus=False):
         rest = len(self.rows) - self.top - height
         if rest > 0 and shown:
             shown[-1] = OutputLine(f"  … {rest + 1} more rows", "dim")
-        return joined([painted(row, self.size.width) for row in shown])
+        return _joined([painted(row, self.size.width) for row in shown])
 
 
 class TimelinePane(Widget, can_focus=False):
@@ -227,7 +227,7 @@ class TimelinePane(Widget, can_focus=False):
         power, energy = line.energy(samples, self.model)
         blocks, held = line.memory(samples)
         end = f"of {short(self.extent)}" if self.known else "of ?"
-        return joined(
+        return _joined(
             [
                 _row("events", (shown, "bold")),
                 _row("time", (behind, "green"), (here, "bold green"), (ahead, "dim"), figure=end),
@@ -243,7 +243,7 @@ def _row(label: str, *parts: tuple[str, str], figure: str = "") -> Text:
     return Text.assemble((f"{name:<{LEFT}}", "dim"), *parts, (f" {figure}"[:RIGHT], ""))
 
 
-class WordSuggester(Suggester):
+class _WordSuggester(Suggester):
     """Proposes how the last word of a command goes on."""
 
     def __init__(self, complete: Callable[[str], str | None]) -> None:
@@ -273,7 +273,7 @@ class CommandLine(Input):
 
     def __init__(self, id: str, complete: Callable[[str], str | None]) -> None:
         super().__init__(
-            id=id, compact=True, select_on_focus=False, suggester=WordSuggester(complete)
+            id=id, compact=True, select_on_focus=False, suggester=_WordSuggester(complete)
         )
         self.typed: list[str] = []
         self._back = 0

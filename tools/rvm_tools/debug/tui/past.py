@@ -17,10 +17,10 @@ from rvm_tools.debug.texts import kept
 from rvm_tools.trace.account import Tally
 from rvm_tools.trace.energy import Model
 
-KEPT_FRAMES = 16
+_KEPT_FRAMES = 16
 """The innermost frames whose registers are kept to mark what changes."""
 MAX_SAMPLES = 2048
-MAX_VISITED = 1000
+_MAX_VISITED = 1000
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class Before:
 
     @classmethod
     def of(cls, session: Session) -> Before:
-        inner = session.frames[-KEPT_FRAMES:]
+        inner = session.frames[-_KEPT_FRAMES:]
         return cls([(frame, frame.pc, kept(frame.regs)) for frame in inner])
 
     def registers(self, frame: Frame) -> list[Any] | None:
@@ -130,7 +130,7 @@ class Past:
     @staticmethod
     def _note(times: dict[int, None], time: int) -> None:
         times[time] = None
-        while len(times) > MAX_VISITED:
+        while len(times) > _MAX_VISITED:
             del times[next(iter(times))]
 
     def extent(self, session: Session) -> int:
