@@ -168,7 +168,7 @@ def _origins(emitter: CodeEmitter, pc: int) -> dict[int, Node]:
 
 
 def _match(node: Expr, template: Expr, made: Mapping[int, Node], out: dict[int, Node]) -> None:
-    """Walk a typed operand beside its template, which has its shape (a negated one has not)."""
+    """Walk a typed operand along with its template, which has its shape unless negated."""
     stack = [(node, template)]
     while stack:
         n, t = stack.pop()

@@ -231,15 +231,15 @@ EXPLANATIONS: dict[str, Explanation] = {
     "A059": explain(
         "a `while` without a postcondition",
         """
-        Forwards, the first condition says whether to go round once more.  Backwards, the second one
-        does: it must be false before the first round and true after each.
+        Forwards, the first condition says whether to go through the loop once more.  Backwards, the
+        second one does: it must be false before the first iteration and true after each.
 
             while fib(x) < 100 , n != 0
                 …
                 inc n
             end
 
-        If nothing in the state tells the first round from the others, add a counter.
+        If nothing in the state tells the first iteration from the others, add a counter.
         """,
     ),
     "A060": explain(

@@ -149,7 +149,7 @@ class CodeEmitter(ValueReader, ABC):
         raise Rejected
 
     def _records(self, stat: OpStat) -> bool:
-        """Exchange two records leaf by leaf, if records they are."""
+        """Exchange two records leaf by leaf, if they are records."""
         if len(stat.args) != 2:
             return False
         a, b = (self.leaves(n) for n in stat.args)

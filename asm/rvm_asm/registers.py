@@ -110,7 +110,7 @@ class RegisterWriter:
         return self._enter(Register(name, t), owner)
 
     def retire(self, reg: int) -> None:
-        """Share a register no more: it is left live where others of its name may begin."""
+        """No longer share a register: it is left live where others of its name may begin."""
         for same in self._shared.values():
             if reg in same:
                 same.remove(reg)

@@ -87,7 +87,7 @@ class StatementParser(InstructionParser):
             self.fail("the end of the line")
 
     def end_head(self) -> None:
-        """The end of a block's head; what stands there too much is reported and left out."""
+        """The end of a block's head; anything more is reported and skipped."""
         try:
             self.end_line()
         except Bad:
@@ -276,8 +276,8 @@ class StatementParser(InstructionParser):
                 "this `while` has no postcondition",
                 start,
                 stop,
-                notes=("running back, it decides whether there was one more round",),
-                hint="name what holds after every round and not before the first: `while p, q`",
+                notes=("running back, it decides whether there was one more iteration",),
+                hint="name what holds after every iteration and not before the first: `while p, q`",
             )
             post = cond
         return While(cond, post, body, start, stop)

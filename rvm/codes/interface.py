@@ -109,8 +109,8 @@ INTERFACE: dict[str, Explanation] = {
     "U002": explain(
         "an engine that is not there",
         """
-        Engines are named `reference` (slow, and the law), `python`, or `auto`; the message lists
-        what is installed.
+        Engines are named `reference` (slow; it defines what is right), `python`, or `auto`; the
+        message lists what is installed.
         """,
     ),
     "U003": explain(

@@ -1,4 +1,4 @@
-"""Gradients held against central differences: where they part, and by how much."""
+"""Gradients held against central differences: where they differ, and by how much."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ class GradRow:
 
     @property
     def error(self) -> float:
-        """How far they part, as a part of their size."""
+        """How far they differ, relative to their size."""
         gap = abs(self.gradient - self.quotient)
         return gap / self.size if gap and not math.isnan(gap) else gap
 
     def agrees(self, tolerance: float) -> bool:
-        """Whether they part by no more than the tolerance and the quotient's own uncertainty.
+        """Whether they differ by no more than the tolerance and the quotient's own uncertainty.
 
         NaN never agrees.
         """
@@ -77,7 +77,7 @@ class GradCheck:
 
     @property
     def ok(self) -> bool:
-        """Whether no two part by more than the tolerance (NaN is never near)."""
+        """Whether no two differ by more than the tolerance (NaN always does)."""
         return all(r.agrees(self.tolerance) for r in self.rows)
 
     @property
@@ -91,7 +91,7 @@ class GradCheck:
         return max(self.rows, key=key, default=None)
 
     def raise_if_bad(self) -> GradCheck:
-        """The check itself; DefinitionError D013 if they part."""
+        """The check itself; DefinitionError D013 if they differ."""
         if not self.ok:
             worst = self.worst
             assert worst is not None

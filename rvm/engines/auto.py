@@ -1,4 +1,4 @@
-"""Which engine `auto` is: decided by what is installed, what is asked, and what there is to do.
+"""Which engine `auto` chooses, by what is installed, what is asked for and what is to be run.
 
 Programs whose results are the same to the bit on all engines begin with generated Python and go
 on in machine code when they have run for a while; the choice then changes nothing but the time.
@@ -57,7 +57,7 @@ def choose(image: Image, name: str, options: Options) -> Choice:
         return Choice("python", "vector", (missing, pays))
     if traits.acting:
         return _only(
-            "python", f"each round of a loop may {traits.acting}, which no engine compiles"
+            "python", f"each iteration of a loop may {traits.acting}, which no engine compiles"
         )
     if traits.rounding and not traits.loops:
         return _only("python", f"{traits.rounding} is NumPy's work, and nothing is done again")
@@ -102,7 +102,7 @@ def native_is_there() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What of a function and all that it calls decides on engines."""
+    """What decides on engines, of a function and all that it calls."""
 
     loops: bool
     rounding: str
@@ -131,7 +131,7 @@ def _loops(code: Code) -> bool:
 
 
 def _acting(code: Code) -> Iterator[str]:
-    """Of each innermost loop: what all its rounds do outside the machine; "" if nothing."""
+    """Of each innermost loop: what all its iterations do outside the machine; "" if nothing."""
     loops = [(i.aux, pc) for pc, i in enumerate(code.instrs) if i.op == "br" and i.aux < pc]
     for head, back in loops:
         if any(head < other < back for other, _ in loops):
@@ -236,7 +236,7 @@ class Auto:
         return did
 
     def first_chunk(self, state: State) -> int:
-        """How many ticks to begin with."""
+        """How many ticks to run first."""
         root = state.frames[0].code
         warm = is_warm(root, choice_of(root, state.options))
         return first_chunk(self.native if warm else self.python, state)
@@ -264,7 +264,7 @@ class Auto:
 
 
 def is_warm(code: Code, choice: Choice) -> bool:
-    """Whether it is machine code's turn."""
+    """Whether machine code goes next."""
     return choice.then == "native" and (choice.first == "native" or is_hot(code))
 
 

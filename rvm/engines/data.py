@@ -1,4 +1,4 @@
-"""Executing data statements by walking them: the law for every other engine."""
+"""Executing data statements by walking them: the reference for every other engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Effects: what an extern block does outside the machine.  They change no place."""
+"""Effects: what an extern block does outside the machine, changing no place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evaluating pure expressions by walking them: the law for every other engine."""
+"""Evaluating pure expressions by walking them: the reference for every other engine."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def evaluate(node: Expr, regs: Sequence[Any]) -> Any:
 
 
 def _resolve(node: Apply) -> Call:
-    """What computes a node: the function on arguments of these types, and how it takes them."""
+    """What computes a node: the function on these types, and how it takes its arguments."""
     elems = tuple(elem_of(_type(a)) for a in node.args)
     if any(rank_of(_type(a)) for a in node.args):
         many = array_value(node.fn, elems)
@@ -50,7 +50,7 @@ def _resolve(node: Apply) -> Call:
 
 
 def _fitting(many: Callable[..., Any], args: list[Any]) -> Any:
-    """The function on arrays; MachineError R008 where their shapes do not go together."""
+    """The function on arrays; MachineError R008 where their shapes do not match."""
     try:
         return many(*args)
     except ValueError as error:

@@ -128,7 +128,7 @@ def zeros(state: State, sys: NumberSystem, shape: tuple[int, ...] | None) -> Any
 
 
 def forget(state: State, sys: NumberSystem, value: Any) -> None:
-    """Give up a value, whatever it is: its bits are logged, or counted as erased."""
+    """Give up any value: its bits are logged, or counted as erased."""
     if state.residue is not None:
         if not sys.same(value, np.broadcast_to(sys.zero, np.shape(value))):
             kept = value.copy() if isinstance(value, np.ndarray) else value

@@ -36,7 +36,7 @@ class Foresighted(Protocol):
     """An engine that knows how much it does in a tenth of a second or so."""
 
     def first_chunk(self, state: State) -> int:
-        """How many ticks to begin with."""
+        """How many ticks to run first."""
 
 
 def first_chunk(engine: Engine, state: State) -> int:

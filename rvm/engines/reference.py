@@ -1,4 +1,4 @@
-"""The reference engine: a tree walk that is the law for the others.
+"""The reference engine: a tree walk that all others must agree with.
 
 One tick at a time: an instruction, the entry into a call, or the return from
 one.  It knows statement kinds, not opcodes, and only one direction.

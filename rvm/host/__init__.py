@@ -1,1 +1,1 @@
-"""The operating system: files in and out, signals, what threads make once, shared memory."""
+"""The operating system: files, signals, things that threads make once, shared memory."""

@@ -1,4 +1,4 @@
-"""Arrays in files, `.npy` and `.npz`: read with one kind of error for all that can be wrong."""
+"""Arrays in files, `.npy` and `.npz`: read with one kind of error for anything that is wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Things that are made once: of several threads that ask at the same time, one makes them."""
+"""Things made once: of several threads that ask at the same time, one makes them."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def once(cache: MutableMapping[Any, Any], key: object, kind: type[T], make: Call
 
 
 def making() -> threading.RLock:
-    """What is held while something is made: for those who look whether it is there themselves."""
+    """The lock held while something is made, for callers that look for it themselves."""
     return _making
 
 
 def _renew() -> None:
-    """In a process that was forked, whoever held the lock is not there."""
+    """In a forked process, the thread that held the lock does not exist."""
     global _making
     _making = threading.RLock()
 

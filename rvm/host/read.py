@@ -1,4 +1,4 @@
-"""Files read whole, up to a limit: what has no end, or is too large, is an OSError.
+"""Files read whole, up to a limit: a file without an end, or too large, is an OSError.
 
 A regular file may have as many bytes as its reader allows; a pipe or a device, of which nobody
 knows how much will come, has at most `TEXT`.

@@ -1,4 +1,4 @@
-"""Signals while a run is under way: who handles them waits until an instruction is over.
+"""Signals during a run: their handlers wait until an instruction is over.
 
 Python calls the handler of a signal between any two steps of its own.  One that raises (that of
 Ctrl-C, that of a timeout) would leave an instruction half done.  So, while a run is `Listening`, a
@@ -46,7 +46,7 @@ def deferred(function: F) -> F:
 
 
 def at_once(function: F) -> F:
-    """Mark a function that calls a caller's code, which must not be deaf while it waits.
+    """Mark a function that calls a caller's code, which must hear signals while it waits.
 
     It is called between two instructions only, so what comes out of it leaves a state whole.
     """
@@ -114,7 +114,7 @@ _ASKING = (Relay.__call__.__code__, _innermost.__code__)
 
 
 def interrupted(hint: str = "") -> Interrupted:
-    """What Ctrl-C is in a run: in place of what Python's own handler raises."""
+    """What Ctrl-C raises in a run, in place of what Python's own handler raises."""
     return Interrupted("R016", "interrupted", hint=hint)
 
 

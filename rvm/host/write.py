@@ -1,4 +1,4 @@
-"""Files written whole: what was there stays until all that is new is on the disk.
+"""Files written whole: the old contents stay until all of the new are on the disk.
 
 The contents go to a file without a name, or to one next to it, which then takes the other's place.
 A write that fails, or a process that is killed, leaves the old file as it was.  Links are

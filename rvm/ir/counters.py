@@ -5,7 +5,8 @@ was entered and where it stopped, which its caller knows.  So the counts of the 
 tree follow from the counts of the others (D. E. Knuth, F. R. Stevenson, "Optimal measurement points
 for program frequency counts", BIT 13, 1973); the tree is made of those in the innermost loops first
 (T. Ball, J. R. Larus, "Optimally profiling and tracing programs", TOPLAS 16, 1994).  A loop that
-does not branch inside has one counter, on the way back, which LLVM turns into its number of rounds.
+does not branch inside has one counter, on the way back, which LLVM turns into its number of
+iterations.
 
 A *row* holds the counters of a code along one call path, as 64-bit words.
 """

@@ -37,7 +37,7 @@ class Cycle:
     back: int
 
     def holds(self, position: int) -> bool:
-        """Whether a position is inside a round under way: not at its beginning."""
+        """Whether a position is inside an iteration under way: not at its beginning."""
         return self.head + 1 < position <= self.back
 
 
@@ -80,8 +80,8 @@ class Flow:
         """The copy of the code that a jump to `target` goes to, from copy number `copy`.
 
         Copy 0 is the ordinary code.  Copy k is that in which the first k loops of `around` are in
-        a round that was begun in its middle.  As a loop's head is only ever entered in front of
-        a whole round, every copy is made of proper loops, which optimise well.
+        an iteration that was begun in its middle.  As a loop's head is only ever entered in front
+        of a whole iteration, every copy is made of proper loops, which optimise well.
         """
         for k in range(copy):
             if not around[k].holds(target):

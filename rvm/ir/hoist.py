@@ -33,7 +33,7 @@ def hoisted(maker: Maker, loop: Counted, copy: int) -> bool:
     """
     b = maker.b
     if b.varying and _involved(loop) & b.varying:
-        # Bounds that differ are asked in each round, as whatever differs is.
+        # Bounds that differ are asked in each iteration, as whatever differs is.
         return False
     fast, slow = b.fresh("f"), b.fresh("slow")
     begun = b.scalars[loop.variable][0]

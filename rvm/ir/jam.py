@@ -1,4 +1,4 @@
-"""Rounds of a loop joined: the loop inside it then runs once for several of them.
+"""Unroll-and-jam: iterations of a loop joined, so that the loop inside runs once for several.
 
     for i, for k, for j: C[i, j] += A[i, k] * B[k, j]
 
@@ -8,11 +8,11 @@ no bit differs, while C is loaded and stored a quarter as often.  Where the inne
 element, four such sums are under way at once, and none waits for the additions of another.  With
 two i at a time B is loaded half as often, too.
 
-That is right where rounds that change places reach different elements: each array that is written
-is reached by one index only, which either is the same in all rounds of the outer loop and another
-in each of the inner one, or is another in each round of the outer loop, whatever the inner one
-does; in each round of a third loop it must be another one.  (R. Allen and K. Kennedy, "Optimizing
-Compilers for Modern Architectures", 2002, 8.4: unroll and jam.)
+That is right where iterations that change places reach different elements: each array that is
+written is reached by one index only, which either is the same in all iterations of the outer loop
+and another in each of the inner one, or is another in each iteration of the outer loop, whatever
+the inner one does; in each iteration of a third loop it must be another one.  (R. Allen and K.
+Kennedy, "Optimizing Compilers for Modern Architectures", 2002, 8.4: unroll and jam.)
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rvm.types import I64, Array
 from rvm.verify.affine import affine
 
 MANY, FEW = 4, 2
-"""How many rounds are joined: few where the body has several instructions, since all of their
+"""How many iterations are joined: few where the body has several instructions, since all of their
 values are under way at once, and of a third loop around the two."""
 Axis = tuple[int, frozenset[tuple[object, int]]]
 """An index as a constant and the factors of what it depends on."""
@@ -39,7 +39,7 @@ Axis = tuple[int, frozenset[tuple[object, int]]]
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """A counting loop: `variable` += `step`, first or last thing in a round, until it is `end`."""
+    """A counting loop: `variable` += `step`, first or last in an iteration, until it is `end`."""
 
     cycle: Cycle
     variable: int
@@ -52,7 +52,7 @@ class Rounds:
 class Jam:
     """Two or three loops, outer ones first, each of which holds the next one and nothing else.
 
-    Rounds are joined of all but the innermost.  `before` are the instructions that make the
+    Iterations are joined of all but the innermost.  `before` are the instructions that make the
     variables of the inner loops and their ends, `body` those of the innermost.
     """
 
@@ -62,7 +62,7 @@ class Jam:
 
     @property
     def together(self) -> tuple[int, ...]:
-        """How many rounds of each loop are joined."""
+        """How many iterations of each loop are joined."""
         two = (MANY if len(self.body) == 1 else FEW, 1)
         return two if len(self.loops) == 2 else (FEW, *two)
 

@@ -1,4 +1,4 @@
-"""Counting loops: those whose rounds and indices can be checked before they begin.
+"""Counting loops: those whose iterations and indices can be checked before they begin.
 
 Such a loop is printed twice: as any other, and once more without the checks that hold throughout
 (of its come-from, of indices that are affine in its variable, of its ticks).  LLVM can vectorise
@@ -71,7 +71,7 @@ class Counted:
     end: Expr
     start: Expr
     early: bool
-    """Whether the variable is stepped at the beginning of a round, not at its end."""
+    """Whether the variable is stepped at the beginning of an iteration, not at its end."""
     inner: tuple[Inner, ...]
     indices: tuple[Inside, ...]
     proved: frozenset[int]
@@ -79,10 +79,10 @@ class Counted:
     trusted: frozenset[int]
     """The branches whose come-froms need not be asked."""
     jams: Mapping[int, Jam] = field(default_factory=dict)
-    """Loops of the nest whose rounds can be joined, by the position of their come-from."""
+    """Loops of the nest whose iterations can be joined, by the position of their come-from."""
 
     def rounds(self, cycle: Cycle) -> int:
-        """The instructions of a round of one of its loops, those of loops inside it aside."""
+        """The instructions of an iteration of one of its loops, those of loops inside it aside."""
         within = [i.cycle for i in self.inner if cycle.head < i.cycle.head < cycle.back]
         covered = {pc for c in within for pc in range(c.head + 1, c.back + 1)}
         return cycle.back - cycle.head - len(covered)
@@ -99,7 +99,7 @@ def counted(code: Code, flow: Flow) -> dict[int, Counted]:
 
 
 class Stepped(NamedTuple):
-    """By how much a variable is stepped in a round, by which instruction, and whether first."""
+    """By how much an iteration steps a variable, by which instruction, and whether first."""
 
     step: int
     at: int
@@ -121,7 +121,7 @@ class _Survey:
         self.writers: dict[int, list[int]] = {}
         self.variables: set[int] = set()
         self.live_before = live_at(code, cycle.head + 1)
-        """The registers that live when a round begins."""
+        """The registers that live when an iteration begins."""
 
     def result(self) -> Counted | None:
         """What is known of the loop; None if it is not a counting loop."""
@@ -165,7 +165,7 @@ class _Survey:
         )
 
     def _jams(self, inner: Sequence[Inner]) -> dict[int, Jam]:
-        """The loops of the nest whose rounds can be joined, with the innermost ones in them."""
+        """The loops of the nest whose iterations can be joined, with the innermost ones in them."""
         out: dict[int, Jam] = {}
         known = {i.cycle: i for i in inner}
         for loop in inner:
@@ -184,7 +184,7 @@ class _Survey:
                 found = jam(self.code, loops, self._resolved)
                 if found is None:
                     break
-                # What is left of three loops is a round; it is not worth another copy.
+                # What is left of three loops is an iteration; it is not worth another copy.
                 out.pop(at.cycle.head, None)
                 out[cycle.head] = found
                 at = known.get(cycle)
@@ -217,7 +217,7 @@ class _Survey:
         return True
 
     def _stepped(self, cycle: Cycle, variable: int) -> Stepped | None:
-        """Where a loop's variable is stepped in a round."""
+        """Where a loop's variable is stepped in an iteration."""
         inside = range(cycle.head + 1, cycle.back)
         at = [pc for pc in self.writers.get(variable, ()) if pc in inside]
         if len(at) != 1 or at[0] not in (inside[0], inside[-1]):
@@ -259,7 +259,7 @@ class _Survey:
         return Inner(cycle, variable, abs(step), low, high, low_factors, high_factors)
 
     def _guarded(self, cycle: Cycle, first: Expr, last: Expr) -> bool:
-        """Whether a branch in front of a loop goes past it where it has no rounds."""
+        """Whether a branch in front of a loop goes past it where it has no iterations."""
         match self.code.stmts(cycle.head - 1)[0]:
             case Branch(Apply("==", (a, b)), partner):
                 return partner > cycle.back and (a, b) in ((first, last), (last, first))
@@ -271,9 +271,9 @@ class _Survey:
         return max(found, key=lambda c: c.head, default=self.cycle)
 
     def _made(self, reg: int, step: int = -1, within: Cycle | None = None) -> Expr | None:
-        """The value that a register is made with in each round, and has until it is freed.
+        """The value that a register is made with in each iteration, and has until it is freed.
 
-        None if it lives when a round begins, or is made in several places, or is changed other
+        None if it lives when an iteration begins, or is made in several places, or is changed other
         than at `step`.  `within` is a loop that it must be made for anew each time.
         """
         if reg in self.live_before:

@@ -122,7 +122,7 @@ def test_long_runs_turn_round() -> None:
         "    free n = -1\n"
     )
     row = rvm_json("check", "long.rasm", "--max-steps=1000", "--runs=2")["checks"][-1]
-    assert row["verdict"] == "ok" and "2 turned round after 1,000 steps" in row["say"]
+    assert row["verdict"] == "ok" and "2 turned back after 1,000 steps" in row["say"]
 
 
 def test_runs_of_the_same_seed_are_the_same() -> None:

@@ -173,7 +173,7 @@ class TestChecks:
     def test_many_rows_are_not_all_shown(self) -> None:
         given = ("r=0", "y=0", "x=range(30)", "--loss", "r", "--check")
         out = rvm("grad", "norm.rasm", *given).stdout
-        assert "the 12 of 32 that part most:" in out and "32 numbers agree with" in out
+        assert "the 12 of 32 that differ most:" in out and "32 numbers agree with" in out
         assert len(out.splitlines()) < 25
 
     def test_where_they_part_the_exit_code_is_1(self) -> None:
@@ -181,7 +181,7 @@ class TestChecks:
         Path("kink.rasm").write_text("func f(y: f64, a: f64, b: f64)\n    add y, max(a, b)\n")
         given = ("grad", "kink.rasm", "y=0", "a=1", "b=1", "--loss", "y", "--check")
         result = rvm(*given, code=1)
-        assert "2 of 3 part from central differences" in result.stdout
+        assert "2 of 3 differ from central differences" in result.stdout
         assert "D013" in result.stderr
         found = rvm_json(*given, code=1)
         assert found["check"]["ok"] is False and found["errors"][0]["code"] == "D013"

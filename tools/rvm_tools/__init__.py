@@ -1,1 +1,1 @@
-"""The user programs of rvm: the command line `rvm` and what stands behind it."""
+"""The user programs of rvm: the command line `rvm` and what it runs."""

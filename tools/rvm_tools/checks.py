@@ -221,7 +221,7 @@ def _given(
 
 
 def _generated(request: CheckRequest, program: Program, function: Function) -> CheckRow:
-    """Runs on random inputs; an error turns them round, and is not a failure of the program."""
+    """Runs on random inputs; an error turns them back, and is not a failure of the program."""
     row = CheckRow(f"{function.name}: generated inputs")
     rng = random.Random(f"{request.seed} {function.name}")
     ends: dict[str, int] = {}
@@ -242,7 +242,7 @@ def _generated(request: CheckRequest, program: Program, function: Function) -> C
             ends[code] = ends.get(code, 0) + 1
     row.say = f"{count(request.runs, 'run')}, {row.summary(request.strict)}"
     if limited:
-        row.say += f"; {limited} turned round after {request.max_steps:,} steps"
+        row.say += f"; {limited} turned back after {request.max_steps:,} steps"
     if ends:
         row.say += "; ended early by " + ", ".join(f"{c} ({n})" for c, n in sorted(ends.items()))
     if row.verdict == "ok" and sum(ends.values()) == request.runs:

@@ -52,8 +52,8 @@ TOOLS: dict[str, Explanation] = {
         "two engines differ",
         """
         The same run took another number of steps, ended otherwise or left other bits on one engine
-        than on another.  The reference engine is the law, so this is a fault of the other one (or
-        of the code of a function that was added): please report it with the program.
+        than on another.  The reference engine defines what is right, so this is a fault of the
+        other one (or of the code of a function that was added): please report it with the program.
         """,
     ),
     "C007": explain(

@@ -182,10 +182,10 @@ def checked(check: GradCheck) -> str:
     if len(rows) > LONG:
         worst = sorted(rows, key=lambda r: (not math.isnan(r.error), -r.error))[:LONG]
         shown = replace(check, rows=tuple(worst))
-        title = f"the {LONG} of {len(rows)} that part most:\n"
+        title = f"the {LONG} of {len(rows)} that differ most:\n"
     bad = sum(not row.agrees(check.tolerance) for row in rows)
     verdict = (
-        f"{bad} of {len(rows)} part from" if bad else f"{count(len(rows), 'number')} agree with"
+        f"{bad} of {len(rows)} differ from" if bad else f"{count(len(rows), 'number')} agree with"
     )
     return f"{title}{shown}\n{verdict} central differences, within {check.tolerance:g}"
 

@@ -32,7 +32,7 @@ def show_error(error: Fault, style: str = "human") -> None:
 
 
 def errors_as_json(error: Fault) -> dict[str, object]:
-    """An error as an object: its messages, and when it happened if there was a run."""
+    """An error as an object: its messages, and when it happened, if there was a run."""
     out: dict[str, object] = {"errors": [d.as_json() for d in error.diagnostics]}
     if error.time is not None:
         out["time"] = error.time

@@ -22,7 +22,7 @@ from rvm_tools.show import number_text
 
 @dataclass(slots=True)
 class Trial:
-    """What happened.  `ended_by` is the error that turned the run round, if one did."""
+    """What happened.  `ended_by` is the error that turned the run back, if one did."""
 
     engine: str
     steps: int = 0
@@ -88,7 +88,7 @@ def attempt(
 
 
 def was_limited(trial: Trial) -> bool:
-    """Whether the run was turned round by the limit on steps."""
+    """Whether the run was turned back by the limit on steps."""
     return isinstance(trial.ended_by, LimitError) and trial.ended_by.code == "R010"
 
 

@@ -1,4 +1,4 @@
-"""Small matters of English."""
+"""Small points of English."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ class _Run(Recovering):
             account.erased_bits = 0
 
     def _room(self, group: Group) -> int:
-        """The ticks that are left to the lane that has done the most."""
+        """The ticks left to the lane that has done the most."""
         if self.limit == NO_LIMIT:
             return NO_LIMIT
         return self.limit - int(self.block.ticks[group.ids].max()) - group.ticks
@@ -192,7 +192,7 @@ class _Run(Recovering):
             self._aside(group, np.ones(group.width, bool))
 
     def _part(self, group: Group, taken: Any, behind: int, other: int) -> None:
-        """Those that are less far go on."""
+        """Go on with those that are less far."""
         if taken.all() or not taken.any():
             group.at = behind if taken.all() else other
             return

@@ -14,7 +14,7 @@ from rvm.host.signals import listen
 
 LEVELS = ((4_000, 3), (40_000, 2))
 """Up to how many lines a module is optimised how much; longer ones least: LLVM's time grows faster
-than the text.  Loops are vectorised at levels 2 and 3, with several vectors in a round at 3."""
+than the text.  Loops are vectorised at levels 2 and 3, with several vectors an iteration at 3."""
 OPTIONS = ("-slp-max-reg-size=128",)
 """Straight code is made into vectors of two numbers at most.
 

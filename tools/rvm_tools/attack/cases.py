@@ -37,7 +37,7 @@ _CPU_SECONDS = 20.0
 
 
 class Broken(AssertionError):
-    """Something that must hold does not: the law in a few words, and what was seen."""
+    """Something that must hold does not: the rule in a few words, and what was seen."""
 
     def __init__(self, law: str, seen: str = "") -> None:
         super().__init__(f"{law}\n{seen}" if seen else law)

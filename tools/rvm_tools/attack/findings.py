@@ -1,4 +1,4 @@
-"""Findings in a folder, with how to see them again; the table of what was tried."""
+"""Findings in a folder, with how to reproduce them; the table of what was tried."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small damages to texts, bytes and JSON values, as kinds of attack need them."""
+"""Small mutations of texts, bytes and JSON values, as kinds of attack need them."""
 
 from __future__ import annotations
 

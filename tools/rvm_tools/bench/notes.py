@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 _MERGE = (
-    "what is left are come-froms and indices, some fifteen comparisons a round; which index is "
-    "stepped is chosen without a jump."
+    "what is left are come-froms and indices, some fifteen comparisons an "
+    "iteration; which index is stepped is chosen without a jump."
 )
 _GATHER = (
     "the machine code alone takes 0.9 of C's time, and as long as C for the gradient: gathered "
@@ -42,10 +42,10 @@ NOTES: dict[str, str] = {
     "bodies forward": "the ancillas of a pair are checked for NaN where they are freed.",
     "bodies gradient": _PAIRS,
     "matmul forward": (
-        "rounds of the outer loops are joined as the C compiler does it; what is left is the call "
-        "from Python, which copies the matrix that changes, so that an error could put it back."
+        "the outer loops are unrolled and jammed as the C compiler does it; what is left is the "
+        "call from Python, which copies the matrix that changes, so that an error could put it back."
     ),
-    "matmul gradient": ("two rounds of the middle loop are joined; C has two loops inside it."),
+    "matmul gradient": ("two iterations of the middle loop are joined; C has two loops inside it."),
     "matvec forward": _GATHER,
     "matvec gradient": _GATHER,
     "sparse_dot forward": _MERGE,

@@ -36,7 +36,7 @@ from rvm_tools.options import STEPS, file_argument, function_option, values_argu
     type=STEPS,
     default=200_000,
     metavar="N",
-    help="Where a run on generated inputs turns round (200000).",
+    help="Where a run on generated inputs turns back (200000).",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(**given: Any) -> None:

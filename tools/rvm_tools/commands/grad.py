@@ -27,7 +27,7 @@ from rvm_tools.options import (
 @click.option(
     "--check",
     is_flag=True,
-    help="Compare with central differences; where they part, end with exit code 1.",
+    help="Compare with central differences; where they differ, end with exit code 1.",
 )
 @click.option("--back", is_flag=True, help="Differentiate the inverse: the values are the results.")
 @click.option("--emit", is_flag=True, help="Print the gradient program instead of running it.")

@@ -1,4 +1,4 @@
-"""The adapter: what a client said of itself, the session that it launched, and who answers what.
+"""The adapter: what a client said about itself, the session that it launched, and who answers what.
 
 Functions enter themselves with `@answers("command")`.  They return the body of the response;
 what has to happen after the response (a run, an event) they leave with `Adapter.later`.
@@ -33,7 +33,7 @@ _BEFORE_LAUNCH = frozenset({"initialize", "launch", "cancel", "disconnect", "ter
 
 
 def answers(*commands: str) -> Callable[[_Answer], _Answer]:
-    """Enter a function as the one that answers a request."""
+    """Register a function as the one that answers a request."""
 
     def enter(function: _Answer) -> _Answer:
         for command in commands:
@@ -74,7 +74,7 @@ class Debuggee:
 
 
 class Adapter:
-    """One client's conversation; all of it in one thread, but for what `Inbox` lets through."""
+    """One client's conversation; all in one thread, except for what `Inbox` lets through."""
 
     def __init__(self, channel: Channel, inbox: Inbox) -> None:
         self.channel = channel
@@ -105,7 +105,7 @@ class Adapter:
         self._later.append(action)
 
     def reference(self, what: object) -> int:
-        """A number by which the client can ask for more of this, until the machine moves."""
+        """A number by which the client can ask for more of this until the machine moves."""
         self.handles.append(what)
         return len(self.handles)
 
@@ -150,7 +150,7 @@ class Adapter:
         self._follow()
 
     def _follow(self) -> None:
-        """Do what was left for after the response."""
+        """Do what was to follow the response."""
         while self._later:
             action = self._later.pop(0)
             try:

@@ -56,7 +56,7 @@ COMMANDS: dict[str, Command] = {}
 def command(
     *names: str, usage: str, help: str, group: str, repeats: bool = False, takes: str = ""
 ) -> Callable[[_Run], _Run]:
-    """Enter a function among the commands."""
+    """Register a function as a command."""
 
     def enter(run: _Run) -> _Run:
         made = Command(names, usage, help, run, group, repeats, takes)

@@ -103,7 +103,7 @@ def tallies(fresh: Session, times: Iterable[int]) -> Iterator[tuple[int, Tally]]
 
 @contextmanager
 def _counting(session: Session) -> Iterator[Counts]:
-    """Within it, the session's machine is on an engine that counts, the fastest there is."""
+    """Within it the session's machine is on an engine that counts, the fastest there is."""
     machine, counts = session.machine, Counts()
     engine, asked = machine._engine, session.options.engine
     machine.use(

@@ -84,7 +84,7 @@ class Prepared:
         )
 
     def _is_direct(self) -> bool:
-        """Whether it is machine code's turn; makes it if so."""
+        """Whether machine code goes next; makes it if so."""
         options, code = self.options, self.code
         if not self._plain or options.strict or options.max_steps is not None:
             return False

@@ -45,7 +45,7 @@ func smooth(y: f64[n], e: f64, k: i64)
 """
 _OPERATIONS = ("call", "uncall", "drift", "map", "grad", "machine", "back")
 _SPEED = dict.fromkeys(ENGINES, 120) | {LAW: 12, "native": 4000}
-"""Rounds of a loop that take a few milliseconds on an engine."""
+"""Iterations of a loop that take a few milliseconds on an engine."""
 
 
 class _Alarm(Exception):

@@ -1,4 +1,4 @@
-"""The commands that travel: steps, seeks, and the questions who wrote a place."""
+"""The commands that travel: steps, seeks, and searches for what wrote a place."""
 
 from __future__ import annotations
 
