@@ -43,7 +43,7 @@ NOTES: dict[str, str] = {
     "bodies gradient": _PAIRS,
     "matmul forward": (
         "the outer loops are unrolled and jammed as the C compiler does it; what is left is the "
-        "call from Python, which copies the matrix that changes, so that an error could put it back."
+        "call from Python, which copies the matrix that changes, so that an error can put it back."
     ),
     "matmul gradient": ("two iterations of the middle loop are joined; C has two loops inside it."),
     "matvec forward": _GATHER,
