@@ -163,7 +163,7 @@ class Operations(ABC):
         return value_of([self.select(condition, p, q) for p, q in pairs])
 
     def _checked(self, check: Node, bad: Node, value: Parts) -> Parts:
-        """A value behind a check: where that fails the instruction is given up."""
+        """A value after a check: where that fails the instruction is given up."""
         if bad.op == "constant" and not bad.aux:
             return value
         self.trouble(bad)

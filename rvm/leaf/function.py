@@ -100,7 +100,7 @@ def function(
 
 
 class Order:
-    """The nodes that results need, each behind its arguments; equal operations are one node.
+    """The nodes that results need, each after its arguments; equal operations are one node.
 
     `results` are the nodes that stand for those that were added, `ends` how many nodes there were
     then.

@@ -179,7 +179,7 @@ def ordered_product(a: Any, b: Any) -> Any:
 def matrix_product(a: Any, b: Any, times: Operation = times, ranks: tuple[int, ...] = ()) -> Any:
     """`a @ b` for vectors and matrices, each element a sum of products one after the other.
 
-    With `ranks` the arrays have more axes behind those, the same in both: lanes.
+    With `ranks` the arrays have more axes after those, the same in both: lanes.
     """
     rows, columns = ranks or (a.ndim, b.ndim)
     if a.shape[rows - 1] != len(b):
