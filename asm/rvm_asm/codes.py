@@ -9,7 +9,7 @@ from rvm.codes.explanation import Explanation, explain
 
 EXPLANATIONS: dict[str, Explanation] = {
     "A001": explain(
-        "a character or literal that means nothing",
+        "a character or literal without meaning",
         """
         The text holds a character that the language does not have, a number that cannot be read
         (`12abc`), or a string or quoted name that does not end in its line.
@@ -35,7 +35,7 @@ EXPLANATIONS: dict[str, Explanation] = {
         """,
     ),
     "A003": explain(
-        "an instruction that is not there",
+        "an instruction that does not exist",
         """
         The first word of a line is not an opcode, a statement or a macro.
 
@@ -45,7 +45,7 @@ EXPLANATIONS: dict[str, Explanation] = {
         """,
     ),
     "A004": explain(
-        "a function that is not there",
+        "a function that does not exist",
         """
         Inside an expression stand functions of the function table and `pure` functions.
 
@@ -56,7 +56,7 @@ EXPLANATIONS: dict[str, Explanation] = {
         """,
     ),
     "A005": explain(
-        "a name that nothing has",
+        "a name that is not defined",
         """
         A register must be a parameter or be made by `alloc`, above its first use.  A macro sees its
         parameters, what it allocates itself, and constants: never the names around its use.
@@ -120,7 +120,7 @@ EXPLANATIONS: dict[str, Explanation] = {
         """,
     ),
     "A011": explain(
-        "a type that is not there",
+        "a type that does not exist",
         """
         The types are bool, i32, i64, u8, u32, u64, f32, f64, c128, fixed, fixed(30), log64, arrays
         of these (`f64[n, 3]`), stacks (`stack[f64]`) and the program's records.  A record does
@@ -180,7 +180,7 @@ EXPLANATIONS: dict[str, Explanation] = {
         """,
     ),
     "A055": explain(
-        "a field that is not there",
+        "a field that does not exist",
         """
             record Body
                 pos: f64[3]
@@ -203,7 +203,7 @@ EXPLANATIONS: dict[str, Explanation] = {
         """,
     ),
     "A057": explain(
-        "a routine that is not there",
+        "a routine that does not exist",
         """
         `undo r` undoes what `routine r … end` did, further down in the same function (or the same
         macro).
@@ -243,7 +243,7 @@ EXPLANATIONS: dict[str, Explanation] = {
         """,
     ),
     "A060": explain(
-        "a label that is not there",
+        "a label that does not exist",
         """
         A label stands before a `br` or `cf` of the same function: `out: cf n == 0, start`.  Labels
         in a macro or routine are its own.
@@ -301,7 +301,7 @@ EXPLANATIONS: dict[str, Explanation] = {
         """,
     ),
     "A066": explain(
-        "a policy that says nothing a planner knows",
+        "a policy that no planner knows",
         """
         An `iterate` names one budget, with constants:
 

@@ -16,7 +16,7 @@ INTERFACE: dict[str, Explanation] = {
         """,
     ),
     "I002": explain(
-        "a value for a parameter that is not there",
+        "a value for a parameter that does not exist",
         """
         The name is neither a parameter of the function nor an option (`engine=`, `tolerance=`, …).
         """,
@@ -76,7 +76,7 @@ INTERFACE: dict[str, Explanation] = {
         """,
     ),
     "I009": explain(
-        "an option that cannot be so",
+        "an option with a value that it cannot have",
         """
         `on_error` is "back" or "stop"; `tolerance`, `max_steps` and `max_memory` are not negative.
         Of `f.map`, `on_error` is "raise" or "return", and a `block` has at least one lane.
@@ -93,7 +93,7 @@ INTERFACE: dict[str, Explanation] = {
         """,
     ),
     "I021": explain(
-        "lanes that are not equally many",
+        "numbers of lanes that differ",
         """
         Every argument of `f.map` that is given by lane has as many lanes as the others: the
         lengths of their first axes are equal.
@@ -107,7 +107,7 @@ INTERFACE: dict[str, Explanation] = {
         """,
     ),
     "U002": explain(
-        "an engine that is not there",
+        "an engine that is not available",
         """
         Engines are named `reference` (slow; it defines what is right), `python`, or `auto`; the
         message lists what is installed.
@@ -122,7 +122,7 @@ INTERFACE: dict[str, Explanation] = {
         """,
     ),
     "U004": explain(
-        "an option that is not there",
+        "an option that does not exist",
         """
         `f.with_options(…)` takes the options that the message lists; parameters are given in the
         call itself.  `includes=` is "any", "below" or "none".
@@ -167,7 +167,7 @@ INTERFACE: dict[str, Explanation] = {
         """,
     ),
     "U017": explain(
-        "no such way to a Hessian",
+        "no such method for a Hessian",
         """
         There are two: "taylor" takes all second derivatives back in one run,
         "forward-over-reverse" takes tangents of the gradient program.
@@ -266,7 +266,7 @@ INTERFACE: dict[str, Explanation] = {
     "D012": explain(
         "an opcode without a derivative",
         """
-        An opcode of one's own that stores new values (it returns them) besides other statements,
+        An opcode of your own that stores new values (it returns them) besides other statements,
         or that mixes fixed-point or logarithmic numbers with angles, has no rule for adjoints.
 
             @rvm.opcode(inverse="unspin")
@@ -281,8 +281,8 @@ INTERFACE: dict[str, Explanation] = {
         "a gradient that is not what differences say",
         """
         `rvm.check_grad(f, loss="y", …).raise_if_bad()` compares a gradient with central differences
-        of the loss.  They part where `partials` of one's own are wrong, where the loss has a kink
-        or a pole, and where the step of the differences does not suit: a `fixed` or an `f32` needs
+        of the loss.  They differ where `partials` of your own are wrong, where the loss has a kink
+        or a pole, and where the step of the differences is unsuitable: a `fixed` or an `f32` needs
         a larger one (`step=1e-3`) and a wider `tolerance=`.
         """,
     ),

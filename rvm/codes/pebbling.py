@@ -6,7 +6,7 @@ from rvm.codes.explanation import Explanation, explain
 
 PEBBLING: dict[str, Explanation] = {
     "P001": explain(
-        "an argument of a plan that cannot be",
+        "an impossible argument of a plan",
         """
         A plan needs a length, one budget, and terms that go together:
 

@@ -8,8 +8,8 @@ RUNNING: dict[str, Explanation] = {
     "R001": explain(
         "an ancilla is freed that does not hold its value",
         """
-        `free x = v` drops x only if it holds v: what is known can be made again, the rest would be
-        erased.
+        `free x = v` drops x only if it holds v: what is known can be computed again, the rest would
+        be erased.
 
             alloc t: i64
             add   t, x
@@ -27,8 +27,9 @@ RUNNING: dict[str, Explanation] = {
     "R002": explain(
         "a branch and its come-from disagree",
         """
-        Who lands at a come-from by the branch must find its condition true; who falls into it from
-        above must find it false.  Otherwise a run backwards would not know where it came from.
+        A run that lands at a come-from by the branch must find its condition true; one that falls
+        into it from above must find it false.  Otherwise a run backwards would not know where it
+        came from.
 
             if x > 0                ; end: x > 0 again, unless another postcondition is named
                 neg x               ; now it is not
@@ -207,8 +208,9 @@ RUNNING: dict[str, Explanation] = {
         Whatever a check, a callback, `output=` or the handler of a signal raises leaves a machine
         between two instructions.  What is raised into its own code by other means (a debugger's
         trace function, `PyThreadState_SetAsyncExc`, memory that gives out between two parts of an
-        instruction) need not: the machine then holds what is neither before nor after, and can't
-        be used any more.  Begin with a new one.  A call puts its arguments back in any case.
+        instruction) need not: the machine then holds neither the state before nor the one after,
+        and can't be used any more.  Begin with a new one.  A call puts its arguments back in any
+        case.
         """,
     ),
 }

@@ -231,7 +231,7 @@ STATIC: dict[str, Explanation] = {
         """,
     ),
     "A045": explain(
-        "a call to a function that is not there",
+        "a call to a function that does not exist",
         """
             call fob(n, x)          ; did you mean `fib`?
 

@@ -98,7 +98,7 @@ TOOLS: dict[str, Explanation] = {
     "I030": explain(
         "an energy model's file that is wrong",
         """
-        A model of one's own is a TOML file.  All of it may be left out; what is there are texts,
+        A model of your own is a TOML file.  All of it may be left out; what is there are texts,
         numbers that are not negative, and for each class of operations joules by type:
 
             title = "my device"
@@ -180,7 +180,7 @@ TOOLS: dict[str, Explanation] = {
         """,
     ),
     "U031": explain(
-        "a place in the program that is not there",
+        "a place in the program that does not exist",
         """
         A breakpoint stands at a line (`12`, `sort.rasm:12`), a function (`merge`), a label, or an
         instruction by its index (`merge@7`, as `dis` counts them).  Where nothing begins at a line,
@@ -188,14 +188,14 @@ TOOLS: dict[str, Explanation] = {
         """,
     ),
     "U032": explain(
-        "a value that is not there",
+        "a value that does not exist",
         """
         The register is not live at this time: its `alloc` is still to come, or its `free` is past.
         Go to where it is live (`last NAME` finds the end of its life), or look at another frame.
         """,
     ),
     "U033": explain(
-        "a time that is not there",
+        "a time that does not exist",
         """
         Times are ticks from 0 to the end.  `mark NAME` names the present one, `@NAME` goes there;
         `back` and `forward` go through the times that were visited; `50%` needs an end, and a
@@ -210,7 +210,7 @@ TOOLS: dict[str, Explanation] = {
         """,
     ),
     "U035": explain(
-        "a place that can't be set so",
+        "a place that can't be set to this",
         """
         A value that is set has the place's own type and shape: a number for a number, a number or
         an array of the same shape for an array.  `set x = i64(3)` converts.

@@ -53,7 +53,7 @@ class VectorSource(Source):
             if isinstance(self.shape.structure.get(pc), Loop):
                 raise Declined("it holds another loop")
         if loop.head not in self.shape.whole:
-            raise Declined("its body jumps about")
+            raise Declined("its body has jumps of its own")
 
     def _print(self) -> None:
         for plan in self.plans.values():

@@ -126,7 +126,7 @@ def _hits_wanted(text: str) -> Callable[[int], bool] | None:
     found = _HITS.fullmatch(text)
     if found is None or (found["how"] == "%" and not int(found["count"])):
         raise UsageError(
-            "U036", f"`{text}` says no number of hits", hint="write 5, == 5, >= 5, < 5 or % 5"
+            "U036", f"`{text}` is not a number of hits", hint="write 5, == 5, >= 5, < 5 or % 5"
         )
     n = int(found["count"])
     tests: dict[str, Callable[[int], bool]] = {

@@ -87,7 +87,7 @@ class Language:
         if not isinstance(found, Place):
             what = "a length" if text in {d.name for d in function.dims} else "an expression"
             raise UsageError(
-                "U030", f"`{text}` is {what}, no place", hint="name `x`, `x[3]`, `z.re`"
+                "U030", f"`{text}` is {what}, not a place", hint="name `x`, `x[3]`, `z.re`"
             )
         return found
 

@@ -1,4 +1,4 @@
-"""Travelling: running a machine in either direction until something is worth stopping for.
+"""Running a machine in either direction until something is worth stopping for.
 
 The engine runs freely from trap to trap; what a trap's guard could not tell is judged here: how
 often to ignore it, whether a watched place has changed in this very tick, whether its frame is
@@ -35,7 +35,7 @@ from rvm_tools.debug.warmup import run_warm
 from rvm_tools.debug.watches import changed, settle, watched_value
 
 _FAR = 1 << 60
-"""More ticks than any run has: as good as no goal."""
+"""More ticks than any run has: the same as no goal."""
 
 
 class _Flag:

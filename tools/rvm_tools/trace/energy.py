@@ -1,6 +1,6 @@
 """Energy models: what an operation, a step and an erased bit cost, in joules.
 
-`landauer`, `cmos` and `_adiabatic` are built in; one's own are files, see `energy_files`.
+`landauer`, `cmos` and `_adiabatic` are built in; your own are files, see `energy_files`.
 Parameters after the name change a model: `landauer:temperature=4`, `adiabatic:tau=1e-6`.
 """
 

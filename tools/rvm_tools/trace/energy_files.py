@@ -1,4 +1,4 @@
-"""Energy models of one's own: TOML files.
+"""Energy models of your own: TOML files.
 
 title = "my device"             # all keys may be left out
 source = "where the figures are from"

@@ -132,7 +132,7 @@ def time_of(console: Console, text: str) -> int:
         except ValueError:
             part = -1.0
         if not 0 <= part <= 1:
-            raise UsageError("U036", f"`{text}` is no part of the run", hint="0% to 100%")
+            raise UsageError("U036", f"`{text}` is not a part of the run", hint="0% to 100%")
         return round(part * session.find_end())
     number = whole(text)
     if number is None:
