@@ -14,6 +14,7 @@ from rvm.pebble.bridge.functions import dag_of
 from rvm.pebble.bridge.graphs import emit_dag
 from rvm.pebble.bridge.runs import iterate
 from rvm.pebble.chains.online import Online
+from rvm.pebble.chains.reversible import GOALS
 from rvm.pebble.game import Player, Rules, check
 from rvm.pebble.grammar import Schedule
 from rvm.pebble.graphs.bench import Circuit, load_bench, load_circuit, parse_bench, parse_circuit
@@ -24,7 +25,7 @@ from rvm.pebble.graphs.trace import apply, trace
 from rvm.pebble.planner import Frontier, Point, frontier, plan
 from rvm.pebble.plans import Cost, Plan
 from rvm.pebble.storage import load
-from rvm.pebble.terms import GOALS, STRATEGIES
+from rvm.pebble.terms import STRATEGIES
 
 __all__ = [
     "GOALS",

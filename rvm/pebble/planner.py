@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from rvm.faults import BudgetError
-from rvm.pebble.families.base import Family
+from rvm.pebble.chains.family import Family
 from rvm.pebble.game import Rules
 from rvm.pebble.plans import Plan, Units, cost_of
-from rvm.pebble.tally import Weights
 from rvm.pebble.terms import STRATEGIES, Terms, chosen, wrong
 
 
@@ -94,7 +93,6 @@ def planned(family: Family, budget: float, terms: Terms, units: Units) -> Plan:
         write=(1.0 if terms.write is None else terms.write) if staged else 0.0,
         read=(1.0 if terms.read is None else terms.read) if staged else 0.0,
     )
-    weights = getattr(family, "weights", Weights())
     rules = Rules(
         family.n,
         family.goal,
@@ -102,7 +100,7 @@ def planned(family: Family, budget: float, terms: Terms, units: Units) -> Plan:
         family.erasures,
         family.disk,
         family.in_place,
-        weights,
+        family.weights,
     )
     schedule = family.schedule(budget)
     cost = cost_of(schedule.tally(), units, terms.sizes is not None)

@@ -37,6 +37,7 @@ from rvm.faults import ScheduleError
 from rvm.host.archives import read_arrays
 from rvm.host.write import writing
 from rvm.pebble.actions import Kind
+from rvm.pebble.chains.reversible import GOALS
 from rvm.pebble.game import Rules
 from rvm.pebble.grammar import Schedule
 from rvm.pebble.graphs.dag import Dag
@@ -44,7 +45,6 @@ from rvm.pebble.graphs.game import check_dag
 from rvm.pebble.graphs.plan import DagPlan
 from rvm.pebble.plans import Plan, Units, cost_of
 from rvm.pebble.tally import Weights
-from rvm.pebble.terms import GOALS
 
 VERSION = 1
 GRAPH = "graph"

@@ -9,11 +9,17 @@ from math import inf
 from typing import Any
 
 from rvm.faults import UsageError
-from rvm.pebble.chains.disk import WORK
-from rvm.pebble.families import checkpoints, uneven, uniform
-from rvm.pebble.families.base import Family
+from rvm.pebble.chains.bennett import Bennett
+from rvm.pebble.chains.disk import WORK, Disk
+from rvm.pebble.chains.family import Family
+from rvm.pebble.chains.limited import Limited
+from rvm.pebble.chains.multistage import Multistage
+from rvm.pebble.chains.online import OnlineFamily
+from rvm.pebble.chains.priced import Priced
+from rvm.pebble.chains.reversible import GOALS, Reversible
+from rvm.pebble.chains.revolve import Revolve
+from rvm.pebble.chains.uneven import Uneven, ends_of
 
-GOALS = ("persist", "visit", "erase", "gradient")
 FORWARD = ("persist", "visit", "erase")
 STRATEGIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "knill": (FORWARD, ("reversible_steps",)),
@@ -125,7 +131,7 @@ def _unit(n: int, in_place: Collection[int]) -> int | None:
     """The length of pieces if all but the last have the same, else None."""
     if not in_place:
         return 1
-    ends = uneven.ends_of(n, frozenset(in_place))
+    ends = ends_of(n, frozenset(in_place))
     *others, last = (j - i for i, j in pairwise(ends))
     lengths = set(others)
     if len(lengths) > 1:
@@ -158,11 +164,11 @@ def chosen(n: int, goal: str, strategy: str, terms: Terms) -> Family:
                     f"`{name}` takes steps in place only in pieces of equal length",
                     'say strategy="uneven"',
                 )
-            return uniform.Reversible(n, goal, unit, steps)
+            return Reversible(n, goal, unit, steps)
         case "bennett":
-            return uniform.Bennett(n, goal, terms.radix)
+            return Bennett(n, goal, terms.radix)
         case "limited":
-            return uniform.Limited(n, goal, int(terms.erasures or 0))
+            return Limited(n, goal, int(terms.erasures or 0))
         case "priced" | "hybrid":
             if terms.price is None:
                 raise wrong(
@@ -170,17 +176,17 @@ def chosen(n: int, goal: str, strategy: str, terms: Terms) -> Family:
                     "price= in moves, or step_energy= in joules with state_bytes=",
                 )
             overwrite = terms.overwrite is not False
-            return uniform.Priced(n, goal, price, overwrite, terms.blocks or 1000)
+            return Priced(n, goal, price, overwrite, terms.blocks or 1000)
         case "uneven":
-            return uneven.Uneven(n, goal, terms.costs, terms.sizes, steps)
+            return Uneven(n, goal, terms.costs, terms.sizes, steps)
         case "revolve":
             if price == inf:
                 price = 0
-            return uniform.Revolve(n, price)
+            return Revolve(n, price)
         case "online":
-            return checkpoints.OnlineFamily(n)
+            return OnlineFamily(n)
         case _:
-            family = checkpoints.Disk if name == "disk" else checkpoints.Multistage
+            family = Disk if name == "disk" else Multistage
             places = inf if terms.disk is None else terms.disk
             write = 1.0 if terms.write is None else terms.write
             read = 1.0 if terms.read is None else terms.read

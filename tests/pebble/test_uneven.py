@@ -11,13 +11,11 @@ from hypothesis import strategies as st
 from pebble.search import least
 
 from rvm.pebble import plan
-from rvm.pebble.chains import exact
-from rvm.pebble.chains.reversible import moves
-from rvm.pebble.chains.uneven import Intervals
-from rvm.pebble.families.uneven import Uneven
+from rvm.pebble.chains import uneven as exact
+from rvm.pebble.chains.reversible import GOALS, moves
+from rvm.pebble.chains.uneven import Intervals, Uneven
 from rvm.pebble.game import Rules, check
 from rvm.pebble.tally import Weights
-from rvm.pebble.terms import GOALS
 
 numbers = st.lists(st.integers(1, 6), min_size=2, max_size=8)
 

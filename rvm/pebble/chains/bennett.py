@@ -12,59 +12,40 @@ twice the visit.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import chain
-from math import isqrt
+from math import inf, isqrt
 from typing import cast
 
-from rvm.pebble.actions import Kind, at, reverse
+from rvm.pebble.chains.family import Family
 from rvm.pebble.chains.knill import Line
-from rvm.pebble.chains.reversible import ReversibleRules
+from rvm.pebble.chains.reversible import Cut, ReversibleRules, halves, rooted
 from rvm.pebble.grammar import Item, Name, Schedule
 
-
-class BennettRules:
-    """The rules for a radix k.  Names are those of `rvm.pebble.chains.reversible`, with n only."""
-
-    def __init__(self, radix: int) -> None:
-        self.radix = radix
-        self._rows = ReversibleRules(Line(1))
-
-    def expand(self, name: Name) -> Sequence[Item]:
-        """The items of a name."""
-        kind, n, *_ = cast(tuple[str, int, int, int], name)
-        if kind in ("up", "down") or n <= self.radix:
-            return self._rows.expand((kind, n, n, 1))
-        piece = -(-n // self.radix)
-        starts = list(range(0, n, piece))
-        last = n - starts.pop()
-        first = "P" if kind in "PQ" else "F"
-        ahead = [Item((first, piece, 0, 1), start) for start in starts]
-        end = Item((kind, last, 0, 1), n - last)
-        clear = [Item(("F", piece, 0, 1), start, back=kind == "F") for start in starts]
-        match kind:
-            case "F":
-                return [*ahead, end, *reversed(clear)]
-            case "G":
-                return [*ahead, end]
-            case "P":
-                return [*clear, end, *reversed(ahead)]
-            case _:
-                return [end, *reversed(ahead)]
+TRIED = 4096
+"""The largest radix that is tried for the fewest pebbles."""
 
 
 def bennett(n: int, radix: int, goal: str) -> Schedule:
-    """Bennett's schedule of n steps with pieces of ceil(n/radix)."""
-    rules, form = BennettRules(radix), ("bennett", radix)
-    if goal in ("persist", "visit"):
-        root_name = "F" if goal == "persist" else "G", n, 0, 1
-        return Schedule(root_name, rules.expand, form=form)
-    there = ("G", n, 0, 1)
-    root = [Item(there), Item(at(Kind.COPY, n)), Item(there, back=True)]
-    if goal == "gradient":
-        back = [Item((kind, n - 1, 0, 1)) for kind in "GQ"] if n > 1 else []
-        root = [*back, Item(reverse(1))]
-    return Schedule("all", lambda name: root if name == "all" else rules.expand(name), form=form)
+    """Bennett's schedule of n steps with pieces of ceil(n/radix).
+
+    Names are those of `rvm.pebble.chains.reversible`: a kind, n, and the length of pieces.
+    """
+    rows = ReversibleRules(Line(1))
+
+    def stretch(n: int, piece: int = 0) -> tuple[int, int]:
+        return (n, piece) if n > piece > 0 else (n, -(-n // radix))
+
+    def expand(name: Name) -> Sequence[Item]:
+        kind, n, piece, *_ = cast(tuple[str, int, int], name)
+        if kind in ("up", "down") or piece == 1:
+            return rows.expand((kind, n, n, 1))
+        first = stretch(piece)
+        return halves(kind, Cut(first, stretch(n - piece, piece), piece, first))
+
+    there = stretch(n - (goal == "gradient"))
+    return rooted(expand, there, n, goal, form=("bennett", radix))
 
 
 def price(n: int, radix: int, goal: str) -> tuple[int, int]:
@@ -108,5 +89,36 @@ def best_radix(n: int, pebbles: float, goal: str) -> int | None:
     return found[1] if found else None
 
 
-TRIED = 4096
-"""The largest radix that is tried for the fewest pebbles."""
+@dataclass
+class Bennett(Family):
+    """Bennett's recursion, with a radix that is given or the best one."""
+
+    n: int
+    goal: str
+    radix: int | None = None
+    name = "bennett"
+
+    def fewest(self) -> int:
+        radixes = [self.radix] if self.radix else range(2, max(min(self.n, TRIED), 2) + 1)
+        return min(price(self.n, k, self.goal)[1] for k in radixes)
+
+    def _radix(self, budget: float) -> int | None:
+        return self.radix or best_radix(self.n, budget, self.goal)
+
+    def total(self, budget: float) -> float:
+        radix = self._radix(budget)
+        if radix is None:
+            return inf
+        moves, pebbles = price(self.n, radix, self.goal)
+        return moves if pebbles <= budget else inf
+
+    def schedule(self, budget: float) -> Schedule:
+        return bennett(self.n, self._radix(budget) or 2, self.goal)
+
+    def proof(self, budget: float) -> str:
+        which = "the radix given" if self.radix else "the best radix for the budget"
+        return f"Bennett's recursion with {which}; the optimum is that of `knill`"
+
+    def notes(self, budget: float) -> tuple[str, ...]:
+        radix = self._radix(budget)
+        return (f"radix {radix}: pieces of ceil(n/{radix}) steps",)

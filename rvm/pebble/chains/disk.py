@@ -23,6 +23,7 @@ search of small chains.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
 from typing import cast
@@ -31,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.pebble.actions import Kind, advance, at, overwrite, reverse
+from rvm.pebble.chains.family import CHECKED, Family, too_large, whole
 from rvm.pebble.grammar import Item, Name, Schedule
 
 WORK = 400_000_000
@@ -170,3 +172,58 @@ class DiskTables:
 def disk_tables(n: int, disk: float, write: float, read: float, keep_input: bool) -> DiskTables:
     """The tables, kept for the next plan."""
     return DiskTables(n, disk, write, read, keep_input)
+
+
+@dataclass
+class Staged(Family):
+    """Schedules with a disk: places for states there, and the prices of a write and a read."""
+
+    n: int
+    places: float
+    write: float
+    read: float
+    keep_input: bool = False
+    goal: str = "gradient"
+    erasures: float = inf
+
+    def __post_init__(self) -> None:
+        self.disk = self.places
+
+    def floor(self) -> float:
+        return self.n - 1
+
+    def notes(self, budget: float) -> tuple[str, ...]:
+        return (f"a write to disk costs {self.write:g} moves, a read {self.read:g}",)
+
+
+class Disk(Staged):
+    """The optimum with a disk, by tables."""
+
+    name = "disk"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.places >= self.n:
+            self.places = inf
+        rows = 1 if self.places == inf else self.places + 1
+        if self.n * self.n * rows > WORK:
+            raise too_large(
+                f"n = {self.n} and {self.places} states on disk",
+                'say strategy="multistage", which has no tables',
+            )
+
+    def _tables(self) -> DiskTables:
+        return disk_tables(self.n, self.places, self.write, self.read, self.keep_input)
+
+    def total(self, budget: float) -> float:
+        return self._tables().cost(whole(budget, self.n))
+
+    def schedule(self, budget: float) -> Schedule:
+        return self._tables().schedule(whole(budget, self.n))
+
+    def proof(self, budget: float) -> str:
+        return f"optimal by the recursions for two levels of memory, {CHECKED}"
+
+    def notes(self, budget: float) -> tuple[str, ...]:
+        stays = "stays in memory" if self.keep_input else "makes room in memory while it is on disk"
+        return (*super().notes(budget), f"the input {stays}")

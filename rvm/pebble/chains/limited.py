@@ -13,6 +13,7 @@ is known from exhaustive search of small chains (every n <= 12, with all S and e
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
 from typing import cast
@@ -21,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.pebble.actions import Kind, advance, at
+from rvm.pebble.chains.family import CHECKED, Family, too_large, whole
 from rvm.pebble.chains.knill import INFEASIBLE, line
 from rvm.pebble.chains.reversible import ReversibleRules
 from rvm.pebble.grammar import Item, Name, Schedule
@@ -115,8 +117,31 @@ def limited(n: int, erasures: int) -> LimitedTables:
     return LimitedTables(n, erasures)
 
 
-def fewest(n: int, erasures: int, goal: str) -> int:
-    """The fewest pebbles that n steps need with a given number of erasures."""
-    tables = limited(n, erasures)
-    most = n.bit_length() + 1
-    return next(s for s in range(1, most + 1) if tables.moves(n, s, goal) < inf)
+@dataclass
+class Limited(Family):
+    """A number of erasures, and no more."""
+
+    n: int
+    goal: str
+    allowed: int
+    name = "limited"
+
+    def __post_init__(self) -> None:
+        if self.n * self.n.bit_length() * (self.allowed + 1) * 4 > WORK:
+            raise too_large(
+                f"n = {self.n} and {self.allowed} erasures",
+                "give erasures a price instead: price=...",
+            )
+        self.erasures = self.allowed
+
+    def _tables(self) -> LimitedTables:
+        return limited(self.n, min(self.allowed, self.n))
+
+    def total(self, budget: float) -> float:
+        return self._tables().moves(self.n, whole(budget, self.n), self.goal)
+
+    def schedule(self, budget: float) -> Schedule:
+        return self._tables().schedule(whole(budget, self.n), self.goal)
+
+    def proof(self, budget: float) -> str:
+        return f"optimal by the recursion with an erasure budget, {CHECKED}"

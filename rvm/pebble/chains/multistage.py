@@ -11,9 +11,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from math import inf
 from typing import cast
 
 from rvm.pebble.actions import Kind, advance, at, overwrite, reverse
+from rvm.pebble.chains.disk import Staged
+from rvm.pebble.chains.family import whole
 from rvm.pebble.chains.revolve import split
 from rvm.pebble.grammar import Item, Name, Schedule
 
@@ -81,3 +84,26 @@ class MultistageRules:
         if kind == "C":
             return [Item(advance(0, m)), *right, Item(("C", m, c))]
         return [Item(overwrite(0, m)), *right, Item(at(Kind.LOAD, 0)), Item(("W", m, c))]
+
+
+class Multistage(Staged):
+    """Revolve's steps, with the places used least on disk."""
+
+    name = "multistage"
+
+    def total(self, budget: float) -> float:
+        if budget < min(self.n - 1, 1):
+            return inf
+        done = self.schedule(budget).tally()
+        return done.moves + self.write * done.writes + self.read * done.reads
+
+    def schedule(self, budget: float) -> Schedule:
+        on_disk = int(min(self.places, self.n))
+        pebbles = whole(budget, self.n)
+        return MultistageRules(self.n, pebbles, on_disk, self.write, self.read).schedule()
+
+    def proof(self, budget: float) -> str:
+        return (
+            "the fewest steps that all places together allow, by the closed form of Revolve; "
+            "steps, writes and reads together: best known"
+        )

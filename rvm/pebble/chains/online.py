@@ -15,13 +15,16 @@ can be done from there.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
+from math import inf
 from typing import cast
 
 from rvm.faults import UsageError
 from rvm.pebble.actions import Action, Kind, advance, at, overwrite
-from rvm.pebble.chains.revolve import RevolveRules
+from rvm.pebble.chains.family import Family, whole
+from rvm.pebble.chains.revolve import RevolveRules, beta, forwards, repetitions
 from rvm.pebble.grammar import LEAF, Item, Name, Schedule
 
 
@@ -119,3 +122,34 @@ def online(n: int, pebbles: int) -> Schedule:
         return back.expand(name) if row is None else [Item(action) for action in row]
 
     return Schedule("all", expand)
+
+
+@dataclass
+class OnlineFamily(Family):
+    """The schedule of a run that learns its length at its end."""
+
+    n: int
+    goal: str = "gradient"
+    name = "online"
+    erasures: float = inf
+
+    def fewest(self) -> int:
+        return 1
+
+    def total(self, budget: float) -> float:
+        return self.schedule(budget).tally().moves if budget >= 1 else inf
+
+    def schedule(self, budget: float) -> Schedule:
+        return online(self.n, whole(budget, self.n))
+
+    def proof(self, budget: float) -> str:
+        s = whole(budget, self.n)
+        r = repetitions(self.n + 1, s)
+        least = forwards(self.n + 1, s)
+        return (
+            f"no step is done more than {r} times, the least for n + 1 <= beta({s}, {r}) = "
+            f"{beta(s, r)}; with n known beforehand {least} moves to s_n and back were enough"
+        )
+
+    def notes(self, budget: float) -> tuple[str, ...]:
+        return ("made without knowing n; `rvm.pebble.Online` gives its actions step by step",)

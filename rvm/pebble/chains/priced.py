@@ -9,14 +9,17 @@ is a multiple of the grain of its length; what is left over is at the end.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
 from typing import cast
 
 from rvm.pebble.actions import Kind, advance, at, overwrite, reverse, unadvance
+from rvm.pebble.chains.family import CHECKED, Family, whole
 from rvm.pebble.chains.knill import line
 from rvm.pebble.chains.lattice import Lattice
-from rvm.pebble.chains.reversible import ReversibleRules
+from rvm.pebble.chains.reversible import Reversible, ReversibleRules
+from rvm.pebble.chains.revolve import Revolve
 from rvm.pebble.grammar import Item, Name, Schedule
 
 HAIR = 2.0**-24
@@ -37,46 +40,31 @@ class PricedTables:
         # them, and their hairs are less than the least difference of whole costs.
         self.hair = HAIR if price < inf and price == int(price) else 0.0
         price += self.hair
-        self.lattices = [Lattice(self.line, price, in_place, 1, 1, min(n, blocks) - 1)]
-        self._lefts = [0]
-        """For each lattice the number of that of its left parts."""
-        self._finer = [0]
-        self.grain, left, tail = 1, 0, 0
-        while blocks * self.grain < n:
-            self.grain *= COARSER
-            unit = self.grain
-            whole = min(n // unit, blocks)
-            finer, finer_tail = left, tail
-            left = self._add(
-                Lattice(self.line, price, in_place, unit, unit, whole - 1, self.lattices[finer]),
-                finer,
-            )
-            tail = left
-            base = n % unit
-            if base:
-                count = (min(n, blocks * unit + base) - base) // unit
-                tail = self._add(
-                    Lattice(
-                        self.line,
-                        price,
-                        in_place,
-                        base,
-                        unit,
-                        count,
-                        self.lattices[finer_tail],
-                        self.lattices[left],
-                    ),
-                    finer_tail,
-                    left,
-                )
-        self._whole = tail
+        self.lattices: list[Lattice] = []
+        self._finer: list[int] = []
+        self._lefts: list[int] = []
+        """For each lattice the number of the next finer one, and of that of its left parts."""
 
-    def _add(self, lattice: Lattice, finer: int, left: int | None = None) -> int:
-        own = len(self.lattices)
-        self.lattices.append(lattice)
-        self._finer.append(finer)
-        self._lefts.append(own if left is None else left)
-        return own
+        def add(
+            base: int, unit: int, count: int, finer: int | None = None, left: int | None = None
+        ) -> int:
+            known = (None if k is None else self.lattices[k] for k in (finer, left))
+            made = Lattice(self.line, price, in_place, base, unit, count, *known)
+            self.lattices.append(made)
+            self._finer.append(finer or 0)
+            self._lefts.append(len(self.lattices) - 1 if left is None else left)
+            return len(self.lattices) - 1
+
+        left = tail = add(1, 1, min(n, blocks) - 1)
+        self.grain = 1
+        while blocks * self.grain < n:
+            self.grain = unit = self.grain * COARSER
+            finer, finer_tail = left, tail
+            left = tail = add(unit, unit, min(n // unit, blocks) - 1, finer)
+            if base := n % unit:
+                count = (min(n, blocks * unit + base) - base) // unit
+                tail = add(base, unit, count, finer_tail, left)
+        self._whole = tail
 
     def cost(self, pebbles: int, goal: str) -> float:
         """Moves, and the price of each erased state; inf if there are too few pebbles."""
@@ -111,32 +99,20 @@ class PricedTables:
                 return [Item((kind, self._finer[where], known[k], s))]
         elif k == 0:
             return [Item(a) for a in self._single(kind)]
-        n, m = own.length(k), int(own.choice[kind][s][k])
+        m = int(own.choice[kind][s][k])
         if m == 0:
             return self._other(kind, where, k, s)
-        left = self._lefts[where]
-        shift = m * own.unit
-        rest = (kind, where, k - m)
-        match kind:
-            case "H":
-                clear = [Item(at(Kind.FREE, shift))]
-                if not self.price < self.line.persist(shift, s - 1):
-                    clear = [Item(self._rows.name("F", shift, s - 1, 1), back=True)]
-                return [Item(("H", left, m - 1, s)), Item((*rest, s - 1), shift), *clear]
-            case "V":
-                return [Item(("H", left, m - 1, s)), Item((*rest, s - 1), shift)]
-            case "J":
-                return [
-                    Item(("H", left, m - 1, s)),
-                    Item((*rest, s - 1), shift),
-                    Item(("K", left, m - 1, s)),
-                ]
-        assert kind == "K" and n > shift
-        return [
-            Item(("H", left, m - 1, s - 1)),
-            Item((*rest, s - 1), shift),
-            Item(("K", left, m - 1, s)),
-        ]
+        left, shift = self._lefts[where], m * own.unit
+        makes = Item(("H", left, m - 1, s - (kind == "K")))
+        goes_on = Item((kind, where, k - m, s - 1), shift)
+        if kind in "JK":
+            return [makes, goes_on, Item(("K", left, m - 1, s))]
+        if kind == "V":
+            return [makes, goes_on]
+        clear = Item(at(Kind.FREE, shift))
+        if not self.price < self.line.persist(shift, s - 1):
+            clear = Item(self._rows.name("F", shift, s - 1, 1), back=True)
+        return [makes, goes_on, clear]
 
     def _single(self, kind: str) -> list[object]:
         match kind:
@@ -170,12 +146,70 @@ def priced(n: int, price: float, in_place: bool, blocks: int) -> PricedTables:
     return PricedTables(n, price, in_place, blocks)
 
 
-def fewest(n: int, price: float, in_place: bool, goal: str) -> int:
-    """The fewest pebbles with which there is a schedule at all."""
-    if goal == "gradient":
-        return fewest(n - 1, price, in_place, "visit") if n > 1 else 0
-    if price < inf and in_place:
-        return 1
-    if price == inf:
-        return n.bit_length() if goal == "visit" else (n - 1).bit_length() + 1
-    return 1 if n == 1 else 2
+@dataclass
+class Priced(Family):
+    """Erasing at a price; of a gradient, everything between Revolve and the reversible sweep."""
+
+    n: int
+    goal: str
+    price: float
+    overwrite: bool = True
+    blocks: int = 1000
+
+    def __post_init__(self) -> None:
+        self.erasures = inf if self.price < inf else 0
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return "hybrid" if self.goal == "gradient" else "priced"
+
+    def _tables(self) -> PricedTables:
+        return priced(self.n, self.price, self.overwrite, self.blocks)
+
+    def floor(self) -> float:
+        # Each step is done once; all but a kept result are undone or erased, whichever is cheaper.
+        away = min(1.0, self.price)
+        if self.goal == "visit":
+            return self.n
+        return (self.n - 1) * (1 + away) + (self.goal == "persist")
+
+    def _ends(self) -> list[Family]:
+        """The two ends of the range, which have closed forms and beat a coarse lattice at times."""
+        found: list[Family] = [Reversible(self.n, self.goal)]
+        if self.goal == "gradient" and self.overwrite and self.price < inf:
+            found.append(Revolve(self.n, self.price))
+        return found
+
+    def _best(self, budget: float) -> tuple[float, Family | None]:
+        s = whole(budget, self.n)
+        own: tuple[float, Family | None] = (self._tables().cost(s, self.goal), None)
+        if self.n > self.blocks:
+            own = min([own, *((f.total(s), f) for f in self._ends())], key=lambda pair: pair[0])
+        return own
+
+    def total(self, budget: float) -> float:
+        return self._best(budget)[0]
+
+    def schedule(self, budget: float) -> Schedule:
+        other = self._best(budget)[1]
+        if other is not None:
+            return other.schedule(budget)
+        return self._tables().schedule(whole(budget, self.n), self.goal)
+
+    def proof(self, budget: float) -> str:
+        if self.n <= self.blocks:
+            return f"optimal by the recursions H, V, J, K, {CHECKED}"
+        return "best known: optimal among schedules that cut long pieces at round numbers only"
+
+    def notes(self, budget: float) -> tuple[str, ...]:
+        where = "in place, or into fresh memory" if self.overwrite else "into fresh memory only"
+        out = [f"an erased state costs {self.price:g} moves; steps go {where}"]
+        if self.n > self.blocks:
+            out.append(
+                f"blocks: pieces of up to {self.blocks:,} steps are cut anywhere, longer ones at "
+                f"multiples of {COARSER}, ..., {self._tables().grain:,} steps"
+            )
+            other = self._best(budget)[1]
+            if other is not None:
+                out.append(f"at this price and budget `{other.name}` is cheaper, and is taken")
+        return tuple(out)

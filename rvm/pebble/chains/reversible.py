@@ -1,15 +1,16 @@
-"""Schedules of the reversible game on a chain: optimal ones (see `rvm.pebble.chains.knill`).
+"""The reversible game on a chain: stretches that are cut in two, and the optimum (see `knill`).
 
-Names, on the chain from some node on, with n pieces of `unit` steps, the last one of `last`:
+Names begin with a kind, and go on with what tells the stretch:
 
-    F n S last   put a pebble on the end, and no other
-    G n S last   reach the end, leaving pebbles where they are
-    P n S last   take the pebble of F away, with adjoints on the way
-    Q n S last   undo G, with adjoints on the way
-    up n last, down n last      the same for F's and G's pieces one after the other
+    F   put a pebble on the end, and no other
+    G   reach the end, leaving pebbles where they are
+    P   take the pebble of F away, with adjoints on the way
+    Q   undo G, with adjoints on the way
 
+For the optimum that is n S last: n pieces of `unit` steps, the last one of `last`, and S pebbles.
 A piece is one step into fresh memory, followed by steps that can be done and undone in place: for
 a plain chain `unit` is 1.  The last piece is entered and left only once, so its length is free.
+`up n last` and `down n last` are F's and G's pieces one after the other.
 
 The adjoint of step r is taken as soon as s_(r-1) is there on the way back.  In a visit nodes get
 their first pebbles in increasing order, so that on the way back their last ones go in decreasing
@@ -18,12 +19,21 @@ order: each adjoint finds its state, and the gradient costs no move beyond visit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import cast
+from math import inf
+from typing import Any, NamedTuple, cast
 
 from rvm.pebble.actions import Action, Kind, at, composite, reverse, unadvance
-from rvm.pebble.chains.knill import Line, line
+from rvm.pebble.chains.family import Family, whole
+from rvm.pebble.chains.knill import (
+    INFEASIBLE,
+    Line,
+    fewest_to_persist,
+    fewest_to_visit,
+    line,
+)
 from rvm.pebble.grammar import Item, Name, Schedule
 from rvm.pebble.tally import Tally
 
@@ -32,8 +42,56 @@ REMEMBERED = 1 << 14
 GOALS = ("persist", "visit", "erase", "gradient")
 
 
+class Cut(NamedTuple):
+    """A stretch cut in two: its left part, what is left of the right one, and where that begins."""
+
+    left: tuple[Hashable, ...]
+    right: tuple[Hashable, ...]
+    shift: int
+    clear: tuple[Hashable, ...]
+    """The left part again, with the pebbles that there are when it is undone."""
+
+
+def halves(kind: str, cut: Cut) -> Sequence[Item]:
+    """The items of a name of some kind for a stretch that is cut."""
+    left = Item(("P" if kind in "PQ" else "F", *cut.left))
+    right = Item((kind, *cut.right), cut.shift)
+    clear = ("F", *cut.clear)
+    match kind:
+        case "F":
+            return left, right, Item(clear, back=True)
+        case "G":
+            return left, right
+        case "P":
+            return Item(clear), right, left
+        case _:
+            return right, left
+
+
+def rooted(
+    expand: Callable[[Name], Sequence[Item]],
+    there: tuple[Hashable, ...],
+    n: int,
+    goal: str,
+    **known: Any,
+) -> Schedule:
+    """The schedule for a goal of n steps from the names of a stretch; `known`: see `Schedule`."""
+    visit = ("G", *there)
+    match goal:
+        case "persist":
+            root = [Item(("F", *there))]
+        case "visit":
+            root = [Item(visit)]
+        case "erase":
+            root = [Item(visit), Item(at(Kind.COPY, n)), Item(visit, back=True)]
+        case _:
+            sweep = [Item(visit), Item(("Q", *there))] if n > 1 else []
+            root = [*sweep, Item(reverse(1))]
+    return Schedule("all", lambda name: root if name == "all" else expand(name), **known)
+
+
 class ReversibleRules:
-    """The rules for one chain: `expand` gives the items of a name."""
+    """The optimal rules for one chain: `expand` gives the items of a name."""
 
     def __init__(self, table: Line, unit: int = 1) -> None:
         self.table = table
@@ -47,11 +105,7 @@ class ReversibleRules:
     def size(self, name: Name) -> int:
         """The number of actions of a name."""
         kind, n, s, last = cast(tuple[str, int, int, int], name)
-
-        def piece(length: int) -> int:
-            return 1 if length == 1 else 2
-
-        whole, end = piece(self.unit), piece(last)
+        whole, end = (1 if length == 1 else 2 for length in (self.unit, last))
         match kind:
             case "up" | "down":
                 played = n
@@ -73,37 +127,17 @@ class ReversibleRules:
         return held + n
 
     def _expand(self, name: Name) -> Sequence[Item]:
-        """The items of a name."""
         kind, n, s, last = cast(tuple[str, int, int, int], name)
-        match kind:
-            case "up" | "down":
-                return self._row(kind, n, last)
-            case "F" if n <= s:
-                return [Item(("up", n, 0, last)), *self._up(n - 1, back=True)]
-            case "G" if n <= s:
-                return [Item(("up", n, 0, last))]
-            case "P" if n <= s:
-                return [*self._up(n - 1, back=False), Item(("down", n, 0, last))]
-            case "Q" if n <= s:
-                return [Item(("down", n, 0, last))]
-        split = self.table.persist_split if kind in "FP" else self.table.visit_split
-        m = split(n, s)
-        shift = m * self.unit
-        left = self.name("P" if kind in "PQ" else "F", m, s, self.unit)
-        right = self.name(kind, n - m, s - 1, last)
-        clear = self.name("F", m, s - 1, self.unit)
-        match kind:
-            case "F":
-                return Item(left), Item(right, shift), Item(clear, back=True)
-            case "G":
-                return Item(left), Item(right, shift)
-            case "P":
-                return Item(clear), Item(right, shift), Item(left)
-            case _:
-                return Item(right, shift), Item(left)
-
-    def _up(self, n: int, back: bool) -> list[Item]:
-        return [Item(("up", n, 0, self.unit), back=back)] if n else []
+        if kind in ("up", "down"):
+            return self._row(kind, n, last)
+        if n <= s:
+            row = Item(("up" if kind in "FG" else "down", n, 0, last))
+            others = [Item(("up", n - 1, 0, self.unit), back=kind == "F")] if n > 1 else []
+            return {"F": [row, *others], "P": [*others, row]}.get(kind, [row])
+        m = (self.table.persist_split if kind in "FP" else self.table.visit_split)(n, s)
+        left, clear = ((m, min(m, k), self.unit) for k in (s, s - 1))
+        right = n - m, min(n - m, s - 1), last
+        return halves(kind, Cut(left, right, m * self.unit, clear))
 
     def _row(self, kind: str, n: int, last: int) -> list[Item]:
         if n > 1:
@@ -133,18 +167,9 @@ def reversible(n: int, pebbles: int, goal: str, unit: int = 1) -> Schedule:
     steps = n - (goal == "gradient")
     count, last = pieces(steps, unit)
     rules = ReversibleRules(line(count), unit)
-    there = rules.name("F" if goal == "persist" else "G", count, pebbles, last)
-    root: tuple[Item, ...] = (Item(there),)
-    if goal == "erase":
-        root = Item(there), Item(at(Kind.COPY, n)), Item(there, back=True)
-    elif goal == "gradient":
-        back = rules.name("Q", count, pebbles, last)
-        root = (Item(there), Item(back), Item(reverse(1))) if steps else (Item(reverse(1)),)
-    kinds = {"erase": "GG", "gradient": "GQ" if steps else ""}
-    names = [rules.name(kind, count, pebbles, last) for kind in kinds.get(goal, "")] or [there]
-    actions = sum(rules.size(name) for name in names if steps) + (goal in kinds)
-    # All pebbles are in use at some time: each up to one for each piece makes the cost lower.
-    peak = min(count, pebbles)
+    there = count, min(count, pebbles), last
+    kinds = {"persist": "F", "visit": "G", "erase": "GG", "gradient": "GQ"}[goal]
+    actions = sum(rules.size((kind, *there)) for kind in kinds if steps) + (len(kinds) > 1)
     held = 1 if goal == "persist" else rules.left(count, pebbles) if goal == "visit" else 0
     total = Tally(
         actions,
@@ -152,11 +177,14 @@ def reversible(n: int, pebbles: int, goal: str, unit: int = 1) -> Schedule:
         reversals=n if goal == "gradient" else 0,
         copies=int(goal == "erase"),
         held=held,
-        peak=peak,
+        # All pebbles are in use at some time: each up to one for each piece lowers the cost.
+        peak=there[1],
     )
-    return Schedule(
-        "all",
-        lambda name: root if name == "all" else rules.expand(name),
+    return rooted(
+        rules.expand,
+        there,
+        n,
+        goal,
         sizes=lambda name: actions if name == "all" else rules.size(name),
         total=total,
         form=("knill", pebbles) if unit == 1 else None,
@@ -176,3 +204,39 @@ def moves(n: int, pebbles: int, goal: str, unit: int = 1) -> int:
     if goal == "persist":
         return table.persist(count, pebbles) * unit + correction
     return (table.visit(count, pebbles) * unit + correction) * (1 if goal == "visit" else 2)
+
+
+@dataclass
+class Reversible(Family):
+    """The optimum of the reversible game; the gradient is a visit and its undoing."""
+
+    n: int
+    goal: str
+    unit: int = 1
+    in_place: frozenset[int] = frozenset()
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return "reversible" if self.goal == "gradient" else "knill"
+
+    def fewest(self) -> int:
+        count = -(-(self.n - (self.goal == "gradient")) // self.unit)
+        return fewest_to_persist(count) if self.goal == "persist" else fewest_to_visit(count)
+
+    def total(self, budget: float) -> float:
+        found = moves(self.n, whole(budget, self.n), self.goal, self.unit)
+        return inf if found >= INFEASIBLE else found
+
+    def schedule(self, budget: float) -> Schedule:
+        return reversible(self.n, whole(budget, self.n), self.goal, self.unit)
+
+    def proof(self, budget: float) -> str:
+        bound = ""
+        if self.goal == "gradient":
+            bound = "; 2 G(n-1, S) is a lower bound for any adjoint sweep without erasing"
+        return f"optimal by Knill's recursion{bound}"
+
+    def notes(self, budget: float) -> tuple[str, ...]:
+        if self.unit == 1:
+            return ()
+        return (f"{self.unit - 1} of {self.unit} steps are done in place: pieces of {self.unit}",)

@@ -14,10 +14,12 @@ Each of the n steps is done once more with its adjoint; those are not in t.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import comb
+from dataclasses import dataclass
+from math import comb, inf
 from typing import cast
 
 from rvm.pebble.actions import Kind, advance, at, reverse
+from rvm.pebble.chains.family import Family, whole
 from rvm.pebble.chains.knill import INFEASIBLE
 from rvm.pebble.grammar import Item, Name, Schedule
 
@@ -99,3 +101,24 @@ def revolve(n: int, slots: int) -> Schedule:
     """The adjoint sweep over n steps with c states in memory."""
     rules = RevolveRules()
     return Schedule(rules.name(n, slots), rules.expand)
+
+
+@dataclass
+class Revolve(Family):
+    """Revolve: erasing costs nothing."""
+
+    n: int
+    price: float = 0
+    goal: str = "gradient"
+    name = "revolve"
+    erasures: float = inf
+
+    def total(self, budget: float) -> float:
+        steps = forwards(self.n, whole(budget, self.n))
+        return inf if steps >= INFEASIBLE else steps * (1 + self.price)
+
+    def schedule(self, budget: float) -> Schedule:
+        return revolve(self.n, whole(budget, self.n))
+
+    def proof(self, budget: float) -> str:
+        return "optimal where erasing is free, by the closed form of Griewank and Walther"

@@ -231,7 +231,10 @@ def connected(
     if start == goal:
         return []
     if costs is not None:
-        return _connected(need, sizes, start, goal, budget, costs)
+        found = cheapest(
+            need, sizes, start, goal.__eq__, budget, lambda spent, v, held: spent + costs[v]
+        )
+        return None if found is None else found[1]
     weights = {start: sum(s for v, s in enumerate(sizes) if start >> v & 1)}
     came: dict[int, int] = {start: -1}
     level = [start]
@@ -256,27 +259,35 @@ def connected(
     return None
 
 
-def _connected(
-    need: list[int], sizes: list[int], start: int, goal: int, budget: float, costs: list[int]
-) -> list[int] | None:
-    """The same by Dijkstra's algorithm."""
+def cheapest(
+    need: Sequence[int],
+    sizes: Sequence[float],
+    start: int,
+    reached: Callable[[int], bool],
+    budget: float,
+    spending: Callable[[float, int, float], float],
+) -> tuple[float, list[int]] | None:
+    """The cost of a cheapest way to a mask that is `reached`, and the nodes changed on it.
+
+    Dijkstra's algorithm over masks.  `spending` gives what has been spent after a move, from what
+    was before, the node, and what is held then; it never falls.  None: no way within the budget.
+    """
     weights = {start: sum(s for v, s in enumerate(sizes) if start >> v & 1)}
     came: dict[int, int] = {start: -1}
-    least: dict[int, int] = {start: 0}
-    queue = [(0, start)]
+    least: dict[int, float] = {start: 0}
+    queue: list[tuple[float, int]] = [(0, start)]
     while queue:
         spent, mask = heappop(queue)
-        if mask == goal:
-            return _path(mask, came)
+        if reached(mask):
+            return spent, _path(mask, came)
         if spent > least[mask]:
             continue
         for v, needed in enumerate(need):
-            after = mask ^ 1 << v
-            more = spent + costs[v]
-            if mask & needed != needed or more >= least.get(after, UNREACHED):
+            if mask & needed != needed:
                 continue
+            after = mask ^ 1 << v
             heavy = weights[mask] + (sizes[v] if after >> v & 1 else -sizes[v])
-            if heavy <= budget:
+            if heavy <= budget and (more := spending(spent, v, heavy)) < least.get(after, inf):
                 least[after], came[after], weights[after] = more, v, heavy
                 heappush(queue, (more, after))
     return None

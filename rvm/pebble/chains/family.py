@@ -7,8 +7,12 @@ is known about how good it is.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from itertools import count
+from math import inf
 
+from rvm.faults import UsageError
 from rvm.pebble.grammar import Schedule
+from rvm.pebble.tally import Weights
 
 CHECKED = "known from exhaustive search of small chains"
 
@@ -23,10 +27,11 @@ class Family(ABC):
     """How many states its rules let be lost."""
     disk: float = 0
     in_place: frozenset[int] = frozenset()
+    weights: Weights = Weights()
 
-    @abstractmethod
     def fewest(self) -> float:
         """The least budget with which there is a schedule."""
+        return next(s for s in count() if self.total(s) < inf)
 
     def most(self) -> float:
         """A budget beyond which more does not help."""
@@ -56,3 +61,8 @@ class Family(ABC):
 def whole(budget: float, n: int) -> int:
     """A budget of pebbles as a number, not more than there are nodes."""
     return int(min(max(budget, 0), n))
+
+
+def too_large(what: str, hint: str) -> UsageError:
+    """P006: an exact table that is too large."""
+    return UsageError("P006", f"an exact table for {what} is too large", hint=hint)

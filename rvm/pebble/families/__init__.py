@@ -1,1 +1,0 @@
-"""Families of schedules, one for each strategy: what they cost, and what is known about that."""
