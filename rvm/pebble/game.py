@@ -6,7 +6,7 @@ if the rules allow it, counts, and at the end compares the position with the goa
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, NoReturn
@@ -39,50 +39,63 @@ class Rules:
 
 
 class Player:
-    """A position of a game: pebbles, states on disk, adjoints taken, and what has been spent."""
+    """A position of a game: pebbles, states on disk, adjoints taken, and what has been spent.
+
+    What is held of a node is its value in `pebbles`: nothing here.  A subclass that plays on states
+    has a `change` of its own, which is told each action that the rules allow.
+    """
 
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
-        self.pebbles = {0}
+        self.pebbles: dict[int, Any] = {0: None}
         self.disk: set[int] = set()
         self.adjoint = rules.n
         """The adjoint is at this node: the next to be reversed is the step with this number."""
-        self.copied = False
-        self.count = 0
+        self.count = self.reversals = self.copies = 0
         self.moves: float = 0
         self.erased: float = 0
         self.held: float = 0
         self.peak: float = 0
         self.writes = self.reads = self.disk_peak = 0
 
-    def play(self, actions: Iterable[tuple[int, int, int]]) -> None:
+    def play(self, actions: Iterable[Sequence[int]]) -> None:
         """Do these actions.  ScheduleError P003: one that the rules forbid."""
-        if self.rules.weights != Weights():
-            for action in actions:
-                self.count += 1
-                self.do(*action)
-            return
+        for _ in self.sweep(actions):
+            pass
+
+    def sweep(self, actions: Iterable[Sequence[int]]) -> Iterator[tuple[int, Any]]:
+        """Do these actions; at each adjoint give its step j and what is held of node j - 1."""
         # Single steps done and undone are most of all actions of uniform chains: they are played
         # here if nothing is against it, and otherwise as all others are.
         pebbles, n, room = self.pebbles, self.rules.n, self.rules.pebbles
+        uniform = self.rules.weights == Weights()
+        change = None if type(self).change is Player.change else self.change
         for kind, i, j in actions:
             self.count += 1
-            if kind <= 1 and j == i + 1 and i in pebbles and j <= n:
+            if kind <= 1 and j == i + 1 and uniform and i in pebbles and j <= n:
                 if kind == 1 and j in pebbles:
-                    pebbles.remove(j)
+                    if change is None:
+                        del pebbles[j]
+                    else:
+                        change(kind, i, j)
                     self.held -= 1
                     self.moves += 1
                     continue
                 if kind == 0 and j not in pebbles and self.held < self.peak <= room:
-                    pebbles.add(j)
+                    if change is None:
+                        pebbles[j] = None
+                    else:
+                        change(kind, i, j)
                     self.held += 1
                     self.moves += 1
                     continue
             self.do(kind, i, j)
+            if kind == Kind.REVERSE:
+                yield j, pebbles[i]
 
     def do(self, kind: int, i: int, j: int) -> None:
         """Do one action."""
-        rules, pebbles = self.rules, self.pebbles
+        rules = self.rules
         if not 0 <= i <= j <= rules.n:
             self._refuse(kind, i, j, f"nodes are numbers from 0 to {rules.n}")
         if kind <= Kind.OVERWRITE and i == j:
@@ -91,60 +104,66 @@ class Player:
             self._refuse(kind, i, j, "it is about one node")
         if kind == Kind.ADVANCE:
             self._need(i, kind, i, j)
-            if j in pebbles:
-                self._refuse(kind, i, j, f"node {j} has a pebble already")
-            if j > i + 1:
-                self._lose(i + 1, j, kind, i, j)
-            self._put(j, kind, i, j)
-            self.moves += rules.weights.steps(i, j)
+            self._lose(i + 1, j, kind, i, j)
+            self._exchange(None, j, kind, i, j)
         elif kind == Kind.UNADVANCE:
             if j != i + 1:
                 self._refuse(kind, i, j, "only a single step can be undone into fresh memory")
             self._need(i, kind, i, j)
-            self._need(j, kind, i, j)
-            self._take(j)
-            self.moves += rules.weights.steps(i, j)
+            self._exchange(j, None, kind, i, j)
         elif kind in (Kind.SHIFT, Kind.UNSHIFT, Kind.OVERWRITE):
             self._in_place(kind, i, j)
         elif kind == Kind.FREE:
             self._need(i, kind, i, j)
             self._lose(i, i + 1, kind, i, j)
-            self._take(i)
+            self._exchange(i, None, kind, i, j)
         elif kind == Kind.REVERSE:
             if j != i + 1 or j != self.adjoint:
                 self._refuse(kind, i, j, f"the adjoint of step {self.adjoint} is the next to take")
             self._need(i, kind, i, j)
             self.adjoint = i
+            self.reversals += 1
         elif kind == Kind.COPY:
             self._need(i, kind, i, j)
             if i != rules.n:
                 self._refuse(kind, i, j, f"only the result, node {rules.n}, is copied out")
-            self.copied = True
+            self.change(kind, i, j)
+            self.copies += 1
         else:
             self._disk(kind, i, j)
+        if kind <= Kind.OVERWRITE:
+            self.moves += rules.weights.steps(i, j)
+
+    def change(self, kind: int, i: int, j: int) -> None:
+        """Have what is held of nodes changed by an action."""
+        if kind in (Kind.ADVANCE, Kind.SHIFT, Kind.OVERWRITE, Kind.LOAD):
+            self.pebbles[j] = None
+        elif kind == Kind.UNSHIFT:
+            self.pebbles[i] = None
+        if kind in (Kind.SHIFT, Kind.OVERWRITE, Kind.FREE):
+            del self.pebbles[i]
+        elif kind in (Kind.UNADVANCE, Kind.UNSHIFT):
+            del self.pebbles[j]
 
     def _in_place(self, kind: int, i: int, j: int) -> None:
         old, new = (j, i) if kind == Kind.UNSHIFT else (i, j)
         self._need(old, kind, i, j)
         if i == 0 and not (kind == Kind.OVERWRITE and 0 in self.disk):
             self._refuse(kind, i, j, "the input is never changed")
-        if new in self.pebbles:
-            self._refuse(kind, i, j, f"node {new} has a pebble already")
         if kind == Kind.OVERWRITE:
             self._lose(i, j, kind, i, j)
         else:
             for step in range(i + 1, j + 1):
                 if step not in self.rules.in_place:
                     self._refuse(kind, i, j, f"step {step} cannot be undone in place")
-        self._take(old)
-        self._put(new, kind, i, j)
-        self.moves += self.rules.weights.steps(i, j)
+        self._exchange(old, new, kind, i, j)
 
     def _disk(self, kind: int, i: int, j: int) -> None:
         if kind == Kind.SAVE:
             self._need(i, kind, i, j)
             if i in self.disk:
                 self._refuse(kind, i, j, f"state {i} is on disk already")
+            self.change(kind, i, j)
             self.disk.add(i)
             self.writes += 1
             self.disk_peak = max(self.disk_peak, len(self.disk))
@@ -156,11 +175,10 @@ class Player:
             if kind == Kind.DROP:
                 if i == 0 and 0 not in self.pebbles:
                     self._refuse(kind, i, j, "the input is never lost")
+                self.change(kind, i, j)
                 self.disk.remove(i)
                 return
-            if i in self.pebbles:
-                self._refuse(kind, i, j, f"node {i} has a pebble already")
-            self._put(i, kind, i, j)
+            self._exchange(None, i, kind, i, j)
             self.reads += 1
         else:
             self._refuse(kind, i, j, "there is no such kind of action")
@@ -171,19 +189,24 @@ class Player:
         if node not in self.pebbles:
             self._refuse(kind, i, j, f"node {node} has no pebble")
 
-    def _put(self, node: int, kind: int, i: int, j: int) -> None:
-        self.pebbles.add(node)
-        self.held += self.rules.weights.states(node, node + 1)
-        if self.held > self.peak:
-            self.peak = self.held
+    def _exchange(self, old: int | None, new: int | None, kind: int, i: int, j: int) -> None:
+        """Take a pebble off, or put one on, or both."""
+        size = self.rules.weights.states
+        if old is not None:
+            self._need(old, kind, i, j)
+            self.held -= size(old, old + 1)
+        if new is not None:
+            if new in self.pebbles:
+                self._refuse(kind, i, j, f"node {new} has a pebble already")
+            self.held += size(new, new + 1)
+            self.peak = max(self.peak, self.held)
             if self.held > self.rules.pebbles:
                 self._refuse(kind, i, j, f"the budget is {self.rules.pebbles}")
-
-    def _take(self, node: int) -> None:
-        self.pebbles.remove(node)
-        self.held -= self.rules.weights.states(node, node + 1)
+        self.change(kind, i, j)
 
     def _lose(self, first: int, end: int, kind: int, i: int, j: int) -> None:
+        if first == end:
+            return
         if first == 0 and 0 not in self.disk:
             self._refuse(kind, i, j, "the input is never lost")
         self.erased += self.rules.weights.states(first, end)
@@ -212,7 +235,7 @@ class Player:
 
     def finish(self) -> Tally:
         """What was spent.  ScheduleError P004: the goal is not reached."""
-        n, goal, held = self.rules.n, self.rules.goal, self.pebbles - {0}
+        n, goal, held = self.rules.n, self.rules.goal, self.pebbles.keys() - {0}
         missing = ""
         if goal == "persist" and held != ({n} if n else set()):
             missing = f"a pebble on node {n}, and no other"
@@ -220,7 +243,7 @@ class Player:
             missing = f"a pebble on node {n}"
         elif goal in ("erase", "gradient") and held:
             missing = "no pebble left"
-        elif goal == "erase" and not self.copied:
+        elif goal == "erase" and not self.copies:
             missing = f"a copy of the result, node {n}"
         elif 0 not in self.pebbles:
             missing = "the input in memory"
@@ -234,12 +257,16 @@ class Player:
                 f"the schedule ends without {missing}",
                 values={"pebbles": sorted(held)[:20], "adjoint": self.adjoint, "goal": goal},
             )
+        return self.tally()
+
+    def tally(self) -> Tally:
+        """What was spent so far."""
         return Tally(
             self.count,
             self.moves,
             self.erased,
-            n - self.adjoint,
-            int(self.copied),
+            self.reversals,
+            self.copies,
             self.writes,
             self.reads,
             self.held,

@@ -200,7 +200,7 @@ def test_a_run_can_end_at_any_step() -> None:
     for n in range(1, 120):
         player.play(run.step())
         assert run.n == n and len(run.kept) <= pebbles and run.kept[-1] == n
-        assert player.pebbles == {0, *run.kept}
+        assert player.pebbles.keys() == {0, *run.kept}
     with pytest.raises(Exception, match="P001"):
         Online(0)
 

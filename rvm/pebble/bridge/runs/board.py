@@ -1,24 +1,20 @@
-"""Playing a schedule on states: what is in memory and on disk, what was done, and what it cost.
+"""Playing a schedule on states: what is held of a node is its state, and actions change it.
 
-A `Board` knows the rules of who is where, and counts.  What a move does to states is told by its
-`Moves`: for Python functions in `steps`, for functions of programs in `functions`.
+What a move does to states is told by `Moves`: for Python functions in `steps`, for functions of
+programs in `functions`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NoReturn, Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol
 
-from rvm.faults import ScheduleError
-from rvm.pebble.actions import Action, Block, Kind
+from rvm.pebble.actions import Kind
 from rvm.pebble.bridge.runs.files import Files
-from rvm.pebble.tally import Tally, Weights
+from rvm.pebble.game import Player, Rules
 
 CHUNK = 4096
 """Actions in a block: few, as their numbers become Python's."""
-ADVANCE, UNADVANCE, SHIFT, UNSHIFT = (int(k) for k in list(Kind)[:4])
-OVERWRITE, FREE, REVERSE, COPY = (int(k) for k in list(Kind)[4:8])
-SAVE, LOAD = int(Kind.SAVE), int(Kind.LOAD)
 
 
 class Moves(Protocol):
@@ -65,147 +61,42 @@ class Moves(Protocol):
         """The state of a node, from disk."""
 
 
-class Board:
-    """A game under way: states by node, and counts as a `Tally` has them."""
+class Board(Player):
+    """A game under way on states."""
 
-    def __init__(
-        self, moves: Moves, n: int, files: Files, weights: Weights, in_place: frozenset[int]
-    ) -> None:
-        self.moves = moves
-        self.files = files
-        self.weights = weights
-        self.in_place = in_place
-        """The steps that can be undone in place."""
-        self.held: dict[int, Any] = {0: moves.x0}
-        self.adjoint = n
-        """Adjoints have come down to this node."""
+    def __init__(self, rules: Rules, moves: Moves, files: Files) -> None:
+        super().__init__(rules)
+        self.states, self.files = moves, files
+        self.pebbles[0] = moves.x0
         self.copied: Any = None
         """The result, if it was copied out."""
-        self.actions = self.reversals = self.copies = self.writes = self.reads = 0
-        self.done: float = 0
-        self.erased: float = 0
-        self.peak = self.disk_peak = 0
 
-    def tally(self) -> Tally:
-        """What was counted."""
-        return Tally(
-            self.actions,
-            self.done,
-            self.erased,
-            self.reversals,
-            self.copies,
-            self.writes,
-            self.reads,
-            len(self.held) - 1,
-            self.peak,
-            len(self.files),
-            self.disk_peak,
-        )
-
-    def run(self, blocks: Iterable[Block]) -> None:
-        """Play blocks that have no adjoints in them."""
-        for j, _ in self.sweep(blocks):
-            self._refuse(REVERSE, j - 1, j, "it has no place in a run forwards")
-
-    def sweep(self, blocks: Iterable[Block]) -> Iterator[tuple[int, Any]]:
-        """Play blocks; at each adjoint give its step j and s_(j-1)."""
-        for block in blocks:
-            yield from self.play(zip(*block.tolist(), strict=True))
-
-    def play(self, actions: Iterable[Sequence[int]]) -> Iterator[tuple[int, Any]]:
-        """Play actions; at each adjoint give its step j and s_(j-1)."""
-        held, moves = self.held, self.moves
-        advance, unadvance = moves.advance, moves.unadvance
-        cost = None if self.weights.costs is None else self.weights.steps
-        for kind, i, j in actions:
-            self.actions += 1
-            if kind == REVERSE:
-                if j != self.adjoint or j != i + 1:
-                    self._refuse(kind, i, j, f"the adjoint of step {self.adjoint} is the next")
-                if i not in held:
-                    self._refuse(kind, i, j, f"node {i} has no pebble")
-                self.adjoint = i
-                self.reversals += 1
-                yield j, held[i]
-            elif kind == ADVANCE:
-                if i not in held or j in held:
-                    self._refuse(kind, i, j, _wrong(i, j, held))
-                held[j] = advance(held[i], i, j)
-                self.done += j - i if cost is None else cost(i, j)
-                self.erased += j - i - 1
-                if len(held) > self.peak + 1:
-                    self.peak = len(held) - 1
-            elif kind == UNADVANCE:
-                if i not in held or j not in held or j != i + 1:
-                    self._refuse(kind, i, j, _wrong(i, None, held))
-                unadvance(held[i], held.pop(j), j)
-                self.done += 1 if cost is None else cost(i, j)
-            elif kind == FREE:
-                if i not in held or (not i and 0 not in self.files):
-                    self._refuse(kind, i, j, _wrong(i, None, held))
-                # No variable may name a state that is given up: it would keep its memory.
-                if i or held[i] is not moves.x0:
-                    moves.free(held.pop(i))
-                else:
-                    del held[i]
-                self.erased += 1
-            else:
-                self._other(kind, i, j)
-
-    def _other(self, kind: int, i: int, j: int) -> None:
-        """The kinds of action that are rare."""
-        held, moves = self.held, self.moves
-        old, new = (j, i) if kind == UNSHIFT else (i, j)
-        if kind in (OVERWRITE, SHIFT, UNSHIFT):
-            if old not in held or new in held or not i < j:
-                self._refuse(kind, i, j, _wrong(old, new, held))
-            if not i and not (kind == OVERWRITE and 0 in self.files):
-                self._refuse(kind, i, j, "the input is never changed")
-            if kind != OVERWRITE and not self.in_place.issuperset(range(i + 1, j + 1)):
-                self._refuse(kind, i, j, "a step of it cannot be undone in place")
-            if kind == OVERWRITE:
+    def change(self, kind: int, i: int, j: int) -> None:
+        """Change the states that an action is about."""
+        held, moves = self.pebbles, self.states
+        # No variable may name a state that is given up: it would keep its memory.
+        match kind:
+            case Kind.ADVANCE:
+                held[j] = moves.advance(held[i], i, j)
+            case Kind.UNADVANCE:
+                moves.unadvance(held[i], held.pop(j), j)
+            case Kind.FREE if i or held[i] is not moves.x0:
+                moves.free(held.pop(i))
+            case Kind.FREE:
+                del held[i]
+            case Kind.OVERWRITE:
                 # The caller's own input is left as it is.
                 own = i or held[i] is not moves.x0
                 held[j] = (moves.overwrite if own else moves.advance)(held.pop(i), i, j)
-                self.erased += j - i
-            elif kind == SHIFT:
+            case Kind.SHIFT:
                 held[j] = moves.shift(held.pop(i), i, j)
-            else:
+            case Kind.UNSHIFT:
                 held[i] = moves.unshift(held.pop(j), i, j)
-            self.done += self.weights.steps(i, j)
-            return
-        if kind == LOAD:
-            if i not in self.files or i in held:
-                self._refuse(kind, i, j, _wrong(None, i, held))
-            held[i] = moves.loaded(self.files, i)
-            self.reads += 1
-            self.peak = max(self.peak, len(held) - 1)
-            return
-        if i not in (held if kind in (SAVE, COPY) else self.files):
-            self._refuse(kind, i, j, f"state {i} is not there")
-        if kind == SAVE:
-            self.files.save(i, moves.leaves(held[i]))
-            self.writes += 1
-            self.disk_peak = max(self.disk_peak, len(self.files))
-        elif kind == COPY:
-            self.copied = moves.given(held[i])
-            self.copies += 1
-        else:
-            if not i and i not in held:
-                self._refuse(kind, i, j, "the input is never lost")
-            self.files.drop(i)
-
-    def _refuse(self, kind: int, i: int, j: int, why: str) -> NoReturn:
-        raise ScheduleError(
-            "P003",
-            f"action {self.actions}, {Action(kind, i, j)!r}, is against the rules: {why}",
-            values={"action": self.actions, "held": len(self.held) - 1, "moves so far": self.done},
-        )
-
-
-def _wrong(need: int | None, fresh: int | None, held: dict[int, Any]) -> str:
-    if need is not None and need not in held:
-        return f"node {need} has no pebble"
-    if fresh is not None and fresh in held:
-        return f"node {fresh} has a pebble already"
-    return "nodes are not in order, or the state is not on disk"
+            case Kind.LOAD:
+                held[i] = moves.loaded(self.files, i)
+            case Kind.SAVE:
+                self.files.save(i, moves.leaves(held[i]))
+            case Kind.DROP:
+                self.files.drop(i)
+            case Kind.COPY:
+                self.copied = moves.given(held[i])

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import chain
+from math import inf
 from os import PathLike
 from types import TracebackType
 from typing import Any
 
-from rvm.faults import Interrupted, ScheduleError
+from rvm.faults import Interrupted
 from rvm.host.signals import Listening, deferred, followed, interrupted, is_ctrl_c
 from rvm.library.handle import FunctionHandle
 from rvm.pebble.bridge.runs.adjoints import Adjoints, FunctionAdjoints, PythonAdjoints
@@ -22,11 +24,14 @@ from rvm.pebble.bridge.runs.progress import Counter, Watch, watched
 from rvm.pebble.bridge.runs.states import Form
 from rvm.pebble.bridge.runs.steps import NewStates, Step, Steps
 from rvm.pebble.chains.online import Online
+from rvm.pebble.game import Rules
 from rvm.pebble.plans import Plan
-from rvm.pebble.tally import Tally, Weights
+from rvm.pebble.tally import Tally
 from rvm.pebble.terms import wrong
 
 AS_BEFORE = "the input is as it was, and nothing is left on disk"
+LONGEST = 1 << 62
+"""How many steps a run of unknown length may have."""
 CALLS = 1 << 20
 """How many calls a run of unknown length is thought to have."""
 
@@ -75,16 +80,16 @@ class Run:
         self.plan: Plan | None = None
         self.online: Online | None = None
         extra = self._extra(goal)
-        weights, in_place = Weights(), frozenset[int]()
         if until is None:
             assert n is not None
             forgetful = not isinstance(how.step, FunctionHandle)
             self.plan = budget.made(n, goal, self.moves.nbytes, extra, forgetful)
-            weights, in_place = self.plan.rules.weights, self.plan.rules.in_place
+            rules = self.plan.rules
         else:
             pebbles = 1 if goal != "gradient" else budget.pebbles(self.moves.nbytes, extra)
             self.online = Online(pebbles)
-        self.board = Board(self.moves, n or 0, self.files, weights, in_place)
+            rules = Rules(LONGEST, goal, pebbles, erasures=inf)
+        self.board = Board(rules, self.moves, self.files)
         self._watch = how.progress
         self._stack = ExitStack()
 
@@ -214,26 +219,23 @@ class Run:
         """Go to the last state, which the caller may have; what was counted."""
         board = self.board
         if self.plan is not None:
-            board.run(self.plan.blocks(CHUNK))
+            for block in self.plan.blocks(CHUNK):
+                board.play(zip(*block.tolist(), strict=True))
+            counted = board.finish()
+            if self.plan.goal == "erase":
+                return board.copied, counted
         else:
             self._on_and_on()
-        counted = board.tally()
-        if self.plan is not None and self.plan.goal == "erase":
-            if not board.copies:
-                raise self._unfinished(f"a copy of the result, node {self.n}")
-            return board.copied, counted
-        if self.n not in board.held:
-            raise self._unfinished(f"a pebble on node {self.n}")
-        return self.moves.result(board.held.pop(self.n)), counted
+            counted = board.tally()
+        return self.moves.result(board.pebbles.pop(self.n)), counted
 
     def _on_and_on(self) -> None:
         """Go until the condition says so."""
         board, online, moves = self.board, self.online, self.moves
         assert online is not None and self.until is not None
         while self.most is None or online.n < self.most:
-            for _ in board.play(online.step()):
-                pass
-            if self.until(moves.seen(board.held[online.n]), online.n):
+            board.play(online.step())
+            if self.until(moves.seen(board.pebbles[online.n]), online.n):
                 break
         board.adjoint = online.n
 
@@ -254,11 +256,12 @@ class Run:
         else:
             self._on_and_on()
             assert self.online is not None
-            self.raw = board.held[self.n]
+            self.raw = board.pebbles[self.n]
             yield self.n
             self.raw = None
             blocks = self.online.sweep().blocks(CHUNK)
-        for j, x in board.sweep(blocks):
+        actions = chain.from_iterable(zip(*block.tolist(), strict=True) for block in blocks)
+        for j, x in board.sweep(actions):
             if j == self.n and self.plan is not None:
                 self.raw = moves.advance(x, j - 1, j)
                 yield j
@@ -268,13 +271,4 @@ class Run:
             self.raw, x = x, None
             yield j - 1
             self.raw = None
-        if board.adjoint:
-            raise self._unfinished(f"the adjoints of all steps; {board.adjoint} are missing")
-
-    def _unfinished(self, missing: str) -> ScheduleError:
-        held = sorted(self.board.held)
-        return ScheduleError(
-            "P004",
-            f"the schedule ends without {missing}",
-            values={"pebbles": held[1:20], "adjoint": self.board.adjoint, "goal": self.goal},
-        )
+        board.finish()
