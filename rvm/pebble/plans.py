@@ -94,8 +94,41 @@ def cost_of(tally: Tally, units: Units, sized: bool) -> Cost:
     )
 
 
+class Shown:
+    """A plan, of a chain or a graph, as it is drawn and saved."""
+
+    __slots__ = ()
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the plan to a file, in its compact form; `rvm.pebble.load` reads it."""
+        from rvm.pebble.storage import save
+
+        save(self, path)  # type: ignore[arg-type]
+
+    def picture(self, width: int | None = None, height: int | None = None) -> str:
+        """Nodes by time as text, of a given size; by default, a terminal's.
+
+        Where there is no room for each step and node, a cell stands for several, and the last line
+        says for how many.  UsageError P030: more than 200 million steps.
+        """
+        from rvm.pebble.drawing.film import film_of
+        from rvm.pebble.drawing.pictures import picture
+
+        return picture(film_of(self), width, height)  # type: ignore[arg-type]
+
+    def svg(self) -> str:
+        """Nodes by time as SVG text: bars of states that are held, and marks of adjoints.
+
+        Long schedules are drawn as an image of cells.  UsageError P030 as for `picture`.
+        """
+        from rvm.pebble.drawing.diagrams import diagram
+        from rvm.pebble.drawing.film import film_of
+
+        return diagram(film_of(self))  # type: ignore[arg-type]
+
+
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Shown):
     """A schedule that reaches a goal on a chain, and everything that can be told beforehand."""
 
     strategy: str
@@ -127,33 +160,6 @@ class Plan:
     def check(self) -> Tally:
         """Play the schedule by the rules; what was counted must be what was predicted."""
         return check(self.rules, self.actions())
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the plan to a file, in its compact form; `rvm.pebble.load` reads it."""
-        from rvm.pebble.storage import save
-
-        save(self, path)
-
-    def picture(self, width: int | None = None, height: int | None = None) -> str:
-        """Nodes by time as text, of a given size; by default, a terminal's.
-
-        Where there is no room for each step and node, a cell stands for several, and the last line
-        says for how many.  UsageError P030: more than 200 million steps.
-        """
-        from rvm.pebble.drawing.film import film_of
-        from rvm.pebble.drawing.pictures import picture
-
-        return picture(film_of(self), width, height)
-
-    def svg(self) -> str:
-        """Nodes by time as SVG text: bars of states that are held, and marks of adjoints.
-
-        Long schedules are drawn as an image of cells.  UsageError P030 as for `picture`.
-        """
-        from rvm.pebble.drawing.diagrams import diagram
-        from rvm.pebble.drawing.film import film_of
-
-        return diagram(film_of(self))
 
     def describe(self) -> str:
         """Some lines to read: cost, proof, and how it is counted."""

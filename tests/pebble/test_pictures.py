@@ -19,7 +19,7 @@ from sizes import examples
 
 from rvm.faults import UsageError
 from rvm.pebble import Kind, Plan, frontier, parse_bench, plan, plan_dag
-from rvm.pebble.drawing.film import bars, film_of, film_of_dag, rastered
+from rvm.pebble.drawing.film import bars, film_of, rastered
 from rvm.pebble.drawing.svg import round_powers, round_steps
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -222,7 +222,7 @@ def test_pictures_of_graphs() -> None:
             assert name == dag.name(v) and (row[k] == "█") == (v in held)
     shapes = [e.get("class") for e in ElementTree.fromstring(found.svg()).iter()]
     assert shapes.count("bar") == sum(m >= 0 for m in found.schedule)
-    assert len(bars(film_of_dag(found))[0]) == shapes.count("bar")
+    assert len(bars(film_of(found))[0]) == shapes.count("bar")
 
 
 # ---------------------------------------------------------------- curves

@@ -10,17 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rvm.faults import ScheduleError, UsageError
 from rvm.pebble.actions import Block, Kind
-
-if TYPE_CHECKING:
-    from rvm.pebble.graphs.plan import DagPlan
-    from rvm.pebble.plans import Plan
+from rvm.pebble.graphs.plan import DagPlan
+from rvm.pebble.plans import Plan
 
 Ints = NDArray[np.int64]
 
@@ -100,8 +98,10 @@ class Raster:
 # ---------------------------------------------------------------- films of plans
 
 
-def film_of(plan: Plan) -> Film:
-    """The film of a plan for a chain.  UsageError P030: it is too long to be drawn."""
+def film_of(plan: Plan | DagPlan) -> Film:
+    """The film of a plan.  UsageError P030: it is too long to be drawn."""
+    if isinstance(plan, DagPlan):
+        return _film_of_graph(plan)
     if plan.rules.weights.costs is None:
         length = int(plan.cost.moves) + plan.cost.reversals
         _drawable(length)
@@ -122,8 +122,7 @@ def film_of(plan: Plan) -> Film:
     )
 
 
-def film_of_dag(plan: DagPlan) -> Film:
-    """The film of a plan for a graph."""
+def _film_of_graph(plan: DagPlan) -> Film:
     dag, schedule = plan.dag, plan.schedule
     _drawable(len(schedule))
     return Film(

@@ -1,12 +1,10 @@
 """The optimum on small graphs: a search over the sets of nodes that have pebbles.
 
-A position is a bit mask with bit v for node v.  Moves are undone by themselves, so that the number
-of moves from the empty board is a distance; a level of it is an array, and a node's moves are made
-for the whole level at once.  Memory is 4 bytes for each of the 2^n masks, and some levels.
-
-If moves have costs, a level is a stretch of distances as long as the least cost (Dial's buckets for
-Dijkstra's algorithm): no move leads from a mask of a level to another of the same, so a level that
-is reached is final.  Then distances take 8 bytes.
+A position is a bit mask with bit v for node v.  Moves are undone by themselves, so that the cost
+from the empty board is a distance.  A level of masks is a stretch of distances as long as the least
+cost of a move (Dial's buckets for Dijkstra's algorithm): no move leads from a mask of a level to
+another of the same, so a level that is reached is final.  A node's moves are made for a whole level
+at once.  Memory is 8 bytes for each of the 2^n masks, 4 if each move costs 1, and some levels.
 """
 
 from __future__ import annotations
@@ -14,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from math import inf
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +24,8 @@ from rvm.pebble.graphs.game import signed, tally_dag
 
 LIMIT = 24
 """The most nodes that are searched exhaustively."""
-UNREACHED = np.iinfo(np.int64).max // 2
+UNREACHED = tuple(np.iinfo(kind).max // 2 for kind in (np.int64, np.int32))
+"""The distance of what is not reached: if moves have costs, and if not."""
 NARROW = 62
 """The most nodes of which a mask is a number of NumPy's."""
 POSITIONS = 8_000_000
@@ -33,6 +33,7 @@ POSITIONS = 8_000_000
 EASY = 20
 """Up to this many nodes, that takes a second or two at most."""
 
+Masks = npt.NDArray[np.int64]
 Stop = Callable[[], bool]
 
 
@@ -55,74 +56,45 @@ def shortest(dag: Dag, budget: float, stop: Stop = never) -> tuple[int, ...] | N
         )
     need = [sum(1 << u for u in preds) for preds in dag.preds]
     goal = sum(1 << v for v in dag.outputs)
-    if dag.costs is not None:
-        distances = _distances(dag, need, goal, budget, stop)
-        if distances[goal] == UNREACHED:
-            return None
-        return signed(_backwards(goal, need, distances, dag.costs))
-    distance: npt.NDArray[np.int32] = np.full(1 << n, -1, np.int32)
-    distance[0] = 0
-    level = np.zeros(1, np.int64)
-    held = np.zeros(1, np.int64)
-    moves = 0
-    while distance[goal] < 0 and len(level):
-        if stop():
-            raise TimeoutError
-        moves += 1
-        levels, weights = [], []
-        for v in range(n):
-            bit, size = 1 << v, dag.size(v)
-            able = (level & need[v]) == need[v]
-            after = level[able] ^ bit
-            heavy = held[able] + np.where(after & bit, size, -size)
-            new = (distance[after] < 0) & (heavy <= budget)
-            after = after[new]
-            distance[after] = moves
-            levels.append(after)
-            weights.append(heavy[new])
-        level, held = np.concatenate(levels), np.concatenate(weights)
-    if distance[goal] < 0:
-        return None
-    return signed(_backwards(goal, need, distance, [1] * n))
-
-
-def _distances(
-    dag: Dag, need: list[int], goal: int, budget: float, stop: Stop
-) -> npt.NDArray[np.int64]:
-    """The least cost of each mask up to that of the goal, by Dijkstra's algorithm in levels."""
-    n = len(dag)
-    costs = [dag.cost(v) for v in range(n)]
+    costs, even = [dag.cost(v) for v in range(n)], dag.costs is None
     least = min(costs)
-    distance = np.full(1 << n, UNREACHED, np.int64)
+    distance: npt.NDArray[Any] = np.full(1 << n, UNREACHED[even], np.int32 if even else np.int64)
     distance[0] = 0
-    levels: dict[int, list[npt.NDArray[np.int64]]] = {0: [np.zeros(1, np.int64)]}
+    levels: dict[int, list[tuple[Masks, Masks]]] = {0: [(np.zeros(1, np.int64),) * 2]}
     numbers = [0]
     while numbers:
-        if stop():
-            raise TimeoutError
         number = heappop(numbers)
         if distance[goal] // least <= number:
             break
-        level = np.unique(np.concatenate(levels.pop(number)))
-        # A mask that was reached for less has been in a level before.
-        level = level[distance[level] // least == number]
-        held = sum((level >> v & 1) * dag.size(v) for v in range(n))
+        if stop():
+            raise TimeoutError
+        level, held = map(np.concatenate, zip(*levels.pop(number), strict=True))
+        if not even:
+            # A mask that was reached for less has been in a level before.
+            level, at = np.unique(level, return_index=True)
+            final = distance[level] // least == number
+            level, held = level[final], held[at][final]
         for v in range(n):
-            bit = 1 << v
+            bit, size = 1 << v, dag.size(v)
             able = (level & need[v]) == need[v]
             before = level[able]
             after = before ^ bit
-            spent = distance[before] + costs[v]
-            heavy = held[able] + np.where(after & bit, dag.size(v), -dag.size(v))
+            spent: Any = number + 1 if even else distance[before] + costs[v]
+            heavy = held[able] + np.where(after & bit, size, -size)
             better = (spent < distance[after]) & (heavy <= budget)
-            after, spent = after[better], spent[better]
-            distance[after] = spent
-            for later in np.unique(spent // least).tolist():
+            after, heavy = after[better], heavy[better]
+            if not len(after):
+                continue
+            distance[after] = spent = spent if even else spent[better]
+            for later in [number + 1] if even else np.unique(spent // least).tolist():
                 if later not in levels:
                     levels[later] = []
                     heappush(numbers, later)
-                levels[later].append(after[spent // least == later])
-    return distance
+                here = slice(None) if even else spent // least == later
+                levels[later].append((after[here], heavy[here]))
+    if distance[goal] == UNREACHED[even]:
+        return None
+    return signed(_backwards(goal, need, distance, costs))
 
 
 def _backwards(

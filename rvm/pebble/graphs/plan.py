@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import inf
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rvm.faults import BudgetError, UsageError
 from rvm.pebble.graphs.bounds import least_budget, least_moves
@@ -17,9 +17,7 @@ from rvm.pebble.graphs.game import DagTally, check_dag, tally_dag
 from rvm.pebble.graphs.heuristics import Candidate, Task, knill_chain, spent, squeezed, within
 from rvm.pebble.graphs.search import Progress
 from rvm.pebble.graphs.tree import fewest_on_tree
-
-if TYPE_CHECKING:
-    from os import PathLike
+from rvm.pebble.plans import Shown
 
 STRATEGIES = ("best", "bennett", "eager", "exact", "search")
 
@@ -32,7 +30,7 @@ class Move(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class DagPlan:
+class DagPlan(Shown):
     """A schedule of a graph, its exact cost, and how far from the best it may be."""
 
     strategy: str
@@ -62,26 +60,6 @@ class DagPlan:
     def check(self) -> DagTally:
         """Play the schedule by the rules, within the budget."""
         return check_dag(self.dag, self.schedule, self.budget)
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the plan and its graph to a file; `rvm.pebble.load` reads it."""
-        from rvm.pebble.storage import save
-
-        save(self, path)
-
-    def picture(self, width: int | None = None, height: int | None = None) -> str:
-        """Nodes by moves as text, of a given size; by default, a terminal's."""
-        from rvm.pebble.drawing.film import film_of_dag
-        from rvm.pebble.drawing.pictures import picture
-
-        return picture(film_of_dag(self), width, height)
-
-    def svg(self) -> str:
-        """Nodes by moves as SVG text, with a bar for each stretch in which a node has a pebble."""
-        from rvm.pebble.drawing.diagrams import diagram
-        from rvm.pebble.drawing.film import film_of_dag
-
-        return diagram(film_of_dag(self))
 
     def describe(self) -> str:
         """Some lines to read: cost, proof, and how it is counted."""

@@ -7,7 +7,7 @@ which it takes from the last node of the stretch to the first, and those of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from rvm.expr import Const, Expr, Index, Place, rebuild
@@ -81,7 +81,7 @@ class StepWriter(Body):
                 self.dims.append(Dim(d.name, self._new[d.reg], d.axis))
                 known.add(d.name)
         for p in f.params if self.with_y else f.params[1:]:
-            self.params.append(Param(p.name, self._moved(p.layout)))
+            self.params.append(Param(p.name, _over_layout(self._new, p.layout)))
         self.x = State(tuple(self._new[k] for k in step.x))
         self.y = State(tuple(self._new[k] for k in step.y)) if self.with_y else None
         self.number = None if step.number is None else self.whole(self._new[step.number])
@@ -95,17 +95,12 @@ class StepWriter(Body):
         f, first = self.step.function, len(self.registers)
         own = {k: first + j for j, k in enumerate(self.step.x)}
 
-        def moved(layout: Layout) -> Layout:
-            if isinstance(layout, int):
-                return own[layout]
-            return Record(layout.name, tuple((n, moved(inner)) for n, inner in layout.fields))
-
         name = unique(POOL, {r.name for r in f.registers} | {p.name for p in f.params})
         for k in self.step.x:
             t = f.registers[k].type
             made = with_rank(elem_of(t), rank_of(t) + 1)
             self.registers.append(Register(self.leaf_name(name, k), made, (None,) * rank_of(made)))
-        self.params.append(Param(name, moved(f.params[1].layout)))
+        self.params.append(Param(name, _over_layout(own, f.params[1].layout)))
         return State(tuple(own.values()))
 
     def _sign_bars(self) -> None:
@@ -116,7 +111,7 @@ class StepWriter(Body):
             for k in slots:
                 self.bars[k] = self._bar(f.registers[k].name + BAR, k)
             if slots:
-                self.params.append(Param(p.name + BAR, self._bar_layout(p.layout)))
+                self.params.append(Param(p.name + BAR, _over_layout(self.bars, p.layout, BAR)))
         self.seed = State(tuple(self.bars.pop(k) for k in self.step.y if k in self.bars))
         """Of the outermost function: the adjoints of y."""
         self.sink = self.running()
@@ -132,23 +127,6 @@ class StepWriter(Body):
     def running(self) -> State:
         """The adjoint of the state, which runs from node to node."""
         return State(tuple(self.bars[k] for k in self.step.x if k in self.bars))
-
-    def _bar_layout(self, layout: Layout) -> Layout:
-        if isinstance(layout, int):
-            return self.bars[layout]
-        return Record(
-            layout.name + BAR,
-            tuple(
-                (n, self._bar_layout(inner))
-                for n, inner in layout.fields
-                if any(k in self.bars for k in slots_of(inner))
-            ),
-        )
-
-    def _moved(self, layout: Layout) -> Layout:
-        if isinstance(layout, int):
-            return self._new[layout]
-        return Record(layout.name, tuple((n, self._moved(inner)) for n, inner in layout.fields))
 
     def _length(self, dim: Expr | None, reg: int, axis: int) -> Expr | None:
         """A length of a parameter over the new registers; of x's own it may be any."""
@@ -278,3 +256,15 @@ def copied(writer: StepWriter, y: State | None, x: State) -> None:
     for to, of in zip(writer.places(y), writer.places(x), strict=True):
         t = elem_of(writer.registers[to.reg].type)
         writer.put("mul" if t.is_log else "xor" if t.is_bool else "add", to, of)
+
+
+def _over_layout(registers: Mapping[int, int], layout: Layout, suffix: str = "") -> Layout:
+    """A layout over other registers, without the fields that have none; records get a suffix."""
+    if isinstance(layout, int):
+        return registers[layout]
+    fields = tuple(
+        (name, _over_layout(registers, inner, suffix))
+        for name, inner in layout.fields
+        if any(k in registers for k in slots_of(inner))
+    )
+    return Record(layout.name + suffix, fields)

@@ -67,30 +67,16 @@ class Form:
 
     def apart(self, state: Any, whose: str) -> list[Any]:
         """The leaves of a state, each held against the form; `whose` names the state in errors."""
-        out: list[Any] = []
-        self._into(self._nesting, state, out, whose, whose)
-        return out
+        return [self._fitting(*part) for part in _leaves(self._nesting, state, whose)]
 
-    def _into(self, nesting: Any, state: Any, out: list[Any], whose: str, name: str) -> None:
-        if type(nesting) is int:
-            leaf = self.leaves[nesting]
-            if isinstance(leaf, ArrayLeaf) and isinstance(state, np.generic):
-                # What NumPy makes of arrays of no dimensions.
-                state = np.asarray(state)
-            if not fits(leaf, state):
-                raise _changed(name, str(leaf), in_words(state))
-            out.append(state)
-        elif type(nesting) is tuple:
-            cls, parts = nesting
-            if not isinstance(state, tuple) or len(state) != len(parts):
-                raise _changed(name, f"a {cls.__name__} of {len(parts)}", in_words(state))
-            for k, (inner, value) in enumerate(zip(parts, state, strict=True)):
-                self._into(inner, value, out, whose, f"{name}[{k}]")
-        else:
-            if type(state) is not dict or state.keys() != nesting.keys():
-                raise _changed(name, f"a dict of {', '.join(map(repr, nesting))}", in_words(state))
-            for key, inner in nesting.items():
-                self._into(inner, state[key], out, whose, f"{name}[{key!r}]")
+    def _fitting(self, number: int, state: Any, name: str) -> Any:
+        leaf = self.leaves[number]
+        if isinstance(leaf, ArrayLeaf) and isinstance(state, np.generic):
+            # What NumPy makes of arrays of no dimensions.
+            state = np.asarray(state)
+        if not fits(leaf, state):
+            raise _changed(name, str(leaf), in_words(state))
+        return state
 
     def together(self, leaves: list[Any]) -> Any:
         """A state from its leaves."""
@@ -193,25 +179,32 @@ class Form:
             shape = self.leaves[0].shape  # type: ignore[union-attr]
             if isinstance(bar, np.ndarray) and bar.shape == shape:
                 return bar
-        self._shaped(self._nesting, bar, whose)
+        for number, part, name in _leaves(self._nesting, bar, whose):
+            leaf = self.leaves[number]
+            want = leaf.shape if isinstance(leaf, ArrayLeaf) else ()
+            if part is not None and np.shape(part) != want:
+                raise _changed(name, f"of the shape {list(want)}", in_words(part))
         return bar
 
-    def _shaped(self, nesting: Any, bar: Any, name: str) -> None:
-        if type(nesting) is int:
-            leaf = self.leaves[nesting]
-            want = leaf.shape if isinstance(leaf, ArrayLeaf) else ()
-            if bar is not None and np.shape(bar) != want:
-                raise _changed(name, f"of the shape {list(want)}", in_words(bar))
-        elif type(nesting) is tuple:
-            if not isinstance(bar, tuple) or len(bar) != len(nesting[1]):
-                raise _changed(name, f"a tuple of {len(nesting[1])}", in_words(bar))
-            for k, inner in enumerate(nesting[1]):
-                self._shaped(inner, bar[k], f"{name}[{k}]")
-        else:
-            if not isinstance(bar, dict) or bar.keys() != nesting.keys():
-                raise _changed(name, f"a dict of {', '.join(map(repr, nesting))}", in_words(bar))
-            for key, inner in nesting.items():
-                self._shaped(inner, bar[key], f"{name}[{key!r}]")
+
+def _leaves(nesting: Any, state: Any, name: str) -> Iterator[Any]:
+    """The numbers of a nesting's leaves, with the parts of a state that they are, and their names.
+
+    UsageError P040: the state has another nesting.
+    """
+    if type(nesting) is int:
+        yield nesting, state, name
+    elif type(nesting) is tuple:
+        cls, parts = nesting
+        if not isinstance(state, tuple) or len(state) != len(parts):
+            raise _changed(name, f"a {cls.__name__} of {len(parts)}", in_words(state))
+        for k, (inner, value) in enumerate(zip(parts, state, strict=True)):
+            yield from _leaves(inner, value, f"{name}[{k}]")
+    else:
+        if not isinstance(state, dict) or state.keys() != nesting.keys():
+            raise _changed(name, f"a dict of {', '.join(map(repr, nesting))}", in_words(state))
+        for key, inner in nesting.items():
+            yield from _leaves(inner, state[key], f"{name}[{key!r}]")
 
 
 def added(a: Any, b: Any) -> Any:
