@@ -1,15 +1,16 @@
 """Fixed-point numbers: 64-bit integers in units of 2**-frac.
 
-`+`, `-`, `*` and `//` wrap around as two's complement integers do, so that `+` and `-` undo each
-other on every value. Products and quotients are exact before they are rounded once, to nearest,
-ties to even; a division by zero is an error (R005). `x ** n` with an i64 exponent is by squaring,
-every product rounded; a negative one divides 1 by that. All other functions are computed in f64
-and rounded to nearest; there, and in conversions, a result that does not fit (NaN and infinities
-among them) is an error (R009).
+`+` and `-` wrap around as two's complement integers do, so that they undo each other on every
+value; so do `sum`, and the sums of products in `dot` and `@`. Products and quotients are exact
+before they are rounded once, to nearest, ties to even; a division by zero is an error (R005).
+`x ** n` with an i64 exponent is by squaring, every product rounded; a negative one divides 1 by
+that. All other functions are computed in f64 and rounded to nearest.
+A result that does not fit (NaN and infinities among them) is an error (R009).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Context, Decimal
 from fractions import Fraction
 from numbers import Real
@@ -19,17 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.leaf import Node, select
-from rvm.leaf.ops import I64, Op, add, limits, number, wrapped
-from rvm.leaf.python import NAMES
-from rvm.leaf.trace import apply, compare, constant
+from rvm.leaf.ops import BIT, I64, Op, add, limits, number
+from rvm.leaf.trace import Fault, apply, compare, constant, equal, unless
 from rvm.numbers.base import NumberSystem, plain, refuse, shortened, shown
 from rvm.numbers.code import Body, Code, codes_of, comparisons
 from rvm.numbers.integers import divisor, raised
-from rvm.numbers.support import name
+from rvm.numbers.support import name, out_of_range
 from rvm.types import DEFAULT_FRAC, Scalar
 
 LOW, HIGH = limits(I64)
-_wrap = NAMES["wrap_i64"]
 
 
 class Fixed(Fraction):
@@ -144,29 +143,32 @@ class FixedSystem(NumberSystem):
 
 @name
 def fixed_div(a: int, b: int, frac: int) -> int:
-    """The quotient of two raw numbers, rounded to nearest, ties to even, and wrapped."""
+    """The quotient of two raw numbers, rounded to nearest, ties to even."""
     q, r = divmod(a << frac, b)
     twice = 2 * r - b if b > 0 else b - 2 * r
     if twice > 0 or (twice == 0 and q & 1):
         q += 1
-    result: int = _wrap(q)
-    return result
+    return q if LOW <= q <= HIGH else beyond(q, frac)
 
 
 @name
+def beyond(raw: int, frac: int) -> int:
+    """R009: a raw number that does not fit."""
+    raise out_of_range(raw / (1 << frac), f"fixed({frac})")
+
+
 def fixed_mul(a: int, b: int, frac: int) -> int:
-    """The product of two raw numbers, rounded to nearest, ties to even, and wrapped."""
+    """The product of two raw numbers, rounded to nearest, ties to even."""
     p = a * b
     if frac:
         p = p + (1 << frac - 1) - 1 + (p >> frac & 1) >> frac
-    result: int = _wrap(p)
-    return result
+    return p if LOW <= p <= HIGH else beyond(p, frac)
 
 
 @name
 def fixed_power(x: int, n: int, frac: int) -> int:
     """`x ** n` by squaring, every product rounded; n as a number without a sign."""
-    result, rest = _wrap(1 << frac), n & (1 << 64) - 1
+    result, rest = 1 << frac, n & (1 << 64) - 1
     while rest:
         if rest & 1:
             result = fixed_mul(result, x, frac)
@@ -177,12 +179,23 @@ def fixed_power(x: int, n: int, frac: int) -> int:
 
 
 _U32 = np.uint64(0xFFFFFFFF)
+NEARLY = 2.0**63 * (1 - 2.0**-40)
+"""Raw results from here on may not fit: exact ones tell."""
+
+
+def _settled(f: Callable[..., int], a: Any, b: Any, frac: int, doubtful: Any) -> None:
+    """R009 if a result of `f` that is in doubt does not fit."""
+    if doubtful.any():
+        for x, y in zip(a[doubtful].tolist(), b[doubtful].tolist(), strict=True):
+            f(x, y, frac)
 
 
 @name
 def fixed_mul_array(a: Any, b: Any, frac: int) -> NDArray[Any]:
     """The rounded product on arrays, exact by way of 128-bit products in halves."""
     a, b = np.broadcast_arrays(np.asarray(a, np.int64), np.asarray(b, np.int64))
+    size = np.abs(np.multiply(a, b, dtype=np.float64))
+    _settled(fixed_mul, a, b, frac, size >= NEARLY * 2.0**frac)
     low = a * b
     if frac == 0:
         return np.asarray(low)
@@ -205,6 +218,8 @@ def fixed_mul_array(a: Any, b: Any, frac: int) -> NDArray[Any]:
 def fixed_div_array(a: Any, b: Any, frac: int) -> NDArray[Any]:
     """The rounded quotient on arrays: long division of the magnitudes, bit by bit."""
     a, b = np.broadcast_arrays(np.asarray(a, np.int64), np.asarray(b, np.int64))
+    size = np.abs(np.divide(a, b, dtype=np.float64))
+    _settled(fixed_div, a, b, frac, size * 2.0**frac >= NEARLY)
     one = np.uint64(1)
     n = np.where(a < 0, -a, a).astype(np.uint64)
     d = np.where(b < 0, -b, b).astype(np.uint64)
@@ -234,27 +249,39 @@ def operations(frac: int) -> None:
     product = "{0} * {1}"
     if frac:
         product = f"({{u}} := {{0}} * {{1}}) + {half} + ({{u}} >> {frac} & 1) >> {frac}"
+    product = f"({{t}} if {LOW} <= ({{t}} := {product}) <= {HIGH} else beyond({{t}}, {frac}))"
 
     def times(b: Any, x: Node, y: Node) -> Any:
         """The product in 128 bits, rounded to nearest, ties to even."""
-        if not frac:
-            return b.op("wmul", x, y)
         p = b.op("wmul", *(b.op("sext", v, kind="i128") for v in (x, y)))
-        odd = b.op("and", b.op("lshr", p, b.number(frac, p)), b.number(1, p))
-        above = b.op("wadd", b.op("wadd", p, b.number(half, p)), odd)
-        return b.op("trunc", b.op("lshr", above, b.number(frac, p)), kind=I64)
+        if frac:
+            odd = b.op("and", b.op("lshr", p, b.number(frac, p)), b.number(1, p))
+            above = b.op("wadd", b.op("wadd", p, b.number(half, p)), odd)
+            p = b.op("ashr", above, b.number(frac, p))
+        found = b.op("trunc", p, kind=I64)
+        b.trouble(b.op("ne", b.op("sext", found, kind="i128"), p))
+        return found
 
     def quotient(b: Any, x: Node, y: Node) -> Any:
+        # Its size is rounded to 2**63 or more from 2**63 - 1/2 on, to more than that from
+        # 2**63 + 1/2, where a tie goes to the even number below.
+        n, d = (b.op("zext", b.intrinsic("abs", v, b.truth(False)), kind="i128") for v in (x, y))
+        twice, all_bits = b.op("shl", n, b.number(frac + 1, n)), b.op("shl", d, b.number(64, d))
+        above = b.op("uge", twice, b.op("wsub", all_bits, d))
+        below = b.op("ugt", twice, b.op("wadd", all_bits, d))
+        negative = b.op("lt", b.op("xor", x, y), b.i64(0))
+        b.trouble(b.select(negative, below, above))
         return b.helper("rvm_fixed_div", I64, x, y, b.i64(frac))
 
     def power(b: Any, x: Node, n: Node) -> Any:
         k = number(n)
         if k is not None and 0 < k <= MOST_UNROLLED:
             return raised(x, k, lambda p, q: times(b, p, q))
+        b.trouble(b.helper("rvm_fixed_power_over", BIT, x, n, b.i64(frac)))
         return b.helper("rvm_fixed_power", I64, x, n, b.i64(frac))
 
     for fn, python, native in (
-        ("mul", wrapped(product, I64), times),
+        ("mul", product, times),
         ("div", f"fixed_div({{0}}, {{1}}, {frac})", quotient),
         ("power", f"fixed_power({{0}}, {{1}}, {frac})", power),
     ):
@@ -280,7 +307,15 @@ def fixed_bodies(frac: int) -> dict[str, Body]:
     def power(x: Node, n: Node) -> Node:
         # The size of the least number is read as one without a sign.
         found = apply(f"fixed_power_{frac}", x, apply("wabs", n))
-        return select(n < 0, quotient(unit, select(n < 0, found, 1)), found)
+        below = n < 0
+        return select(below, quotient(unit, select(below, found, unit)), found)
+
+    fault = Fault(f"beyond_{frac}", lambda *x: out_of_range(x, f"fixed({frac})"))
+
+    def whole_quotient(a: Node, b: Node) -> Node:
+        found = apply("floordiv", a, divisor(a, b))
+        off = (found < LOW >> frac) | (found > HIGH >> frac) | (equal(a, LOW) & equal(b, -1))
+        return apply("shl", unless(found, off, fault, a, b), frac)
 
     return {
         **comparisons(),
@@ -288,11 +323,11 @@ def fixed_bodies(frac: int) -> dict[str, Body]:
         "-": lambda a, b: apply("wsub", a, b),
         "*": product,
         "/": quotient,
-        "//": lambda a, b: apply("shl", apply("floordiv", a, divisor(a, b)), frac),
+        "//": whole_quotient,
         "%": lambda a, b: apply("mod", a, divisor(a, b)),
         "**": power,
         "neg": lambda x: apply("wneg", x),
-        "abs": lambda x: apply("wabs", x),
+        "abs": lambda x: apply("wabs", unless(x, equal(x, LOW), fault, x)),
         "sign": lambda x: select(x > 0, unit, select(compare("ne", x, 0), constant(-one, I64), 0)),
         "square": lambda x: product(x, x),
         "min": lambda a, b: select(a <= b, a, b),
