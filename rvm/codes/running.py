@@ -112,8 +112,9 @@ RUNNING: dict[str, Explanation] = {
         "a value that its type does not hold",
         """
         A float, an infinity or a NaN is converted to an integer or a fixed-point number that has no
-        such value, or a function of fixed-point numbers has no value that fits: `exp(14)`,
-        `log(0)`, `sqrt(-1)`.  Nothing is clipped silently.
+        such value, or a product, quotient, power or function of fixed-point numbers has no value
+        that fits: `2000 * 2000`, `exp(14)`, `log(0)`, `sqrt(-1)`.  Nothing is clipped silently, and
+        only `+`, `-` and what is accumulated wrap.
 
             add n, i64(x)           ; x = 1e300
 

@@ -1,1 +1,1 @@
-"""The native engine: functions compiled by LLVM through llvmlite (the extra `native`)."""
+"""The native engine: functions compiled by LLVM through llvmlite."""

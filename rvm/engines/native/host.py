@@ -26,7 +26,7 @@ def why_not() -> UsageError | None:
         return UsageError(
             "U002",
             "the engine `native` needs llvmlite, which is not installed",
-            hint='pip install "rvm[native]"; or use another engine',
+            hint="pip install llvmlite; or use another engine",
         )
     if _process() is None:
         return UsageError(
