@@ -130,7 +130,8 @@ class RasmLexer(Lexer):  # type: ignore[misc]  # Pygments has no types
         behind = texts[k + 1] if k + 1 < len(texts) else ""
         if text in WORDS:
             return Keyword.Constant
-        if (text in FUNCTIONS and FUNCTIONS[text].lazy) or (text == "not" and k != begin):
+        infix = text in FUNCTIONS and FUNCTIONS[text].lazy and FUNCTIONS[text].symbol
+        if infix or (text == "not" and k != begin):
             return Operator.Word
         if before == ".":
             return Name.Attribute

@@ -193,9 +193,11 @@ class LaneValues(LaneNumbers):
         return self._named(f"length({view.text}, {rank_of(type_of(place))}, {axis}, _W)")
 
     def _lazy(self, node: Apply) -> Value:
-        """`and`, `or` of scalars: the second is evaluated only for lanes that ask for it."""
+        """`and`, `or`, `choose` of scalars: what follows only for lanes that ask for it."""
         if rank_of(type_of(node)):
             return self._apply(node)
+        if node.fn == "choose":
+            return self._chosen(node)
         one, two = node.args
         asked = self.lanes(one)
         if not self.differs(two):
@@ -213,6 +215,27 @@ class LaneValues(LaneNumbers):
             second = self.lanes(two)
         self._spend(asked, second)
         return self._named(f"{UFUNC}logical_{node.fn}({first.text}, {second.text})")
+
+    def _chosen(self, node: Apply) -> Value:
+        """`choose`: each value for the lanes that take it."""
+        t = elem_of(type_of(node))
+        condition, *arms = node.args
+        asked = self.lanes(condition)
+        first = self._named(f"spread({asked.text}, _W)")
+        found = []
+        for arm, text in zip(arms, (first.text, f"{UFUNC}logical_not({first.text})"), strict=True):
+            mask = self._named(text).text
+            if self._guard:
+                mask = self._named(f"{UFUNC}logical_and({mask}, {self._guard})").text
+            if self.differs(arm):
+                with self._guarding(mask):
+                    found.append(self.lanes(arm))
+                continue
+            zero = self._constant(Const(system(t).zero, t))
+            found.append(self._named(f"{self.inline(arm)} if any_true({mask}) else {zero}"))
+        one, two = (v.text for v in found)
+        self._spend(asked, *found)
+        return self._named(f"where({first.text}, {one}, {two}, dtype_{t.name})")
 
     @contextmanager
     def _guarding(self, mask: str) -> Iterator[None]:

@@ -33,6 +33,8 @@ def evaluate(node: Expr, regs: Sequence[Any]) -> Any:
 
 def _resolve(node: Apply) -> Call:
     """What computes a node: the function on these types, and how it takes its arguments."""
+    if node.fn == "choose":
+        return lambda args, regs: evaluate(args[1 if evaluate(args[0], regs) else 2], regs)
     elems = tuple(elem_of(_type(a)) for a in node.args)
     if any(rank_of(_type(a)) for a in node.args):
         many = array_value(node.fn, elems)

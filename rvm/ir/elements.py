@@ -71,6 +71,8 @@ def _elements(b: Builder, node: Expr) -> Found:
             return _gather(b, x, idx)
         case Apply("@" | "matvec" | "matmul", (a, c)):
             return _product(b, a, c)
+        case Apply("choose"):
+            raise Unprintable
         case Apply(fn, args):
             return _pointwise(b, fn, args)
     raise Unprintable

@@ -17,6 +17,7 @@ from rvm.ir.places import Behind, Element, Location, Variables, View, kind_of
 from rvm.ir.typed import Unprintable, type_of
 from rvm.isa import implementation
 from rvm.leaf import Function
+from rvm.numbers import system
 from rvm.types import F64 as FLOAT
 from rvm.types import Array, Scalar, elem_of, rank_of
 
@@ -226,6 +227,8 @@ def applied(b: Builder, node: Apply) -> Parts:
     fn, args = node.fn, node.args
     if fn in ("and", "or"):
         return _lazy(b, fn, *args)
+    if fn == "choose":
+        return _chosen(b, scalar(b, args[0]), *args[1:])
     if fn in UNSIGNED and b.one_ways:
         compared = _compared(b, fn, *args)
         if compared is not None:
@@ -265,6 +268,21 @@ def _lazy(b: Builder, fn: str, x: Expr, y: Expr) -> Node:
     decide = left if fn == "and" else b.invert(left)
     b.when(decide, lambda: b.set(found, scalar(b, y)))
     return b.get(found)
+
+
+def _chosen(b: Builder, condition: Node, x: Expr, y: Expr) -> Parts:
+    """`choose`: of two values only one is evaluated."""
+    t = elem_of(type_of(x))
+    where = Variables(tuple(b.variable(k, "chosen") for k in b.kinds(t)), t)
+    for v, part in zip(where.parts, parts_of(b.raw(system(t).zero, t)), strict=True):
+        b.set(v, part)
+
+    def set_to(node: Expr) -> None:
+        for v, part in zip(where.parts, parts_of(value(b, node)), strict=True):
+            b.set(v, part)
+
+    b.when(condition, lambda: set_to(x), lambda: set_to(y))
+    return read(b, where)
 
 
 # ------------------------------------------------------------------------- one-way registers

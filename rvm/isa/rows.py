@@ -63,7 +63,9 @@ class FunctionRow:
     moves: bool = False
     """It moves numbers, or parts of them, and rounds nothing."""
     lazy: bool = False
-    """Of scalars its second argument is evaluated only where the first does not decide."""
+    """Of scalars an argument after the first is evaluated only where the first asks for it.
+
+    Where its value carries derivatives it is that argument's value."""
     divides: bool = False
     """Its second argument is a divisor."""
     contracts: bool = False

@@ -221,6 +221,14 @@ def choice(args: Sequence[Arg], want: Scalar | None) -> Typing:
     return Typing((BOOL, t, t), with_rank(t, max(a.rank for a in args)))
 
 
+def lazy_choice(args: Sequence[Arg], want: Scalar | None) -> Typing:
+    """`choose(c, a, b)`: as `select`, by one condition, of values of one rank."""
+    condition, a, b = args
+    if condition.rank or a.rank != b.rank:
+        raise ranks("takes a scalar condition, and two scalars or two arrays of one rank")
+    return choice(args, want)
+
+
 def conversion(target: Scalar) -> Rule:
     """Any number to `target`; a literal is one of `target` already, but for one with a fraction."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from rvm.expr import Apply, Expr
+from rvm.expr import Apply, Const, Expr
 from rvm.faults import DefinitionError
 from rvm.isa.derivatives import adjoint_type
 from rvm.isa.functions.conversions import conversion_target
@@ -45,6 +45,21 @@ def tangent_of(name: str, args: tuple[Expr, ...], dots: Tangents) -> Expr | None
     if rank(total) < rank(result):
         total = apply("spread_like", total, result)
     return simplify(total)
+
+
+def choice_of(name: str, condition: Expr, arms: tuple[Expr, ...], dots: Tangents) -> Expr | None:
+    """The tangent of what is evaluated lazily, from those of its arms; None if it is zero."""
+    t = adjoint_type(_elem(arms[0]))
+    if t is None or all(d is None for d in dots):
+        return None
+    pairs = zip(arms, dots, strict=True)
+    return apply(name, condition, *(zero_like(a, t) if d is None else d for a, d in pairs))
+
+
+def zero_like(x: Expr, t: Scalar) -> Expr:
+    """Zero of a type, in the shape of an expression."""
+    zero = typed(Const(0), t)
+    return apply("spread_like", zero, x) if rank(x) else zero
 
 
 def _elem(x: Expr) -> Scalar:
@@ -153,4 +168,6 @@ def tangent(node: Expr, dot: Callable[[Expr], Expr | None]) -> Expr | None:
     if not isinstance(node, Apply):
         return dot(node)
     dots = tuple(tangent(a, dot) for a in node.args)
+    if FUNCTIONS[node.fn].lazy:
+        return choice_of(node.fn, node.args[0], node.args[1:], dots[1:])
     return tangent_of(node.fn, node.args, dots)

@@ -15,6 +15,7 @@ from rvm.expr import Const, Expr, Place
 from rvm.isa.derivatives import adjoint_type, gains
 from rvm.isa.shapes import Lengths
 from rvm.isa.simplify import simplify
+from rvm.isa.tangents import zero_like
 from rvm.isa.typing import apply, typed
 from rvm.transform.factors import signed, summed
 from rvm.transform.graph import Graph, Node
@@ -56,7 +57,11 @@ def sweep(graph: Graph, root: int, g: int) -> Iterator[tuple[Place, Signed]]:
                 yield leaf, _like(graph, gain, number)
             continue
         ready: list[tuple[int, Signed | None]] = []
-        for arg, passed in _passed(graph, number, _total(graph, number, found.pop(number, []))):
+        total = _total(graph, number, found.pop(number, []))
+        if graph[number].lazy and total is not None:
+            yield from _chosen(graph, number, _like(graph, total, number))
+            total = None
+        for arg, passed in _passed(graph, number, total):
             if graph[arg].leaf is not None:
                 ready.append((arg, passed))
                 continue
@@ -66,6 +71,21 @@ def sweep(graph: Graph, root: int, g: int) -> Iterator[tuple[Place, Signed]]:
             if not waiting[arg]:
                 ready.append((arg, None))
         todo += reversed(ready)
+
+
+def _chosen(graph: Graph, number: int, total: Signed) -> Iterator[tuple[Place, Signed]]:
+    """The gains of the places in a choice, each taken only where the choice evaluates it."""
+    node, (negative, g) = graph[number], total
+    condition, seed = graph.ref(node.args[0]), graph.expr(g)
+    for k, arm in enumerate(node.lazy):
+        for read, gain in contributions(arm, seed):
+            assert gain.type is not None and read.type is not None
+            t = elem_of(gain.type)
+            if rank_of(gain.type) < rank_of(read.type):
+                gain = apply("spread_like", gain, read)
+            zero = zero_like(gain, t)
+            taken = apply(node.fn, condition, *((zero, gain) if k else (gain, zero)))
+            yield read, (negative, graph.intern(taken))
 
 
 def _uses(graph: Graph, root: int) -> Counter[int]:

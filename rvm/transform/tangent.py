@@ -15,12 +15,13 @@ from typing import cast
 from rvm.expr import Const, Expr, Place
 from rvm.faults import UsageError
 from rvm.isa import OPCODES, apply, typed
-from rvm.isa.tangents import tangent_of
+from rvm.isa.shapes import Lengths
+from rvm.isa.tangents import choice_of, tangent_of
 from rvm.program import Instr, Program
 from rvm.stmt import Map, Update
 from rvm.transform.duals import bar_slots, reachable, unique
 from rvm.transform.factors import signed
-from rvm.transform.graph import Graph
+from rvm.transform.graph import Graph, Node
 from rvm.transform.maps import tangent_map
 from rvm.transform.walker import OPS, Rules, Walker
 from rvm.types import Array, Scalar, ValueType, elem_of, rank_of
@@ -63,11 +64,19 @@ def tangent_on(graph: Graph, node: Expr, dot: Callable[[Expr], Expr | None]) -> 
             part = graph[number]
             if part.leaf is not None:
                 found[number] = dot(part.leaf)
+            elif part.lazy:
+                found[number] = chosen(part)
             else:
                 args, dots = tuple(map(graph.ref, part.args)), tuple(map(visit, part.args))
                 raw = tangent_of(part.fn, args, dots) if set(dots) != {None} else None
                 found[number] = None if raw is None else tidy(raw)
         return found[number]
+
+    def chosen(part: Node) -> Expr | None:
+        """The tangent of what a choice evaluates, which is a choice too."""
+        arms = tuple(_along(arm, dot) for arm in part.lazy)
+        made = choice_of(part.fn, graph.ref(part.args[0]), part.lazy, arms)
+        return None if made is None else graph.ref(graph.intern(made))
 
     def tidy(raw: Expr) -> Expr:
         negative, value = signed(graph, raw)
@@ -75,6 +84,13 @@ def tangent_on(graph: Graph, node: Expr, dot: Callable[[Expr], Expr | None]) -> 
         return apply("neg", held) if negative else held
 
     return visit(graph.intern(node))
+
+
+def _along(node: Expr, dot: Callable[[Expr], Expr | None]) -> Expr | None:
+    """The tangent of an expression of its own."""
+    inner = Graph(Lengths())
+    found = tangent_on(inner, node, dot)
+    return None if found is None else inner.expr(inner.intern(found))
 
 
 def _tangent(w: Walker, graph: Graph, node: Expr) -> Expr | None:

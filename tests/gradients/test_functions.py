@@ -143,6 +143,7 @@ def test_holomorphic(name: str) -> None:
         ("a * r + r", "c128"),
         ("a ** r / r", "c128"),
         ("select(r > 0.0, a, conj(b))", "c128"),
+        ("choose(r > 0.0, a * b, conj(b) * a)", "c128"),
     ],
 )
 @sized
@@ -229,7 +230,14 @@ def test_gather_and_scatter_count_repeated_indices() -> None:
 
 
 LOGS = ("x * z", "x / z", "x + z", "x - z / x ** 3.0", "x ** r", "sqrt(x) * z", "min(x, z)")
-LOGS += ("abs(-x)", "square(x + z)", "select(r > 0.0, x, z)", "log64(r) * x", "exp_log64(r) + x")
+LOGS += (
+    "choose(r > 0.0, x * z, z)",
+    "abs(-x)",
+    "square(x + z)",
+    "select(r > 0.0, x, z)",
+    "log64(r) * x",
+    "exp_log64(r) + x",
+)
 
 
 @pytest.mark.parametrize("call", LOGS)

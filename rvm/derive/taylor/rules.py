@@ -90,8 +90,11 @@ def _evaluation(
                 whole = isinstance(node.leaf, Place) and not node.leaf.path
                 arrays[number] |= whole and node.leaf.reg in many  # type: ignore[attr-defined]
                 text = f"r[{node.leaf.reg}]" if whole else f"{text}(r)"  # type: ignore[attr-defined]
+            elif node.lazy:
+                names[text] = partial(evaluate, graph.expr(number))
+                text = f"{text}(r)"
             else:
-                text = apply_text(number, (*node.args, *map(graph.intern, node.lazy)))
+                text = apply_text(number, node.args)
             lines.append(f"v{number} = {text}")
         return f"v{number}"
 

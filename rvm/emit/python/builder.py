@@ -31,6 +31,8 @@ from rvm.types import Array, Scalar, Stack, elem_of, rank_of
 
 ARRAY = "array"
 """The kind of arrays."""
+CHOICE = "choose"
+"""What is lazy of arrays too, for its first argument is a scalar."""
 CHANGES = frozenset(["set", "store", "line"])
 
 
@@ -131,7 +133,7 @@ class PythonBuilder(Builder):
             return self.call(f"({{t0}} + 1 if {inside} else {outside})", start, stop, kind="i64")
         template, fn, rank = self._template(node), node.fn, rank_of(type_of(node))
         kind = ARRAY if rank else elem_of(type_of(node)).name
-        if not FUNCTIONS[fn].lazy or rank:
+        if not FUNCTIONS[fn].lazy or (rank and fn != CHOICE):
             return self.call(template, *map(self.value, args), kind=kind, fn=fn)
         first, rest = self.value(args[0]), [self.apart(a) for a in args[1:]]
         made = Node("lazy", kind, (first,), (template, rest))
@@ -143,7 +145,7 @@ class PythonBuilder(Builder):
         fn, args = node.fn, node.args
         elems = tuple(elem_of(type_of(a)) for a in args)
         code, bits = implementation(fn, elems), elems[0].bits
-        if any(rank_of(type_of(a)) for a in args):
+        if any(rank_of(type_of(a)) for a in args) and fn != CHOICE:
             return code.numpy if rank_of(type_of(node)) else f"plain({code.numpy})"
         if self.total and code.value is not None and not FUNCTIONS[fn].lazy and fn != "for_end":
             slots = ", ".join(f"{{{k}}}" for k in range(len(args)))

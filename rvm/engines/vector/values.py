@@ -22,7 +22,7 @@ from rvm.isa import FUNCTIONS, implementation, value
 from rvm.isa.implementation import deciding
 from rvm.numbers import NAMES, compiled, fill
 from rvm.program import Function
-from rvm.types import I64, Array, Scalar, elem_of, rank_of
+from rvm.types import BOOL, I64, Array, Scalar, elem_of, rank_of
 
 NEW = frozenset({"+", "-", "*", "/", "neg", "sqrt", "square"})
 """Functions whose NumPy code gives a new array."""
@@ -201,6 +201,8 @@ class Values:
                 return self.element(access(node, self.counted), context)
             case Apply("and" | "or" as fn, (a, b)):
                 return self._lazy(fn, a, b, context)
+            case Apply("choose", (c, a, b)):
+                return self._chosen(self.value(c, context), (a, b), t, context)
             case Apply(fn, args):
                 elems = []
                 for a in args:
@@ -250,6 +252,16 @@ class Values:
         second = self.value(b, inner)
         assert inner.chosen is not None
         return self.merge(context, first, [(inner, second)], t)
+
+    def _chosen(self, test: Node, arms: tuple[Expr, Expr], t: Scalar, context: Context) -> Node:
+        """`choose`: each value in those lanes that take it."""
+        if not test.lanes:
+            test = Node("np.full({1}, {0})", (test, context.count), BOOL)
+        parts = []
+        for text, arm in zip(("{0}", "np.logical_not({0})"), arms, strict=True):
+            inner = Context(context, Node(f"np.flatnonzero({text})", (test,)))
+            parts.append((inner, self.value(arm, inner)))
+        return self.merge(context, None, parts, t)
 
     # ------------------------------------------------------------ lanes
 

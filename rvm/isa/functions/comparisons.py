@@ -1,13 +1,14 @@
-"""Comparisons to bool, logic, and the choice between two values."""
+"""Comparisons to bool, logic, and choices between two values."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from rvm.isa.functions.formulas import const, enter, select
-from rvm.isa.rules import choice, elementwise
+from rvm.isa.rules import choice, elementwise, lazy_choice
 from rvm.leaf import Function
 from rvm.leaf import select as choose
 from rvm.leaf.ops import BIT
@@ -25,6 +26,10 @@ def where(c: Any, a: Any, b: Any, dtype: np.dtype[Any]) -> Any:
 def _selected(t: Scalar) -> Code:
     kind, numpy = kind_of(t), f"where({{0}}, {{1}}, {{2}}, dtype_{t.name})"
     return Code("(({2}, {1})[{0}])", numpy, None, Function("select", choose, (BIT, kind, kind)))
+
+
+def _chosen(t: Scalar) -> Code:
+    return replace(_selected(t), python="({1} if {0} else {2})")
 
 
 for _s, _text in (("<", "less than"), ("<=", "at most"), (">", "greater than"), (">=", "at least")):
@@ -60,4 +65,15 @@ enter(
     partials=lambda c, a, b: (None, select(c, const(1, a), 0, a), select(c, const(0, b), 1, b)),
     code={"*": _selected},
     moves=True,
+)
+# Its derivatives are those of the expression that is evaluated (`rvm.transform.adjoint`).
+enter(
+    "choose",
+    3,
+    lazy_choice,
+    "a if c holds, else b, which may be arrays; only that one is evaluated",
+    cost="MOVES",
+    code={"*": _chosen},
+    moves=True,
+    lazy=True,
 )

@@ -158,9 +158,9 @@ def _counted(node: Expr, regs: Sequence[Any]) -> tuple[int, Any]:
         return 0, evaluate(node, regs)
     if FUNCTIONS[node.fn].lazy:
         first, found = _counted(node.args[0], regs)
-        if found != (node.fn == "and"):
+        if len(node.args) == 2 and found != (node.fn == "and"):
             return first, found
-        second, found = _counted(node.args[1], regs)
+        second, found = _counted(node.args[1 if found or len(node.args) == 2 else 2], regs)
         return first + second, found
     counts, values = zip(*(_counted(a, regs) for a in node.args), strict=True)
     result = _applied(node, values)
