@@ -20,6 +20,7 @@ from rvm.engines.python import SPENT, Compiled, Python
 from rvm.engines.reference import step
 from rvm.expr import Expr, Place
 from rvm.faults import RvmError, UsageError
+from rvm.host.once import once
 from rvm.image import Code
 from rvm.state import State
 from rvm.types import rank_of
@@ -114,10 +115,7 @@ class CountedCompiled(Compiled):
 def counted_of(code: Code, strict: bool) -> CountedCompiled:
     """The compiled source of a code that counts, made at first use."""
     key = (CountedCompiled, strict)
-    found = code.compiled.get(key)
-    if not isinstance(found, CountedCompiled):
-        found = code.compiled[key] = CountedCompiled(code, strict)
-    return found
+    return once(code.compiled, key, CountedCompiled, lambda: CountedCompiled(code, strict))
 
 
 class CountingPython(Python):

@@ -132,16 +132,10 @@ class Compiled:
         self.filename = f"<rvm {'~' * code.undo}{code.name}{kind} #{next(_serial)}>"
         text = self.source.text()
         self.run: Runner = _not_compiled
-        linecache.cache[self.filename] = (
-            len(text),
-            None,
-            text.splitlines(keepends=True),
-            self.filename,
-        )
         names = {**NAMES, **self.source.support, **self.source.printer.constants}
         names |= {"LINES": self.source.lines_of, "GUARDS": self.source.guards}
         try:
-            exec(compile(text, self.filename, "exec"), names)
+            execute(text, self.filename, names)
         except (SyntaxError, RecursionError, MemoryError):
             # Python's own limits, on nesting above all: this function is the reference engine's.
             self.entries = frozenset()
@@ -167,11 +161,15 @@ def _call_site(code: Code, pc: int, strict: bool) -> CallSite | None:
         text = printer.print(call, callee.function, changed, code.clashes(pc), strict)
     except Unprintable:
         return None
-    filename = f"<rvm call {call.callee} in {code.name} #{next(_serial)}>"
-    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
     names = {**NAMES, **SUPPORT, **printer.constants}
-    exec(compile(text, filename, "exec"), names)
+    execute(text, f"<rvm call {call.callee} in {code.name} #{next(_serial)}>", names)
     return CallSite(callee, names["enter"], names["leave"])
+
+
+def execute(text: str, filename: str, names: dict[str, Any]) -> None:
+    """Make what generated source defines, and file it for tracebacks and debuggers."""
+    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
+    exec(compile(text, filename, "exec"), names)
 
 
 def _not_compiled(regs: list[Any], block: int, n: int, *more: object) -> tuple[int, int, int]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rvm.expr import Expr, Place, places
+from rvm.host.once import once
 from rvm.image import Code
 from rvm.stmt import Alloc, Free, Stmt, writes
 
@@ -25,10 +26,7 @@ class Made(NamedTuple):
 
 def certain(code: Code) -> frozenset[int]:
     """The `id`s of the statements that free an ancilla which surely holds their value."""
-    found = code.compiled.get(certain)
-    if not isinstance(found, frozenset):
-        found = code.compiled[certain] = frozenset(_certain(code))
-    return found
+    return once(code.compiled, certain, frozenset, lambda: frozenset(_certain(code)))
 
 
 def _certain(code: Code) -> Iterator[int]:

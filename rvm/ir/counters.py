@@ -19,6 +19,7 @@ from typing import Any
 
 from rvm.accounts.counts import Key, Sized, sized_of
 from rvm.expr import Const, Expr, Index, Place, Span, Transposed
+from rvm.host.once import once
 from rvm.image import Code
 from rvm.ir.flow import JUMPS, Edge, Flow
 from rvm.types import rank_of
@@ -260,7 +261,4 @@ def rank_at(node: Expr) -> int:
 
 def counters_of(code: Code, flow: Flow) -> Counters:
     """The counters of a code with this flow, found once."""
-    found = code.compiled.get((Counters, flow))
-    if not isinstance(found, Counters):
-        found = code.compiled[Counters, flow] = Counters(code, flow)
-    return found
+    return once(code.compiled, (Counters, flow), Counters, lambda: Counters(code, flow))

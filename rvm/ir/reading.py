@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rvm.expr import LENGTHS, Apply, Const, Expr, Place, walk
+from rvm.host.once import once
 from rvm.image import Code
 from rvm.stmt import Branch, Land, Stmt, Update, reads, values, writes
 from rvm.types import F64, I64
@@ -15,9 +16,7 @@ MAX_STEP = 1 << 20
 
 def live_at(code: Code, position: int) -> frozenset[int]:
     """The registers that are live at a position of a code."""
-    found = code.compiled.get(Liveness)
-    if not isinstance(found, Liveness):
-        found = code.compiled[Liveness] = liveness(code.function)
+    found = once(code.compiled, Liveness, Liveness, lambda: liveness(code.function))
     return found.live(len(code) - position if code.undo else position)
 
 

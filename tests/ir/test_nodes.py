@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from ir.nodes_text import text_of
 
 import rvm
 from rvm.image import Code, image_of
@@ -11,7 +12,6 @@ from rvm.ir.builder import checked
 from rvm.ir.flow import Flow
 from rvm.ir.kind import Kind
 from rvm.ir.node import I64, Node, Var, constant
-from rvm.ir.text import text_of
 
 
 def code_of(text: str) -> Code:
