@@ -344,7 +344,7 @@ def test_rounds_joined_are_counted_as_if_they_were_not(
 def test_random_loops_are_counted_as_by_stepping(seed: int, stop: int, undo: bool) -> None:
     """Also up to where one leaves an array or can't be undone."""
     try:
-        program = rvm.assemble(loops_random.Loop(seed).text)
+        program = rvm.assemble(loops_random.RandomLoop(seed).text)
     except RvmError:
         return
     seen: list[list[Any]] = []

@@ -153,7 +153,7 @@ def reason(body: str, inputs: dict[str, Any], head: str = "0 to n - 1") -> str:
 @given(st.integers(0, 10**6), st.sampled_from([SHIPPED, SHORT]))
 def test_random_loops_agree(seed: int, sizes: tuple[int, int, int, int]) -> None:
     try:
-        program = rvm.assemble(loops_random.Loop(seed).text)
+        program = rvm.assemble(loops_random.RandomLoop(seed).text)
     except rvm.RvmError:
         return
     with pieces(sizes):
@@ -165,7 +165,7 @@ def test_random_loops_agree(seed: int, sizes: tuple[int, int, int, int]) -> None
 def test_every_time_in_a_loop_is_one_state(seed: int, data: st.DataObject) -> None:
     """A state that vectorised pieces lead to is the one that steps lead to."""
     try:
-        program = rvm.assemble(loops_random.Loop(seed).text)
+        program = rvm.assemble(loops_random.RandomLoop(seed).text)
     except rvm.RvmError:
         return
     seen = []
@@ -188,7 +188,7 @@ def test_many_random_loops() -> None:
     taken = tried = 0
     for seed in range(20_000, 24_000):
         try:
-            program = rvm.assemble(loops_random.Loop(seed).text)
+            program = rvm.assemble(loops_random.RandomLoop(seed).text)
         except rvm.RvmError:
             continue
         tried += 1
@@ -621,7 +621,7 @@ def test_strict_mode_logs_what_is_dropped() -> None:
 @given(st.integers(0, 10**6))
 def test_random_loops_in_strict_mode(seed: int) -> None:
     try:
-        program = rvm.assemble(loops_random.Loop(seed).text)
+        program = rvm.assemble(loops_random.RandomLoop(seed).text)
     except rvm.RvmError:
         return
     seen = []

@@ -50,7 +50,7 @@ def told(program: Program, inputs: Any, engine: str, undo: bool, stop: int) -> l
 @given(st.integers(0, 10**6), st.integers(0, 250), st.booleans())
 def test_random_loops_are_counted_as_by_stepping(seed: int, stop: int, undo: bool) -> None:
     try:
-        program = rvm.assemble(loops_random.Loop(seed).text)
+        program = rvm.assemble(loops_random.RandomLoop(seed).text)
     except RvmError:
         return
     inputs = loops_random.inputs(seed)
