@@ -100,10 +100,41 @@ class LanePrinter(LaneValues):
     def uniform(self, stmts: Sequence[Stmt], clashes: Sequence[Clash]) -> list[str]:
         """The lines of an instruction on uniform registers alone: as in single runs."""
         lines = self.instruction(stmts, clashes)
+        self.forget(stmts)
+        return lines
+
+    def forget(self, stmts: Sequence[Stmt]) -> None:
+        """Note that statements have changed what they name."""
         for stmt in stmts:
             for place in writes(stmt):
                 self.changed(place.reg)
-        return lines
+
+    def taken(self) -> list[str]:
+        """The lines printed since the last time."""
+        found, self._lines[:] = list(self._lines), []
+        return found
+
+    def line(self, text: str) -> None:
+        """Print a line."""
+        self._lines.append(text)
+
+    def named(self, text: str) -> str:
+        """The name of a variable that a line has been given for a value."""
+        return self._named(text).text
+
+    def kept(self, node: Expr) -> str:
+        """A value over lanes that is used until the end of the statement."""
+        held = self.lanes(node)
+        self._later.append(held)
+        return held.text
+
+    def plain(self, cond: Expr) -> str:
+        """A uniform condition; the lines that it needs are `taken`."""
+        return self.value(cond)
+
+    def view(self, place: Place) -> str:
+        """An array place as a view that writes go through."""
+        return self._view(place)
 
     def check(self, cond: Expr, want: bool) -> None:
         """A line that raises, naming lanes, unless a condition is what it must be."""
@@ -159,15 +190,17 @@ class LanePrinter(LaneValues):
 
     def _put(self, dst: Place, value: Value, number: int | None = None) -> None:
         """Store a value, which has been computed, in a place."""
-        target, key = self._target(dst)
-        self._store_to(target, key, value.text)
+        self._lines.append(self.stored(dst, value.text))
         self.changed(dst.reg, number)
 
-    def _store_to(self, target: str, key: str | None, text: str) -> None:
-        if key is None:
-            self._lines.append(f"{target}[...] = {text}")
-        else:
-            self._lines.append(f"put({target}, {key}, {text}, _W)")
+    def stored(self, place: Place, text: str) -> str:
+        """The line that stores a text's value in a place; others may go before it."""
+        if place.reg not in self.varying:
+            return super().stored(place, text)
+        return self._stored_to(*self._target(place), text)
+
+    def _stored_to(self, target: str, key: str | None, text: str) -> str:
+        return f"{target}[...] = {text}" if key is None else f"put({target}, {key}, {text}, _W)"
 
     # ------------------------------------------------------------ data statements
 
@@ -178,8 +211,7 @@ class LanePrinter(LaneValues):
         number = None
         if not dst.path and not rank_of(type_of(dst)):
             number = self._intern((stmt.op, dst.type, self.number(dst), self.number(stmt.value)))
-        if stmt.op in "*/" and (factors := system(t).factors) != "any":
-            self._lines.append(f"factors({value.text}, {factors!r}, _W)")
+        self._factor(stmt.op, t, value)
         target, key = self._target(dst)
         ranked = rank_of(type_of(dst)) > 0
         ufunc = ufunc_of(code.numpy)
@@ -195,9 +227,14 @@ class LanePrinter(LaneValues):
                 new = fill(code.numpy, old, value.text)
             if ranked:
                 self._lines.append(f"fits({old}, {value.text})")
-            self._store_to(target, key, bare(new))
+            self._lines.append(self._stored_to(target, key, bare(new)))
         self._spend(value)
         self.changed(dst.reg, number)
+
+    def _factor(self, op: str, t: Scalar, value: Value) -> None:
+        """A line that raises where a factor could not be divided out again."""
+        if op in "*/" and (factors := system(t).factors) != "any":
+            self._lines.append(f"factors({value.text}, {factors!r}, _W)")
 
     def _exchange_lanes(self, a: Place, b: Place) -> None:
         scalar = all(isinstance(self.function.registers[p.reg].type, Scalar) for p in (a, b))
@@ -215,8 +252,7 @@ class LanePrinter(LaneValues):
             self._lines.append(f"{name} = {text}")
         if rank_of(type_of(a)):
             self._lines.append("alike(_x, _y)")
-        self._store_to(*one, "_y")
-        self._store_to(*two, "_x")
+        self._lines.extend((self._stored_to(*one, "_y"), self._stored_to(*two, "_x")))
         self.changed(a.reg)
         self.changed(b.reg)
 
@@ -233,7 +269,7 @@ class LanePrinter(LaneValues):
                 self._lines.append(f"fits({place}, {text})")
             texts.append(text)
         for (target, key), text in zip(targets, texts, strict=True):
-            self._store_to(target, key, text)
+            self._lines.append(self._stored_to(target, key, text))
         self._spend(*held)
         for d, n in zip(dsts, numbers, strict=True):
             self.changed(d.reg, n if not d.path and isinstance(d.type, Scalar) else None)

@@ -56,6 +56,8 @@ class LaneNumbers(Printer):
         self.special = special
         """For a function of arrays the name of its form over lanes; "" where it has none."""
         self.uses: Counter[int] = Counter()
+        self.stored_in: set[int] = set()
+        """Registers that were changed."""
         self._left = uses
         self._serials = 0
         self._numbers: dict[object, int] = {}
@@ -131,6 +133,7 @@ class LaneNumbers(Printer):
 
     def changed(self, reg: int, number: int | None = None) -> None:
         """Note that a register has a new value, if known what its number is."""
+        self.stored_in.add(reg)
         self._versions[reg] += 1
         self._known = {}
         if number is None:

@@ -24,7 +24,7 @@ from rvm.expr import LENGTHS, Apply, Const, Expr, Index, Part, Place, Span, Tran
 from rvm.ir.typed import type_of
 from rvm.isa import FUNCTIONS, implementation
 from rvm.isa import value as total_value
-from rvm.numbers import fill, has_own_system, system
+from rvm.numbers import NAMES, Code, compiled, fill, has_own_system, system
 from rvm.types import C128, Scalar, elem_of, rank_of
 
 INFIX = {
@@ -137,8 +137,8 @@ class LaneValues(LaneNumbers):
             texts[1] = f"guarded({texts[1]}, {self._guard}, 1)"
         if not ranked and C128 in elems and node.fn in COMPLEX:
             text = f"{COMPLEX[node.fn]}({', '.join(texts)})"
-        elif not code.numpy:
-            text = self._each(node, elems, texts)
+        elif not self._by_numpy(node.fn, code, elems):
+            text = self._each(node, elems, code, texts)
         else:
             ufunc = ufunc_of(code.numpy)
             if ufunc is not None:
@@ -166,9 +166,16 @@ class LaneValues(LaneNumbers):
         self._lines.append(f"{ufunc}({inside}, {out}{value.text})")
         return value
 
-    def _each(self, node: Apply, elems: tuple[Scalar, ...], texts: list[str]) -> str:
+    def _by_numpy(self, fn: str, code: Code, elems: tuple[Scalar, ...]) -> bool:
+        """Whether NumPy computes a function."""
+        return bool(code.numpy)
+
+    def _each(self, node: Apply, elems: tuple[Scalar, ...], code: Code, texts: list[str]) -> str:
         dtype = self.bind(system(elem_of(type_of(node))).dtype)
-        return f"each({self.bind(total_value(node.fn, elems))}, {dtype}, {', '.join(texts)})"
+        name = code.python.removesuffix("({0})").removesuffix("({0}, {1})")
+        quick = NAMES[name] if name in NAMES else compiled(code.python, len(texts), NAMES)
+        whole = self.bind(total_value(node.fn, elems))
+        return f"each({self.bind(quick)}, {whole}, {dtype}, {', '.join(texts)})"
 
     def _special(self, node: Apply, name: str, elems: tuple[Scalar, ...]) -> Value:
         """A function of arrays, by its form over lanes or lane after lane."""
@@ -282,8 +289,11 @@ class LaneValues(LaneNumbers):
             f"pick_guarded({view}, ({', '.join(items)},), {self._guard}, {shared}, _W)"
         )
 
-    def found(self, place: Place) -> tuple[str, str | None]:
-        """A place as a view, or as a view and a key with an index that varies."""
+    def found(self, place: Place, single: bool = False) -> tuple[str, str | None]:
+        """A place as a view, or as a view and a key with an index that varies.
+
+        With `single` indices must be the same in all lanes that come here together.
+        """
         varying = place.reg in self.varying
         view = self.regs[place.reg]
         if isinstance(self.function.registers[place.reg].type, Scalar):
@@ -301,7 +311,7 @@ class LaneValues(LaneNumbers):
             elif isinstance(step, Transposed):
                 view = f"turned({view})" if varying else f"{view}.T"
             else:
-                items = [self._index(i, view, axis) for axis, i in enumerate(step.items)]
+                items = [self._index(i, view, axis, single) for axis, i in enumerate(step.items)]
                 inside = ", ".join(text for text, _ in items)
                 if any(differs for _, differs in items):
                     key = f"({inside},)"
@@ -309,7 +319,9 @@ class LaneValues(LaneNumbers):
                     view += f"[{inside.replace('slice(None)', ':')}]"
         return view, key
 
-    def _index(self, item: Expr | Span, view: str, axis: int) -> tuple[str, bool]:
+    def _index(
+        self, item: Expr | Span, view: str, axis: int, single: bool = False
+    ) -> tuple[str, bool]:
         """One item of an index, and whether it varies."""
         if isinstance(item, Span):
             if item.lo is None and item.hi is None:
@@ -319,6 +331,8 @@ class LaneValues(LaneNumbers):
             return f"span({lo}, {hi}, {view}.shape[{axis}])", False
         if not self.differs(item):
             return self.index(item), False
+        if single:
+            return f"inside({self.single(item)}, {view}.shape[{axis}])", False
         at = self.lanes(item)
         text = at.text
         if self._guard:
@@ -338,22 +352,6 @@ class LaneValues(LaneNumbers):
         """A view of an array place; lanes for which it is not the same one go apart."""
         if place.reg not in self.varying:
             return super()._view(place)
-        view = self.regs[place.reg]
-        for step in place.path:
-            if isinstance(step, Part):
-                view += ".real" if step.name == "re" else ".imag"
-            elif isinstance(step, Transposed):
-                view = f"turned({view})"
-            else:
-                items = []
-                for axis, item in enumerate(step.items):
-                    if isinstance(item, Span):
-                        items.append(self._index(item, view, axis)[0])
-                    else:
-                        items.append(
-                            self.index(item)
-                            if not self.differs(item)
-                            else f"inside({self.single(item)}, {view}.shape[{axis}])"
-                        )
-                view += f"[{', '.join(items)}]"
+        view, key = self.found(place, single=True)
+        assert key is None
         return view

@@ -20,6 +20,7 @@ from rvm.engines.protocol import Engine, first_chunk
 from rvm.engines.python import Python
 from rvm.expr import Apply, Expr, walk
 from rvm.image import Code, Image
+from rvm.isa.implementation import is_alike
 from rvm.state import Options, State
 from rvm.stmt import Map, Stmt, Update, When
 from rvm.types import elem_of, rank_of
@@ -170,8 +171,6 @@ def _is_rough(node: Apply) -> bool:
     arrays = [elem_of(a.type) for a in node.args if a.type is not None and rank_of(a.type)]
     if not any(t.is_complex for t in arrays):
         return False
-    from rvm.engines.vector.values import is_alike
-
     # NumPy computes functions of complex arrays in its own way, not as `cmath` does.
     known = tuple(elem_of(a.type) for a in node.args if a.type is not None)
     return not is_alike(node.fn, known)

@@ -70,6 +70,11 @@ def implementation(fn: str, elems: tuple[Scalar, ...]) -> Code:
     return code
 
 
+def is_alike(fn: str, elems: tuple[Scalar, ...]) -> bool:
+    """Whether a function's NumPy code gives the bits of its scalar code."""
+    return implementation(fn, elems).alike or FUNCTIONS[fn].moves
+
+
 @cache
 def value(fn: str, elems: tuple[Scalar, ...]) -> Callable[..., Any]:
     """The total function on raw scalars (of a function of arrays: on arrays)."""

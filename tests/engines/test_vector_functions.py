@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rvm.engines.vector.values import is_alike
 from rvm.faults import RvmError
 from rvm.isa import FUNCTIONS, implementation, value
 from rvm.isa.functions.conversions import conversion_target
+from rvm.isa.implementation import is_alike
 from rvm.isa.rules import Arg, TypeFault
 from rvm.numbers import NAMES, compiled, system
 from rvm.types import BOOL, C128, F32, F64, I32, I64, LOG64, U8, U32, U64, Scalar, fixed

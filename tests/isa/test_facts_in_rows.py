@@ -20,7 +20,6 @@ LEFT = {
     "rvm/derive/taylor": 1,
     "rvm/emit/lanes_values.py": 1,
     "rvm/ir": 3,
-    "rvm/engines/vector/values.py": 1,
     "rvm/transform/factors.py": 1,
     "rvm/transform/graph.py": 1,
     "rvm/accounts/cost.py": 1,

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import itertools
-import linecache
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
 
+from rvm.emit.lanes import LanePrinter
 from rvm.engines.lanes.arrays import form_of, wide
 from rvm.engines.lanes.plan import LanePlan, Op
-from rvm.engines.lanes.segment import SegmentPrinter
-from rvm.engines.lanes.support import LANE_NAMES, Context, by_lane, must, near
+from rvm.engines.lanes.support import LANE_NAMES, Context, by_lane, defined, must, near
 from rvm.engines.lanes.uniform import place_varies, varies
-from rvm.engines.support import SUPPORT, Trouble
+from rvm.engines.support import Trouble
 from rvm.expr import Apply, Const, Expr, Place, places
 from rvm.numbers import NumberSystem, system
 from rvm.numbers.base import differing
 from rvm.numbers.support import NAMES
 from rvm.stmt import Call
 from rvm.types import Array, Scalar, Stack, elem_of
-
-_serial = itertools.count()
 
 
 def every_lane(x: Any, rank: int, dtype: np.dtype[Any], w: int) -> Any:
@@ -86,13 +82,11 @@ class CallSite:
 
     # ------------------------------------------------------------ text
 
-    def _compiled(self, name: str, body: Callable[[SegmentPrinter], list[str]]) -> Any:
+    def _compiled(self, name: str, body: Callable[[LanePrinter], list[str]]) -> Any:
         uses: Counter[int] | None = None
-        names = {**NAMES, **SUPPORT, **LANE_NAMES, **CALL_NAMES}
+        names = {**NAMES, **LANE_NAMES, **CALL_NAMES, "inner": 0}
         for _ in range(2):
-            printer = SegmentPrinter(
-                self.plan.code.function, {**names, "inner": 0}, self.plan.varying, form_of, uses
-            )
+            printer = LanePrinter(self.plan.code.function, names, self.plan.varying, form_of, uses)
             printer.begin()
             lines = body(printer)
             uses = Counter(printer.uses)
@@ -106,13 +100,10 @@ class CallSite:
             out.append(f"    {regs[k]}_m = memoryview({regs[k]})")
         out += ["    " + line for line in lines]
         text = "\n".join([*out, ""])
-        filename = f"<rvm lanes {name} {self.call.callee} #{next(_serial)}>"
-        linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
-        space = {**names, **printer.constants, "empty": np.empty}
-        exec(compile(text, filename, "exec"), space)
-        return space[name]
+        space = {**CALL_NAMES, **printer.constants, "empty": np.empty}
+        return defined(f"{name} {self.call.callee}", text, space)[name]
 
-    def _entering(self, printer: SegmentPrinter) -> list[str]:
+    def _entering(self, printer: LanePrinter) -> list[str]:
         printer.apart(self.op.clashes)
         values = [self._argument(printer, k, a) for k, a in enumerate(self.call.args)]
         lines = printer.taken()
@@ -126,7 +117,7 @@ class CallSite:
         lines.append(f"return inner + [None] * {more}")
         return lines
 
-    def _argument(self, printer: SegmentPrinter, k: int, arg: Expr) -> str:
+    def _argument(self, printer: LanePrinter, k: int, arg: Expr) -> str:
         """What the parameter k is given."""
         t = self.callee.code.function.registers[k].type
         name = printer.regs
@@ -140,17 +131,16 @@ class CallSite:
         by_view = isinstance(t, Array) and isinstance(arg, Place) and arg.reg in varying
         if by_view and (k in self.inout or not place_varies(cast(Place, arg), varying)):
             return printer.named(printer.view(cast(Place, arg)))
-        held = printer.lanes(arg)
-        printer.later(held)
+        held = printer.kept(arg)
         if isinstance(t, Array):
             if isinstance(arg, Place) and varies(arg, varying):
-                return held.text
-            return printer.named(f"every_lane({held.text}, {t.rank}, {dtype}, _W)")
+                return held
+            return printer.named(f"every_lane({held}, {t.rank}, {dtype}, _W)")
         if k in self.inout or not varies(arg, varying) or not isinstance(arg, Place):
-            return printer.named(f"vector({held.text}, {dtype}, _W)")
-        return held.text
+            return printer.named(f"vector({held}, {dtype}, _W)")
+        return held
 
-    def _leaving(self, printer: SegmentPrinter) -> list[str]:
+    def _leaving(self, printer: LanePrinter) -> list[str]:
         stores: list[tuple[int, Place]] = []
         for k in sorted(self.inout):
             arg = self.call.args[k]
@@ -165,18 +155,17 @@ class CallSite:
                 late.append(printer.stored(arg, f"inner[{k}]"))
                 late.append(f"regs[{arg.reg}] = {printer.regs[arg.reg]}")
             elif arg.path:
-                late.append(printer.store_lanes(arg, f"inner[{k}]"))
+                late.append(printer.stored(arg, f"inner[{k}]"))
             else:
                 late.append(f"regs[{arg.reg}] = inner[{k}]")
         return [*printer.taken(), *late, "return None"]
 
-    def _compare(self, printer: SegmentPrinter, k: int, arg: Expr) -> None:
+    def _compare(self, printer: LanePrinter, k: int, arg: Expr) -> None:
         assert arg.type is not None
         sys = printer.bind(system(elem_of(arg.type)))
         if k in self.callee.varying:
-            held = printer.lanes(arg)
-            printer.line(f"returned(_ctx, {sys}, inner[{k}], {held.text}, True, _W)")
-            printer.later(held)
+            held = printer.kept(arg)
+            printer.line(f"returned(_ctx, {sys}, inner[{k}], {held}, True, _W)")
         else:
             text = printer.value(arg)
             printer.line(f"returned(_ctx, {sys}, inner[{k}], {text}, False, _W)")

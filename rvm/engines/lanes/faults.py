@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from rvm.engines.support import Trouble
 
-class Failing(Exception):
+
+class Failing(Trouble):
     """Some lanes are at fault: `lanes` is a mask of them.  Nothing has changed."""
 
     def __init__(self, lanes: Any) -> None:
@@ -13,7 +15,7 @@ class Failing(Exception):
         self.lanes = lanes
 
 
-class Varied(Exception):
+class Varied(Trouble):
     """A value that must be one is not: `values` holds it for each lane.  Nothing has changed."""
 
     def __init__(self, values: Any) -> None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from rvm.engines.lanes.uniform import Uniformity, called, varies
+from rvm.engines.lanes.uniform import Uniformity, called, nodes_of, varies
 from rvm.expr import places
 from rvm.host.once import once
 from rvm.image import Clash, Code
-from rvm.stmt import FORWARD, Branch, Call, Effect, Land, Stmt, When, values, writes
+from rvm.stmt import FORWARD, Branch, Call, Effect, Land, Stmt, When
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,9 @@ class LanePlan:
             self.ops.append(Op(kind, pc, 1, stmts, clashes))
         elif isinstance(first, Effect) and not (first.when & FORWARD):
             self.ops.append(Op("nothing", pc, 1, stmts))
-        elif not isinstance(first, Land) and self._is_uniform(stmts, clashes):
+        elif not isinstance(first, Land) and not any(
+            varies(n, self.varying) for n in nodes_of(self.code, stmts)
+        ):
             self.ops.append(Op("same", pc, 1, stmts, clashes))
         else:
             self._statements(pc, stmts, clashes, 1)
@@ -81,21 +83,6 @@ class LanePlan:
             else:
                 self.ops.append(Op("lane", pc, ticks, (stmt,), clashes))
             clashes, ticks = (), 0
-
-    def _is_uniform(self, stmts: tuple[Stmt, ...], clashes: tuple[Clash, ...]) -> bool:
-        """Whether an instruction is the same for all lanes: it touches nothing that varies."""
-        registers = self.code.function.registers
-        for stmt in stmts:
-            for node in (*values(stmt), *writes(stmt)):
-                if varies(node, self.varying):
-                    return False
-            for place in writes(stmt):
-                if place.reg in self.varying:
-                    return False
-                for d in registers[place.reg].dims:
-                    if d is not None and varies(d, self.varying):
-                        return False
-        return True
 
     def _leaders(self) -> frozenset[int]:
         """Positions that lanes can come to other than by going on from the one before."""
@@ -136,20 +123,10 @@ class LanePlan:
         return tuple(self._touched(op) for op in self.ops)
 
     def _touched(self, op: Op) -> frozenset[int]:
-        found = set()
-        for stmt in op.stmts:
-            for node in (*values(stmt), *writes(stmt)):
-                found |= {p.reg for p in places(node)}
-            for place in writes(stmt):
-                found.add(place.reg)
-                for d in self.code.function.registers[place.reg].dims:
-                    if d is not None:
-                        found |= {p.reg for p in places(d)}
-        for a, b, _ in op.clashes:
-            found |= {p.reg for p in places(a)} | {p.reg for p in places(b)}
+        nodes = [*nodes_of(self.code, op.stmts), *(p for a, b, _ in op.clashes for p in (a, b))]
         if op.kind == "branch":
-            found |= {p.reg for p in places(self.landing(op).cond)}
-        return frozenset(found)
+            nodes.append(self.landing(op).cond)
+        return frozenset(p.reg for node in nodes for p in places(node))
 
 
 def plan_of(code: Code, params: frozenset[int], uniformity: Uniformity) -> LanePlan:

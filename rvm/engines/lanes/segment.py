@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import linecache
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -11,18 +9,14 @@ from typing import Any
 import numpy as np
 
 from rvm.emit.lanes import LanePrinter
-from rvm.emit.lanes_numbers import Value
 from rvm.engines.lanes.arrays import form_of
 from rvm.engines.lanes.plan import LanePlan, Op
-from rvm.engines.lanes.support import LANE_NAMES
-from rvm.engines.support import SUPPORT
-from rvm.expr import Const, Expr, Place
+from rvm.engines.lanes.support import LANE_NAMES, defined
+from rvm.expr import Const, Expr
 from rvm.ir.typed import Unprintable
 from rvm.numbers.support import NAMES
-from rvm.stmt import Branch, Stmt, When, writes
+from rvm.stmt import Branch, When
 from rvm.types import BOOL
-
-_serial = itertools.count()
 
 Runner = Callable[..., tuple[int, int, Any]]
 """(registers, W, buffers, ticks left, context, state) to (position, ticks, what): `what` is None,
@@ -52,7 +46,7 @@ class Segment:
         touched = frozenset().union(*plan.touched[start : self.last])
         self.varying = tuple(sorted(touched & plan.varying))
         self.uniform = tuple(sorted(touched - plan.varying))
-        self.changed = printer.touched_by_stores & touched
+        self.changed = touched & printer.stored_in
         self.buffers = tuple(printer.buffers)
         self.text = self._text(lines, numbers, printer)
         self.run: Runner = self._compiled(printer)
@@ -75,11 +69,11 @@ class Segment:
 
     def _printed(
         self, uses: Counter[int] | None
-    ) -> tuple[list[str], dict[int, tuple[int, int]], SegmentPrinter]:
+    ) -> tuple[list[str], dict[int, tuple[int, int]], LanePrinter]:
         """Lines, and for each the operation it belongs to and the ticks done before that."""
         plan = self.plan
-        names = {**NAMES, **SUPPORT, **LANE_NAMES}
-        printer = SegmentPrinter(plan.code.function, names, plan.varying, form_of, uses)
+        names = {**NAMES, **LANE_NAMES}
+        printer = LanePrinter(plan.code.function, names, plan.varying, form_of, uses)
         lines: list[str] = []
         numbers: dict[int, tuple[int, int]] = {}
         ticks = 0
@@ -105,8 +99,7 @@ class Segment:
                     add(printer.uniform(op.stmts, op.clashes), q)
                 except Unprintable:
                     add(["trouble()"], q)
-                    for stmt in op.stmts:
-                        printer.forget(stmt)
+                    printer.forget(op.stmts)
             elif op.kind == "lane":
                 add(printer.statement(op.stmt, op.clashes), q)
             ticks += op.ticks
@@ -114,7 +107,7 @@ class Segment:
         return lines, numbers, printer
 
     def _jump(
-        self, op: Op, q: int, ticks: int, printer: SegmentPrinter, add: Callable[..., None]
+        self, op: Op, q: int, ticks: int, printer: LanePrinter, add: Callable[..., None]
     ) -> None:
         """The branch at the end: taken by all, by none, or a mask for the engine."""
         branch = op.stmt
@@ -150,7 +143,7 @@ class Segment:
         add([f"_n += {done}", f"_at = ({other}, None)", "break"], q)
 
     def _text(
-        self, lines: list[str], numbers: dict[int, tuple[int, int]], printer: SegmentPrinter
+        self, lines: list[str], numbers: dict[int, tuple[int, int]], printer: LanePrinter
     ) -> str:
         names = printer.regs
         used = sorted({*self.varying, *self.uniform})
@@ -179,19 +172,10 @@ class Segment:
         out.append("    return _at[0], _n, _at[1]")
         return "\n".join(out) + "\n"
 
-    def _compiled(self, printer: SegmentPrinter) -> Runner:
-        plan = self.plan
-        kind = f"{'~' * plan.code.undo}{plan.code.name}"
-        filename = f"<rvm lanes {kind} from {self.start} #{next(_serial)}>"
-        linecache.cache[filename] = (
-            len(self.text),
-            None,
-            self.text.splitlines(keepends=True),
-            filename,
-        )
-        names = {**NAMES, **SUPPORT, **LANE_NAMES, **printer.constants, "LINES": self.lines_of}
-        exec(compile(self.text, filename, "exec"), names)
-        run: Runner = names["run"]
+    def _compiled(self, printer: LanePrinter) -> Runner:
+        code = self.plan.code
+        kind = f"{'~' * code.undo}{code.name} from {self.start}"
+        run: Runner = defined(kind, self.text, {**printer.constants, "LINES": self.lines_of})["run"]
         return run
 
     # ------------------------------------------------------------ running
@@ -209,50 +193,3 @@ class Segment:
             memory.append(base[:width])
         pool[self] = width, memory
         return memory
-
-
-class SegmentPrinter(LanePrinter):
-    """A printer that knows which registers it has changed."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.touched_by_stores: frozenset[int] = frozenset()
-
-    def changed(self, reg: int, number: int | None = None) -> None:
-        super().changed(reg, number)
-        self.touched_by_stores |= {reg}
-
-    def line(self, text: str) -> None:
-        """Append a line."""
-        self._lines.append(text)
-
-    def later(self, held: Value) -> None:
-        """Keep a value until the end."""
-        self._later.append(held)
-
-    def named(self, text: str) -> str:
-        """The name of a variable that a line has been given for a value."""
-        return self._named(text).text
-
-    def view(self, place: Place) -> str:
-        """An array place as a view that writes go through."""
-        return self._view(place)
-
-    def store_lanes(self, place: Place, text: str) -> str:
-        """The line that stores in a place with a path."""
-        target, key = self._target(place)
-        return f"{target}[...] = {text}" if key is None else f"put({target}, {key}, {text}, _W)"
-
-    def forget(self, stmt: Stmt) -> None:
-        """A statement that is done elsewhere may change what it names."""
-        for place in writes(stmt):
-            self.changed(place.reg)
-
-    def plain(self, cond: Expr) -> str:
-        """A uniform condition; the lines that it needs are `taken`."""
-        return self.value(cond)
-
-    def taken(self) -> list[str]:
-        """The lines printed since the last time."""
-        found, self._lines[:] = list(self._lines), []
-        return found

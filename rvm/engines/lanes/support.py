@@ -6,7 +6,9 @@ that finds lanes at fault raises `Failing` before it changes anything.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import linecache
+from collections.abc import Callable, Iterable
+from itertools import count, repeat
 from typing import Any
 
 import numpy as np
@@ -16,9 +18,10 @@ from rvm.engines.heap import fits
 from rvm.engines.lanes.arrays import FORMS
 from rvm.engines.lanes.faults import Failing, Varied
 from rvm.engines.lanes.stacks import LaneStack
-from rvm.engines.support import Trouble
+from rvm.engines.support import SUPPORT, Trouble
 from rvm.numbers import NumberSystem
 from rvm.numbers.base import differing
+from rvm.numbers.support import NAMES
 
 Lanes = Any
 """An array whose last axis is that of the lanes."""
@@ -90,9 +93,8 @@ def inside(i: Any, n: int) -> Any:
         if not 0 <= i < n:
             raise Trouble
         return i
-    bad = i >= n if i.dtype.kind == "u" else (i < 0) | (i >= n)
-    if 1 in bad.tobytes():
-        raise Failing(bad)
+    if i.size and i.view(f"u{i.itemsize}").max() >= n:
+        raise Failing(i >= n if i.dtype.kind == "u" else (i < 0) | (i >= n))
     return i
 
 
@@ -271,11 +273,34 @@ def erased(ctx: Context, bits: int, held: Lanes, w: int) -> None:
 # ---------------------------------------------------------------- numbers
 
 
-def each(f: Callable[..., Any], dtype: np.dtype[Any], *args: Any) -> Lanes:
-    """A function of scalars for each lane (and element), by itself."""
-    many = np.broadcast_arrays(*args)
-    flat = [f(*(v.item() for v in vs)) for vs in zip(*(m.flat for m in many), strict=True)]
-    return np.array(flat, dtype).reshape(many[0].shape)
+FEW = 64
+"""Lanes that are not halved to find where a function fails."""
+
+
+def each(f: Callable[..., Any], value: Callable[..., Any], dtype: Any, *args: Any) -> Lanes:
+    """A function of scalars for each lane (and element): `f`, or where that fails `value`."""
+    if max(map(np.ndim, args)) > 1:
+        many = np.broadcast_arrays(*args)
+        return each(f, value, dtype, *map(np.ravel, many)).reshape(many[0].shape)
+    n = max(map(np.size, args))
+    try:
+        return np.fromiter(map(f, *[_numbers(a, n) for a in args]), dtype, n)
+    except (ArithmeticError, ValueError, TypeError):
+        if n > FEW:
+            # Few lanes want the other function; it is slower.
+            parts = [np.array_split(a, 2) if np.ndim(a) else (a, a) for a in args]
+            return np.concatenate(
+                [each(f, value, dtype, *half) for half in zip(*parts, strict=True)]
+            )
+        return np.array(list(map(value, *[_numbers(a, n) for a in args])), dtype)
+
+
+def _numbers(lanes: Any, n: int) -> Iterable[Any]:
+    """A value's lanes as Python numbers."""
+    if not np.ndim(lanes):
+        return repeat(lanes.item() if isinstance(lanes, np.ndarray) else lanes, n)
+    found: Iterable[Any] = lanes.data if lanes.dtype.kind in "fiu" else lanes.tolist()
+    return found
 
 
 def complex_product(a: Any, b: Any) -> Lanes:
@@ -312,6 +337,7 @@ def complex_quotient(a: Any, b: Any) -> Lanes:
 
 
 LANE_NAMES: dict[str, object] = {
+    **SUPPORT,
     **{UFUNC + name: f for name, f in vars(np).items() if isinstance(f, np.ufunc)},
     **FORMS,
     **{
@@ -352,4 +378,14 @@ LANE_NAMES: dict[str, object] = {
     },
     "asarray": np.asarray,
 }
-"""Names of generated code over lanes, besides those of single runs."""
+"""Names that generated code over lanes uses besides those of the number systems."""
+_serial = count()
+
+
+def defined(kind: str, text: str, more: dict[str, object]) -> dict[str, Any]:
+    """What a text over lanes defines; `more` are names that it uses beside the common ones."""
+    filename = f"<rvm lanes {kind} #{next(_serial)}>"
+    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
+    space = {**NAMES, **LANE_NAMES, **more}
+    exec(compile(text, filename, "exec"), space)
+    return space

@@ -10,26 +10,12 @@ and its come-from is where some lanes may be without the others.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from typing import cast
 
 from rvm.expr import Expr, Place, index_reads, reads
 from rvm.image import Code
-from rvm.stmt import (
-    Alloc,
-    Branch,
-    Call,
-    Drop,
-    Exchange,
-    Free,
-    Fresh,
-    Map,
-    Pop,
-    Push,
-    Stmt,
-    Update,
-    When,
-)
+from rvm.stmt import Branch, Call, Map, Stmt, Update, When, values, writes
 
 Key = tuple[Code, frozenset[int]]
 """A function in one direction, and the parameters that vary when it is called."""
@@ -43,6 +29,15 @@ def varies(node: Expr, varying: Collection[int]) -> bool:
 def place_varies(place: Place, varying: Collection[int]) -> bool:
     """Whether it differs by lane which cells a place is."""
     return any(p.reg in varying for p in index_reads(place))
+
+
+def nodes_of(code: Code, stmts: Sequence[Stmt]) -> Iterator[Expr]:
+    """What statements evaluate and change, and the lengths of what they make or end."""
+    for stmt in stmts:
+        yield from values(stmt)
+        for place in writes(stmt):
+            yield place
+            yield from (d for d in code.function.registers[place.reg].dims if d is not None)
 
 
 class Uniformity:
@@ -86,35 +81,24 @@ class Uniformity:
 
     def _spread(self, code: Code, stmt: Stmt, varying: set[int], some: bool) -> None:
         """Add the registers that a statement makes vary; `some`: not all lanes may execute it."""
-
-        def write(place: Place, differs: bool) -> None:
-            if differs or place_varies(place, varying):
-                varying.add(place.reg)
-
         match stmt:
-            case Update(dst, _, value):
-                write(dst, some or varies(value, varying))
-            case Exchange(a, b) | Push(a, b) | Pop(a, b):
-                differs = some or varies(a, varying) or b.reg in varying
-                differs = differs or place_varies(b, varying)
-                write(a, differs)
-                write(b, differs)
-            case Map(dsts, values, _):
-                for d, v in zip(dsts, values, strict=True):
-                    write(d, some or varies(v, varying))
             case When(cond, body):
                 for inner in body:
                     self._spread(code, inner, varying, some or varies(cond, varying))
-            case Alloc(reg, v) | Free(reg, v):
-                dims = code.function.registers[reg.reg].dims
-                differs = v is not None and varies(v, varying)
-                differs = differs or any(d is not None and varies(d, varying) for d in dims)
-                write(reg, some or differs)
-            case Fresh(reg) | Drop(reg):
-                dims = code.function.registers[reg.reg].dims
-                write(reg, some or any(d is not None and varies(d, varying) for d in dims))
+                return
             case Call():
                 self._call(code, stmt, varying, some)
+                return
+            case Map(dsts, computed):
+                sources: list[Sequence[Expr]] = [(v,) for v in computed]
+            case Update(dst):
+                dsts, sources = (dst,), [tuple(values(stmt))]
+            case _:
+                dsts = tuple(writes(stmt))
+                sources = [tuple(nodes_of(code, (stmt,)))] * len(dsts)
+        for dst, nodes in zip(dsts, sources, strict=True):
+            if some or place_varies(dst, varying) or any(varies(n, varying) for n in nodes):
+                varying.add(dst.reg)
 
     def _call(self, code: Code, call: Call, varying: set[int], some: bool) -> None:
         changed = code.image.inout[call.callee]

@@ -1,402 +1,343 @@
-"""The body of a loop, gone through once for all its iterations.
+"""What an iteration does, in registers of its own: arms of statements on scalars alone.
 
-Everything is computed before anything is stored: a register or an element that an iteration
-changes is, from there on, a node.  Branches select lanes; what they change is put together again
-where it is read.  Which elements are the same, and in which iteration, is found beforehand.
+An element that iterations change becomes a register: a value in each lane (an iteration), which is
+stored when all is computed.  What an iteration finds as others have left it is a register that is
+*given*.  Branches become forks, whose arms are done in some of the lanes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
 
-from rvm.accounts.counts import DONE, JUMP
+from rvm.accounts.counts import DONE, JUMP, Mark
 from rvm.engines.blocks import If, Loop, Shape
 from rvm.engines.vector.access import Access, access
-from rvm.engines.vector.cells import Cell, combiner, neutral
-from rvm.engines.vector.elements import Elements
-from rvm.engines.vector.graph import Node
+from rvm.engines.vector.cells import Cell, combiner
 from rvm.engines.vector.loops import Counted, Declined
 from rvm.engines.vector.survey import Survey
-from rvm.engines.vector.values import Context
-from rvm.expr import Const, Expr, Place
+from rvm.expr import LENGTHS, Apply, Const, Expr, Place, rebuild
 from rvm.image import Code
-from rvm.numbers import system
+from rvm.program import Register
 from rvm.stmt import Alloc, Branch, Drop, Exchange, Free, Fresh, Land, Map, Stmt, Update, When
 from rvm.types import BOOL, Array, Scalar, elem_of, rank_of
 
-Pieces = list[tuple[Context, Node]]
-"""A value that contexts have changed in their lanes, in the order in which they did."""
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Do:
+    """A statement on scalar registers, of the instruction at `pc`."""
+
+    pc: int
+    stmt: Stmt
 
 
-class Body(Elements):
-    """The nodes of one loop: checks, values to be stored, cells, and the ticks of iterations."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Check:
+    """A condition that must be `want` in all lanes."""
 
-    def __init__(
-        self,
-        code: Code,
-        shape: Shape,
-        counted: Counted,
-        names: dict[str, object],
-        *,
-        mirrored: bool = False,
-    ) -> None:
-        super().__init__(code.function, counted, names)
-        self.prepare(mirrored)
+    cond: Expr
+    want: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """What a running value is combined with; `negated` if it is taken away from a sum."""
+
+    cell: Cell
+    value: Expr
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sum:
+    """What is added to an element, in the order of iterations; `f` is the ufunc."""
+
+    found: Access
+    f: str
+    value: Expr
+
+    @property
+    def is_scattered(self) -> bool:
+        """Whether iterations may share the element in any order."""
+        return self.found.kind == "scattered"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fork:
+    """Arms for the lanes in which a condition holds and for those in which it does not."""
+
+    cond: Expr
+    yes: Arm
+    no: Arm
+
+
+Item = Do | Check | Part | Sum | Fork
+
+
+@dataclass(slots=True, eq=False)
+class Arm:
+    """What some lanes do: all of those of `parent`, or those that a condition selects of them."""
+
+    parent: Arm | None = None
+    items: list[Item] = field(default_factory=list)
+    ticks: int = 0
+    """Those that an iteration spends in it, inner arms aside."""
+    marks: list[Mark] = field(default_factory=list)
+    """What an iteration executes in it."""
+    origin: Arm | None = None
+    """The arm that it is a part of, if it is a part of one."""
+
+    @property
+    def outer(self) -> list[Arm]:
+        """It, and those around it."""
+        return [self, *(self.parent.outer if self.parent else ())]
+
+
+@dataclass(slots=True, eq=False)
+class Element:
+    """An element that iterations change, as a register that the lanes of the arm `home` have."""
+
+    reg: int
+    found: Access
+    home: Arm
+    uses: int = 0
+    """How often the register stands in a statement."""
+
+
+class Body:
+    """The arms of a loop's body, the registers that it needs beside the function's, and cells."""
+
+    def __init__(self, code: Code, shape: Shape, counted: Counted) -> None:
         self.code = code
         self.shape = shape
+        self.counted = counted
         self.survey = Survey(code, counted)
-        self.checks: list[Node] = []
-        """What raises unless all is well."""
-        self.erased: list[Node] = []
-        """Numbers of bits."""
-        self.erasing: list[int] = []
-        """The instructions that erase them."""
-        self._pc = counted.first
-        self.contexts = [self.root]
+        self.registers = list(code.function.registers)
         self.cells: dict[Hashable, Cell] = {}
-        self.stored: dict[Hashable, Access] = {}
-        """The elements that are changed, by their keys, in order."""
-        self.scatters: list[tuple[str, Access, tuple[str, tuple[Node, ...]], Node]] = []
-        """Updates of scattered elements: the ufunc, and what it adds where."""
-        self.sums: list[tuple[str, Access, Context, Node]] = []
-        """Updates of summed arrays: the ufunc, and what it adds where."""
-        self.pieces: dict[Hashable, Pieces] = {}
-        self._versions: dict[int, int] = {}
-        self._changes = 0
-        self._apart: set[Hashable] = set()
-        """Pairs of elements for which there is a check."""
-        self._before: dict[Hashable, Node] = {}
-        """What an iteration finds in elements that the one before has changed."""
+        self.elements: dict[Hashable, Element] = {}
+        self.delayed: dict[Hashable, int] = {}
+        """Elements that the iteration before has changed, as registers that are given."""
+        self.labels: dict[int, str] = {}
+        """The registers that are given, as the assembly language writes them."""
+        self.sums: list[Sum] = []
         self._make_cells()
-        self._go(counted.first, counted.stop, self.root)
+        self.root = self._arm = Arm()
+        self._go(self.root, counted.first, counted.stop)
         # The update of the loop's variable, and the branch back.
         step = counted.first - 1 if counted.early else counted.stop
         self.root.ticks += 2
         self.root.marks += [(step, DONE, 1), (counted.loop.back, JUMP, 1)]
-        for cell in self.cells.values():
-            if not cell.is_running:
-                cell.after = self._current(self._cell_key(cell), self.root, cell.type, None)
-
-        for key, node in self._before.items():
-            self._delay(node, *self.survey.delayed[key])
+        for _, changed in self.survey.delayed.values():
+            if changed.key in self.elements:
+                self.elements[changed.key].home = self.root
 
     @property
     def in_any_order(self) -> bool:
         """Whether no iteration finds what another has left, and nothing else tells their order."""
-        handed_on = self.survey.delayed or self.scatters or self.survey.apart
+        survey = self.survey
+        handed_on = survey.delayed or survey.apart or any(s.is_scattered for s in self.sums)
         return not handed_on and all(cell.is_reduced for cell in self.cells.values())
 
-    def _delay(self, node: Node, found: Access, changed: Access) -> None:
-        """Say what an iteration finds where the one before has changed an element.
+    @property
+    def arms(self) -> list[Arm]:
+        """All arms, the outer ones first."""
+        return list(_arms(self.root))
 
-        If that is added to the very element that is changed there, it is a running sum.
-        """
-        t = self.type_of(found)
-        dtype = f"dtype_{t.name}"
-        first = self.one(found)
-        after = self._current(changed.key, self.root, t, changed)
-        old = self.loaded.get(changed.key)
-        if old is not None and after.template == "({0} + {1})" and after.args == (old, node):
-            text = f"running(np.add, {{0}}, ({{1}}, ), _k, {dtype})"
-            every = Node(text, (first, old), t)
-            after.template, after.args, after.fresh = "{0}[1:]", (every,), False
-            node.template, node.args = "{0}[:-1]", (every,)
-            return
-        node.template, node.args = (
-            f"shifted({{0}}, {{1}}, {{2}}, {dtype})",
-            (
-                first,
-                after,
-                self.root.count,
-            ),
-        )
+    # ------------------------------------------------------------ registers
+
+    def _register(self, name: str, t: Scalar) -> int:
+        self.registers.append(Register(name, t))
+        return len(self.registers) - 1
 
     def _make_cells(self) -> None:
         for reg in self.survey.carried:
-            t = self._type(reg)
-            name = self.printer.regs[reg]
-            self.used.add(reg)
-            label = f"`{self.function.registers[reg].name}`"
-            self._cell(Cell(reg, t, name, label, None, self.survey.updates(reg)), reg)
+            name = self.registers[reg].name
+            t = self.registers[reg].type
+            assert isinstance(t, Scalar)
+            self.cells[reg] = Cell(reg, t, f"`{name}`", None, self.survey.updates(reg))
+            self.labels[reg] = f"`{name}`"
         for found in self.survey.cells:
-            t = self.type_of(found)
-            name = f"_c{len(self.cells)}"
-            self.used.add(found.reg)
-            for axis in found.axes:
-                self._use(axis.index)
-            lines, text = self.printer.scalar(found.place)
-            self.top += [*lines, f"{name} = {text}"]
-            ops = self.survey.updates(found.key)
-            self._cell(Cell(found.reg, t, name, self.survey.show(found), found, ops), found.key)
+            reg, label = self._element(found), self.survey.show(found)
+            t = elem_of(found.place.type or BOOL)
+            self.cells[found.key] = Cell(reg, t, label, found, self.survey.updates(found.key))
+            self.labels[reg] = label
 
-    def _cell(self, cell: Cell, key: Hashable) -> None:
-        self.cells[key] = cell
-        cell.mirrored = self.mirrored
-        if not cell.is_running:
-            cell.before = Node("", (), cell.type, label=cell.label)
-            self.pieces[key] = [(self.root, cell.before)]
-
-    def _cell_key(self, cell: Cell) -> Hashable:
-        return cell.reg if cell.access is None else cell.access.key
-
-    # ------------------------------------------------------------ reading and writing
-
-    def version(self, reg: int) -> int:
-        return self._versions.get(reg, 0)
-
-    def read(self, place: Place, context: Context) -> Node:
-        cell = self.cells.get(place.reg)
-        if cell is not None and cell.is_running:
-            return self._running(cell, context)
-        return self._current(place.reg, context, self._type(place.reg), None)
-
-    def element(self, found: Access, context: Context) -> Node:
-        if found.reg not in self.counted.changed:
-            return self.load(found, context)
-        key = found.key
-        cell = self.cells.get(key)
-        if cell is not None and cell.is_running:
-            return self._running(cell, context)
-        if key in self.survey.delayed:
-            node = self._before.get(key)
-            if node is None:
-                node = Node("", (), self.type_of(found), label=self.survey.show(found))
-                self._before[key] = node
-            return self.pack(node, self.root, context)
-        return self._current(key, context, self.type_of(found), found)
-
-    def place(self, found: Access, context: Context) -> tuple[str, tuple[Node, ...]]:
-        keys, args = super().place(found, context)
-        for other in self.survey.met.get(found.key, {}).values():
-            pair = self.moment(found, context), other.key
-            if pair not in self._apart:
-                self._apart.add(pair)
-                axes = ", ".join(
-                    f"({self.first(axis)}, {self.rate_text(axis)}, {key})"
-                    for axis, key in zip(other.axes, keys.split(", "), strict=True)
-                )
-                self.checks.append(Node(f"never(_k, {axes})", args, lanes=False))
-        return keys, args
-
-    def _running(self, cell: Cell, context: Context) -> Node:
-        """A running value as it is here."""
-        node = next((n for k, n in cell.reads if k == len(cell.parts)), None)
-        if node is None:
-            node = Node("", (), cell.type, label=cell.label)
-            cell.reads.append((len(cell.parts), node))
-        return self.pack(node, self.root, context)
-
-    def _current(self, key: Hashable, context: Context, t: Scalar, found: Access | None) -> Node:
-        """What a register or an element holds, put together of what contexts have left."""
-        pieces = self.pieces.get(key, [])
-        own = [k for k, (where, _) in enumerate(pieces) if context.path_from(where) is not None]
-        pieces = pieces[own[-1] if own else 0 :]
-        met = [m for where, _ in pieces if (m := context.meets(where)) is not None]
-        if met:
-            # What another choice has left in some of these lanes is put together outside of both.
-            outer = min(met, key=lambda m: len(m.around()))
-            return self.pack(self._current(key, outer, t, found), outer, context)
-        node: Node | None = None
-        inner: Pieces = []
-        for where, value in pieces:
-            if context.path_from(where) is not None:
-                node, inner = self.pack(value, where, context), []
-            elif where.path_from(context) is not None:
-                inner.append((where, value))
-        if node is None and found is not None:
-            node = self.load(found, context)
-        if inner:
-            node = self.merge(context, node, inner, t)
-        if node is None:
-            raise Declined("it reads a register that it has not made")
-        return node
-
-    def write(self, place: Place, node: Node, context: Context) -> None:
-        """Change a register or an element in the lanes of a context."""
-        key: Hashable = place.reg
-        if isinstance(self.function.registers[place.reg].type, Array):
-            found = access(place, self.counted)
-            key = found.key
-            if key not in self.cells:
-                self.stored.setdefault(key, found)
-            if key in self.survey.distinct:
-                _, args = self.place(found, context)
-                self.checks.append(Node("distinct({0})", args, lanes=False))
-        self._put(key, node, context)
-        self._touch(place.reg)
-
-    def _put(self, key: Hashable, node: Node, context: Context) -> None:
-        pieces = self.pieces.get(key, [])
-        kept = [p for p in pieces if p[0].path_from(context) is None]
-        self.pieces[key] = [*kept, (context, node)]
-
-    def _touch(self, reg: int) -> None:
-        self._changes += 1
-        self._versions[reg] = self._changes
+    def _element(self, found: Access) -> int:
+        name = self.registers[found.reg].name
+        return self._register(name, elem_of(found.place.type or BOOL))
 
     # ------------------------------------------------------------ control
 
-    def _go(self, lo: int, hi: int, context: Context) -> None:
+    def _go(self, arm: Arm, lo: int, hi: int) -> None:
         """Instructions lo … hi-1, structured pieces among them."""
-        pc = lo
+        self._arm, pc = arm, lo
         while pc < hi:
             piece = self.shape.structure.get(pc)
             if isinstance(piece, Loop):
                 raise Declined("it holds another loop")
             if piece is not None:
-                self._branching(piece, context)
+                self._branching(piece)
                 pc = self.shape.end(piece)
                 continue
-            context.ticks += 1
-            context.marks.append((pc, DONE, 1))
-            self._pc = pc
+            arm.ticks += 1
+            arm.marks.append((pc, DONE, 1))
             for stmt in self.code.stmts(pc):
-                self._do(stmt, context)
+                self._do(pc, stmt)
             pc += 1
 
-    def _choose(self, context: Context, cond: Node) -> tuple[Context, Context]:
-        """The lanes in which a condition holds, and the others."""
-        if not cond.lanes:
-            cond = Node("np.full({1}, {0})", (cond, context.count), BOOL)
-        chosen = Node("np.flatnonzero({0})", (cond,))
-        if cond.template == "np.logical_not({0})":
-            others = Node("np.flatnonzero({0})", cond.args)
-        else:
-            others = Node("np.flatnonzero(np.logical_not({0}))", (cond,))
-        taken, left = Context(context, chosen), Context(context, others)
-        taken.rival, left.rival = left, taken
-        self.contexts += [taken, left]
-        return taken, left
+    def _fork(self, cond: Expr) -> Fork:
+        fork = Fork(self._value(cond), Arm(self._arm), Arm(self._arm))
+        self._arm.items.append(fork)
+        return fork
 
-    def _branching(self, piece: If, context: Context) -> None:
-        branch = self.code.stmts(piece.test)[0]
+    def _branching(self, piece: If) -> None:
+        branch, outer = self.code.stmts(piece.test)[0], self._arm
         assert isinstance(branch, Branch)
-        context.ticks += 1
-        taken, others = self._choose(context, self.value(branch.cond, context))
+        outer.ticks += 1
+        fork = self._fork(branch.cond)
+        taken, others = fork.yes, fork.no
         # Those who jump are not counted: they are all but the others.
-        context.marks.append((piece.test, JUMP, 1))
+        outer.marks.append((piece.test, JUMP, 1))
         others.marks += [(piece.test, JUMP, -1), (piece.test, DONE, 1)]
         self._expect(branch.partner, taken, True, branch.cond)
         if piece.other < 0:
-            self._go(piece.test + 1, piece.join, others)
-            self._expect(piece.join, others, False)
+            self._go(others, piece.test + 1, piece.join)
+            self._fall(piece.join, others)
+        else:
+            self._go(taken, piece.other + 1, piece.join)
+            self._fall(piece.join, taken)
+            self._go(others, piece.test + 1, piece.other - 1)
             others.ticks += 1
-            others.marks.append((piece.join, DONE, 1))
-            return
-        self._go(piece.other + 1, piece.join, taken)
-        self._expect(piece.join, taken, False)
-        taken.ticks += 1
-        taken.marks.append((piece.join, DONE, 1))
-        self._go(piece.test + 1, piece.other - 1, others)
-        others.ticks += 1
-        others.marks.append((piece.other - 1, JUMP, 1))
-        self._expect(piece.join, others, True)
+            others.marks.append((piece.other - 1, JUMP, 1))
+            self._expect(piece.join, others, True)
+        self._arm = outer
 
-    def _expect(self, pc: int, context: Context, wanted: bool, same: Expr | None = None) -> None:
+    def _fall(self, join: int, arm: Arm) -> None:
+        """Fall into a come-from."""
+        self._expect(join, arm, False)
+        arm.ticks += 1
+        arm.marks.append((join, DONE, 1))
+
+    def _expect(self, pc: int, arm: Arm, wanted: bool, same: Expr | None = None) -> None:
         """A come-from's condition must hold, or must not."""
-        landing = self.code.stmts(pc)[0]
+        landing, self._arm = self.code.stmts(pc)[0], arm
         assert isinstance(landing, Land)
-        if wanted and landing.cond in (same, Const(True, BOOL)):
-            return
-        node = self.value(landing.cond, context)
-        if not node.lanes:
-            node = Node("np.full({1}, {0})", (node, context.count), BOOL)
-        self.checks.append(Node(f"agree({{0}}, {wanted})", (node,)))
+        if not (wanted and landing.cond in (same, Const(True, BOOL))):
+            arm.items.append(Check(self._value(landing.cond), wanted))
 
     # ------------------------------------------------------------ statements
 
-    def _do(self, stmt: Stmt, context: Context) -> None:
+    def _do(self, pc: int, stmt: Stmt) -> None:
         match stmt:
             case Update(dst, op, value):
-                self._update(dst, op, value, context)
+                item = self._update(pc, dst, op, self._value(value))
             case Exchange(a, b):
                 self._scalars(a, b)
-                x, y = self.value(a, context), self.value(b, context)
-                self.write(a, y, context)
-                self.write(b, x, context)
+                item = Do(pc, Exchange(self._target(a), self._target(b)))
             case Map(dsts, values, _):
                 self._scalars(*dsts)
-                nodes = [self.value(v, context) for v in values]
-                for d, node in zip(dsts, nodes, strict=True):
-                    self.write(d, node, context)
+                new = tuple(map(self._value, values))
+                item = Do(pc, Map(tuple(map(self._target, dsts)), new, ()))
             case When(cond, body):
-                inner, _ = self._choose(context, self.value(cond, context))
-                for s in body:
-                    self._do(s, inner)
-            case Alloc(reg, v):
-                assert v is not None
-                self.write(reg, self.value(v, context), context)
-            case Fresh(reg):
-                t = self._type(reg.reg)
-                zero = self.printer.constant(system(t).zero)
-                self.write(reg, Node(zero, (), t, lanes=False), context)
-            case Free(reg, v):
-                assert v is not None
-                t = self._type(reg.reg)
-                held, expected = self.read(reg, context), self.value(v, context)
-                if held is not expected:
-                    text = f"lost(state, {self.printer.bind(system(t))}, {{0}}, {{1}}, {{2}})"
-                    self.erased.append(Node(text, (held, expected, context.count), lanes=False))
-                    self.erasing.append(self._pc)
-                self._end(reg.reg, context)
-            case Drop(reg):
-                t = self._type(reg.reg)
-                text = f"dropped({{0}}, {t.bits}, {{1}})"
-                self.erased.append(
-                    Node(text, (self.read(reg, context), context.count), lanes=False)
-                )
-                self.erasing.append(self._pc)
-                self._end(reg.reg, context)
+                outer, self._arm = self._arm, self._fork(cond).yes
+                for inner in body:
+                    self._do(pc, inner)
+                self._arm = outer
+                return
+            case Alloc(reg, value) | Free(reg, value):
+                assert value is not None
+                item = Do(pc, type(stmt)(reg, self._value(value)))
+            case Fresh() | Drop():
+                item = Do(pc, stmt)
             case _:
                 raise Declined("it holds what is not arithmetic")
-
-    def _end(self, reg: int, context: Context) -> None:
-        """A register ends in the lanes of a context."""
-        pieces = self.pieces.get(reg, [])
-        self.pieces[reg] = [p for p in pieces if p[0].path_from(context) is None]
-        self._touch(reg)
+        self._arm.items.append(item)
 
     def _scalars(self, *places: Place) -> None:
         if any(rank_of(p.type or BOOL) for p in places):
             raise Declined("it changes whole arrays")
 
-    def _update(self, dst: Place, op: str, value: Expr, context: Context) -> None:
+    def _update(self, pc: int, dst: Place, op: str, value: Expr) -> Item:
         self._scalars(dst)
         t = elem_of(dst.type or BOOL)
-        node = self.value(value, context)
-        factors = system(t).factors
-        if op in "*/" and factors != "any":
-            node = Node(f"factor({{0}}, {factors!r})", (node,), t, node.lanes)
         key: Hashable = dst.reg
-        found = None
-        if isinstance(self.function.registers[dst.reg].type, Array):
+        if isinstance(self.registers[dst.reg].type, Array):
             found = access(dst, self.counted)
             key = found.key
+            if found.reg in self.survey.summed or self.survey.is_summed(found):
+                made = Sum(found, combiner({op}, t), value)
+                again = any(other.found.reg == found.reg for other in self.sums)
+                if again and not t.is_exact and made.is_scattered:
+                    raise Declined(f"{self.survey.show(found)} is changed twice in an iteration")
+                self.sums.append(made)
+                return made
         cell = self.cells.get(key)
         if cell is not None and cell.is_running:
-            self._combine(cell, op, node, context)
-        elif found is not None and found.reg in self.survey.summed:
-            self.sums.append((combiner({op}, t), found, context, node))
-        elif found is not None and self.survey.is_summed(found):
-            f = combiner({op}, t)
-            if not t.is_exact and any(other.reg == found.reg for _, other, _, _ in self.scatters):
-                raise Declined(f"{self.survey.show(found)} is changed twice in an iteration")
-            # NumPy's `at` would take a Python number for an i64 or f64, and add in what both fit.
-            node = Node(f"np.asarray({{0}}, dtype_{t.name})", (node,), t, node.lanes)
-            self.scatters.append((f, found, self.place(found, context), node))
-        else:
-            old = self.value(dst, context)
-            self.write(dst, self.apply(op, [old, node], (t, t), t, context), context)
+            part = Part(cell, value, op == "-" and cell.combiner == "np.add")
+            cell.parts += 1
+            return part
+        return Do(pc, Update(self._target(dst), op, value))
 
-    def _combine(self, cell: Cell, op: str, node: Node, context: Context) -> None:
-        """Combine a running value with another in some lanes, with what is neutral in others."""
-        f = combiner(cell.ops, cell.type)
-        if op == "-" and f == "np.add":
-            text = f"np.negative(np.asarray({{0}}, dtype_{cell.type.name}))"
-            node = Node(text, (node,), cell.type, node.lanes, fresh=node.lanes)
-        if context is not self.root:
-            nothing = Node(neutral(f, cell.type), (), cell.type, lanes=False)
-            node = self.merge(self.root, nothing, [(context, node)], cell.type)
-            node.fresh = True
-        cell.parts.append(node)
-        self._touch(cell.reg)
+    def _target(self, dst: Place) -> Place:
+        """What is changed, as a register."""
+        if not isinstance(self.registers[dst.reg].type, Array):
+            return dst
+        found = access(dst, self.counted)
+        cell = self.cells.get(found.key)
+        if cell is not None:
+            return Place(cell.reg, (), cell.type)
+        known = self.elements.get(found.key)
+        if known is None:
+            known = Element(self._element(found), found, self._arm)
+            self.elements[found.key] = known
+        return self._use(known)
+
+    def _use(self, known: Element) -> Place:
+        around = self._arm.outer
+        known.home = next(arm for arm in known.home.outer if arm in around)
+        known.uses += 1
+        return Place(known.reg, (), self.registers[known.reg].type)  # type: ignore[arg-type]
+
+    def _value(self, node: Expr) -> Expr:
+        """An expression over registers, and elements as they are in memory."""
+        if not isinstance(node, Place):
+            if isinstance(node, Apply) and node.fn in LENGTHS:
+                return node
+            return rebuild(node, self._value)
+        if node.reg not in self.counted.changed:
+            return rebuild(node, self._value)
+        if not isinstance(self.registers[node.reg].type, Array):
+            cell = self.cells.get(node.reg)
+            return node if cell is None or not cell.is_running else self._running(cell, node)
+        found = access(node, self.counted)
+        cell = self.cells.get(found.key)
+        if cell is not None:
+            if cell.is_running:
+                return self._running(cell, node)
+            return Place(cell.reg, (), cell.type)
+        if found.key in self.survey.delayed:
+            reg = self.delayed.get(found.key)
+            if reg is None:
+                reg = self.delayed[found.key] = self._element(found)
+                self.labels[reg] = self.survey.show(found)
+            return Place(reg, (), node.type)
+        known = self.elements.get(found.key)
+        # Until it is changed, memory holds it.
+        return rebuild(node, self._value) if known is None else self._use(known)
+
+    def _running(self, cell: Cell, node: Place) -> Expr:
+        """A running value as it is here."""
+        reg = cell.reads.get(cell.parts)
+        if reg is None:
+            name = self.registers[cell.reg].name
+            reg = cell.reads[cell.parts] = self._register(name, cell.type)
+            self.labels[reg] = cell.label
+        return Place(reg, node.path if cell.access is None else (), node.type)
+
+
+def _arms(arm: Arm) -> Iterator[Arm]:
+    yield arm
+    for item in arm.items:
+        if isinstance(item, Fork):
+            yield from _arms(item.yes)
+            yield from _arms(item.no)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rvm.engines.vector.access import Access
-from rvm.engines.vector.graph import Node
 from rvm.engines.vector.loops import Declined
 from rvm.numbers import has_own_system
 from rvm.types import Scalar
@@ -48,76 +47,30 @@ def neutral(f: str, t: Scalar) -> str:
 
 @dataclass(slots=True, eq=False)
 class Cell:
-    """A cell.  `name` is the variable that holds it between pieces of the loop."""
+    """A cell, which the register `reg` stands for."""
 
     reg: int
     type: Scalar
-    name: str
     label: str
     """The register or element as the assembly language writes it."""
     access: Access | None
     ops: set[str]
     """The updates that change it, if nothing else does; else none."""
-    parts: list[Node] = field(default_factory=list)
-    """What it is combined with, in order: a value in each lane."""
-    reads: list[tuple[int, Node]] = field(default_factory=list)
-    """Where it is read: behind how many of the parts, and the node that stands for it."""
-    before: Node | None = None
-    """What an iteration finds, where it is not a running value."""
-    after: Node | None = None
-    """What it leaves."""
-    mirrored: bool = False
-    """Whether the last iteration is the first lane."""
-    alone: Node | None = None
-    """The value after the last iteration, if it is computed in the memory of the only part."""
+    parts: int = 0
+    """How many values it is combined with."""
+    reads: dict[int, int] = field(default_factory=dict)
+    """Where it is read, behind how many of the parts: the register that is given there."""
 
     @property
     def is_running(self) -> bool:
         return any(self.ops <= group for group in GROUPS) and bool(self.ops)
 
-    def keep_part(self) -> None:
-        """Leave the only part as it is, since something else uses it too."""
-        if self.alone is not None:
-            f = combiner(self.ops, self.type)
-            self.alone.template = f"final({f}, {{0}}, ({self._slots}), _k, dtype_{self.type.name})"
-
     @property
-    def _slots(self) -> str:
-        """The parts in the order of iterations, as arguments of a template."""
-        turned = ("[::-1]" if self.mirrored and part.lanes else "" for part in self.parts)
-        return "".join(f"{{{k}}}{turn}, " for k, turn in enumerate(turned, 1))
+    def combiner(self) -> str:
+        """The ufunc that combines it with values."""
+        return combiner(self.ops, self.type)
 
     @property
     def is_reduced(self) -> bool:
         """Whether it is only combined with values, and not read."""
         return self.is_running and not self.reads
-
-    def finish(self, lanes: Node) -> Node | None:
-        """Say what the nodes that were read stand for; the value after the last iteration."""
-        first = Node(self.name, (), self.type, lanes=False)
-        dtype = f"dtype_{self.type.name}"
-        if not self.is_running:
-            assert self.before is not None and self.after is not None
-            self.before.template = f"shifted({{0}}, {{1}}, {{2}}, {dtype})"
-            self.before.args = (first, self.after, lanes)
-            if not self.after.lanes:
-                return self.after
-            return Node("{0}[-1].item()", (self.after,), self.type, lanes=False)
-        f = combiner(self.ops, self.type)
-        slots = self._slots
-        args = (first, *self.parts)
-        if not self.reads:
-            if len(self.parts) == 1 and self.parts[0].fresh and not self.type.is_exact:
-                self.alone = Node(
-                    f"final_of({f}, {{0}}, {slots[:-2]})", args, self.type, lanes=False
-                )
-                return self.alone
-            how = "total" if self.type.is_exact else "final"
-            text = f"{how}({f}, {{0}}, ({slots}), _k, {dtype})"
-            return Node(text, args, self.type, lanes=False)
-        every = Node(f"running({f}, {{0}}, ({slots}), _k, {dtype})", args, self.type)
-        width = len(self.parts)
-        for k, node in self.reads:
-            node.template = f"{{0}}[{k}::{width}]" if k else f"{{0}}[:-1:{width}]"
-            node.args = (every,)
-        return Node("{0}[-1].item()", (every,), self.type, lanes=False)

@@ -10,6 +10,7 @@ from rvm.engines.vector.engine import FIRST_TICKS
 from rvm.engines.vector.loops import Declined
 from rvm.engines.vector.plan import LoopPlan
 from rvm.engines.vector.source import VectorSource
+from rvm.host.once import once
 from rvm.image import Code
 from rvm.state import State
 
@@ -21,7 +22,7 @@ class CountedVectorSource(VectorSource, CountedSource):
         sized = sized_of(self.code)
         if any(sized.of[pc] for pc in range(loop.head, loop.back + 1)):
             raise Declined("the sizes of arrays that it finds are to be counted")
-        return LoopPlan(self.code, self.shape, loop, self.marks)
+        return LoopPlan(self.code, self.shape, loop, self.printer.constants, self.marks)
 
 
 class CountedVectorCompiled(CountedCompiled):
@@ -32,11 +33,8 @@ class CountedVectorCompiled(CountedCompiled):
 
 def counted_vector_of(code: Code, strict: bool) -> CountedVectorCompiled:
     """The compiled source of a code, made at first use."""
-    key = (CountedVectorCompiled, strict)
-    found = code.compiled.get(key)
-    if not isinstance(found, CountedVectorCompiled):
-        found = code.compiled[key] = CountedVectorCompiled(code, strict)
-    return found
+    key, kind = (CountedVectorCompiled, strict), CountedVectorCompiled
+    return once(code.compiled, key, kind, lambda: kind(code, strict))
 
 
 class CountingVector(CountingPython):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rvm.engines.blocks import Loop
 from rvm.engines.vector.engine import vector_of
@@ -39,27 +39,16 @@ def explain(program: AnyProgram | Code, functions: Iterable[str] | None = None) 
     image = image_of(program)
     out: list[Verdict] = []
     for name in program if functions is None else functions:
-        found = [item for undo in (False, True) for item in _verdicts(image.code(name, undo))]
-        for _, group in sorted(_grouped(found).items()):
-            if len(group) == 2 and _alike(*group):
-                one = group[0]
-                group = [
-                    Verdict(name, "both ways", one.span, one.variable, one.vectorised, one.reason)
-                ]
-            out.extend(group)
+        groups: dict[int, list[Verdict]] = {}
+        for undo in (False, True):
+            for at, verdict in _verdicts(image.code(name, undo)):
+                groups.setdefault(at, []).append(verdict)
+        for _, (one, *others) in sorted(groups.items()):
+            if [(v.vectorised, v.reason) for v in others] == [(one.vectorised, one.reason)]:
+                out.append(replace(one, direction="both ways"))
+            else:
+                out += [one, *others]
     return out
-
-
-def _grouped(found: list[tuple[int, Verdict]]) -> dict[int, list[Verdict]]:
-    """Verdicts by the position of their loop in the function as it is written."""
-    groups: dict[int, list[Verdict]] = {}
-    for at, verdict in found:
-        groups.setdefault(at, []).append(verdict)
-    return groups
-
-
-def _alike(one: Verdict, two: Verdict) -> bool:
-    return (one.vectorised, one.reason) == (two.vectorised, two.reason)
 
 
 def _verdicts(code: Code) -> list[tuple[int, Verdict]]:

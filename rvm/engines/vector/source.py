@@ -36,12 +36,10 @@ class VectorSource(Source):
                 self.plans[pc] = self._plan(piece)
             except Declined as why:
                 self.declined[pc] = str(why)
-        for plan in self.plans.values():
-            self.printer.constants |= plan.constants
 
     def _plan(self, loop: Loop) -> LoopPlan:
         """What is made of a loop; Declined if it cannot be vectorised."""
-        return LoopPlan(self.code, self.shape, loop)
+        return LoopPlan(self.code, self.shape, loop, self.printer.constants)
 
     def _refuse(self, loop: Loop) -> None:
         """Declined for a loop that is not printed as one piece."""

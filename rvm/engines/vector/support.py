@@ -6,23 +6,18 @@ in ordinary code, which finds the iteration that it is about.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from itertools import repeat
 from operator import ge, gt, le, lt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.engines.support import SUPPORT, Trouble
+from rvm.engines.lanes.support import LANE_NAMES, Context
+from rvm.engines.support import Trouble
 from rvm.faults import RvmError
-from rvm.numbers.base import NumberSystem, differing
-from rvm.state import State
 
 Lanes = NDArray[Any]
 HOLDS = {"<": lt, "<=": le, ">": gt, ">=": ge}
-FEW = 64
-"""Lanes that are not halved to find where a function fails."""
 
 
 def trips(at: int, going: str, end: int, landing: str, start: int, step: int) -> int:
@@ -55,16 +50,6 @@ def trips(at: int, going: str, end: int, landing: str, start: int, step: int) ->
 def steps(at: int, by: int, k: int) -> Lanes:
     """The values of the loop's variable."""
     return np.arange(at, at + by * k, by, dtype=np.int64)
-
-
-def inside(index: Lanes, length: int) -> Lanes:
-    """Indices, all of which are in bounds."""
-    if index.dtype.kind == "i":
-        if index.size and index.view(f"u{index.itemsize}").max() >= length:
-            raise Trouble
-    elif index.size and index.max() >= length:
-        raise Trouble
-    return index
 
 
 def distinct(index: Lanes) -> None:
@@ -126,16 +111,6 @@ def room_for(k: int, *axes: tuple[int, int, int, int]) -> int:
     return best
 
 
-def merged(before: Any, lanes: int, dtype: Any, *parts: Any) -> Lanes:
-    """Lanes of a value, in which parts (which lanes, their values) have been replaced."""
-    out: Lanes = np.empty(lanes, dtype)
-    if before is not None:
-        out[...] = before
-    for k in range(0, len(parts), 2):
-        out[parts[k]] = parts[k + 1]
-    return out
-
-
 def columns(parts: tuple[Any, ...], lanes: int, dtype: Any, first: Any) -> Lanes:
     """What iterations combine with a value, in order: `first`, then a number a part and lane."""
     width = len(parts)
@@ -182,83 +157,39 @@ def shifted(first: Any, after: Any, lanes: int, dtype: Any) -> Lanes:
     return out
 
 
-def each(f: Callable[..., Any], value: Callable[..., Any], dtype: Any, n: int, *args: Any) -> Lanes:
-    """A function of scalars, applied lane by lane: `f`, or where that fails the total `value`."""
-    try:
-        return np.fromiter(map(f, *[_numbers(a, n) for a in args]), dtype, n)
-    except (ArithmeticError, ValueError, TypeError):
-        if n > FEW:
-            # Few lanes want the other function; it is slower.
-            half = n // 2
-            parts = [a[:half] if isinstance(a, np.ndarray) else a for a in args]
-            others = [a[half:] if isinstance(a, np.ndarray) else a for a in args]
-            return np.concatenate(
-                [each(f, value, dtype, half, *parts), each(f, value, dtype, n - half, *others)]
-            )
-        return np.array(list(map(value, *[_numbers(a, n) for a in args])), dtype)
+class Erased(Context):
+    """The bits that iterations erase, all together."""
 
+    def erase(self, bits: Any) -> None:
+        """Count bits that were lost, for each lane."""
+        self.erased = (self.erased or 0) + int(np.sum(bits))
 
-def _numbers(lanes: Any, n: int) -> Iterable[Any]:
-    """A value's lanes as Python numbers."""
-    if not isinstance(lanes, np.ndarray):
-        return repeat(lanes, n)
-    return lanes.data if lanes.dtype.kind in "fiu" else lanes.tolist()
-
-
-def times(a: Any, b: Any) -> Lanes:
-    """The product of complex numbers, rounded as Python rounds it."""
-    x, y, u, v = a.real, a.imag, b.real, b.imag
-    re = x * u - y * v
-    out: Lanes = np.empty(np.shape(re), np.complex128)
-    out.real = re
-    out.imag = x * v + y * u
-    return out
-
-
-def lost(state: State, sys: NumberSystem, held: Any, expected: Any, lanes: int) -> int:
-    """The bits that freeing ancillas erases; Trouble if one does not hold what it must."""
-    differ = differing(held, expected, bits=not state.options.freed)
-    if not np.any(differ):
-        return 0
-    one, two, differ = np.broadcast_arrays(held, expected, differ)
-    if not sys.close(one[differ], two[differ], state.options.freed):
-        raise Trouble
-    return sys.type.bits * int(np.count_nonzero(differ)) * (1 if differ.ndim else lanes)
-
-
-def dropped(held: Any, bits: int, lanes: int) -> int:
-    """The bits that forgetting values erases."""
-    lossy = np.count_nonzero(held) if isinstance(held, np.ndarray) else lanes * bool(held)
-    return bits * int(lossy)
-
-
-def agree(found: Any, wanted: bool) -> None:
-    """Trouble unless a condition is the same in all lanes."""
-    if not (np.all(found) if wanted else not np.any(found)):
-        raise Trouble
+    def taken(self) -> int:
+        """How many they are since this was asked."""
+        bits, self.erased = self.erased or 0, None
+        return bits
 
 
 VECTOR_SUPPORT: dict[str, object] = {
-    **SUPPORT,
-    "RvmError": RvmError,
-    "Trouble": Trouble,
-    "agree": agree,
-    "distinct": distinct,
-    "dropped": dropped,
-    "each": each,
-    "final": final,
-    "final_of": final_of,
-    "inside": inside,
-    "lost": lost,
-    "merged": merged,
-    "never": never,
-    "room_for": room_for,
-    "run_of": run_of,
-    "running": running,
-    "shifted": shifted,
-    "steps": steps,
-    "times": times,
-    "total": total,
-    "trips": trips,
-    "within": within,
+    **LANE_NAMES,
+    **{
+        f.__name__: f
+        for f in (
+            Erased,
+            RvmError,
+            Trouble,
+            distinct,
+            final,
+            final_of,
+            never,
+            room_for,
+            run_of,
+            running,
+            shifted,
+            steps,
+            total,
+            trips,
+            within,
+        )
+    },
 }
