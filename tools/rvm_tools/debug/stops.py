@@ -65,6 +65,19 @@ class Watchpoint:
     def kind(self) -> str:
         return "read watchpoint" if self.reads else "watchpoint"
 
+    def sleep(self, direction: int, time: int) -> None:
+        """Note that the place's frame has gone at a time, the way that the machine went."""
+        self.awake = False
+        if direction > 0:
+            self.ended = time
+        else:
+            self.born = time
+
+    def waking(self, direction: int) -> int | None:
+        """While it sleeps: the time at which its frame is there again; None if that is never."""
+        edge = self.ended if direction < 0 else self.born
+        return None if self.awake else edge
+
     def gone(self, direction: int) -> str:
         """What to say when the place's frame is there no longer, or not yet."""
         way = "has returned" if direction > 0 else "has not been called yet"

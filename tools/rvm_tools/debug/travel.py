@@ -15,14 +15,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from rvm.engines.memory import find
 from rvm.engines.reference import Reference
 from rvm.engines.trapping import condition, due
 from rvm.faults import Interrupted, LimitError, RvmError
 from rvm.host.signals import Listening, deferred, left_whole, listen
 from rvm.image.traps import same
 from rvm.probes import Trap, disarm
-from rvm.probes.armed import plain_code
 from rvm.run.machine import NO_LIMIT, Machine
 from rvm.state import Residue, State
 from rvm_tools.debug.armer import Armer, Extras
@@ -30,9 +28,17 @@ from rvm_tools.debug.journeys import Arrival, Journey, Onlooker
 from rvm_tools.debug.keyframes import Keyframe, Keyframes
 from rvm_tools.debug.reruns import Reruns
 from rvm_tools.debug.stops import Breakpoint, StopEvent, Watchpoint, passed
-from rvm_tools.debug.traps import LINES, reads_watched
+from rvm_tools.debug.traps import LINES
 from rvm_tools.debug.warmup import run_warm
-from rvm_tools.debug.watches import changed, settle, watched_value
+from rvm_tools.debug.watches import (
+    changed,
+    fits,
+    is_read,
+    settle,
+    ticks_asleep,
+    watched_value,
+    woken,
+)
 
 _FAR = 1 << 60
 """More ticks than any run has: the same as no goal."""
@@ -188,15 +194,18 @@ class Traveller:
                     return Arrival("start", events)
             state = self.machine.state
             self._arm(journey)
-            if state.armed or self._wake(journey, state.time) == 0:
+            if state.armed or ticks_asleep(self.watches, journey.direction, state.time) == 0:
                 # Away from where it stands, whatever traps there are.
                 self.machine.tick()
-                woke = self._rise(journey, state.time)
+                frames = self.machine.state.frames
+                woke = woken(self.watches, journey.direction, state.time, frames)
+                self.version += len(woke)
                 if self._met(journey) or woke:
                     state = self.machine.state
                     self._arm(journey)
             rest = goal - abs(state.time - began)
-            for least in (self._wake(journey, state.time), self._ahead(journey)):
+            asleep = ticks_asleep(self.watches, journey.direction, state.time)
+            for least in (asleep, self._ahead(journey)):
                 if least is not None:
                     rest = min(rest, least)
             if rest and not due(state):
@@ -406,40 +415,6 @@ class Traveller:
         )
         self._armed = self.version
 
-    # ------------------------------------------------------------ sleeping
-
-    def _wake(self, journey: Journey, time: int) -> int | None:
-        """Ticks until the frame of a sleeping watchpoint is there again; None if that is never."""
-        found = None
-        for w in self.watches:
-            if w.awake:
-                continue
-            edge = w.ended if journey.direction < 0 else w.born
-            if edge is not None and (edge - time) * journey.direction >= 0:
-                away = abs(edge - time)
-                found = away if found is None else min(found, away)
-        return found
-
-    def _rise(self, journey: Journey, time: int) -> bool:
-        """Wake the watchpoints whose frame this tick has brought back; whether there are any."""
-        woke = False
-        for w in self.watches:
-            edge = w.ended if journey.direction < 0 else w.born
-            if not w.awake and edge is not None and time == edge + journey.direction:
-                w.awake = woke = True
-                w.cell[0] = watched_value(self.machine.state.frames, w)
-                self.version += 1
-        return woke
-
-    def _sleep(self, watch: Watchpoint, direction: int) -> None:
-        """The watched place's frame has gone, the way that the machine went."""
-        watch.awake = False
-        if direction > 0:
-            watch.ended = self.machine.time
-        else:
-            watch.born = self.machine.time
-        self.version += 1
-
     # ------------------------------------------------------------ judging
 
     def _judge(self, fired: list[Trap], journey: Journey, events: list[StopEvent]) -> str:
@@ -456,7 +431,8 @@ class Traveller:
             elif isinstance(key, tuple):
                 watch = key[1]
                 if watch.awake:
-                    self._sleep(watch, journey.direction)
+                    watch.sleep(journey.direction, self.machine.time)
+                    self.version += 1
                     if watch is journey.watch:
                         reasons.append("gone")
                     elif not journey.quiet and journey.watch is None:
@@ -494,47 +470,18 @@ class Traveller:
     def _at_watch(self, w: Watchpoint, journey: Journey, events: list[StopEvent]) -> Iterator[str]:
         if not w.awake or any(e.number == w.number for e in events):
             return
+        state, way = self.machine.state, journey.direction
         if w.reads:
-            yield from self._at_read(w, journey, events)
-            return
-        new = watched_value(self.machine.state.frames, w)
-        old = w.cell[0] if w.guard is None else self._before(journey, w)
-        w.cell[0] = new
-        if same(old, new) or not self._fits(w):
-            return
-        if passed(w):
-            return
-        events.append(changed(self.machine.state.frames, w, old, new, journey.direction))
-        yield "watchpoint"
-
-    def _at_read(self, w: Watchpoint, journey: Journey, events: list[StopEvent]) -> Iterator[str]:
-        state = self.machine.state
-        top = state.top
-        code, pc = plain_code(top.code), top.pc
-        if journey.direction < 0:
-            code, pc = code.image.code(code.name, not code.undo), len(code) - pc
-        frame = state.frames[w.depth]
-        try:
-            target = find(w.place, frame.regs).bytes_view()
-        except (RvmError, TypeError, AttributeError):
-            return
-        if pc >= len(code) or not reads_watched(w, code, pc, top.regs, target) or not self._fits(w):
-            return
-        if passed(w):
-            return
-        value = watched_value(state.frames, w)
-        events.append(changed(state.frames, w, value, value, journey.direction))
-        yield "watchpoint"
-
-    def _fits(self, w: Watchpoint) -> bool:
-        """Whether a watchpoint's condition holds in its frame; one without a value does."""
-        if w.guard is None:
-            return True
-        settle(self.machine.state)
-        try:
-            return bool(condition(w.guard, self.machine.state.frames[w.depth].regs))
-        except Exception:
-            return True
+            met = is_read(state, w, way)
+            new = old = watched_value(state.frames, w) if met else None
+        else:
+            new = watched_value(state.frames, w)
+            old = w.cell[0] if w.guard is None else self._before(journey, w)
+            w.cell[0] = new
+            met = not same(old, new)
+        if met and fits(self.machine.state, w) and not passed(w):
+            events.append(changed(self.machine.state.frames, w, old, new, way))
+            yield "watchpoint"
 
     def _before(self, journey: Journey, w: Watchpoint) -> Any:
         """What a watched place held a tick ago: the machine goes there, and comes back."""

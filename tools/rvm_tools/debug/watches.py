@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rvm.engines.memory import find, store
+from rvm.engines.trapping import condition
 from rvm.expr import Place
 from rvm.faults import RvmError
 from rvm.probes.armed import plain_code
@@ -19,7 +20,7 @@ from rvm.state import Frame, State
 from rvm.types import Scalar, elem_of
 from rvm_tools.debug.stops import StopEvent, Watchpoint
 from rvm_tools.debug.texts import LONG, elements_changed, raw_text
-from rvm_tools.debug.traps import Look, value_at
+from rvm_tools.debug.traps import Look, reads_watched, value_at
 
 
 def watched_value(frames: Sequence[Frame], watch: Watchpoint) -> object:
@@ -28,6 +29,23 @@ def watched_value(frames: Sequence[Frame], watch: Watchpoint) -> object:
         return None
     depth, place = followed(frames, watch.depth, watch.place)
     return value_at(place, frames[depth].regs)
+
+
+def ticks_asleep(watches: Sequence[Watchpoint], direction: int, time: int) -> int | None:
+    """Ticks until the frame of a sleeping watchpoint is there again; None if that is never."""
+    edges = [edge for w in watches if (edge := w.waking(direction)) is not None]
+    return min((abs(e - time) for e in edges if (e - time) * direction >= 0), default=None)
+
+
+def woken(
+    watches: Sequence[Watchpoint], direction: int, time: int, frames: Sequence[Frame]
+) -> list[Watchpoint]:
+    """Wake the watchpoints whose frame the tick that led to a time has brought back."""
+    found = [w for w in watches if (e := w.waking(direction)) is not None and time == e + direction]
+    for w in found:
+        w.awake = True
+        w.cell[0] = watched_value(frames, w)
+    return found
 
 
 def followed(frames: Sequence[Frame], depth: int, place: Place) -> tuple[int, Place]:
@@ -57,6 +75,30 @@ def looker(frames: Sequence[Frame], watch: Watchpoint) -> Look:
         assert isinstance(place.type, Scalar)
         return view.item, (view, place.type)
     return lambda: value_at(place, frame.regs), None
+
+
+def is_read(state: State, watch: Watchpoint, way: int) -> bool:
+    """Whether the instruction to come reads a watched place; going back, the one just undone."""
+    top = state.top
+    code, pc = plain_code(top.code), top.pc
+    if way < 0:
+        code, pc = code.image.code(code.name, not code.undo), len(code) - pc
+    try:
+        target = find(watch.place, state.frames[watch.depth].regs).bytes_view()
+    except (RvmError, TypeError, AttributeError):
+        return False
+    return pc < len(code) and reads_watched(watch, code, pc, top.regs, target)
+
+
+def fits(state: State, watch: Watchpoint) -> bool:
+    """Whether a watchpoint's condition holds in its frame; one without a value does."""
+    if watch.guard is None:
+        return True
+    settle(state)
+    try:
+        return bool(condition(watch.guard, state.frames[watch.depth].regs))
+    except Exception:
+        return True
 
 
 def settle(state: State) -> None:
