@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -149,7 +150,9 @@ class Operations(ABC):
             return self._chosen(*args)
         if all(k in WIDTHS or k == BIT for k in op.takes) and all(a.op == "constant" for a in args):
             given = (_unsigned(a.aux, k) for a, k in zip(args, op.takes, strict=True))
-            return raw_constant(_on_numbers(name)(*given), op.gives)
+            # What has no value is an error of the run.
+            with suppress(ArithmeticError):
+                return raw_constant(_on_numbers(name)(*given), op.gives)
         if not isinstance(op.native, str):
             return op.native(self, *args)
         if op.native in CASTS:

@@ -48,6 +48,16 @@ def seen(text: str, inputs: dict[str, Any], **options: Any) -> list[Any]:
     return made[0]
 
 
+@pytest.mark.parametrize(
+    "value", ["square({k})", "{k} * x", "x * x", "x / 0.001", "x // 0.001", "{k} ** 3", "x ** i"]
+)
+def test_what_does_not_fit_is_an_error_of_the_run(value: str) -> None:
+    """Of fixed-point numbers, where LLVM might compute it before there is a run, and elsewhere."""
+    text = f"func main(y: fixed, x: fixed, i: i64)\n    add i, 1\n    add y, {value}\n"
+    found = seen(text.format(k=f"{HIGH - 3}'fixed"), {"y": 0, "x": 2000, "i": 4})
+    assert "R009" in str(found[0]) and "at time 1" in str(found[0])
+
+
 def visited(a: int, b: int, step: int) -> list[int]:
     return list(range(a, b + 1, step)) if step > 0 else list(range(a, b - 1, step))
 
