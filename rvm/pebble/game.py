@@ -38,6 +38,12 @@ class Rules:
     weights: Weights = field(default_factory=Weights)
 
 
+ADVANCE, UNADVANCE, SHIFT, UNSHIFT, OVERWRITE, FREE, REVERSE, COPY, SAVE, LOAD, DROP = map(
+    int, Kind
+)
+"""The kinds as plain numbers, which are faster to compare with: there are millions of these."""
+
+
 class Player:
     """A position of a game: pebbles, states on disk, adjoints taken, and what has been spent.
 
@@ -65,32 +71,49 @@ class Player:
 
     def sweep(self, actions: Iterable[Sequence[int]]) -> Iterator[tuple[int, Any]]:
         """Do these actions; at each adjoint give its step j and what is held of node j - 1."""
-        # Single steps done and undone are most of all actions of uniform chains: they are played
-        # here if nothing is against it, and otherwise as all others are.
-        pebbles, n, room = self.pebbles, self.rules.n, self.rules.pebbles
-        uniform = self.rules.weights == Weights()
-        change = None if type(self).change is Player.change else self.change
+        rules = self.rules
+        # What most actions of uniform chains are is played here if nothing is against it, and
+        # otherwise as all others are.
+        pebbles, n, room, erasures = self.pebbles, rules.n, rules.pebbles, rules.erasures
+        uniform = rules.weights == Weights()
+        plain, change = type(self).change is Player.change, self.change
         for kind, i, j in actions:
             self.count += 1
-            if kind <= 1 and j == i + 1 and uniform and i in pebbles and j <= n:
-                if kind == 1 and j in pebbles:
-                    if change is None:
-                        del pebbles[j]
-                    else:
-                        change(kind, i, j)
+            if uniform and i in pebbles:
+                if kind == ADVANCE:
+                    lost = self.erased + j - i - 1
+                    free = self.held < self.peak <= room and j not in pebbles
+                    if free and i < j <= n and lost <= erasures:
+                        if plain:
+                            pebbles[j] = None
+                        else:
+                            change(kind, i, j)
+                        self.held += 1
+                        self.moves += j - i
+                        self.erased = lost
+                        continue
+                elif kind == UNADVANCE:
+                    if j == i + 1 and j in pebbles:
+                        if plain:
+                            del pebbles[j]
+                        else:
+                            change(kind, i, j)
+                        self.held -= 1
+                        self.moves += 1
+                        continue
+                elif kind == REVERSE:
+                    if j == i + 1 == self.adjoint:
+                        self.adjoint = i
+                        self.reversals += 1
+                        yield j, pebbles[i]
+                        continue
+                elif kind == FREE and i == j and i and self.erased < erasures:
+                    change(kind, i, j)
                     self.held -= 1
-                    self.moves += 1
-                    continue
-                if kind == 0 and j not in pebbles and self.held < self.peak <= room:
-                    if change is None:
-                        pebbles[j] = None
-                    else:
-                        change(kind, i, j)
-                    self.held += 1
-                    self.moves += 1
+                    self.erased += 1
                     continue
             self.do(kind, i, j)
-            if kind == Kind.REVERSE:
+            if kind == REVERSE:
                 yield j, pebbles[i]
 
     def do(self, kind: int, i: int, j: int) -> None:
@@ -98,32 +121,32 @@ class Player:
         rules = self.rules
         if not 0 <= i <= j <= rules.n:
             self._refuse(kind, i, j, f"nodes are numbers from 0 to {rules.n}")
-        if kind <= Kind.OVERWRITE and i == j:
+        if kind <= OVERWRITE and i == j:
             self._refuse(kind, i, j, "it does no step")
-        if kind > Kind.REVERSE and j != i:
+        if kind > REVERSE and j != i:
             self._refuse(kind, i, j, "it is about one node")
-        if kind == Kind.ADVANCE:
+        if kind == ADVANCE:
             self._need(i, kind, i, j)
             self._lose(i + 1, j, kind, i, j)
             self._exchange(None, j, kind, i, j)
-        elif kind == Kind.UNADVANCE:
+        elif kind == UNADVANCE:
             if j != i + 1:
                 self._refuse(kind, i, j, "only a single step can be undone into fresh memory")
             self._need(i, kind, i, j)
             self._exchange(j, None, kind, i, j)
-        elif kind in (Kind.SHIFT, Kind.UNSHIFT, Kind.OVERWRITE):
+        elif kind in (SHIFT, UNSHIFT, OVERWRITE):
             self._in_place(kind, i, j)
-        elif kind == Kind.FREE:
+        elif kind == FREE:
             self._need(i, kind, i, j)
             self._lose(i, i + 1, kind, i, j)
             self._exchange(i, None, kind, i, j)
-        elif kind == Kind.REVERSE:
+        elif kind == REVERSE:
             if j != i + 1 or j != self.adjoint:
                 self._refuse(kind, i, j, f"the adjoint of step {self.adjoint} is the next to take")
             self._need(i, kind, i, j)
             self.adjoint = i
             self.reversals += 1
-        elif kind == Kind.COPY:
+        elif kind == COPY:
             self._need(i, kind, i, j)
             if i != rules.n:
                 self._refuse(kind, i, j, f"only the result, node {rules.n}, is copied out")
@@ -131,26 +154,26 @@ class Player:
             self.copies += 1
         else:
             self._disk(kind, i, j)
-        if kind <= Kind.OVERWRITE:
+        if kind <= OVERWRITE:
             self.moves += rules.weights.steps(i, j)
 
     def change(self, kind: int, i: int, j: int) -> None:
         """Have what is held of nodes changed by an action."""
-        if kind in (Kind.ADVANCE, Kind.SHIFT, Kind.OVERWRITE, Kind.LOAD):
+        if kind in (ADVANCE, SHIFT, OVERWRITE, LOAD):
             self.pebbles[j] = None
-        elif kind == Kind.UNSHIFT:
-            self.pebbles[i] = None
-        if kind in (Kind.SHIFT, Kind.OVERWRITE, Kind.FREE):
-            del self.pebbles[i]
-        elif kind in (Kind.UNADVANCE, Kind.UNSHIFT):
+        elif kind in (UNADVANCE, UNSHIFT):
             del self.pebbles[j]
+        if kind in (SHIFT, OVERWRITE, FREE):
+            del self.pebbles[i]
+        elif kind == UNSHIFT:
+            self.pebbles[i] = None
 
     def _in_place(self, kind: int, i: int, j: int) -> None:
-        old, new = (j, i) if kind == Kind.UNSHIFT else (i, j)
+        old, new = (j, i) if kind == UNSHIFT else (i, j)
         self._need(old, kind, i, j)
-        if i == 0 and not (kind == Kind.OVERWRITE and 0 in self.disk):
+        if i == 0 and not (kind == OVERWRITE and 0 in self.disk):
             self._refuse(kind, i, j, "the input is never changed")
-        if kind == Kind.OVERWRITE:
+        if kind == OVERWRITE:
             self._lose(i, j, kind, i, j)
         else:
             for step in range(i + 1, j + 1):
@@ -159,7 +182,7 @@ class Player:
         self._exchange(old, new, kind, i, j)
 
     def _disk(self, kind: int, i: int, j: int) -> None:
-        if kind == Kind.SAVE:
+        if kind == SAVE:
             self._need(i, kind, i, j)
             if i in self.disk:
                 self._refuse(kind, i, j, f"state {i} is on disk already")
@@ -169,10 +192,10 @@ class Player:
             self.disk_peak = max(self.disk_peak, len(self.disk))
             if len(self.disk) > self.rules.disk:
                 self._refuse(kind, i, j, f"the disk holds {self.rules.disk} states at most")
-        elif kind in (Kind.LOAD, Kind.DROP):
+        elif kind in (LOAD, DROP):
             if i not in self.disk:
                 self._refuse(kind, i, j, f"state {i} is not on disk")
-            if kind == Kind.DROP:
+            if kind == DROP:
                 if i == 0 and 0 not in self.pebbles:
                     self._refuse(kind, i, j, "the input is never lost")
                 self.change(kind, i, j)

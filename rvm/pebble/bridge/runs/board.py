@@ -9,9 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from rvm.pebble.actions import Kind
 from rvm.pebble.bridge.runs.files import Files
-from rvm.pebble.game import Player, Rules
+from rvm.pebble.game import (
+    ADVANCE,
+    COPY,
+    DROP,
+    FREE,
+    LOAD,
+    OVERWRITE,
+    SAVE,
+    SHIFT,
+    UNADVANCE,
+    UNSHIFT,
+    Player,
+    Rules,
+)
 
 CHUNK = 4096
 """Actions in a block: few, as their numbers become Python's."""
@@ -75,28 +87,28 @@ class Board(Player):
         """Change the states that an action is about."""
         held, moves = self.pebbles, self.states
         # No variable may name a state that is given up: it would keep its memory.
-        match kind:
-            case Kind.ADVANCE:
-                held[j] = moves.advance(held[i], i, j)
-            case Kind.UNADVANCE:
-                moves.unadvance(held[i], held.pop(j), j)
-            case Kind.FREE if i or held[i] is not moves.x0:
+        if kind == ADVANCE:
+            held[j] = moves.advance(held[i], i, j)
+        elif kind == UNADVANCE:
+            moves.unadvance(held[i], held.pop(j), j)
+        elif kind == FREE:
+            if i or held[i] is not moves.x0:
                 moves.free(held.pop(i))
-            case Kind.FREE:
+            else:
                 del held[i]
-            case Kind.OVERWRITE:
-                # The caller's own input is left as it is.
-                own = i or held[i] is not moves.x0
-                held[j] = (moves.overwrite if own else moves.advance)(held.pop(i), i, j)
-            case Kind.SHIFT:
-                held[j] = moves.shift(held.pop(i), i, j)
-            case Kind.UNSHIFT:
-                held[i] = moves.unshift(held.pop(j), i, j)
-            case Kind.LOAD:
-                held[i] = moves.loaded(self.files, i)
-            case Kind.SAVE:
-                self.files.save(i, moves.leaves(held[i]))
-            case Kind.DROP:
-                self.files.drop(i)
-            case Kind.COPY:
-                self.copied = moves.given(held[i])
+        elif kind == OVERWRITE:
+            # The caller's own input is left as it is.
+            own = i or held[i] is not moves.x0
+            held[j] = (moves.overwrite if own else moves.advance)(held.pop(i), i, j)
+        elif kind == SHIFT:
+            held[j] = moves.shift(held.pop(i), i, j)
+        elif kind == UNSHIFT:
+            held[i] = moves.unshift(held.pop(j), i, j)
+        elif kind == LOAD:
+            held[i] = moves.loaded(self.files, i)
+        elif kind == SAVE:
+            self.files.save(i, moves.leaves(held[i]))
+        elif kind == DROP:
+            self.files.drop(i)
+        elif kind == COPY:
+            self.copied = moves.given(held[i])
