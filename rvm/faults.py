@@ -360,6 +360,8 @@ class InvertibilityError(RvmError):
     """A reversibility check failed: both values or conditions are in `values`."""
 
     exit_code = 4
+    excess = 0.0
+    """Of a residue that may be rounding all the same: by how much it is larger than allowed."""
 
 
 class Interrupted(Fault, KeyboardInterrupt):

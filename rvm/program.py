@@ -51,6 +51,11 @@ class Register:
     type: RegisterType
     dims: tuple[Expr | None, ...] = ()
 
+    @property
+    def is_own(self) -> bool:
+        """Whether it is the machine's own, which nobody names and nobody is shown."""
+        return self.name.startswith(".")
+
 
 @dataclass(frozen=True, slots=True)
 class Record:

@@ -17,7 +17,6 @@ from rvm.faults import InputError, Where
 from rvm.host.blocks import View, packed, unpacked
 from rvm.host.signals import at_once
 from rvm.image import Code
-from rvm.numbers.rounding import FREED
 from rvm.registry import executing, having
 
 SCALAR_BYTES = 8
@@ -29,9 +28,9 @@ FRAME_BYTES = 512
 class Options:
     """How to run.  `None` means no limit.
 
-    `tolerance`: how far rounding may have carried a freed ancilla from its value v, in parts of
-    max(1, |v|), and a gradient's values from where they began, in parts of themselves; 0 demands
-    equality of bits.  None leaves it to the limits in `rvm.numbers.rounding`.
+    `tolerance`: how far rounding may have carried a freed ancilla from its value, in parts of the
+    largest magnitude that it has had, and a gradient's values from where they began, in parts of
+    themselves; 0 demands equality of bits.  None leaves it to the rules in `rvm.numbers.rounding`.
     `strict`: keep every rounding residue, so that floats too run back bit for bit.
     `checks`: whether it is checked that what is done can be undone (come-froms, freed values,
     factors).  Only the native engine can leave that out; indices are checked all the same.
@@ -69,11 +68,6 @@ class Options:
         # `output` and the callbacks belong to the world outside, which has no second copy.
         return replace(self)
 
-    @property
-    def freed(self) -> float:
-        """How far a freed ancilla may be from its value v, in parts of max(1, |v|)."""
-        return FREED if self.tolerance is None else self.tolerance
-
     @at_once
     def write(self, line: str) -> None:
         """Put out a line of an extern `print`."""
@@ -90,6 +84,8 @@ class Account:
     live_bytes: int = 0
     peak_bytes: int = 0
     erased_bits: int = 0
+    drift: float = 0.0
+    """The largest residue of an ancilla, in parts of what was allowed."""
 
     def grow(self, n: int) -> None:
         self.live_bytes += n
@@ -158,7 +154,18 @@ class Frame:
 class State:
     """Everything that a machine is at one moment."""
 
-    __slots__ = ("account", "armed", "direction", "frames", "options", "residue", "time", "torn")
+    __slots__ = (
+        "account",
+        "armed",
+        "direction",
+        "edited",
+        "frames",
+        "options",
+        "pardons",
+        "residue",
+        "time",
+        "torn",
+    )
 
     def __init__(self, frame: Frame, options: Options) -> None:
         self.frames = [frame]
@@ -169,6 +176,11 @@ class State:
         """Whether frames have code with traps; see `rvm.probes`."""
         self.torn = False
         """Whether an exception left an instruction half done."""
+        self.edited = False
+        """Whether a value was changed from outside, so that constructions do not hold."""
+        self.pardons: dict[tuple[Code, int], float] = {}
+        """Frees whose residues were found to be rounding though they are larger than what is
+        allowed: by how much they may be; see `rvm.engines.perturbed`."""
         self.account = Account()
         self.residue: Residue | None = Residue() if options.strict else None
         self.account.grow(sum(map(byte_size, frame.regs)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from rvm.expr import Expr, Place, index_reads
 from rvm.expr import reads as read_by
@@ -62,12 +62,30 @@ class Alloc:
     value: Expr | None
 
 
+class Held(NamedTuple):
+    """The registers that say how large a place has been: the largest magnitude, the updates."""
+
+    size: Place
+    updates: Place
+
+
 @dataclass(frozen=True, slots=True)
 class Free:
-    """A register that holds a known value is checked and dropped; a stack must be empty."""
+    """A register that holds a known value is checked and dropped; a stack must be empty.
+
+    `held`: what says how large it has been; `is_known`: whatever that was, what is left of an
+    inexact number is rounding, by construction.
+    """
 
     reg: Place
     value: Expr | None
+    held: Held | None = None
+    is_known: bool = True
+
+    @property
+    def judged(self) -> Held | None:
+        """What the residue is judged by; None where it need be no more than finite."""
+        return None if self.is_known else self.held
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +116,15 @@ class Push:
 
 @dataclass(frozen=True, slots=True)
 class Pop:
-    """The top of `stack` moves to `dst`, which must be zero."""
+    """The top of `stack` moves to `dst`, which must be zero.
+
+    `is_known`: but for rounding it is, by construction; else `held` may say how large it has been.
+    """
 
     dst: Place
     stack: Place
+    held: Held | None = None
+    is_known: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +278,8 @@ def reads(stmt: Stmt) -> Iterator[Place]:
             yield src
         case Pop(_, stack):
             yield stack
+        case Free():
+            yield from stmt.judged or ()
         case Call(_, args):
             yield from (a for a in args if isinstance(a, Place))
     for place in writes(stmt):

@@ -94,14 +94,15 @@ def test_if_elseif_else(engine: str) -> None:
 @each_engine
 def test_freed_residues(engine: str) -> None:
     programs = program("free_residue")
-    assert programs.floats(x=1e-9, engine=engine).x == 1e-9
+    assert programs.rounded(x=0.1, y=0.2, engine=engine).x == 0.1
     for f, x in ((programs.floats, 2e-8), (programs.floats, math.nan), (programs.moved, math.nan)):
         with pytest.raises(InvertibilityError) as caught:
             f(x=x, engine=engine)
         assert caught.value.code == "R001"
-    assert programs.floats(x=2e-8, tolerance=1e-7, engine=engine).x == 2e-8
-    with pytest.raises(InvertibilityError):
-        programs.floats(x=1e-9, tolerance=1e-10, engine=engine)
+    assert programs.large(x=1e6, tolerance=1e-8, engine=engine).x == 1e6
+    for f, given in ((programs.large, {"x": 1e6}), (programs.rounded, {"x": 0.1, "y": 0.2})):
+        with pytest.raises(InvertibilityError):
+            f(tolerance=0 if "y" in given else 1e-10, engine=engine, **given)
 
 
 @each_engine

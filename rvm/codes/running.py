@@ -16,9 +16,17 @@ RUNNING: dict[str, Explanation] = {
             free  t                 ; wrong unless x was 0
             free  t = x             ; right
 
-        Floats are compared within a tolerance (`--tolerance`, 1e-8 of the value by default); a NaN
-        passes only where a NaN is expected.  With a tolerance of 0 each bit counts, the sign of a
-        zero too.  A stack must be empty.  Going backwards, an `alloc` is a `free`.
+        What rounding leaves of a float passes, and is counted as erased bits.  Where what made the
+        value is undone as it was made, that is whatever is left, if it is finite.  Elsewhere it is
+        as much as the updates of x explain, beside the largest number that x has held; what is more
+        is tried by runs with perturbed rounding before it is refused.  `--tolerance` puts a part of
+        that largest number in the place of this; with 0 each bit counts, the sign of a zero too.  A
+        NaN passes only where a NaN is expected.
+
+        x is *lost* where it has been so large that rounding has left nothing of the value that it
+        must hold: no check could see whether it is right.
+
+        A stack must be empty.  Going backwards, an `alloc` is a `free`.
 
         A `for` keeps its bounds in ancillas (`i.end`, `i.lo` of a loop over i), which are freed as
         what the bounds are at the loop's end: they may not change in between.
@@ -80,8 +88,9 @@ RUNNING: dict[str, Explanation] = {
         "a stack is empty, or a place is not",
         """
         `pop x, s` moves the top of the stack into x, which must be zero: what it held would be
-        lost.  `push x, s` leaves zero in x.  There must be something to pop.  A negative zero
-        passes for zero, unless the tolerance is 0.
+        lost.  `push x, s` leaves zero in x.  There must be something to pop.  What rounding
+        has left in x passes for zero as at a `free` (R001), if x is an ancilla or undone as it was
+        made, and so does a negative zero, unless the tolerance is 0.
 
             push x, s
             add  x, 1

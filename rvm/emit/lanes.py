@@ -63,8 +63,8 @@ class LanePrinter(LaneValues):
                 self._map_lanes(dsts, values)
             case Alloc(reg, v):
                 self._alloc_lanes(reg, v)
-            case Free(reg, v):
-                self._free_lanes(reg, v)
+            case Free():
+                self._free_lanes(stmt)
             case Fresh(reg):
                 self._fresh_lanes(reg)
             case Drop(reg):
@@ -312,7 +312,9 @@ class LanePrinter(LaneValues):
         if not isinstance(v, Const) and number not in self._have:
             self._remember(number, self._made(name, home=reg.reg))
 
-    def _free_lanes(self, reg: Place, v: Expr | None) -> None:
+    def _free_lanes(self, stmt: Free) -> None:
+        reg, v = stmt.reg, stmt.value
+        sizes = "".join(f", {self.lanes(p).text}" for p in stmt.judged or ())
         register, name = self.function.registers[reg.reg], self.regs[reg.reg]
         if isinstance(register.type, Stack):
             self._lines.append(f"{name}.empty()")
@@ -321,7 +323,7 @@ class LanePrinter(LaneValues):
             held = self.lanes(v)
             t = self.bind(system(register.type.elem))
             shape = "".join(f"{self.single(d)}, " for d in register.dims if d is not None)
-            self._lines.append(f"drop_lanes(_ctx, {t}, {name}, ({shape}), {held.text}, _W)")
+            self._lines.append(f"drop_lanes(_ctx, {t}, {name}, ({shape}), {held.text}, _W{sizes})")
             self._spend(held)
         else:
             assert v is not None
@@ -329,7 +331,7 @@ class LanePrinter(LaneValues):
             # What was computed from the same values by the same calls has the same bits.
             if self.number(v) != self.number(reg):
                 held = self.lanes(v)
-                self._lines.append(f"residues(_ctx, {t}, {name}, {held.text}, _W)")
+                self._lines.append(f"residues(_ctx, {t}, {name}, {held.text}, _W{sizes})")
                 self._spend(held)
         self._lines.append(f"{name} = None")
         self.changed(reg.reg)

@@ -143,6 +143,10 @@ class LaneValues(LaneNumbers):
             ufunc = ufunc_of(code.numpy)
             if ufunc is not None:
                 self._spend(*args)
+                if fresh and all(a.home < 0 and a.temp is None for a in args):
+                    # What lies in a register may have the value of one that is the same in all.
+                    self._lines.append(f"{fresh} = own({ufunc}({', '.join(texts)}), _W)")
+                    return self._made(fresh)
                 return self._into(ufunc, texts, t, ranked, fresh)
             text = fill(code.numpy, *texts) + ".copy()" * (
                 FUNCTIONS[node.fn].moves and t != elems[-1]

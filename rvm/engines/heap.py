@@ -6,12 +6,14 @@ does all of its work or raises before it changed anything.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from rvm.faults import InvertibilityError, LimitError, MachineError
 from rvm.numbers.base import NumberSystem, differing
+from rvm.numbers.rounding import PASSED, allowance, is_lost
 from rvm.state import SCALAR_BYTES, State
 
 
@@ -73,6 +75,8 @@ def drop_array(
     shape: tuple[int, ...],
     expected: Any,
     name: str = "",
+    size: float | None = None,
+    updates: float = 0.0,
 ) -> None:
     """Check that an array has this shape and these values, and give up its memory."""
     if shape != array.shape:
@@ -84,27 +88,40 @@ def drop_array(
     if np.shape(expected) != shape:
         fits(array, expected)
         expected = np.broadcast_to(np.asarray(expected, sys.dtype), shape)
-    residue(state, sys, array, expected, name)
+    residue(state, sys, array, expected, name, size, updates)
     state.account.live_bytes -= array.nbytes
 
 
-def residue(state: State, sys: NumberSystem, held: Any, expected: Any, name: str = "") -> None:
+def residue(
+    state: State,
+    sys: NumberSystem,
+    held: Any,
+    expected: Any,
+    name: str = "",
+    size: float | None = None,
+    updates: float = 0.0,
+) -> None:
     """R001 unless `held` passes for `expected`; an accepted difference is logged or counted.
 
-    A NaN passes where a NaN is expected: it is what the value was made of, and is known.
+    `size` and `updates` say how large the place has been, see `rvm.numbers.rounding`; no size: it
+    holds its value by construction.  A NaN passes where a NaN is expected: it is what the value was
+    made of, and is known.
     """
-    tolerance = state.options.freed
-    off = differing(held, expected, bits=state.residue is not None or not tolerance)
+    tolerance = state.options.tolerance
+    off = differing(held, expected, bits=state.residue is not None or tolerance == 0)
     if not np.any(off):
         return
-    if not _within(sys, held, expected, tolerance, off):
-        raise InvertibilityError(
-            "R001",
-            f"`{name}` is freed with another value than it must hold",
-            values={name: held, "expected": expected},
-            notes=() if sys.exact else (_tolerance(tolerance),),
-            hint="uncompute it before the free, by undoing what made its value",
-        )
+    if sys.exact or tolerance == 0:
+        notes = () if sys.exact else ("the tolerance is 0: every bit counts",)
+        raise _other(name, held, expected, notes)
+    gap, magnitude = _gap(held, expected, off)
+    if not math.isfinite(gap):
+        raise _other(name, held, expected, ("the difference is not finite",))
+    if size is None and state.edited and tolerance is None:
+        # What was changed from outside is not known by construction.
+        size, updates = gap, PASSED
+    if size is not None:
+        _judge(state, sys, name, held, expected, gap, magnitude, size, updates)
     if state.residue is not None:
         kept = held.copy() if isinstance(held, np.ndarray) else held
         state.residue.keep(state.tick, state.direction, [kept])
@@ -112,14 +129,66 @@ def residue(state: State, sys: NumberSystem, held: Any, expected: Any, name: str
         state.account.erased_bits += sys.type.bits * int(np.count_nonzero(off))
 
 
-def _tolerance(tolerance: float) -> str:
-    return f"the tolerance is {tolerance:g}" + ("" if tolerance else ": every bit counts")
+def _judge(
+    state: State,
+    sys: NumberSystem,
+    name: str,
+    held: Any,
+    expected: Any,
+    gap: float,
+    magnitude: float,
+    size: float,
+    updates: float,
+) -> None:
+    """R001 unless rounding explains how far a place is from its value, and leaves something."""
+    tolerance = state.options.tolerance
+    if tolerance == math.inf:
+        return
+    size = max(size, magnitude)
+    allowed = allowance(sys.type, size, updates, tolerance)
+    if tolerance is None and state.pardons:
+        allowed *= state.pardons.get((state.top.code, state.top.pc), 1.0)
+    if not gap <= allowed:
+        many = f"{updates:g} updates explain" if updates != 1 else "1 update explains"
+        why = f"the tolerance is {tolerance:g}" if tolerance else f"{many} {allowed:.2g}"
+        note = f"it is off by {gap:.2g}; it has been as large as {size:.3g}, of which {why}"
+        error = _other(name, held, expected, (note,))
+        if tolerance is None:
+            error.excess = gap / allowed if allowed else math.inf
+        raise error
+    if is_lost(gap, magnitude):
+        raise InvertibilityError(
+            "R001",
+            f"`{name}` is lost: rounding has left nothing of the value that it must hold",
+            values={name: held, "expected": expected},
+            notes=(f"it has been as large as {size:.3g}, where numbers are {allowed:.2g} apart",),
+            hint="keep large and small numbers in places of their own, or compute with fixed-point "
+            "numbers",
+        )
+    if gap:
+        state.account.drift = max(state.account.drift, gap / allowed)
 
 
-def _within(sys: NumberSystem, held: Any, expected: Any, tolerance: float, off: Any) -> bool:
-    if not isinstance(held, np.ndarray):
-        return sys.close(held, expected, tolerance)
-    return sys.close(held[off], np.broadcast_to(expected, held.shape)[off], tolerance)
+def _gap(held: Any, expected: Any, off: Any) -> tuple[float, float]:
+    """The largest difference where two differ, and the largest magnitude that is expected."""
+    with np.errstate(all="ignore"):
+        apart = np.abs(np.subtract(held, expected, dtype=_wide(held)))
+        gap = float(np.max(np.where(off, apart, 0.0)))
+        return gap, float(np.max(np.abs(expected)))
+
+
+def _wide(x: Any) -> Any:
+    return np.complex128 if np.iscomplexobj(x) else np.float64
+
+
+def _other(name: str, held: Any, expected: Any, notes: tuple[str, ...]) -> InvertibilityError:
+    return InvertibilityError(
+        "R001",
+        f"`{name}` is freed with another value than it must hold",
+        values={name: held, "expected": expected},
+        notes=notes,
+        hint="uncompute it before the free, by undoing what made its value",
+    )
 
 
 def zeros(state: State, sys: NumberSystem, shape: tuple[int, ...] | None) -> Any:

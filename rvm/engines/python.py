@@ -157,8 +157,8 @@ def _call_site(code: Code, pc: int, strict: bool) -> CallSite | None:
     callee = code.callee(pc)
     printer = CallPrinter(code.function, ())
     try:
-        changed = image.inout[call.callee]
-        text = printer.print(call, callee.function, changed, code.clashes(pc), strict)
+        changed, notes = image.inout[call.callee], code.notes(pc)
+        text = printer.print(call, callee.function, changed, code.clashes(pc), strict, notes)
     except Unprintable:
         return None
     names = {**NAMES, **SUPPORT, **printer.constants}

@@ -31,7 +31,8 @@ from rvm.expr import Expr, Place
 from rvm.faults import InvertibilityError, LimitError, MachineError, RvmError
 from rvm.host.signals import left_whole
 from rvm.numbers import system
-from rvm.numbers.base import differing
+from rvm.numbers.base import NumberSystem, differing
+from rvm.numbers.rounding import allowance, is_passed
 from rvm.state import FRAME_BYTES, Frame, State, where
 from rvm.stmt import (
     FORWARD,
@@ -92,6 +93,8 @@ def step(state: State) -> None:
     try:
         if pc == len(code.instrs):
             _leave(state)
+            frame = state.frames[-1]
+            _note(frame, frame.pc - 1)
         else:
             stmts, clashes = code.ready(pc)
             if clashes:
@@ -106,6 +109,8 @@ def step(state: State) -> None:
             else:
                 strictly(state, frame.regs, stmts)
                 frame.pc = pc + 1
+            if not isinstance(stmts[0], Call):
+                _note(frame, pc)
     except RvmError as error:
         if not left_whole(error):
             _locate(error, state)
@@ -118,6 +123,16 @@ def step(state: State) -> None:
         _locate(limit, state)
         raise limit from None
     state.time += state.direction
+
+
+def _note(frame: Frame, pc: int) -> None:
+    """Keep the sizes of ancillas that an instruction has changed."""
+    for stmt in frame.code.notes(pc):
+        if isinstance(stmt, Alloc):
+            assert stmt.value is not None
+            frame.regs[stmt.reg.reg] = evaluate(stmt.value, frame.regs)
+        else:
+            run_data(stmt, frame.regs)
 
 
 def _locate(error: RvmError, state: State) -> None:
@@ -194,7 +209,8 @@ def _alloc(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
 
 
 def _free(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
-    reg, v = cast(Free, stmts[0]).reg, cast(Free, stmts[0]).value
+    free = cast(Free, stmts[0])
+    reg, v = free.reg, free.value
     register = frame.code.function.registers[reg.reg]
     held = frame.regs[reg.reg]
     if isinstance(register.type, Stack):
@@ -208,19 +224,21 @@ def _free(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
         assert v is not None
         expected = evaluate(v, frame.regs)
         sys = system(elem_of(register.type))
+        sizes = () if free.judged is None else [frame.regs[p.reg] for p in free.judged]
         if isinstance(register.type, Array):
             shape = lengths(register.dims, frame.regs)
-            drop_array(state, sys, held, shape, expected, register.name)
+            drop_array(state, sys, held, shape, expected, register.name, *sizes)
         else:
             try:
-                residue(state, sys, held, expected, register.name)
+                residue(state, sys, held, expected, register.name, *sizes)
             except InvertibilityError as error:
                 notes = _of_a_loop(frame, register.name)
                 if notes:
                     error.notes += notes
                     error.hint = "leave the loop's bounds alone, or loop over a copy of them"
                 raise
-    frame.regs[reg.reg] = None
+    for place in (reg, *frame.code.sizes.get(reg.reg, ())):
+        frame.regs[place.reg] = None
     frame.pc += 1
 
 
@@ -262,7 +280,8 @@ def _drop(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
             )
     else:
         forget(state, system(elem_of(register.type)), frame.regs[reg])
-    frame.regs[reg] = None
+    for k in (reg, *(p.reg for p in frame.code.sizes.get(reg, ()))):
+        frame.regs[k] = None
     frame.pc += 1
 
 
@@ -274,8 +293,8 @@ def _other(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
             known = state.residue.take(state.tick, state.direction) if state.residue else None
             zero = system(elem_of(cast(Scalar, src.type))).zero
             store(src, regs, zero if known is None else known[0])
-        case Pop(dst, stack):
-            _pop(state, dst, stack, regs)
+        case Pop() as popped:
+            _pop(state, popped, regs)
         case Effect(_, _, args, when) as effect:
             # What an assertion shows is asked for where it does not hold.
             if when & FORWARD and not (effect.kind == "assert" and evaluate(args[0], regs)):
@@ -283,11 +302,12 @@ def _other(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
     frame.pc += 1
 
 
-def _pop(state: State, dst: Place, stack: Place, regs: Any) -> None:
+def _pop(state: State, popped: Pop, regs: Any) -> None:
+    dst, stack = popped.dst, popped.stack
     held = find(dst, regs).read()
     sys = system(elem_of(cast(Scalar, dst.type)))
-    signed = not sys.same(held, sys.zero)
-    if held != sys.zero or (signed and not state.options.freed):
+    other = not sys.same(held, sys.zero)
+    if other and not _is_cleared(state, sys, popped, held, regs):
         raise InvertibilityError(
             "R006",
             "a value is popped into a place that is not zero",
@@ -296,10 +316,26 @@ def _pop(state: State, dst: Place, stack: Place, regs: Any) -> None:
         )
     if not regs[stack.reg]:
         raise InvertibilityError("R006", "the stack is empty")
-    if signed and state.residue is not None:
-        # A zero with a sign passes for a zero.
+    if other and state.residue is not None:
+        # A zero with a sign passes for a zero, and so does what rounding left.
         state.residue.keep(state.tick, state.direction, [held])
+    elif held != sys.zero:
+        state.account.erased_bits += sys.type.bits
     store(dst, regs, pop(state, regs[stack.reg]))
+
+
+def _is_cleared(state: State, sys: NumberSystem, popped: Pop, held: Any, regs: Any) -> bool:
+    """Whether what is not the same as zero passes for it."""
+    tolerance = state.options.tolerance
+    if sys.exact or tolerance == 0:
+        return False
+    if held == sys.zero:
+        return True
+    gap = abs(held - sys.zero)
+    if popped.is_known or popped.held is None:
+        return popped.is_known and bool(np.isfinite(gap))
+    size, updates = (regs[p.reg] for p in popped.held)
+    return bool(gap <= allowance(sys.type, size, updates, tolerance))
 
 
 # ---------------------------------------------------------------- calls
@@ -339,16 +375,17 @@ def _leave(state: State) -> None:
     call = cast(Call, outer.code.stmts(outer.pc)[0])
     changed = inner.code.image.inout[call.callee]
     residues: list[Any] = []
-    lost, tolerance = 0, state.options.freed
+    lost, tolerance = 0, state.options.tolerance
+    restored = inner.code.image.restored(call.callee)
     for k in sorted(changed):
         arg, v = call.args[k], inner.regs[k]
         if isinstance(arg, Place):
             continue
         t = elem_of(cast("Scalar | Array", arg.type))
         expected = evaluate(arg, outer.regs)
-        if not np.any(differing(v, expected, state.residue is not None or not tolerance)):
+        if not np.any(differing(v, expected, state.residue is not None or tolerance == 0)):
             continue
-        if not system(t).close(v, expected, tolerance):
+        if not is_passed(t, v, expected, tolerance, k in restored):
             name = inner.code.function.registers[k].name
             raise InvertibilityError(
                 "R012",

@@ -60,7 +60,8 @@ class Source:
         self._text = ""
 
     def _instruction(self, pc: int) -> list[str]:
-        return self.printer.instruction(self.code.stmts(pc), self.code.clashes(pc))
+        code = self.code
+        return self.printer.instruction(code.stmts(pc), code.clashes(pc), code.notes(pc))
 
     # ------------------------------------------------------------ text
 
@@ -88,7 +89,7 @@ class Source:
             test = "" if k < self.code.function.n_args else f" if {name} is not None else None"
             self._line(1, f"{name}_m = memoryview({name}){test}")
         if self.printer.builder.asks_exactly:
-            self._line(1, "exactly = not state.options.freed")
+            self._line(1, "exactly = state.options.tolerance == 0")
         self._begin(1)
         self._line(1, "try:")
         self._line(2, "while True:")

@@ -8,23 +8,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from typing import Any
 
 import rvm.codec.pickled  # noqa: F401 - code is pickled with its program
 from rvm.expr import Place
 from rvm.host.once import once
+from rvm.image.sizes import Sizes, kept_for, notes, with_sizes
 from rvm.image.traps import Traps
 from rvm.isa import lower
 from rvm.isa.lower import squared
 from rvm.program import AnyProgram, Function, Instr, Program, Span, program_of
-from rvm.stmt import Stmt
+from rvm.stmt import Free, Pop, Stmt
 from rvm.transform import invert_function
 from rvm.transform.duals import reachable
-from rvm.types import elem_of
+from rvm.types import Stack, elem_of
 from rvm.verify import inout_slots
 from rvm.verify.conflicts import conflicts
 from rvm.verify.flow import LIVES
+from rvm.verify.matching import matched, restored
 
 
 class Code:
@@ -35,10 +38,13 @@ class Code:
 
     def __init__(self, image: Image, function: Function, undo: bool) -> None:
         self.image = image
-        self.function = function
+        self.sizes, self._matched = image.sizes(function)
+        """The ancillas whose sizes are kept, and where; see `rvm.image.sizes`."""
+        self.function = with_sizes(function, self.sizes)
         self.undo = undo
         self.instrs: tuple[Instr, ...] = (invert_function(function) if undo else function).code
         self._ready: list[Ready | None] = [None] * len(self.instrs)
+        self._notes: dict[int, tuple[Stmt, ...]] = {}
         self.compiled: dict[object, object] = {}
         """What engines made of it."""
 
@@ -60,12 +66,31 @@ class Code:
         """The instruction at `pc`: its statements, and what the run must find apart."""
         found = self._ready[pc]
         if found is None:
-            found = self._ready[pc] = (lower(squared(self.instrs[pc])), self._find_clashes(pc))
+            stmts = tuple(map(partial(self._known, pc), lower(squared(self.instrs[pc]))))
+            found = self._ready[pc] = (stmts, self._find_clashes(pc))
         return found
 
     def stmts(self, pc: int) -> tuple[Stmt, ...]:
         """The statements of the instruction at `pc`."""
         return self.ready(pc)[0]
+
+    def notes(self, pc: int) -> tuple[Stmt, ...]:
+        """What keeps the sizes of ancillas behind the instruction at `pc`; it never fails."""
+        if not self.sizes:
+            return ()
+        found = self._notes.get(pc)
+        if found is None:
+            kept = partial(notes, self.function, self.sizes, self.image.inout)
+            found = self._notes[pc] = tuple(n for s in self.stmts(pc) for n in kept(s))
+        return found
+
+    def _known(self, pc: int, stmt: Stmt) -> Stmt:
+        """A statement with what is known of the value that it checks."""
+        match stmt:
+            case Free(Place(reg)) | Pop(Place(reg)):
+                is_known = pc in self._matched[self.undo]
+                return replace(stmt, held=self.sizes.get(reg), is_known=is_known)
+        return stmt
 
     def clashes(self, pc: int) -> tuple[Clash, ...]:
         """Pairs of places of the instruction at `pc` that only a run can tell apart."""
@@ -107,6 +132,8 @@ class Code:
         )
 
 
+Matches = tuple[frozenset[int], frozenset[int]]
+"""What is matched in a function's code forwards, and in its inverse."""
 Clash = tuple[Place, Place, bool]
 """Two places that must not overlap; True where being the very same place is allowed."""
 Ready = tuple[tuple[Stmt, ...], tuple[Clash, ...]]
@@ -119,6 +146,7 @@ class Image:
     def __init__(self, program: Program) -> None:
         self.program = program
         self._codes: dict[tuple[str, bool], Code] = {}
+        self._sizes: dict[object, Any] = {}
         self.heat: Counter[str] = Counter()
         """Ticks that runs of each function have taken so far, as far as engines care to count."""
 
@@ -134,6 +162,28 @@ class Image:
     def inout(self) -> dict[str, frozenset[int]]:
         """For each function the parameter registers that it (or a callee) may change."""
         return inout_slots(self.program)
+
+    def sizes(self, function: Function) -> tuple[Sizes, Matches]:
+        """The ancillas of a function whose sizes are kept, and what is matched in its code."""
+        registers = function.registers[function.n_args :]
+        rounds = any(not (isinstance(r.type, Stack) or elem_of(r.type).is_exact) for r in registers)
+        if not rounds and not any(i.op in ("push", "pop") for i in function.code):
+            return {}, (frozenset(), frozenset())
+
+        def find() -> tuple[Sizes, Matches]:
+            ways = function, invert_function(function)
+            matches = matched(ways[0], self.inout), matched(ways[1], self.inout)
+            return kept_for(function, zip(ways, matches, strict=True)), matches
+
+        return once(self._sizes, function.name, tuple, find)
+
+    def restored(self, name: str) -> frozenset[int]:
+        """The parameters that a function leaves as they were, by construction."""
+        function = self.program.function(name)
+        found: frozenset[int] = once(
+            self._sizes, (name,), frozenset, lambda: restored(function, self.inout)
+        )
+        return found
 
     def is_exact(self, name: str) -> bool:
         """Whether running `name` back restores every bit: no inexact number is ever changed."""

@@ -21,7 +21,7 @@ from rvm.ir.typed import Unprintable
 from rvm.ir.values import at, put, raw, read, viewed, whole, whole_number
 from rvm.isa import implementation
 from rvm.numbers import system
-from rvm.stmt import Update
+from rvm.stmt import Held, Update
 from rvm.types import Array, Scalar, elem_of, rank_of
 
 SMALL = 512
@@ -134,7 +134,7 @@ def _is_zero(value: Parts) -> bool:
     return all(p.op == "constant" and repr(p.aux) in ("0", "False", "0.0") for p in parts_of(value))
 
 
-def give_up(b: Builder, reg: int, value: Expr | None, check: bool) -> None:
+def give_up(b: Builder, reg: int, value: Expr | None, check: bool, sizes: Held | None) -> None:
     """A local array, if wanted checked against a value (None: forgotten), and given up."""
     register = b.function.registers[reg]
     t = cast(Array, register.type)
@@ -144,7 +144,7 @@ def give_up(b: Builder, reg: int, value: Expr | None, check: bool) -> None:
     elif check:
         dims = [whole_number(b, cast(Expr, d)) for d in register.dims]
         matching(b, dims, held.dims, exactly=True)
-        _check(b, held, value)
+        _check(b, held, value, sizes)
     scalars.shrink(b, _size(b, held.dims, t.elem, checked=False))
     release(b, reg)
     b.set(cast(Var, b.arrays[reg].owner), b.i64(0))
@@ -157,8 +157,8 @@ def release(b: Builder, reg: int) -> None:
     b.when(owned, lambda: b.helper("rvm_release", I64, b.get(held.pointer)))
 
 
-def _check(b: Builder, held: View, value: Expr) -> None:
-    """Trouble unless an array has its value everywhere; what differs a little is erased.
+def _check(b: Builder, held: View, value: Expr, sizes: Held | None) -> None:
+    """Trouble unless an array has its value everywhere; what is rounding is erased.
 
     Nothing is changed here, so it is asked once, after a loop that is never left.
     """
@@ -169,22 +169,29 @@ def _check(b: Builder, held: View, value: Expr) -> None:
     for variable in (count, bad):
         b.set(variable, b.i64(0))
 
+    off = None if t.is_exact else scalars.Residue(b, t, sizes)
+
     def note(far: Node) -> None:
         b.set(bad, b.op("or", b.get(bad), b.op("zext", far, kind=I64)))
 
     def compare(i: Indices) -> None:
         v, want = read(b, at(b, held, i)), element(i[len(i) - len(shape) :])
-        if t.is_exact:
+        if off is None:
             note(b.op("ne", cast(Node, v), cast(Node, want)))
             return
         known = b.invert(scalars.both_nan(b, v, want))
         altered = b.op("and", scalars.altered(b, v, want), known)
-        note(b.op("and", altered, scalars.distant(b, t, v, want)))
+        note(altered)
+        off.add(v, want, altered)
         differs = b.op("and", scalars.unequal(b, v, want), known)
         b.add_to(count, b.op("zext", differs, kind=I64))
 
     b.nest(held.dims, compare)
-    b.trouble(b.op("ne", b.get(bad), b.i64(0)))
+    some = b.op("ne", b.get(bad), b.i64(0))
+    if off is None:
+        b.trouble(some)
+    else:
+        b.when(some, off.judge, unlikely=True)
     _erase_many(b, count, t)
 
 

@@ -11,11 +11,14 @@ from collections.abc import Iterable
 
 from rvm.types import Array, RegisterType, Scalar
 
-TICKS, PC, LIVE, PEAK, ERASED, LIMIT, TOLERANCE, DEEPEST, FRAMES = range(9)
+TICKS, PC, LIVE, PEAK, ERASED, LIMIT, TOLERANCE, DEEPEST, FRAMES, DRIFT = range(10)
 """Ticks left; where the run stopped; live and peak bytes; erased bits; the memory limit (all i64);
-the tolerance (double); the lowest address that frames on the stack may have, which a root raises by
-what one call takes; the frames that a run stopped in, outermost first (pointer)."""
-FIELDS = 9
+the tolerance (double; below 0 where there is none); the lowest address that frames on the stack may
+have, which a root raises by what one call takes; the frames that a run stopped in, outermost first
+(pointer); the largest residue, in parts of what was allowed (double)."""
+FIELDS = 10
+NO_TOLERANCE, EDITED = -1.0, -2.0
+"""What stands for no tolerance; and where values were changed from outside."""
 """How many fields the context has."""
 
 ROW, CHILD, EMPTY, TABLE, MASK, STRIDE, USED, MOST, LOG, LOG_END, LEAST = range(FIELDS, FIELDS + 11)

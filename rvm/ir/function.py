@@ -24,7 +24,7 @@ from rvm.ir.node import I32, constant
 from rvm.ir.oneway import one_way
 from rvm.ir.reading import live_at, turns
 from rvm.ir.registers import declare, enter, finish, stop
-from rvm.ir.statements import instruction
+from rvm.ir.statements import instruction, note
 from rvm.ir.typed import Unprintable
 from rvm.ir.values import scalar
 from rvm.stmt import Branch, Land
@@ -76,7 +76,7 @@ def _is_able(b: FunctionBuilder, pc: int) -> bool:
             scalar(b, instr.args[0])
             scalar(b, code.instrs[instr.aux].args[0])
         else:
-            instruction(b, code.stmts(pc), code.clashes(pc))
+            instruction(b, code.stmts(pc), code.clashes(pc), code.notes(pc))
     except Unprintable:
         return False
     return instr.op not in ("call", "uncall")
@@ -209,6 +209,7 @@ class Maker:
                 return
             if pc in flow.calls:
                 call(b, pc, done, way)
+                note(b, code.notes(pc))
                 self.along(Edge(start, pc, RETURNS, pc + 1))
                 onward(pc + 1, False)
                 return
@@ -217,7 +218,7 @@ class Maker:
                 return
             listen()
             b.do("perform", aux=pc)
-            instruction(b, code.stmts(pc), code.clashes(pc))
+            instruction(b, code.stmts(pc), code.clashes(pc), code.notes(pc))
             b.do("done", aux=pc)
             pc += 1
 

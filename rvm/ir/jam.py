@@ -89,7 +89,7 @@ def jam(
     written: set[int] = set()
     for pc in body:
         match code.stmts(pc):
-            case (Update(Place(reg, path)),) if path:
+            case (Update(Place(reg, path)),) if path and not code.notes(pc):
                 written.add(reg)
             case _:
                 return None
@@ -130,7 +130,7 @@ def _around(code: Code, outer: Rounds, inner: Rounds) -> tuple[int, ...] | None:
     held: dict[int, Expr] = {}
     for pc in before:
         match code.stmts(pc):
-            case (Alloc(Place(reg), value),) if value is not None:
+            case (Alloc(Place(reg), value),) if value is not None and not code.notes(pc):
                 held[reg] = value
             case _:
                 return None

@@ -17,7 +17,8 @@ MAX_STEP = 1 << 20
 def live_at(code: Code, position: int) -> frozenset[int]:
     """The registers that are live at a position of a code."""
     found = once(code.compiled, Liveness, Liveness, lambda: liveness(code.function))
-    return found.live(len(code) - position if code.undo else position)
+    live = found.live(len(code) - position if code.undo else position)
+    return live.union(p.reg for reg, held in code.sizes.items() if reg in live for p in held)
 
 
 def bound(stmt: Stmt) -> tuple[int, Expr] | None:

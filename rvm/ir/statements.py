@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import cast
 
 from rvm.expr import Expr, Place
@@ -30,6 +31,7 @@ from rvm.ir.values import (
     whole_number,
 )
 from rvm.numbers import system
+from rvm.numbers.rounding import LOST
 from rvm.state import SCALAR_BYTES
 from rvm.stmt import (
     FORWARD,
@@ -39,6 +41,7 @@ from rvm.stmt import (
     Exchange,
     Free,
     Fresh,
+    Held,
     Land,
     Map,
     Pop,
@@ -52,8 +55,13 @@ from rvm.types import Array, Scalar, Stack, elem_of, rank_of
 INFINITY = constant(math.inf, F64)
 
 
-def instruction(b: Builder, stmts: Sequence[Stmt], clashes: Sequence[Clash]) -> None:
-    """Append an instruction; Unprintable if it is not for compiled code."""
+def instruction(
+    b: Builder, stmts: Sequence[Stmt], clashes: Sequence[Clash], notes: Sequence[Stmt] = ()
+) -> None:
+    """Append an instruction, and what keeps the sizes of ancillas behind it.
+
+    Unprintable if it is not for compiled code.
+    """
     if len(stmts) > 1:
         # Were the second to fail, the first would have been done already.
         raise Unprintable
@@ -62,6 +70,13 @@ def instruction(b: Builder, stmts: Sequence[Stmt], clashes: Sequence[Clash]) -> 
     statement(b, stmts[0])
     if not b.lanes:
         checked(b.items[begun:])
+    note(b, notes)
+
+
+def note(b: Builder, notes: Sequence[Stmt]) -> None:
+    """Append what keeps the sizes of ancillas; it never fails."""
+    for stmt in notes:
+        b.trusting(partial(statement, b, stmt))
 
 
 def statement(b: Builder, stmt: Stmt) -> None:
@@ -182,22 +197,26 @@ def _gone(b: Builder, stmt: Free | Drop, reg: Place) -> None:
         b.trouble(b.op("ne", b.helper("rvm_stack_count", I64, stack), b.i64(0)))
         b.helper("rvm_stack_end", I64, stack)
     elif isinstance(t, Array):
-        arrays.give_up(b, reg.reg, given, asked)
+        held = stmt.judged if isinstance(stmt, Free) else None
+        arrays.give_up(b, reg.reg, given, asked, held)
     elif given is not None:
         if asked:
-            freed(b, t, read(b, located(b, reg)), value(b, given))
+            held = stmt.judged if isinstance(stmt, Free) else None
+            freed(b, t, read(b, located(b, reg)), value(b, given), held)
     else:
         erase(b, nonzero(b, t, read(b, located(b, reg))), t.bits)
 
 
-def freed(b: Builder, t: Scalar, held: Parts, expected: Parts) -> None:
-    """Check the value of a freed ancilla; a difference within the tolerance is erased."""
+def freed(b: Builder, t: Scalar, held: Parts, expected: Parts, sizes: Held | None) -> None:
+    """Check the value of a freed ancilla; a difference that is rounding is erased."""
     if t.is_exact:
         b.trouble(b.op("ne", cast(Node, held), cast(Node, expected)))
         return
 
     def number() -> None:
-        b.trouble(distant(b, t, held, expected))
+        off = Residue(b, t, sizes)
+        off.add(held, expected)
+        off.judge()
         erase(b, unequal(b, held, expected), t.bits)
 
     def differs() -> None:
@@ -247,17 +266,56 @@ def nonzero(b: Builder, t: Scalar, x: Parts) -> Node:
     return b.op("ne", parts[0], constant(0, kind))
 
 
-def distant(b: Builder, t: Scalar, held: Parts, expected: Parts) -> Node:
-    """Whether two numbers that differ in a bit are too far apart for the tolerance."""
-    gap, size = _gap_and_size(b, held, expected)
-    one = constant(1.0, F64)
-    scale = b.select(b.op("fgt", size, one), size, one)
-    limit = b.op("fmul", b.read_field(context.TOLERANCE, F64), scale)
-    near = b.op("fle", gap, limit)
-    finite = b.op("fone", size, INFINITY)
-    # With a tolerance of 0 no other zero will do.
-    some = b.op("fgt", limit, constant(0.0, F64))
-    return b.invert(b.all([near, finite, some]))
+class Residue:
+    """The judgement of a residue, as in `rvm.engines.heap`: of a number, or of all of an array."""
+
+    def __init__(self, b: Builder, t: Scalar, sizes: Held | None) -> None:
+        self.b = b
+        self.t = t
+        self.sizes = sizes
+        self.gap, self.size = b.variable(F64, "gap"), b.variable(F64, "size")
+        self.finite = b.variable(BIT, "finite")
+        for variable in (self.gap, self.size):
+            b.set(variable, constant(0.0, F64))
+        b.set(self.finite, constant(True, BIT))
+
+    def add(self, held: Parts, expected: Parts, off: Node | None = None) -> None:
+        """Take a number in; it is judged only where it is `off`."""
+        b = self.b
+        gap, size = _gap_and_size(b, held, expected)
+        if off is not None:
+            gap = b.select(off, gap, constant(0.0, F64))
+        # Whatever compares with no number is not finite.
+        b.set(self.finite, b.op("and", b.get(self.finite), b.op("flt", gap, INFINITY)))
+        for variable, found in ((self.gap, gap), (self.size, size)):
+            kept = b.get(variable)
+            b.set(variable, b.select(b.op("fgt", found, kept), found, kept))
+
+    def judge(self) -> None:
+        """Trouble unless what is off is rounding."""
+        b = self.b
+        tolerance = b.read_field(context.TOLERANCE, F64)
+        zero = constant(0.0, F64)
+        b.trouble(b.invert(b.get(self.finite)))
+        b.trouble(b.op("feq", tolerance, zero))
+        if self.sizes is None:
+            b.trouble(b.op("feq", tolerance, constant(context.EDITED, F64)))
+            return
+        gap, expected = b.get(self.gap), b.get(self.size)
+        size, updates = (b.get(b.scalars[p.reg][0]) for p in self.sizes)
+        size = b.select(b.op("fgt", size, expected), size, expected)
+        one = constant(1.0, F64)
+        many = b.select(b.op("fgt", updates, one), updates, one)
+        ours = b.op("fmul", constant(system(self.t).unit, F64), many)
+        part = b.select(b.op("flt", tolerance, zero), ours, tolerance)
+        allowed = b.op("fmul", size, part)
+        b.trouble(b.invert(b.op("fle", gap, allowed)))
+        lost = b.op("fgt", gap, b.op("fmul", constant(LOST, F64), expected))
+        b.trouble(b.op("and", lost, b.op("fgt", expected, zero)))
+        if not b.lanes:
+            # Of lanes only the bits are told.
+            drift, kept = b.op("fdiv", gap, allowed), b.read_field(context.DRIFT, F64)
+            b.write_field(context.DRIFT, b.select(b.op("fgt", drift, kept), drift, kept))
 
 
 def _gap_and_size(b: Builder, held: Parts, expected: Parts) -> tuple[Node, Node]:

@@ -1,7 +1,17 @@
-"""How far rounding may carry a number: the constants of all checks, and one way to measure.
+"""How far rounding may carry a number: the constants and the rules of all checks.
 
-No limit is absolute but that of frees: a number is measured against itself, so that what is
-decided does not depend on the units that it is in.
+No limit is absolute: a number is measured against itself, or against how large it has been, so that
+what is decided does not depend on the units that it is in.
+
+- An ancilla that is freed, or popped into, where what made its value is undone by construction
+  (`rvm.verify.matching`): what is left is rounding, if it is finite.
+- Another one: |r| <= ε n S, n being the updates that it has seen and S the largest magnitude that
+  it has had, in present units (`rvm.image.sizes`).  With a tolerance it is |r| <= tolerance S.
+- A value that a call was passed, and has to leave as it is: the same, with the larger of what it
+  was and what it is, and `PASSED` updates.
+- The values of a gradient: `RETURN`, in parts of where they began.
+
+A tolerance of 0 demands equality of bits everywhere.
 """
 
 from __future__ import annotations
@@ -16,14 +26,45 @@ from rvm.numbers import system
 from rvm.numbers.base import differing
 from rvm.types import Scalar
 
-FREED = 1e-8
-"""How far a freed ancilla may be from its value v, in parts of max(1, |v|)."""
+PASSED = 64
+"""The updates that a call is taken to have made to a value that it was passed."""
+LOST = 0.25
+"""What is this part of the value that is expected, or more, leaves nothing to be seen of it."""
+RERUNS, MOVED, MOST_TICKS = 5, 0.25, 50_000
+"""So many runs with perturbed rounding are made before a residue is refused; it is rounding if one
+of them moves it by this part of itself.  None are made for runs of more ticks."""
 RETURN = 2.0**-40
 """How far a gradient's values may be from where they began, in parts of themselves."""
 AGREEMENT = 1e-6
 """How far a gradient may be from tangents, in parts of itself, where values are further off."""
 UNIT = 2.0**-52
 """The gap after 1 of doubles."""
+
+
+def allowance(t: Scalar, size: Any, updates: Any, tolerance: float | None) -> Any:
+    """How far rounding may have carried a place: `size` is S and `updates` n."""
+    return size * (system(t).unit * np.maximum(updates, 1.0) if tolerance is None else tolerance)
+
+
+def is_lost(off: Any, expected: Any) -> Any:
+    """Whether a residue that rounding explains leaves nothing of a value to be seen."""
+    return (expected != 0) & (off > LOST * expected)
+
+
+def is_passed(t: Scalar, held: Any, expected: Any, tolerance: float | None, restored: bool) -> bool:
+    """Whether a value that a call was passed is left as it is, but for rounding.
+
+    `restored`: by construction it is.
+    """
+    sys = system(t)
+    if sys.exact or tolerance == 0:
+        return sys.same(held, expected)
+    with np.errstate(all="ignore"):
+        off = differing(held, expected)
+        gap = np.max(np.abs(np.subtract(held, expected)), where=off, initial=0.0)
+        size = max(np.max(np.abs(held), initial=0.0), np.max(np.abs(expected), initial=0.0))
+    enough = restored or gap <= allowance(t, float(size), PASSED, tolerance)
+    return bool(enough and np.isfinite(gap))
 
 
 def unit_of(t: Scalar) -> float:

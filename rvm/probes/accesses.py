@@ -37,7 +37,8 @@ def read_places(code: Code, pc: int) -> Iterator[Place]:
                     # Elements are copied; whole registers and arrays the callee reads, if it does.
                     yield from index_reads(cast(Place, arg)) if whole else read_by(arg)
             case _:
-                yield from reads(stmt)
+                registers = code.function.registers
+                yield from (p for p in reads(stmt) if not registers[p.reg].is_own)
         if isinstance(stmt, Branch):
             # Taken, it is checked by its come-from.
             yield from reads(code.stmts(stmt.partner)[0])

@@ -12,7 +12,15 @@ from numpy import errstate
 
 from rvm.engines import ENGINES, counting, engine, having
 from rvm.engines.protocol import LEAST, Engine, first_chunk
-from rvm.faults import Interrupted, LimitError, MachineError, RvmError, UsageError, Where
+from rvm.faults import (
+    Interrupted,
+    InvertibilityError,
+    LimitError,
+    MachineError,
+    RvmError,
+    UsageError,
+    Where,
+)
 from rvm.host.signals import Listening, at_once, deferred, left_whole, listen
 from rvm.image import Code, image_of
 from rvm.program import AnyProgram, Program, program_of
@@ -188,7 +196,7 @@ class Machine:
         function = frame.code.function
         out = {p.name: outside(function, p.layout, frame.regs) for p in function.params}
         for k in range(function.n_args, len(function.registers)):
-            if frame.regs[k] is not None:
+            if frame.regs[k] is not None and not function.registers[k].is_own:
                 out[function.registers[k].name] = outside(function, k, frame.regs)
         return out
 
@@ -202,6 +210,7 @@ class Machine:
         """Change a scalar or an array's contents; going back from here leads elsewhere."""
         self._whole()
         frame = self.state.top
+        self.state.edited = True
         for k, register in enumerate(frame.code.function.registers):
             if register.name == name and frame.regs[k] is not None:
                 raw = held(register.type, name, value)
@@ -351,8 +360,14 @@ class Machine:
 
     def _engaged(self, advance: Callable[[State, int], int], ask: int) -> int:
         """A chunk by an engine; if it leaves an instruction half done, the machine is torn."""
+        before = self.state.time
         try:
             return advance(self.state, ask)
+        except InvertibilityError as error:
+            # What is rounding after all is passed by the next chunk.
+            if not error.excess or not self._explained(error):
+                raise
+            return abs(self.state.time - before)
         except RvmError:
             raise
         except BaseException as error:
@@ -360,6 +375,20 @@ class Machine:
             self.state.torn = True
             self.state.torn = not left_whole(error)
             raise
+
+    def _explained(self, error: InvertibilityError) -> bool:
+        """Whether a residue is rounding though it is larger than what is allowed."""
+        from rvm.engines.perturbed import is_rounding
+
+        found, state = is_rounding(self.state), self.state
+        if found:
+            at = state.top.code, state.top.pc
+            state.pardons[at] = 4 * error.excess * state.pardons.get(at, 1.0)
+        elif found is None:
+            error.notes += ("whether it is rounding all the same could not be tried",)
+        else:
+            error.notes += ("runs with perturbed rounding do not move it",)
+        return bool(found)
 
     @at_once
     def _tell(self, progress: Callable[[Machine], object]) -> None:

@@ -247,7 +247,7 @@ def test_limits_and_tolerance_hold_for_each_lane() -> None:
     run = in_lanes(program.program, "factorial", lanes, max_steps=60)
     agree(program.program, "factorial", lanes, run, max_steps=60)
     assert {e.code for e in run.errors.values()} == {"R010"} and 0 not in run.errors
-    drift = "func f(x: f64)\n    alloc t: f64 = x\n    add t, 1e-6\n    free t = x\n    inc x\n"
+    drift = "func f(x: f64)\n    alloc t: f64 = x\n    add t, 1e-13\n    free t = x\n    inc x\n"
     program = rvm.assemble(drift)
     lanes = [{"x": v} for v in (0.5, 1000.0, 3.0)]
     run = in_lanes(program.program, "f", lanes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 from unittest import mock
@@ -189,10 +190,10 @@ def test_what_is_erased_is_counted_by_lane() -> None:
     text = (
         "func f(x: f64, e: f64)\n    alloc t: f64 = x\n    add t, e\n    free t = x\n    add x, e\n"
     )
-    run = together(text, lambda k, _: {"x": 1.0 + k, "e": 1e-12 * (k % 3)})
+    run = together(text, lambda k, _: {"x": 1.0 + k, "e": (k % 3 > 0) * math.ulp(1.0 + k)})
     assert run.erased.tolist() == [64 * (k % 3 > 0) for k in range(LANES)]
     text = "func f(x: f64[n], e: f64)\n    alloc t: f64[n] = x\n    add t[1], e\n    free t = x\n"
-    run = together(text, lambda k, _: {"x": np.ones(3), "e": 1e-12 * (k % 3)})
+    run = together(text, lambda k, _: {"x": np.ones(3), "e": (k % 3 > 0) * 2.0**-52})
     assert run.erased.tolist() == [64 * (k % 3 > 0) for k in range(LANES)]
 
 

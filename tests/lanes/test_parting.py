@@ -126,7 +126,7 @@ func g(t: f64, y: f64, d: f64)
     add t, d
     add y, t
 """
-    lanes = [{"y": 0.0, "x": x, "d": d} for x, d in [(1.0, 0.0), (2.0, 1e-9), (3.0, 1e-3)]]
+    lanes = [{"y": 0.0, "x": x, "d": d} for x, d in [(1.0, 0.0), (2.0, 1e-15), (3.0, 1e-3)]]
     run = check(text, lanes)
     assert [e.code for e in run.errors.values()] == ["R012"] and run.erased.tolist()[:2] == [0, 128]
 

@@ -132,7 +132,7 @@ def run(case: Case, engine: str, mode: str) -> Outcome:
         assert not wrong, f"{case}: {wrong}"
     machine.run_back()
     assert machine.time == 0
-    lost = drifts(function, start, parameters(machine), 1e-8)
+    lost = drifts(function, start, parameters(machine), 1e-8, outcome.at_end)
     assert all(d.within for d in lost), f"{case}: {lost}"
     if strict or exact(function):
         assert bits(parameters(machine)) == bits(start), f"{case}: {lost}"

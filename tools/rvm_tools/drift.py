@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.numbers import system
-from rvm.numbers.rounding import FREED
+from rvm.numbers.rounding import magnitude, return_limit, returned
 from rvm.program import Function
 from rvm.types import elem_of
 from rvm_tools.show import parameters
@@ -42,10 +42,17 @@ class Drift:
 
 
 def drifts(
-    function: Function, before: Sequence[Any], after: Sequence[Any], tolerance: float | None = None
+    function: Function,
+    before: Sequence[Any],
+    after: Sequence[Any],
+    tolerance: float | None = None,
+    between: Sequence[Any] = (),
 ) -> list[Drift]:
-    """The parameters whose registers `after` have not the bits of those `before`."""
-    tolerance = FREED if tolerance is None else tolerance
+    """The parameters whose registers `after` have not the bits of those `before`.
+
+    They are measured as the values of a gradient are; `between` are the registers at the other end
+    of the run, by which numbers are measured that began as zero.
+    """
     out: list[Drift] = []
     for name, slot in parameters(function):
         sys = system(elem_of(function.registers[slot].type))
@@ -58,6 +65,8 @@ def drifts(
             out.append(Drift(name, sys.type.bits, abs(a.size - b.size), n, math.inf, False))
             continue
         lost = lost_bits(a, b)
+        limit = return_limit(sys.type) if tolerance is None else tolerance
+        held = magnitude(sys.type, between[slot]) if between else 0.0
         out.append(
             Drift(
                 name,
@@ -65,7 +74,7 @@ def drifts(
                 int(np.count_nonzero(lost)),
                 int(lost.size),
                 _distance(a, b) * (2.0**-sys.type.frac if sys.type.is_fixed else 1.0),
-                sys.close(b, a, tolerance),
+                bool(np.all(returned(sys.type, a, b, limit, held))),
             )
         )
     return out

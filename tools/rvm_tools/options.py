@@ -151,8 +151,9 @@ def run_options(f: F) -> F:
             "--tolerance",
             type=click.FloatRange(min=0),
             metavar="X",
-            help="How far a freed float may be from its value (1e-8), and a gradient's values from "
-            "where they began, in parts of themselves; 0 demands equality.",
+            help="How far a freed float may be from its value, in parts of how large it has been, "
+            "and a gradient's values from where they began, in parts of themselves; 0 demands "
+            "equality.",
         ),
         click.option(
             "--strict",

@@ -73,7 +73,7 @@ def _run(request: RunRequest, output: Output | None) -> tuple[dict[str, Any], Fa
             legs.append(_leg(machine, function, _REVERSED[way], request, back=True))
         except Fault as error:
             return _stopped(machine, request), error
-        lost = drifts(function, before, legs[1].regs, request.tolerance)
+        lost = drifts(function, before, legs[1].regs, request.tolerance, legs[0].regs)
         if not quiet:
             _print_leg(legs[1])
             click.echo(_verdict(lost))
@@ -146,7 +146,7 @@ def _stopped(machine: Machine, request: RunRequest) -> dict[str, Any]:
         return {"stopped_in": frame.code.name, "values": show.as_json(function, frame.regs)}
     names = show.parameters(function)
     for slot in range(function.n_args, len(function.registers)):
-        if frame.regs[slot] is not None:
+        if frame.regs[slot] is not None and not function.registers[slot].is_own:
             names.append((function.registers[slot].name, slot))
     click.echo(f"stopped in {function.name} at time {machine.time}:")
     for line in show.lines(function, frame.regs, names, page_width()):

@@ -83,7 +83,7 @@ def attempt(
     except RvmError as error:
         trial.failed = error
         return trial
-    trial.lost = drifts(function, start, frame.regs, tolerance)
+    trial.lost = drifts(function, start, frame.regs, tolerance, trial.regs)
     return trial
 
 

@@ -267,12 +267,14 @@ class PythonBuilder(Builder):
         self.asks_exactly = True
         return f" or exactly and {test}"
 
-    def _array(self, do: str, t: Scalar, reg: int, value: Node, held: str = "") -> None:
+    def _array(
+        self, do: str, t: Scalar, reg: int, value: Node, held: str = "", more: str = ""
+    ) -> None:
         """A local array made or given up."""
         given = self.function.registers[reg].dims
         dims = [self.value(d) for d in given if d is not None]
         shape = f"{_tuple(range(len(dims)))}, {{{len(dims)}}}"
-        self.line(f"{do}(state, {self.bind(system(t))}, {held}{shape})", *dims, value)
+        self.line(f"{do}(state, {self.bind(system(t))}, {held}{shape}{more})", *dims, value)
 
     def _make(self, stmt: Alloc | Fresh, reg: int) -> None:
         t, name = self.function.registers[reg].type, self.names[reg]
@@ -288,23 +290,30 @@ class PythonBuilder(Builder):
 
     def _end(self, stmt: Free | Drop, reg: int) -> None:
         t, name = self.function.registers[reg].type, self.names[reg]
-        given = stmt.value if isinstance(stmt, Free) else None
+        given, more, gone = None, "", ""
+        if isinstance(stmt, Free):
+            given = stmt.value
+            if stmt.judged is not None:
+                more = "".join([", ''", *(f", {self.names[p.reg]}" for p in stmt.judged)])
+            gone = "".join(f"{self.names[p.reg]} = " for p in stmt.held or ())
         if isinstance(t, Stack):
             self.line(f"if {name}: trouble()")
         elif given is None:
             test = f"if {name}: " if isinstance(t, Scalar) else ""
             self.line(f"{test}forget(state, {self.bind(system(elem_of(t)))}, {name})")
         elif isinstance(t, Array):
-            self._array("drop_array", t.elem, reg, self.value(given), f"{name}, ")
+            self._array("drop_array", t.elem, reg, self.value(given), f"{name}, ", more)
         elif t.is_exact:
             self.trouble(self.call(f"({name} != {{0}})", self.value(given)))
         else:
             parts = (".real", ".imag") if t.is_complex else ("",)
             zero = " or ".join(f"not {name}{part}" for part in parts)
             test = f"{name} != {{0}}{self._exactly(f'({zero})', t)}"
-            residue = f"residue(state, {self.bind(system(t))}, {name}, {{0}})"
+            residue = f"residue(state, {self.bind(system(t))}, {name}, {{0}}{more})"
             self.line(f"if {test}: {residue}", self.value(given))
-        self.line(f"{name} = {name}_m = None" if isinstance(t, Array) else f"{name} = None")
+        self.line(
+            f"{gone}{name} = {name}_m = None" if isinstance(t, Array) else f"{gone}{name} = None"
+        )
 
 
 def same(node: Node) -> object:

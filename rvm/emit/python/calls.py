@@ -12,11 +12,11 @@ from typing import cast
 from rvm.emit.python.printer import Printer
 from rvm.expr import Apply, Const, Expr, Place
 from rvm.image import Clash
-from rvm.ir.statements import apart
+from rvm.ir.statements import apart, note
 from rvm.ir.typed import Unprintable, type_of
 from rvm.ir.values import located, put
 from rvm.program import Function
-from rvm.stmt import Call
+from rvm.stmt import Call, Stmt
 from rvm.types import Array, Scalar, elem_of
 
 
@@ -35,6 +35,7 @@ class CallPrinter(Printer):
         changed: Collection[int],
         clashes: Sequence[Clash],
         strict: bool,
+        notes: Sequence[Stmt],
     ) -> str:
         """The source of both functions; Unprintable if the call is not for this printer."""
         if strict and any(
@@ -54,11 +55,11 @@ class CallPrinter(Printer):
                     enter.append(f"if inner[{k}].shape[{axis}] != {_length(dim)}: trouble()")
         more = len(callee.registers) - len(call.args)
         enter.append(f"return inner + [{'None, ' * more}]" if more else "return inner")
-        leave = self._leave(call, changed) or ["pass"]
+        leave = self._leave(call, changed, notes) or ["pass"]
         heads = ("def enter(regs):", enter), ("def leave(regs, inner):", leave)
         return "".join(f"{head}\n    " + "\n    ".join(body) + "\n" for head, body in heads)
 
-    def _leave(self, call: Call, changed: Collection[int]) -> list[str]:
+    def _leave(self, call: Call, changed: Collection[int], notes: Sequence[Stmt]) -> list[str]:
         self.begin()
         self.builder.begin()
         b, stores = self.builder, []
@@ -80,6 +81,7 @@ class CallPrinter(Printer):
                 b.trouble(b.call(f"({text})", found, b.value(arg)))
         for place, found in stores:
             put(b, place, found)
+        note(b, notes)
         self.text.print(b.items)
         return self._lines
 

@@ -87,11 +87,13 @@ class Printer:
     def _lines(self) -> list[str]:
         return self.text.lines
 
-    def instruction(self, stmts: Sequence[Stmt], clashes: Sequence[Clash] = ()) -> list[str]:
+    def instruction(
+        self, stmts: Sequence[Stmt], clashes: Sequence[Clash] = (), notes: Sequence[Stmt] = ()
+    ) -> list[str]:
         """The lines that do an instruction; Unprintable if it is not for this printer."""
         self._restart()
         self.builder.begin()
-        instruction(self.builder, stmts, clashes)
+        instruction(self.builder, stmts, clashes, notes)
         self.text.print(self.builder.items)
         return self._lines
 

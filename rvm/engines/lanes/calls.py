@@ -11,12 +11,13 @@ import numpy as np
 from rvm.emit.lanes import LanePrinter
 from rvm.engines.lanes.arrays import form_of, wide
 from rvm.engines.lanes.plan import LanePlan, Op
-from rvm.engines.lanes.support import LANE_NAMES, Context, by_lane, defined, must, near
+from rvm.engines.lanes.support import LANE_NAMES, Context, by_lane, defined, must
 from rvm.engines.lanes.uniform import place_varies, varies
 from rvm.engines.support import Trouble
 from rvm.expr import Apply, Const, Expr, Place, places
 from rvm.numbers import NumberSystem, system
 from rvm.numbers.base import differing
+from rvm.numbers.rounding import is_passed
 from rvm.numbers.support import NAMES
 from rvm.stmt import Call
 from rvm.types import Array, Scalar, Stack, elem_of
@@ -28,22 +29,28 @@ def every_lane(x: Any, rank: int, dtype: np.dtype[Any], w: int) -> Any:
 
 
 def returned(
-    ctx: Context, sys: NumberSystem, held: Any, expected: Any, is_lanes: bool, w: int
+    ctx: Context,
+    sys: NumberSystem,
+    held: Any,
+    expected: Any,
+    is_lanes: bool,
+    restored: bool,
+    w: int,
 ) -> None:
     """Failing where what was passed an expression does not come back; residues are counted."""
+    off = differing(held, expected, bits=ctx.tolerance == 0)
+    if not np.any(off):
+        return
     if not is_lanes:
-        if not np.any(differing(held, expected, bits=not ctx.tolerance)):
-            return
-        if not sys.close(held, expected, ctx.tolerance):
+        if not is_passed(sys.type, held, expected, ctx.tolerance, restored):
             raise Trouble
         ctx.erase(np.full(w, sys.type.bits))
         return
-    off = differing(held, expected, bits=not ctx.tolerance)
-    if 1 not in off.tobytes():
-        return
-    fine = by_lane(~off, w)
-    must(fine | by_lane(near(ctx, sys, held, expected), w), w)
-    ctx.erase(sys.type.bits * ~fine)
+    held, expected = np.broadcast_arrays(held, expected)
+    rows = held.reshape(-1, w).T, expected.reshape(-1, w).T
+    fine = [is_passed(sys.type, *pair, ctx.tolerance, restored) for pair in zip(*rows, strict=True)]
+    must(np.array(fine), w)
+    ctx.erase(sys.type.bits * ~by_lane(~off, w))
 
 
 CALL_NAMES: dict[str, object] = {"every_lane": every_lane, "returned": returned}
@@ -163,12 +170,13 @@ class CallSite:
     def _compare(self, printer: LanePrinter, k: int, arg: Expr) -> None:
         assert arg.type is not None
         sys = printer.bind(system(elem_of(arg.type)))
+        restored = k in self.plan.code.image.restored(self.call.callee)
         if k in self.callee.varying:
             held = printer.kept(arg)
-            printer.line(f"returned(_ctx, {sys}, inner[{k}], {held}, True, _W)")
+            printer.line(f"returned(_ctx, {sys}, inner[{k}], {held}, True, {restored}, _W)")
         else:
             text = printer.value(arg)
-            printer.line(f"returned(_ctx, {sys}, inner[{k}], {text}, False, _W)")
+            printer.line(f"returned(_ctx, {sys}, inner[{k}], {text}, False, {restored}, _W)")
 
 
 def _length(dim: Expr) -> str:

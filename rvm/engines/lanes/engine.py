@@ -60,7 +60,7 @@ class _Run(Recovering):
         self.block = block
         self.options = options
         self.limit = NO_LIMIT if options.max_steps is None else options.max_steps
-        self.context = Context(options.freed)
+        self.context = Context(options.tolerance)
         self.state = State(SingleFrame(plan.code, []), options)
         self.pool: dict[object, Any] = {}
         frame = Frame(plan, block.regs, np.arange(width), None)

@@ -70,6 +70,11 @@ class LanePlan:
             self.ops.append(Op("same", pc, 1, stmts, clashes))
         else:
             self._statements(pc, stmts, clashes, 1)
+        for note in self.code.notes(pc):
+            if not any(varies(n, self.varying) for n in nodes_of(self.code, (note,))):
+                self.ops.append(Op("same", pc, 0, (note,)))
+            else:
+                self._statements(pc, (note,), (), 0)
 
     def _statements(
         self, pc: int, stmts: tuple[Stmt, ...], clashes: tuple[Clash, ...], ticks: int

@@ -150,7 +150,7 @@ class Segment:
         out = ["def run(regs, _W, _buffers, _room, _ctx, state):"]
         out += [f"    {names[k]} = regs[{k}]" for k in used]
         if printer.builder.asks_exactly:
-            out.append("    exactly = not _ctx.tolerance")
+            out.append("    exactly = _ctx.tolerance == 0")
         if self.buffers:
             out.append(f"    {''.join(f'_b{k}, ' for k in range(len(self.buffers)))} = _buffers")
         views = [k for k in sorted(printer.elements) if k in used]

@@ -21,6 +21,7 @@ from rvm.engines.lanes.stacks import LaneStack
 from rvm.engines.support import SUPPORT, Trouble
 from rvm.numbers import NumberSystem
 from rvm.numbers.base import differing
+from rvm.numbers.rounding import allowance, is_lost
 from rvm.numbers.support import NAMES
 
 Lanes = Any
@@ -221,7 +222,7 @@ class Context:
 
     __slots__ = ("erased", "tolerance")
 
-    def __init__(self, tolerance: float) -> None:
+    def __init__(self, tolerance: float | None) -> None:
         self.tolerance = tolerance
         self.erased: Any = None
 
@@ -230,37 +231,47 @@ class Context:
         self.erased = bits if self.erased is None else self.erased + bits
 
 
-def residues(ctx: Context, sys: NumberSystem, held: Lanes, expected: Any, w: int) -> None:
-    """Failing where a freed value does not pass for what it must be; residues are counted."""
-    off = differing(held, expected, bits=not ctx.tolerance)
+def residues(
+    ctx: Context, sys: NumberSystem, held: Lanes, expected: Any, w: int, *sizes: Any
+) -> None:
+    """Failing where a freed value does not pass for what it must be; residues are counted.
+
+    `sizes` say how large it has been, in each lane or in all; none: it need be no more than finite.
+    """
+    off = differing(held, expected, bits=ctx.tolerance == 0)
     if 1 not in off.tobytes():
         return
-    must(by_lane(~off | near(ctx, sys, held, expected), w), w)
+    if sys.exact or ctx.tolerance == 0:
+        must(by_lane(~off, w), w)
+    gap = np.where(off, np.abs(np.subtract(held, expected)), 0.0).reshape(-1, w).max(axis=0)
+    must(np.isfinite(gap), w)
+    if sizes:
+        expects = np.abs(np.broadcast_to(expected, held.shape)).reshape(-1, w).max(axis=0)
+        size = np.maximum(sizes[0], expects)
+        allowed = allowance(sys.type, size, sizes[1], ctx.tolerance)
+        must((gap <= allowed) & ~is_lost(gap, expects), w)
     ctx.erase(sys.type.bits * off.reshape(-1, w).sum(axis=0))
-
-
-def near(ctx: Context, sys: NumberSystem, held: Lanes, expected: Any) -> Any:
-    """Where differing numbers are within the tolerance: nowhere for exact types."""
-    if sys.exact or not ctx.tolerance:
-        return np.zeros(held.shape, bool)
-    size = np.abs(expected)
-    close = np.abs(np.subtract(held, expected)) <= ctx.tolerance * np.maximum(1.0, size)
-    return close & np.isfinite(size)
 
 
 def cleared(ctx: Context, sys: NumberSystem, held: Lanes, w: int) -> None:
     """Failing where a place is not zero."""
-    must(~differing(held, sys.zero, bits=not ctx.tolerance), w)
+    must(~differing(held, sys.zero, bits=ctx.tolerance == 0), w)
 
 
 def drop_lanes(
-    ctx: Context, sys: NumberSystem, held: Lanes, shape: tuple[int, ...], expected: Any, w: int
+    ctx: Context,
+    sys: NumberSystem,
+    held: Lanes,
+    shape: tuple[int, ...],
+    expected: Any,
+    w: int,
+    *sizes: Any,
 ) -> None:
     """Check that an array has this shape and these values in every lane."""
     if held.shape[:-1] != shape:
         raise Trouble
     fits(held, expected)
-    residues(ctx, sys, held, np.asarray(expected, sys.dtype), w)
+    residues(ctx, sys, held, np.asarray(expected, sys.dtype), w, *sizes)
 
 
 def erased(ctx: Context, bits: int, held: Lanes, w: int) -> None:

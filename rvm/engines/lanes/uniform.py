@@ -15,7 +15,7 @@ from typing import cast
 
 from rvm.expr import Expr, Place, index_reads, reads
 from rvm.image import Code
-from rvm.stmt import Branch, Call, Map, Stmt, Update, When, values, writes
+from rvm.stmt import Branch, Call, Free, Map, Stmt, Update, When, values, writes
 
 Key = tuple[Code, frozenset[int]]
 """A function in one direction, and the parameters that vary when it is called."""
@@ -35,6 +35,8 @@ def nodes_of(code: Code, stmts: Sequence[Stmt]) -> Iterator[Expr]:
     """What statements evaluate and change, and the lengths of what they make or end."""
     for stmt in stmts:
         yield from values(stmt)
+        if isinstance(stmt, Free):
+            yield from stmt.held or ()
         for place in writes(stmt):
             yield place
             yield from (d for d in code.function.registers[place.reg].dims if d is not None)
@@ -74,8 +76,12 @@ class Uniformity:
             before = len(varying)
             parted = parted_ranges(code, varying) if self.parting else frozenset()
             for pc in range(len(code)):
-                for stmt in code.stmts(pc):
+                for stmt in (*code.stmts(pc), *code.notes(pc)):
                     self._spread(code, stmt, varying, pc in parted)
+            for held in code.sizes.values():
+                # They are kept together.
+                if held.size.reg in varying or held.updates.reg in varying:
+                    varying |= {held.size.reg, held.updates.reg}
             if len(varying) == before:
                 return frozenset(varying)
 

@@ -20,7 +20,7 @@ from rvm.ir.reading import live_at
 from rvm.state import Frame, Options, State
 from rvm.types import Array
 
-CONTEXT = struct.Struct("<qqqqqqdQQ")
+CONTEXT = struct.Struct("<qqqqqqdQQd")
 HEADER = struct.Struct("<Qqq")
 FIELD = struct.Struct("<q")
 NO_LIMIT = 1 << 62
@@ -44,9 +44,10 @@ class Flight:
         self.fields = bytearray(CONTEXT.size)
         self.how = context.STOPPED
 
-    def go(self, live: int, options: Options) -> None:
+    def go(self, live: int, options: Options, edited: bool = False) -> None:
         """Run, with so many live bytes at the start."""
         limit = options.max_memory
+        none = context.EDITED if edited else context.NO_TOLERANCE
         CONTEXT.pack_into(
             self.fields,
             0,
@@ -56,9 +57,10 @@ class Flight:
             live,
             0,
             NO_LIMIT if limit is None else limit,
-            options.freed,
+            none if options.tolerance is None else options.tolerance,
             stack_floor(),
             0,
+            0.0,
         )
         for cell in self.root.cells:
             cell.fill()
@@ -87,7 +89,7 @@ class Flight:
         Frames that were entered on the way and not left again are put on the state's.  MemoryError
         if there was no memory for them: what the state holds is then neither old nor new.
         """
-        _, pc, _, _, _, _, _, _, first = CONTEXT.unpack_from(self.fields)
+        _, pc, _, _, _, _, _, _, first, _ = CONTEXT.unpack_from(self.fields)
         if self.how == context.LOST:
             _forget(first)
             raise MemoryError("no memory is left for the frames of a run of machine code")
@@ -101,10 +103,11 @@ class Flight:
 
     def settle(self, state: State) -> int:
         """Enter in a state's account and time what the run has cost; the ticks that are left."""
-        left, _, live, peak, erased, _, _, _, _ = CONTEXT.unpack_from(self.fields)
+        left, _, live, peak, erased, _, _, _, _, drift = CONTEXT.unpack_from(self.fields)
         account = state.account
         account.live_bytes, account.peak_bytes = live, max(account.peak_bytes, peak)
         account.erased_bits += erased
+        account.drift = max(account.drift, drift)
         state.time += (self.ticks - left) * state.direction
         return int(left)
 
@@ -114,7 +117,7 @@ def run(state: State, frame: Frame, kind: Kind, ticks: int) -> tuple[int, int]:
     layout, options, root = layout_of(frame.code), state.options, root_of(frame.code, kind)
     flight = Flight(root, layout, layout.packed(frame.regs), ticks, frame.pc)
     began = perf_counter()
-    flight.go(state.account.live_bytes, options)
+    flight.go(state.account.live_bytes, options, state.edited)
     root.busy += perf_counter() - began
     return flight.land(state), flight.how
 

@@ -257,7 +257,9 @@ def contexts(n: int, fields: int, chunk: int, options: Options) -> NDArray[np.in
     most = options.max_steps
     out[:, context.TICKS] = LONGEST * chunk if most is None else min(LONGEST * chunk, most)
     out[:, context.LIMIT] = NO_LIMIT if options.max_memory is None else options.max_memory
-    out.view(np.float64)[:, context.TOLERANCE] = options.freed
+    out.view(np.float64)[:, context.TOLERANCE] = (
+        context.NO_TOLERANCE if options.tolerance is None else options.tolerance
+    )
     return out
 
 

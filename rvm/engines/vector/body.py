@@ -8,7 +8,7 @@ stored when all is computed.  What an iteration finds as others have left it is 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rvm.accounts.counts import DONE, JUMP, Mark
 from rvm.engines.blocks import If, Loop, Shape
@@ -181,7 +181,7 @@ class Body:
                 continue
             arm.ticks += 1
             arm.marks.append((pc, DONE, 1))
-            for stmt in self.code.stmts(pc):
+            for stmt in (*self.code.stmts(pc), *self.code.notes(pc)):
                 self._do(pc, stmt)
             pc += 1
 
@@ -244,9 +244,9 @@ class Body:
                     self._do(pc, inner)
                 self._arm = outer
                 return
-            case Alloc(reg, value) | Free(reg, value):
+            case Alloc(_, value) | Free(_, value):
                 assert value is not None
-                item = Do(pc, type(stmt)(reg, self._value(value)))
+                item = Do(pc, replace(stmt, value=self._value(value)))
             case Fresh() | Drop():
                 item = Do(pc, stmt)
             case _:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from rvm.engines.blocks import Loop
 from rvm.expr import Apply, Const, Expr, Place, reads
 from rvm.image import Code
-from rvm.stmt import Branch, Land, Update, writes
+from rvm.stmt import Alloc, Branch, Land, Update, writes
 from rvm.types import I64
 
 
@@ -57,12 +57,19 @@ def counted(code: Code, loop: Loop) -> Counted:
     """What a loop counts; Declined if it is not a counting loop."""
     if loop.back - loop.head < 2:
         raise Declined("its body is empty")
+    inside = range(loop.head, loop.back)
+    own = {p.reg for pc in inside for s in code.stmts(pc) if isinstance(s, Alloc) for p in [s.reg]}
+    noted = {p.reg for pc in inside for n in code.notes(pc) for p in writes(n)}
+    for reg, held in code.sizes.items():
+        if held.size.reg in noted and reg not in own:
+            name = code.function.registers[reg].name
+            raise Declined(f"how large `{name}` has been is kept for its free")
     back, head = code.stmts(loop.back)[0], code.stmts(loop.head)[0]
     assert isinstance(back, Branch) and isinstance(head, Land)
     changed = frozenset(
         place.reg
         for pc in range(loop.head + 1, loop.back)
-        for stmt in code.stmts(pc)
+        for stmt in (*code.stmts(pc), *code.notes(pc))
         for place in writes(stmt)
     )
     var, going, end = _compared(back.cond, changed)

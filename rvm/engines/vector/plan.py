@@ -74,7 +74,7 @@ class LoopPlan:
         regs = made.regs
         sign = "" if c.sign > 0 else "-"
         if made.erasing:
-            made.top.append("_ctx = Erased(state.options.freed)")
+            made.top.append("_ctx = Erased(0.0 if state.edited else state.options.tolerance)")
         if made.buffers:
             made.top.append("_n = 0")
         self.lines = [

@@ -347,11 +347,13 @@ class LoopPrinter(LanePrinter):
                 if self.number(value) != self.number(reg):
                     sys = self.bind(system(elem_of(type_of(reg))))
                     expected = self.lanes(value)
-                    held = self._vector(reg.reg)
-                    self._lines.append(f"residues(_ctx, {sys}, {held}, {expected.text}, _W)")
+                    sizes = [self._vector(p.reg) for p in stmt.judged or ()]
+                    given = ", ".join([self._vector(reg.reg), expected.text, "_W", *sizes])
+                    self._lines.append(f"residues(_ctx, {sys}, {given})")
                     self._spend(expected)
                     self._erased(pc)
-                self._end(reg.reg)
+                for place in (reg, *(stmt.held or ())):
+                    self._end(place.reg)
             case Drop(reg):
                 bits = elem_of(type_of(reg)).bits
                 self._lines.append(f"erased(_ctx, {bits}, {self._vector(reg.reg)}, _W)")

@@ -49,7 +49,7 @@ class Survey:
         self._written: dict[Hashable, Access] = {}
         self._read: dict[Hashable, Access] = {}
         for pc in range(counted.first, counted.stop):
-            for stmt in code.stmts(pc):
+            for stmt in (*code.stmts(pc), *code.notes(pc)):
                 self._look(stmt)
         self.limit = 0
         """The most iterations that a piece may have; 0: any number."""

@@ -21,7 +21,7 @@ from rvm_tools.options import STEPS, file_argument, function_option, values_argu
     "--tolerance",
     type=click.FloatRange(min=0),
     metavar="X",
-    help="How far floats may be from where they were (1e-8).",
+    help="How far floats may be from where they were, in parts of themselves.",
 )
 @click.option(
     "--runs",

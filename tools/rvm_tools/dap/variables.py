@@ -131,7 +131,7 @@ def scopes(adapter: Adapter, args: Arguments) -> Body:
 
 def _live(function: Function, regs: list[Any]) -> Iterator[tuple[int, str]]:
     for k in range(function.n_args, len(function.registers)):
-        if regs[k] is not None:
+        if regs[k] is not None and not function.registers[k].is_own:
             yield k, function.registers[k].name
 
 

@@ -412,6 +412,7 @@ class Session:
         """Change a place of the selected frame; the old and the new value as text."""
         before, up = Keyframe(self.machine.state), len(self.frames) - 1 - self.depth
         changed = edited(self.language, self.frame, text, value)
+        self.machine.state.edited = True
         commands = (*([f"up {up}"] if up else []), f"set {text} = {value}")
         self._travel.edited(before, (*commands, *([f"down {up}"] if up else [])))
         self._edited()

@@ -151,7 +151,7 @@ def named_registers(function: Function) -> list[tuple[str, Any]]:
     named = {
         slot: name for p in function.params for name, slot in leaves(function, p.layout, p.name)
     }
-    return [(named.get(k, r.name), r) for k, r in enumerate(function.registers)]
+    return [(named.get(k, r.name), r) for k, r in enumerate(function.registers) if not r.is_own]
 
 
 # ---------------------------------------------------------------- code

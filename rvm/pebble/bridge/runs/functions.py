@@ -20,6 +20,7 @@ from rvm.faults import InvertibilityError, UsageError
 from rvm.image import image_of
 from rvm.library.handle import FunctionHandle
 from rvm.numbers import system
+from rvm.numbers.rounding import is_passed
 from rvm.pebble.bridge.emission.step import step_of
 from rvm.pebble.bridge.runs.files import Files
 from rvm.pebble.bridge.runs.leaves import protected
@@ -63,7 +64,7 @@ class FunctionSteps:
         self.step = own = step_of(handle.program, handle.name, number, in_place)
         self.after, self.before, *others = self.function.params
         self.constants = [p for p in others if p.layout != own.number]
-        self.tolerance = handle.options.freed
+        self.tolerance = handle.options.tolerance
         name, program = handle.name, handle.program
         made = partial(Prepared, program, options=handle.options, calls=calls)
         self.forth: Callee = made(name, False)
@@ -131,7 +132,7 @@ class FunctionSteps:
         regs = self._run(run, regs, k)
         for slot, value in before.items():
             register = self.function.registers[slot]
-            if not system(elem_of(register.type)).close(regs[slot], value, self.tolerance):
+            if not is_passed(elem_of(register.type), regs[slot], value, self.tolerance, False):
                 raise InvertibilityError(
                     "R012",
                     f"`{register.name}` is not what it was after step {k}",
@@ -161,8 +162,9 @@ class FunctionSteps:
         """Take back the buffer of a state that was uncomputed; R001 if it is not zero."""
         for slot, value, blank in zip(self.step.y, y, self.blank, strict=True):
             register = self.function.registers[slot]
-            numbers = system(elem_of(register.type))
-            if not (_is(value, blank) or numbers.close(value, blank, self.tolerance)):
+            # What made it is undone, so that what is left is rounding, if it is finite.
+            t = elem_of(register.type)
+            if not (_is(value, blank) or is_passed(t, value, blank, self.tolerance, True)):
                 raise InvertibilityError(
                     "R001",
                     f"step {k}, undone, leaves something of `{register.name}`",

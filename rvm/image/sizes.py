@@ -1,0 +1,206 @@
+"""How large ancillas have been: registers of the machine's own, and what keeps them.
+
+Where an ancilla of an inexact type is freed and what it holds is not known by construction
+(`rvm.verify.matching`), how far rounding may have carried it is `ε n S`: n the updates that it has
+seen, S the largest magnitude that it has had, carried in present units: what multiplies the place
+multiplies S.  So the verdict does not depend on units.  An array has one S and one n.
+
+Both are registers behind those of the function, with names that begin with a dot, and *notes* keep
+them: statements that follow those of an instruction, in the same tick, and never fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import cast
+
+from rvm.expr import Apply, Const, Expr, Part, Place, walk
+from rvm.isa.typing import apply
+from rvm.numbers.rounding import PASSED
+from rvm.program import Function, Register
+from rvm.stmt import (
+    Alloc,
+    Call,
+    Exchange,
+    Fresh,
+    Held,
+    Map,
+    Pop,
+    Push,
+    Stmt,
+    Update,
+    When,
+    writes,
+)
+from rvm.types import BOOL, C128, F64, I64, Array, Scalar, Stack, elem_of, rank_of
+
+Sizes = Mapping[int, Held]
+"""For ancillas the registers that say how large they have been."""
+ZERO, ONE, TRUE = Const(0.0, F64), Const(1.0, F64), Const(True, BOOL)
+
+
+def kept_for(function: Function, both: Iterable[tuple[Function, Collection[int]]]) -> Sizes:
+    """The ancillas of a function whose sizes are kept.
+
+    `both` are its code in either direction and what is matched there.
+    """
+    regs: set[int] = set()
+    for code, matched in both:
+        for pc, instr in enumerate(code.code):
+            if instr.op in ("free", "pop") and pc not in matched:
+                reg = cast(Place, instr.args[0]).reg
+                t = function.registers[reg].type
+                if reg >= function.n_args and not isinstance(t, Stack) and not elem_of(t).is_exact:
+                    regs.add(reg)
+    behind = len(function.registers)
+    return {
+        reg: Held(Place(behind + 2 * k, (), F64), Place(behind + 2 * k + 1, (), F64))
+        for k, reg in enumerate(sorted(regs))
+    }
+
+
+def with_sizes(function: Function, sizes: Sizes) -> Function:
+    """A function with the registers that say how large its ancillas have been."""
+    if not sizes:
+        return function
+    named = [function.registers[reg].name for reg in sizes]
+    own = [Register(f".{name}.{part}", F64) for name in named for part in ("size", "updates")]
+    return replace(function, registers=(*function.registers, *own))
+
+
+def notes(
+    function: Function, sizes: Sizes, inout: Mapping[str, Collection[int]], stmt: Stmt
+) -> Iterator[Stmt]:
+    """What follows a statement to keep the sizes of what it has changed."""
+    match stmt:
+        case Alloc(reg, value) if value is not None and reg.reg in sizes:
+            operations = sum(isinstance(n, Apply) for n in walk(value))
+            yield from _begun(function, sizes, reg.reg, operations)
+        case Fresh(reg) if reg.reg in sizes:
+            yield from _begun(function, sizes, reg.reg, 0)
+        case Update(dst, op, value) if dst.reg in sizes:
+            yield from _updated(sizes[dst.reg], dst, op, value)
+        case Exchange(Place(a, ()), Place(b, ())) if a in sizes and b in sizes:
+            one, two = sizes[a], sizes[b]
+            yield Map((*one, *two), (*two, *one), ())
+        case Exchange(a, b):
+            yield from _mixed((a, b), sizes)
+        case Map(dsts):
+            yield from _mixed(dsts, sizes)
+        case When(cond, body):
+            for inner in body:
+                for note in notes(function, sizes, inout, inner):
+                    yield When(cond, (note,))
+        case Call() | Push() | Pop():
+            for place in writes(stmt, inout):
+                if place.reg in sizes:
+                    many = PASSED if isinstance(stmt, Call) else 1
+                    yield from _updated(sizes[place.reg], place, "+", None, many)
+
+
+def _begun(function: Function, sizes: Sizes, reg: int, operations: int) -> Iterator[Stmt]:
+    """A register has been made, by so many operations: it is as large as what it holds."""
+    made = Const(float(operations), F64)
+    t = cast("Scalar | Array", function.registers[reg].type)
+    held = sizes[reg]
+    if isinstance(t, Array):
+        yield Alloc(held.size, ZERO)
+        yield Alloc(held.updates, made)
+        yield from _noted(held, Place(reg, (), t), (held.size, held.updates))
+    else:
+        yield Alloc(held.size, magnitude(Place(reg, (), t)))
+        yield Alloc(held.updates, made)
+
+
+def _updated(held: Held, dst: Place, op: str, value: Expr | None, many: int = 1) -> Iterator[Stmt]:
+    t = elem_of(cast("Scalar | Array", dst.type))
+    carried: Expr = held.size
+    if value is not None and op in "*/" and not dst.path and not t.is_log:
+        factor = _largest(value)
+        if not (isinstance(value, Const) and abs(value.value) == 1):
+            carried = apply(op, carried, factor)
+    yield from _noted(held, dst, (carried, apply("+", held.updates, Const(float(many), F64))))
+
+
+def _noted(held: Held, dst: Place, carried: tuple[Expr, Expr]) -> Iterator[Stmt]:
+    """Both registers from what they are carried to, and from what the place now holds."""
+    size, updates = carried
+    whole = _whole(dst)
+    if not rank_of(cast("Scalar | Array", whole.type)):
+        yield Map(tuple(held), (apply("max", size, magnitude(whole)), updates), ())
+        return
+    if carried != tuple(held):
+        yield Map(tuple(held), carried, ())
+    some: Expr = TRUE
+    for axis in range(rank_of(cast("Scalar | Array", whole.type))):
+        length = apply("dim", whole, Const(axis, I64))
+        some = apply("&", some, apply(">", length, Const(0, I64)))
+    largest = apply("max", held.size, magnitude(whole))
+    yield When(some, (Map((held.size,), (largest,), ()),))
+
+
+def _mixed(dsts: Iterable[Place], sizes: Sizes) -> Iterator[Stmt]:
+    """Places that are computed from each other: each is as large as all of them together."""
+    dsts = tuple(dsts)
+    all_held = list(dict.fromkeys(sizes[d.reg] for d in dsts if d.reg in sizes))
+    if not all_held:
+        return
+    if any(rank_of(cast("Scalar | Array", d.type)) for d in dsts):
+        for d in dsts:
+            if d.reg in sizes:
+                yield from _updated(sizes[d.reg], d, "+", None)
+        return
+    size: Expr = magnitude(_whole(dsts[0]))
+    for d in dsts[1:]:
+        size = apply("+", size, magnitude(_whole(d)))
+    updates: Expr = all_held[0].updates
+    for held in all_held:
+        size = apply("max", size, held.size)
+        if held is not all_held[0]:
+            updates = apply("max", updates, held.updates)
+    more = apply("+", updates, ONE)
+    yield Map(tuple(p for h in all_held for p in h), (size, more) * len(all_held), ())
+
+
+def _whole(place: Place) -> Place:
+    """The complex number of which a place is a part; another place as it is."""
+    if not (place.path and isinstance(place.path[-1], Part)):
+        return place
+    rank = rank_of(cast("Scalar | Array", place.type))
+    return Place(place.reg, place.path[:-1], Array(C128, rank) if rank else C128)
+
+
+def _largest(value: Expr) -> Expr:
+    """The magnitude of a factor; of many, the largest of theirs."""
+    if isinstance(value, Const):
+        return Const(float(abs(value.value)), F64)
+    found = apply("abs", value)
+    if rank_of(cast("Scalar | Array", found.type)):
+        found = apply("amax", found)
+    return _double(found)
+
+
+def magnitude(place: Place) -> Expr:
+    """The magnitude of what a place holds; of an array, which has elements, the largest."""
+    t = cast("Scalar | Array", place.type)
+    elem = elem_of(t)
+    if elem.is_log:
+        found = apply("abs", apply("log", place))
+    elif elem.is_complex and not rank_of(t):
+        parts = (Place(place.reg, (*place.path, Part(p)), F64) for p in ("re", "im"))
+        found = apply("+", *(apply("abs", p) for p in parts))
+    else:
+        found = apply("abs", place)
+    if rank_of(t):
+        found = apply("amax", found)
+    found = _double(found)
+    if elem.is_log:
+        # Zero is the logarithm -inf.
+        finite = apply("<", found, Const(float("inf"), F64))
+        found = apply("select", finite, found, ZERO)
+    return found
+
+
+def _double(found: Expr) -> Expr:
+    return found if found.type == F64 else apply("f64", found)

@@ -1,0 +1,249 @@
+"""Frees that are matched: what made a value is undone, and nothing that it read has changed.
+
+`alloc t = e … free t = e`, a routine and its undo, mirrored updates, a call and the uncall of the
+same function: in exact arithmetic such a place holds its value again, whatever the numbers are, so
+that what is left is rounding and needs no tolerance.
+
+The analysis numbers values (J. Cocke and J. T. Schwartz, 1970): each register has the number of
+the value that it holds, and an item, which is an instruction or a whole loop or `if`, makes of the
+numbers that it finds those that it leaves.  It is entered in both directions: where the item that
+undoes it finds the numbers that it left, those are there again that it had found.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import cast
+
+from rvm.expr import Const, Expr, Place, places
+from rvm.isa import ENDS, MAKES, invert_instr, lower
+from rvm.numbers import system
+from rvm.program import Function, Instr
+from rvm.stmt import Exchange, reads, writes
+from rvm.types import Stack, elem_of
+from rvm.verify.flow import Liveness, liveness
+
+Numbers = tuple[tuple[int, int], ...]
+"""Registers and the numbers of the values that they hold."""
+Key = tuple[object, Numbers]
+"""What an item consists of, and what it finds."""
+
+
+def matched(function: Function, inout: Mapping[str, Collection[int]]) -> frozenset[int]:
+    """The instructions that free, or pop into, a place which is back at its value by construction.
+
+    `inout` holds for each function the parameters that it may change.
+    """
+    return frozenset(_whole(function, inout).found)
+
+
+def restored(function: Function, inout: Mapping[str, Collection[int]]) -> frozenset[int]:
+    """The parameters that hold at the end what they held at the beginning, by construction."""
+    whole = _whole(function, inout)
+    return frozenset(k for k in range(function.n_args) if whole.number(k) == whole.begun.get(k))
+
+
+def _whole(function: Function, inout: Mapping[str, Collection[int]]) -> _Region:
+    return _Region(function, inout, liveness(function), 0, len(function.code))
+
+
+class _Region:
+    """Code from one position to another, entered at its beginning with values of its own."""
+
+    def __init__(
+        self,
+        function: Function,
+        inout: Mapping[str, Collection[int]],
+        lives: Liveness,
+        start: int,
+        end: int,
+    ) -> None:
+        self.function = function
+        self.inout = inout
+        self.found: list[int] = []
+        self.begun: dict[int, int] = {}
+        """The numbers of what registers held at first."""
+        self.held: dict[int, int] = {}
+        self.table: dict[Key, Numbers] = {}
+        self.about: defaultdict[int, set[Key]] = defaultdict(set)
+        """For each number the entries that it stands in."""
+        self.count = 0
+        self.lives = lives
+        at = start
+        while at < end:
+            behind = _closed(function.code, at)
+            if behind == at + 1:
+                self._instruction(at, function.code[at])
+            else:
+                self._composite(at, behind)
+            at = behind
+
+    # ------------------------------------------------------------ numbers
+
+    def number(self, reg: int) -> int:
+        """The number of what a register holds."""
+        found = self.held.get(reg)
+        if found is None:
+            found = self.held[reg] = self.begun[reg] = self._new()
+        return found
+
+    def _new(self) -> int:
+        self.count += 1
+        return self.count
+
+    def _value(self, value: Expr) -> int:
+        """The number of an expression's value."""
+        read = sorted({p.reg for p in places(value)})
+        key = ("value", value), tuple((r, self.number(r)) for r in read)
+        found = self.table.get(key)
+        if found is None:
+            found = ((-1, self._new()),)
+            self._enter(key, found)
+        return found[0][1]
+
+    def _enter(self, key: Key, result: Numbers) -> None:
+        self.table[key] = result
+        for _, n in (*key[1], *result):
+            self.about[n].add(key)
+
+    def _alike(self, a: int, b: int) -> None:
+        """Two numbers stand for one value: the second takes the place of the first."""
+
+        def renamed(numbers: Numbers) -> Numbers:
+            return tuple((r, b if n == a else n) for r, n in numbers)
+
+        for reg, n in self.held.items():
+            if n == a:
+                self.held[reg] = b
+        for key in self.about.pop(a, ()):
+            result = self.table.pop(key, None)
+            if result is not None:
+                self._enter((key[0], renamed(key[1])), renamed(result))
+
+    # ------------------------------------------------------------ items
+
+    def _instruction(self, pc: int, instr: Instr) -> None:
+        first = instr.args[0] if instr.args else None
+        if instr.op in (*MAKES, *ENDS):
+            self._life(pc, instr, cast(Place, first))
+            return
+        if instr.op == "pop" and not cast(Place, first).path:
+            place = cast(Place, first)
+            if self.number(place.reg) == self._zero(place.reg):
+                self.found.append(pc)
+        stmts = lower(instr)
+        match stmts:
+            case (Exchange(Place(a, ()), Place(b, ())),):
+                self.held[a], self.held[b] = self.number(b), self.number(a)
+                return
+        changed = {p.reg for s in stmts for p in writes(s, self.inout)}
+        read = {p.reg for s in stmts for p in reads(s)}
+        if changed:
+            self._item((instr,), changed | read, changed)
+        if instr.op == "push" and not cast(Place, first).path:
+            reg = cast(Place, first).reg
+            self._alike(self.number(reg), self._zero(reg))
+
+    def _life(self, pc: int, instr: Instr, place: Place) -> None:
+        reg = place.reg
+        t = self.function.registers[reg].type
+        if isinstance(t, Stack):
+            self.held.pop(reg, None)
+            return
+        known = instr.args[1] if len(instr.args) > 1 else None
+        if instr.op == "fresh":
+            self.held[reg] = self._zero(reg)
+        elif instr.op == "alloc":
+            assert known is not None
+            self.held[reg] = self._value(known)
+        elif instr.op == "free":
+            assert known is not None
+            is_it, must_be = self.number(reg), self._value(known)
+            if is_it == must_be:
+                self.found.append(pc)
+            elif elem_of(t).is_exact:
+                # It is compared: behind the free both are one value.
+                self._alike(is_it, must_be)
+        if instr.op in ENDS:
+            self.held.pop(reg, None)
+
+    def _zero(self, reg: int) -> int:
+        t = elem_of(self.function.registers[reg].type)
+        return self._value(Const(system(t).zero, t))
+
+    def _composite(self, start: int, end: int) -> None:
+        """A loop or an `if`: what is in it for itself, and then as one item."""
+        code = self.function.code[start:end]
+        changed: set[int] = set()
+        read: set[int] = set()
+        for instr in code:
+            for stmt in lower(instr):
+                changed |= {p.reg for p in writes(stmt, self.inout)}
+                read |= {p.reg for p in reads(stmt)}
+        before, behind = self.lives.live(start), self.lives.live(end)
+        self._item(
+            tuple(replace(i, aux=i.aux - start) if i.op in ("br", "cf") else i for i in code),
+            (changed | read) & before,
+            changed & before & behind,
+        )
+        for reg in changed - (before & behind):
+            self.held.pop(reg, None)
+        for low, high in _segments(self.function.code, start, end):
+            self.found += _Region(self.function, self.inout, self.lives, low, high).found
+
+    def _item(self, code: Sequence[Instr], used: set[int], changed: set[int]) -> None:
+        """Go over an item, and enter it in both directions."""
+        found = tuple((r, self.number(r)) for r in sorted(used))
+        order = sorted(changed)
+        before = tuple((r, self.number(r)) for r in order)
+        key = tuple(code), found
+        after = self.table.get(key)
+        if after is None or tuple(r for r, _ in after) != tuple(order):
+            after = tuple((r, self._new()) for r in order)
+            self._enter(key, after)
+        self.held.update(after)
+        left = tuple((r, self.number(r)) for r, _ in found)
+        self._enter((_undone(code), left), before)
+
+
+def _closed(code: Sequence[Instr], at: int) -> int:
+    """The end of the shortest piece of code from a position on that no jump leaves or enters."""
+    end, pc = at + 1, at
+    while pc < end:
+        if code[pc].op in ("br", "cf"):
+            end = max(end, code[pc].aux + 1)
+        pc += 1
+    return end
+
+
+def _segments(code: Sequence[Instr], start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The pieces between a closed piece's own jumps; those of pieces within belong to these."""
+    last = code[start].aux
+    own = {start, last}
+    low = start + 1
+    at = start + 1
+    while at < end:
+        if at in own:
+            yield low, at
+            low = at = at + 1
+            continue
+        behind = _closed(code, at)
+        if code[at].op in ("br", "cf") and (behind > end or any(at < o < behind for o in own)):
+            # A jump that crosses one of these is one of them.
+            own |= {at, code[at].aux}
+            continue
+        at = behind
+    if low < end:
+        yield low, end
+
+
+def _undone(code: Sequence[Instr]) -> tuple[Instr, ...]:
+    """The instructions that undo a piece of code, its jumps counted from its beginning."""
+    last = len(code) - 1
+    out = []
+    for instr in reversed(code):
+        undo = invert_instr(instr)
+        out.append(replace(undo, aux=last - undo.aux) if undo.op in ("br", "cf") else undo)
+    return tuple(out)

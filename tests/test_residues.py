@@ -1,0 +1,408 @@
+"""What is left of a freed ancilla: verdicts do not depend on units, mistakes are refused, right
+programs pass."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rvm
+from rvm.engines import executing
+from rvm.faults import InvertibilityError, RvmError
+from rvm.image import image_of
+from rvm.run.machine import Machine
+
+ENGINES = executing(loops=False)
+
+RIGHT = """
+func orders(x: T, y: T, out: T)
+    alloc t: T
+    add t, x
+    add t, y
+    add out, t
+    sub t, x
+    sub t, y
+    free t
+
+func sums(x: T[n], out: T)
+    alloc t: T
+    for i = 0 to n - 1
+        add t, x[i]
+    end
+    add out, t
+    for i = 0 to n - 1
+        sub t, x[i]
+    end
+    free t
+
+func factors(x: T, out: T)
+    alloc t: T
+    add t, x
+    mul t, 0.3
+    add t, x
+    mul t, 1.7
+    add out, t
+    div t, 0.51
+    sub t, x
+    sub t, x / 0.3
+    free t
+
+func arrays(x: T[n], out: T[n])
+    alloc t: T[n]
+    add t, x
+    add t, x * 0.3
+    mul t, 0.7
+    add out, t
+    div t, 0.7
+    sub t, x
+    sub t, x * 0.3
+    free t
+
+func elements(x: T[n], out: T)
+    alloc t: T[n]
+    for i = 0 to n - 1
+        add t[i], x[i]
+        add t[i], 0.3 * x[n - 1 - i]
+    end
+    add out, t[0]
+    sub t, x
+    for i = 0 to n - 1
+        sub t[i], 0.3 * x[n - 1 - i]
+    end
+    free t
+"""
+WRONG = """
+func forgotten(x: T, y: T, out: T)
+    alloc t: T
+    add t, x
+    add t, y
+    add out, t
+    sub t, y
+    free t
+
+func other(x: T[n], out: T)
+    alloc t: T
+    for i = 0 to n - 1
+        add t, x[i]
+    end
+    add out, t
+    for i = 1 to n - 1
+        sub t, x[i]
+    end
+    free t
+
+func factor(x: T, out: T)
+    alloc t: T
+    add t, x
+    mul t, 0.3
+    add out, t
+    div t, 0.31
+    sub t, x
+    free t
+
+func array(x: T[n], out: T[n])
+    alloc t: T[n]
+    add t, x
+    add t, x * 0.3
+    add out, t
+    sub t, x
+    sub t, x * 0.31
+    free t
+
+func element(x: T[n], out: T)
+    alloc t: T[n]
+    add t, x
+    add out, t[1]
+    for i = 1 to n - 1
+        sub t[i], x[i]
+    end
+    free t
+
+func once_more(x: T, out: T)
+    alloc t: T = x
+    add t, x * 1e-3
+    add out, t
+    free t = x
+"""
+REAL = """
+func turned(x: T, y: T, out: T)
+    alloc a: T = x
+    alloc b: T = y
+    rot a, b, 0.7
+    add out, a
+    rot a, b, 0.4
+    irot a, b, 1.1
+    free b = y
+    free a = x
+"""
+TURNED_WRONG = REAL.replace("irot a, b, 1.1", "irot a, b, 1.2")
+SCALES = {"f64": 300, "c128": 300, "f32": 30}
+
+
+def programs() -> Iterator[tuple[rvm.Library, str, str, bool]]:
+    for t in SCALES:
+        real = "" if t == "c128" else REAL
+        wrong = "" if t == "c128" else TURNED_WRONG
+        for text, fine in ((RIGHT + real, True), (WRONG + wrong, False)):
+            library = rvm.assemble(text.replace("T", t))
+            for name in library:
+                yield library, name, t, fine
+
+
+def inputs(library: rvm.Library, name: str, t: str, seed: int, k: int) -> dict[str, Any]:
+    """Random inputs times 2 ** k."""
+    rng = np.random.default_rng(seed)
+    dtype = {"f64": np.float64, "f32": np.float32, "c128": np.complex128}[t]
+
+    def draw(n: int) -> Any:
+        x = rng.normal(size=n) * 2.0 ** rng.uniform(-3, 3, n)
+        if t == "c128":
+            x = x + 1j * rng.normal(size=n)
+        return (x.astype(dtype) * dtype(2.0**k)).astype(dtype)
+
+    function = library.program.function(name)
+    out: dict[str, Any] = {}
+    for p in function.params:
+        text = rvm.program.type_text(function, p.layout)  # type: ignore[arg-type]
+        x = draw(7)
+        out[p.name] = x if "[" in text else x[0].item()
+    return out
+
+
+def verdict(library: rvm.Library, name: str, engine: str, given: dict[str, Any]) -> str:
+    given = {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in given.items()}
+    try:
+        library[name](engine=engine, **given)
+    except InvertibilityError as error:
+        return error.code
+    return "passes"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_verdicts_do_not_depend_on_units(engine: str) -> None:
+    for library, name, t, fine in programs():
+        far = SCALES[t]
+        for seed in range(3):
+            found = {
+                k: verdict(library, name, engine, inputs(library, name, t, seed, k))
+                for k in (-far, -far // 3, -1, 0, 1, far // 2, far)
+            }
+            assert set(found.values()) == {"passes" if fine else "R001"}, (name, t, seed, found)
+
+
+def test_logarithms_have_no_unit_either() -> None:
+    text = """
+func right(x: log64, y: log64)
+    alloc t: log64 = x
+    mul t, y
+    mul t, x
+    div t, y
+    div t, x
+    free t = x
+
+func wrong(x: log64, y: log64)
+    alloc t: log64 = x
+    mul t, y
+    mul t, x
+    div t, y
+    free t = x
+"""
+    library = rvm.assemble(text)
+    for k in range(-300, 301, 50):
+        x, y = (rvm.LogNumber(v * 2.0**k) for v in (0.3, 1.1))
+        for engine in ENGINES:
+            assert verdict(library, "right", engine, {"x": x, "y": y}) == "passes"
+            assert verdict(library, "wrong", engine, {"x": x, "y": y}) == "R001"
+
+
+FORGOTTEN = """
+func f(m: f64, y: f64)
+    alloc t: f64
+    add t, m * 2.0
+    add y, t
+    free t
+
+func g(x: f64, out: f64)
+    alloc t: f64 = x
+    add t, 1.0
+    add out, t
+    free t = x
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_forgotten_undo_is_refused_however_small_the_numbers(engine: str) -> None:
+    library = rvm.assemble(FORGOTTEN)
+    for m in (1e-10, 1.6e-19, 1e-300, 1.0, 1e300):
+        assert verdict(library, "f", engine, {"m": m, "y": 0.0}) == "R001"
+    assert verdict(library, "g", engine, {"x": 1e9, "out": 0.0}) == "R001"
+
+
+SQUARES = """
+func squares(x: T[n], y: T)
+    routine norm
+        alloc s: T
+        for i = 0 to n - 1
+            add s, x[i] * x[i]
+        end
+    end
+    add y, s
+    undo norm
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("t", "n", "size"), [("f32", 10, 1.0), ("f64", 100, 1e4)])
+def test_sums_of_squares_pass(engine: str, t: str, n: int, size: float) -> None:
+    library = rvm.assemble(SQUARES.replace("T", t))
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        x = (rng.normal(size=n) * size).astype(np.float32 if t == "f32" else np.float64)
+        assert verdict(library, "squares", engine, {"x": x, "y": 0.0}) == "passes"
+
+
+MATCHED = """
+func put(t: f64, x: f64)
+    add t, x * 3.0
+
+func all(x: f64, y: f64[n], out: f64, s: stack[f64])
+    routine made
+        alloc t: f64 = x * 2.0
+        alloc u: f64
+        call put(u, x)
+        if u > 0.0
+            add t, u
+        else
+            sub t, u
+        end
+        for i = 0 to n - 1
+            add t, y[i] * u
+            swap t, u
+        end
+    end
+    add out, t
+    push t, s
+    pop t, s
+    undo made
+
+func changed(x: f64, out: f64)
+    alloc t: f64
+    add t, x
+    add out, t
+    add x, 1e-3
+    sub t, x
+    free t
+
+func out_of_order(x: f64, y: f64, out: f64)
+    alloc t: f64
+    add t, x
+    mul t, y
+    add out, t
+    sub t, x
+    div t, y
+    free t
+"""
+
+
+def test_what_is_undone_by_construction_is_known() -> None:
+    image = image_of(rvm.assemble(MATCHED))
+    for undo in (False, True):
+        assert not image.code("all", undo).sizes
+        assert image.code("changed", undo).sizes
+        assert image.code("out_of_order", undo).sizes
+    library = rvm.assemble(MATCHED)
+    for x in (1e-250, 0.3, 1e200):
+        for engine in ENGINES:
+            given = {"x": x, "y": np.array([0.3, 1.7, 1e-3]), "out": 0.0, "s": []}
+            assert verdict(library, "all", engine, given) == "passes"
+            wrong = {"x": x, "out": 0.0}
+            if x < 1e10:
+                assert verdict(library, "changed", engine, wrong) == "R001"
+            assert verdict(library, "out_of_order", engine, {**wrong, "y": 0.7}) == "R001"
+
+
+def test_a_residue_that_is_not_finite_is_refused() -> None:
+    library = rvm.assemble(
+        "func f(x: f64, y: f64)\n    alloc t: f64 = y\n    add t, x\n    sub t, x\n    free t = y\n"
+    )
+    for engine in ENGINES:
+        assert verdict(library, "f", engine, {"x": math.inf, "y": 1.0}) == "R001"
+        assert verdict(library, "f", engine, {"x": 1.0, "y": math.nan}) == "passes"
+        assert verdict(library, "f", engine, {"x": 1e16, "y": 1.0}) == "passes"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_nothing_is_left_of_is_lost(engine: str) -> None:
+    """Beside 1e16 nothing of 0.3 is left to be seen."""
+    text = """
+func lost(x: f64, y: f64, z: f64)
+    alloc t: f64 = x
+    add t, y
+    add t, z
+    sub t, y
+    sub t, z
+    free t = x
+"""
+    with pytest.raises(InvertibilityError, match="lost") as caught:
+        rvm.assemble(text).lost(x=0.3, y=1e16, z=3.0, engine=engine)
+    assert caught.value.code == "R001"
+
+
+CANCELS = """
+func f(x: f64, out: f64)
+    alloc t: f64 = exp(x)
+    alloc u: f64 = log(t)
+    add out, u
+    free t = exp(u)
+    free u = x
+"""
+
+
+def test_a_residue_larger_than_allowed_is_tried_before_it_is_refused() -> None:
+    library = rvm.assemble(CANCELS)
+    for x in (0.3, 20.5, 300.7, 1e-9):
+        for engine in ENGINES:
+            assert verdict(library, "f", engine, {"x": x, "out": 0.0}) == "passes", x
+
+
+def test_a_tolerance_is_in_parts_of_how_large_a_place_has_been() -> None:
+    library = rvm.assemble(FORGOTTEN)
+    for engine in ENGINES:
+        for x in (1e-9, 1.0, 1e9):
+            given = {"m": x / 2, "y": 0.0}
+            assert library.f(engine=engine, tolerance=1.0, **given).y == x
+            with pytest.raises(InvertibilityError):
+                library.f(engine=engine, tolerance=0.9, **given)
+        assert library.g(engine=engine, x=1e9, out=0.0, tolerance=1e-8).out == 1e9 + 1
+        with pytest.raises(InvertibilityError):
+            library.g(engine=engine, x=1e9, out=0.0, tolerance=1e-10)
+        orders = rvm.assemble(RIGHT.replace("T", "f64")).orders
+        assert orders(engine=engine, x=0.1, y=0.2, out=0.0).out == 0.1 + 0.2
+        with pytest.raises(InvertibilityError):
+            orders(engine=engine, x=0.1, y=0.2, out=0.0, tolerance=0)
+
+
+def test_what_was_changed_from_outside_is_not_known_by_construction() -> None:
+    text = "func f(x: f64)\n    alloc t: f64\n    add t, x\n    nop\n    sub t, x\n    free t\n"
+    library = rvm.assemble(text.replace("    nop\n", "    add x, 0.0\n    sub x, 0.0\n"))
+    for engine in ENGINES:
+        m = Machine(library, "f", engine=engine, x=1.0)
+        m.seek(3)
+        m["t"] = 1.5
+        with pytest.raises(RvmError, match="t"):
+            m.run()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_lanes_are_judged_each_by_itself(engine: str) -> None:
+    right = rvm.assemble(RIGHT.replace("T", "f64"))
+    wrong = rvm.assemble(WRONG.replace("T", "f64"))
+    x = np.array([1e-200, 0.1, 1e200])
+    out = right.orders.map(x=x, y=x * 7, out=np.zeros(3), engine=engine)
+    assert np.array_equal(out["out"], x + x * 7)
+    with pytest.raises(RvmError):
+        wrong.forgotten.map(x=x, y=x * 7, out=np.zeros(3), engine=engine)
