@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
-from typing import Any
 
 from rvm.faults import RvmError
 from rvm_tools.attack.cases import Broken, InputKind
@@ -12,13 +11,7 @@ from rvm_tools.attack.kinds import data as numbers
 from rvm_tools.attack.kinds import models, plans, rbc, texts
 from rvm_tools.attack.reduction import LINES
 
-_READERS: dict[str, Any] = {
-    "rbc": rbc,
-    "plans": plans,
-    "data": numbers,
-    "models": models,
-    "texts": texts,
-}
+_READERS = {m.KIND.name: m.KIND for m in (rbc, plans, numbers, models, texts)}
 _WHOLE = ("rbc", "plans")
 """Files of which no shorter one is a file too."""
 
