@@ -11,6 +11,7 @@ from lanes.singles import agree, in_lanes
 
 import rvm
 from rvm.library.handle import FunctionHandle
+from rvm.registry import having
 
 pytestmark = pytest.mark.smoke
 
@@ -391,3 +392,12 @@ def test_losses_that_are_refused(loss: str) -> None:
     with pytest.raises(rvm.InputError) as caught:
         f.map.grad(loss=loss, y=np.zeros(2), n=1, z=1j, a=np.zeros(3))
     assert caught.value.code == "I008"
+
+
+@pytest.mark.parametrize("engine", having("lanes"))
+def test_a_product_that_does_not_fit_spoils_no_other_lane(engine: str) -> None:
+    text = "func f(y: fixed, x: fixed)\n    for i = 1 to 3\n        add y, x * x\n    end\n"
+    x = np.array([1, 2, 2000, 3]) << 43
+    out = rvm.assemble(text).f.map(engine=engine, y=0, x=x, on_error="return")
+    assert {k: e.code for k, e in out.errors.items()} == {2: "R009"}
+    assert (out.y[[0, 1, 3]] >> 43).tolist() == [3, 12, 27]
