@@ -343,13 +343,20 @@ def test_an_index_that_changes_in_the_body() -> None:
     vectorised(body, {"x": X, "y": Y})
 
 
-def test_indices_that_repeat_are_found() -> None:
+@pytest.mark.parametrize("body", ["swap y[idx[i]], x[i]", "neg y[idx[i]]", "mul y[idx[i]], 2"])
+def test_indices_that_repeat_are_found(body: str) -> None:
     idx = np.arange(N)
     idx[40] = 35
-    watch = agree(
-        loop("swap y[idx[i]], x[i]", {"x": X, "y": Y, "idx": idx}), {"x": X, "y": Y, "idx": idx}
-    )
+    inputs = {"x": X, "y": Y, "idx": idx}
+    watch = agree(loop(body, inputs), inputs)
     assert 0 < watch.ticks["_loop_3"] < 3 * N
+
+
+def test_a_choice_that_no_iteration_takes_is_not_checked() -> None:
+    """Its conditions, which no iteration changes, need not hold."""
+    body = "add y[i], x[i]\nif k > 5\nadd s, x[i]\nend k > 5"
+    vectorised(body, {"x": X, "y": Y, "s": 0.5, "k": 3})
+    vectorised(body, {"x": X, "y": Y, "s": 0.5, "k": 7})
 
 
 def test_functions_at_their_edges() -> None:
