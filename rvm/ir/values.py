@@ -15,7 +15,7 @@ from rvm.ir.items import Parts, parts_of, value_of
 from rvm.ir.node import BIT, F64, FLOATS, I64, Node, constant
 from rvm.ir.places import Behind, Element, Location, Variables, View, kind_of
 from rvm.ir.typed import Unprintable, type_of
-from rvm.isa import implementation
+from rvm.isa import FUNCTIONS, implementation
 from rvm.leaf import Function
 from rvm.numbers import system
 from rvm.types import F64 as FLOAT
@@ -225,10 +225,10 @@ def value(b: Builder, node: Expr) -> Parts:
 def applied(b: Builder, node: Apply) -> Parts:
     """A function's value, for a target that has leaf operations only."""
     fn, args = node.fn, node.args
-    if fn in ("and", "or"):
-        return _lazy(b, fn, *args)
     if fn == "choose":
         return _chosen(b, scalar(b, args[0]), *args[1:])
+    if FUNCTIONS[fn].lazy:
+        return _lazy(b, fn, *args)
     if fn in UNSIGNED and b.one_ways:
         compared = _compared(b, fn, *args)
         if compared is not None:

@@ -68,6 +68,8 @@ class FunctionRow:
     Where its value carries derivatives it is that argument's value."""
     divides: bool = False
     """Its second argument is a divisor."""
+    linear: bool = False
+    """It is linear in its first argument; others are indices and shapes."""
     contracts: bool = False
     """It sums products of elements of its two arguments."""
     steps: bool = False

@@ -77,7 +77,7 @@ def _terms(name: str, args: tuple[Expr, ...], dots: Tangents, result: Scalar) ->
         return [d for d in dots if d is not None]
     plain = tuple(map(_plain, args))
     row = FUNCTIONS[name]
-    own = RULES.get(name)
+    own = _linear(name) if row.linear else RULES.get(name)
     if own is not None and (row.partials is None or any(_elem(a).is_complex for a in args)):
         return own(plain, dots)
     if row.partials is not None:
@@ -147,8 +147,6 @@ def _complex(args: tuple[Expr, ...], dots: Tangents) -> list[Expr]:
 
 
 RULES: Mapping[str, Rule] = {
-    **{n: _linear(n) for n in ("sum", "scan_left", "scan_right", "gather", "scatter")},
-    **{n: _linear(n) for n in ("transpose", "sum_like", "spread_like", "real", "imag", "conj")},
     **{n: _bilinear(n) for n in ("dot", "matvec", "matmul", "@", "outer")},
     "prod": _by_one(lambda x, d: fn("sum", fn("prod_others", x) * d)),
     "amin": _by_one(lambda x, d: fn("sum", fn("last_min", x) * d)),

@@ -7,14 +7,13 @@ numbers go out of sums, and the sum of a product of two vectors is their `dot`.
 from __future__ import annotations
 
 from rvm.expr import Apply, Const, Expr
+from rvm.isa import FUNCTIONS
 from rvm.isa.functions.formulas import rank
 from rvm.isa.simplify import simplify
 from rvm.isa.typing import apply, typed
 from rvm.transform.graph import Graph
 from rvm.types import elem_of
 
-LINEAR = ("sum_like", "spread_like", "transpose", "gather", "scatter", "conj", "real", "imag")
-"""Functions whose sign is that of their first argument."""
 Scalings = list[tuple[str, Expr]]
 """Numbers that something is multiplied with or divided by, with the function that does it."""
 
@@ -40,7 +39,7 @@ def signed(graph: Graph, node: Expr) -> tuple[bool, Expr]:
         case Apply("sum", (a,)):
             negative, value = signed(graph, a)
             return negative, summed(graph, value)
-        case Apply(fn, (a, *rest)) if fn in LINEAR:
+        case Apply(fn, (a, *rest)) if FUNCTIONS[fn].linear:
             negative, value = signed(graph, a)
             return negative, apply(fn, value, *rest)
         case Const(value) if value == -1:

@@ -6,10 +6,12 @@ import ast
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from rvm.isa import FUNCTIONS
-from rvm.types import TYPES
+from rvm.isa.implementation import array_value
+from rvm.types import C128, F64, I64, TYPES
 
 ROOT = Path(__file__).parents[2]
 TABLE = ("rvm/isa/", "rvm/numbers/", "rvm/leaf/", "rvm/types.py", "rvm/expr.py")
@@ -20,7 +22,6 @@ LEFT = {
     "rvm/derive/taylor": 1,
     "rvm/emit/lanes_values.py": 1,
     "rvm/ir": 3,
-    "rvm/transform/factors.py": 1,
     "rvm/transform/graph.py": 1,
     "rvm/accounts/cost.py": 1,
     "asm/rvm_asm": 3,
@@ -64,3 +65,31 @@ def test_no_source_lists_functions_or_types(folder: str) -> None:
             known = next((k for k in LEFT if where.startswith(k)), "")
             assert left[known] > 0, f"a list of names outside the table: {line}"
             left[known] -= 1
+
+
+A, B = (np.arange(12.0).reshape(4, 3) ** 2 % 7 - k for k in (1, 3))
+INDICES = np.array([2, 0, 1])
+LINEAR = {
+    "gather": (A[0], B[0], INDICES),
+    "scatter": (A[0], B[0], INDICES, 4),
+    "scan_left": (A[0], B[0]),
+    "scan_right": (A[0], B[0]),
+    "sum_like": (A, B, A[0]),
+    "spread_like": (A[0], B[0], A),
+    "conj": (A + 1j * B, B - 2j * A),
+    "real": (A + 1j * B, B - 2j * A),
+    "imag": (A + 1j * B, B - 2j * A),
+}
+"""Two first arguments, and the others."""
+
+
+@pytest.mark.parametrize("name", [name for name, row in FUNCTIONS.items() if row.linear])
+def test_functions_that_are_called_linear_are(name: str) -> None:
+    a, b, *rest = LINEAR.get(name, (A, B))
+    given = (a, *rest)
+    types = tuple(
+        C128 if np.iscomplexobj(v) else F64 if np.asarray(v).dtype.kind == "f" else I64
+        for v in given
+    )
+    f = array_value(name, types)
+    assert np.array_equal(f(2 * a - b, *rest), 2 * f(a, *rest) - f(b, *rest))

@@ -353,7 +353,7 @@ def is_nonnegative(node: Node) -> bool:
             if fn == "%":
                 return args[1].op == "constant" and args[1].aux > 0
             if fn == "i64":
-                return args[0].kind not in ("i64", "u64") and is_nonnegative(args[0])
+                return WIDTHS.get(args[0].kind, 64) < 64 and is_nonnegative(args[0])
             return fn == ">>" and is_nonnegative(args[0])
     return node.kind in WIDTHS and not signed(node.kind)
 

@@ -200,6 +200,7 @@ enter(
         **numbers("np.sum({0}, dtype=DTYPE).item()", "ordered_sum({0})"),
         "log": both("log_sum({0}.reshape(-1)).item()"),
     },
+    linear=True,
 )
 enter(
     "prod",
@@ -365,6 +366,7 @@ enter(
     cost="ADDS",
     vjp=lambda g, x: (fn("scan_right", g),),
     code=numbers("np.cumsum({0}, dtype=DTYPE)"),
+    linear=True,
 )
 enter(
     "scan_right",
@@ -374,4 +376,5 @@ enter(
     cost="ADDS",
     vjp=lambda g, x: (fn("scan_left", g),),
     code=numbers("np.cumsum({0}[::-1], dtype=DTYPE)[::-1]"),
+    linear=True,
 )

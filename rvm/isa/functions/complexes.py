@@ -38,6 +38,7 @@ enter(
     domain=(REAL,),
     mp="conj",
     moves=True,
+    linear=True,
 )
 enter(
     "real",
@@ -49,6 +50,7 @@ enter(
     code=by_body("re", partial(apply, "re")),
     mp="re",
     moves=True,
+    linear=True,
 )
 enter(
     "imag",
@@ -60,6 +62,7 @@ enter(
     code=by_body("im", partial(apply, "im")),
     mp="im",
     moves=True,
+    linear=True,
 )
 enter(
     "complex",

@@ -142,6 +142,7 @@ enter(
     cost="MOVES",
     vjp=lambda g, x, idx: (fn("scatter", g, idx, fn("len", x)), None),
     code={"*": both("gather_array({0}, {1})")},
+    linear=True,
 )
 enter(
     "scatter",
@@ -151,6 +152,7 @@ enter(
     cost="ADDS",
     vjp=lambda g, v, idx, n: (fn("gather", g, idx), None, None),
     code=numbers("scatter_array({0}, {1}, {2})"),
+    linear=True,
 )
 enter(
     "transpose",
@@ -160,6 +162,7 @@ enter(
     cost="MOVES",
     vjp=lambda g, a: (fn("transpose", g),),
     code={"*": both("{0}.T")},
+    linear=True,
 )
 
 
@@ -181,6 +184,7 @@ enter(
     cost="ADDS",
     vjp=lambda g, v, x: (_likewise("spread_like", g, v, x), None),
     code=numbers("sum_like({0}, {1})"),
+    linear=True,
 )
 enter(
     "spread_like",
@@ -190,4 +194,5 @@ enter(
     cost="MOVES",
     vjp=lambda g, v, x: (_likewise("sum_like", g, v, x), None),
     code={"*": both("spread_like({0}, {1})")},
+    linear=True,
 )
