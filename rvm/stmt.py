@@ -100,10 +100,11 @@ class Drop:
     """A register is forgotten, whatever it holds: bits are erased.  Undoing it gives zeros.
 
     That is right where nothing depends on what the register holds, as with the adjoint of an
-    ancilla, whose end value is known.
+    ancilla, whose end value is known.  `held`: what says how large it has been, which goes too.
     """
 
     reg: Place
+    held: Held | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from rvm.image.traps import Traps
 from rvm.isa import lower
 from rvm.isa.lower import squared
 from rvm.program import AnyProgram, Function, Instr, Program, Span, program_of
-from rvm.stmt import Free, Pop, Stmt
+from rvm.stmt import Drop, Free, Pop, Stmt
 from rvm.transform import invert_function
 from rvm.transform.duals import reachable
 from rvm.types import Stack, elem_of
@@ -87,6 +87,8 @@ class Code:
     def _known(self, pc: int, stmt: Stmt) -> Stmt:
         """A statement with what is known of the value that it checks."""
         match stmt:
+            case Drop(Place(reg)):
+                return replace(stmt, held=self.sizes.get(reg))
             case Free(Place(reg)) | Pop(Place(reg)):
                 is_known = pc in self._matched[self.undo]
                 return replace(stmt, held=self.sizes.get(reg), is_known=is_known)

@@ -290,12 +290,12 @@ class PythonBuilder(Builder):
 
     def _end(self, stmt: Free | Drop, reg: int) -> None:
         t, name = self.function.registers[reg].type, self.names[reg]
-        given, more, gone = None, "", ""
+        given, more = None, ""
+        gone = "".join(f"{self.names[p.reg]} = " for p in stmt.held or ())
         if isinstance(stmt, Free):
             given = stmt.value
             if stmt.judged is not None:
                 more = "".join([", ''", *(f", {self.names[p.reg]}" for p in stmt.judged)])
-            gone = "".join(f"{self.names[p.reg]} = " for p in stmt.held or ())
         if isinstance(t, Stack):
             self.line(f"if {name}: trouble()")
         elif given is None:

@@ -15,7 +15,7 @@ from typing import cast
 
 from rvm.expr import Expr, Place, index_reads, reads
 from rvm.image import Code
-from rvm.stmt import Branch, Call, Free, Map, Stmt, Update, When, values, writes
+from rvm.stmt import Branch, Call, Drop, Free, Map, Stmt, Update, When, values, writes
 
 Key = tuple[Code, frozenset[int]]
 """A function in one direction, and the parameters that vary when it is called."""
@@ -35,7 +35,7 @@ def nodes_of(code: Code, stmts: Sequence[Stmt]) -> Iterator[Expr]:
     """What statements evaluate and change, and the lengths of what they make or end."""
     for stmt in stmts:
         yield from values(stmt)
-        if isinstance(stmt, Free):
+        if isinstance(stmt, (Free, Drop)):
             yield from stmt.held or ()
         for place in writes(stmt):
             yield place

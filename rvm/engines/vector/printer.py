@@ -358,7 +358,8 @@ class LoopPrinter(LanePrinter):
                 bits = elem_of(type_of(reg)).bits
                 self._lines.append(f"erased(_ctx, {bits}, {self._vector(reg.reg)}, _W)")
                 self._erased(pc)
-                self._end(reg.reg)
+                for place in (reg, *(stmt.held or ())):
+                    self._end(place.reg)
 
     def _erased(self, pc: int) -> None:
         """Note that an instruction may have erased bits."""
