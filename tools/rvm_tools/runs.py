@@ -133,7 +133,8 @@ def _verdict(lost: Sequence[Drift]) -> str:
     """What a round trip came to, in a line."""
     if not lost:
         return "back at the start: every bit is as it was"
-    return "back at the start, with lost bits: " + "; ".join(d.text() for d in lost)
+    head = "" if all(d.within for d in lost) else "not "
+    return f"{head}back at the start, with lost bits: " + "; ".join(d.text() for d in lost)
 
 
 def _stopped(machine: Machine, request: RunRequest) -> dict[str, Any]:
