@@ -171,6 +171,8 @@ def _judge(
 
 def _gap(held: Any, expected: Any, off: Any) -> tuple[float, float]:
     """The largest difference where two differ, and the largest magnitude that is expected."""
+    if type(held) is float and type(expected) is float:
+        return abs(held - expected), abs(expected)
     with np.errstate(all="ignore"):
         apart = np.abs(np.subtract(held, expected, dtype=_wide(held)))
         gap = float(np.max(np.where(off, apart, 0.0)))
