@@ -123,7 +123,7 @@ def _fill(
     register = function.registers[layout]
     given[layout] = value
     regs[layout] = _value(function, layout, register, name, value, layout in inout)
-    if own is not None and isinstance(value, np.ndarray):
+    if own is not None and isinstance(register.type, Array):
         own[layout] = value
 
 

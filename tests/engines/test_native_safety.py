@@ -67,7 +67,7 @@ given = dict(
     y=0.0,
     x=rng.random((lanes, 8)),
     v=np.linspace(0.0, 1.0, lanes),
-    n=rng.integers(1, 60_000, lanes),
+    n=rng.integers(1, 12_000, lanes),
 )
 kept = {k: np.copy(v) for k, v in given.items()}
 mapped = program.f.map.with_options(engine="native")
