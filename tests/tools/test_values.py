@@ -231,3 +231,10 @@ def test_unreadable_files(tmp_path: Path, name: str) -> None:
 def test_no_pickles_are_opened(tmp_path: Path) -> None:
     np.save(tmp_path / "p.npy", np.array([{}], dtype=object), allow_pickle=True)
     assert refused(function("x: f64"), "x=@p.npy", base=tmp_path).code == "I011"
+
+
+@pytest.mark.parametrize("text", ["0x_", "0b_", "0o__", "[1, 0x_]", "(0b_, 1)", "0xg", "0b2"])
+def test_a_number_has_digits(text: str) -> None:
+    assert text in str(refused(function("x: i64"), f"x={text}"))
+    with pytest.raises(RvmError):
+        assemble(f"func f(x: i64)\n    add x, {text}\n")
