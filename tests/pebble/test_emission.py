@@ -261,6 +261,10 @@ def refused(code: str, *args: Any, **kwargs: Any) -> RvmError:
 def test_what_is_no_step() -> None:
     program = rvm.assemble(
         """
+        record Nothing
+        end
+        func nothing(y: Nothing, x: Nothing, r: f64)
+            add r, 1.0
         func one(y: i64)
             add y, 1
         func types(y: i64, x: f64)
@@ -275,7 +279,7 @@ def test_what_is_no_step() -> None:
         """
     )
     p = plan(4, pebbles=3)
-    for name in ("none", "one", "types", "stacks"):
+    for name in ("none", "nothing", "one", "types", "stacks"):
         assert isinstance(refused("P020", p, program, name), InputError)
     refused("P020", p, program, "fine", number="c")
     refused("P020", p, program, "fine", number="y")

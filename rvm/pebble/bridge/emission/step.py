@@ -57,6 +57,8 @@ def step_of(
     if [registers[k].type for k in y] != [registers[k].type for k in x]:
         first, second = (p.name for p in function.params[:2])
         _refuse(program, function, f"has `{first}` and `{second}` of different types")
+    if not y:
+        _refuse(program, function, f"has a state `{function.params[0].name}` without a register")
     for k in (*y, *x):
         t = registers[k].type
         if isinstance(t, Stack) or rank_of(t) >= MAX_RANK:
