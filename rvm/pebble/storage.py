@@ -188,7 +188,10 @@ def _steps(values: NDArray[Any], n: int) -> frozenset[int]:
 def _grammar(starts: NDArray[Any], items: NDArray[Any], weights: Weights) -> Schedule:
     count = len(starts) - 1
     whole = starts.dtype == items.dtype == np.int64 and starts.ndim == 1 and count > 0
-    if not whole or items.shape != (4, int(starts[-1])) or (np.diff(starts) < 0).any():
+    # Compared, as differences of what is in a damaged file may wrap.
+    if not whole or starts[0] or (starts[1:] < starts[:-1]).any():
+        raise _unsound("its rules do not lie one after the other")
+    if items.shape != (4, int(starts[-1])):
         raise _unsound("its rules and items do not fit together")
     owner = np.repeat(np.arange(count), np.diff(starts))
     names, kinds, first, last = items
@@ -197,7 +200,7 @@ def _grammar(starts: NDArray[Any], items: NDArray[Any], weights: Weights) -> Sch
         raise _unsound("a name's items mention a later one")
     if (kinds < 0).any() or (kinds > np.where(actions, max(Kind), 1)).any():
         raise _unsound("there is an unknown kind of action")
-    if starts[0] or (last < 0).any() or (first < 0).any():
+    if (last < 0).any() or (first < 0).any():
         raise _unsound("a node is negative")
     return Schedule.listed(starts, items, weights)
 

@@ -286,6 +286,27 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
         rvm.pebble.load(path)
 
 
+@pytest.mark.parametrize("array", ["rules", "items"])
+def test_no_number_at_the_limits_changes_a_schedule(array: str, tmp_path: Path) -> None:
+    path = tmp_path / "plan.npz"
+    made = plan(12, pebbles=5)
+    made.save(path)
+    with np.load(path) as file:
+        values = file[array]
+    for k in range(0, values.size, 1 + values.size // 30):
+        for limit in (-(2**63), -(2**62), 2**62, 2**63 - 1):
+            changed = values.copy()
+            changed.flat[k] = limit
+            damaged(made, path, **{array: changed})
+            try:
+                found = rvm.pebble.load(path)
+            except ScheduleError as error:
+                assert error.code == "P005"
+            else:
+                # What means nothing in an item may be any number.
+                assert array == "items" and found.check() == made.check()
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
