@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 
-class BodyWriter:
+class BodyWriter(ABC):
     """The body of a function in the making; `names` are its variables by type."""
 
     def __init__(self, rng: random.Random, names: dict[str, list[str]], budget: int) -> None:
@@ -26,9 +27,9 @@ class BodyWriter:
                 self.budget -= 1
                 self.statement(depth)
 
+    @abstractmethod
     def statement(self, depth: int) -> None:
         """A random statement."""
-        raise NotImplementedError
 
     def line(self, depth: int, text: str) -> None:
         self.lines.append("    " * depth + text)
