@@ -27,9 +27,10 @@ from rvm.host.signals import interrupted, is_ctrl_c
 from rvm.image import Code, image_of
 from rvm.isa import place as typed_place
 from rvm.program import Function, Program
-from rvm.run.binding import Result, bind
+from rvm.run.binding import bind
 from rvm.run.direct import is_direct
 from rvm.run.machine import Machine
+from rvm.run.results import Result, Rounding
 from rvm.state import Options, byte_size
 from rvm.transform.duals import bar_slots, bar_type
 from rvm.transform.programs import gradient_program
@@ -105,6 +106,7 @@ class ThereAndBack:
             if is_ctrl_c(error):
                 raise interrupted("the inputs are as they were before the call") from None
             raise
+        rounding: Rounding = flight
         if flight.done:
             self.launch.results(flight, regs)
         else:
@@ -112,7 +114,8 @@ class ThereAndBack:
             machine = Machine.entered(program, self.launch.code.name, regs, options, False)
             flight.land(machine.state)
             try:
-                regs = machine.run().state.frames[0].regs[: len(regs)]
+                state = machine.run().state
+                regs, rounding = state.frames[0].regs[: len(regs)], state.account
             except RvmError:
                 return None
 
@@ -126,9 +129,9 @@ class ThereAndBack:
         finals = dict(zip(self.floats, regs[at:], strict=False))
         check_returned(self.function, start, regs, options, evidence, finals)
         if wrt is None and self.names is not None:
-            return regs, Result({name: regs[slot] for name, slot in self.names.items()})
+            return regs, Result({name: regs[slot] for name, slot in self.names.items()}, rounding)
         duals = {k: regs[slot] for k, slot in self.slots.items()}
-        return regs, named_duals(self.function, duals, wrt)
+        return regs, named_duals(self.function, duals, rounding, wrt)
 
 
 def _names(function: Function, slots: Mapping[int, int]) -> dict[str, int] | None:

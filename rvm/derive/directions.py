@@ -17,8 +17,9 @@ from rvm.derive.sweep import Sweep, real_shape, units
 from rvm.derive.target import Target
 from rvm.faults import InputError, RvmError
 from rvm.program import Function, Layout, Program, Record, slots_of
-from rvm.run.binding import Result, outside, result
+from rvm.run.binding import outside, result
 from rvm.run.direct import Run
+from rvm.run.results import Info, Result
 from rvm.state import Options
 from rvm.transform.duals import bar_slots
 from rvm.transform.programs import tangent_program
@@ -45,11 +46,11 @@ class Pushforward:
         """Tangents of zero, by parameter register."""
         return {k: zero_dual(self.source, k, self.regs[k]) for k in self.slots}
 
-    def run(self, dots: Mapping[int, Any]) -> list[Any]:
-        """The parameters after a run with these tangents: results, then their tangents."""
+    def run(self, dots: Mapping[int, Any]) -> Run:
+        """A run with these tangents: its registers are the results, then their tangents."""
         n = self.source.n_args
         values = [copied(v) for v in self.regs[:n]] + [copied(dots[k]) for k in self.slots]
-        return Run(self.program, self.function.name, values, self.options, undo=self.undo).regs
+        return Run(self.program, self.function.name, values, self.options, undo=self.undo)
 
     def sweep(self, shapes: Mapping[int, Shape]) -> Sweep:
         """Runs along all unit directions of the registers named, whose real shapes these are."""
@@ -58,14 +59,14 @@ class Pushforward:
         varying = {self.slots[k]: dots for k, dots in units(shapes).items()}
         return Sweep(self.program, self.function.name, regs, varying, self.options, self.undo)
 
-    def tangents(self, regs: list[Any]) -> Result:
+    def tangents(self, run: Run) -> Result:
         """The tangents among a run's registers, by parameter."""
         out = {}
         for p in self.source.params:
             layout = bar_layout(p.layout, self.slots)
             if layout is not None:
-                out[p.name] = outside(self.function, layout, regs)
-        return Result(out)
+                out[p.name] = outside(self.function, layout, run.regs)
+        return Result(out, run.info)
 
 
 def jvp(target: Target, tangents: Seeds, inputs: Seeds) -> tuple[Result, Result]:
@@ -78,14 +79,14 @@ def jvp(target: Target, tangents: Seeds, inputs: Seeds) -> tuple[Result, Result]
     dots = push.zeros()
     add_seeds(push.source, dots, tangents)
     try:
-        regs = push.run(dots)
+        run = push.run(dots)
     except RvmError:
         Pullback(target, inputs)
         raise
     check = gradient_check(target.program, target.name, target.undo, start, target.options)
     if check is not None:
-        check(regs)
-    return result(target.function, regs), push.tangents(regs)
+        check(run.regs)
+    return result(target.function, run.regs, run.info), push.tangents(run)
 
 
 def jacobian(
@@ -107,15 +108,17 @@ def jacobian(
     rows = sum(map(_size, to.values())) <= sum(map(_size, of_what.values()))
     found = _pulled(pull, to) if rows else None
     if found is not None:
+        info = Info.of(pull.result.info, found)
         parts = blocks(found, to, of_what, bar_slots(target.function), rows=True)
     else:
         push = Pushforward(target.program, target.name, pull.start, options, target.undo)
         columns = push.sweep(of_what)
+        info = Info.of(columns)
         check = gradient_check(target.program, target.name, target.undo, pull.start, options)
         if check is not None:
             check(columns.first)
         parts = blocks(columns, to, of_what, push.slots, rows=False)
-    return by_names(outs, ins, parts)
+    return by_names(outs, ins, parts, info)
 
 
 def _pulled(pull: Pullback, shapes: Mapping[int, Shape]) -> Sweep | None:
@@ -183,6 +186,7 @@ def by_names(
     rows: Mapping[str, Layout],
     columns: Mapping[str, Layout],
     blocks: Mapping[tuple[int, int], Any],
+    info: Info,
 ) -> Result:
     """Blocks of a matrix by parameters, those of records by their fields."""
 
@@ -196,7 +200,7 @@ def by_names(
             return Result({name: block(k, inner) for name, inner in layout.fields})
         return blocks[k, layout]
 
-    return Result({name: row(layout) for name, layout in rows.items()})
+    return Result({name: row(layout) for name, layout in rows.items()}, info)
 
 
 def _size(shape: Shape) -> int:

@@ -18,9 +18,10 @@ from rvm.faults import InputError
 from rvm.image import image_of
 from rvm.numbers import system
 from rvm.program import Function, Layout, Program, Record
-from rvm.run.binding import Result, as_python, bind, result
+from rvm.run.binding import as_python, bind, result
 from rvm.run.direct import Run
 from rvm.run.machine import Machine
+from rvm.run.results import Info, Result, Rounding
 from rvm.transform.duals import bar_slots, bar_type
 from rvm.transform.gradient import adjoint_names
 from rvm.transform.programs import gradient_program
@@ -62,7 +63,7 @@ class Pullback:
         self.ticks = self._there.ticks
         """Ticks of the run forwards, and of that back."""
         self.regs = self._there.regs
-        self.result: Result = result(self.function, self.regs)
+        self.result: Result = result(self.function, self.regs, self._there.info)
         self._heights = {k: len(v) for k, v in enumerate(self.regs) if isinstance(v, list)}
         self._entered: list[Callable[[dict[int, Any]], None]] = []
         """What entered the adjoints of the results, which the run back consumes."""
@@ -133,7 +134,7 @@ class Pullback:
         found = self.found
         if check:
             self.check_returned(self._back.regs, found)
-        return self.named(found, wrt)
+        return named_duals(self.function, found, self.info, wrt)
 
     @property
     def found(self) -> dict[int, Any]:
@@ -144,6 +145,11 @@ class Pullback:
     def _run(self, program: Program, name: str, regs: list[Any], way: str) -> Run:
         watch = None if self.watch is unwatched else lambda machine: self.watch(machine, way)
         return Run(program, name, regs, self.options, undo=self.target.undo, watch=watch)
+
+    @property
+    def info(self) -> Info:
+        """What rounding did in the run forwards, and in that back."""
+        return Info.of(self._there.rounding, self._back.rounding)
 
     @property
     def there(self) -> Machine:
@@ -184,10 +190,6 @@ class Pullback:
         """What has the shape of a result, which the run back has consumed."""
         return [0] * self._heights[k] if k in self._heights else self.start[k]
 
-    def named(self, duals: Mapping[int, Any], wrt: Collection[str] | None = None) -> Result:
-        """Duals by parameter register as a result by parameter, all or those in `wrt`."""
-        return named_duals(self.function, duals, wrt)
-
 
 def raw_inputs(target: Target, inputs: Mapping[str, Any]) -> list[Any]:
     """Copies of inputs as raw values of the parameters' registers; InputError if they are none."""
@@ -197,7 +199,10 @@ def raw_inputs(target: Target, inputs: Mapping[str, Any]) -> list[Any]:
 
 
 def named_duals(
-    function: Function, duals: Mapping[int, Any], wrt: Collection[str] | None = None
+    function: Function,
+    duals: Mapping[int, Any],
+    info: Info | Rounding,
+    wrt: Collection[str] | None = None,
 ) -> Result:
     """Duals by parameter register as a result by parameter, all or those in `wrt`."""
 
@@ -215,7 +220,7 @@ def named_duals(
         if layout is not None:
             found[p.name] = shown(layout)
     if wrt is None:
-        return Result(found)
+        return Result(found, info)
     for name in wrt:
         if name not in found:
             raise InputError(
@@ -223,7 +228,7 @@ def named_duals(
                 f"`{name}` is not a parameter that carries an adjoint",
                 hint=f"those are: {', '.join(found)}",
             )
-    return Result({name: found[name] for name in found if name in set(wrt)})
+    return Result({name: found[name] for name in found if name in set(wrt)}, info)
 
 
 def zero_dual(function: Function, slot: int, held: Any) -> Any:

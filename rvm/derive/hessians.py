@@ -10,12 +10,12 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from rvm.derive.directions import Pushforward, Seeds, Shape, blocks, by_names, chosen, leaves, plain
-from rvm.derive.gradients import Pullback, Watch, add_seeds, unwatched
+from rvm.derive.gradients import Pullback, Watch, add_seeds, named_duals, unwatched
 from rvm.derive.sweep import real_shape
 from rvm.derive.target import Target
 from rvm.derive.taylor import propagate
 from rvm.faults import UsageError
-from rvm.run.binding import Result
+from rvm.run.results import Info, Result
 from rvm.transform.duals import bar_slots
 
 TAYLOR, DIRECTIONS = "taylor", "forward-over-reverse"
@@ -38,20 +38,21 @@ class Curvature:
         regs = [*self.pull.start[: target.function.n_args], *self.pull.bars.values()]
         self.push = Pushforward(program, program.entry, regs, target.options)
 
-    def along(self, dots: Mapping[int, Any]) -> dict[int, Any]:
-        """The derivatives of the gradient along a direction, by parameter register.
+    def along(self, dots: Mapping[int, Any]) -> Result:
+        """The derivatives of the gradient along a direction, by parameter.
 
         InvertibilityError R017 if the values do not come back.
         """
-        regs = self.push.run(self.push.zeros() | dict(dots))
-        self._check(regs)
-        return {k: regs[self.push.slots[slot]] for k, slot in self.slots.items()}
+        run = self.push.run(self.push.zeros() | dict(dots))
+        self._check(run.regs)
+        found = {k: run.regs[self.push.slots[slot]] for k, slot in self.slots.items()}
+        return named_duals(self.pull.function, found, run.info)
 
     def _check(self, regs: list[Any]) -> None:
         """R017 unless the values of the gradient's run are back, or the gradient is right."""
         self.pull.check_returned(regs, {k: regs[slot] for k, slot in self.slots.items()})
 
-    def blocks(self, shapes: Mapping[int, Shape]) -> dict[tuple[int, int], Any]:
+    def blocks(self, shapes: Mapping[int, Shape]) -> tuple[dict[tuple[int, int], Any], Info]:
         """The derivatives of the gradient by these registers, whose real shapes these are.
 
         InvertibilityError R017 if the values do not come back.
@@ -60,7 +61,7 @@ class Curvature:
         # What the values are does not depend on the direction.
         self._check(sweep.first)
         slots = {k: self.push.slots[slot] for k, slot in self.slots.items()}
-        return blocks(sweep, shapes, shapes, slots, rows=False)
+        return blocks(sweep, shapes, shapes, slots, rows=False), Info.of(sweep)
 
 
 def hvp(target: Target, loss: str, tangents: Seeds, inputs: Seeds) -> Result:
@@ -69,7 +70,7 @@ def hvp(target: Target, loss: str, tangents: Seeds, inputs: Seeds) -> Result:
     zeros = curvature.push.zeros()
     dots = {k: zeros[k] for k in curvature.slots}
     add_seeds(target.function, dots, tangents)
-    return curvature.pull.named(curvature.along(dots))
+    return curvature.along(dots)
 
 
 def hessian(
@@ -104,6 +105,7 @@ def hessian(
             for j in shapes
             for k in shapes
         }
+        info = Info.of(pull.there.state.account)
     else:
-        found = Curvature(target, loss, inputs, pull).blocks(shapes)
-    return by_names(layouts, layouts, found)
+        found, info = Curvature(target, loss, inputs, pull).blocks(shapes)
+    return by_names(layouts, layouts, found, info)

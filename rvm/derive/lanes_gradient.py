@@ -58,7 +58,12 @@ class LaneGradient:
         aside |= ~self._returned(there.out, back.out)
         bars = {k: self._bars(slot, back.out[slot]) for k, slot in self.slots.items()}
         done = LaneRun(
-            [], {}, there.ticks + back.ticks, there.erased + back.erased, _numbers(aside)
+            [],
+            {},
+            there.ticks + back.ticks,
+            there.erased + back.erased,
+            np.maximum(there.drifts, back.drifts),
+            _numbers(aside),
         )
         for lane in done.alone:
             listen()
@@ -213,7 +218,7 @@ class LaneGradient:
         for k, slot in self.slots.items():
             bars[k][lane] = regs[slot]
         done.ticks[lane] = pull.ticks
-        done.erased[lane] = pull.there.erased_bits + pull.machine.erased_bits
+        done.erased[lane], done.drifts[lane] = pull.info.erased_bits, pull.info.drift
 
     def _clear(self, bars: dict[int, Any], lane: int) -> None:
         """A failed lane has adjoints of zero."""

@@ -53,6 +53,8 @@ class Sweep:
         varying = {k: self._given(k, v) for k, v in varying.items()}
         self._runs: list[list[Any]] = []
         self._lanes: list[Any] = []
+        self.erased_bits, self.drift = 0, 0.0
+        """As of a run, of all together."""
         if self.size > FEW:
             options = _lanes_options(program, name, options, undo)
             done = run_lanes(program, name, regs, varying, options, undo)
@@ -61,12 +63,16 @@ class Sweep:
             for lane in sorted(done.errors):
                 raise done.errors[lane]
             self._lanes = done.regs
+            self.erased_bits, self.drift = done.erased_bits, done.drift
             return
         for k in range(self.size):
             values = [copied(v) for v in regs]
             for slot, given in varying.items():
                 values[slot] = copied(given[k]) if np.ndim(given[k]) else given[k].item()
-            self._runs.append(Run(program, name, values, options, undo=undo).regs)
+            run = Run(program, name, values, options, undo=undo)
+            self._runs.append(run.regs)
+            self.erased_bits += run.rounding.erased_bits
+            self.drift = max(self.drift, run.rounding.drift)
 
     def _given(self, k: int, directions: NDArray[Any]) -> Any:
         """Directions in real numbers as raw values of a register, with their axis in front."""

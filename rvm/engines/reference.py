@@ -32,7 +32,7 @@ from rvm.faults import InvertibilityError, LimitError, MachineError, RvmError
 from rvm.host.signals import left_whole
 from rvm.numbers import system
 from rvm.numbers.base import NumberSystem, differing
-from rvm.numbers.rounding import allowance, is_passed
+from rvm.numbers.rounding import allowance, drift_of, passed_drift
 from rvm.state import FRAME_BYTES, Frame, State, where
 from rvm.stmt import (
     FORWARD,
@@ -335,7 +335,11 @@ def _is_cleared(state: State, sys: NumberSystem, popped: Pop, held: Any, regs: A
     if popped.is_known or popped.held is None:
         return popped.is_known and bool(np.isfinite(gap))
     size, updates = (regs[p.reg] for p in popped.held)
-    return bool(gap <= allowance(sys.type, size, updates, tolerance))
+    drift = drift_of(gap, allowance(sys.type, size, updates, tolerance))
+    if not drift <= 1:
+        return False
+    state.account.drift = max(state.account.drift, drift)
+    return True
 
 
 # ---------------------------------------------------------------- calls
@@ -385,7 +389,8 @@ def _leave(state: State) -> None:
         expected = evaluate(arg, outer.regs)
         if not np.any(differing(v, expected, state.residue is not None or tolerance == 0)):
             continue
-        if not is_passed(t, v, expected, tolerance, k in restored):
+        drift = passed_drift(t, v, expected, tolerance, k in restored)
+        if not drift <= 1:
             name = inner.code.function.registers[k].name
             raise InvertibilityError(
                 "R012",
@@ -394,6 +399,7 @@ def _leave(state: State) -> None:
                 values={name: v, "expression": expected},
                 hint="pass a variable, or let the function restore the value",
             )
+        state.account.drift = max(state.account.drift, drift)
         residues.append((k, v))
         lost += t.bits
     if residues and state.residue is not None:

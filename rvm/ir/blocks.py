@@ -11,7 +11,7 @@ from rvm.ir import context
 from rvm.ir.builder import Builder
 from rvm.ir.flow import Flow
 from rvm.ir.kind import ANYWHERE, INNER, Kind
-from rvm.ir.node import I32, I64, Argument, Block, Node, constant
+from rvm.ir.node import F64, I32, I64, Argument, Block, Node, constant
 from rvm.ir.places import kinds_of
 from rvm.ir.statements import combined, disjoint, factor, whole_statement
 from rvm.ir.values import applied, raw
@@ -70,6 +70,8 @@ class FunctionBuilder(Builder):
         self.position = self.variable(I64, "position")
         self.how = self.variable(I32, "how")
         self.erased = self.variable(I64, "erased")
+        if self.lanes:
+            self.drift = self.variable(F64, "drift")
 
     @property
     def from_beginning(self) -> bool:

@@ -38,6 +38,8 @@ class Builder(Operations):
 
     erased: Var
     """Bits erased since the function was entered."""
+    drift: Var
+    """In lanes the largest residue since then, in parts of what was allowed."""
 
     def __init__(
         self,

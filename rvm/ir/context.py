@@ -17,6 +17,8 @@ the tolerance (double; below 0 where there is none); the lowest address that fra
 have, which a root raises by what one call takes; the frames that a run stopped in, outermost first
 (pointer); the largest residue, in parts of what was allowed (double)."""
 FIELDS = 10
+WIDE = (ERASED, DRIFT)
+"""What a context of several lanes has for each of them, behind its fields."""
 NO_TOLERANCE, EDITED = -1.0, -2.0
 """What stands for no tolerance; and where values were changed from outside."""
 """How many fields the context has."""

@@ -65,6 +65,10 @@ class Operations(ABC):
         """A constant."""
         return Node("constant", I64, (), value)
 
+    def larger(self, a: Node, b: Node) -> Node:
+        """The larger of two floats; the second if either is NaN."""
+        return self.select(self.op("fgt", a, b), a, b)
+
     def select(self, condition: Node, a: Node, b: Node) -> Node:
         """One of two values, both computed."""
         return self.op("select", condition, a, b, kind=a.kind)

@@ -16,7 +16,7 @@ from rvm.ir import context
 from rvm.ir.arrays import release
 from rvm.ir.blocks import FunctionBuilder
 from rvm.ir.context import FRAMED, MINE, slots
-from rvm.ir.node import I32, I64, PTR, Argument, Node, Var, constant
+from rvm.ir.node import F64, I32, I64, PTR, Argument, Node, Var, constant
 from rvm.ir.places import ArrayVariable, item_size, kinds_of
 from rvm.types import Array, Scalar, elem_of
 
@@ -63,6 +63,8 @@ def enter(b: FunctionBuilder) -> None:
             b.set(held.owner, b.i64(0))
     b.set(b.ticks, b.read_field(context.TICKS))
     b.set(b.erased, b.i64(0))
+    if b.lanes:
+        b.set(b.drift, constant(0.0, F64))
 
 
 def too_deep(b: FunctionBuilder) -> Node:
@@ -143,8 +145,11 @@ def _from_arguments(b: FunctionBuilder) -> None:
 def settle(b: FunctionBuilder) -> None:
     """Give the counters back to the context."""
     b.write_field(context.TICKS, b.get(b.ticks))
-    field = b.op("total", kind=PTR)
+    field = b.op("total", kind=PTR, aux=context.ERASED)
     b.poke(b.op("wadd", b.peek(I64, field), b.get(b.erased)), field)
+    if b.lanes:
+        field = b.op("total", kind=PTR, aux=context.DRIFT)
+        b.poke(b.larger(b.peek(F64, field), b.get(b.drift)), field)
     b.do("settle")
 
 

@@ -288,8 +288,7 @@ class Residue:
         # Whatever compares with no number is not finite.
         b.set(self.finite, b.op("and", b.get(self.finite), b.op("flt", gap, INFINITY)))
         for variable, found in ((self.gap, gap), (self.size, size)):
-            kept = b.get(variable)
-            b.set(variable, b.select(b.op("fgt", found, kept), found, kept))
+            b.set(variable, b.larger(found, b.get(variable)))
 
     def judge(self) -> None:
         """Trouble unless what is off is rounding."""
@@ -303,19 +302,19 @@ class Residue:
             return
         gap, expected = b.get(self.gap), b.get(self.size)
         size, updates = (b.get(b.scalars[p.reg][0]) for p in self.sizes)
-        size = b.select(b.op("fgt", size, expected), size, expected)
-        one = constant(1.0, F64)
-        many = b.select(b.op("fgt", updates, one), updates, one)
+        size = b.larger(size, expected)
+        many = b.larger(updates, constant(1.0, F64))
         ours = b.op("fmul", constant(system(self.t).unit, F64), many)
         part = b.select(b.op("flt", tolerance, zero), ours, tolerance)
         allowed = b.op("fmul", size, part)
         b.trouble(b.invert(b.op("fle", gap, allowed)))
         lost = b.op("fgt", gap, b.op("fmul", constant(LOST, F64), expected))
         b.trouble(b.op("and", lost, b.op("fgt", expected, zero)))
-        if not b.lanes:
-            # Of lanes only the bits are told.
-            drift, kept = b.op("fdiv", gap, allowed), b.read_field(context.DRIFT, F64)
-            b.write_field(context.DRIFT, b.select(b.op("fgt", drift, kept), drift, kept))
+        drift = b.op("fdiv", gap, allowed)
+        if b.lanes:
+            b.set(b.drift, b.larger(drift, b.get(b.drift)))
+        else:
+            b.write_field(context.DRIFT, b.larger(drift, b.read_field(context.DRIFT, F64)))
 
 
 def _gap_and_size(b: Builder, held: Parts, expected: Parts) -> tuple[Node, Node]:

@@ -41,7 +41,8 @@ def differing(b: FunctionBuilder, blocks: list[Block]) -> tuple[frozenset[Node],
     fixed |= {b.ticks, b.position, b.how}
     fixed |= {v for a in b.arrays.values() for v in (a.pointer, *a.dims, *a.strides)}
     fixed |= {a.owner for a in b.arrays.values() if a.owner is not None}
-    variables = {v for reg in b.varying for v in b.scalars.get(reg, ())} | {b.erased}
+    own = {b.erased, b.drift}
+    variables = {v for reg in b.varying for v in b.scalars.get(reg, ())} | own
     every = [node for block in blocks for node in walk(block.items)]
     for node in every:
         if node.op == "call":

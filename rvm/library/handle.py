@@ -11,9 +11,9 @@ from rvm.derive.target import Target
 from rvm.faults import UsageError
 from rvm.host.signals import Listening, interrupted, is_ctrl_c
 from rvm.program import AnyProgram, Function, Holder, Program, program_of, type_text
-from rvm.run.binding import Result
 from rvm.run.direct import direct_of, transact
 from rvm.run.machine import OPTION_NAMES, Machine
+from rvm.run.results import Result
 from rvm.state import Options
 
 if TYPE_CHECKING:

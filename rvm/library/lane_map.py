@@ -19,10 +19,10 @@ from rvm.derive.gate import gradient_check
 from rvm.faults import InputError, Interrupted, RvmError, UsageError
 from rvm.host.signals import Listening, interrupted, is_ctrl_c
 from rvm.program import Function
-from rvm.run.binding import Result
 from rvm.run.lane_binding import Lanes, values_of
 from rvm.run.lanes import LaneRun, run_lanes
 from rvm.run.machine import OPTION_NAMES
+from rvm.run.results import Info, Result
 from rvm.state import Options
 from rvm.transform.programs import differentiated
 
@@ -60,7 +60,8 @@ class LaneResult(Result):
     """The parameters after a map, by name: what may differ by lane has the lanes' axis in front.
 
     `errors`: by lane, what failed (that lane holds its inputs).  `ticks` and `erased_bits` of each
-    lane.  `alone`: lanes that were run one by one, since they failed or could not go on together.
+    lane; `info` is of all together.  `alone`: lanes that were run one by one, since they failed or
+    could not go on together.
     """
 
     __slots__ = ("alone", "erased_bits", "errors", "ticks")
@@ -70,7 +71,7 @@ class LaneResult(Result):
     alone: tuple[int, ...]
 
     def __init__(self, values: dict[str, Any], run: LaneRun) -> None:
-        super().__init__(values)
+        super().__init__(values, Info.of(run))
         for name, value in (
             ("errors", run.errors),
             ("ticks", run.ticks),

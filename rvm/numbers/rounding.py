@@ -39,6 +39,7 @@ AGREEMENT = 1e-6
 """How far a gradient may be from tangents, in parts of itself, where values are further off."""
 UNIT = 2.0**-52
 """The gap after 1 of doubles."""
+INFINITY = float("inf")
 
 
 def allowance(t: Scalar, size: Any, updates: Any, tolerance: float | None) -> Any:
@@ -51,20 +52,33 @@ def is_lost(off: Any, expected: Any) -> Any:
     return (expected != 0) & (off > LOST * expected)
 
 
-def is_passed(t: Scalar, held: Any, expected: Any, tolerance: float | None, restored: bool) -> bool:
-    """Whether a value that a call was passed is left as it is, but for rounding.
+def passed_drift(
+    t: Scalar, held: Any, expected: Any, tolerance: float | None, restored: bool
+) -> float:
+    """How far a value that a call was passed is from what it was, in parts of what is allowed.
 
-    `restored`: by construction it is.
+    Up to 1 it is rounding.  `restored`: by construction it is, and counts as 0.
     """
     sys = system(t)
     if sys.exact or tolerance == 0:
-        return sys.same(held, expected)
+        return 0.0 if sys.same(held, expected) else INFINITY
     with np.errstate(all="ignore"):
         off = differing(held, expected)
         gap = np.max(np.abs(np.subtract(held, expected)), where=off, initial=0.0)
         size = max(np.max(np.abs(held), initial=0.0), np.max(np.abs(expected), initial=0.0))
-    enough = restored or gap <= allowance(t, float(size), PASSED, tolerance)
-    return bool(enough and np.isfinite(gap))
+        if restored or not np.isfinite(gap):
+            return 0.0 if np.isfinite(gap) else INFINITY
+        return drift_of(float(gap), allowance(t, float(size), PASSED, tolerance))
+
+
+def drift_of(gap: float, allowed: float) -> float:
+    """A residue in parts of what is allowed."""
+    return float(gap / allowed) if allowed else INFINITY if gap else 0.0
+
+
+def is_passed(t: Scalar, held: Any, expected: Any, tolerance: float | None, restored: bool) -> bool:
+    """Whether a value that a call was passed is left as it is, but for rounding."""
+    return passed_drift(t, held, expected, tolerance, restored) <= 1
 
 
 def unit_of(t: Scalar) -> float:

@@ -7,7 +7,7 @@ back as Python numbers.  A record is any mapping, object with attributes, or str
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import combinations
 from typing import Any
 
@@ -19,50 +19,8 @@ from rvm.host.signals import followed
 from rvm.numbers import system
 from rvm.numbers.base import plain_array
 from rvm.program import Function, Layout, Record, Register, type_text
+from rvm.run.results import Info, Result, Rounding
 from rvm.types import Array, RegisterType, Scalar, Stack, elem_of
-
-
-class Result(Mapping[str, Any]):
-    """The parameters of a finished call, by name: `out.y`, `out["y"]`, `f(**out)`."""
-
-    __slots__ = ("_values",)
-    _values: dict[str, Any]
-
-    def __init__(self, values: dict[str, Any]) -> None:
-        object.__setattr__(self, "_values", values)
-
-    def __getitem__(self, name: str) -> Any:
-        return self._values[name]
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "_values":
-            # A result without its values yet, as `copy` and `pickle` make it.
-            raise AttributeError(name)
-        try:
-            return self._values[name]
-        except KeyError:
-            raise AttributeError(f"the result has no `{name}`") from None
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError("a result does not change")
-
-    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
-        for name, value in state[1].items():
-            object.__setattr__(self, name, value)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self._values]
-
-    def __repr__(self) -> str:
-        inside = ", ".join(f"{k}={v!r}" for k, v in self._values.items())
-        return f"Result({inside})"
-
 
 Own = dict[int, Any]
 """Arrays that callers gave, by register, where the register holds a plain view of them."""
@@ -298,11 +256,13 @@ def _apart(function: Function, regs: list[Any], inout: frozenset[int]) -> None:
             )
 
 
-def result(function: Function, regs: list[Any], own: Own | None = None) -> Result:
+def result(
+    function: Function, regs: list[Any], info: Info | Rounding, own: Own | None = None
+) -> Result:
     """The parameters' values as the caller sees them; arrays in `own` are the caller's."""
     if own:
         regs = [own.get(k, v) for k, v in enumerate(regs)]
-    return Result({p.name: outside(function, p.layout, regs) for p in function.params})
+    return Result({p.name: outside(function, p.layout, regs) for p in function.params}, info)
 
 
 def outside(function: Function, layout: Layout, regs: list[Any]) -> Any:
@@ -397,7 +357,6 @@ def scalar_type(function: Function, slot: int) -> Scalar:
 
 
 __all__ = [
-    "Result",
     "Saved",
     "as_python",
     "bind",

@@ -6,7 +6,7 @@ ordinary one the call is made the ordinary way, which finds the words for what i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from ctypes import addressof, c_char
 from typing import TYPE_CHECKING, Any, cast
@@ -21,9 +21,10 @@ from rvm.host.signals import Listening, deferred, followed, heard, interrupted, 
 from rvm.image import Code, image_of
 from rvm.numbers import system
 from rvm.program import Function, Program
-from rvm.run.binding import Result, Saved, as_python, check_lengths, stacks_of
+from rvm.run.binding import Saved, as_python, check_lengths, stacks_of
 from rvm.run.binding import saved as save
 from rvm.run.machine import Machine
+from rvm.run.results import Info, Result, Rounding
 from rvm.state import SCALAR_BYTES, Options, byte_size
 from rvm.transform.programs import differentiated
 from rvm.types import Array, Scalar
@@ -92,7 +93,7 @@ class Direct:
             try:
                 flight = self.launch.run(flat, live, options)
                 if flight.done:
-                    return self._result(self.launch.layout.struct.unpack(flight.slots), arrays)
+                    return self._result(flight, arrays)
                 back = options.on_error == "back"
                 # Callbacks may change an array's shape, and not that of a view.
                 saved = [(v.view(), copy) for v, copy in saved]
@@ -161,14 +162,15 @@ class Direct:
             behind = end
         return total
 
-    def _result(self, raw: Sequence[Any], arrays: Mapping[int, Any]) -> Result:
+    def _result(self, flight: Flight, arrays: Mapping[int, Any]) -> Result:
+        raw = self.launch.layout.struct.unpack(flight.slots)
         out: dict[str, Any] = dict.fromkeys(self.names)
         for name, at, quick, sys, pair in self.scalars:
             v = complex(raw[at], raw[at + 1]) if pair else raw[at]
             out[name] = v if quick is not None else sys.to_python(v)
         for k, v in arrays.items():
             out[self.names[k]] = v
-        return Result(out)
+        return Result(out, flight)
 
 
 def _quick(t: Scalar) -> type | None:
@@ -256,6 +258,16 @@ class Run:
     def __getstate__(self) -> dict[str, Any]:
         """What machine code left stays behind: a machine has all of it."""
         return self.__dict__ | {"_made": self.machine, "_flight": None}
+
+    @property
+    def rounding(self) -> Rounding:
+        """What counted the roundings."""
+        return self._flight or self.machine.state.account
+
+    @property
+    def info(self) -> Info:
+        """What rounding did."""
+        return Info.of(self.rounding)
 
     @property
     def machine(self) -> Machine:

@@ -10,7 +10,8 @@ import numpy as np
 from rvm.faults import InputError
 from rvm.numbers import system
 from rvm.program import Function, Layout, Record, type_text
-from rvm.run.binding import Result, bind, held, plain_view
+from rvm.run.binding import bind, held, plain_view
+from rvm.run.results import Result
 from rvm.types import Array, Scalar, Stack, elem_of, rank_of
 
 

@@ -41,15 +41,26 @@ class LaneRun:
 
     `regs`: the parameters' raw values at the end by register: with a leading axis of length B where
     they were given so or may have changed (a stack: a list of lists); others as they were given.
-    A failed lane holds its inputs.  `errors` by lane; `ticks` and `erased` (bits) of each lane;
-    `alone`: the lanes that were run by themselves, failed ones among them.
+    A failed lane holds its inputs.  `errors` by lane; `ticks`, `erased` (bits) and `drifts` of each
+    lane; `alone`: the lanes that were run by themselves, failed ones among them.
     """
 
     regs: list[Any]
     errors: dict[int, RvmError] = field(default_factory=dict)
     ticks: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     erased: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    drifts: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     alone: tuple[int, ...] = ()
+
+    @property
+    def erased_bits(self) -> int:
+        """The bits that lanes which did not fail have erased."""
+        return int(np.delete(self.erased, list(self.errors)).sum())
+
+    @property
+    def drift(self) -> float:
+        """The largest residue of lanes that did not fail, in parts of what was allowed."""
+        return float(np.delete(self.drifts, list(self.errors)).max(initial=0.0))
 
 
 def run_lanes(
@@ -98,8 +109,9 @@ def _run(batch: Batch, options: Options, block: int | None) -> LaneRun:
         batch.store(lane, machine.state.frames[0].regs)
         batch.ticks[lane] = machine.time
         batch.erased[lane] = machine.erased_bits
+        batch.drifts[lane] = machine.state.account.drift
     alone = tuple(map(int, np.flatnonzero(aside)))
-    return LaneRun(batch.out, errors, batch.ticks, batch.erased, alone)
+    return LaneRun(batch.out, errors, batch.ticks, batch.erased, batch.drifts, alone)
 
 
 class Batch:
@@ -132,6 +144,7 @@ class Batch:
         self.inout = image.inout[name]
         self.ticks = np.zeros(self.size, np.int64)
         self.erased = np.zeros(self.size, np.int64)
+        self.drifts = np.zeros(self.size)
         self.out: list[Any] = [self._room(k) for k in range(self.function.n_args)]
 
     def _room(self, k: int) -> Any:
@@ -164,6 +177,7 @@ class Batch:
             aside[lo:hi] = done.aside
             self.ticks[lo:hi] = done.ticks
             self.erased[lo:hi] = done.erased
+            self.drifts[lo:hi] = done.drifts
             for k in range(self.function.n_args):
                 self._leave(k, regs[k], lo, hi)
         return aside
@@ -185,7 +199,7 @@ class Batch:
             k for k in range(self.function.n_args) if k in self.inout or k in self.plan.varying
         )
         varying = frozenset(self.given) - self._single
-        counts = self.ticks, self.erased
+        counts = self.ticks, self.erased, self.drifts
         runs = Runs(self.code, self.given, varying, self.shared, fresh, self.out, *counts)
         return run_batch(runs, options, block)
 

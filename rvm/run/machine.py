@@ -24,7 +24,8 @@ from rvm.faults import (
 from rvm.host.signals import Listening, at_once, deferred, left_whole, listen
 from rvm.image import Code, image_of
 from rvm.program import AnyProgram, Program, program_of
-from rvm.run.binding import Own, Result, bind, held, outside, result
+from rvm.run.binding import Own, bind, held, outside, result
+from rvm.run.results import Info, Result
 from rvm.state import Frame, Options, State
 from rvm.types import Array, Stack
 
@@ -178,6 +179,11 @@ class Machine:
         return self.state.account.erased_bits
 
     @property
+    def info(self) -> Info:
+        """What rounding has done so far."""
+        return Info.of(self.state.account)
+
+    @property
     def residue_bytes(self) -> int:
         """The size of strict mode's log; 0 outside it."""
         return self.state.residue.bytes if self.state.residue else 0
@@ -187,7 +193,7 @@ class Machine:
         """The parameters of the outermost function as they are now."""
         self._whole()
         frame = self.state.frames[0]
-        return result(frame.code.function, frame.regs, self._own)
+        return result(frame.code.function, frame.regs, self.info, self._own)
 
     def registers(self) -> dict[str, Any]:
         """The innermost frame's parameters and live locals, by name."""

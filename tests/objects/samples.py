@@ -14,7 +14,7 @@ from rvm.accounts.counts import Counts
 from rvm.engines import executing
 from rvm.faults import CollectedError, Where
 from rvm.library.lane_map import LaneMap, LaneResult
-from rvm.run.binding import Result
+from rvm.run.results import Result
 
 TEXT = """
 func scale(y: f64, a: f64)
@@ -242,7 +242,8 @@ def seen(thing: Any) -> Any:
         case pebble.Plan():
             return [seen(thing.schedule), thing.rules, thing.cost, thing.describe()]
         case dict() | Result():
-            return {k: seen(v) for k, v in thing.items()}
+            said = {"info": thing._info and thing.info} if isinstance(thing, Result) else {}
+            return {k: seen(v) for k, v in thing.items()} | said
         case list() | tuple():
             return [seen(v) for v in thing]
         case float():

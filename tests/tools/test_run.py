@@ -70,6 +70,13 @@ class TestAnswers:
         assert found["back"] == found["start"] == {"r": 5.0, "y": 25.0, "x": [3.0, 4.0]}
         assert found["restored"] is True and found["lost_bits"] == {}
 
+    def test_info_says_what_rounding_did(self) -> None:
+        found = rvm_json("run", "norm.rasm", "r=0", "y=0.1", "x=[1,2.1,3]")
+        assert set(found["info"]) == {"erased_bits", "drift"}
+        assert found["info"]["erased_bits"] == found["erased_bits"]
+        graded = rvm_json("grad", "norm.rasm", "r=0", "y=0.1", "x=[1,2.1,3]", "--loss", "r")
+        assert set(graded["info"]) == {"erased_bits", "drift"}
+
     def test_strict_restores_what_tolerant_loses(self) -> None:
         given = ("run", "norm.rasm", "r=0", "y=0.1", "x=[1,2.1,3]", "--round-trip")
         tolerant = rvm_json(*given)

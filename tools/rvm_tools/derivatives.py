@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.program import Function
-from rvm.run.binding import Result
+from rvm.run.results import Result
 from rvm.types import Scalar, elem_of
 from rvm_tools import show
 from rvm_tools.words import count

@@ -14,8 +14,9 @@ from rvm.derive.gradients import Pullback
 from rvm.faults import Fault, InvertibilityError, RvmError, UsageError
 from rvm.library.handle import FunctionHandle
 from rvm.program import Function
-from rvm.run.binding import Result, snapshot
+from rvm.run.binding import snapshot
 from rvm.run.machine import Machine
+from rvm.run.results import Result
 from rvm.transform.duals import bar_slots
 from rvm.types import Scalar, Stack, elem_of
 from rvm_tools import derivatives, show
@@ -208,6 +209,7 @@ def _as_json(found: _GradientAnswer, handle: FunctionHandle) -> dict[str, Any]:
         "steps": found.forward,
         "gradient_steps": found.total,
         "lost_bits": {d.name: d.bits for d in found.lost},
+        "info": show.info_json(found.adjoints.info),
     }
     if found.hessian is not None:
         out["hessian"] = derivatives.nested_json(found.hessian)

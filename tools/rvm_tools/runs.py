@@ -14,6 +14,7 @@ from rvm.faults import Fault, InvertibilityError
 from rvm.program import Function
 from rvm.run.binding import snapshot
 from rvm.run.machine import Machine
+from rvm.run.results import Info
 from rvm_tools import show
 from rvm_tools.drift import Drift, drifts
 from rvm_tools.programs import check_is_npz, write_arrays
@@ -41,7 +42,7 @@ class _Leg:
     way: str
     steps: int
     regs: list[Any]
-    erased_bits: int
+    info: Info
     residue_bytes: int
     function: Function = field(repr=False)
 
@@ -106,7 +107,7 @@ def _leg(
         way,
         abs(machine.time - here),
         snapshot(function, frame.regs),
-        machine.erased_bits,
+        machine.info,
         machine.residue_bytes,
         function,
     )
@@ -116,8 +117,8 @@ def _print_leg(leg: _Leg) -> None:
     steps = f"{count(leg.steps, 'step')} {leg.way}"
     if leg.residue_bytes:
         steps += f", {leg.residue_bytes:,} bytes in the residue log"
-    if leg.erased_bits:
-        steps += f", {leg.erased_bits:,} bits erased"
+    if leg.info.erased_bits:
+        steps += f", {leg.info.erased_bits:,} bits erased"
     click.echo(f"{leg.function.name}: {steps}")
     names = show.parameters(leg.function)
     for line in show.lines(leg.function, leg.regs, names, page_width()):
@@ -169,7 +170,8 @@ def _found(
         "direction": first.way,
         "engine": machine.engine,
         "steps": first.steps,
-        "erased_bits": first.erased_bits,
+        "erased_bits": first.info.erased_bits,
+        "info": show.info_json(first.info),
         "values": show.as_json(function, first.regs),
     }
     if request.strict:

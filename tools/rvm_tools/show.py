@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rvm.numbers import system
 from rvm.program import Function, Layout, Record
+from rvm.run.results import Info
 from rvm.types import Array, RegisterType, Scalar, Stack, elem_of
 
 _EDGE = 4
@@ -141,6 +142,11 @@ def _number_json(t: Scalar, raw: Any) -> Any:
     if t.is_float and math.isfinite(raw):
         return float(number_text(t, raw))
     return number_text(t, raw)
+
+
+def info_json(info: Info) -> dict[str, Any]:
+    """What a run says of itself."""
+    return {"erased_bits": info.erased_bits, "drift": info.drift}
 
 
 def arrays(function: Function, regs: Sequence[Any]) -> dict[str, Any]:

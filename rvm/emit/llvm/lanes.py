@@ -301,7 +301,8 @@ class LanesPrinter(Printer):
             super()._do_poke(node)
 
     def _do_total(self, node: Node) -> str:
-        return self.op(f"getelementptr i64, ptr %ctx, i64 {context.FIELDS}")
+        at = context.WIDE.index(node.aux)
+        return self.op(f"getelementptr i64, ptr %ctx, i64 {context.FIELDS + at * WIDTH}")
 
     def _do_fetch(self, node: Node, note: str = "") -> str:
         at, reg = node.aux

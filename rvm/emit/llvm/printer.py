@@ -10,7 +10,6 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, cast
 
-from rvm.ir import context
 from rvm.ir.blocks import FunctionBuilder
 from rvm.ir.items import Operations
 from rvm.ir.node import BIT, F32, F64, I8, Argument, Block, Node, Var, number
@@ -38,7 +37,7 @@ MARKS |= {"returned", "settle", "part"}
 TEXTS = {
     "extract": "extractvalue {t} {0}, {aux}",
     "slot": "getelementptr i64, ptr {0}, i64 {aux}",
-    "total": f"getelementptr i64, ptr %ctx, i64 {context.ERASED}",
+    "total": "getelementptr i64, ptr %ctx, i64 {aux}",
     "cell": f"getelementptr i64, ptr @{CELL}{{aux[0]}}, i64 {{aux[1]}}",
     "element": f"getelementptr i64, ptr @{ELEMENT}{{aux[0]}}, i64 {{aux[1]}}",
     "frame": "call ptr @llvm.frameaddress.p0(i32 0)",

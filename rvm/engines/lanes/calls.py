@@ -17,7 +17,7 @@ from rvm.engines.support import Trouble
 from rvm.expr import Apply, Const, Expr, Place, places
 from rvm.numbers import NumberSystem, system
 from rvm.numbers.base import differing
-from rvm.numbers.rounding import is_passed
+from rvm.numbers.rounding import passed_drift
 from rvm.numbers.support import NAMES
 from rvm.stmt import Call
 from rvm.types import Array, Scalar, Stack, elem_of
@@ -42,14 +42,19 @@ def returned(
     if not np.any(off):
         return
     if not is_lanes:
-        if not is_passed(sys.type, held, expected, ctx.tolerance, restored):
+        drift = passed_drift(sys.type, held, expected, ctx.tolerance, restored)
+        if not drift <= 1:
             raise Trouble
         ctx.erase(np.full(w, sys.type.bits))
+        ctx.note(np.full(w, drift))
         return
     held, expected = np.broadcast_arrays(held, expected)
     rows = held.reshape(-1, w).T, expected.reshape(-1, w).T
-    fine = [is_passed(sys.type, *pair, ctx.tolerance, restored) for pair in zip(*rows, strict=True)]
-    must(np.array(fine), w)
+    drifts = np.array(
+        [passed_drift(sys.type, *pair, ctx.tolerance, restored) for pair in zip(*rows, strict=True)]
+    )
+    must(drifts <= 1, w)
+    ctx.note(drifts)
     ctx.erase(sys.type.bits * ~by_lane(~off, w))
 
 

@@ -35,19 +35,20 @@ LOOK = 256
 
 @dataclass(slots=True)
 class Block:
-    """What became of a block: the registers, and for each lane ticks, bits erased, and whether
-    it was set aside (what its registers hold is then of no account)."""
+    """What became of a block: the registers, and for each lane ticks, bits erased, the largest
+    residue, and whether it was set aside (what its registers hold is then of no account)."""
 
     regs: list[Any]
     ticks: Any
     erased: Any
+    drifts: Any
     aside: Any = field(repr=False)
 
 
 def run_block(plan: LanePlan, regs: list[Any], width: int, options: Options) -> Block:
     """Run a function on registers of `width` lanes, which are changed in place."""
     ticks, erased = np.zeros(width, np.int64), np.zeros(width, np.int64)
-    block = Block(regs, ticks, erased, np.zeros(width, bool))
+    block = Block(regs, ticks, erased, np.zeros(width), np.zeros(width, bool))
     with np.errstate(all="ignore"):
         _Run(plan, block, width, options).go()
     return block
@@ -148,8 +149,14 @@ class _Run(Recovering):
         return found
 
     def _erase(self, group: Group) -> None:
-        """File the bits that were erased with the lanes."""
+        """File the bits that were erased, and residues, with the lanes."""
         context, account = self.context, self.state.account
+        if context.drift is not None:
+            self._drifted(group, context.drift)
+            context.drift = None
+        if account.drift:
+            self._drifted(group, account.drift)
+            account.drift = 0.0
         if context.erased is not None:
             self.block.erased[group.ids] += context.erased
             context.erased = None

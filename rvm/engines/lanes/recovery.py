@@ -95,8 +95,14 @@ class Recovering(ABC):
             if k not in plan.varying:
                 group.regs[k] = group.frame.regs[k] = v
         self.block.erased[group.ids] += state.account.erased_bits
+        self._drifted(group, state.account.drift)
         group.ticks += op.ticks
         group.at += 1
+
+    def _drifted(self, group: Group, drift: Any) -> None:
+        """File residues with the lanes."""
+        drifts = self.block.drifts
+        drifts[group.ids] = np.maximum(drifts[group.ids], drift)
 
     def _apart(self, group: Group, values: Any) -> None:
         """Let the lanes with the first lane's value do the operation; the others come after.
@@ -161,10 +167,11 @@ class Recovering(ABC):
     def _try(self, group: Group, segment: Segment, some: Any) -> None:
         """Run a segment on copies of some lanes; raises what it raises."""
         regs = chosen(group.regs, segment.varying, some)
-        kept = self.context.erased, self.state.account.erased_bits
+        context, account = self.context, self.state.account
+        kept = context.erased, account.erased_bits, context.drift, account.drift
         buffers = [b[: len(some)].copy() for b in segment.buffers_for(group.width, self.pool)]
         _, _, what = segment.run(regs, len(some), buffers, NO_LIMIT, self.context, self.state)
-        self.context.erased, self.state.account.erased_bits = kept
+        context.erased, account.erased_bits, context.drift, account.drift = kept
         if isinstance(what, Exception):
             raise what
 

@@ -218,17 +218,23 @@ def _address(x: Lanes) -> int:
 
 
 class Context:
-    """What a block's generated code writes besides registers: bits erased in each lane."""
+    """What a block's generated code writes besides registers: bits erased in each lane, and the
+    largest residue, in parts of what was allowed."""
 
-    __slots__ = ("erased", "tolerance")
+    __slots__ = ("drift", "erased", "tolerance")
 
     def __init__(self, tolerance: float | None) -> None:
         self.tolerance = tolerance
         self.erased: Any = None
+        self.drift: Any = None
 
     def erase(self, bits: Any) -> None:
         """Count bits that were lost, for each lane."""
         self.erased = bits if self.erased is None else self.erased + bits
+
+    def note(self, drift: Any) -> None:
+        """Note residues that were passed, for each lane."""
+        self.drift = drift if self.drift is None else np.maximum(self.drift, drift)
 
 
 def residues(
@@ -250,6 +256,8 @@ def residues(
         size = np.maximum(sizes[0], expects)
         allowed = allowance(sys.type, size, sizes[1], ctx.tolerance)
         must((gap <= allowed) & ~is_lost(gap, expects), w)
+        with np.errstate(all="ignore"):
+            ctx.note(np.where(gap > 0, gap / allowed, 0.0))
     ctx.erase(sys.type.bits * off.reshape(-1, w).sum(axis=0))
 
 

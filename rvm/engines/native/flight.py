@@ -83,6 +83,18 @@ class Flight:
         left: int = CONTEXT.unpack_from(self.fields)[context.TICKS]
         return self.ticks - left
 
+    @property
+    def erased_bits(self) -> int:
+        """The bits that it erased."""
+        found: int = CONTEXT.unpack_from(self.fields)[context.ERASED]
+        return found
+
+    @property
+    def drift(self) -> float:
+        """The largest residue, in parts of what was allowed."""
+        found: float = CONTEXT.unpack_from(self.fields)[context.DRIFT]
+        return found
+
     def land(self, state: State) -> int:
         """Put a state where the run has come to; the ticks that are left.
 

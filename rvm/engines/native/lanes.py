@@ -84,8 +84,8 @@ class Batch:
     """Runs to be made: `given` by lane and `shared` raw values of parameters, by register.
 
     `varying` are those of `given` whose values are not all the same.  `out` has room for the
-    results of the registers in `fresh`, lanes in front; `ticks` and `erased` (bits) of each lane
-    are filled in too.
+    results of the registers in `fresh`, lanes in front; `ticks`, `erased` (bits) and `drifts`
+    of each lane are filled in too.
     """
 
     code: Code
@@ -96,6 +96,7 @@ class Batch:
     out: list[Any]
     ticks: NDArray[np.int64]
     erased: NDArray[np.int64]
+    drifts: NDArray[np.float64]
 
     @property
     def size(self) -> int:
@@ -105,8 +106,14 @@ class Batch:
         """Some of the lanes, with room of their own for results."""
         given = {k: _taken(v, lanes) for k, v in self.given.items()}
         out = [_taken(v, lanes) if k in self.fresh else v for k, v in enumerate(self.out)]
-        counts = self.ticks[lanes], self.erased[lanes]
-        return replace(self, given=given, out=out, ticks=counts[0], erased=counts[1])
+        return replace(
+            self,
+            given=given,
+            out=out,
+            ticks=self.ticks[lanes],
+            erased=self.erased[lanes],
+            drifts=self.drifts[lanes],
+        )
 
     def take(self, part: Batch, lanes: NDArray[np.intp]) -> None:
         """Put a part's results where they belong."""
@@ -117,6 +124,7 @@ class Batch:
             else:
                 self.out[k][lanes] = part.out[k]
         self.ticks[lanes], self.erased[lanes] = part.ticks, part.erased
+        self.drifts[lanes] = part.drifts
 
     def columns(self, k: int, lo: int, hi: int) -> Any:
         """A register's values in some lanes; one value where it is shared."""
@@ -166,6 +174,7 @@ class Block:
         part = slice(self.lo, self.hi)
         self.batch.ticks[part] = begun - fields[:, context.TICKS]
         self.batch.erased[part] = fields[:, context.ERASED]
+        self.batch.drifts[part] = fields.view(np.float64)[:, context.DRIFT]
         for k in self.batch.fresh:
             self._leave(k, ended)
         aside[:] = ~ended

@@ -139,7 +139,7 @@ class WideBlock:
         for k in range(self.batch.code.function.n_args):
             self._enter(k)
         chunk = chunk_of(self.batch)
-        fields = contexts(self.groups, context.FIELDS + WIDTH, chunk, options)
+        fields = contexts(self.groups, context.FIELDS + len(context.WIDE) * WIDTH, chunk, options)
         fields[:, context.LIVE] = fields[:, context.PEAK] = self.live
         begun = fields[:, context.TICKS].copy()
         hows = np.full(self.groups, context.STOPPED, np.int32)
@@ -147,7 +147,9 @@ class WideBlock:
         part = slice(self.lo, self.hi)
         size = self.hi - self.lo
         self.batch.ticks[part] = np.repeat(begun - fields[:, context.TICKS], WIDTH)[:size]
-        self.batch.erased[part] = fields[:, context.FIELDS :].reshape(-1)[:size]
+        erased, drifts = np.split(fields[:, context.FIELDS :], len(context.WIDE), axis=1)
+        self.batch.erased[part] = erased.reshape(-1)[:size]
+        self.batch.drifts[part] = drifts.view(np.float64).reshape(-1)[:size]
         for k in self.batch.fresh:
             self._leave(k)
         self.root.groups += self.groups

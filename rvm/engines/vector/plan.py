@@ -191,6 +191,8 @@ class LoopPlan:
         out = [
             f"state.account.erased_bits += {e}" for e in dict.fromkeys(e for _, e in made.erasing)
         ]
+        if made.erasing:
+            out.append("_ctx.file(state.account)")
         if self.marks is None:
             return out
         for arm in self.body.arms:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from rvm.engines.lanes.support import LANE_NAMES, Context
 from rvm.engines.support import Trouble
 from rvm.faults import RvmError
+from rvm.state import Account
 
 Lanes = NDArray[Any]
 HOLDS = {"<": lt, "<=": le, ">": gt, ">=": ge}
@@ -158,16 +159,24 @@ def shifted(first: Any, after: Any, lanes: int, dtype: Any) -> Lanes:
 
 
 class Erased(Context):
-    """The bits that iterations erase, all together."""
+    """The bits that iterations erase, all together, and the largest residue."""
 
     def erase(self, bits: Any) -> None:
         """Count bits that were lost, for each lane."""
         self.erased = (self.erased or 0) + int(np.sum(bits))
 
+    def note(self, drift: Any) -> None:
+        """Note residues that were passed, for each lane."""
+        self.drift = max(self.drift or 0.0, float(np.max(drift, initial=0.0)))
+
     def taken(self) -> int:
         """How many they are since this was asked."""
         bits, self.erased = self.erased or 0, None
         return bits
+
+    def file(self, account: Account) -> None:
+        """Enter the largest residue in a machine's account."""
+        account.drift = max(account.drift, self.drift or 0.0)
 
 
 VECTOR_SUPPORT: dict[str, object] = {

@@ -21,8 +21,8 @@ from rvm.engines.evaluate import evaluate, plain
 from rvm.expr import Apply, Expr, Place
 from rvm.isa import FUNCTIONS, array_value, value
 from rvm.program import Function, Layout, Program, Record
-from rvm.run.binding import Result
 from rvm.run.machine import Machine
+from rvm.run.results import Result
 from rvm.state import Options
 from rvm.stmt import Map, Stmt, Update, When
 from rvm.transform.duals import bar_slots

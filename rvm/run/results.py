@@ -1,0 +1,110 @@
+"""What callers get back: a run's values by name, and what rounding did on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+class Rounding(Protocol):
+    """What has counted a run's roundings: an account, a run of machine code."""
+
+    @property
+    def erased_bits(self) -> int:
+        """The bits that were erased."""
+
+    @property
+    def drift(self) -> float:
+        """The largest residue, in parts of what was allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """What a run says of itself besides its values: `result.info`.
+
+    Of a map it is that of all lanes which did not fail, of a gradient that of both ways.
+    """
+
+    erased_bits: int = 0
+    """Bits that frees within the tolerance, pops and drops have erased."""
+    drift: float = 0.0
+    """The largest residue that was checked, in parts of what was allowed; 0 if none was."""
+    log: Any = None
+    """What a strict call keeps so that its inverse restores every bit; None of other calls."""
+
+    @classmethod
+    def of(cls, *runs: Rounding) -> Info:
+        """The info of runs that make up one."""
+        drift = max((run.drift for run in runs), default=0.0)
+        return cls(sum(run.erased_bits for run in runs), float(drift))
+
+
+class Result(Mapping[str, Any]):
+    """The parameters of a finished call, by name: `out.y`, `out["y"]`, `f(**out)`.
+
+    `info` is what the run says of itself, and no item; a parameter of that name is `out["info"]`.
+    """
+
+    __slots__ = ("_info", "_values")
+    _values: dict[str, Any]
+    _info: Info | Rounding | None
+
+    def __init__(self, values: dict[str, Any], info: Info | Rounding | None = None) -> None:
+        _set_values(self, values)
+        _set_info(self, info)
+
+    @property
+    def info(self) -> Info:
+        """What rounding did in the run.  Records, which are no runs, have none."""
+        found = self._info
+        if found is None:
+            # What is asked for then is a field of that name.
+            raise AttributeError("info")
+        if not isinstance(found, Info):
+            found = Info.of(found)
+            _set_info(self, found)
+        return found
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __getattr__(self, name: str) -> Any:
+        if name in Result.__slots__:
+            # A result without its values yet, as `copy` and `pickle` make it.
+            raise AttributeError(name)
+        try:
+            return self._values[name]
+        except KeyError:
+            raise AttributeError(f"the result has no `{name}`") from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError("a result does not change")
+
+    def __getstate__(self) -> object:
+        if self._info is not None:
+            # What counted is no plain data.
+            _set_info(self, self.info)
+        return super().__getstate__()
+
+    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
+        for name, value in state[1].items():
+            object.__setattr__(self, name, value)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._values]
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{k}={v!r}" for k, v in self._values.items())
+        return f"Result({inside})"
+
+
+# In half the time that `object.__setattr__` takes: calls make results.
+_set_values = Result.__dict__["_values"].__set__
+_set_info = Result.__dict__["_info"].__set__
