@@ -6,25 +6,27 @@ given a value that does, or where only some lanes are.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from rvm.ir.blocks import FunctionBuilder
 from rvm.ir.builder import rewrite
 from rvm.ir.node import Block, Node, Var, walk
 from rvm.ir.typed import Unprintable
 
 
-def inline(b: FunctionBuilder, blocks: list[Block], wide: Collection[Node]) -> None:
+def inline(b: FunctionBuilder, blocks: list[Block]) -> None:
     """Put functions over leaf operations in the place of calls, but for their cold texts.
 
-    `wide` are the nodes that differ by lane; other calls are left.
+    Calls whose arguments do not differ by lane are left.
     """
+    wide, _ = differing(b, blocks)
+    nested = False
 
     def written(node: Node) -> None:
+        nonlocal nested
         if node not in wide:
             b.items.append(node)
             return
         *guard, found = b.graft(node.aux, node.args)
+        nested = nested or any(n.op == "call" for n in node.aux.ordered.nodes)
         if guard:
             found = b.op("cold", *guard, found, *node.args, kind=node.kind, aux=node.aux.cold)
         # Others know the value by the node itself.
@@ -32,6 +34,8 @@ def inline(b: FunctionBuilder, blocks: list[Block], wide: Collection[Node]) -> N
         b.items.append(node)
 
     rewrite(b, blocks, {"written": written})
+    if nested:
+        inline(b, blocks)
 
 
 def differing(b: FunctionBuilder, blocks: list[Block]) -> tuple[frozenset[Node], frozenset[Var]]:

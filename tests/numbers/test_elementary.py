@@ -40,6 +40,8 @@ REAL = {
     "cbrt": lambda x: mpmath.sign(x) * mpmath.cbrt(abs(x)),
     "erf": mpmath.erf,
     "erfc": mpmath.erfc,
+    "lgamma": lambda x: mpmath.loggamma(x).real,
+    "digamma": mpmath.digamma,
 }
 PAIRS = {
     "pow": mpmath.power,
@@ -49,6 +51,7 @@ PAIRS = {
     "log_sub": lambda a, b: mpmath.log(mpmath.exp(a) - mpmath.exp(b)),
 }
 ULPS = {"sin": 0.8, "cos": 0.8, "tan": 0.9, "log_sub": 1.0, "erf": 0.7, "erfc": 4.0}
+ULPS |= {"lgamma": 1.0, "digamma": 0.6}
 """Units in the last place that a result may be off by; 0.51 where nothing is said."""
 GROWING = ("exp", "exp2", "expm1", "sinh", "cosh", "softplus", "sigmoid", "erfc")
 """Functions whose results far out are infinite, or 0."""
@@ -71,6 +74,9 @@ def domain(name):
         "acos": lambda x: abs(x) <= 1,
         "acosh": lambda x: x >= 1,
         "atanh": lambda x: abs(x) < 1,
+        # Below 0: `test_gamma_functions_below_0`.
+        "lgamma": lambda x: x > 0,
+        "digamma": lambda x: x > 0,
     }.get(name, lambda x: True)
 
 
@@ -121,6 +127,66 @@ def test_a_function_of_two_numbers(name):
             assert off_by(f(x, y), want) <= limit, (x, y, f(x, y), want)
 
 
+NEAR_ZEROS = {
+    "lgamma": [1 + 2.0**-52, 1 - 2.0**-53, 2 + 2.0**-51, 2 - 2.0**-52, 0.9999, 1.01, 1.98, 2.1],
+    "digamma": [1.4616321449683622, 1.4616321449683625, 1.46163214, 1.4617, 1.4],
+}
+
+
+@pytest.mark.parametrize("name", NEAR_ZEROS)
+def test_gamma_functions_near_their_zeros(name):
+    f = on_numbers(text(name))
+    with mpmath.workprec(400):
+        for x in NEAR_ZEROS[name]:
+            want = REAL[name](mpmath.mpf(x))
+            assert off_by(f(x), want) <= 0.6, (x, f(x), want)
+    assert name == "digamma" or bits(f(1.0)) == bits(f(2.0)) == bits(0.0)
+
+
+@pytest.mark.parametrize("name", NEAR_ZEROS)
+def test_gamma_functions_below_0(name):
+    """Within 2 units, and 2**-52, or those of pi cot(pi x) for digamma, of the next zero."""
+    f = on_numbers(text(name))
+    rng = np.random.default_rng(3)
+    near = [-n + s * 10.0 ** -rng.uniform(1, 14) for n in range(1, 30) for s in (1, -1)]
+    zeros = [-2.4570247382208005, -2.7476826467274127, -3.955294284858598, -0.5040830082644554]
+    near += [z * (1 + s * 10.0**-k) for z in zeros for k in range(2, 16) for s in (1, -1)]
+    with mpmath.workprec(400):
+        for x in [*near, *(-rng.uniform(0, 40, 200)), -5e-324, -1e-310, -1e-20, -1234567.3]:
+            exact = mpmath.mpf(x)
+            poles = mpmath.inf if abs(x) < 1e-308 else mpmath.gamma(exact)
+            want = mpmath.log(abs(poles)) if name == "lgamma" else mpmath.digamma(exact)
+            if abs(x) < 1e-308:
+                want = -mpmath.log(-exact) if name == "lgamma" else mpmath.inf
+                assert f(x) == float(want)
+                continue
+            size = 1 if name == "lgamma" else 2 + mpmath.log(1 - exact)
+            off = abs(f(x) - want) - 2 * math.ulp(float(want))
+            assert off <= size * mpmath.mpf(2) ** -52, (x, f(x), want)
+    assert f(-math.inf) == math.inf or math.isnan(f(-math.inf))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 7, 12])
+def test_polygamma(n):
+    f = on_numbers(text("polygamma"))
+    rng = np.random.default_rng(n)
+    spread = 290 / (n + 1)
+    xs = [*rng.uniform(0, 30, 60), *10.0 ** rng.uniform(-spread, spread, 40)]
+    below = -rng.uniform(0, 20, 60)
+    with mpmath.workprec(400):
+        for x in map(float, [*xs, *below]):
+            want = mpmath.polygamma(n, mpmath.mpf(x))
+            if x > 0:
+                limit = 0.6 if n == 0 else 2.5 + n
+                assert off_by(f(float(n), x), want) <= limit, (x, f(float(n), x), want)
+            else:
+                # What stands for the two next poles may cancel.
+                terms = abs(want) + math.factorial(n) / abs(x - round(x)) ** (n + 1) + 2
+                assert abs(f(float(n), x) - want) <= (4 + n) * terms * mpmath.mpf(2) ** -53
+    for other in (-1.0, 0.5, 13.0, 1e300, math.inf, math.nan):
+        assert math.isnan(f(other, 1.5))
+
+
 def c99(name, *args):
     """What the C library gives, as far as Python's `math` tells."""
     try:
@@ -133,6 +199,8 @@ def c99(name, *args):
         if name == "pow" and x == 0:
             odd = math.fmod(args[1], 2) in (1, -1)
             return math.copysign(math.inf, x) if odd else math.inf
+        if name == "lgamma":
+            return math.inf
         if name == "atanh" and abs(x) == 1:
             return math.copysign(math.inf, x)
         poles = {"log": 0.0, "log2": 0.0, "log10": 0.0, "log1p": -1.0}
@@ -173,6 +241,9 @@ def test_special_pairs_are_those_of_the_c_standard(name):
 def arguments(name):
     f = text(name)
     one = [*draws(name), *SIGNED]
+    if name == "polygamma":
+        orders = np.array([*range(14), -1.0, 0.5, math.nan, math.inf])
+        return orders[np.arange(len(one)) * 5 % len(orders)], np.array(one)
     if len(f.params) == 1:
         return (np.array(one),)
     pairs = [(a, b) for a in SIGNED[::2] for b in SIGNED[1::3]]

@@ -62,15 +62,29 @@ class _TableMaker:
         rows = "".join(f'    "{digits[n : n + 80]}"\n' for n in range(0, len(digits), 80))
         self.lines.append(f'{name} = {kind}(\n    "{name.lower()}",\n{rows[:-1]},\n)')
 
+    def tables(self, name: str, rows: list[list[float]]) -> None:
+        """Several tables of floats, as a tuple."""
+        parts = len(self.lines)
+        for n, row in enumerate(rows):
+            self.table("floats", f"{name}_{n}", row)
+        made = [line.partition(" = ")[2] for line in self.lines[parts:]]
+        del self.lines[parts:]
+        inner = "".join(f"    {line}".replace("\n", "\n    ") + ",\n" for line in made)
+        self.lines.append(f"{name} = (\n{inner})")
+
     def polynomial(
         self, name: str, g: Callable[[Any], Any], low: Any, high: Any, count: int
     ) -> None:
         """Coefficients, ascending, of the polynomial that interpolates in Chebyshev's points."""
+        self.number(name, *map(float, self.interpolated(g, low, high, count)))
+
+    def interpolated(self, g: Callable[[Any], Any], low: Any, high: Any, count: int) -> list[Any]:
+        """The same coefficients as mpmath's numbers."""
         m = self.m
         middle, half = (high + low) / 2, (high - low) / 2
         points = [middle + half * m.cos(m.pi * (k + m.mpf(1) / 2) / count) for k in range(count)]
         powers = m.matrix([[x**k for k in range(count)] for x in points])
-        self.number(name, *map(float, m.lu_solve(powers, m.matrix([g(x) for x in points]))))
+        return list(m.lu_solve(powers, m.matrix([g(x) for x in points])))
 
 
 def _exponentials(k: _TableMaker) -> None:
@@ -188,11 +202,60 @@ def _errors(k: _TableMaker) -> None:
     k.number("ERFC_RANGE", float((high + low) / 2), float(2 / (high - low)))
 
 
+def _gammas(k: _TableMaker) -> None:
+    """lgamma and digamma from 1/2 to 8 without their zeros, and the series beyond."""
+    m = k.m
+    root = m.findroot(m.digamma, m.mpf("1.4616321449683623"))
+
+    def gamma(x: Any) -> Any:
+        return m.loggamma(x).real / ((x - 1) * (x - 2))
+
+    def digamma(x: Any) -> Any:
+        return m.digamma(x) / (x - root)
+
+    places = [_float_of((0x3FE << 52) + (2 * i + 1 << 49)) for i in range(16)]
+    for name, g, count in (("GAMMA", gamma, 18), ("DIGAMMA", digamma, 18)):
+        rows = []
+        for c in map(m.mpf, places):
+            half = m.mpf(2) ** (m.floor(m.log(c, 2)) - 3)
+            rows.append(k.interpolated(lambda t, c=c, g=g: g(c + t), -half, half, count))
+        high = [float(row[0]) for row in rows]
+        k.table("floats", f"{name}_HIGH", high)
+        low = [float(row[0] - h) for row, h in zip(rows, high, strict=True)]
+        k.table("floats", f"{name}_LOW", low)
+        k.tables(f"{name}_POLY", [[float(row[n]) for row in rows] for n in range(1, count)])
+    k.number("DIGAMMA_ROOT", float(root), float(root - float(root)))
+    k.number("LOG_PI_PAIR", *k.split(m.log(m.pi), -50))
+    k.number("STIRLING_PAIR", *k.split(m.log(2 * m.pi) / 2 - m.mpf(1) / 2, -50))
+    top, tiny = m.mpf(1) / 64, m.mpf(2) ** -30
+
+    def stirling(z: Any) -> Any:
+        x = 1 / m.sqrt(z)
+        main = (x - m.mpf(1) / 2) * (m.log(x) - 1) + m.log(2 * m.pi) / 2 - m.mpf(1) / 2
+        return (m.loggamma(x) - main) * x
+
+    def tail(z: Any) -> Any:
+        x = 1 / m.sqrt(z)
+        return (m.log(x) - 1 / (2 * x) - m.digamma(x)) / z
+
+    k.polynomial("STIRLING_TAIL", stirling, tiny, top, 9)
+    k.polynomial("DIGAMMA_TAIL", tail, tiny, top, 9)
+    k.table("floats", "FACTORIALS", [float(m.factorial(n)) for n in range(16)])
+    orders = [max(n, 1) for n in range(16)]
+    k.tables(
+        "HURWITZ_TAIL",
+        [
+            [float(m.bernoulli(j) * m.factorial(j + n - 1) / m.factorial(j)) for n in orders]
+            for j in range(2, 26, 2)
+        ],
+    )
+
+
 def text() -> str:
     """The module's source."""
     k = _TableMaker()
     with k.m.workprec(_PRECISION):
-        for part in (_exponentials, _logarithms, _circles, _errors):
+        for part in (_exponentials, _logarithms, _circles, _errors, _gammas):
             part(k)
     return _HEAD + "\n".join(k.lines) + "\n"
 

@@ -29,7 +29,7 @@ class LanesPrinter(Printer):
     """Prints one function for `WIDTH` lanes."""
 
     def __init__(self, b: FunctionBuilder, module: Module) -> None:
-        inline(b, b.blocks, differing(b, b.blocks)[0])
+        inline(b, b.blocks)
         self.wide, self._vectors = differing(b, b.blocks)
         self._mask = ""
         """Which lanes do what is being printed; empty: all."""

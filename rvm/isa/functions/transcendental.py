@@ -295,6 +295,31 @@ enter(
     mp="erfc",
 )
 enter(
+    "lgamma",
+    1,
+    elementwise("real"),
+    "the logarithm of the absolute value of the gamma function; inf at its poles",
+    partials=lambda x: (fn("digamma", x),),
+    domain=(POSITIVE,),
+    mp=lambda x: x.context.log(abs(x.context.gamma(x))),
+)
+enter(
+    "digamma",
+    1,
+    elementwise("real"),
+    "the derivative of `lgamma`",
+    partials=lambda x: (fn("polygamma", 1, x),),
+    domain=(POSITIVE,),
+    mp="digamma",
+)
+enter(
+    "polygamma",
+    2,
+    elementwise("real"),
+    "the n-th derivative of `digamma` at x, for a whole number n from 0 to 12; NaN for others",
+    partials=lambda n, x: (None, fn("polygamma", n + const(1, n), x)),
+)
+enter(
     "sech",
     1,
     elementwise("field"),

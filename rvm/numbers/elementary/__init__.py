@@ -17,6 +17,7 @@ MODULES = {
     "circles": ("sin", "cos", "tan"),
     "arcs": ("asin", "acos", "atan", "atan2"),
     "errors": ("erf", "erfc"),
+    "gammas": ("lgamma", "digamma", "polygamma"),
     "roots": ("hypot", "versor", "leg", "cbrt", "asinh", "acosh", "atanh", "softplus"),
 }
 """Functions by the module that holds their texts."""
