@@ -177,7 +177,7 @@ def test_polygamma(n):
         for x in map(float, [*xs, *below]):
             want = mpmath.polygamma(n, mpmath.mpf(x))
             if x > 0:
-                limit = 0.6 if n == 0 else 2.5 + n
+                limit = 0.6 if n == 0 else 2 + 1.5 * n
                 assert off_by(f(float(n), x), want) <= limit, (x, f(float(n), x), want)
             else:
                 # What stands for the two next poles may cancel.

@@ -88,7 +88,7 @@ def _stirling(x: Node) -> Pair:
     """lgamma x for 8 <= x <= 2**900: (x - 1/2)(log x - 1) + log(2 pi) / 2 - 1/2, and a series."""
     high, low = fine(x)
     less = two_sum(high, -1.0)
-    main = _times((x - 0.5, constant(0.0, F64)), (less[0], less[1] + low))
+    main = _times(two_sum(x, -0.5), (less[0], less[1] + low))
     inverse = 1.0 / x
     s, e = two_sum(main[0], STIRLING_PAIR[0])
     rest = inverse * polynomial(STIRLING_TAIL, inverse * inverse)
