@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 _HEAD = '''"""Constants of elementary functions, made by `python -m rvm_tools.elementary_tables`."""
@@ -202,6 +203,10 @@ def _errors(k: _TableMaker) -> None:
     k.number("ERFC_RANGE", float((high + low) / 2), float(2 / (high - low)))
 
 
+def _moved(g: Callable[[Any], Any], c: Any, t: Any) -> Any:
+    return g(c + t)
+
+
 def _gammas(k: _TableMaker) -> None:
     """lgamma and digamma from 1/2 to 8 without their zeros, and the series beyond."""
     m = k.m
@@ -218,7 +223,7 @@ def _gammas(k: _TableMaker) -> None:
         rows = []
         for c in map(m.mpf, places):
             half = m.mpf(2) ** (m.floor(m.log(c, 2)) - 3)
-            rows.append(k.interpolated(lambda t, c=c, g=g: g(c + t), -half, half, count))
+            rows.append(k.interpolated(partial(_moved, g, c), -half, half, count))
         high = [float(row[0]) for row in rows]
         k.table("floats", f"{name}_HIGH", high)
         low = [float(row[0] - h) for row, h in zip(rows, high, strict=True)]

@@ -53,7 +53,7 @@ def quotient(a: Pair, b: Pair) -> Pair:
     return q, (((a[0] - p) - e) + a[1] - q * b[1]) / b[0]
 
 
-def polynomial(coefficients: Sequence[float], x: Node) -> Node:
+def polynomial(coefficients: Sequence[Any], x: Node) -> Node:
     """The value of a polynomial by Horner's rule, the constant coefficient first."""
     found: Any = coefficients[-1]
     for c in reversed(coefficients[:-1]):
