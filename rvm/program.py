@@ -108,6 +108,9 @@ class Function:
     code: tuple[Instr, ...]
     spans: tuple[Span, ...] = ()
     dims: tuple[Dim, ...] = ()
+    undoing: frozenset[int] | None = field(default=None, compare=False)
+    """The instructions that undo another function: the code of an adjoint does so between others.
+    Of a function without such marks all of them may.  Bytecode holds no marks."""
     n_args: int = field(init=False, repr=False, compare=False)
     """How many registers a caller fills: the first ones."""
 

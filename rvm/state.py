@@ -17,6 +17,7 @@ from rvm.faults import InputError, Where
 from rvm.host.blocks import View, packed, unpacked
 from rvm.host.signals import at_once
 from rvm.image import Code
+from rvm.numbers.residue import Residue
 from rvm.registry import executing, having
 
 SCALAR_BYTES = 8
@@ -90,37 +91,6 @@ class Account:
     def grow(self, n: int) -> None:
         self.live_bytes += n
         self.peak_bytes = max(self.peak_bytes, self.live_bytes)
-
-
-class Residue:
-    """The side log of strict mode: what rounding would lose, by the tick that lost it.
-
-    Entries are taken out by the same tick undone.  A log never holds ticks of both directions:
-    to come to the start again, all that was logged on the way out is taken out first.
-    """
-
-    __slots__ = ("entries",)
-
-    def __init__(self) -> None:
-        self.entries: list[tuple[int, int, list[Any]]] = []
-
-    def keep(self, tick: int, direction: int, values: list[Any]) -> None:
-        """Log the values that undoing `tick` would not find again."""
-        self.entries.append((tick, direction, values))
-
-    def take(self, tick: int, direction: int) -> list[Any] | None:
-        """The values logged when `tick` was done in the other direction, removed; else None."""
-        if self.entries and self.entries[-1][:2] == (tick, -direction):
-            return self.entries.pop()[2]
-        return None
-
-    @property
-    def bytes(self) -> int:
-        """The size of the logged values."""
-        return sum(byte_size(v) for _, _, values in self.entries for v in values)
-
-    def __len__(self) -> int:
-        return len(self.entries)
 
 
 def byte_size(value: Any) -> int:
@@ -216,9 +186,12 @@ class State:
         return len(self.frames) == 1 and self.top.pc == len(self.top.code)
 
     @property
-    def tick(self) -> int:
-        """The number of the tick to come: that between times t and t + 1 is number t."""
-        return self.time if self.direction > 0 else self.time - 1
+    def logging(self) -> int:
+        """What ticks in the present direction do with the strict log; see `Code.logging`."""
+        log = self.residue
+        if log is None:
+            return 0
+        return self.direction * log.way * (2 if log.marked else 1)
 
     def turn(self) -> None:
         """Reverse the direction; nothing else changes."""

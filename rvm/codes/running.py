@@ -1,4 +1,4 @@
-"""R001 to R017, R099: what only a run can find out."""
+"""R001 to R019, R099: what only a run can find out."""
 
 from __future__ import annotations
 
@@ -221,6 +221,18 @@ RUNNING: dict[str, Explanation] = {
         instruction) need not: the machine then holds neither the state before nor the one after,
         and can't be used any more.  Begin with a new one.  A call puts its arguments back in any
         case.
+        """,
+    ),
+    "R019": explain(
+        "the strict log is not that of this way back",
+        """
+        In strict mode each change of an inexact number puts on a log how far undoing it would miss
+        (`--strict`, `strict=True`), and the way back takes that out again, in the opposite order.
+        So the log is empty at the end of the way back.  It is not, or is empty too early, where
+        another way is taken: because a value was changed in between that decides on jumps or
+        lengths, or because the log is that of another run.
+
+        Go back from the values that the run ended with, or without the log.
         """,
     ),
 }

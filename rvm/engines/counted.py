@@ -107,12 +107,12 @@ class CountedCompiled(Compiled):
     source_type = CountedSource
     source: CountedSource
 
-    def __init__(self, code: Code, strict: bool) -> None:
+    def __init__(self, code: Code, strict: int) -> None:
         super().__init__(code, strict)
         self.marks = self.source.marks
 
 
-def counted_of(code: Code, strict: bool) -> CountedCompiled:
+def counted_of(code: Code, strict: int) -> CountedCompiled:
     """The compiled source of a code that counts, made at first use."""
     key = (CountedCompiled, strict)
     return once(code.compiled, key, CountedCompiled, lambda: CountedCompiled(code, strict))
@@ -130,7 +130,7 @@ class CountingPython(Python):
     def advance(self, state: State, ticks: int) -> int:
         """Execute and count `ticks` ticks; fewer only at the end."""
         unarmed(state)
-        counts, frames, strict = self.counts, state.frames, state.options.strict
+        counts, frames, strict = self.counts, state.frames, state.logging
         path, n, find = counts.align(frames), ticks, self.find
         with np.errstate(all="ignore"):
             while n > 0:
@@ -170,7 +170,7 @@ class CountingPython(Python):
                 n -= 1
         return ticks - n
 
-    def _count_return(self, state: State, strict: bool) -> None:
+    def _count_return(self, state: State, strict: int) -> None:
         pc, erased = state.frames[-2].pc, state.account.erased_bits
         self._return(state, strict)
         self.counts.leave(pc, state.time)

@@ -28,7 +28,7 @@ class CountedSource(Source):
 
     parameters = "regs, block, n, state, hits, early, sizes, cells, erased"
 
-    def __init__(self, code: Code, strict: bool) -> None:
+    def __init__(self, code: Code, strict: int) -> None:
         self.marks = Marks()
         self._current = -1
         """The counter of the straight piece being printed; -1 if it has none yet."""

@@ -51,6 +51,11 @@ def run_data(stmt: Stmt, regs: Any) -> None:
             raise TypeError(f"no data statement: {stmt!r}")
 
 
+def combined(stmt: Update, old: Any, by: Any) -> Any:
+    """What an update makes of an old value; nothing is stored."""
+    return (stmt.memo or _combiner(stmt))(old, by)
+
+
 def _combiner(stmt: Update) -> Callable[[Any, Any], Any]:
     """What makes the new value of an update's place from the old one and the expression."""
     t = stmt.dst.type

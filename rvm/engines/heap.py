@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rvm.engines.log import keep
 from rvm.faults import InvertibilityError, LimitError, MachineError
 from rvm.numbers.base import NumberSystem, differing
 from rvm.numbers.rounding import PASSED, allowance, is_lost
@@ -77,6 +78,8 @@ def drop_array(
     name: str = "",
     size: float | None = None,
     updates: float = 0.0,
+    *,
+    logged: bool = False,
 ) -> None:
     """Check that an array has this shape and these values, and give up its memory."""
     if shape != array.shape:
@@ -88,7 +91,7 @@ def drop_array(
     if np.shape(expected) != shape:
         fits(array, expected)
         expected = np.broadcast_to(np.asarray(expected, sys.dtype), shape)
-    residue(state, sys, array, expected, name, size, updates)
+    residue(state, sys, array, expected, name, size, updates, logged=logged)
     state.account.live_bytes -= array.nbytes
 
 
@@ -100,16 +103,20 @@ def residue(
     name: str = "",
     size: float | None = None,
     updates: float = 0.0,
+    *,
+    logged: bool = False,
 ) -> None:
-    """R001 unless `held` passes for `expected`; an accepted difference is logged or counted.
+    """R001 unless `held` passes for `expected`; an accepted difference is `logged` or counted.
 
     `size` and `updates` say how large the place has been, see `rvm.numbers.rounding`; no size: it
     holds its value by construction.  A NaN passes where a NaN is expected: it is what the value was
     made of, and is known.
     """
     tolerance = state.options.tolerance
-    off = differing(held, expected, bits=state.residue is not None or tolerance == 0)
+    off = differing(held, expected, bits=logged or tolerance == 0)
     if not np.any(off):
+        if logged:
+            keep(state, (sys, expected, held))
         return
     if sys.exact or tolerance == 0:
         notes = () if sys.exact else ("the tolerance is 0: every bit counts",)
@@ -122,9 +129,8 @@ def residue(
         size, updates = gap, PASSED
     if size is not None:
         _judge(state, sys, name, held, expected, gap, magnitude, size, updates)
-    if state.residue is not None:
-        kept = held.copy() if isinstance(held, np.ndarray) else held
-        state.residue.keep(state.tick, state.direction, [kept])
+    if logged:
+        keep(state, (sys, expected, held))
     else:
         state.account.erased_bits += sys.type.bits * int(np.count_nonzero(off))
 
@@ -193,17 +199,10 @@ def _other(name: str, held: Any, expected: Any, notes: tuple[str, ...]) -> Inver
     )
 
 
-def zeros(state: State, sys: NumberSystem, shape: tuple[int, ...] | None) -> Any:
-    """What a fresh register holds: a zero, or an array of them."""
-    return sys.zero if shape is None else make_array(state, sys, shape, sys.zero)
-
-
-def forget(state: State, sys: NumberSystem, value: Any) -> None:
-    """Give up any value: its bits are logged, or counted as erased."""
-    if state.residue is not None:
-        if not sys.same(value, np.broadcast_to(sys.zero, np.shape(value))):
-            kept = value.copy() if isinstance(value, np.ndarray) else value
-            state.residue.keep(state.tick, state.direction, [kept])
+def forget(state: State, sys: NumberSystem, value: Any, *, logged: bool = False) -> None:
+    """Give up any value: its bits are `logged`, or counted as erased."""
+    if logged:
+        keep(state, (sys, sys.zero, value))
     else:
         state.account.erased_bits += sys.type.bits * int(np.count_nonzero(value))
     if isinstance(value, np.ndarray):

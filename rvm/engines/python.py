@@ -43,13 +43,13 @@ class Python:
     exact = False
 
     @staticmethod
-    def find(code: Code, strict: bool) -> Compiled:
+    def find(code: Code, strict: int) -> Compiled:
         """The compiled source of a code."""
         return compiled_of(code, strict)
 
     def advance(self, state: State, ticks: int) -> int:
         """Execute up to `ticks` ticks; may stop some short of them, at a block's end."""
-        n, frames, strict = ticks, state.frames, state.options.strict
+        n, frames, strict = ticks, state.frames, state.logging
         find = self.find
         with np.errstate(all="ignore"):
             while n > 0:
@@ -91,7 +91,7 @@ class Python:
         state.frames.append(Frame(site.callee, inner))
         state.time += state.direction
 
-    def _return(self, state: State, strict: bool) -> None:
+    def _return(self, state: State, strict: int) -> None:
         """Return from a call."""
         frames = state.frames
         outer = frames[-2]
@@ -124,11 +124,11 @@ class Compiled:
 
     source_type: type[Source] = Source
 
-    def __init__(self, code: Code, strict: bool) -> None:
+    def __init__(self, code: Code, strict: int) -> None:
         self.source = self.source_type(code, strict)
         self.entries = frozenset(self.source.shape.leaders[:-1]) - self.source.apart
         self.entries |= frozenset(code.traps)
-        kind = ", strict" if strict else ""
+        kind = f", strict {strict}" if strict else ""
         self.filename = f"<rvm {'~' * code.undo}{code.name}{kind} #{next(_serial)}>"
         text = self.source.text()
         self.run: Runner = _not_compiled
@@ -148,7 +148,7 @@ class Compiled:
         }
 
 
-def _call_site(code: Code, pc: int, strict: bool) -> CallSite | None:
+def _call_site(code: Code, pc: int, strict: int) -> CallSite | None:
     """The call at `pc` in generated form; None for the reference engine, or no call."""
     call = code.stmts(pc)[0]
     if not isinstance(call, Call):
@@ -176,11 +176,11 @@ def _not_compiled(regs: list[Any], block: int, n: int, *more: object) -> tuple[i
     return n, block, STOPPED
 
 
-def compiled_of(code: Code, strict: bool = False) -> Compiled:
+def compiled_of(code: Code, strict: int = 0) -> Compiled:
     """The compiled source of a code, made at first use."""
     return once(code.compiled, strict, Compiled, lambda: Compiled(code, strict))
 
 
-def source_of(code: Code, strict: bool = False) -> str:
+def source_of(code: Code, strict: int = 0) -> str:
     """The generated source, to be read."""
     return compiled_of(code, strict).source.text()

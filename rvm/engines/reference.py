@@ -6,7 +6,7 @@ one.  It knows statement kinds, not opcodes, and only one direction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -22,8 +22,8 @@ from rvm.engines.heap import (
     push,
     residue,
     room,
-    zeros,
 )
+from rvm.engines.log import keep, taken
 from rvm.engines.memory import check_clashes, find, lengths, store
 from rvm.engines.strict import strictly
 from rvm.engines.trapping import due
@@ -33,7 +33,8 @@ from rvm.host.signals import left_whole
 from rvm.numbers import system
 from rvm.numbers.base import NumberSystem, differing
 from rvm.numbers.rounding import allowance, drift_of, passed_drift
-from rvm.state import FRAME_BYTES, Frame, State, where
+from rvm.program import Register
+from rvm.state import FRAME_BYTES, SCALAR_BYTES, Frame, State, where
 from rvm.stmt import (
     FORWARD,
     Alloc,
@@ -102,12 +103,12 @@ def step(state: State) -> None:
             handler = _HANDLERS.get(type(stmts[0]))
             if handler is not None:
                 handler(state, frame, stmts)
-            elif state.residue is None:
+            elif state.residue is None or not (way := code.logging(pc, state.logging)):
                 for stmt in stmts:
                     run_data(stmt, frame.regs)
                 frame.pc = pc + 1
             else:
-                strictly(state, frame.regs, stmts)
+                strictly(state, code, pc, frame.regs, way > 0)
                 frame.pc = pc + 1
             if not isinstance(stmts[0], Call):
                 _note(frame, pc)
@@ -123,6 +124,11 @@ def step(state: State) -> None:
         _locate(limit, state)
         raise limit from None
     state.time += state.direction
+
+
+def _logging(state: State, frame: Frame) -> int:
+    """What the instruction under way does with the strict log: push (1), pop (-1), nothing (0)."""
+    return 0 if state.residue is None else frame.code.logging(frame.pc, state.logging)
 
 
 def _note(frame: Frame, pc: int) -> None:
@@ -199,13 +205,25 @@ def _alloc(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
         frame.pc += 1
         return
     assert v is not None
-    known = state.residue.take(state.tick, state.direction) if state.residue else None
-    made = evaluate(v, frame.regs) if known is None else known[0]
-    if isinstance(register.type, Array):
-        shape = lengths(register.dims, frame.regs)
-        made = make_array(state, system(register.type.elem), shape, made)
-    frame.regs[reg.reg] = made
+    frame.regs[reg.reg] = _made(state, frame, register, evaluate(v, frame.regs))
     frame.pc += 1
+
+
+def _made(state: State, frame: Frame, register: Register, value: Any) -> Any:
+    """A value for a new register, an array of it, or what was there when that was given up."""
+    sys, made = system(elem_of(register.type)), value
+    if isinstance(register.type, Array):
+        made = make_array(state, sys, lengths(register.dims, frame.regs), value)
+    if _logging(state, frame) >= 0:
+        return made
+    if not isinstance(register.type, Array):
+        return taken(state, sys, made)
+    try:
+        made[...] = taken(state, sys, made)
+    except InvertibilityError:
+        state.account.live_bytes -= made.nbytes
+        raise
+    return made
 
 
 def _free(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
@@ -223,14 +241,14 @@ def _free(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
     else:
         assert v is not None
         expected = evaluate(v, frame.regs)
-        sys = system(elem_of(register.type))
+        sys, logged = system(elem_of(register.type)), _logging(state, frame) > 0
         sizes = () if free.judged is None else [frame.regs[p.reg] for p in free.judged]
         if isinstance(register.type, Array):
             shape = lengths(register.dims, frame.regs)
-            drop_array(state, sys, held, shape, expected, register.name, *sizes)
+            drop_array(state, sys, held, shape, expected, register.name, *sizes, logged=logged)
         else:
             try:
-                residue(state, sys, held, expected, register.name, *sizes)
+                residue(state, sys, held, expected, register.name, *sizes, logged=logged)
             except InvertibilityError as error:
                 notes = _of_a_loop(frame, register.name)
                 if notes:
@@ -259,12 +277,8 @@ def _fresh(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
     if isinstance(register.type, Stack):
         frame.regs[reg] = []
     else:
-        shape = lengths(register.dims, frame.regs) if isinstance(register.type, Array) else None
-        made = zeros(state, system(elem_of(register.type)), shape)
-        known = state.residue.take(state.tick, state.direction) if state.residue else None
-        if known is not None and shape is not None:
-            made[...] = known[0]
-        frame.regs[reg] = made if known is None or shape is not None else known[0]
+        zero = system(elem_of(register.type)).zero
+        frame.regs[reg] = _made(state, frame, register, zero)
     frame.pc += 1
 
 
@@ -279,7 +293,8 @@ def _drop(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
                 values={register.name: frame.regs[reg][-4:]},
             )
     else:
-        forget(state, system(elem_of(register.type)), frame.regs[reg])
+        logged = _logging(state, frame) > 0
+        forget(state, system(elem_of(register.type)), frame.regs[reg], logged=logged)
     for k in (reg, *(p.reg for p in frame.code.sizes.get(reg, ()))):
         frame.regs[k] = None
     frame.pc += 1
@@ -289,12 +304,15 @@ def _other(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
     regs = frame.regs
     match stmts[0]:
         case Push(src, stack):
-            push(state, regs[stack.reg], find(src, regs).read())
-            known = state.residue.take(state.tick, state.direction) if state.residue else None
-            zero = system(elem_of(cast(Scalar, src.type))).zero
-            store(src, regs, zero if known is None else known[0])
+            sys = system(elem_of(cast(Scalar, src.type)))
+            left, moved = sys.zero, find(src, regs).read()
+            room(state, SCALAR_BYTES)
+            if _logging(state, frame) < 0:
+                left = taken(state, sys, left)
+            push(state, regs[stack.reg], moved)
+            store(src, regs, left)
         case Pop() as popped:
-            _pop(state, popped, regs)
+            _pop(state, popped, regs, _logging(state, frame) > 0)
         case Effect(_, _, args, when) as effect:
             # What an assertion shows is asked for where it does not hold.
             if when & FORWARD and not (effect.kind == "assert" and evaluate(args[0], regs)):
@@ -302,7 +320,7 @@ def _other(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
     frame.pc += 1
 
 
-def _pop(state: State, popped: Pop, regs: Any) -> None:
+def _pop(state: State, popped: Pop, regs: Any, logged: bool) -> None:
     dst, stack = popped.dst, popped.stack
     held = find(dst, regs).read()
     sys = system(elem_of(cast(Scalar, dst.type)))
@@ -316,9 +334,9 @@ def _pop(state: State, popped: Pop, regs: Any) -> None:
         )
     if not regs[stack.reg]:
         raise InvertibilityError("R006", "the stack is empty")
-    if other and state.residue is not None:
+    if logged:
         # A zero with a sign passes for a zero, and so does what rounding left.
-        state.residue.keep(state.tick, state.direction, [held])
+        keep(state, (sys, sys.zero, held))
     elif held != sys.zero:
         state.account.erased_bits += sys.type.bits
     store(dst, regs, pop(state, regs[stack.reg]))
@@ -350,10 +368,10 @@ def _enter(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
     callee = frame.code.callee(frame.pc)
     function = callee.function
     regs: list[Any] = [evaluate(a, frame.regs) for a in call.args]
-    known = state.residue.take(state.tick, state.direction) if state.residue else None
-    if known is not None:
-        for k, v in known:
-            regs[k] = v
+    if _logging(state, frame) < 0:
+        changed = frame.code.image.inout[call.callee]
+        for k in reversed(_passed(call, changed)):
+            regs[k] = taken(state, system(elem_of(cast(Scalar, call.args[k].type))), regs[k])
     regs.extend([None] * (len(function.registers) - len(regs)))
     for k in range(len(call.args)):
         for axis, dim in enumerate(function.registers[k].dims):
@@ -372,14 +390,34 @@ def _enter(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
     state.frames.append(Frame(callee, regs))
 
 
+def _passed(call: Call, changed: Collection[int]) -> list[int]:
+    """The arguments that are inexact values, and that the callee may leave otherwise."""
+    return [
+        k
+        for k, arg in enumerate(call.args)
+        if k in changed and not isinstance(arg, Place)
+        if not elem_of(cast("Scalar | Array", arg.type)).is_exact
+    ]
+
+
+def _passed_back(
+    state: State, call: Call, changed: Collection[int]
+) -> Iterator[tuple[NumberSystem, Any, Any]]:
+    """For each value of `_passed` what it was, and with what it has come back."""
+    for k in _passed(call, changed):
+        arg = call.args[k]
+        sys = system(elem_of(cast("Scalar | Array", arg.type)))
+        yield sys, evaluate(arg, state.frames[-2].regs), state.frames[-1].regs[k]
+
+
 def _leave(state: State) -> None:
     """Return from the innermost function: scalars go back to the caller's places."""
     inner = state.top
     outer = state.frames[-2]
     call = cast(Call, outer.code.stmts(outer.pc)[0])
     changed = inner.code.image.inout[call.callee]
-    residues: list[Any] = []
     lost, tolerance = 0, state.options.tolerance
+    logged = _logging(state, outer) > 0
     restored = inner.code.image.restored(call.callee)
     for k in sorted(changed):
         arg, v = call.args[k], inner.regs[k]
@@ -387,7 +425,7 @@ def _leave(state: State) -> None:
             continue
         t = elem_of(cast("Scalar | Array", arg.type))
         expected = evaluate(arg, outer.regs)
-        if not np.any(differing(v, expected, state.residue is not None or tolerance == 0)):
+        if not np.any(differing(v, expected, logged or tolerance == 0)):
             continue
         drift = passed_drift(t, v, expected, tolerance, k in restored)
         if not drift <= 1:
@@ -400,11 +438,10 @@ def _leave(state: State) -> None:
                 hint="pass a variable, or let the function restore the value",
             )
         state.account.drift = max(state.account.drift, drift)
-        residues.append((k, v))
         lost += t.bits
-    if residues and state.residue is not None:
-        state.residue.keep(state.tick, state.direction, residues)
-    elif residues:
+    if logged:
+        keep(state, *_passed_back(state, call, changed))
+    else:
         state.account.erased_bits += lost
     for k in changed:
         arg = call.args[k]

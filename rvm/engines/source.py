@@ -32,8 +32,12 @@ class Source:
     support: ClassVar[dict[str, object]] = SUPPORT
     """What the source may name beside the number systems' functions."""
 
-    def __init__(self, code: Code, strict: bool) -> None:
+    logs = True
+    """Whether the source uses the strict log itself."""
+
+    def __init__(self, code: Code, strict: int) -> None:
         self.code = code
+        self.strict = strict
         self.printer = Printer(code.function, (*NAMES, *self.support))
         self.lines_of: dict[int, tuple[int, int]] = {}
         """For a source line: the instruction it belongs to, ticks done but not yet counted."""
@@ -47,7 +51,7 @@ class Source:
             if instr.op == "br":
                 self.printer.look_at(*code.instrs[pc].args, *code.instrs[instr.aux].args)
                 continue
-            if instr.op in VARIADIC or (strict and code.loses(pc)):
+            if instr.op in VARIADIC or (not self.logs and code.logging(pc, strict)):
                 self.apart.add(pc)
                 continue
             try:
@@ -61,7 +65,9 @@ class Source:
 
     def _instruction(self, pc: int) -> list[str]:
         code = self.code
-        return self.printer.instruction(code.stmts(pc), code.clashes(pc), code.notes(pc))
+        way = code.logging(pc, self.strict)
+        stmts = code.logged(pc, way)
+        return self.printer.instruction(stmts, code.clashes(pc), code.notes(pc), way)
 
     # ------------------------------------------------------------ text
 

@@ -1,62 +1,109 @@
-"""Strict mode: data statements whose undoing restores every bit, by a log where it must."""
+"""Strict mode: data statements whose undoing restores every bit, by a log of gaps.
+
+A statement that pushes is undone at once, from its new values, on the side: the gaps from what
+that gives to the old values go on the log.  One that pops is done, and its values moved by the gaps
+on top.  Numbers of one statement are pushed from the last place to the first.
+"""
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import Any
 
-from rvm.engines.data import copied, run_data
+import numpy as np
+
+from rvm.engines.data import combined, copied, run_data
+from rvm.engines.evaluate import evaluate
+from rvm.engines.log import keep, taken
 from rvm.engines.memory import find, store
-from rvm.expr import Place
-from rvm.faults import RvmError
+from rvm.image import Code
 from rvm.numbers import system
+from rvm.numbers.base import NumberSystem
 from rvm.state import State
-from rvm.stmt import Stmt, invert, writes
+from rvm.stmt import Map, Stmt, Update, When, writes
 from rvm.types import Array, Scalar, elem_of
 
 
-def strictly(state: State, regs: Any, stmts: tuple[Stmt, ...]) -> None:
-    """Execute data statements so that undoing them restores every bit, by the log if need be."""
+def strictly(state: State, code: Code, pc: int, regs: Any, pushes: bool) -> None:
+    """Execute the data statements at `pc`, with the log; on an error all is as before."""
+    stmts = code.stmts(pc)
     log = state.residue
     assert log is not None
-    written = tuple(dict.fromkeys(p for s in stmts for p in writes(s)))
-    if len(written) > 1:
-        # In one order both ways, whatever comes first in the opcode and in the one that undoes it.
-        written = tuple(sorted(written, key=repr))
-    if all(elem_of(cast("Scalar | Array", p.type)).is_exact for p in written):
-        for stmt in stmts:
-            run_data(stmt, regs)
-        return
-    known = log.take(state.tick, state.direction)
-    if known is not None:
-        for p, v in zip(written, known, strict=True):
-            store(p, regs, v)
-        return
+    height, live = log.height, state.account.live_bytes
+    simple = len(stmts) == 1 and isinstance(stmts[0], Update)
+    written = () if simple else tuple(dict.fromkeys(p for s in stmts for p in writes(s)))
     old = [copied(find(p, regs).read()) for p in written]
     try:
-        for stmt in stmts:
-            run_data(stmt, regs)
-        new = [copied(find(p, regs).read()) for p in written]
-        restored = _undone_to(stmts, regs, written, old)
-    except RvmError:
+        if pushes:
+            _push(state, regs, stmts, code.undone(pc))
+        else:
+            for stmt in code.logged(pc, -1):
+                _pop(state, regs, stmt)
+    except BaseException:
+        log.fall(height)
+        state.account.live_bytes = live
         for p, v in zip(written, old, strict=True):
             store(p, regs, v)
         raise
-    for p, v in zip(written, new, strict=True):
-        store(p, regs, v)
-    if not restored:
-        log.keep(state.tick, state.direction, old)
 
 
-def _undone_to(
-    stmts: tuple[Stmt, ...], regs: Any, written: tuple[Place, ...], old: list[Any]
-) -> bool:
-    """Whether the statements' inverse leads back to `old`, bit for bit."""
-    try:
-        for stmt in reversed(stmts):
-            run_data(invert(stmt), regs)
-    except RvmError:
-        return False
-    return all(
-        system(elem_of(cast("Scalar | Array", p.type))).same(find(p, regs).read(), v)
-        for p, v in zip(written, old, strict=True)
-    )
+def _push(state: State, regs: Any, stmts: Sequence[Stmt], undone: Sequence[Stmt]) -> None:
+    for stmt, undo in zip(stmts, reversed(undone), strict=True):
+        if not _rounds(stmt):
+            run_data(stmt, regs)
+            continue
+        match stmt, undo:
+            case Update(dst, _, value), Update():
+                old, by = find(dst, regs).read(), evaluate(value, regs)
+                new = combined(stmt, old, by)
+                keep(state, (_system(dst), combined(undo, new, by), old))
+                store(dst, regs, new)
+            case Map(dsts), Map(_, values):
+                before = [copied(find(d, regs).read()) for d in dsts]
+                run_data(stmt, regs)
+                guesses = [copied(evaluate(v, regs)) for v in values]
+                for d, guess, x in reversed(list(zip(dsts, guesses, before, strict=True))):
+                    keep(state, (_system(d), guess, x))
+            case When(cond, body), When(_, inverse):
+                if evaluate(cond, regs):
+                    _push(state, regs, body, inverse)
+
+
+def _pop(state: State, regs: Any, stmt: Stmt) -> None:
+    if not _rounds(stmt):
+        run_data(stmt, regs)
+        return
+    match stmt:
+        case Update(dst, _, value):
+            guess = combined(stmt, find(dst, regs).read(), evaluate(value, regs))
+            store(dst, regs, taken(state, _system(dst), guess))
+        case Map(dsts, values):
+            guesses = [copied(evaluate(v, regs)) for v in values]
+            for d, guess in zip(dsts, guesses, strict=True):
+                if isinstance(d.type, Array):
+                    guess = np.broadcast_to(guess, np.shape(find(d, regs).read()))
+                store(d, regs, taken(state, _system(d), guess))
+        case When(cond, body):
+            if evaluate(cond, regs):
+                for inner in body:
+                    _pop(state, regs, inner)
+
+
+def _rounds(stmt: Stmt) -> bool:
+    """Whether a statement may change an inexact number in another way than by moving it."""
+    match stmt:
+        case Update(dst):
+            return not _type(dst).is_exact
+        case Map(dsts):
+            return not all(_type(d).is_exact for d in dsts)
+        case When(_, body):
+            return any(map(_rounds, body))
+    return False
+
+
+def _type(place: Any) -> Scalar:
+    return elem_of(place.type)
+
+
+def _system(place: Any) -> NumberSystem:
+    return system(_type(place))

@@ -10,6 +10,7 @@ import numpy as np
 
 from rvm.engines.evaluate import plain
 from rvm.engines.heap import drop_array, fits, forget, make_array, pop, push, residue
+from rvm.engines.log import keep, taken
 
 
 class Trouble(Exception):
@@ -69,6 +70,7 @@ SUPPORT: dict[str, object] = {
     "forget": forget,
     "inf": math.inf,
     "isfinite": math.isfinite,
+    "keep": keep,
     "make_array": make_array,
     "np": np,
     "plain": plain,
@@ -78,5 +80,6 @@ SUPPORT: dict[str, object] = {
     "signs": signs,
     "span": span,
     "store_all": store_all,
+    "taken": taken,
     "trouble": trouble,
 }

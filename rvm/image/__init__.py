@@ -20,7 +20,7 @@ from rvm.image.traps import Traps
 from rvm.isa import lower
 from rvm.isa.lower import squared
 from rvm.program import AnyProgram, Function, Instr, Program, Span, program_of
-from rvm.stmt import Drop, Free, Pop, Stmt
+from rvm.stmt import Drop, Free, Map, Pop, Stmt, Update, When, invert
 from rvm.transform import invert_function
 from rvm.transform.duals import reachable
 from rvm.types import Stack, elem_of
@@ -45,6 +45,7 @@ class Code:
         self.instrs: tuple[Instr, ...] = (invert_function(function) if undo else function).code
         self._ready: list[Ready | None] = [None] * len(self.instrs)
         self._notes: dict[int, tuple[Stmt, ...]] = {}
+        self._undone: dict[int, tuple[Stmt, ...]] = {}
         self.compiled: dict[object, object] = {}
         """What engines made of it."""
 
@@ -115,6 +116,41 @@ class Code:
             assert isinstance(first, Place)
             return not elem_of(self.function.registers[first.reg].type).is_exact
         return not all(elem_of(a.type).is_exact for a in instr.args if a.type is not None)
+
+    def logging(self, pc: int, way: int) -> int:
+        """What the instruction at `pc` does with the strict log: push (1), pop (-1), nothing (0).
+
+        `way` is what the run does: the same, or 2 or -2 where marks are heeded; see
+        `rvm.numbers.residue`.
+        """
+        if not way or not self.loses(pc):
+            return 0
+        undoing = self.function.undoing
+        if abs(way) > 1 and undoing is not None and self.forward_pc(pc) not in undoing:
+            return 0
+        return 1 if way > 0 else -1
+
+    def undone(self, pc: int) -> tuple[Stmt, ...]:
+        """The statements that undo those of the instruction at `pc`, in their order.
+
+        Not those of the opcode that undoes it, which may be others with the same values.
+        """
+        found = self._undone.get(pc)
+        if found is None:
+            found = tuple(invert(s) for s in reversed(self.stmts(pc)))
+            self._undone[pc] = found
+        return found
+
+    def logged(self, pc: int, way: int) -> tuple[Stmt, ...]:
+        """The statements at `pc` where they use the log in a `way`.
+
+        Data statements that pop are `undone` of the instruction that they undo, so that they give
+        what it was pushed against.
+        """
+        stmts = self.stmts(pc)
+        if way >= 0 or not isinstance(stmts[0], (Update, Map, When)):
+            return stmts
+        return self.image.code(self.name, not self.undo).undone(len(self) - 1 - pc)
 
     def span(self, pc: int) -> Span:
         """The source span of the instruction at `pc` of this direction."""

@@ -10,11 +10,14 @@ from rvm.image.traps import Changed
 from rvm.ir import context
 from rvm.ir.builder import Builder
 from rvm.ir.flow import Flow
+from rvm.ir.items import Parts
 from rvm.ir.kind import ANYWHERE, INNER, Kind
 from rvm.ir.node import F64, I32, I64, Argument, Block, Node, constant
 from rvm.ir.places import kinds_of
 from rvm.ir.statements import combined, disjoint, factor, whole_statement
+from rvm.ir.typed import Unprintable
 from rvm.ir.values import applied, raw
+from rvm.types import Scalar
 
 
 class Callees(Protocol):
@@ -82,6 +85,12 @@ class FunctionBuilder(Builder):
     def anywhere(self) -> bool:
         """Whether the code is entered at any gate."""
         return self.kind.entry == ANYWHERE
+
+    def keep(self, *pairs: tuple[Scalar, Parts, Parts]) -> None:
+        raise Unprintable
+
+    def taken(self, t: Scalar, guess: Parts) -> Parts:
+        raise Unprintable
 
     def given(self, argument: Argument) -> Node:
         """An argument's value."""

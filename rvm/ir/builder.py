@@ -68,6 +68,10 @@ class Builder(Operations):
         self.one_ways: Mapping[int, OneWay] = {}
         self.uniform: Any = None
         """The value of the expression that `elements` was last asked for, if it is a scalar."""
+        self.way = 0
+        """What the present instruction does with the strict log: push (1), pop (-1), nothing."""
+        self.instead: Mapping[Place, Parts] = {}
+        """Values that places are to have in expressions."""
         self.writes = True
         self._troubles = 0
         self._trusting = False
@@ -99,6 +103,17 @@ class Builder(Operations):
     @abstractmethod
     def combined(self, op: str, t: Scalar, old: Parts, by: Parts) -> Parts:
         """What an update makes of an old value."""
+
+    @abstractmethod
+    def keep(self, *pairs: tuple[Scalar, Parts, Parts]) -> None:
+        """Push on the strict log the gaps from what undoing would give to what there is.
+
+        Pairs of these, with their types; all are pushed or, where there is trouble, none.
+        """
+
+    @abstractmethod
+    def taken(self, t: Scalar, guess: Parts) -> Parts:
+        """What there was, from what undoing gives and the gap on top of the strict log."""
 
     @abstractmethod
     def factor(self, by: Parts, t: Scalar) -> None:

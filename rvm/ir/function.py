@@ -41,13 +41,13 @@ class Plan:
     loops: dict[int, Counted]
 
 
-def plan_of(code: Code, checks: bool, strict: bool) -> Plan:
+def plan_of(code: Code, checks: bool, strict: int) -> Plan:
     """The shape of a code, worked out once."""
     key = (Plan, checks, strict)
     return once(code.compiled, key, Plan, lambda: _planned(code, checks, strict))
 
 
-def _planned(code: Code, checks: bool, strict: bool) -> Plan:
+def _planned(code: Code, checks: bool, strict: int) -> Plan:
     calls = {
         pc
         for pc, i in enumerate(code.instrs)
@@ -59,7 +59,7 @@ def _planned(code: Code, checks: bool, strict: bool) -> Plan:
     apart = {
         pc
         for pc in range(len(code))
-        if pc not in calls and ((strict and code.loses(pc)) or not _is_able(b, pc))
+        if pc not in calls and (code.logging(pc, strict) or not _is_able(b, pc))
     }
     flow = Flow(code, apart, calls)
     return Plan(flow, counted(code, flow))

@@ -16,15 +16,15 @@ class Kind(NamedTuple):
     A root for one gate is made of proper loops, which optimise well; one for all gates is made
     once, and serves until a run has gone on for long.
 
-    `scattered` are the array parameters that need not be contiguous.  In `strict` mode what may
-    lose bits is not compiled.  With `counts` it counts what it executes, with `watched` it also
-    writes down each call.
+    `scattered` are the array parameters that need not be contiguous.  `strict` is what a run does
+    with the strict log, see `Code.logging`.  With `counts` it counts what it executes, with
+    `watched` it also writes down each call.
     """
 
     entry: int
     scattered: frozenset[int]
     checks: bool = True
-    strict: bool = False
+    strict: int = 0
     counts: bool = False
     watched: bool = False
 

@@ -35,6 +35,7 @@ from rvm.numbers.rounding import LOST
 from rvm.state import SCALAR_BYTES
 from rvm.stmt import (
     FORWARD,
+    UNDO,
     Alloc,
     Drop,
     Effect,
@@ -56,18 +57,27 @@ INFINITY = constant(math.inf, F64)
 
 
 def instruction(
-    b: Builder, stmts: Sequence[Stmt], clashes: Sequence[Clash], notes: Sequence[Stmt] = ()
+    b: Builder,
+    stmts: Sequence[Stmt],
+    clashes: Sequence[Clash],
+    notes: Sequence[Stmt] = (),
+    way: int = 0,
 ) -> None:
     """Append an instruction, and what keeps the sizes of ancillas behind it.
 
-    Unprintable if it is not for compiled code.
+    It pushes on the strict log, pops, or leaves it alone, as `way` says (1, -1, 0).  Unprintable if
+    it is not for compiled code.
     """
     if len(stmts) > 1:
         # Were the second to fail, the first would have been done already.
         raise Unprintable
     begun = len(b.items)
     apart(b, clashes)
-    statement(b, stmts[0])
+    b.way = way
+    try:
+        statement(b, stmts[0])
+    finally:
+        b.way = 0
     if not b.lanes:
         checked(b.items[begun:])
     note(b, notes)
@@ -86,8 +96,8 @@ def statement(b: Builder, stmt: Stmt) -> None:
             _update(b, stmt)
         case Exchange(x, y) if not rank_of(type_of(x)):
             _exchange(b, x, y)
-        case Map(dsts, values, _) if not any(rank_of(type_of(d)) for d in dsts):
-            _assign(b, dsts, values)
+        case Map(dsts) if not any(rank_of(type_of(d)) for d in dsts):
+            _assign(b, stmt)
         case When(cond, body):
             if len(body) > 1:
                 raise Unprintable
@@ -135,7 +145,17 @@ def _update(b: Builder, stmt: Update) -> None:
     found = value(b, stmt.value)
     if stmt.op in "*/" and b.checks:
         b.factor(found, t)
-    put(b, place, b.combined(stmt.op, t, read(b, place), found))
+    put(b, place, changed(b, stmt.op, t, read(b, place), found))
+
+
+def changed(b: Builder, op: str, t: Scalar, old: Parts, by: Parts) -> Parts:
+    """What an update makes of an old value, with what the strict log has to do with it."""
+    new = b.combined(op, t, old, by)
+    if b.way > 0 and not t.is_exact:
+        b.keep((t, b.combined(UNDO[op], t, new, by), old))
+    elif b.way < 0 and not t.is_exact:
+        return b.taken(t, new)
+    return new
 
 
 def combined(b: Builder, op: str, t: Scalar, old: Parts, by: Parts) -> Parts:
@@ -165,9 +185,18 @@ def _exchange(b: Builder, a: Place, c: Place) -> None:
     put(b, y, v)
 
 
-def _assign(b: Builder, dsts: Sequence[Place], values: Sequence[Expr]) -> None:
-    places = [located(b, d) for d in dsts]
-    new = [value(b, v) for v in values]
+def _assign(b: Builder, stmt: Map) -> None:
+    places = [located(b, d) for d in stmt.dsts]
+    new = [value(b, v) for v in stmt.values]
+    rounding = [k for k, place in enumerate(places) if not place.type.is_exact]
+    if b.way > 0:
+        b.instead = dict(zip(stmt.dsts, new, strict=True))
+        guesses = [value(b, v) for v in stmt.inverse]
+        b.instead = {}
+        b.keep(*((places[k].type, guesses[k], read(b, places[k])) for k in reversed(rounding)))
+    elif b.way < 0:
+        for k in rounding:
+            new[k] = b.taken(places[k].type, new[k])
     for place, found in zip(places, new, strict=True):
         put(b, place, found)
 
@@ -185,7 +214,8 @@ def _made(b: Builder, stmt: Alloc | Fresh, reg: Place) -> None:
     elif isinstance(t, Array):
         arrays.make(b, reg.reg, given)
     else:
-        put(b, located(b, reg), raw(system(t).zero, t) if given is None else value(b, given))
+        new = raw(system(t).zero, t) if given is None else value(b, given)
+        put(b, located(b, reg), new if b.way >= 0 else b.taken(t, new))
 
 
 def _gone(b: Builder, stmt: Free | Drop, reg: Place) -> None:
@@ -200,9 +230,11 @@ def _gone(b: Builder, stmt: Free | Drop, reg: Place) -> None:
         held = stmt.judged if isinstance(stmt, Free) else None
         arrays.give_up(b, reg.reg, given, asked, held)
     elif given is not None:
-        if asked:
+        if asked or b.way > 0:
             held = stmt.judged if isinstance(stmt, Free) else None
             freed(b, t, read(b, located(b, reg)), value(b, given), held)
+    elif b.way > 0:
+        b.keep((t, raw(system(t).zero, t), read(b, located(b, reg))))
     else:
         erase(b, nonzero(b, t, read(b, located(b, reg))), t.bits)
 
@@ -217,13 +249,16 @@ def freed(b: Builder, t: Scalar, held: Parts, expected: Parts, sizes: Held | Non
         off = Residue(b, t, sizes)
         off.add(held, expected)
         off.judge()
-        erase(b, unequal(b, held, expected), t.bits)
+        if not b.way:
+            erase(b, unequal(b, held, expected), t.bits)
 
     def differs() -> None:
         # Where nothing has happened to a value LLVM finds that this is all there can be.
         b.when(both_nan(b, held, expected), lambda: None, number)
 
     b.when(altered(b, held, expected), differs, unlikely=True)
+    if b.way > 0:
+        b.keep((t, expected, held))
 
 
 def both_nan(b: Builder, x: Parts, y: Parts) -> Node:

@@ -214,7 +214,7 @@ def value(b: Builder, node: Expr) -> Parts:
         case Const(v):
             return b.raw(v, elem_of(type_of(node)))
         case Place():
-            return read(b, located(b, node))
+            return b.instead[node] if node in b.instead else read(b, located(b, node))
         case Apply("dim" | "len", (Place() as place, *axis)):
             return _length(b, place, cast(Const, axis[0]) if axis else None)
         case Apply():

@@ -23,6 +23,7 @@ from rvm.faults import (
 )
 from rvm.host.signals import Listening, at_once, deferred, left_whole, listen
 from rvm.image import Code, image_of
+from rvm.numbers.residue import not_its_own
 from rvm.program import AnyProgram, Program, program_of
 from rvm.run.binding import Own, bind, held, outside, result
 from rvm.run.results import Info, Result
@@ -186,7 +187,7 @@ class Machine:
     @property
     def residue_bytes(self) -> int:
         """The size of strict mode's log; 0 outside it."""
-        return self.state.residue.bytes if self.state.residue else 0
+        return 0 if self.state.residue is None else self.state.residue.bytes
 
     @property
     def result(self) -> Result:
@@ -350,7 +351,17 @@ class Machine:
         except Interrupted as error:
             self._placed(error)
             raise
+        if state.at_end and state.logging < 0:
+            self._emptied()
         return done
+
+    def _emptied(self) -> None:
+        """R019 if the log holds more than the way back has taken."""
+        state = self.state
+        if state.residue and not state.edited:
+            error = not_its_own(f"{len(state.residue):,} of its numbers are left at the end")
+            error.where, error.time, error.direction = state.where(), self.time, self.facing
+            raise error
 
     @deferred
     def tick(self) -> int:

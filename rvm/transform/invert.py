@@ -22,7 +22,13 @@ def invert_function(function: Function) -> Function:
         if undo.op in ("br", "cf"):
             undo = replace(undo, aux=last - undo.aux)
         code.append(undo)
-    return replace(function, code=tuple(code), spans=tuple(reversed(function.spans)))
+    marks = function.undoing
+    return replace(
+        function,
+        code=tuple(code),
+        spans=tuple(reversed(function.spans)),
+        undoing=None if marks is None else frozenset(last - pc for pc in marks),
+    )
 
 
 def invert(program: Program) -> Program:

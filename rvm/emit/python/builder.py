@@ -215,6 +215,21 @@ class PythonBuilder(Builder):
         parts = cast(Node, old), cast(Node, by)
         return self.call(implementation(op, (t, t)).python, *parts, kind=t.name, fn=op)
 
+    def keep(self, *pairs: tuple[Scalar, Parts, Parts]) -> None:
+        nodes = [cast(Node, part) for _, *parts in pairs for part in parts]
+        slots = (
+            f"({self.bind(system(t))}, {{{2 * k}}}, {{{2 * k + 1}}})"
+            for k, (t, *_) in enumerate(pairs)
+        )
+        self.line(f"keep(state, {', '.join(slots)})", *nodes)
+
+    def taken(self, t: Scalar, guess: Parts) -> Node:
+        # Each is one of its own.
+        text = f"taken(state, {self.bind(system(t))}, {{0}})"
+        made = Node("call", t.name, (cast(Node, guess),), (text, ""))
+        self.items.append(made)
+        return made
+
     def disjoint(self, x: Place, y: Place, same_ok: bool) -> None:
         # Views of one element's parts may be apart: the reference engine finds out.
         one, two = leading(x), leading(y)
@@ -226,6 +241,9 @@ class PythonBuilder(Builder):
 
     def statement(self, stmt: Stmt) -> None:
         match stmt:
+            case Update() | Map() | Push() | Pop() if self.way:
+                # With the strict log these are the reference engine's.
+                raise Unprintable
             case Update(dst, op, given):
                 t = elem_of(type_of(dst))
                 view, by, factors = self.view(dst), self.value(given), system(t).factors
@@ -282,11 +300,14 @@ class PythonBuilder(Builder):
         if isinstance(t, Stack):
             self.line(f"{name} = []")
         elif isinstance(t, Array):
+            if self.way < 0:
+                raise Unprintable
             new = self._zero(t.elem) if given is None else self.value(given)
             self._array(f"{name} = make_array", t.elem, reg, new)
             self.line(f"{name}_m = memoryview({name})")
         else:
-            self.set(self.scalars[reg][0], self._zero(t) if given is None else self.value(given))
+            made = self._zero(t) if given is None else self.value(given)
+            self.set(self.scalars[reg][0], made if self.way >= 0 else self.taken(t, made))
 
     def _end(self, stmt: Free | Drop, reg: int) -> None:
         t, name = self.function.registers[reg].type, self.names[reg]
@@ -296,11 +317,13 @@ class PythonBuilder(Builder):
             given = stmt.value
             if stmt.judged is not None:
                 more = "".join([", ''", *(f", {self.names[p.reg]}" for p in stmt.judged)])
+        logged = ", logged=True" * (self.way > 0)
+        more += logged
         if isinstance(t, Stack):
             self.line(f"if {name}: trouble()")
         elif given is None:
-            test = f"if {name}: " if isinstance(t, Scalar) else ""
-            self.line(f"{test}forget(state, {self.bind(system(elem_of(t)))}, {name})")
+            test = f"if {name}: " if isinstance(t, Scalar) and not logged else ""
+            self.line(f"{test}forget(state, {self.bind(system(elem_of(t)))}, {name}{logged})")
         elif isinstance(t, Array):
             self._array("drop_array", t.elem, reg, self.value(given), f"{name}, ", more)
         elif t.is_exact:
@@ -310,7 +333,7 @@ class PythonBuilder(Builder):
             zero = " or ".join(f"not {name}{part}" for part in parts)
             test = f"{name} != {{0}}{self._exactly(f'({zero})', t)}"
             residue = f"residue(state, {self.bind(system(t))}, {name}, {{0}}{more})"
-            self.line(f"if {test}: {residue}", self.value(given))
+            self.line(residue if logged else f"if {test}: {residue}", self.value(given))
         self.line(
             f"{gone}{name} = {name}_m = None" if isinstance(t, Array) else f"{gone}{name} = None"
         )

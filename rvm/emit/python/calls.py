@@ -34,7 +34,7 @@ class CallPrinter(Printer):
         callee: Function,
         changed: Collection[int],
         clashes: Sequence[Clash],
-        strict: bool,
+        strict: int,
         notes: Sequence[Stmt],
     ) -> str:
         """The source of both functions; Unprintable if the call is not for this printer."""

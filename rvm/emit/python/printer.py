@@ -88,12 +88,16 @@ class Printer:
         return self.text.lines
 
     def instruction(
-        self, stmts: Sequence[Stmt], clashes: Sequence[Clash] = (), notes: Sequence[Stmt] = ()
+        self,
+        stmts: Sequence[Stmt],
+        clashes: Sequence[Clash] = (),
+        notes: Sequence[Stmt] = (),
+        way: int = 0,
     ) -> list[str]:
         """The lines that do an instruction; Unprintable if it is not for this printer."""
         self._restart()
         self.builder.begin()
-        instruction(self.builder, stmts, clashes, notes)
+        instruction(self.builder, stmts, clashes, notes, way)
         self.text.print(self.builder.items)
         return self._lines
 

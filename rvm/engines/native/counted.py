@@ -43,7 +43,7 @@ class CountingNative(Native):
     def __init__(self, counts: Counts) -> None:
         super().__init__()
         self.counts = counts
-        self._options = Options()
+        self._options, self._way = Options(), 0
         self._rows: dict[Node, Row] = {}
         self._at: dict[int, Row] = {}
         """The rows by their addresses."""
@@ -64,12 +64,12 @@ class CountingNative(Native):
         """Execute and count up to `ticks` ticks; may stop some short of them, at a gate."""
         unarmed(state)
         options, frames, n = state.options, state.frames, ticks
-        self._options = options
+        self._options, self._way = options, state.logging
         path = self.counts.align(frames)
         with np.errstate(all="ignore"):
             while n > 0:
                 frame = frames[-1]
-                flow = plan_of(frame.code, options.checks, options.strict).flow
+                flow = plan_of(frame.code, options.checks, self._way).flow
                 if frame.pc in flow.gates and frame.pc not in flow.apart:
                     if flow.needs(0)[frame.pc] <= n:
                         n, how = self._fly(state, path, n)
@@ -87,7 +87,8 @@ class CountingNative(Native):
     def _fly(self, state: State, path: list[Node], ticks: int) -> tuple[int, int]:
         """Run the innermost frame's code from a gate: the ticks that are left, and how it ended."""
         frame, frames, account = state.frames[-1], state.frames, state.account
-        kind = kind_for(frame, state.options, counts=True, watched=self.counts.calls is not None)
+        watched = self.counts.calls is not None
+        kind = kind_for(frame, state.options, state.logging, counts=True, watched=watched)
         layout, root = layout_of(frame.code), root_of(frame.code, kind)
         row, outer = self._row(path[-1]), len(frames)
         row.entries[frame.pc] += 1
@@ -142,7 +143,7 @@ class CountingNative(Native):
     def _row(self, node: Node) -> Row:
         found = self._rows.get(node)
         if found is None:
-            flow = plan_of(node.code, self._options.checks, self._options.strict).flow
+            flow = plan_of(node.code, self._options.checks, self._way).flow
             found = self._rows[node] = Row(node, counters_of(node.code, flow))
             self._at[found.address] = found
             node.pending.append(found)

@@ -48,12 +48,12 @@ class Native:
             frame, began, depth = frames[-1], n, len(frames)
             if state.armed and due(state):
                 break
-            flow = plan_of(frame.code, options.checks, options.strict).flow
+            flow = plan_of(frame.code, options.checks, state.logging).flow
             pc = frame.pc
             if pc in flow.gates and pc not in flow.apart:
                 if flow.needs(0)[pc] > n:
                     break
-                n, how = run(state, frame, kind_for(frame, options), n)
+                n, how = run(state, frame, kind_for(frame, options, state.logging), n)
                 if how == context.SPENT or n == 0:
                     break
                 frame = frames[-1]

@@ -198,16 +198,16 @@ def _running(artifact: Artifact, entry: str, memory: Mapping[str, int]) -> Run |
 
 
 def kind_for(
-    frame: Frame, options: Options, *, counts: bool = False, watched: bool = False
+    frame: Frame, options: Options, way: int, *, counts: bool = False, watched: bool = False
 ) -> Kind:
     """What to run from where a frame stands.
 
     In the middle of a function that is the code for all gates, until it has run for so long that
-    compiling for this one pays.
+    compiling for this one pays.  `way` is what the run does with the strict log.
     """
     code = frame.code
     scattered = layout_of(code).scattered(frame.regs)
-    exact = Kind(frame.pc, scattered, options.checks, options.strict, counts, watched)
+    exact = Kind(frame.pc, scattered, options.checks, way, counts, watched)
     if frame.pc == 0 or exact in code.compiled:
         return exact
     anywhere = exact._replace(entry=ANYWHERE)

@@ -31,7 +31,7 @@ class CountedVectorCompiled(CountedCompiled):
     source_type = CountedVectorSource
 
 
-def counted_vector_of(code: Code, strict: bool) -> CountedVectorCompiled:
+def counted_vector_of(code: Code, strict: int) -> CountedVectorCompiled:
     """The compiled source of a code, made at first use."""
     key, kind = (CountedVectorCompiled, strict), CountedVectorCompiled
     return once(code.compiled, key, kind, lambda: kind(code, strict))

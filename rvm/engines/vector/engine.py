@@ -28,11 +28,11 @@ class Vector(Python):
         return FIRST_TICKS
 
     @staticmethod
-    def find(code: Code, strict: bool) -> Compiled:
+    def find(code: Code, strict: int) -> Compiled:
         return vector_of(code, strict)
 
 
-def vector_of(code: Code, strict: bool = False) -> VectorCompiled:
+def vector_of(code: Code, strict: int = 0) -> VectorCompiled:
     """The compiled source of a code, made at first use."""
     key = ("vector", strict)
     return once(code.compiled, key, VectorCompiled, lambda: VectorCompiled(code, strict))

@@ -20,9 +20,10 @@ class VectorSource(Source):
     the others are not.
     """
 
+    logs = False
     support: ClassVar[dict[str, object]] = VECTOR_SUPPORT
 
-    def __init__(self, code: Code, strict: bool) -> None:
+    def __init__(self, code: Code, strict: int) -> None:
         super().__init__(code, strict)
         self.plans: dict[int, LoopPlan] = {}
         self.declined: dict[int, str] = {}

@@ -60,7 +60,9 @@ def _models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
     "--gradient", metavar="PLACE", help="Trace the gradient of this loss, the run forwards too."
 )
 @click.option(
-    "--keep-stacks", is_flag=True, help="What stacks hold at the end is a result, not garbage."
+    "--keep-stacks",
+    is_flag=True,
+    help="What stacks and the strict log hold at the end is a result, not garbage.",
 )
 @engine_option
 @run_options

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
-from copy import copy
+from copy import copy, deepcopy
 from typing import Any, NamedTuple
 
 from rvm.image import Image
 from rvm.probes.armed import plain_code
-from rvm.state import Account, Residue, State, byte_size
+from rvm.state import Account, State, byte_size
 
 BUDGET = 256 << 20
 """Bytes of keyframes, by default."""
@@ -64,11 +64,7 @@ def _copied(held: dict[str, Any]) -> dict[str, Any]:
 
     frames = [(plain_code(code), pc, [own(v) for v in regs]) for code, pc, regs in held["frames"]]
     account: Account = copy(held["account"])
-    residue = held["residue"]
-    if residue is not None:
-        log = Residue()
-        log.entries = list(residue.entries)
-        residue = log
+    residue = deepcopy(held["residue"])
     blocks = [b.copy() for b in held["blocks"]]
     return held | {"frames": frames, "account": account, "residue": residue, "blocks": blocks}
 

@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 from rvm.engines import engine
 from rvm.engines.reference import Reference
+from rvm.numbers.residue import Residue
 from rvm.run.machine import Machine
-from rvm.state import Residue, State
+from rvm.state import State
 from rvm_tools.debug.keyframes import FINE, FINEST, Keyframes
 
 _SHARES = 64

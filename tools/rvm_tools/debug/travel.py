@@ -20,9 +20,10 @@ from rvm.engines.trapping import condition, due
 from rvm.faults import Interrupted, LimitError, RvmError
 from rvm.host.signals import Listening, deferred, left_whole, listen
 from rvm.image.traps import same
+from rvm.numbers.residue import Residue
 from rvm.probes import Trap, disarm
 from rvm.run.machine import NO_LIMIT, Machine
-from rvm.state import Residue, State
+from rvm.state import State
 from rvm_tools.debug.armer import Armer, Extras
 from rvm_tools.debug.journeys import Arrival, Journey, Onlooker
 from rvm_tools.debug.keyframes import Keyframe, Keyframes

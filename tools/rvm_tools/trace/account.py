@@ -16,9 +16,10 @@ from rvm.program import Program
 Key = TypeVar("Key")
 
 FREED, DROPPED, RETURNED = "freed", "dropped", "returned"
-SENT, LEFT = "sent out", "left on stacks"
+SENT, LEFT, KEPT = "sent out", "left on stacks", "left in the strict log"
 """Why bits are lost: in residues of freed values, with values that `drop` forgets, in residues of
-expressions passed to calls, by effects, and on stacks that hold more at the end than at the start.
+expressions passed to calls, by effects, and on stacks and in the strict log where these hold more
+at the end than at the start.
 """
 
 
@@ -85,18 +86,24 @@ class Of:
 class CostAccount:
     """What a run, or a part of one, took.
 
-    `left` are bits that the run left on stacks; they belong to the outermost function, and to no
-    instruction.
+    `left` are bits that the run left on stacks, `kept` those in the strict log; they belong to the
+    outermost function, and to no instruction.
     """
 
-    def __init__(self, program: Program, counts: Counts, left: int = 0) -> None:
+    def __init__(self, program: Program, counts: Counts, left: int = 0, kept: int = 0) -> None:
         self.program = program
         self.counts = counts
         self.nodes: list[Node] = list(counts.nodes())
         """All nodes, callers first."""
-        self.left = Tally(erased=Counter({LEFT: left} if left else {}))
+        given = {LEFT: left, KEPT: kept}
+        self.left = Tally(erased=Counter({why: bits for why, bits in given.items() if bits}))
         self._tallies: dict[int, list[Tally]] = {}
         self._totals: dict[int, Tally] = {}
+
+    @property
+    def left_label(self) -> str:
+        """What the row of what is left is called."""
+        return f"({', '.join(self.left.erased)})"
 
     def tallies(self, node: Node) -> list[Tally]:
         """A node's instructions, in order."""

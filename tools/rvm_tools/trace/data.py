@@ -128,13 +128,13 @@ def _rows(trace: Trace, by: str) -> Iterator[tuple[list[Any], list[Tally], str]]
                 if tally.executed:
                     yield [op], [tally], ""
             if left.erased_bits:
-                yield ["(left on stacks)"], [left], ""
+                yield [account.left_label], [left], ""
         case "line":
             for line, tally in account.by_line().items():
                 at = _place(trace, line)
                 yield [at["file"] or "", at["line"] or ""], [tally], at["text"]
             if left.erased_bits:
-                yield ["(left on stacks)", ""], [left], ""
+                yield [account.left_label, ""], [left], ""
         case _:
             for f in account.by_function().values():
                 yield [f.name, f.calls], [f.own, f.total], ""

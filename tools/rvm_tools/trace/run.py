@@ -17,6 +17,7 @@ from rvm.library.handle import FunctionHandle
 from rvm.program import Function
 from rvm.run.binding import snapshot
 from rvm.run.machine import Machine
+from rvm.state import State
 from rvm.types import Stack
 from rvm_tools.messages import end, errors_as_json, show_error
 from rvm_tools.progress import watching
@@ -145,14 +146,14 @@ def counted(
     """Count a machine's run from time `begin` to time `end`, or to its end, or to an interrupt.
 
     The machine stands at its start and is run to `begin` uncounted.  InputError I031 if the run
-    ends before that.  With `keep_stacks` what stacks hold at the end is not counted as lost; with
-    `sliced` the times of calls are kept as well.
+    ends before that.  With `keep_stacks` what stacks and the log hold at the end is not counted as
+    lost; with `sliced` the times of calls are kept as well.
     """
     state, frame = machine.state, machine.state.frames[0]
     function = frame.code.function
     name = "~" * frame.code.undo + function.name
     way = "backwards" if frame.code.undo else "forwards"
-    before = _on_stacks(function, snapshot(function, frame.regs))
+    before, logged = _on_stacks(function, snapshot(function, frame.regs)), _logged(state)
     with watching(machine, begin, f"to time {begin:,}"):
         if machine.seek(begin) < begin:
             raise InputError(
@@ -174,9 +175,10 @@ def counted(
             interrupted = error
     if slices is not None:
         slices.close(machine.time, counts.entered)
-    left = 0
+    left = kept = 0
     if state.at_end and not keep_stacks:
         left = max(0, _on_stacks(function, frame.regs) - before)
+        kept = max(0, _logged(state) - logged)
     return Trace(
         name,
         way,
@@ -184,13 +186,18 @@ def counted(
         begin,
         machine.time,
         state.at_end,
-        CostAccount(machine.program, counts, left),
+        CostAccount(machine.program, counts, left, kept),
         used,
         state.account.peak_bytes,
         machine.residue_bytes,
         slices,
         interrupted,
     )
+
+
+def _logged(state: State) -> int:
+    """The bits in the strict log."""
+    return 0 if state.residue is None else state.residue.bits
 
 
 def _on_stacks(function: Function, regs: Sequence[Any]) -> int:

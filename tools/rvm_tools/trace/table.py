@@ -132,7 +132,7 @@ def _table(trace: Trace, by: str) -> list[str]:
     rows = _lines(trace) if by == "line" else _opcodes(trace)
     if trace.account.left.erased_bits:
         # It belongs to no instruction.
-        rows.append(_TableRow("(left on stacks)", trace.account.left))
+        rows.append(_TableRow(trace.account.left_label, trace.account.left))
     return _aligned(trace, by, rows)
 
 

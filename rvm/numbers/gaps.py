@@ -1,0 +1,118 @@
+"""How many numbers of a type lie from one to another: what takes a guess to the number meant.
+
+The bits of a float in numerical order, `key(b) = b ^ ((b >> 63) & (2**63 - 1))`, are integers: of
+two neighbours they differ by one, and -0.0 lies next to 0.0.  Gaps are differences of keys modulo
+2**64, so that there is one between any two numbers.  All NaNs are one: from a NaN to a NaN the gap
+is 0, which leaves a number as it is, whatever its bits.  A complex number has a gap for each part.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rvm.types import Scalar
+
+Gaps = NDArray[np.int64]
+"""Gaps of the elements of an array in their order, one after another."""
+TOP, ALL = 1 << 63, 1 << 64
+_LAYOUTS = {64: (Struct("<q"), Struct("<d")), 32: (Struct("<i"), Struct("<f"))}
+_STORED = {64: (np.int64, np.float64), 32: (np.int32, np.float32)}
+_NAN = {64: 0x7FF8 << 48, 32: 0x7FC0 << 16}
+
+
+def parts(t: Scalar) -> int:
+    """How many gaps a number of a type has."""
+    return 2 if t.is_complex else 1
+
+
+def gap(t: Scalar, guess: Any, meant: Any) -> tuple[int, ...]:
+    """The gaps from a raw value to another."""
+    if t.is_complex:
+        return _gap(64, guess.real, meant.real), _gap(64, guess.imag, meant.imag)
+    if t.is_exact:
+        return (_wrapped(int(meant) - int(guess)),)
+    return (_gap(t.bits, guess, meant),)
+
+
+def moved(t: Scalar, guess: Any, gaps: tuple[int, ...]) -> Any:
+    """The raw value that lies so far from another."""
+    if t.is_complex:
+        return complex(_moved(64, guess.real, gaps[0]), _moved(64, guess.imag, gaps[1]))
+    if t.is_exact:
+        found = _wrapped(int(guess) + gaps[0])
+        return bool(found) if t.is_bool else found if t.is_signed else found % ALL
+    return _moved(t.bits, guess, gaps[0])
+
+
+def _gap(bits: int, guess: float, meant: float) -> int:
+    if guess == meant and guess:
+        return 0
+    if guess != guess and meant != meant:
+        return 0
+    return _wrapped(_key(bits, meant) - _key(bits, guess))
+
+
+def _moved(bits: int, guess: float, by: int) -> float:
+    if not by:
+        return guess
+    whole, number = _LAYOUTS[bits]
+    key, top = _key(bits, guess) + by, 1 << (bits - 1)
+    key = (key + top) % (2 * top) - top
+    found: float = number.unpack(whole.pack(key if key >= 0 else key ^ (top - 1)))[0]
+    return found
+
+
+def _key(bits: int, x: float) -> int:
+    whole, number = _LAYOUTS[bits]
+    found: int = _NAN[bits] if x != x else whole.unpack(number.pack(x))[0]
+    return found if found >= 0 else found ^ ((1 << (bits - 1)) - 1)
+
+
+def _wrapped(n: int) -> int:
+    return (n + TOP) % ALL - TOP
+
+
+def gaps(t: Scalar, guess: Any, meant: Any) -> Gaps:
+    """The gaps from the elements of one array to those of another of its shape."""
+    if t.is_exact:
+        return _whole(meant) - _whole(guess)
+    bits, (x, y) = _bits(t), (_floats(t, a) for a in (guess, meant))
+    found = _keys(bits, y) - _keys(bits, x)
+    return np.where((x != x) & (y != y), 0, found)
+
+
+def all_moved(t: Scalar, guess: NDArray[Any], by: Gaps) -> NDArray[Any]:
+    """The array whose elements lie so far from those of another."""
+    if t.is_exact:
+        return (_whole(guess) + by).astype(guess.dtype).reshape(guess.shape)
+    bits, x = _bits(t), _floats(t, guess)
+    keys = (_keys(bits, x) + by).astype(_STORED[bits][0])
+    found = (keys ^ ((keys >> (bits - 1)) & _most(bits))).view(_STORED[bits][1])
+    return np.where(by == 0, x, found).view(guess.dtype).reshape(guess.shape)
+
+
+def _bits(t: Scalar) -> int:
+    return 64 if t.is_complex else t.bits
+
+
+def _most(bits: int) -> int:
+    return (1 << (bits - 1)) - 1
+
+
+def _whole(x: Any) -> Gaps:
+    found: Gaps = np.ascontiguousarray(x).reshape(-1).astype(np.int64)
+    return found
+
+
+def _floats(t: Scalar, x: Any) -> NDArray[Any]:
+    return np.ascontiguousarray(x).reshape(-1).view(_STORED[_bits(t)][1])
+
+
+def _keys(bits: int, x: NDArray[Any]) -> Gaps:
+    found = np.where(x != x, _NAN[bits], x.view(_STORED[bits][0]))
+    keys: Gaps = (found ^ ((found >> (bits - 1)) & _most(bits))).astype(np.int64)
+    return keys

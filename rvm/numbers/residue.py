@@ -1,0 +1,203 @@
+"""The log of strict mode: what rounding would lose, as a stack of gaps.
+
+Each change of an inexact number pushes the gap from what undoing it would give to what was there
+(see `rvm.numbers.gaps`); undone, it pops that.  Nearly all gaps are 0 or 1, so they are codes of 2
+bits: 0, 1, -1, or that another stack has more: 4 bits for gaps up to 8, and all 64 where these say
+so.  There is no index: what is undone asks in the opposite order, and the stack is empty at the
+end of the way back.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rvm.faults import InvertibilityError
+from rvm.numbers.gaps import ALL, TOP, Gaps
+
+WORD = 64
+"""Bits; a stack is counted in whole words."""
+ESCAPE, FAR, NEAR = 3, 15, 8
+"""The code and the nibble that another stack has more; the largest gap with a nibble."""
+_QUICK = {0: 0, 1: 1, -1: 2}
+_NIBBLES = {d: d - 2 if d > 0 else 5 - d for d in range(-NEAR, NEAR + 1) if abs(d) > 1}
+_CODES = np.array([0, 1, -1], np.int64)
+_GAPS = np.zeros(FAR + 1, np.int64)
+for _gap, _nibble in _NIBBLES.items():
+    _GAPS[_nibble] = _gap
+Height = tuple[int, int, int]
+"""How many entries the three stacks have."""
+
+
+class Packed:
+    """A stack of whole numbers of so many bits, packed into words from their low ends."""
+
+    __slots__ = ("bits", "count", "words")
+
+    def __init__(self, bits: int) -> None:
+        self.bits = bits
+        self.count = 0
+        self.words = array("Q")
+        """What lies above the last entry has no meaning."""
+
+    def __getstate__(self) -> Any:
+        words = self.words[: self.used]
+        over = self.count * self.bits % WORD
+        if over:
+            words[-1] &= (1 << over) - 1
+        return None, {"bits": self.bits, "count": self.count, "words": words}
+
+    @property
+    def used(self) -> int:
+        """The words that hold entries."""
+        return -(-self.count * self.bits // WORD)
+
+    def push(self, entry: int) -> None:
+        at, over = divmod(self.count * self.bits, WORD)
+        if at == len(self.words):
+            self.words.append(entry)
+        else:
+            self.words[at] = self.words[at] & ((1 << over) - 1) | entry << over
+        self.count += 1
+
+    def pop(self) -> int:
+        self.count -= 1
+        at, over = divmod(self.count * self.bits, WORD)
+        return self.words[at] >> over & ((1 << self.bits) - 1)
+
+    def push_all(self, entries: NDArray[np.uint64]) -> None:
+        each = WORD // self.bits
+        over = self.count % each
+        total = self.count + len(entries)
+        self.count -= over
+        whole = np.concatenate([self._entries(over), entries])
+        lost = -len(whole) % each
+        whole = np.concatenate([whole, np.zeros(lost, np.uint64)]).reshape(-1, each)
+        packed = np.bitwise_or.reduce(whole << self._shifts, axis=1, dtype=np.uint64)
+        del self.words[self.count // each :]
+        self.words.frombytes(packed.tobytes())
+        self.count = total
+
+    def pop_all(self, n: int) -> NDArray[np.uint64]:
+        """The last `n` entries, in the order in which they were pushed."""
+        self.count -= n
+        return self._entries(n)
+
+    def _entries(self, n: int) -> NDArray[np.uint64]:
+        """The `n` entries above the last one."""
+        each = WORD // self.bits
+        first, end = self.count // each, -(-(self.count + n) // each)
+        words = np.frombuffer(self.words[first:end], np.uint64)
+        found = words[:, None] >> self._shifts & np.uint64((1 << self.bits) - 1)
+        over = self.count % each
+        return found.reshape(-1)[over : over + n]
+
+    @property
+    def _shifts(self) -> NDArray[np.uint64]:
+        return np.arange(0, WORD, self.bits, dtype=np.uint64)
+
+
+class Residue:
+    """The stacks, and which way pushes.
+
+    `way` is the direction in which ticks push; the other one pops.  With `marked`, functions that
+    are marked (see `rvm.program.Function.undoing`) use the log where they undo another function,
+    and nowhere else.
+    """
+
+    __slots__ = ("codes", "marked", "nibbles", "way", "wholes")
+
+    def __init__(self, way: int = 1) -> None:
+        self.way = way
+        self.marked = False
+        self.codes, self.nibbles, self.wholes = Packed(2), Packed(4), Packed(WORD)
+
+    @property
+    def bytes(self) -> int:
+        """The size of all words that are used."""
+        return WORD // 8 * (self.codes.used + self.nibbles.used + self.wholes.used)
+
+    @property
+    def bits(self) -> int:
+        """The bits of all entries."""
+        return sum(s.count * s.bits for s in (self.codes, self.nibbles, self.wholes))
+
+    def __len__(self) -> int:
+        return self.codes.count
+
+    @property
+    def height(self) -> Height:
+        """What `fall` takes the stacks back to, if they were only pushed on, or only popped."""
+        return self.codes.count, self.nibbles.count, self.wholes.count
+
+    def fall(self, height: Height) -> None:
+        """Go back to an earlier height."""
+        self.codes.count, self.nibbles.count, self.wholes.count = height
+
+    # ------------------------------------------------------------ gaps
+
+    def push(self, gap: int) -> None:
+        """Put a gap on top."""
+        code = _QUICK.get(gap)
+        if code is not None:
+            self.codes.push(code)
+            return
+        nibble = _NIBBLES.get(gap, FAR)
+        if nibble == FAR:
+            self.wholes.push(gap % ALL)
+        self.nibbles.push(nibble)
+        self.codes.push(ESCAPE)
+
+    def pop(self) -> int:
+        """Take the gap on top."""
+        self._ask(1)
+        code = self.codes.pop()
+        if code != ESCAPE:
+            return int(_CODES[code])
+        nibble = self.nibbles.pop()
+        if nibble != FAR:
+            return int(_GAPS[nibble])
+        return (self.wholes.pop() + TOP) % ALL - TOP
+
+    def push_all(self, gaps: Gaps) -> None:
+        """Put gaps on top, in their order."""
+        small = np.abs(gaps) <= 1  # the least integer is its own absolute value, and negative
+        small &= gaps >= -1
+        more = gaps[~small]
+        near = (more >= -NEAR) & (more <= NEAR)
+        nibbles = np.where(more > 0, more - 2, 5 - more)
+        self.wholes.push_all(more[~near].view(np.uint64))
+        self.nibbles.push_all(np.where(near, nibbles, FAR).astype(np.uint64))
+        codes = np.where(gaps < 0, 2, gaps)
+        self.codes.push_all(np.where(small, codes, ESCAPE).astype(np.uint64))
+
+    def pop_all(self, n: int) -> Gaps:
+        """Take the last `n` gaps, in the order in which they were pushed."""
+        self._ask(n)
+        codes = self.codes.pop_all(n)
+        far = codes == ESCAPE
+        found = _CODES[np.where(far, 0, codes).astype(np.intp)]
+        if np.any(far):
+            nibbles = self.nibbles.pop_all(int(np.count_nonzero(far))).astype(np.intp)
+            more = _GAPS[nibbles]
+            whole = nibbles == FAR
+            more[whole] = self.wholes.pop_all(int(np.count_nonzero(whole))).view(np.int64)
+            found[far] = more
+        return found
+
+    def _ask(self, n: int) -> None:
+        if self.codes.count < n:
+            raise not_its_own("there is nothing left in it")
+
+
+def not_its_own(note: str) -> InvertibilityError:
+    """A way back that is not the one that the log is of."""
+    return InvertibilityError(
+        "R019",
+        "the strict log is not that of this way back",
+        notes=(note,),
+        hint="values that were changed since the run must not be taken back with its log",
+    )
