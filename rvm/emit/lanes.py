@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rvm.emit.lanes_numbers import Value
-from rvm.emit.lanes_values import LaneValues, ufunc_of
+from rvm.emit.lanes_values import UFUNCS, LaneValues
 from rvm.emit.python.lines import bare
 from rvm.expr import LENGTHS, Apply, Const, Expr, Place
 from rvm.image import Clash
@@ -214,7 +214,7 @@ class LanePrinter(LaneValues):
         self._factor(stmt.op, t, value)
         target, key = self._target(dst)
         ranked = rank_of(type_of(dst)) > 0
-        ufunc = ufunc_of(code.numpy)
+        ufunc = UFUNCS.get(code.numpy)
         special = {"*": "complex_product", "/": "complex_quotient"}.get(stmt.op)
         direct = ufunc is not None and not (t.is_complex and special and not ranked)
         if direct and key is None:

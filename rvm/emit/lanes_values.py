@@ -11,7 +11,6 @@ Nothing may fail silently: a line that finds lanes at fault raises, before anyth
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, cast
@@ -27,7 +26,10 @@ from rvm.isa import value as total_value
 from rvm.numbers import NAMES, Code, compiled, fill, has_own_system, system
 from rvm.types import C128, Scalar, elem_of, rank_of
 
-INFIX = {
+UFUNC = "n_"
+"""What the names of NumPy's functions begin with in generated source; without it they would be
+those of the C library."""
+SIGNS = {
     "+": "add",
     "-": "subtract",
     "*": "multiply",
@@ -43,32 +45,21 @@ INFIX = {
     "^": "bitwise_xor",
 }
 """NumPy's functions for the operators in templates."""
-_INFIX = re.compile(r"\(\{0\} (\S+) \{1\}\)")
-_CALL = re.compile(r"np\.(\w+)\(\{0\}(?:, \{1\})?\)")
-_SIGN = {"(-{0})": "negative", "(~{0})": "invert"}
-UFUNC = "n_"
-"""What the names of NumPy's functions begin with in generated source."""
+UFUNCS = {
+    **{f"({{0}} {sign} {{1}})": UFUNC + name for sign, name in SIGNS.items()},
+    "(-{0})": UFUNC + "negative",
+    "(~{0})": UFUNC + "invert",
+    **{
+        f"np.{name}({', '.join(f'{{{k}}}' for k in range(f.nin))})": UFUNC + name
+        for name, f in vars(np).items()
+        if isinstance(f, np.ufunc)
+    },
+}
+"""The templates that call a function of NumPy's and do nothing else, and what source calls it."""
 KEYWORD = (UFUNC + "maximum", UFUNC + "minimum")
 """Functions of NumPy's that want the name of the argument to write to."""
 COMPLEX = {"*": "complex_product", "/": "complex_quotient", "square": "complex_square"}
 """Functions whose scalar arithmetic NumPy rounds otherwise on complex arrays."""
-
-
-def ufunc_of(template: str) -> str | None:
-    """The NumPy function that a template calls and nothing else, if it is so."""
-    if found := _INFIX.fullmatch(template):
-        return _prefixed(INFIX.get(found[1]))
-    if template in _SIGN:
-        return _prefixed(_SIGN[template])
-    found = _CALL.fullmatch(template)
-    if found and isinstance(getattr(np, found[1], None), np.ufunc):
-        return _prefixed(found[1])
-    return None
-
-
-def _prefixed(name: str | None) -> str | None:
-    """NumPy's function as source calls it; without a prefix the names are the C library's."""
-    return name and UFUNC + name
 
 
 class LaneValues(LaneNumbers):
@@ -140,7 +131,7 @@ class LaneValues(LaneNumbers):
         elif not self._by_numpy(node.fn, code, elems):
             text = self._each(node, elems, code, texts)
         else:
-            ufunc = ufunc_of(code.numpy)
+            ufunc = UFUNCS.get(code.numpy)
             if ufunc is not None:
                 self._spend(*args)
                 if fresh and all(a.home < 0 and a.temp is None for a in args):
@@ -316,20 +307,19 @@ class LaneValues(LaneNumbers):
                 view = f"turned({view})" if varying else f"{view}.T"
             else:
                 items = [self._index(i, view, axis, single) for axis, i in enumerate(step.items)]
-                inside = ", ".join(text for text, _ in items)
                 if any(differs for _, differs in items):
-                    key = f"({inside},)"
+                    key = "(" + "".join(f"{text or 'slice(None)'}, " for text, _ in items) + ")"
                 else:
-                    view += f"[{inside.replace('slice(None)', ':')}]"
+                    view += f"[{', '.join(text or ':' for text, _ in items)}]"
         return view, key
 
     def _index(
         self, item: Expr | Span, view: str, axis: int, single: bool = False
     ) -> tuple[str, bool]:
-        """One item of an index, and whether it varies."""
+        """One item of an index ("" for all of an axis), and whether it varies."""
         if isinstance(item, Span):
             if item.lo is None and item.hi is None:
-                return "slice(None)", False
+                return "", False
             lo = "0" if item.lo is None else self.single(item.lo)
             hi = "None" if item.hi is None else self.single(item.hi)
             return f"span({lo}, {hi}, {view}.shape[{axis}])", False

@@ -70,8 +70,8 @@ class Indices:
         text = ""
         for factor, name in terms:
             size = "" if abs(factor) == 1 else f"{abs(factor)} * "
-            text += f" {'-' if factor < 0 else '+'} {size}{name}"
-        text = text.removeprefix(" + ").lstrip()
+            sign = "- " if factor < 0 else "+ " if text else ""
+            text += f"{' ' if text else ''}{sign}{size}{name}"
         constant = axis.rest.constant
         return f"{text} {'-' if constant < 0 else '+'} {abs(constant)}" if constant else text
 

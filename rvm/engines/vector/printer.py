@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from rvm.emit.lanes import LanePrinter
 from rvm.emit.lanes_numbers import Value
-from rvm.emit.lanes_values import COMPLEX, UFUNC, ufunc_of
+from rvm.emit.lanes_values import COMPLEX, UFUNC, UFUNCS
 from rvm.engines.vector.access import Access, access
 from rvm.engines.vector.body import Arm, Body, Check, Do, Element, Fork, Part, Sum
 from rvm.engines.vector.cells import Cell, neutral
@@ -240,8 +240,9 @@ class LoopPrinter(LanePrinter):
             if axis.rest is None:
                 text = self._keep(axis.index)
             elif self._sel:
-                text = f"{at.first(axis)} + {at.rate(axis)} * {self._sel}"
-                text = text.replace(" + 1 * ", " + ")
+                rate = at.rate(axis)
+                grown = self._sel if rate == "1" else f"{rate} * {self._sel}"
+                text = f"{at.first(axis)} + {grown}"
             else:
                 text = f"steps({at.first(axis)}, {at.rate(axis)}, _k)"
             if not self._guard:
@@ -383,7 +384,7 @@ class LoopPrinter(LanePrinter):
     def _in_place(self, element: Element, stmt: Update) -> str:
         """The ufunc that changes an element where it lies, if that is all that is done to it."""
         t = elem_of(type_of(stmt.dst))
-        ufunc = ufunc_of(implementation(stmt.op, (t, t)).numpy)
+        ufunc = UFUNCS.get(implementation(stmt.op, (t, t)).numpy)
         found, delayed = element.found, self.body.survey.delayed.values()
         if (
             ufunc is None
