@@ -12,7 +12,7 @@ from typing import cast
 from rvm.expr import LENGTHS, Apply, Expr, Place, walk
 from rvm.ir import statements as scalars
 from rvm.ir.builder import Builder, Indices
-from rvm.ir.context import FRAMED, MINE
+from rvm.ir.context import FRAMED, MINE, WIDTH
 from rvm.ir.elements import elements, matching
 from rvm.ir.items import Parts, parts_of
 from rvm.ir.node import I64, PTR, Node, Var, constant, number
@@ -26,8 +26,6 @@ from rvm.types import Array, Scalar, elem_of, rank_of
 
 SMALL = 512
 """Arrays of constant lengths up to this many bytes live in the function's frame."""
-WIDTH = 8
-"""Lanes in a vector."""
 
 
 def update(b: Builder, stmt: Update) -> None:
@@ -94,7 +92,7 @@ def make(b: Builder, reg: int, value: Expr | None) -> None:
     uniform = raw(system(t.elem).zero, t.elem) if value is None else b.uniform
     matching(b, shape, dims)
     held, rank = b.arrays[reg], len(shape)
-    if element is not None and not b.lanes:
+    if element is not None and not b.kind.anew:
         inner = element
         b.surely(dims, lambda i: inner(i[len(i) - rank :]))
     total = scalars.room(b, size)
@@ -102,7 +100,7 @@ def make(b: Builder, reg: int, value: Expr | None) -> None:
     many = WIDTH if reg in (b.varying or ()) else 1
     taken = b.product(size, b.i64(many))
     known = number(taken)
-    if known is not None and known <= many * SMALL and (reg not in b.passed or b.lanes):
+    if known is not None and known <= many * SMALL and (reg not in b.passed or b.kind.anew):
         room = b.frames.get(reg)
         if room is None:
             room = b.frames[reg] = b.variable(PTR, f"m{reg}_", known)
@@ -116,6 +114,7 @@ def make(b: Builder, reg: int, value: Expr | None) -> None:
     b.set(cast(Var, held.owner), b.i64(owner))
     for dim, variable in zip(dims, held.dims, strict=True):
         b.set(variable, dim)
+    contiguous(b, reg, item_size(t.elem))
     scalars.grow(b, total)
     if element is not None and not zero:
         view, filling = whole(b, reg, t), element
@@ -123,10 +122,18 @@ def make(b: Builder, reg: int, value: Expr | None) -> None:
         def fill(i: Indices) -> None:
             put(b, at(b, view, i), filling(i[len(i) - rank :]))
 
-        if b.lanes:
+        if b.kind.anew:
             b.nest(dims, fill)
         else:
             b.trusting(lambda: b.nest(dims, fill))
+
+
+def contiguous(b: Builder, reg: int, size: int) -> None:
+    """Give an array's variables for strides, if it has any, those of items of a size in a row."""
+    held, stride = b.arrays[reg], b.i64(size)
+    for axis in reversed(range(len(held.strides))):
+        b.set(held.strides[axis], stride)
+        stride = b.product(stride, b.dim(reg, axis))
 
 
 def _is_zero(value: Parts) -> bool:

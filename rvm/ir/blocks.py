@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Protocol, cast
 
 from rvm.image import Code
@@ -23,17 +24,32 @@ from rvm.types import Scalar
 class Callees(Protocol):
     """Where calls go: the module that is being made."""
 
-    def inner(self, code: Code, scattered: frozenset[int], varying: frozenset[int]) -> str:
+    def inner(self, code: Code, scattered: frozenset[int], varying: frozenset[int] | None) -> str:
         """The symbol of an inner function.
 
-        Its array parameters `scattered` have strides, its parameters `varying` differ by lane.
+        Its array parameters `scattered` have strides, its parameters `varying` differ by lane;
+        None: it is for one lane.
         """
+
+    def single(self, b: FunctionBuilder) -> str:
+        """The symbol of the function by which each lane goes on where they have parted."""
 
     def number(self, code: Code) -> int:
         """The number by which a stopped frame names its code."""
 
     def cell(self, guard: Changed) -> int:
         """The number of what a guard compares with, and of the element that it looks at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What a function for several lanes has left, for each to go on by itself.
+
+    They have parted at one of the branches `at`; the registers `varying` differed.
+    """
+
+    at: tuple[int, ...]
+    varying: frozenset[int]
 
 
 class FunctionBuilder(Builder):
@@ -58,8 +74,13 @@ class FunctionBuilder(Builder):
         flow: Flow,
         callees: Callees | None = None,
         varying: Collection[int] | None = None,
+        left: Left | None = None,
     ) -> None:
         super().__init__(code.function, kind, varying)
+        self.left = left
+        """What the function goes on from, if lanes have parted."""
+        self.partings: list[int] = []
+        """The branches at which lanes may part."""
         self.symbol = symbol
         self.code = code
         self.flow = flow
@@ -132,14 +153,14 @@ class FunctionBuilder(Builder):
         self.fork(condition, going, otherwise)
         self.block(going)
 
-    def way_out(self, pc: int, done: int) -> Callable[[], str]:
+    def way_out(self, pc: int, done: int, how: int = context.STOPPED) -> Callable[[], str]:
         """The way out at an instruction of which nothing is done, `done` ticks into its block."""
         made: list[str] = []
 
         def body() -> None:
             self.count(done)
             self.set(self.position, self.i64(pc))
-            self.set(self.how, constant(context.STOPPED, I32))
+            self.set(self.how, constant(how, I32))
             self.jump("stop")
 
         def label() -> str:

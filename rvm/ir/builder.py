@@ -217,12 +217,6 @@ class Builder(Operations):
             assert self._leave is not None, "no instruction is being made"
             self.do("bound", index, length, aux=self._leave())
 
-    def part(self, condition: Node) -> None:
-        """Trouble if lanes differ in a condition."""
-        if self.lanes:
-            assert self._leave is not None, "no instruction is being made"
-            self.do("part", condition, aux=self._leave())
-
     def leaving(self, way: Callable[[], str] | None) -> None:
         """Where `trouble` goes from now on: gives a label, made when it is first asked for."""
         self._leave = way
@@ -243,9 +237,9 @@ class Builder(Operations):
     def everywhere(self, dims: Sequence[Node], body: Callable[[Indices], object]) -> None:
         """Do `body` at all indices, or, if it has trouble at any, at none.
 
-        Lanes begin anew where there is trouble, so there nothing is tried before.
+        Where a run with trouble begins anew, nothing is tried before.
         """
-        if self.lanes:
+        if self.kind.anew:
             self.nest(dims, body)
             return
         keep, self.writes = self.writes, False

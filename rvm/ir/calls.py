@@ -52,11 +52,13 @@ def call(b: FunctionBuilder, pc: int, done: int, way: Callable[[], str]) -> None
     stmt = cast(Call, b.code.stmts(pc)[0])
     callee = b.code.callee(pc)
     changed = b.code.image.inout[stmt.callee]
-    varying = frozenset(
-        k
-        for k, arg in enumerate(stmt.args)
-        if b.varying and any(place.reg in b.varying for place in reads(arg))
-    )
+    varying = None
+    if b.varying is not None:
+        varying = frozenset(
+            k
+            for k, arg in enumerate(stmt.args)
+            if any(place.reg in b.varying for place in reads(arg))
+        )
     apart(b, b.code.clashes(pc))
     arguments: list[Node] = []
     by_lane: set[int] = set()
@@ -87,7 +89,7 @@ def call(b: FunctionBuilder, pc: int, done: int, way: Callable[[], str]) -> None
         else:
             parts = parts_of(value(b, arg))
         if isinstance(t, Scalar):
-            if k in varying:
+            if varying and k in varying:
                 by_lane.update(range(len(arguments), len(arguments) + len(parts)))
             arguments += parts
     _check_lengths(b, callee, shapes)

@@ -17,11 +17,18 @@ the tolerance (double; below 0 where there is none); the lowest address that fra
 have, which a root raises by what one call takes; the frames that a run stopped in, outermost first
 (pointer); the largest residue, in parts of what was allowed (double)."""
 FIELDS = 10
-WIDE = (ERASED, DRIFT)
-"""What a context of several lanes has for each of them, behind its fields."""
+"""How many fields the context has."""
 NO_TOLERANCE, EDITED = -1.0, -2.0
 """What stands for no tolerance; and where values were changed from outside."""
-"""How many fields the context has."""
+
+WIDTH = 8
+"""Lanes in a vector."""
+WIDE = (ERASED, DRIFT)
+"""What a context of several lanes has for each of them, behind its fields."""
+LANE_ERASED, LANE_DRIFT, SPARED, ALONE = range(FIELDS, FIELDS + 4 * WIDTH, WIDTH)
+LANE_FIELDS = ALONE + 1
+"""Where those are, and what else there is: for each lane how many ticks less than the group it has
+taken; and how many ticks lanes have taken by themselves, in all."""
 
 ROW, CHILD, EMPTY, TABLE, MASK, STRIDE, USED, MOST, LOG, LOG_END, LEAST = range(FIELDS, FIELDS + 11)
 """Further fields for code that counts.  The row of the outermost function's counters; the function
@@ -44,9 +51,9 @@ position."""
 MINE, FRAMED = 1, 2
 """Owners of a local array: 1 if its memory is to be freed, 2 if it is in the frame; 0: Python's."""
 
-DONE, SPENT, STOPPED, LOST = range(4)
+DONE, SPENT, STOPPED, LOST, PARTED = range(5)
 """How generated code ends: at its end, its ticks spent, at an instruction that is not for it, or
-without the memory to say where."""
+without the memory to say where.  Within code for groups of lanes: at a branch where these part."""
 
 
 def slots(types: Iterable[RegisterType]) -> tuple[tuple[int, ...], int]:

@@ -44,16 +44,23 @@ class Cycle:
 class Flow:
     """What the printer needs to know of a code's jumps.
 
-    `apart` are instructions that are not compiled, `calls` those that are calls.  `last` is what
-    coming to the code's end costs: the tick of the return from a call.
+    `apart` are instructions that are not compiled, `calls` those that are calls, `entries` where
+    else a run may begin.  `last` is what coming to the code's end costs: the tick of the return
+    from a call.
     """
 
-    def __init__(self, code: Code, apart: Collection[int], calls: Collection[int]) -> None:
+    def __init__(
+        self,
+        code: Code,
+        apart: Collection[int],
+        calls: Collection[int],
+        entries: Collection[int] = (),
+    ) -> None:
         self.code = code
         self.apart = apart
         self.calls = calls
         n = len(code)
-        leaders, gates = {0, n}, {0}
+        leaders, gates = {0, n, *entries}, {0}
         self.cycles: list[Cycle] = []
         for pc, instr in enumerate(code.instrs):
             if instr.op == "br":

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from rvm.expr import Place
+from rvm.expr import Place, reads
 from rvm.host.once import once
 from rvm.host.signals import listen
 from rvm.image import Code
@@ -91,7 +91,7 @@ class Maker:
         self.trusted: frozenset[int] = frozenset()
         """The branches whose come-froms need not be asked."""
         flow, code = b.flow, b.code
-        self.needs = flow.needs(0 if b.kind.root else 1)
+        self.needs = flow.needs(0 if b.kind.root and b.left is None else 1)
         self.around: tuple[Cycle, ...] = flow.around(max(b.kind.entry, 0))
         self._todo: list[tuple[int, int]] = []
         self._seen: set[tuple[int, int]] = set()
@@ -131,7 +131,7 @@ class Maker:
     def _choose_gate(self) -> None:
         """Go on at the gate that the context names."""
         b = self.b
-        gates = sorted(g for g in b.flow.gates if g not in b.flow.apart)
+        gates = b.left.at if b.left else sorted(b.flow.gates - frozenset(b.flow.apart))
         ways = tuple((gate, b.fresh("gate")) for gate in gates)
         b.do("switch", b.read_field(context.PC), aux=ways)
         for gate, label in ways:
@@ -233,7 +233,9 @@ class Maker:
         landing = cast(Land, b.code.stmts(stmt.partner)[0])
         taken, not_taken = b.fresh("taken"), b.fresh("falls")
         condition = scalar(b, stmt.cond)
-        b.part(condition)
+        if b.varying and any(place.reg in b.varying for place in reads(stmt.cond)):
+            b.partings.append(pc)
+            b.do("part", condition, aux=b.way_out(pc, done, context.PARTED)())
         b.fork(condition, taken, not_taken)
         b.block(taken)
         if b.checks and pc not in self.trusted and landing.cond != stmt.cond:

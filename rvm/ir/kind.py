@@ -18,7 +18,8 @@ class Kind(NamedTuple):
 
     `scattered` are the array parameters that need not be contiguous.  `strict` is what a run does
     with the strict log, see `Code.logging`.  With `counts` it counts what it executes, with
-    `watched` it also writes down each call.
+    `watched` it also writes down each call.  With `anew` a run that stops on its way is to begin anew:
+    nothing is kept of it.
     """
 
     entry: int
@@ -27,6 +28,7 @@ class Kind(NamedTuple):
     strict: int = 0
     counts: bool = False
     watched: bool = False
+    anew: bool = False
 
     @property
     def root(self) -> bool:

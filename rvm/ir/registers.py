@@ -4,24 +4,28 @@ A *root* is entered by Python, with its registers in a row of slots, and leaves 
 *inner* function is called by compiled code, with its parameters as arguments; where it cannot go
 on it leaves its registers in a frame of its own, and so do its callers.
 
-For several lanes slots hold vectors, and nothing is kept where a function is left: its lanes are
-run one by one from their inputs, so all that is to be done is to give memory back.
+For several lanes slots hold vectors.  Where these part each goes on by itself, and they are
+together again when the function has come to its end.  Where a run is to begin anew nothing is kept
+of it, so that all that is to be done is to give memory back.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import cast
 
 from rvm.ir import context
-from rvm.ir.arrays import release
+from rvm.ir.arrays import contiguous, release
 from rvm.ir.blocks import FunctionBuilder
-from rvm.ir.context import FRAMED, MINE, slots
+from rvm.ir.context import FRAMED, MINE, WIDTH, slots
 from rvm.ir.node import F64, I32, I64, PTR, Argument, Node, Var, constant
 from rvm.ir.places import ArrayVariable, item_size, kinds_of
 from rvm.types import Array, Scalar, elem_of
 
 ROW = Argument("regs", PTR, is_alone=True)
 """The row of slots that a root is given."""
+LANE = Argument("lane", I64)
+"""The number of the lane that goes on by itself."""
 
 
 def declare(b: FunctionBuilder) -> None:
@@ -54,12 +58,13 @@ def slot(b: FunctionBuilder, base: Node, k: int) -> Node:
 def enter(b: FunctionBuilder) -> None:
     """Take the registers, and begin to count ticks and erased bits."""
     if b.kind.root:
-        _bound_stack(b)
+        if b.left is None:
+            _bound_stack(b)
         _from_slots(b)
     else:
         _from_arguments(b)
     for held in b.arrays.values():
-        if held.owner is not None and (b.lanes or not b.kind.root):
+        if held.owner is not None and (b.kind.anew or not b.kind.root):
             b.set(held.owner, b.i64(0))
     b.set(b.ticks, b.read_field(context.TICKS))
     b.set(b.erased, b.i64(0))
@@ -90,6 +95,8 @@ def _bound_stack(b: FunctionBuilder) -> None:
 def _from_slots(b: FunctionBuilder) -> None:
     """Load a root's registers; what is not live is read as it stands, and never used."""
     row = b.argument(ROW)
+    if b.left is not None:
+        b.argument(LANE)
     starts, _ = slots(r.type for r in b.function.registers)
 
     def take(v: Var, at: int, reg: int | None = None, op: str = "fetch") -> None:
@@ -109,8 +116,15 @@ def _from_slots(b: FunctionBuilder) -> None:
                 take(held.owner, start + 1)
             for axis, v in enumerate(held.dims):
                 take(v, start + 2 + axis, op="length")
-            for axis, v in enumerate(held.strides):
-                take(v, start + 2 + t.rank + axis)
+            if b.left is None:
+                for axis, v in enumerate(held.strides):
+                    take(v, start + 2 + t.rank + axis)
+            elif k in b.left.varying:
+                size = item_size(t.elem)
+                away = b.op("wmul", b.given(LANE), b.i64(size))
+                moved = b.op("moved", b.get(held.pointer), away, kind=PTR)
+                b.set(held.pointer, moved)
+                contiguous(b, k, WIDTH * size)
         else:
             take(b.stacks[k], start)
 
@@ -155,29 +169,45 @@ def settle(b: FunctionBuilder) -> None:
 
 def finish(b: FunctionBuilder) -> None:
     """The end of the code."""
-    if b.kind.root and not b.lanes:
+    if b.kind.root and not b.kind.anew:
         b.set(b.position, b.i64(len(b.code)))
         b.set(b.how, constant(context.DONE, I32))
         b.jump("stop")
         return
-    starts, _ = slots(r.type for r in b.function.registers)
-    for k in sorted(b.code.image.inout[b.code.name]):
-        for part, v in enumerate(b.scalars.get(k, ())):
-            if b.kind.root:
-                b.do("leave", b.get(v), b.given(ROW), aux=(starts[k] + part, k))
-            else:
-                b.poke(b.get(v), b.given(Argument(f"a{k}p{part}", PTR, is_alone=True, reg=k)))
+    for k, at, v in _results(b):
+        if b.kind.root:
+            b.do("leave", b.get(v), b.given(ROW), aux=(at, k))
+        else:
+            _give_back(b, k, at, b.get(v))
     settle(b)
     b.do("return", constant(context.DONE, I32))
 
 
+def _results(b: FunctionBuilder) -> Iterator[tuple[int, int, Var]]:
+    """The scalar parameters that the code changes, part by part: with slots and variables."""
+    starts, _ = slots(r.type for r in b.function.registers)
+    for k in sorted(b.code.image.inout[b.code.name]):
+        for part, v in enumerate(b.scalars.get(k, ())):
+            yield k, starts[k] + part, v
+
+
+def _give_back(b: FunctionBuilder, reg: int, at: int, value: Node) -> None:
+    """Give a caller the value of a parameter that an inner function changes."""
+    part = at - slots(r.type for r in b.function.registers)[0][reg]
+    b.poke(value, b.given(Argument(f"a{reg}p{part}", PTR, is_alone=True, reg=reg)))
+
+
 def stop(b: FunctionBuilder) -> None:
-    """Leave with all registers in slots; of lanes, with nothing."""
+    """Leave with all registers in slots; if a run is to begin anew, with nothing."""
     b.block("stop")
-    if b.lanes:
-        for reg, held in b.arrays.items():
-            if held.owner is not None:
-                release(b, reg)
+    if b.kind.anew:
+        if b.partings:
+            parted, left = b.fresh("parted"), b.fresh("left")
+            b.fork(b.op("eq", b.get(b.how), constant(context.PARTED, I32)), parted, left)
+            b.block(parted)
+            _part(b)
+            b.block(left)
+        _release_all(b)
         settle(b)
         b.do("return", b.get(b.how))
         return
@@ -204,6 +234,41 @@ def stop(b: FunctionBuilder) -> None:
         _save(b, k, base, first + start)
     settle(b)
     b.do("return", b.get(b.how))
+
+
+def _release_all(b: FunctionBuilder) -> None:
+    for reg, held in b.arrays.items():
+        if held.owner is not None:
+            release(b, reg)
+
+
+def _part(b: FunctionBuilder) -> None:
+    """Let each lane go on by itself to the code's end, and then leave with all of them."""
+    starts, count = slots(r.type for r in b.function.registers)
+    row = b.given(ROW)
+    if not b.kind.root:
+        row = Node("room", PTR, (), b.variable(PTR, "row", 8 * WIDTH * count))
+    for k, start in enumerate(starts):
+        for part, v in enumerate(b.scalars.get(k, ())):
+            b.do("leave", b.get(v), row, aux=(start + part, k))
+        if k in b.arrays:
+            b.poke(b.get(b.arrays[k].pointer), slot(b, row, WIDTH * start))
+            for axis in range(len(b.arrays[k].dims)):
+                b.poke(b.dim(k, axis), slot(b, row, WIDTH * (start + 2 + axis)))
+    b.write_field(context.PC, b.get(b.position))
+    settle(b)
+    single = constant(f"@{b.callees.single(b)}", PTR)
+    how = b.helper("rvm_each_lane", I32, single, row, b.field(0))
+    _release_all(b)
+    ended, left = b.fresh("ended"), b.fresh("left")
+    b.fork(b.op("eq", how, constant(context.DONE, I32)), ended, left)
+    b.block(ended)
+    if not b.kind.root:
+        for k, at, v in _results(b):
+            _give_back(b, k, at, b.op("fetch", row, kind=v.kind, aux=(at, k)))
+    b.do("return", constant(context.DONE, I32))
+    b.block(left)
+    b.do("return", how)
 
 
 def _save(b: FunctionBuilder, k: int, base: Node, start: int) -> None:

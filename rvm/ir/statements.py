@@ -78,7 +78,7 @@ def instruction(
         statement(b, stmts[0])
     finally:
         b.way = 0
-    if not b.lanes:
+    if not b.kind.anew:
         checked(b.items[begun:])
     note(b, notes)
 

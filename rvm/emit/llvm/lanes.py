@@ -1,8 +1,9 @@
 """A graph as a function for several lanes: vectors where lanes differ, single numbers where not.
 
 Registers that vary are vectors; those of arrays have the lanes' axis last in memory, so that an
-element is a vector too.  All lanes go one way: where they would part, or where there is trouble in
-any, the function is left, and its lanes are run one by one from their inputs.
+element is a vector too.  All lanes go one way: where they part, each goes on by itself to the end of
+the function, by a second one for a single lane.  Where there is trouble in any, the function is
+left, and its lanes are run one by one from their inputs.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from collections.abc import Callable, Sequence
 
 from rvm.emit.llvm.printer import COLD, TEXTS, TYPES, Module, Printer, literal, symbol
 from rvm.ir import context
-from rvm.ir.arrays import WIDTH
 from rvm.ir.blocks import FunctionBuilder
+from rvm.ir.context import WIDTH
 from rvm.ir.node import BIT, I8, Argument, Node, Var
 from rvm.ir.operations import CASTS, MNEMONICS
+from rvm.ir.registers import LANE
 from rvm.ir.typed import Unprintable
 from rvm.ir.widen import differing, inline
 from rvm.types import elem_of
@@ -33,6 +35,8 @@ class LanesPrinter(Printer):
         self.wide, self._vectors = differing(b, b.blocks)
         self._mask = ""
         """Which lanes do what is being printed; empty: all."""
+        self._agreed: set[Node] = set()
+        """Conditions that are the same in all lanes by now."""
         super().__init__(b, module)
 
     @property
@@ -315,13 +319,10 @@ class LanesPrinter(Printer):
         return self.op(f"getelementptr i64, ptr {self.operand(base)}, i64 {WIDTH * at}")
 
     def _do_leave(self, node: Node) -> None:
-        at, reg = node.aux
+        at, _ = node.aux
         value, base = node.args
         pointer = self._row(base, at)
-        if self._varies(reg):
-            self._keep_vector(value.kind, self.splat(value), pointer, 8)
-        else:
-            self.keep(value.kind, self.operand(value), pointer)
+        self._keep_vector(value.kind, self.splat(value), pointer, 8)
 
     # ------------------------------------------------------------ ways to go
 
@@ -348,10 +349,13 @@ class LanesPrinter(Printer):
             test = self.operand(condition)
             some, every = self.any(test), self.any(test, "and")
             self.leave(self.op(f"xor i1 {some}, {every}"), node.aux)
+            self._agreed.add(condition)
 
     def _do_fork(self, node: Node) -> None:
         (condition,) = node.args
         if self.is_wide(condition):
+            if condition not in self._agreed:
+                raise Unprintable
             yes, no, _ = node.aux
             some = self.any(self.operand(condition))
             self.line(f"br i1 {some}, label %{yes}, label %{no}")
@@ -389,3 +393,23 @@ class LanesPrinter(Printer):
             else:
                 given.append(f"{TYPES[a.kind]} {self.operand(a)}, ")
         return self.op(f"call i32 @{name}({''.join(given)}ptr %ctx)")
+
+
+class LanePrinter(Printer):
+    """Prints the function by which one lane goes on, from a row of vectors, where all parted."""
+
+    def _place(self, node: Node, kind: str, base: Node) -> str:
+        """A register's slot: of a scalar that of the lane, among the numbers of a vector."""
+        at, reg = node.aux
+        pointer = self.op(f"getelementptr i64, ptr {self.operand(base)}, i64 {WIDTH * at}")
+        if reg is None:
+            return pointer
+        t = TYPES[I8 if kind == BIT else kind]
+        return self.op(f"getelementptr {t}, ptr {pointer}, i64 %{LANE.name}")
+
+    def _do_fetch(self, node: Node, note: str = "") -> str:
+        return self.fetch(node.kind, self._place(node, node.kind, node.args[0]), note)
+
+    def _do_leave(self, node: Node) -> None:
+        value, base = node.args
+        self.keep(value.kind, self.operand(value), self._place(node, value.kind, base))

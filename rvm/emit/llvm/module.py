@@ -6,15 +6,16 @@ from collections import Counter
 from collections.abc import Callable
 
 from rvm.emit.llvm.functions import Definitions
-from rvm.emit.llvm.lanes import LanesPrinter
+from rvm.emit.llvm.lanes import LanePrinter, LanesPrinter
 from rvm.emit.llvm.prelude import declaration
 from rvm.emit.llvm.printer import CELL, ELEMENT, FRAMES, Printer
 from rvm.emit.llvm.runtime import DECLARATIONS, RUNTIME
 from rvm.image import Code
 from rvm.image.traps import Changed
-from rvm.ir.blocks import FunctionBuilder
+from rvm.ir.blocks import FunctionBuilder, Left
+from rvm.ir.flow import Flow
 from rvm.ir.function import Maker, plan_of
-from rvm.ir.kind import INNER, ROOT, Kind
+from rvm.ir.kind import ANYWHERE, INNER, ROOT, Kind
 from rvm.ir.typed import Unprintable
 from rvm.leaf import Function
 from rvm.types import Scalar, Stack
@@ -27,8 +28,9 @@ attributes #2 = { nounwind willreturn }
 """
 Varying = Callable[[Code, frozenset[int]], frozenset[int]]
 """The registers of a function that vary where certain parameters do."""
-Inner = tuple[Code, frozenset[int], frozenset[int]]
-"""An inner function: its code, its parameters that have strides, those that differ by lane."""
+Inner = tuple[Code, frozenset[int], frozenset[int] | None]
+"""An inner function: its code, its parameters that have strides, those that differ by lane; None of
+one that is for one lane."""
 
 
 class ModulePrinter:
@@ -49,7 +51,7 @@ class ModulePrinter:
         self.kind = kind
         self.varying = varying
         self._symbols: dict[Inner, str] = {}
-        self._waiting: list[tuple[str, Inner, Kind]] = []
+        self._waiting: list[tuple[str, Code, Callable[[], Printer]]] = []
         self._sites: Counter[str] = Counter()
         """How many calls of each inner function are printed."""
         self._metadata: list[str] = []
@@ -62,12 +64,13 @@ class ModulePrinter:
         functions: set[Function] = set()
         frames = 0
         printed: list[tuple[str, Code]] = []
-        self._waiting.append((ROOT, (code, kind.scattered, params), kind))
+        wide = None if varying is None else params
+        self._enter(ROOT, (code, kind.scattered, wide), kind)
         while self._waiting:
-            symbol, inner, what = self._waiting.pop()
-            printer = self._printer(symbol, inner, what)
+            symbol, entered, make = self._waiting.pop()
+            printer = make()
             self.texts.append(printer.text())
-            printed.append((symbol, inner[0]))
+            printed.append((symbol, entered))
             symbols |= printer.symbols
             helpers |= printer.helpers
             functions |= printer.functions
@@ -91,7 +94,7 @@ class ModulePrinter:
     def _printer(self, symbol: str, inner: Inner, what: Kind) -> Printer:
         code, _, params = inner
         plan = plan_of(code, what.checks, what.strict)
-        if self.varying is None:
+        if self.varying is None or params is None:
             b = FunctionBuilder(symbol, code, what, plan.flow, self)
             return Printer(Maker(b, plan.loops).make(), self)
         if plan.flow.apart or any(isinstance(r.type, Stack) for r in code.function.registers):
@@ -106,16 +109,37 @@ class ModulePrinter:
 
     # ------------------------------------------------------------ what functions ask for
 
-    def inner(self, code: Code, scattered: frozenset[int], varying: frozenset[int]) -> str:
+    def inner(self, code: Code, scattered: frozenset[int], varying: frozenset[int] | None) -> str:
         """The symbol of an inner function, which is printed when its turn comes."""
         key = code, scattered, varying
         found = self._symbols.get(key)
         if found is None:
             found = self._symbols[key] = f"f{len(self._symbols)}"
             what = self.kind._replace(entry=INNER, scattered=scattered)
-            self._waiting.append((found, key, what))
+            self._enter(found, key, what)
         self._sites[found] += 1
         return found
+
+    def _enter(self, symbol: str, inner: Inner, what: Kind) -> None:
+        self._waiting.append((symbol, inner[0], lambda: self._printer(symbol, inner, what)))
+
+    def single(self, b: FunctionBuilder) -> str:
+        """The symbol of the function by which each lane goes on where those of another part."""
+        assert b.varying is not None
+        code, symbol = b.code, f"{b.symbol}_lane"
+        left = Left(tuple(sorted(set(b.partings))), b.varying)
+        arrays = frozenset(k for k in b.arrays if k in b.varying)
+        entry = left.at[0] if len(left.at) == 1 else ANYWHERE
+        what = b.kind._replace(entry=entry, scattered=arrays)
+        plan = plan_of(code, what.checks, what.strict)
+        flow = Flow(code, plan.flow.apart, plan.flow.calls, left.at)
+
+        def make() -> Printer:
+            own = FunctionBuilder(symbol, code, what, flow, self, left=left)
+            return LanePrinter(Maker(own, plan.loops).make(), self)
+
+        self._waiting.append((symbol, code, make))
+        return symbol
 
     def _join(self, printed: list[tuple[str, Code]]) -> None:
         """Have functions of numbers that are called in one place put there at once.

@@ -12,6 +12,7 @@ from typing import Any, Protocol, cast
 
 from rvm.ir.blocks import FunctionBuilder
 from rvm.ir.items import Operations
+from rvm.ir.kind import ROOT
 from rvm.ir.node import BIT, F32, F64, I8, Argument, Block, Node, Var, number
 from rvm.ir.operations import CASTS, MNEMONICS
 from rvm.ir.places import KINDS, item_size
@@ -37,6 +38,7 @@ MARKS |= {"returned", "settle", "part"}
 TEXTS = {
     "extract": "extractvalue {t} {0}, {aux}",
     "slot": "getelementptr i64, ptr {0}, i64 {aux}",
+    "moved": "getelementptr i8, ptr {0}, i64 {1}",
     "total": "getelementptr i64, ptr %ctx, i64 {aux}",
     "cell": f"getelementptr i64, ptr @{CELL}{{aux[0]}}, i64 {{aux[1]}}",
     "element": f"getelementptr i64, ptr @{ELEMENT}{{aux[0]}}, i64 {{aux[1]}}",
@@ -104,14 +106,10 @@ class Printer:
     def text(self) -> str:
         """The function's definition."""
         b = self.b
-        if b.kind.root:
-            arguments = ["ptr noalias %regs"]
-        else:
-            arguments = [self._argument(a) for a in b.arguments]
         for block in b.blocks:
             self.print_block(block)
-        scope = "" if b.kind.root else "internal "
-        head = ", ".join([*arguments, "ptr noalias %ctx"])
+        scope = "" if b.symbol == ROOT else "internal "
+        head = ", ".join([*map(self._argument, b.arguments), "ptr noalias %ctx"])
         entry, *rest = self.lines
         room = [self.room(v) for v in b.variables]
         lines = [f"define {scope}i32 @{b.symbol}({head}) #1 {{", entry, *room, *rest, "}"]

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from rvm.ir.context import (
+    ALONE,
     CALL_WORDS,
+    DONE,
+    DRIFT,
     EMPTY,
     ENTRY_AT,
     ENTRY_SIZES,
     ENTRY_TIMES,
+    ERASED,
+    FIELDS,
+    LANE_DRIFT,
+    LANE_ERASED,
+    LIVE,
     LOG,
     LOG_END,
     MASK,
     MOST,
+    PEAK,
+    SPARED,
+    STOPPED,
     STRIDE,
     TABLE,
     USED,
+    WIDTH,
 )
 
 GOLDEN = 0x9E3779B97F4A7C15 - (1 << 64)
@@ -54,6 +66,84 @@ copy:
 out:
   ret ptr %p
 }
+""",
+    "rvm_each_lane": f"""
+define internal i32 @rvm_each_lane(ptr %single, ptr %row, ptr %ctx) cold noinline {{
+entry:
+  %own = alloca [{FIELDS} x i64]
+  %lefts = alloca [{WIDTH} x i64]
+  %own_erased = getelementptr i64, ptr %own, i64 {ERASED}
+  %own_drift = getelementptr i64, ptr %own, i64 {DRIFT}
+  %own_live = getelementptr i64, ptr %own, i64 {LIVE}
+  %own_peak = getelementptr i64, ptr %own, i64 {PEAK}
+  %live = getelementptr i64, ptr %ctx, i64 {LIVE}
+  %peak = getelementptr i64, ptr %ctx, i64 {PEAK}
+  %erased = getelementptr i64, ptr %ctx, i64 {LANE_ERASED}
+  %drifts = getelementptr i64, ptr %ctx, i64 {LANE_DRIFT}
+  %spared = getelementptr i64, ptr %ctx, i64 {SPARED}
+  %alone = getelementptr i64, ptr %ctx, i64 {ALONE}
+  %given = load i64, ptr %ctx
+  %highest = load i64, ptr %peak
+  %before = load i64, ptr %alone
+  br label %head
+head:
+  %k = phi i64 [0, %entry], [%next, %ended]
+  %least = phi i64 [%given, %entry], [%less, %ended]
+  %most = phi i64 [%highest, %entry], [%more, %ended]
+  %taken = phi i64 [%before, %entry], [%sum, %ended]
+  call void @llvm.memcpy.p0.p0.i64(ptr %own, ptr %ctx, i64 {8 * FIELDS}, i1 false)
+  store i64 0, ptr %own_erased
+  store double 0.0, ptr %own_drift
+  %how = call i32 %single(ptr %row, i64 %k, ptr %own)
+  %done = icmp eq i32 %how, {DONE}
+  br i1 %done, label %ended, label %stopped
+ended:
+  %left = load i64, ptr %own
+  %at = getelementptr i64, ptr %lefts, i64 %k
+  store i64 %left, ptr %at
+  %less = call i64 @llvm.smin.i64(i64 %least, i64 %left)
+  %used = sub i64 %given, %left
+  %sum = add i64 %taken, %used
+  %mine = getelementptr i64, ptr %erased, i64 %k
+  %lost = load i64, ptr %own_erased
+  %old = load i64, ptr %mine
+  %new = add i64 %old, %lost
+  store i64 %new, ptr %mine
+  %drift = getelementptr double, ptr %drifts, i64 %k
+  %far = load double, ptr %own_drift
+  %near = load double, ptr %drift
+  %farther = fcmp ogt double %far, %near
+  %kept = select i1 %farther, double %far, double %near
+  store double %kept, ptr %drift
+  %high = load i64, ptr %own_peak
+  %more = call i64 @llvm.smax.i64(i64 %most, i64 %high)
+  %next = add i64 %k, 1
+  %again = icmp ult i64 %next, {WIDTH}
+  br i1 %again, label %head, label %out
+out:
+  %held = load i64, ptr %own_live
+  store i64 %held, ptr %live
+  store i64 %more, ptr %peak
+  store i64 %less, ptr %ctx
+  store i64 %sum, ptr %alone
+  br label %share
+share:
+  %j = phi i64 [0, %out], [%j1, %share]
+  %from = getelementptr i64, ptr %lefts, i64 %j
+  %rest = load i64, ptr %from
+  %over = sub i64 %rest, %less
+  %to = getelementptr i64, ptr %spared, i64 %j
+  %had = load i64, ptr %to
+  %has = add i64 %had, %over
+  store i64 %has, ptr %to
+  %j1 = add i64 %j, 1
+  %on = icmp ult i64 %j1, {WIDTH}
+  br i1 %on, label %share, label %end
+end:
+  ret i32 {DONE}
+stopped:
+  ret i32 {STOPPED}
+}}
 """,
     "rvm_frame": """
 define internal ptr @rvm_frame(i64 %size) cold {

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from rvm.engines.native import lanes_wide
 from rvm.engines.native.lanes import Batch, Block
 from rvm.engines.native.lanes_wide import WideBlock, WideRoot, wide_root
-from rvm.ir.arrays import WIDTH
+from rvm.ir.context import WIDTH
 from rvm.state import Options
 
 BLOCK = 16_384

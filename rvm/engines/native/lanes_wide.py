@@ -1,5 +1,8 @@
 """Groups of lanes by LLVM's vectors: `WIDTH` lanes in a row of slots that are vectors.
 
+Where lanes part in a function each goes on by itself to the function's end; then they are together
+again.
+
 In a slot of a group what differs by lane is a vector, and what does not a number at its beginning.
 Arrays that differ by lane have the shape (groups, …, WIDTH).
 """
@@ -12,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.emit.llvm.module import ModulePrinter
-from rvm.engines.lanes.uniform import Uniformity
+from rvm.engines.lanes.uniform import Uniformity, varies
 from rvm.engines.native.compiler import compiler
 from rvm.engines.native.extent import sketch_of
 from rvm.engines.native.frames import layout_of
@@ -20,14 +23,16 @@ from rvm.engines.native.keys import key_of
 from rvm.engines.native.lanes import DRIVER, Batch, chunk_of, contexts
 from rvm.engines.native.lanes_threads import Piece, work_off
 from rvm.engines.native.roots import Printed, machine_code
+from rvm.expr import Place
 from rvm.host.once import making
 from rvm.image import Code
 from rvm.ir import context
-from rvm.ir.arrays import WIDTH
+from rvm.ir.context import WIDTH
 from rvm.ir.kind import Kind
 from rvm.ir.typed import Unprintable
 from rvm.program import Program
 from rvm.state import Options
+from rvm.stmt import Alloc, Branch, Call, Drop, Free, Fresh, writes
 from rvm.types import Array, Scalar, Stack
 
 GROUPS_ENOUGH = 4
@@ -35,21 +40,55 @@ GROUPS_ENOUGH = 4
 
 
 class Together(Uniformity):
-    """Which registers differ by lane where lanes never part."""
+    """Which registers differ by lane in functions whose lanes go together as far as they can.
+
+    Lanes that have parted may bring different values of parameters back, and change any array.
+    """
 
     parting = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._apart = Uniformity()
+
+    def _once(self, code: Code, varying: set[int]) -> frozenset[int]:
+        found = super()._once(code, varying)
+        if not any(
+            isinstance(stmt := code.stmts(pc)[0], Branch) and varies(stmt.cond, found)
+            for pc in range(len(code))
+        ):
+            return found
+        given = frozenset(range(code.function.n_args))
+        changed = _changed(code)
+        different = self._apart.varying(code, found & given)
+        arrays = {k for k in changed if isinstance(code.function.registers[k].type, Array)}
+        more = arrays | (given & changed & different)
+        return found if more <= found else self._once(code, set(found | more))
+
+
+def _changed(code: Code) -> frozenset[int]:
+    """The registers that a code changes, itself or by calls."""
+    found: set[int] = set()
+    for pc in range(len(code)):
+        for stmt in code.stmts(pc):
+            if isinstance(stmt, Call):
+                passed = ((k, a) for k, a in enumerate(stmt.args) if isinstance(a, Place))
+                found |= {a.reg for k, a in passed if k in code.image.inout[stmt.callee]}
+            elif not isinstance(stmt, (Alloc, Free, Fresh, Drop)):
+                found |= {place.reg for place in writes(stmt)}
+    return frozenset(found)
 
 
 class WideRoot:
     """The machine code of a code for groups of lanes whose registers `varying` differ.
 
-    `parts` says that most groups have been left so far, as lanes had to go different ways.
+    `parts` says that so far most of what was done in groups had to be done by single lanes.
     """
 
     def __init__(
         self, code: Code, params: frozenset[int], varying: frozenset[int], checks: bool
     ) -> None:
-        kind = Kind(0, frozenset(), checks)
+        kind = _kind(checks)
 
         def printed() -> Printed:
             text, symbols = _printed(code, params, checks)
@@ -61,6 +100,10 @@ class WideRoot:
         self.varying = varying
         self.groups = 0
         self.left = 0
+        """How many groups were run, and how many of those were left."""
+        self.ticks = 0
+        self.alone = 0
+        """How many ticks lanes have taken, and how many of these by themselves."""
 
     @property
     def tried(self) -> bool:
@@ -70,7 +113,7 @@ class WideRoot:
     @property
     def parts(self) -> bool:
         """Whether lanes are better off one by one."""
-        return self.tried and 2 * self.left > self.groups
+        return self.tried and 2 * self.alone > self.ticks
 
 
 def wide_root(batch: Batch, checks: bool) -> WideRoot | None:
@@ -107,8 +150,12 @@ def wide_source(code: Code, params: frozenset[int], checks: bool = True) -> str:
 
 def _printed(code: Code, params: frozenset[int], checks: bool) -> tuple[str, tuple[str, ...]]:
     llvm, known = compiler(), _together(code.image.program)
-    printer = ModulePrinter(code, Kind(0, frozenset(), checks), params, known.varying)
+    printer = ModulePrinter(code, _kind(checks), params, known.varying)
     return printer.text(llvm.triple, llvm.layout), printer.symbols
+
+
+def _kind(checks: bool) -> Kind:
+    return Kind(0, frozenset(), checks, anew=True)
 
 
 def _together(program: Program) -> Together:
@@ -139,21 +186,26 @@ class WideBlock:
         for k in range(self.batch.code.function.n_args):
             self._enter(k)
         chunk = chunk_of(self.batch)
-        fields = contexts(self.groups, context.FIELDS + len(context.WIDE) * WIDTH, chunk, options)
+        fields = contexts(self.groups, context.LANE_FIELDS, chunk, options)
         fields[:, context.LIVE] = fields[:, context.PEAK] = self.live
         begun = fields[:, context.TICKS].copy()
         hows = np.full(self.groups, context.STOPPED, np.int32)
         work_off(self.root.run, Piece(self.rows, fields, hows, chunk, self), self.root.deep)
         part = slice(self.lo, self.hi)
         size = self.hi - self.lo
-        self.batch.ticks[part] = np.repeat(begun - fields[:, context.TICKS], WIDTH)[:size]
-        erased, drifts = np.split(fields[:, context.FIELDS :], len(context.WIDE), axis=1)
-        self.batch.erased[part] = erased.reshape(-1)[:size]
-        self.batch.drifts[part] = drifts.view(np.float64).reshape(-1)[:size]
+        ticks = (begun - fields[:, context.TICKS])[:, None] - _by_lane(fields, context.SPARED)
+        self.batch.ticks[part] = ticks.reshape(-1)[:size]
+        self.batch.erased[part] = _by_lane(fields, context.LANE_ERASED).reshape(-1)[:size]
+        drifts = _by_lane(fields, context.LANE_DRIFT).view(np.float64)
+        self.batch.drifts[part] = drifts.reshape(-1)[:size]
         for k in self.batch.fresh:
             self._leave(k)
+        stopped = hows == context.STOPPED
         self.root.groups += self.groups
-        self.root.left += int(np.count_nonzero(hows == context.STOPPED))
+        self.root.left += int(np.count_nonzero(stopped))
+        self.root.ticks += int(ticks.sum())
+        # What stopped groups have done is done again.
+        self.root.alone += int(ticks[stopped].sum() + fields[~stopped, context.ALONE].sum())
         ends = np.repeat(hows, WIDTH)[:size]
         aside[:] = ends != context.DONE
         left: NDArray[np.bool_] = ends == context.STOPPED
@@ -226,3 +278,8 @@ class WideBlock:
             if not varies:
                 found = np.repeat(found[:, :1], WIDTH, axis=1)
             target[:] = found.reshape(-1)[:size]
+
+
+def _by_lane(fields: NDArray[np.int64], first: int) -> NDArray[np.int64]:
+    """What contexts have for each lane, from a field on: (groups, WIDTH)."""
+    return np.ascontiguousarray(fields[:, first : first + WIDTH])
