@@ -15,6 +15,7 @@ import rvm
 from rvm.engines.native import lanes_wide
 from rvm.engines.native.lanes_wide import WideRoot
 from rvm.image import image_of
+from rvm.ir.context import WIDTH
 from rvm.run.lanes import LaneRun
 
 pytest.importorskip("llvmlite")
@@ -181,7 +182,7 @@ func f(x: f64, y: f64)
     end
 """
     run = together(
-        text, lambda k, rng: {"x": 1.0 + k if k >= 8 else -1.0 if k % 2 else 3.0, "y": 0.5}, left=1
+        text, lambda k, rng: {"x": 1.0 + k if k >= 8 else -1.0 if k % 2 else 3.0, "y": 0.5}
     )
     assert run.alone == ()
 
@@ -197,14 +198,229 @@ def test_what_is_erased_is_counted_by_lane() -> None:
     assert run.erased.tolist() == [64 * (k % 3 > 0) for k in range(LANES)]
 
 
-def test_lanes_that_part_are_not_tried_again() -> None:
-    text = "func f(n: i64, y: i64)\n    for k = 1 to n\n        add y, k\n    end\n"
+def lately(text: str, make: Make) -> None:
+    """Lanes that part go on by themselves: none begins anew, and each is as a single run."""
+    program, rng = rvm.assemble(text).program, np.random.default_rng(6)
+    name = program.entry
+    assert name is not None
+    lanes = [make(k, rng) for k in range(3 * WIDTH)]
+    with mock.patch.object(lanes_wide, "GROUPS_ENOUGH", 3):
+        run = in_lanes(program, name, lanes, engine="native")
+    agree(program, name, lanes, run)
+    roots = [
+        r for r in image_of(program).code(name, False).compiled.values() if isinstance(r, WideRoot)
+    ]
+    assert [(r.groups, r.left) for r in roots] == [(3, 0)] and run.errors == {}
+    assert 0 < roots[0].alone < roots[0].ticks == sum(run.ticks)
+
+
+def test_lanes_that_part_go_on_with_numbers_of_all_types() -> None:
+    text = """
+func f(a: i32, b: u8, c: u8, d: f32, e: fixed, z: c128, w: log64, ok: bool, n: i64, y: f64, x: f32)
+    alloc t: f32 = x * f32(0.5)
+    alloc u: c128 = conj(complex(f64(x), 1.0))
+    alloc no: bool = not ok
+    alloc m: i64 = 3
+    for k = 1 to n
+        add a, i32(k) * 77777777
+        xor b, u8(k) + u8(77)
+        add d, f32(0.5) * f32(b)
+        add e, fixed(k) * fixed(f64(b) / 8.0)
+        add z, u * f64(k)
+        mul w, 1.5
+        cswap no, b, c
+        add m, k
+    end
+    add y, f64(t) + u.im + f64(m) + f64(i64(no))
+    for k = n downto 1
+        sub m, k
+    end
+    free m = 3
+    free no = not ok
+    free u = conj(complex(f64(x), 1.0))
+    free t = x * f32(0.5)
+    not ok
+"""
+
+    def make(k: int, rng: np.random.Generator) -> dict[str, Any]:
+        z = complex(rng.random(), rng.random())
+        numbers = {"d": 0.25 * k, "e": float(k), "z": z, "w": 1.0 + k, "y": 0.0, "x": 1.0 / 4 + k}
+        return {"a": k, "b": k, "c": 200 - k, "ok": k % 3 == 0, "n": 3 + k % 4} | numbers
+
+    lately(text, make)
+
+
+def test_lanes_that_part_have_arrays_of_their_own() -> None:
+    """Given by lane, and local ones: small and large, with what differs and what does not."""
+    text = """
+func f(x: f64[n], p: f64[2, m], shared: i64[3], i: i64, y: f64)
+    alloc t: f64[n]
+    alloc big: i64[200]
+    alloc same: i64[4] = 7
+    add t, x * 2.0
+    add big[3], i
+    if i % 2 == 0
+        add x[0], 1.0
+        add t[1], p[1, 1]
+        add same[2], shared[1]
+        call change(p[0, :], t[1:3], same, i)
+    end
+    add same[0], 1
+    alloc after: f64[n] = x
+    add y, sum(t) + after[0] + f64(same[0] * same[2] + big[3])
+    free after = x
+    sub same[0], 1
+    if i % 2 == 0
+        uncall change(p[0, :], t[1:3], same, i)
+        sub same[2], shared[1]
+        sub t[1], p[1, 1]
+        sub x[0], 1.0
+    end
+    sub big[3], i
+    sub t, x * 2.0
+    free same = 7
+    free big
+    free t
+
+func change(p: f64[m], t: f64[k], same: i64[j], i: i64)
+    for l = 0 to m - 1
+        add t[0], 0.5
+        add p[l], f64(i)
+        add same[3], i
+        swap same[3], same[0]
+    end
+"""
+
+    def make(k: int, rng: np.random.Generator) -> dict[str, Any]:
+        arrays = {"x": rng.integers(0, 9, 4) / 2.0, "p": rng.integers(0, 9, (2, 3)) / 4.0}
+        return arrays | {"shared": np.arange(3) + k, "i": k, "y": 0.0}
+
+    lately(text, make)
+
+
+def test_lanes_that_part_in_a_function_are_together_again_behind_it() -> None:
+    text = """
+func f(y: i64, x: i64, count: i64, n: i64)
+    alloc c: i64
+    for k = 1 to n
+        call steps(y, x + k, count, c)
+        add y, c
+        uncall only(c, x + k)
+    end
+    free c
+
+func steps(y: i64, x: i64, count: i64, c: i64)
+    add c, 1
+    if x & 3 == 1
+        add y, x
+        call twice(y, x, c)
+    end
+    inc count
+
+func twice(y: i64, x: i64, c: i64)
+    for j = 1 to x & 7
+        add y, j
+        add c, 1
+    end
+
+func only(c: i64, x: i64)
+    add c, 1
+    if x & 3 == 1
+        for j = 1 to x & 7
+            add c, 1
+        end
+    end
+"""
+    lately(text, lambda k, _: {"y": k, "x": 3 * k, "count": 5, "n": 4})
+
+
+def test_lanes_that_part_in_recursion() -> None:
+    text = """
+func f(y: i64, n: i64)
+    if n <= 1
+        add y, n
+    else
+        alloc t: i64
+        call f(t, n - 1)
+        add y, t
+        uncall f(t, n - 1)
+        free t
+        call f(y, n - 2)
+    end
+"""
+    lately(text, lambda k, _: {"y": 0, "n": 5 + k % 4})
+
+
+def test_what_is_erased_behind_a_parting_is_counted_by_lane() -> None:
+    text = """
+func f(x: f64, e: f64)
+    alloc t: f64 = x
+    add t, e
+    if e > 0.0
+        call forget(x, e)
+    end
+    free t = x
+
+func forget(x: f64, e: f64)
+    alloc u: f64 = x
+    add u, e
+    free u = x
+"""
+    lately(text, lambda k, _: {"x": 1.0 + k, "e": (k % 3 > 0) * math.ulp(1.0 + k)})
+
+
+def test_a_lane_with_trouble_behind_a_parting_takes_its_group_with_it() -> None:
+    text = """
+func f(a: i64[n], i: i64, y: i64)
+    alloc t: i64[100]
+    if y > 0
+        add a[i], 5
+        call far(a, i)
+    end
+    free t
+
+func far(a: i64[n], i: i64)
+    alloc t: i64[100]
+    add a[i + 2], 1
+    free t
+"""
+
+    def make(k: int, rng: np.random.Generator) -> dict[str, Any]:
+        return {"a": rng.integers(0, 9, 6), "i": 4 if k == 3 else 7 if k == 17 else 2, "y": k % 2}
+
+    program, rng = rvm.assemble(text).program, np.random.default_rng(7)
+    lanes = [make(k, rng) for k in range(3 * WIDTH)]
+    with mock.patch.object(lanes_wide, "GROUPS_ENOUGH", 3):
+        run = in_lanes(program, "f", lanes, engine="native")
+    agree(program, "f", lanes, run)
+    assert groups_of(program, "f") == (3, 2)
+    assert {k: e.code for k, e in run.errors.items()} == {3: "R003", 17: "R003"}
+
+
+@pytest.mark.parametrize("limit", [3, 17, 40, 41, 90])
+def test_limits_behind_a_parting(limit: int) -> None:
+    text = "func f(y: i64, n: i64)\n    for k = 1 to n\n        add y, k\n    end\n"
+    program, lanes = rvm.assemble(text).program, [{"y": k, "n": k} for k in range(40)]
+    run = in_lanes(program, "f", lanes, engine="native", max_steps=limit)
+    agree(program, "f", lanes, run, max_steps=limit)
+
+
+def test_lanes_that_go_alone_are_not_tried_again() -> None:
+    text = """
+func f(y: i64, x: i64, n: i64)
+    if x % 2 == 0
+        inc y
+    end
+    for k = 1 to n
+        add y, k
+    end
+"""
     program = rvm.assemble(text)
-    n = np.arange(640)
+    x = np.arange(640)
     for _ in "ab":
-        out = program.f.map(n=n, y=0, engine="native")
-        assert out.y.tolist() == (n * (n + 1) // 2).tolist() and out.alone == ()
-    assert groups_of(program.program, "f") == (lanes_wide.GROUPS_ENOUGH,) * 2
+        out = program.f.map(y=0, x=x, n=50, engine="native")
+        assert out.y.tolist() == (1275 + (x % 2 == 0)).tolist() and out.alone == ()
+    assert groups_of(program.program, "f") == (lanes_wide.GROUPS_ENOUGH, 0)
 
 
 def test_gradients_by_groups() -> None:

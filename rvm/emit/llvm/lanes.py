@@ -1,9 +1,9 @@
 """A graph as a function for several lanes: vectors where lanes differ, single numbers where not.
 
 Registers that vary are vectors; those of arrays have the lanes' axis last in memory, so that an
-element is a vector too.  All lanes go one way: where they part, each goes on by itself to the end of
-the function, by a second one for a single lane.  Where there is trouble in any, the function is
-left, and its lanes are run one by one from their inputs.
+element is a vector too.  All lanes go one way: where they part, each goes on by itself to the end
+of the function, by a second function for a single lane.  Where there is trouble in any, the
+function is left, and its lanes are run one by one from their inputs.
 """
 
 from __future__ import annotations
