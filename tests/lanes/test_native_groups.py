@@ -17,6 +17,7 @@ from rvm.engines.native.lanes_wide import WideRoot
 from rvm.image import image_of
 from rvm.ir.context import WIDTH
 from rvm.run.lanes import LaneRun
+from rvm.run.machine import Machine
 
 pytest.importorskip("llvmlite")
 LANES = 19
@@ -198,7 +199,7 @@ def test_what_is_erased_is_counted_by_lane() -> None:
     assert run.erased.tolist() == [64 * (k % 3 > 0) for k in range(LANES)]
 
 
-def lately(text: str, make: Make) -> None:
+def lately(text: str, make: Make) -> LaneRun:
     """Lanes that part go on by themselves: none begins anew, and each is as a single run."""
     program, rng = rvm.assemble(text).program, np.random.default_rng(6)
     name = program.entry
@@ -212,6 +213,7 @@ def lately(text: str, make: Make) -> None:
     ]
     assert [(r.groups, r.left) for r in roots] == [(3, 0)] and run.errors == {}
     assert 0 < roots[0].alone < roots[0].ticks == sum(run.ticks)
+    return run
 
 
 def test_lanes_that_part_go_on_with_numbers_of_all_types() -> None:
@@ -366,7 +368,15 @@ func forget(x: f64, e: f64)
     add u, e
     free u = x
 """
-    lately(text, lambda k, _: {"x": 1.0 + k, "e": (k % 3 > 0) * math.ulp(1.0 + k)})
+
+    def lane(k: int, _: object = None) -> dict[str, Any]:
+        return {"x": 1.0 + k, "e": (k % 3 > 0) * math.ulp(1.0 + k)}
+
+    run = lately(text, lane)
+    for k, drift in enumerate(run.drifts):
+        machine = Machine.start(rvm.assemble(text).program, "f", lane(k))
+        machine.run()
+        assert drift == machine.state.account.drift and (drift > 0) == (k % 3 > 0)
 
 
 def test_a_lane_with_trouble_behind_a_parting_takes_its_group_with_it() -> None:
