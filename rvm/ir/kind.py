@@ -18,8 +18,8 @@ class Kind(NamedTuple):
 
     `scattered` are the array parameters that need not be contiguous.  `strict` is what a run does
     with the strict log, see `Code.logging`.  With `counts` it counts what it executes, with
-    `watched` it also writes down each call.  With `anew` a run that stops on its way is to begin anew:
-    nothing is kept of it.
+    `watched` it also writes down each call.  With `anew` a run that stops on its way is to
+    begin anew: nothing is kept of it.
     """
 
     entry: int
