@@ -3,9 +3,9 @@
 `+` and `-` wrap around as two's complement integers do, so that they undo each other on every
 value; so do `sum`, and the sums of products in `dot` and `@`. Products and quotients are exact
 before they are rounded once, to nearest, ties to even; a division by zero is an error (R005).
-`x ** n` with an i64 exponent is by squaring, every product rounded; a negative one divides 1 by
-that. All other functions are computed in f64 and rounded to nearest.
-A result that does not fit (NaN and infinities among them) is an error (R009).
+Powers and all other functions of the table are correctly rounded, the exact value to nearest, ties
+to even; but `lgamma`, `digamma` and `polygamma` are computed in f64 and rounded to nearest.
+A result that does not fit, and one that there is not, is an error (R009).
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.leaf import Node, select
-from rvm.leaf.ops import BIT, I64, Op, add, limits, number
+from rvm.leaf.ops import I64, Op, add, limits
 from rvm.leaf.trace import Fault, apply, compare, constant, equal, unless
 from rvm.numbers.base import NumberSystem, plain, refuse, shortened, shown
 from rvm.numbers.code import Body, Code, codes_of, comparisons
-from rvm.numbers.integers import divisor, raised
+from rvm.numbers.fixedpoint_functions import bodies, entered_power
+from rvm.numbers.integers import divisor
 from rvm.numbers.support import name, out_of_range
 from rvm.types import DEFAULT_FRAC, Scalar
 
@@ -102,8 +103,7 @@ class FixedSystem(NumberSystem):
         super().__init__(t, 0, codes_of(f"fixed_{t.frac}", kinds, fixed_bodies(t.frac)))
 
     def code(self, fn: str, elems: tuple[Scalar, ...]) -> Code | None:
-        by_float = fn == "**" and not elems[1].is_integer
-        return None if by_float else self.codes.get(fn)
+        return self.codes.get("pow" if fn == "**" and elems[1].is_integer else fn)
 
     def literal(self, value: Any) -> int:
         if isinstance(value, bool):
@@ -165,19 +165,6 @@ def fixed_mul(a: int, b: int, frac: int) -> int:
     return p if LOW <= p <= HIGH else beyond(p, frac)
 
 
-@name
-def fixed_power(x: int, n: int, frac: int) -> int:
-    """`x ** n` by squaring, every product rounded; n as a number without a sign."""
-    result, rest = 1 << frac, n & (1 << 64) - 1
-    while rest:
-        if rest & 1:
-            result = fixed_mul(result, x, frac)
-        rest >>= 1
-        if rest:
-            x = fixed_mul(x, x, frac)
-    return int(result)
-
-
 _U32 = np.uint64(0xFFFFFFFF)
 NEARLY = 2.0**63 * (1 - 2.0**-40)
 """Raw results from here on may not fit: exact ones tell."""
@@ -235,16 +222,8 @@ def fixed_div_array(a: Any, b: Any, frac: int) -> NDArray[Any]:
     return np.asarray(np.where((a < 0) != (b < 0), -q, q))
 
 
-@name
-def fixed_power_array(x: Any, n: Any, frac: int) -> NDArray[Any]:
-    """`x ** n` on arrays."""
-    x, n = np.broadcast_arrays(np.asarray(x, np.int64), np.asarray(n, np.int64))
-    flat = [fixed_power(int(v), int(k), frac) for v, k in zip(x.flat, n.flat, strict=True)]
-    return np.array(flat, np.int64).reshape(x.shape)
-
-
 def operations(frac: int) -> None:
-    """Enter the products, quotients and powers of numbers with `frac` fraction bits."""
+    """Enter the products and quotients of numbers with `frac` fraction bits."""
     half = (1 << frac - 1) - 1 if frac else 0
     product = "{0} * {1}"
     if frac:
@@ -273,29 +252,18 @@ def operations(frac: int) -> None:
         b.trouble(b.select(negative, below, above))
         return b.helper("rvm_fixed_div", I64, x, y, b.i64(frac))
 
-    def power(b: Any, x: Node, n: Node) -> Any:
-        k = number(n)
-        if k is not None and 0 < k <= MOST_UNROLLED:
-            return raised(x, k, lambda p, q: times(b, p, q))
-        b.trouble(b.helper("rvm_fixed_power_over", BIT, x, n, b.i64(frac)))
-        return b.helper("rvm_fixed_power", I64, x, n, b.i64(frac))
-
     for fn, python, native in (
         ("mul", product, times),
         ("div", f"fixed_div({{0}}, {{1}}, {frac})", quotient),
-        ("power", f"fixed_power({{0}}, {{1}}, {frac})", power),
     ):
         numpy = f"fixed_{fn}_array({{0}}, {{1}}, {frac})"
         add(Op(f"fixed_{fn}_{frac}", (I64, I64), I64, python, numpy, native))
 
 
-MOST_UNROLLED = 16
-"""The greatest constant exponent whose products are written out in machine code."""
-
-
 def fixed_bodies(frac: int) -> dict[str, Body]:
-    """The functions of raw numbers with `frac` fraction bits that do not go through f64."""
+    """The functions of raw numbers with `frac` fraction bits; `pow` is that of an i64 exponent."""
     operations(frac)
+    whole_power = entered_power(frac, f"fixed_mul_{frac}")
     one, unit = 1 << frac, constant(1 << frac, I64)
 
     def product(a: Node, b: Node) -> Node:
@@ -303,12 +271,6 @@ def fixed_bodies(frac: int) -> dict[str, Body]:
 
     def quotient(a: Node, b: Node) -> Node:
         return apply(f"fixed_div_{frac}", a, divisor(a, b))
-
-    def power(x: Node, n: Node) -> Node:
-        # The size of the least number is read as one without a sign.
-        found = apply(f"fixed_power_{frac}", x, apply("wabs", n))
-        below = n < 0
-        return select(below, quotient(unit, select(below, found, unit)), found)
 
     fault = Fault(f"beyond_{frac}", lambda *x: out_of_range(x, f"fixed({frac})"))
 
@@ -319,13 +281,14 @@ def fixed_bodies(frac: int) -> dict[str, Body]:
 
     return {
         **comparisons(),
+        **bodies(frac),
+        "pow": lambda x, n: apply(whole_power, x, n),
         "+": lambda a, b: apply("wadd", a, b),
         "-": lambda a, b: apply("wsub", a, b),
         "*": product,
         "/": quotient,
         "//": whole_quotient,
         "%": lambda a, b: apply("mod", a, divisor(a, b)),
-        "**": power,
         "neg": lambda x: apply("wneg", x),
         "abs": lambda x: apply("wabs", unless(x, equal(x, LOW), fault, x)),
         "sign": lambda x: select(x > 0, unit, select(compare("ne", x, 0), constant(-one, I64), 0)),

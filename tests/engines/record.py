@@ -21,6 +21,7 @@ RECORD = Path(__file__).with_suffix(".json")
 LENGTH = 37
 """Elements: several of a processor's vectors, and some over."""
 WIDE = "x + y; x - y; x * y; x / y; x // y; x % y; sqrt(abs(x)); min(x, y); abs(x) ** y"
+WIDE += "; x ** 3; atan2(x, y); hypot(x, y); versor(x, y); leg(x / 9)"
 FUNCTIONS = (
     "exp log sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp2 log2 log10 log1p"
     " expm1 cbrt erf erfc sigmoid softplus sech"

@@ -94,40 +94,6 @@ def test_floor_abs_sign(frac, a):
     assert value("sign", (t,))(a) == wrap(((a > 0) - (a < 0)) * unit)
 
 
-@given(st.integers(-(2**46), 2**46), st.integers(-6, 12))
-def test_integer_powers_round_every_product(x, n):
-    t = fixed(43)
-    if n < 0 and value("**", (t, I64))(x, -n) == 0:
-        with pytest.raises(NumberFault, match="division by zero"):
-            value("**", (t, I64))(x, n)
-        return
-    got = outcome(value("**", (t, I64)), x, n)
-    assert outcome(array_value("**", (t, I64)), np.array([x]), n) == (
-        "R009" if got == "R009" else [got]
-    )
-    if got == "R009":
-        assert (
-            abs(Fraction(x, 2**43)) ** abs(n) > 2**19 or abs(Fraction(2**43, x)) ** abs(n) > 2**19
-        )
-        return
-    exact = Fraction(x, 2**43) ** n
-    if abs(exact) < 2**18 and (n >= 0 or abs(Fraction(x, 2**43)) > Fraction(1, 8)):
-        assert abs(Fraction(got, 2**43) - exact) <= Fraction(2**22, 2**43) * max(1, abs(exact))
-
-
-def test_functions_are_those_of_f64_rounded():
-    for f in ("exp", "sin", "log", "sqrt", "tanh"):
-        x = system(FIXED).literal(3.5)
-        assert value(f, (FIXED,))(x) == round(getattr(math, f)(3.5) * 2**43)
-    with pytest.raises(NumberFault, match="does not fit") as info:
-        value("log", (FIXED,))(0)
-    assert info.value.code == "R009"
-    with pytest.raises(NumberFault):
-        value("sqrt", (FIXED,))(-1)
-    with pytest.raises(NumberFault):
-        value("exp", (FIXED,))(system(FIXED).literal(100))
-
-
 @given(FRACS, FRACS, RAWS)
 def test_from_one_fraction_to_another(a, b, raw):
     f = value(str(fixed(b)), (fixed(a),))

@@ -20,9 +20,6 @@ def declaration(symbol: str) -> str:
 NEEDS = {
     "rvm_divide_wide": ["rvm_divide_digit"],
     "rvm_fixed_div": ["rvm_divide_wide"],
-    "rvm_fixed_power": ["rvm_fixed_powers"],
-    "rvm_fixed_power_over": ["rvm_fixed_powers"],
-    "rvm_fixed_powers": ["rvm_fixed_mul"],
     "rvm_complex_power": [
         f"rvm_{f}" for f in ["hypot", "atan2", "pow", "exp", "log", "cos", "sin"]
     ],
@@ -149,85 +146,6 @@ round:
   %negated = sub i64 0, %size
   %result = select i1 %below, i64 %negated, i64 %size
   ret i64 %result
-}
-""",
-    "rvm_fixed_mul": """
-define internal { i64, i1 } @rvm_fixed_mul(i64 %a, i64 %b, i64 %frac) #0 {
-entry:
-  %x = sext i64 %a to i128
-  %y = sext i64 %b to i128
-  %p = mul i128 %x, %y
-  %none = icmp eq i64 %frac, 0
-  %less = sub i64 %frac, 1
-  %bit = select i1 %none, i64 0, i64 %less
-  %wide = zext i64 %frac to i128
-  %place = zext i64 %bit to i128
-  %half = shl i128 1, %place
-  %under = sub i128 %half, 1
-  %q = ashr i128 %p, %wide
-  %odd = and i128 %q, 1
-  %s = add i128 %p, %under
-  %t = add i128 %s, %odd
-  %shifted = ashr i128 %t, %wide
-  %exact = select i1 %none, i128 %p, i128 %shifted
-  %result = trunc i128 %exact to i64
-  %again = sext i64 %result to i128
-  %over = icmp ne i128 %exact, %again
-  %first = insertvalue { i64, i1 } poison, i64 %result, 0
-  %both = insertvalue { i64, i1 } %first, i1 %over, 1
-  ret { i64, i1 } %both
-}
-""",
-    "rvm_fixed_power": """
-define internal i64 @rvm_fixed_power(i64 %x, i64 %n, i64 %frac) #0 {
-  %both = call { i64, i1 } @rvm_fixed_powers(i64 %x, i64 %n, i64 %frac)
-  %found = extractvalue { i64, i1 } %both, 0
-  ret i64 %found
-}
-""",
-    "rvm_fixed_power_over": """
-define internal i1 @rvm_fixed_power_over(i64 %x, i64 %n, i64 %frac) #0 {
-  %both = call { i64, i1 } @rvm_fixed_powers(i64 %x, i64 %n, i64 %frac)
-  %found = extractvalue { i64, i1 } %both, 1
-  ret i1 %found
-}
-""",
-    # x to the power of n as an unsigned number, by squaring, every product rounded; whether one
-    # of them did not fit.
-    "rvm_fixed_powers": """
-define internal { i64, i1 } @rvm_fixed_powers(i64 %x, i64 %n, i64 %frac) #0 {
-entry:
-  %one = shl i64 1, %frac
-  br label %loop
-loop:
-  %base = phi i64 [ %x, %entry ], [ %squared, %more ]
-  %rest = phi i64 [ %n, %entry ], [ %half, %more ]
-  %power = phi i64 [ %one, %entry ], [ %next, %more ]
-  %lost = phi i1 [ false, %entry ], [ %lost3, %more ]
-  %bit = trunc i64 %rest to i1
-  br i1 %bit, label %times, label %on
-times:
-  %both = call { i64, i1 } @rvm_fixed_mul(i64 %power, i64 %base, i64 %frac)
-  %product = extractvalue { i64, i1 } %both, 0
-  %over = extractvalue { i64, i1 } %both, 1
-  %lost1 = or i1 %lost, %over
-  br label %on
-on:
-  %next = phi i64 [ %power, %loop ], [ %product, %times ]
-  %lost2 = phi i1 [ %lost, %loop ], [ %lost1, %times ]
-  %half = lshr i64 %rest, 1
-  %done = icmp eq i64 %half, 0
-  br i1 %done, label %out, label %more
-more:
-  %square = call { i64, i1 } @rvm_fixed_mul(i64 %base, i64 %base, i64 %frac)
-  %squared = extractvalue { i64, i1 } %square, 0
-  %more_over = extractvalue { i64, i1 } %square, 1
-  %lost3 = or i1 %lost2, %more_over
-  br label %loop
-out:
-  %first = insertvalue { i64, i1 } poison, i64 %next, 0
-  %result = insertvalue { i64, i1 } %first, i1 %lost2, 1
-  ret { i64, i1 } %result
 }
 """,
     # Sine and cosine of one angle, which share its reduction.

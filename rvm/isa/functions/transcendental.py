@@ -1,8 +1,8 @@
 """Exponentials, logarithms, trigonometric and hyperbolic functions.
 
 Of real numbers they are texts over leaf operations (`rvm.numbers.elementary`), of complex ones the
-functions of Python's `cmath`, but for `cis`, `expm1`, `log1p` and `log2`, which are texts too; that
-of fixed goes through f64.
+functions of Python's `cmath`, but for `cis`, `expm1`, `log1p` and `log2`, which are texts too; of
+fixed-point numbers they are correctly rounded (`rvm.numbers.fixedpoint_functions`).
 """
 
 from __future__ import annotations

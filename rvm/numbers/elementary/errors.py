@@ -30,7 +30,7 @@ def _beyond(x: Node) -> Node:
     return x * (ERF_SLOPE[0] + (ERF_SLOPE[1] + square * polynomial(ERF_POLY, square)))
 
 
-def _between(size: Node) -> tuple[Node, Node]:
+def between(size: Node) -> tuple[Node, Node]:
     """erf of a number up to 5.96 as a float and a small rest, from the nearest multiple of 1/32."""
     step = nearest(size * 32.0)
     index = to_int(step)
@@ -57,7 +57,7 @@ def _erf_cold(x: Node) -> Node:
     size = fabs(x)
     number = select(unequal(x, x), 0.0, size)
     inside = select(number < 0.5, 0.5, select(number > 5.9375, 5.9375, number))
-    high, low = _between(inside)
+    high, low = between(inside)
     value = select(number > 5.9375, 1.0, high + low)
     return select(unequal(x, x), math.nan, with_sign(value, x))
 
@@ -90,7 +90,7 @@ def _erfc_cold(x: Node) -> Node:
     number = select(unequal(x, x), 0.0, x)
     size = fabs(number)
     far = _far(select(size < 5.0, 5.0, select(size > 28.0, 28.0, size)))
-    high, low = _between(select(size < 0.5, 0.5, select(size > 5.9375, 5.9375, size)))
+    high, low = between(select(size < 0.5, 0.5, select(size > 5.9375, 5.9375, size)))
     above = select(size < 5.0, (1.0 - high) - low, select(size > 28.0, 0.0, far))
     below = select(size > 5.9375, 2.0, (1.0 + high) + low)
     return select(unequal(x, x), math.nan, select(number > 0.0, above, below))

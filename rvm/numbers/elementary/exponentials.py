@@ -40,6 +40,8 @@ class Reduced:
         low = steps * LN2_STEP[1]
         if more is None:
             r, error = quick_sum(high, -low)
+        elif finely:
+            r, error = two_sum(high, more - low)
         else:
             # The remainder is no more than one float here, as x is not exact either.
             r, error = (high - low) + more, None
