@@ -8,7 +8,7 @@ from typing import cast
 from rvm.expr import Apply, Expr, Place
 from rvm.ir.builder import Builder, Indices
 from rvm.ir.items import Parts, parts_of, value_of
-from rvm.ir.node import BIT, F32, F64, I64, Node, constant
+from rvm.ir.node import BIT, F32, F64, I32, I64, Node, constant
 from rvm.ir.places import Variables, kind_of, kinds_of
 from rvm.ir.typed import Unprintable, type_of
 from rvm.ir.values import at, body_of, put, raw, read, value, viewed, widened
@@ -239,12 +239,31 @@ def _extreme(b: Builder, fn: str, x: Expr) -> Parts:
     t = elem_of(type_of(x))
     if t.is_complex:
         raise Unprintable
-    body = body_of(fn, (t, t))
     shape, element = elements(b, x)
     for n in shape:
         b.trouble(b.op("eq", n, b.i64(0)))
+    if fn == "max" and t.is_float and isinstance(x, Apply) and x.fn == "abs":
+        return _largest(b, kind_of(t), shape, element)
+    body = body_of(fn, (t, t))
     first = element((b.i64(0),) * len(shape))
     return accumulated(b, t, shape, lambda s, i: b.put(body, s, element(i)), first)
+
+
+def _largest(b: Builder, kind: str, shape: Sequence[Node], magnitude: Element) -> Node:
+    """The greatest of some magnitudes: that of their bits as integers, of which NaN is greatest.
+
+    LLVM makes vectors of integers' maxima, but not of floats', where a NaN is to win.
+    """
+    whole = I32 if kind == F32 else I64
+    best = b.variable(whole, "best")
+    b.set(best, constant(0, whole))
+
+    def look(i: Indices) -> None:
+        bits = b.op("bitcast", cast(Node, magnitude(i)), kind=whole)
+        b.set(best, b.intrinsic("smax", b.get(best), bits))
+
+    b.nest(shape, look)
+    return b.op("bitcast", b.get(best), kind=kind)
 
 
 def accumulated(
