@@ -189,16 +189,22 @@ class Builder(Operations):
         parts = self.inside(yes), [] if no is None else self.inside(no), unlikely
         self.do("if", condition, aux=parts)
 
-    def nest(self, dims: Sequence[Node], body: Callable[[Indices], object]) -> None:
-        """Loops over all indices below `dims`."""
-        self._nest(list(dims), [], body)
+    def nest(self, dims: Sequence[Node], body: Callable[[Indices], object], pace: str = "") -> None:
+        """Loops over all indices below `dims`.
 
-    def _nest(self, dims: list[Node], at: list[Node], body: Callable[[Indices], object]) -> None:
+        `pace` is what machine code makes of them: "whole", vectors and no more; "masked", vectors
+        of which the last is filled in part; "single", one index after the other.
+        """
+        self._nest(list(dims), [], body, pace)
+
+    def _nest(
+        self, dims: list[Node], at: list[Node], body: Callable[[Indices], object], pace: str
+    ) -> None:
         if not dims:
             body(tuple(at))
             return
-        k = self.variable(I64, "i")
-        inside = self.inside(lambda: self._nest(dims[1:], [*at, self.get(k)], body))
+        k = self.variable(I64, "i", pace=pace)
+        inside = self.inside(lambda: self._nest(dims[1:], [*at, self.get(k)], body, pace))
         self.do("loop", dims[0], aux=(k, inside))
 
     # ------------------------------------------------------------ trouble

@@ -7,17 +7,15 @@ from typing import cast
 
 from rvm.expr import Apply, Expr, Place
 from rvm.ir.builder import Builder, Indices
-from rvm.ir.items import Parts, parts_of, value_of
-from rvm.ir.node import BIT, F32, F64, I32, I64, Node, constant
-from rvm.ir.places import Variables, kind_of, kinds_of
+from rvm.ir.items import Parts
+from rvm.ir.node import F32, F64, I32, I64, Node, constant
+from rvm.ir.places import kind_of
+from rvm.ir.sums import Element, accumulated, combined, identity, operation, unless_empty
 from rvm.ir.typed import Unprintable, type_of
-from rvm.ir.values import at, body_of, put, raw, read, value, viewed, widened
+from rvm.ir.values import at, body_of, raw, read, value, viewed, widened
 from rvm.numbers import has_own_system, system
-from rvm.numbers.reductions import WIDTH as PARTIAL
 from rvm.types import Scalar, elem_of, rank_of
 
-Element = Callable[[Indices], Parts]
-"""Appends the value of an array expression at some indices."""
 Found = tuple[tuple[Node, ...], Element]
 """The shape of an array expression, and its elements."""
 LARGE = 1 << 23
@@ -178,25 +176,20 @@ def _product(b: Builder, x: Expr, y: Expr) -> Found:
         b.trouble(b.op("ugt", count, b.i64(LARGE)))
     n = len(rows) - 1
     t, times = _factors(b, x, y)
-    add = _operation(b, "+", t)
+    add = operation(b, "+", t)
 
     def element(i: Indices) -> Parts:
         def step(s: Parts, at: Indices) -> Parts:
             return add(s, times(left((*i[:n], *at)), right((*at, *i[n:]))))
 
         found = accumulated(b, t, rows[-1:], step, identity("+", t))
-        return found if t.is_exact else _unless_empty(b, "+", t, rows[-1], found)
+        return found if t.is_exact else unless_empty(b, "+", t, rows[-1], found)
 
     return (*rows[:-1], *columns[1:]), element
 
 
 def _binary(b: Builder, fn: str, x: Expr, y: Expr) -> Callable[[Parts, Parts], Parts]:
     body = body_of(fn, (elem_of(type_of(x)), elem_of(type_of(y))))
-    return lambda p, q: b.put(body, p, q)
-
-
-def _operation(b: Builder, fn: str, t: Scalar) -> Callable[[Parts, Parts], Parts]:
-    body = body_of(fn, (t, t))
     return lambda p, q: b.put(body, p, q)
 
 
@@ -219,8 +212,7 @@ def reduced(b: Builder, fn: str, args: tuple[Expr, ...]) -> Parts:
             if t.is_log or t.is_bool or has_own_system(t):
                 raise Unprintable
             shape, element = elements(b, x)
-            if fn == "prod" and (t.is_fixed or (t.is_complex and len(shape) > 1)):
-                # No complex number leaves the signs of all others' zeros as they are.
+            if fn == "prod" and t.is_fixed:
                 raise Unprintable
             return combined(b, "+" if fn == "sum" else "*", t, shape, element)
         case "amin" | "amax", (x,):
@@ -264,90 +256,3 @@ def _largest(b: Builder, kind: str, shape: Sequence[Node], magnitude: Element) -
 
     b.nest(shape, look)
     return b.op("bitcast", b.get(best), kind=kind)
-
-
-def accumulated(
-    b: Builder,
-    t: Scalar,
-    dims: Sequence[Node],
-    step: Callable[[Parts, Indices], Parts],
-    begin: Parts | None = None,
-) -> Parts:
-    """A value that grows from zero, or what it begins with, over all indices, in order."""
-    where = Variables(tuple(b.variable(k, "sum") for k in kinds_of(t)), t)
-    keep, b.writes = b.writes, True
-    put(b, where, raw(system(t).zero, t) if begin is None else begin)
-    b.nest(dims, lambda i: put(b, where, step(read(b, where), i)))
-    b.writes = keep
-    return read(b, where)
-
-
-def identity(fn: str, t: Scalar) -> Parts:
-    """What leaves every number as it is: of sums of floats that is -0."""
-    zero = -0.0 if t.is_float else complex(-0.0, -0.0) if t.is_complex else system(t).zero
-    return raw(system(t).literal(1) if fn == "*" else zero, t)
-
-
-def _unless_empty(b: Builder, fn: str, t: Scalar, count: Node, found: Parts) -> Parts:
-    """What was found, where there was something; else the number 0 or 1."""
-    nothing = raw(system(t).literal(1 if fn == "*" else 0), t)
-    empty = b.op("eq", count, b.i64(0))
-    pairs = zip(parts_of(nothing), parts_of(found), strict=True)
-    return value_of(tuple(b.select(empty, n, f) for n, f in pairs))
-
-
-def combined(b: Builder, fn: str, t: Scalar, dims: Sequence[Node], element: Element) -> Parts:
-    """All elements added up or multiplied, in the order of `rvm.numbers.reductions`.
-
-    Integers and fixed-point numbers, of which every order gives the same, come one by one.
-    """
-    step = _operation(b, fn, t)
-    if t.is_exact:
-        return accumulated(b, t, dims, lambda s, i: step(s, element(i)), identity(fn, t))
-    parts = [b.variable(k, "part", many=PARTIAL) for k in kinds_of(t)]
-
-    def held(k: Node) -> Parts:
-        return value_of(tuple(b.get(p, k) for p in parts))
-
-    def put_at(k: Node, value: Parts) -> None:
-        for p, v in zip(parts, parts_of(value), strict=True):
-            b.set(p, v, k)
-
-    def take_in(k: Node, value: Parts) -> None:
-        put_at(k, step(held(k), value))
-
-    count = b.i64(1)
-    for n in dims:
-        count = b.product(count, n)
-    last, present = b.i64(PARTIAL - 1), b.intrinsic("umin", count, b.i64(PARTIAL))
-    if len(dims) == 1:
-        b.nest((present,), lambda i: put_at(i[0], element(i)))
-
-        def row(n: Indices) -> None:
-            first = b.op("wmul", b.op("wadd", n[0], b.i64(1)), b.i64(PARTIAL))
-            width = b.intrinsic("umin", b.op("wsub", count, first), b.i64(PARTIAL))
-            b.nest((width,), lambda i: take_in(i[0], element((b.op("wadd", first, i[0]),))))
-
-        rest = b.op("wsub", count, present)
-        b.nest((b.op("lshr", b.op("wadd", rest, last), b.i64(PARTIAL.bit_length() - 1)),), row)
-    else:
-        at = b.variable(I64, "at")
-        b.set(at, b.i64(0))
-        b.nest((present,), lambda i: put_at(i[0], identity(fn, t)))
-
-        def one(i: Indices) -> None:
-            take_in(b.op("and", b.get(at), last), element(i))
-            b.add_to(at, b.i64(1))
-
-        b.nest(dims, one)
-
-    def fold(level: Indices) -> None:
-        width = b.op("lshr", b.op("shl", b.i64(1), levels), b.op("wadd", level[0], b.i64(1)))
-        top = b.intrinsic("umin", present, b.op("shl", width, b.i64(1)))
-        more = b.op("wsub", top, width)
-        b.nest((more,), lambda j: put_at(j[0], step(held(j[0]), held(b.op("wadd", j[0], width)))))
-
-    below = b.op("wsub", b.intrinsic("umax", present, b.i64(1)), b.i64(1))
-    levels = b.op("wsub", b.i64(64), b.intrinsic("ctlz", below, constant(False, BIT)))
-    b.nest((levels,), fold)
-    return _unless_empty(b, fn, t, count, held(b.i64(0)))

@@ -114,9 +114,11 @@ class Operations(ABC):
             return b
         return a if n == 0 else self.op("wadd", a, b)
 
-    def variable(self, kind: str, stem: str = "v", size: int = 0, many: int = 0) -> Var:
+    def variable(
+        self, kind: str, stem: str = "v", size: int = 0, many: int = 0, pace: str = ""
+    ) -> Var:
         """A new variable."""
-        made = Var(kind, f"{stem}{len(self.variables)}", size, many)
+        made = Var(kind, f"{stem}{len(self.variables)}", size, many, pace)
         self.variables.append(made)
         return made
 

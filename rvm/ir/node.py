@@ -38,12 +38,16 @@ FLOATS = (F64, F32)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Var:
-    """A variable: of one kind, or `many` of them, or `size` bytes of memory of its own."""
+    """A variable: of one kind, or `many` of them, or `size` bytes of memory of its own.
+
+    `pace` says how a loop that it counts is best done: see `rvm.ir.builder.Builder.nest`.
+    """
 
     kind: str
     name: str
     size: int = 0
     many: int = 0
+    pace: str = ""
 
 
 @dataclass(slots=True, eq=False)

@@ -4,7 +4,7 @@ Elements come in the order of their indices. Of 64 partial results the element a
 into that of number i modulo 64; then those beyond the first 32 are taken into those 32 places
 before, those beyond 16 into those 16 before, and so on down to one. Where there are fewer than 64
 elements there are as few partial results; no zero is added anywhere. So sums suit vectors of any
-width, and their bits depend on no library (`tests/numbers/test_reductions.py` has the order once
+width, and their bits depend on no library (`tests/engines/test_sums.py` has the order once
 more, one element at a time). Elements of a product with a matrix are summed one after the other.
 """
 

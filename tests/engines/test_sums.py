@@ -18,12 +18,14 @@ from rvm.run.machine import Machine
 
 Array = NDArray[Any]
 TYPES = {"f64": np.float64, "f32": np.float32, "c128": np.complex128}
-ARRAYS = "x: T[l], y: T[l], a: T[m, l], b: T[l, k], like: T[k]"
+ARRAYS = "x: T[l], y: T[l], a: T[m, l], b: T[l, k], like: T[k], at: i64[l]"
 TEXT = f"""
-func f(s: T, t: T, p: T, d: T, e: T, h: T[k], v: T[m], w: T[k], q: T[m, k], {ARRAYS})
+func f(s: T, t: T, o: T, p: T, r: T, d: T, e: T, h: T[k], v: T[m], w: T[k], q: T[m, k], {ARRAYS})
     add s, sum(x)
     add t, sum(a.T)
+    add o, sum(gather(x, at))
     add p, prod(x)
+    add r, prod(a.T)
     add d, dot(x, y)
     add e, b[:, 1] @ y
     add h, sum_like(b, like)
@@ -31,8 +33,12 @@ func f(s: T, t: T, p: T, d: T, e: T, h: T[k], v: T[m], w: T[k], q: T[m, k], {ARR
     add w, x @ b
     add q, a @ b
 """
-FOUND = ("s", "t", "p", "d", "e", "h", "v", "w", "q")
-LENGTHS = range(301) if DEEP else (*range(10), 31, 32, 33, 63, 64, 65, 100, 127, 128, 129, 300)
+FOUND = ("s", "t", "o", "p", "r", "d", "e", "h", "v", "w", "q")
+LENGTHS = (
+    range(301)
+    if DEEP
+    else (*range(10), 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 127, 128, 129, 300)
+)
 ROWS, COLUMNS, LANES = 3, 2, 9
 
 
@@ -68,7 +74,7 @@ def products(a: Any, b: Any) -> list[Any]:
     return [times(p, q) for p, q in zip(a, b, strict=True)]
 
 
-def expected(x: Array, y: Array, a: Array, b: Array) -> dict[str, Any]:
+def expected(x: Array, y: Array, a: Array, b: Array, at: Array) -> dict[str, Any]:
     """All results, in the stated order."""
     zero, one = x.dtype.type(0), x.dtype.type(1)
 
@@ -76,7 +82,8 @@ def expected(x: Array, y: Array, a: Array, b: Array) -> dict[str, Any]:
         return one_by_one(products(p, q), plus, zero)
 
     found = {"s": ordered(x, plus, zero), "t": ordered(a.T.reshape(-1), plus, zero)}
-    found |= {"p": ordered(x, times, one), "d": ordered(products(x, y), plus, zero)}
+    found |= {"o": ordered(x[at], plus, zero), "p": ordered(x, times, one)}
+    found |= {"r": ordered(a.T.reshape(-1), times, one), "d": ordered(products(x, y), plus, zero)}
     found["e"] = ordered(products(b[:, 1], y), plus, zero)
     found["h"] = [ordered(c, plus, zero) for c in b.T]
     found["v"] = [column(row, x) for row in a]
@@ -114,7 +121,8 @@ def inputs(dtype: Any, kind: str, n: int, *lanes: int) -> dict[str, Array]:
     y = numbers(rng, dtype, kind, *lanes, n)
     a = numbers(rng, dtype, kind, *lanes, ROWS, n)
     b = numbers(rng, dtype, kind, *lanes, n, COLUMNS)
-    return {"x": x, "y": y, "a": a, "b": b}
+    at = np.broadcast_to(rng.permutation(n), (*lanes, n))
+    return {"x": x, "y": y, "a": a, "b": b, "at": at}
 
 
 def run(t: str, engine: str, counting: bool, given: dict[str, Array]) -> Any:
@@ -166,6 +174,19 @@ def test_adjoints_of_what_lanes_share_are_summed_in_order(engine: str) -> None:
         grad = f.map.grad(engine=engine, loss="e", e=0.0, a=2.0, b=np.ones(2), x=x)
         assert grad.a == ordered(x[:, 0], plus, 0.0)
         assert grad.b.tolist() == [ordered(c, plus, 0.0) for c in x.T]
+
+
+@pytest.mark.parametrize("t", ["f64", "f32"])
+def test_the_greatest_magnitude_is_a_nan_or_the_greatest(t: str) -> None:
+    f = rvm.assemble(f"func f(y: {t}, x: {t}[n], z: {t}[n])\n    add y, amax(abs(x - z))\n").f
+    rng = np.random.default_rng(3)
+    for n in (1, 2, 7, 8, 9, 64, 300):
+        for kind in ("sizes", "zeros", "beyond"):
+            for _ in range(5):
+                x, z = numbers(rng, TYPES[t], kind, n), np.zeros(n, TYPES[t])
+                want = np.max(np.abs(x))
+                for engine in executing():
+                    assert same(want, f(engine=engine, y=TYPES[t](0).item(), x=x, z=z).y)
 
 
 def test_logarithms_and_rounded_products_keep_it() -> None:

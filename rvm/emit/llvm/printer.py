@@ -31,6 +31,13 @@ comparison does for both ends of an index."""
 CELL, ELEMENT, FRAMES = "rvm_cell", "rvm_element", "frames"
 """What the symbols of cells and of watched elements begin with; the constant that says how many
 bytes of stack one call may take."""
+PACES = {
+    "whole": ('"llvm.loop.unroll.disable"', '"llvm.loop.interleave.count", i32 {}'),
+    "vectors": ('"llvm.loop.interleave.count", i32 {}',),
+    "straight": ('"llvm.loop.unroll.full"',),
+    "single": ('"llvm.loop.vectorize.enable", i1 false',),
+}
+"""What LLVM is told of loops, as `rvm.ir.builder.Builder.nest` has it."""
 MARKS = frozenset(["begin", "perform", "done", "edge", "erased", "entering", "unreturned"])
 MARKS |= {"returned", "settle", "part"}
 
@@ -89,6 +96,7 @@ class Printer:
         """The label of the block that is being printed."""
         self._count = 0
         self._lengths = ""
+        self._paces: dict[str, list[str]] = {}
         self._notes = self._scopes()
         self._rules: dict[str, Callable[[Node], str | None]] = {
             name.removeprefix("_do_"): getattr(self, name)
@@ -429,8 +437,20 @@ class Printer:
         self.print_items(body)
         step = self.op(f"add nsw i64 {self.op(f'load i64, ptr %{k.name}')}, 1")
         self.line(f"store i64 {step}, ptr %{k.name}")
-        self.line(f"br label %{head}")
+        self.line(f"br label %{head}{self._pace(k.pace)}")
         self.label(out)
+
+    def _pace(self, name: str) -> str:
+        """What LLVM is told of a loop."""
+        if not name:
+            return ""
+        if name not in self._paces:
+            kind, _, many = name.partition(" ")
+            notes = [self._metadata(f"!{{!{note.format(many)}}}") for note in PACES[kind]]
+            self._paces[name] = notes
+        # Each loop has a node of its own.
+        own = self._metadata("distinct !{" + ", ".join(["{}", *self._paces[name]]) + "}")
+        return f", !llvm.loop {own}"
 
     # ------------------------------------------------------------ calls, and ends of blocks
 
