@@ -185,6 +185,15 @@ class State:
         """Whether there is no further instruction in the present direction."""
         return len(self.frames) == 1 and self.top.pc == len(self.top.code)
 
+    def take_back(self, log: Residue, *, marked: bool) -> None:
+        """Go back, in the present direction, on the log of another run; it is this state's now.
+
+        `marked`: only where functions are marked, as adjoints are.
+        """
+        log.way, log.marked = -self.direction, marked
+        self.residue = log
+        self.account.grow(log.bytes)
+
     @property
     def logging(self) -> int:
         """What ticks in the present direction do with the strict log; see `Code.logging`."""

@@ -209,7 +209,8 @@ RUNNING: dict[str, Explanation] = {
         differ by more than 1e-6 of it (f32: 1e-3).  `tolerance=` puts another number in the place
         of 2**-40, and then nothing is held against tangents; 0 demands the same bits.
 
-        Push what is lost to a stack, compute with `fixed`, or take fewer steps.
+        Take the gradient in strict mode (`--strict`), push what is lost to a stack, compute with
+        `fixed`, or take fewer steps.
         """,
     ),
     "R018": explain(

@@ -136,14 +136,17 @@ def _pulled(pull: Pullback, shapes: Mapping[int, Shape]) -> Sweep | None:
 
 
 def blocks(
-    sweep: Sweep,
+    sweep: Sweep | Mapping[int, NDArray[np.float64]],
     to: Mapping[int, Shape],
     of: Mapping[int, Shape],
     slots: Mapping[int, int],
     *,
     rows: bool,
 ) -> dict[tuple[int, int], Any]:
-    """The derivatives of registers by others, from runs along the former (`rows`) or the latter."""
+    """The derivatives of registers by others, from runs along the former (`rows`) or the latter.
+
+    `sweep` has for each register a row for each run.
+    """
     out: dict[tuple[int, int], Any] = {}
     along, across = (to, of) if rows else (of, to)
     for k, shape in across.items():

@@ -325,9 +325,9 @@ def refusal(
         "the gradient cannot be trusted",
         values={"began as": begun, "came back as": back},
         notes=() if part is None else (told,),
-        hint="a run that contracts forgets its start by rounding: push what is lost, or compute "
-        f"with fixed-point numbers; `tolerance={wider:g}` would take what is off by that part of "
-        "itself",
+        hint="a run that contracts forgets its start by rounding: take the gradient in strict "
+        "mode, push what is lost, or compute with fixed-point numbers; "
+        f"`tolerance={wider:g}` would take what is off by that part of itself",
     )
 
 

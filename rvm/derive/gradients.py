@@ -17,6 +17,7 @@ from rvm.derive.target import Target
 from rvm.faults import InputError
 from rvm.image import image_of
 from rvm.numbers import system
+from rvm.numbers.residue import Residue
 from rvm.program import Function, Layout, Program, Record
 from rvm.run.binding import as_python, bind, result
 from rvm.run.direct import Run
@@ -106,13 +107,17 @@ class Pullback:
         """Set the adjoint of a scalar place of the results to one."""
         place = self.loss(loss)
         try:
-            self._enter(lambda bars: seed_place(bars, place))
+            self.seed_at(place)
         except IndexError:
             raise InputError(
                 "I008",
                 f"`{loss}` is outside the array",
                 values={"shape": list(self.bars[place.slot].shape)},
             ) from None
+
+    def seed_at(self, place: Named) -> None:
+        """Add one to the adjoint of a scalar place; IndexError outside its array."""
+        self._enter(lambda bars: seed_place(bars, place))
 
     def seed_all(self, seeds: Mapping[str, Any]) -> None:
         """Add adjoints given by parameter (records as mappings, stacks as lists)."""
@@ -129,7 +134,9 @@ class Pullback:
         are not right either; `check=False` leaves that to the caller.
         """
         values = [*self.regs, *self.bars.values()]
-        self._back = self._run(self.program, self.adjoint.name, values, "back with the adjoints")
+        log = self.there.state.residue if self.options.strict else None
+        way = "back with the adjoints"
+        self._back = self._run(self.program, self.adjoint.name, values, way, log)
         self.ticks += self._back.ticks
         found = self.found
         if check:
@@ -142,9 +149,12 @@ class Pullback:
         regs = self._back.regs
         return {k: regs[slot] for k, slot in bar_slots(self.function).items()}
 
-    def _run(self, program: Program, name: str, regs: list[Any], way: str) -> Run:
+    def _run(
+        self, program: Program, name: str, regs: list[Any], way: str, log: Residue | None = None
+    ) -> Run:
         watch = None if self.watch is unwatched else lambda machine: self.watch(machine, way)
-        return Run(program, name, regs, self.options, undo=self.target.undo, watch=watch)
+        undo = self.target.undo
+        return Run(program, name, regs, self.options, undo=undo, watch=watch, log=log)
 
     @property
     def info(self) -> Info:

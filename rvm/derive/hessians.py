@@ -1,22 +1,37 @@
 """Second derivatives as Python sees them: `f.hvp`, and `f.hessian` in either of two ways.
 
-*Forward over reverse*: tangents of the gradient program, a run for each direction.  *Taylor*: one
-run back with all second derivatives.  The inputs are left as they were.
+*Forward over reverse*: tangents of the gradient program, a run for each direction; in strict mode
+*reverse over forward*, gradients of the tangent program, since those go back by the log.  *Taylor*:
+one run back with all second derivatives.  The inputs are left as they were.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from rvm.derive.directions import Pushforward, Seeds, Shape, blocks, by_names, chosen, leaves, plain
-from rvm.derive.gradients import Pullback, Watch, add_seeds, named_duals, unwatched
-from rvm.derive.sweep import real_shape
+from rvm.derive.gate import copied
+from rvm.derive.gradients import (
+    Pullback,
+    Watch,
+    add_seeds,
+    dressed,
+    named_duals,
+    nested,
+    unwatched,
+)
+from rvm.derive.sweep import direction, raw_directions, real_row, real_shape, units
 from rvm.derive.target import Target
 from rvm.derive.taylor import propagate
 from rvm.faults import UsageError
 from rvm.run.results import Info, Result
 from rvm.transform.duals import bar_slots
+from rvm.transform.programs import tangent_program
 
 TAYLOR, DIRECTIONS = "taylor", "forward-over-reverse"
 METHODS = (DIRECTIONS, TAYLOR)
@@ -31,6 +46,7 @@ class Curvature:
         if pull is None or target.undo:
             target = target.upright()
             pull = Pullback(target, inputs)
+        self.target, self.place = target, pull.loss(loss)
         self.pull = pull
         self.pull.seed(loss)
         self.slots = bar_slots(target.function)
@@ -43,6 +59,10 @@ class Curvature:
 
         InvertibilityError R017 if the values do not come back.
         """
+        if self.target.options.strict:
+            turned = self._turned(dots)
+            found = {k: turned.found[k] for k in self.slots}
+            return named_duals(self.pull.function, found, turned.info)
         run = self.push.run(self.push.zeros() | dict(dots))
         self._check(run.regs)
         found = {k: run.regs[self.push.slots[slot]] for k, slot in self.slots.items()}
@@ -57,11 +77,46 @@ class Curvature:
 
         InvertibilityError R017 if the values do not come back.
         """
+        if self.target.options.strict:
+            return self._singly(shapes)
         sweep = self.push.sweep(shapes)
         # What the values are does not depend on the direction.
         self._check(sweep.first)
         slots = {k: self.push.slots[slot] for k, slot in self.slots.items()}
         return blocks(sweep, shapes, shapes, slots, rows=False), Info.of(sweep)
+
+    def _turned(self, dots: Mapping[int, Any]) -> Pullback:
+        """The gradient of the loss's tangent along a direction, run back."""
+        target, start = self.target, self.pull.start
+        program = tangent_program(target.program, target.name)
+        entry = program.function(program.entry)
+        values = [*map(copied, start[: target.function.n_args]), *(dots[k] for k in self.slots)]
+        given = {p.name: nested(p.layout, values) for p in entry.params}
+        turned = Target(program, entry.name, options=target.options)
+        pull = Pullback(turned, dressed(entry, given))
+        pull.seed_at(replace(self.place, slot=self.slots[self.place.slot]))
+        pull()
+        return pull
+
+    def _singly(self, shapes: Mapping[int, Shape]) -> tuple[dict[tuple[int, int], Any], Info]:
+        """`blocks` of a run for each direction."""
+        found: dict[int, list[Any]] = {k: [] for k in shapes}
+        infos = []
+        size = sum(math.prod(shape) for shape in shapes.values())
+        registers = self.push.function.registers
+        given = {
+            k: raw_directions(registers[self.push.slots[k]].type, v)
+            for k, v in units(shapes).items()
+        }
+        for n in range(size):
+            dots = self.push.zeros() | {k: direction(v, n) for k, v in given.items()}
+            turned = self._turned(dots)
+            infos.append(turned.info)
+            for k, rows in found.items():
+                rows.append(real_row(turned.found[k]))
+        arrays = {k: np.array(rows).reshape(size, -1) for k, rows in found.items()}
+        same = {k: k for k in shapes}
+        return blocks(arrays, shapes, shapes, same, rows=False), Info.of(*infos)
 
 
 def hvp(target: Target, loss: str, tangents: Seeds, inputs: Seeds) -> Result:

@@ -50,7 +50,8 @@ class Sweep:
         self.size = len(next(iter(varying.values())))
         self._function = program.function(name)
         self._start = list(regs)
-        varying = {k: self._given(k, v) for k, v in varying.items()}
+        registers = self._function.registers
+        varying = {k: raw_directions(registers[k].type, v) for k, v in varying.items()}
         self._runs: list[list[Any]] = []
         self._lanes: list[Any] = []
         self.erased_bits, self.drift = 0, 0.0
@@ -68,20 +69,11 @@ class Sweep:
         for k in range(self.size):
             values = [copied(v) for v in regs]
             for slot, given in varying.items():
-                values[slot] = copied(given[k]) if np.ndim(given[k]) else given[k].item()
+                values[slot] = direction(given, k)
             run = Run(program, name, values, options, undo=undo)
             self._runs.append(run.regs)
             self.erased_bits += run.rounding.erased_bits
             self.drift = max(self.drift, run.rounding.drift)
-
-    def _given(self, k: int, directions: NDArray[Any]) -> Any:
-        """Directions in real numbers as raw values of a register, with their axis in front."""
-        t = self._function.registers[k].type
-        elem = elem_of(t)
-        if elem.is_complex:
-            directions = directions[..., 0] + 1j * directions[..., 1]
-        out = directions.astype(system(elem).dtype, copy=False)
-        return out.tolist() if isinstance(t, Stack) else out
 
     @property
     def first(self) -> list[Any]:
@@ -118,6 +110,26 @@ class Sweep:
         if isinstance(begun, list):
             return bool(held) and isinstance(held[0], list)
         return np.ndim(held) > np.ndim(begun)
+
+
+def raw_directions(t: RegisterType, directions: NDArray[Any]) -> Any:
+    """Directions in real numbers as raw values of a register, with their axis in front."""
+    elem = elem_of(t)
+    if elem.is_complex:
+        directions = directions[..., 0] + 1j * directions[..., 1]
+    out = directions.astype(system(elem).dtype, copy=False)
+    return out.tolist() if isinstance(t, Stack) else out
+
+
+def direction(given: Any, k: int) -> Any:
+    """One of some raw directions, of one's own."""
+    return copied(given[k]) if np.ndim(given[k]) else given[k].item()
+
+
+def real_row(held: Any) -> NDArray[Any]:
+    """The real numbers in a raw value, in a row."""
+    flat = np.ascontiguousarray(held).reshape(-1)
+    return flat.view(np.float64) if flat.dtype.kind == "c" else flat
 
 
 def real_shape(t: RegisterType, held: Any) -> tuple[int, ...]:

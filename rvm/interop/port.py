@@ -19,6 +19,7 @@ from rvm.faults import InputError, UsageError
 from rvm.image import image_of
 from rvm.library.handle import FunctionHandle
 from rvm.numbers import system
+from rvm.numbers.residue import Residue
 from rvm.program import Function, Layout, Program, type_text
 from rvm.run.binding import held, plain_view
 from rvm.run.machine import Machine
@@ -161,7 +162,7 @@ class Port:
     def forward(self, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """Run forwards: the finals.  The inputs are left as they were."""
         values = self._values(inputs)
-        return self._collect(self._run(self.program, self.function.name, values))
+        return self._collect(self._run(self.program, self.function.name, values)[0])
 
     def backward(
         self,
@@ -178,13 +179,17 @@ class Port:
         adjoint = program.function(adjoint_names(self.program)[self.function.name])
         start = self._values(inputs)
         ended = {k: self._raw(k, v) for k, v in zip(self.finals, finals, strict=True)}
+        log = None
+        if self.options.strict:
+            # The run forwards once more, for its log.
+            log = self._run(self.program, self.function.name, start)[1]
         given = dict(zip(self.smooth_outputs, adjoints, strict=True))
         seeds = {}
         for k, bar in self.bars.items():
             dtype = system(elem_of(adjoint.registers[bar].type)).dtype
             seeds[k] = self._raw(k, given.get(k, np.zeros(np.shape(start[k]), dtype)))
         values = start | ended | {self.bars[k]: v for k, v in seeds.items()}
-        regs = self._run(program, adjoint.name, values)
+        regs, _ = self._run(program, adjoint.name, values, log)
 
         def evidence() -> Evidence:
             found = {k: regs[bar] for k, bar in self.bars.items()}
@@ -209,8 +214,18 @@ class Port:
             return value
         return value.item() if isinstance(value, (np.ndarray, np.generic)) else value
 
-    def _run(self, program: Program, name: str, values: Mapping[int, Any]) -> list[Any]:
-        """Run a function on raw values by register; arrays that it changes are copied first."""
+    def _run(
+        self,
+        program: Program,
+        name: str,
+        values: Mapping[int, Any],
+        log: Residue | None = None,
+    ) -> tuple[list[Any], Residue | None]:
+        """Run a function on raw values by register; arrays that it changes are copied first.
+
+        The registers at the end, and the strict log; an adjoint goes back by the `log` that is
+        given.
+        """
         function, inout = program.function(name), image_of(program).inout[name]
         inputs: dict[str, Any] = {}
 
@@ -225,8 +240,10 @@ class Port:
         for p in function.params:
             inputs[p.name] = value(p.layout)
         machine = Machine.start(program, name, inputs, self.options)
+        if log is not None:
+            machine.state.take_back(log, marked=True)
         machine.run()
-        return machine.state.frames[0].regs
+        return machine.state.frames[0].regs, machine.state.residue
 
     def _collect(self, regs: list[Any]) -> list[NDArray[Any]]:
         """The finals as arrays of their own, scalars as those of no dimensions."""

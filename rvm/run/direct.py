@@ -20,6 +20,7 @@ from rvm.faults import Fault, Interrupted
 from rvm.host.signals import Listening, deferred, followed, heard, interrupted, is_ctrl_c
 from rvm.image import Code, image_of
 from rvm.numbers import system
+from rvm.numbers.residue import Residue
 from rvm.program import Function, Program
 from rvm.run.binding import Saved, as_python, check_lengths, stacks_of
 from rvm.run.binding import saved as save
@@ -215,7 +216,8 @@ class Run:
 
     In machine code at once where it is that's turn, and on a machine where it is not, or where the
     run takes longer; errors are a machine's.  `regs` are the parameters' registers afterwards,
-    `ticks` what it took.  `watch` surrounds the machine's run, and is then always asked.
+    `ticks` what it took.  `watch` surrounds the machine's run, and is then always asked.  `log` is
+    the strict log of a run of which this is the adjoint's.
     """
 
     def __init__(
@@ -227,8 +229,10 @@ class Run:
         *,
         undo: bool = False,
         watch: Callable[[Machine], AbstractContextManager[object]] | None = None,
+        log: Residue | None = None,
     ) -> None:
         self._made: Machine | None = None
+        self._log = log
         self._entered = program, name, options, undo
         self._flight: Flight | None = None
         self.regs = regs
@@ -282,7 +286,10 @@ class Run:
 
     def _machine(self) -> Machine:
         program, name, options, undo = self._entered
-        return Machine.entered(program, name, self.regs, options, undo)
+        made = Machine.entered(program, name, self.regs, options, undo)
+        if self._log is not None:
+            made.state.take_back(self._log, marked=True)
+        return made
 
 
 @deferred

@@ -13,13 +13,14 @@ reversible Turing machine" (2020), algorithm 1 and theorem 1.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import cast
 
 from rvm.expr import Const, Expr, Place
 from rvm.faults import UsageError
-from rvm.isa import OPCODES, apply, invert_instr, typed
+from rvm.isa import OPCODES, apply, invert_instr, lower, typed
 from rvm.program import Function, Instr, Program, Span
-from rvm.stmt import Map, Update
+from rvm.stmt import Map, Update, writes
 from rvm.transform.adjoint import sweep
 from rvm.transform.duals import bar_slots, bar_type, reachable, unique
 from rvm.transform.graph import Graph
@@ -107,7 +108,22 @@ def _adjoint(
     def visit(pc: int) -> None:
         w.zero = frozenset(w.bars[k] for k in known[pc])
 
-    return w.walk(visit)
+    made = w.walk(visit)
+    return replace(made, undoing=_undoing(made, frozenset(w.moved.values())))
+
+
+def _undoing(adjoint: Function, values: frozenset[int]) -> frozenset[int]:
+    """The instructions that undo the function: those that change values, and all calls.
+
+    The others change adjoints, and ancillas of their own.
+    """
+
+    def undoes(instr: Instr) -> bool:
+        return instr.op in ("call", "uncall") or any(
+            place.reg in values for stmt in lower(instr) for place in writes(stmt)
+        )
+
+    return frozenset(pc for pc, instr in enumerate(adjoint.code) if undoes(instr))
 
 
 def _gone(w: Walker, instr: Instr) -> None:

@@ -10,7 +10,7 @@ from gradients.agreeing import ENGINES, bits, engines_agree
 from sizes import first_and_another
 
 import rvm
-from rvm.derive.gradients import Pullback, dressed, nested
+from rvm.derive.gradients import Pullback, dressed, named_duals, nested
 from rvm.library.handle import FunctionHandle
 from rvm.types import elem_of
 
@@ -91,7 +91,7 @@ def moved(f: FunctionHandle, inputs: Mapping[str, Any], way: Mapping[str, Any], 
 def seeds(f: FunctionHandle, inputs: Mapping[str, Any], rng: np.random.Generator) -> Any:
     """Random adjoints of the results."""
     pull = f.pullback(**inputs)
-    return drawn(pull.named(pull.bars), rng)
+    return drawn(named_duals(pull.function, pull.bars, pull.result.info), rng)
 
 
 def along(f: FunctionHandle, inputs: Mapping[str, Any], rng: np.random.Generator) -> Any:
@@ -187,7 +187,7 @@ def gradients_run_back(
 ) -> None:
     """The gradient program, undone in strict mode, restores values and adjoints bit for bit."""
     pull = f.pullback(**inputs)
-    bars = drawn(pull.named(pull.bars), rng)
+    bars = drawn(named_duals(pull.function, pull.bars, pull.result.info), rng)
     pull.seed_all(bars)
     program = f.gradient_program
     regs = [*pull.start[: f.function.n_args], *pull.bars.values()]
