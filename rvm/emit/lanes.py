@@ -8,16 +8,18 @@ lanes that were at fault.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 
-from rvm.emit.lanes_numbers import Value
-from rvm.emit.lanes_values import UFUNCS, LaneValues
+from rvm.emit.lanes_numbers import Known, Value
+from rvm.emit.lanes_values import UFUNCS, LaneValues, Scalars
 from rvm.emit.python.lines import bare
 from rvm.expr import LENGTHS, Apply, Const, Expr, Place
 from rvm.image import Clash
 from rvm.ir.typed import Unprintable, element, scalar_of, type_of
 from rvm.isa import FUNCTIONS, implementation
 from rvm.numbers import fill, system
+from rvm.program import Function
 from rvm.stmt import (
     FORWARD,
     Alloc,
@@ -40,15 +42,15 @@ from rvm.types import Array, Scalar, Stack, elem_of, rank_of
 class LanePrinter(LaneValues):
     """Prints the statements of a segment."""
 
-    def begin(self) -> list[str]:
-        """Start a statement: its lines, to be filled."""
-        self._guard = ""
-        return super().begin()
-
-    def end(self) -> None:
-        """Finish a statement."""
-        self._spend(*self._later)
-        self._later = []
+    def __init__(
+        self,
+        function: Function,
+        names: dict[str, object],
+        varying: Collection[int],
+        special: Callable[[str], str | None],
+        uses: Counter[int] | None = None,
+    ) -> None:
+        super().__init__(Scalars(function, names), Known(function, varying, uses), special)
 
     def statement(self, stmt: Stmt, clashes: Sequence[Clash] = ()) -> list[str]:
         """The lines that do a statement in all lanes; Unprintable if it is not for this printer."""
@@ -72,17 +74,17 @@ class LanePrinter(LaneValues):
             case Push(src, stack):
                 held = self.lanes(src)
                 lines.append(f"{self.regs[stack.reg]}.push({held.text})")
-                self._spend(held)
+                self.known.spend(held)
                 self._put(src, Value(self._constant(_zero(src))))
-                self.changed(stack.reg)
+                self.known.changed(stack.reg)
             case Pop(dst, stack):
                 held, name = self.lanes(dst), self.regs[stack.reg]
                 t = self.bind(system(scalar_of(dst)))
                 lines.append(f"cleared(_ctx, {t}, {held.text}, _W)")
                 lines.append(f"{name}.ready(_W)")
-                self._spend(held)
-                self._put(dst, self._named(f"{name}.pop()"))
-                self.changed(stack.reg)
+                self.known.spend(held)
+                self._put(dst, self.named(f"{name}.pop()"))
+                self.known.changed(stack.reg)
             case Land(cond, _):
                 if cond != Const(False, cond.type):  # type: ignore[arg-type]
                     self.check(cond, False)
@@ -99,7 +101,7 @@ class LanePrinter(LaneValues):
 
     def uniform(self, stmts: Sequence[Stmt], clashes: Sequence[Clash]) -> list[str]:
         """The lines of an instruction on uniform registers alone: as in single runs."""
-        lines = self.instruction(stmts, clashes)
+        lines = self.scalars.instruction(stmts, clashes)
         self.forget(stmts)
         return lines
 
@@ -107,20 +109,16 @@ class LanePrinter(LaneValues):
         """Note that statements have changed what they name."""
         for stmt in stmts:
             for place in writes(stmt):
-                self.changed(place.reg)
+                self.known.changed(place.reg)
 
     def taken(self) -> list[str]:
         """The lines printed since the last time."""
-        found, self._lines[:] = list(self._lines), []
+        found, self.lines[:] = list(self.lines), []
         return found
 
     def line(self, text: str) -> None:
         """Print a line."""
-        self._lines.append(text)
-
-    def named(self, text: str) -> str:
-        """The name of a variable that a line has been given for a value."""
-        return self._named(text).text
+        self.lines.append(text)
 
     def kept(self, node: Expr) -> str:
         """A value over lanes that is used until the end of the statement."""
@@ -128,30 +126,20 @@ class LanePrinter(LaneValues):
         self._later.append(held)
         return held.text
 
-    def plain(self, cond: Expr) -> str:
-        """A uniform condition; the lines that it needs are `taken`."""
-        return self.value(cond)
-
-    def view(self, place: Place) -> str:
-        """An array place as a view that writes go through."""
-        return self._view(place)
-
     def check(self, cond: Expr, want: bool) -> None:
         """A line that raises, naming lanes, unless a condition is what it must be."""
-        if not self.differs(cond):
+        if not self.known.differs(cond):
             text = bare(self.value(cond))
             if text != str(want):
-                self._lines.append(f"if {'not ' * want}({text}): trouble()")
-            return
-        held = self.lanes(cond)
-        self._lines.append(f"{'must' if want else 'must_not'}({held.text}, _W)")
-        self._spend(held)
+                self.lines.append(f"if {'not ' * want}({text}): trouble()")
+        else:
+            super().check(cond, want)
 
     def mask(self, cond: Expr) -> str:
         """A condition that varies as a vector of bools of its own."""
         held = self.lanes(cond)
-        self._lines.append(f"_m = spread({held.text}, _W)")
-        self._spend(held)
+        self.lines.append(f"_m = spread({held.text}, _W)")
+        self.known.spend(held)
         return "_m"
 
     def apart(self, clashes: Sequence[Clash]) -> None:
@@ -169,11 +157,11 @@ class LanePrinter(LaneValues):
                 self.check(same, False)
             else:
                 views = f"{self._cell(a)}, {self._cell(b)}"
-                self._lines.append(f"distinct({views}, {same_ok})")
+                self.lines.append(f"distinct({views}, {same_ok})")
 
     def _cell(self, place: Place) -> str:
         """A view of a place for a test of overlap."""
-        view = self._view(place)
+        view = self.view(place)
         return view if rank_of(type_of(place)) or place.reg in self.varying else f"cell({view})"
 
     # ------------------------------------------------------------ storing
@@ -184,19 +172,19 @@ class LanePrinter(LaneValues):
             return self.regs[dst.reg], None
         base, key = self.found(dst)
         if key is None:
-            name = self._named(base).text
+            name = self.named(base).text
             return name, None
         return base, key
 
     def _put(self, dst: Place, value: Value, number: int | None = None) -> None:
         """Store a value, which has been computed, in a place."""
-        self._lines.append(self.stored(dst, value.text))
-        self.changed(dst.reg, number)
+        self.lines.append(self.stored(dst, value.text))
+        self.known.changed(dst.reg, number)
 
     def stored(self, place: Place, text: str) -> str:
         """The line that stores a text's value in a place; others may go before it."""
         if place.reg not in self.varying:
-            return super().stored(place, text)
+            return self.scalars.stored(place, text)
         return self._stored_to(*self._target(place), text)
 
     def _stored_to(self, target: str, key: str | None, text: str) -> str:
@@ -210,69 +198,66 @@ class LanePrinter(LaneValues):
         value = self.lanes(stmt.value)
         number = None
         if not dst.path and not rank_of(type_of(dst)):
-            number = self._intern((stmt.op, dst.type, self.number(dst), self.number(stmt.value)))
-        self._factor(stmt.op, t, value)
+            number = self.known.intern(
+                (stmt.op, dst.type, self.known.number(dst), self.known.number(stmt.value))
+            )
+        self.factor(stmt.op, t, value)
         target, key = self._target(dst)
         ranked = rank_of(type_of(dst)) > 0
         ufunc = UFUNCS.get(code.numpy)
         special = {"*": "complex_product", "/": "complex_quotient"}.get(stmt.op)
         direct = ufunc is not None and not (t.is_complex and special and not ranked)
         if direct and key is None:
-            self._lines.append(f"{ufunc}({target}, {value.text}, {target})")
+            self.lines.append(f"{ufunc}({target}, {value.text}, {target})")
         else:
-            old = target if key is None else self._named(f"pick({target}, {key}, _W)").text
+            old = target if key is None else self.named(f"pick({target}, {key}, _W)").text
             if not ranked and t.is_complex and special:
                 new = f"{special}({old}, {value.text})"
             else:
                 new = fill(code.numpy, old, value.text)
             if ranked:
-                self._lines.append(f"fits({old}, {value.text})")
-            self._lines.append(self._stored_to(target, key, bare(new)))
-        self._spend(value)
-        self.changed(dst.reg, number)
-
-    def _factor(self, op: str, t: Scalar, value: Value) -> None:
-        """A line that raises where a factor could not be divided out again."""
-        if op in "*/" and (factors := system(t).factors) != "any":
-            self._lines.append(f"factors({value.text}, {factors!r}, _W)")
+                self.lines.append(f"fits({old}, {value.text})")
+            self.lines.append(self._stored_to(target, key, bare(new)))
+        self.known.spend(value)
+        self.known.changed(dst.reg, number)
 
     def _exchange_lanes(self, a: Place, b: Place) -> None:
         scalar = all(isinstance(self.function.registers[p.reg].type, Scalar) for p in (a, b))
         if scalar and not a.path and not b.path:
             if a.reg != b.reg:
                 x, y = self.regs[a.reg], self.regs[b.reg]
-                m, n = self.number(a), self.number(b)
-                self._lines.append(f"{x}, {y} = {y}, {x}")
-                self.changed(a.reg, n)
-                self.changed(b.reg, m)
+                m, n = self.known.number(a), self.known.number(b)
+                self.lines.append(f"{x}, {y} = {y}, {x}")
+                self.known.changed(a.reg, n)
+                self.known.changed(b.reg, m)
             return
         one, two = self._target(a), self._target(b)
         for name, (target, key) in (("_x", one), ("_y", two)):
             text = f"{target}.copy()" if key is None else f"pick({target}, {key}, _W)"
-            self._lines.append(f"{name} = {text}")
+            self.lines.append(f"{name} = {text}")
         if rank_of(type_of(a)):
-            self._lines.append("alike(_x, _y)")
-        self._lines.extend((self._stored_to(*one, "_y"), self._stored_to(*two, "_x")))
-        self.changed(a.reg)
-        self.changed(b.reg)
+            self.lines.append("alike(_x, _y)")
+        self.lines.extend((self._stored_to(*one, "_y"), self._stored_to(*two, "_x")))
+        self.known.changed(a.reg)
+        self.known.changed(b.reg)
 
     def _map_lanes(self, dsts: tuple[Place, ...], values: tuple[Expr, ...]) -> None:
-        numbers = [self.number(v) for v in values]
+        numbers = [self.known.number(v) for v in values]
         held = [self.lanes(v) for v in values]
         targets = [self._target(d) for d in dsts]
         texts = []
         for d, v, (target, key) in zip(dsts, held, targets, strict=True):
             # A value that lies in a register may be what another store changes.
-            text = self._named(f"copy({v.text})").text if v.home >= 0 else v.text
+            text = self.named(f"copy({v.text})").text if v.home >= 0 else v.text
             if rank_of(type_of(d)):
                 place = target if key is None else f"pick({target}, {key}, _W)"
-                self._lines.append(f"fits({place}, {text})")
+                self.lines.append(f"fits({place}, {text})")
             texts.append(text)
         for (target, key), text in zip(targets, texts, strict=True):
-            self._lines.append(self._stored_to(target, key, text))
-        self._spend(*held)
+            self.lines.append(self._stored_to(target, key, text))
+        self.known.spend(*held)
         for d, n in zip(dsts, numbers, strict=True):
-            self.changed(d.reg, n if not d.path and isinstance(d.type, Scalar) else None)
+            self.known.changed(d.reg, n if not d.path and isinstance(d.type, Scalar) else None)
 
     # ------------------------------------------------------------ registers that come and go
 
@@ -280,80 +265,80 @@ class LanePrinter(LaneValues):
         register, name = self.function.registers[reg.reg], self.regs[reg.reg]
         if isinstance(register.type, Stack):
             dtype = self.bind(system(register.type.elem).dtype)
-            self._lines.append(f"{name} = LaneStack({dtype}, _W)")
-            self.changed(reg.reg)
+            self.lines.append(f"{name} = LaneStack({dtype}, _W)")
+            self.known.changed(reg.reg)
             return
         assert v is not None
         dtype = self.bind(system(elem_of(register.type)).dtype)
         if isinstance(register.type, Array):
             held = self.lanes(v)
             shape = "".join(f"{self.single(d)}, " for d in register.dims if d is not None)
-            self._lines.append(f"{name} = array_of(({shape}), {held.text}, {dtype}, _W)")
-            self._spend(held)
-            self.changed(reg.reg)
+            self.lines.append(f"{name} = array_of(({shape}), {held.text}, {dtype}, _W)")
+            self.known.spend(held)
+            self.known.changed(reg.reg)
             return
-        number = self.number(v)
-        known = number in self._have
+        number = self.known.number(v)
+        known = number in self.known.have
         if (
             isinstance(v, Apply)
-            and self.differs(v)
+            and self.known.differs(v)
             and not known
             and not (v.fn in LENGTHS or FUNCTIONS[v.fn].lazy)
         ):
-            made = self._apply(v, name)
+            made = self.apply(v, name)
             if made.text != name:
-                self._lines.append(f"{name} = own({made.text}, _W)")
-            self._spend(made)
+                self.lines.append(f"{name} = own({made.text}, _W)")
+            self.known.spend(made)
         else:
             held = self.lanes(v)
-            self._lines.append(f"{name} = vector({held.text}, {dtype}, _W)")
-            self._spend(held)
-        self.changed(reg.reg, number)
-        if not isinstance(v, Const) and number not in self._have:
-            self._remember(number, self._made(name, home=reg.reg))
+            self.lines.append(f"{name} = vector({held.text}, {dtype}, _W)")
+            self.known.spend(held)
+        self.known.changed(reg.reg, number)
+        if not isinstance(v, Const) and number not in self.known.have:
+            self.known.remember(number, self.known.made(name, home=reg.reg))
 
     def _free_lanes(self, stmt: Free) -> None:
         reg, v = stmt.reg, stmt.value
         sizes = "".join(f", {self.lanes(p).text}" for p in stmt.judged or ())
         register, name = self.function.registers[reg.reg], self.regs[reg.reg]
         if isinstance(register.type, Stack):
-            self._lines.append(f"{name}.empty()")
+            self.lines.append(f"{name}.empty()")
         elif isinstance(register.type, Array):
             assert v is not None
             held = self.lanes(v)
             t = self.bind(system(register.type.elem))
             shape = "".join(f"{self.single(d)}, " for d in register.dims if d is not None)
-            self._lines.append(f"drop_lanes(_ctx, {t}, {name}, ({shape}), {held.text}, _W{sizes})")
-            self._spend(held)
+            self.lines.append(f"drop_lanes(_ctx, {t}, {name}, ({shape}), {held.text}, _W{sizes})")
+            self.known.spend(held)
         else:
             assert v is not None
             t = self.bind(system(register.type))
             # What was computed from the same values by the same calls has the same bits.
-            if self.number(v) != self.number(reg):
+            if self.known.number(v) != self.known.number(reg):
                 held = self.lanes(v)
-                self._lines.append(f"residues(_ctx, {t}, {name}, {held.text}, _W{sizes})")
-                self._spend(held)
-        self._lines.append(f"{name} = None")
-        self.changed(reg.reg)
+                self.lines.append(f"residues(_ctx, {t}, {name}, {held.text}, _W{sizes})")
+                self.known.spend(held)
+        self.lines.append(f"{name} = None")
+        self.known.changed(reg.reg)
 
     def _fresh_lanes(self, reg: Place) -> None:
         register, name = self.function.registers[reg.reg], self.regs[reg.reg]
         dtype = self.bind(system(elem_of(register.type)).dtype)
         if isinstance(register.type, Stack):
-            self._lines.append(f"{name} = LaneStack({dtype}, _W)")
+            self.lines.append(f"{name} = LaneStack({dtype}, _W)")
         else:
             shape = "".join(f"{self.single(d)}, " for d in register.dims if d is not None)
-            self._lines.append(f"{name} = array_of(({shape}), {_zero(reg).value!r}, {dtype}, _W)")
-        self.changed(reg.reg)
+            self.lines.append(f"{name} = array_of(({shape}), {_zero(reg).value!r}, {dtype}, _W)")
+        self.known.changed(reg.reg)
 
     def _drop_lanes(self, reg: Place) -> None:
         register, name = self.function.registers[reg.reg], self.regs[reg.reg]
         if isinstance(register.type, Stack):
-            self._lines.append(f"{name}.empty()")
+            self.lines.append(f"{name}.empty()")
         else:
-            self._lines.append(f"erased(_ctx, {elem_of(register.type).bits}, {name}, _W)")
-        self._lines.append(f"{name} = None")
-        self.changed(reg.reg)
+            self.lines.append(f"erased(_ctx, {elem_of(register.type).bits}, {name}, _W)")
+        self.lines.append(f"{name} = None")
+        self.known.changed(reg.reg)
 
 
 _BOOL = Scalar("bool")

@@ -11,14 +11,15 @@ Nothing may fail silently: a line that finds lanes at fault raises, before anyth
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
 import numpy as np
 
-from rvm.emit.lanes_numbers import LaneNumbers, Value
+from rvm.emit.lanes_numbers import Known, Value
 from rvm.emit.python.lines import bare
+from rvm.emit.python.printer import Printer
 from rvm.expr import LENGTHS, Apply, Const, Expr, Index, Part, Place, Span, Transposed
 from rvm.ir.typed import type_of
 from rvm.isa import FUNCTIONS, implementation
@@ -62,23 +63,93 @@ COMPLEX = {"*": "complex_product", "/": "complex_quotient", "square": "complex_s
 """Functions whose scalar arithmetic NumPy rounds otherwise on complex arrays."""
 
 
-class LaneValues(LaneNumbers):
-    """Prints the values of one segment of straight code."""
+class Scalars(Printer):
+    """Prints what is the same in all lanes as in single runs, but by functions that never raise."""
+
+    total = True
+
+
+class LaneValues:
+    """Prints the values of one segment of straight code.
+
+    `scalars` prints what is the same in all lanes, `special` gives for a function of arrays the
+    name of its form over lanes; "" where it has none.
+    """
+
+    def __init__(
+        self, scalars: Printer, known: Known, special: Callable[[str], str | None]
+    ) -> None:
+        self.scalars = scalars
+        self.known = known
+        self.special = special
+        self.function = scalars.function
+        self.regs = scalars.regs
+        self.builder = scalars.builder
+        self.bind = scalars.bind
+        self.value = scalars.value
+        """An expression that is the same in all lanes."""
+        self.guard = ""
+        self._keys: dict[tuple[str, str], str] = {}
+        self._later: list[Value] = []
+        """Values that are used until the end of the statement."""
+
+    @property
+    def varying(self) -> Collection[int]:
+        """The registers that differ by lane."""
+        return self.known.varying
+
+    @property
+    def lines(self) -> list[str]:
+        """What has been printed."""
+        return self.scalars.text.lines
+
+    # ------------------------------------------------------------ statements
+
+    def begin(self) -> list[str]:
+        """Start a statement: its lines, to be filled."""
+        self.guard = ""
+        return self.scalars.begin()
+
+    def end(self) -> None:
+        """Finish a statement."""
+        self.known.spend(*self._later)
+        self._later = []
+
+    def check(self, cond: Expr, want: bool) -> None:
+        """A line that raises, naming lanes, unless a condition that varies is what it must be."""
+        held = self.lanes(cond)
+        self.lines.append(f"{'must' if want else 'must_not'}({held.text}, _W)")
+        self.known.spend(held)
+
+    def factor(self, op: str, t: Scalar, value: Value) -> None:
+        """A line that raises where a factor could not be divided out again."""
+        if op in "*/" and (factors := system(t).factors) != "any":
+            self.lines.append(f"factors({value.text}, {factors!r}, _W)")
+
+    def named(self, text: str, home: int = -1) -> Value:
+        """A value put into a variable of its own."""
+        value = self.known.made(f"_v{self.known.serials}", home=home)
+        self.lines.append(f"{value.text} = {bare(text)}")
+        return value
+
+    def inline(self, node: Expr) -> str:
+        """An expression that is the same in all lanes, and that no line goes before."""
+        return self.scalars.inline(node)
 
     # ------------------------------------------------------------ values
 
     def lanes(self, node: Expr) -> Value:
-        """A node as an operand of NumPy's: to be given back with `_spend`."""
-        number = self.number(node)
-        if number in self._have:
-            return self._have[number]
-        if self.differs(node):
+        """A node as an operand of NumPy's: to be given back with `spend`."""
+        number = self.known.number(node)
+        if number in self.known.have:
+            return self.known.have[number]
+        if self.known.differs(node):
             made = self._varying(node)
         elif isinstance(node, Const):
             return Value(self._constant(node))
         else:
             made = self._uniform(node)
-        self._remember(number, made)
+        self.known.remember(number, made)
         return made
 
     def _constant(self, node: Const) -> str:
@@ -91,9 +162,9 @@ class LaneValues(LaneNumbers):
     def _uniform(self, node: Expr) -> Value:
         text = self.value(node)
         if rank_of(type_of(node)):
-            return self._named(f"{text}[..., None]")
+            return self.named(f"{text}[..., None]")
         dtype = self.bind(system(elem_of(type_of(node))).dtype)
-        return self._named(f"asarray({bare(text)}, {dtype})")
+        return self.named(f"asarray({bare(text)}, {dtype})")
 
     def _varying(self, node: Expr) -> Value:
         if isinstance(node, Place):
@@ -103,9 +174,9 @@ class LaneValues(LaneNumbers):
             return self._length(node)
         if FUNCTIONS[node.fn].lazy:
             return self._lazy(node)
-        return self._apply(node)
+        return self.apply(node)
 
-    def _apply(self, node: Apply, fresh: str = "") -> Value:
+    def apply(self, node: Apply, fresh: str = "") -> Value:
         """A function; into a new vector called `fresh` if that is given, else into a buffer."""
         elems = tuple(elem_of(type_of(a)) for a in node.args)
         name = self.special(node.fn)
@@ -117,15 +188,15 @@ class LaneValues(LaneNumbers):
             if not fresh:
                 return same
             dtype = self.bind(system(elem_of(type_of(node))).dtype)
-            self._lines.append(f"{fresh} = vector({same.text}, {dtype}, _W)")
-            self._spend(same)
-            return self._made(fresh)
+            self.lines.append(f"{fresh} = vector({same.text}, {dtype}, _W)")
+            self.known.spend(same)
+            return self.known.made(fresh)
         args = [self.lanes(a) for a in node.args]
         ranked = rank_of(type_of(node)) > 0
         t = elem_of(type_of(node))
         texts = [a.text for a in args]
-        if self._guard and FUNCTIONS[node.fn].divides and elems[-1].is_exact:
-            texts[1] = f"guarded({texts[1]}, {self._guard}, 1)"
+        if self.guard and FUNCTIONS[node.fn].divides and elems[-1].is_exact:
+            texts[1] = f"guarded({texts[1]}, {self.guard}, 1)"
         if not ranked and C128 in elems and node.fn in COMPLEX:
             text = f"{COMPLEX[node.fn]}({', '.join(texts)})"
         elif not self._by_numpy(node.fn, code, elems):
@@ -133,32 +204,32 @@ class LaneValues(LaneNumbers):
         else:
             ufunc = UFUNCS.get(code.numpy)
             if ufunc is not None:
-                self._spend(*args)
+                self.known.spend(*args)
                 if fresh and all(a.home < 0 and a.temp is None for a in args):
                     # What lies in a register may have the value of one that is the same in all.
-                    self._lines.append(f"{fresh} = own({ufunc}({', '.join(texts)}), _W)")
-                    return self._made(fresh)
+                    self.lines.append(f"{fresh} = own({ufunc}({', '.join(texts)}), _W)")
+                    return self.known.made(fresh)
                 return self._into(ufunc, texts, t, ranked, fresh)
             text = fill(code.numpy, *texts) + ".copy()" * (
                 FUNCTIONS[node.fn].moves and t != elems[-1]
             )
-        self._spend(*args)
+        self.known.spend(*args)
         if fresh:
-            self._lines.append(f"{fresh} = own({bare(text)}, _W)")
-            return self._made(fresh)
-        return self._named(text)
+            self.lines.append(f"{fresh} = own({bare(text)}, _W)")
+            return self.known.made(fresh)
+        return self.named(text)
 
     def _into(self, ufunc: str, texts: list[str], t: Scalar, ranked: bool, fresh: str) -> Value:
         inside = ", ".join(texts)
         if fresh:
-            self._lines.append(f"{fresh} = {ufunc}({inside})")
-            return self._made(fresh)
+            self.lines.append(f"{fresh} = {ufunc}({inside})")
+            return self.known.made(fresh)
         if ranked:
-            return self._named(f"{ufunc}({inside})")
-        temp = self._buffer(system(t).dtype.char)
-        value = self._made(f"_b{temp[1]}", temp)
+            return self.named(f"{ufunc}({inside})")
+        temp = self.known.buffer(system(t).dtype.char)
+        value = self.known.made(f"_b{temp[1]}", temp)
         out = "out=" if ufunc in KEYWORD else ""
-        self._lines.append(f"{ufunc}({inside}, {out}{value.text})")
+        self.lines.append(f"{ufunc}({inside}, {out}{value.text})")
         return value
 
     def _by_numpy(self, fn: str, code: Code, elems: tuple[Scalar, ...]) -> bool:
@@ -183,69 +254,69 @@ class LaneValues(LaneNumbers):
         else:
             code = self.bind(implementation(node.fn, elems))
             text = f"lane_by_lane({code}, {t}, {ranks}, _W, {inside})"
-        self._spend(*args)
-        return self._named(text)
+        self.known.spend(*args)
+        return self.named(text)
 
     def _length(self, node: Apply) -> Value:
         """A length of a view whose place varies: the same in all lanes."""
         place = node.args[0]
         view = self.lanes(place)
         axis = bare(self.value(node.args[1])) if len(node.args) > 1 else "0"
-        self._spend(view)
-        return self._named(f"length({view.text}, {rank_of(type_of(place))}, {axis}, _W)")
+        self.known.spend(view)
+        return self.named(f"length({view.text}, {rank_of(type_of(place))}, {axis}, _W)")
 
     def _lazy(self, node: Apply) -> Value:
         """`and`, `or`, `choose` of scalars: what follows only for lanes that ask for it."""
         if rank_of(type_of(node)):
-            return self._apply(node)
+            return self.apply(node)
         if node.fn == "choose":
             return self._chosen(node)
         one, two = node.args
         asked = self.lanes(one)
-        if not self.differs(two):
+        if not self.known.differs(two):
             test = "any_true" if node.fn == "and" else "any_false"
             text = f"{self.inline(two)} if {test}({asked.text}) else {node.fn == 'or'}"
-            self._spend(asked)
-            return self._named(f"{UFUNC}logical_{node.fn}({asked.text}, {text})")
-        first = self._named(f"spread({asked.text}, _W)")
+            self.known.spend(asked)
+            return self.named(f"{UFUNC}logical_{node.fn}({asked.text}, {text})")
+        first = self.named(f"spread({asked.text}, _W)")
         mask = first.text
         if node.fn == "or":
-            mask = self._named(f"{UFUNC}logical_not({first.text})").text
-        if self._guard:
-            mask = self._named(f"{UFUNC}logical_and({mask}, {self._guard})").text
+            mask = self.named(f"{UFUNC}logical_not({first.text})").text
+        if self.guard:
+            mask = self.named(f"{UFUNC}logical_and({mask}, {self.guard})").text
         with self._guarding(mask):
             second = self.lanes(two)
-        self._spend(asked, second)
-        return self._named(f"{UFUNC}logical_{node.fn}({first.text}, {second.text})")
+        self.known.spend(asked, second)
+        return self.named(f"{UFUNC}logical_{node.fn}({first.text}, {second.text})")
 
     def _chosen(self, node: Apply) -> Value:
         """`choose`: each value for the lanes that take it."""
         t = elem_of(type_of(node))
         condition, *arms = node.args
         asked = self.lanes(condition)
-        first = self._named(f"spread({asked.text}, _W)")
+        first = self.named(f"spread({asked.text}, _W)")
         found = []
         for arm, text in zip(arms, (first.text, f"{UFUNC}logical_not({first.text})"), strict=True):
-            mask = self._named(text).text
-            if self._guard:
-                mask = self._named(f"{UFUNC}logical_and({mask}, {self._guard})").text
-            if self.differs(arm):
+            mask = self.named(text).text
+            if self.guard:
+                mask = self.named(f"{UFUNC}logical_and({mask}, {self.guard})").text
+            if self.known.differs(arm):
                 with self._guarding(mask):
                     found.append(self.lanes(arm))
                 continue
             zero = self._constant(Const(system(t).zero, t))
-            found.append(self._named(f"{self.inline(arm)} if any_true({mask}) else {zero}"))
+            found.append(self.named(f"{self.inline(arm)} if any_true({mask}) else {zero}"))
         one, two = (v.text for v in found)
-        self._spend(asked, *found)
-        return self._named(f"where({first.text}, {one}, {two}, dtype_{t.name})")
+        self.known.spend(asked, *found)
+        return self.named(f"where({first.text}, {one}, {two}, dtype_{t.name})")
 
     @contextmanager
     def _guarding(self, mask: str) -> Iterator[None]:
         """Within it, only the lanes of a mask matter; what is computed is not used outside."""
-        outside, known = self._guard, dict(self._have)
-        self._guard = mask
+        outside, known = self.guard, dict(self.known.have)
+        self.guard = mask
         yield
-        self._guard, self._have = outside, known
+        self.guard, self.known.have = outside, known
 
     # ------------------------------------------------------------ places
 
@@ -253,15 +324,15 @@ class LaneValues(LaneNumbers):
         """What a place holds, as a view where there is one."""
         name = self.regs[place.reg]
         if not place.path:
-            return self._made(name, home=place.reg)
-        if self._guard and (guarded := self._guarded(place)) is not None:
+            return self.known.made(name, home=place.reg)
+        if self.guard and (guarded := self._guarded(place)) is not None:
             return guarded
         base, key = self.found(place)
         if key is None:
-            return self._named(base, home=place.reg)
+            return self.named(base, home=place.reg)
         if place.reg in self.varying:
-            return self._named(f"pick({base}, {key}, _W)")
-        return self._named(f"pick_shared({base}, {key}, _W)")
+            return self.named(f"pick({base}, {key}, _W)")
+        return self.named(f"pick_shared({base}, {key}, _W)")
 
     def _guarded(self, place: Place) -> Value | None:
         """Elements that only the lanes of the guard ask for: others may have no such element."""
@@ -280,8 +351,8 @@ class LaneValues(LaneNumbers):
             if isinstance(step, Part):
                 view += ".real" if step.name == "re" else ".imag"
         shared = place.reg not in self.varying
-        return self._named(
-            f"pick_guarded({view}, ({', '.join(items)},), {self._guard}, {shared}, _W)"
+        return self.named(
+            f"pick_guarded({view}, ({', '.join(items)},), {self.guard}, {shared}, _W)"
         )
 
     def found(self, place: Place, single: bool = False) -> tuple[str, str | None]:
@@ -300,7 +371,7 @@ class LaneValues(LaneNumbers):
         for step in cast("list[Any]", steps):
             if key is not None:
                 pick = "pick" if varying else "pick_shared"
-                view, key, varying = self._named(f"{pick}({view}, {key}, _W)").text, None, True
+                view, key, varying = self.named(f"{pick}({view}, {key}, _W)").text, None, True
             if isinstance(step, Part):
                 view += ".real" if step.name == "re" else ".imag"
             elif isinstance(step, Transposed):
@@ -323,29 +394,29 @@ class LaneValues(LaneNumbers):
             lo = "0" if item.lo is None else self.single(item.lo)
             hi = "None" if item.hi is None else self.single(item.hi)
             return f"span({lo}, {hi}, {view}.shape[{axis}])", False
-        if not self.differs(item):
-            return self.index(item), False
+        if not self.known.differs(item):
+            return self.scalars.index(item), False
         if single:
             return f"inside({self.single(item)}, {view}.shape[{axis}])", False
         at = self.lanes(item)
         text = at.text
-        if self._guard:
-            text = f"guarded({text}, {self._guard}, 0)"
+        if self.guard:
+            text = f"guarded({text}, {self.guard}, 0)"
         self._later.append(at)
-        return self._named(f"inside({text}, {view}.shape[{axis}])").text, True
+        return self.named(f"inside({text}, {view}.shape[{axis}])").text, True
 
     def single(self, node: Expr) -> str:
         """An integer that must be the same in all lanes that come here together."""
-        if not self.differs(node):
+        if not self.known.differs(node):
             return bare(self.value(node))
         found = self.lanes(node)
-        self._spend(found)
-        return self._named(f"one({found.text})").text
+        self.known.spend(found)
+        return self.named(f"one({found.text})").text
 
-    def _view(self, place: Place) -> str:
+    def view(self, place: Place) -> str:
         """A view of an array place; lanes for which it is not the same one go apart."""
         if place.reg not in self.varying:
-            return super()._view(place)
+            return self.scalars.view(place)
         view, key = self.found(place, single=True)
         assert key is None
         return view

@@ -119,7 +119,7 @@ class Printer:
         """An index that is not negative."""
         return self._one(lambda b: b.index(node))
 
-    def _view(self, place: Place) -> str:
+    def view(self, place: Place) -> str:
         """An array place as a view."""
         return self._one(lambda b: b.view(place))
 

@@ -101,18 +101,18 @@ class CallSite:
             printer = LanePrinter(self.plan.code.function, names, self.plan.varying, form_of, uses)
             printer.begin()
             lines = body(printer)
-            uses = Counter(printer.uses)
+            uses = Counter(printer.known.uses)
         regs = printer.regs
         more = "" if name == "enter" else ", inner, _W, _ctx"
         out = [f"def {name}(regs{more or ', _W'}):"]
         out += [f"    {regs[k]} = regs[{k}]" for k in (*self.varying, *self.uniform)]
-        for k, char in enumerate(printer.buffers):
+        for k, char in enumerate(printer.known.buffers):
             out.append(f"    _b{k} = empty(_W, {char!r})")
-        for k in sorted(printer.elements):
+        for k in sorted(printer.scalars.elements):
             out.append(f"    {regs[k]}_m = memoryview({regs[k]})")
         out += ["    " + line for line in lines]
         text = "\n".join([*out, ""])
-        space = {**CALL_NAMES, **printer.constants, "empty": np.empty}
+        space = {**CALL_NAMES, **printer.scalars.constants, "empty": np.empty}
         return defined(f"{name} {self.call.callee}", text, space)[name]
 
     def _entering(self, printer: LanePrinter) -> list[str]:
@@ -142,14 +142,14 @@ class CallSite:
         varying = self.plan.varying
         by_view = isinstance(t, Array) and isinstance(arg, Place) and arg.reg in varying
         if by_view and (k in self.inout or not place_varies(cast(Place, arg), varying)):
-            return printer.named(printer.view(cast(Place, arg)))
+            return printer.named(printer.view(cast(Place, arg))).text
         held = printer.kept(arg)
         if isinstance(t, Array):
             if isinstance(arg, Place) and varies(arg, varying):
                 return held
-            return printer.named(f"every_lane({held}, {t.rank}, {dtype}, _W)")
+            return printer.named(f"every_lane({held}, {t.rank}, {dtype}, _W)").text
         if k in self.inout or not varies(arg, varying) or not isinstance(arg, Place):
-            return printer.named(f"vector({held}, {dtype}, _W)")
+            return printer.named(f"vector({held}, {dtype}, _W)").text
         return held
 
     def _leaving(self, printer: LanePrinter) -> list[str]:

@@ -42,12 +42,12 @@ class Segment:
         uses: Counter[int] | None = None
         for _ in range(2):
             lines, numbers, printer = self._printed(uses)
-            uses = Counter(printer.uses)
+            uses = Counter(printer.known.uses)
         touched = frozenset().union(*plan.touched[start : self.last])
         self.varying = tuple(sorted(touched & plan.varying))
         self.uniform = tuple(sorted(touched - plan.varying))
-        self.changed = touched & printer.stored_in
-        self.buffers = tuple(printer.buffers)
+        self.changed = touched & printer.known.stored_in
+        self.buffers = tuple(printer.known.buffers)
         self.text = self._text(lines, numbers, printer)
         self.run: Runner = self._compiled(printer)
 
@@ -119,12 +119,12 @@ class Segment:
         printer.apart(op.clashes)
         loop = taken == self.start
         done = ticks + op.ticks
-        if printer.differs(cond):
+        if printer.known.differs(cond):
             mask = printer.mask(cond)
             add(printer.taken(), q)
             add(["_s = _m.tobytes()", "if 0 not in _s:"], q)
         else:
-            text = printer.plain(cond)
+            text = printer.value(cond)
             mask = ""
             add(printer.taken(), q)
             add([f"if {text}:"], q)
@@ -153,7 +153,7 @@ class Segment:
             out.append("    exactly = _ctx.tolerance == 0")
         if self.buffers:
             out.append(f"    {''.join(f'_b{k}, ' for k in range(len(self.buffers)))} = _buffers")
-        views = [k for k in sorted(printer.elements) if k in used]
+        views = [k for k in sorted(printer.scalars.elements) if k in used]
         for k in views:
             out.append(f"    {names[k]}_m = None if {names[k]} is None else memoryview({names[k]})")
         out += ["    _n = 0", "    try:", "        while True:"]
@@ -175,7 +175,9 @@ class Segment:
     def _compiled(self, printer: LanePrinter) -> Runner:
         code = self.plan.code
         kind = f"{'~' * code.undo}{code.name} from {self.start}"
-        run: Runner = defined(kind, self.text, {**printer.constants, "LINES": self.lines_of})["run"]
+        run: Runner = defined(
+            kind, self.text, {**printer.scalars.constants, "LINES": self.lines_of}
+        )["run"]
         return run
 
     # ------------------------------------------------------------ running

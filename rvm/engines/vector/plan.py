@@ -57,7 +57,7 @@ class LoopPlan:
         for _ in range(2):
             # The first time counts how often each value is asked for.
             made = LoopPrinter(body, phases, mirrored, marks is not None, constants, names, uses)
-            uses = Counter(made.uses)
+            uses = Counter(made.known.uses)
         self.printer = made
         self.name = f"_loop_{loop.head}"
         self.cost = loop.back - loop.head
@@ -75,7 +75,7 @@ class LoopPlan:
         sign = "" if c.sign > 0 else "-"
         if made.erasing:
             made.top.append("_ctx = Erased(0.0 if state.edited else state.options.tolerance)")
-        if made.buffers:
+        if made.known.buffers:
             made.top.append("_n = 0")
         self.lines = [
             f"def {self.name}({', '.join([*self.given, *(regs[r] for r in self.inputs)])}):",
@@ -158,7 +158,7 @@ class LoopPlan:
         first = f"_at = {self.variable}" + (" + _by" if c.early else "")
         if made.mirrored:
             first += " + _by * (_k - 1)"
-        buffers = [f"_b{k} = np.empty(_k, {t!r})" for k, t in enumerate(made.buffers)]
+        buffers = [f"_b{k} = np.empty(_k, {t!r})" for k, t in enumerate(made.known.buffers)]
         back = ", ".join(["False", "n", *self._returned()])
         return [
             first,
