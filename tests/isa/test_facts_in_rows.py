@@ -20,7 +20,7 @@ SPELLING = ("tools/rvm_tools/attack/", "tools/rvm_tools/trace/energy.py")
 """What writes programs, and published figures for some types."""
 LEFT = {
     "rvm/derive/taylor": 1,
-    "rvm/emit/lanes_values.py": 1,
+    "rvm/emit/numpy/ufuncs.py": 1,
     "rvm/ir": 3,
     "rvm/transform/graph.py": 1,
     "rvm/accounts/cost.py": 1,

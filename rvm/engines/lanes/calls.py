@@ -8,7 +8,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from rvm.emit.lanes import LanePrinter
+from rvm.emit.numpy.places import view_of
+from rvm.emit.numpy.printer import LanePrinter
 from rvm.engines.lanes.arrays import form_of, wide
 from rvm.engines.lanes.plan import LanePlan, Op
 from rvm.engines.lanes.support import LANE_NAMES, Context, by_lane, defined, must
@@ -142,8 +143,8 @@ class CallSite:
         varying = self.plan.varying
         by_view = isinstance(t, Array) and isinstance(arg, Place) and arg.reg in varying
         if by_view and (k in self.inout or not place_varies(cast(Place, arg), varying)):
-            return printer.named(printer.view(cast(Place, arg))).text
-        held = printer.kept(arg)
+            return printer.named(view_of(printer, cast(Place, arg))).text
+        held = printer.until_end(arg)
         if isinstance(t, Array):
             if isinstance(arg, Place) and varies(arg, varying):
                 return held
@@ -177,7 +178,7 @@ class CallSite:
         sys = printer.bind(system(elem_of(arg.type)))
         restored = k in self.plan.code.image.restored(self.call.callee)
         if k in self.callee.varying:
-            held = printer.kept(arg)
+            held = printer.until_end(arg)
             printer.line(f"returned(_ctx, {sys}, inner[{k}], {held}, True, {restored}, _W)")
         else:
             text = printer.value(arg)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rvm.emit.lanes import LanePrinter
+from rvm.emit.numpy.printer import LanePrinter
 from rvm.engines.lanes.arrays import form_of
 from rvm.engines.lanes.plan import LanePlan, Op
 from rvm.engines.lanes.support import LANE_NAMES, defined

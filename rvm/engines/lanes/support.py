@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rvm.emit.lanes_values import UFUNC
+from rvm.emit.numpy.ufuncs import UFUNC
 from rvm.engines.heap import fits
 from rvm.engines.lanes.arrays import FORMS
 from rvm.engines.lanes.faults import Failing, Varied

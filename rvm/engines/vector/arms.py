@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from rvm.emit.lanes_values import UFUNC
+from rvm.emit.numpy.ufuncs import UFUNC
 from rvm.engines.vector import elements
 from rvm.engines.vector.body import Arm, Fork
 from rvm.engines.vector.phases import written

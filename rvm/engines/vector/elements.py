@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rvm.emit.lanes_numbers import Value
+from rvm.emit.numpy.known import Value
 from rvm.engines.vector.access import Access
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ from collections import Counter
 from dataclasses import replace
 from typing import cast
 
-from rvm.emit.lanes_numbers import Known, Value
-from rvm.emit.lanes_values import COMPLEX, UFUNCS, LaneValues
+from rvm.emit.numpy.known import Known, Value
+from rvm.emit.numpy.ufuncs import COMPLEX, UFUNCS
+from rvm.emit.numpy.values import LaneValues
 from rvm.emit.python.printer import Printer
 from rvm.engines.vector.access import access
 from rvm.engines.vector.arms import Frame, fork, outside

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from rvm.emit.lanes_values import UFUNC
+from rvm.emit.numpy.ufuncs import UFUNC
 from rvm.engines.vector import elements
 from rvm.engines.vector.body import Part
 from rvm.engines.vector.cells import neutral
 from rvm.engines.vector.phases import Phase
-from rvm.expr import Apply, Expr
-from rvm.isa import FUNCTIONS
+from rvm.expr import Apply
 
 if TYPE_CHECKING:
     from rvm.engines.vector.printer import LoopPrinter
@@ -20,7 +19,7 @@ def combine(p: LoopPrinter, part: Part) -> None:
     """Note what a running value is combined with."""
     cell, value, dtype = part.cell, part.value, p.dtype(part.cell.reg)
     differs = p.known.differs(value)
-    if cell.is_reduced and cell.parts == 1 and differs and _is_new(p, value):
+    if cell.is_reduced and cell.parts == 1 and p.is_new(value):
         held = p.apply(cast(Apply, value), f"_p{len(p.parts)}")
         p.alone.add(cell)
     else:
@@ -39,12 +38,6 @@ def combine(p: LoopPrinter, part: Part) -> None:
         p.alone.add(cell)
     turned = "[::-1]" if p.mirrored and differs else ""
     p.parts.setdefault(cell, []).append(text + turned)
-
-
-def _is_new(p: LoopPrinter, node: Expr) -> bool:
-    """Whether a value is that of a function, and not known yet."""
-    known = p.known.number(node) in p.known.have
-    return isinstance(node, Apply) and not FUNCTIONS[node.fn].lazy and not known
 
 
 def give(p: LoopPrinter, phase: Phase) -> None:

@@ -13,54 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from typing import Any, cast
 
 import numpy as np
 
-from rvm.emit.lanes_numbers import Known, Value
+from rvm.emit.numpy import places
+from rvm.emit.numpy.known import Known, Value
+from rvm.emit.numpy.ufuncs import COMPLEX, KEYWORD, UFUNC, UFUNCS
 from rvm.emit.python.lines import bare
 from rvm.emit.python.printer import Printer
-from rvm.expr import LENGTHS, Apply, Const, Expr, Index, Part, Place, Span, Transposed
+from rvm.expr import LENGTHS, Apply, Const, Expr, Place
 from rvm.ir.typed import type_of
 from rvm.isa import FUNCTIONS, implementation
 from rvm.isa import value as total_value
 from rvm.numbers import NAMES, Code, compiled, fill, has_own_system, system
 from rvm.types import C128, Scalar, elem_of, rank_of
-
-UFUNC = "n_"
-"""What the names of NumPy's functions begin with in generated source; without it they would be
-those of the C library."""
-SIGNS = {
-    "+": "add",
-    "-": "subtract",
-    "*": "multiply",
-    "/": "divide",
-    "<": "less",
-    "<=": "less_equal",
-    ">": "greater",
-    ">=": "greater_equal",
-    "==": "equal",
-    "!=": "not_equal",
-    "&": "bitwise_and",
-    "|": "bitwise_or",
-    "^": "bitwise_xor",
-}
-"""NumPy's functions for the operators in templates."""
-UFUNCS = {
-    **{f"({{0}} {sign} {{1}})": UFUNC + name for sign, name in SIGNS.items()},
-    "(-{0})": UFUNC + "negative",
-    "(~{0})": UFUNC + "invert",
-    **{
-        f"np.{name}({', '.join(f'{{{k}}}' for k in range(f.nin))})": UFUNC + name
-        for name, f in vars(np).items()
-        if isinstance(f, np.ufunc)
-    },
-}
-"""The templates that call a function of NumPy's and do nothing else, and what source calls it."""
-KEYWORD = (UFUNC + "maximum", UFUNC + "minimum")
-"""Functions of NumPy's that want the name of the argument to write to."""
-COMPLEX = {"*": "complex_product", "/": "complex_quotient", "square": "complex_square"}
-"""Functions whose scalar arithmetic NumPy rounds otherwise on complex arrays."""
 
 
 class Scalars(Printer):
@@ -146,13 +112,23 @@ class LaneValues:
         if self.known.differs(node):
             made = self._varying(node)
         elif isinstance(node, Const):
-            return Value(self._constant(node))
+            return Value(self.constant(node))
         else:
             made = self._uniform(node)
         self.known.remember(number, made)
         return made
 
-    def _constant(self, node: Const) -> str:
+    def is_new(self, node: Expr) -> bool:
+        """Whether a value that varies is that of a function which is yet to be computed."""
+        return (
+            isinstance(node, Apply)
+            and self.known.differs(node)
+            and self.known.number(node) not in self.known.have
+            and not (node.fn in LENGTHS or FUNCTIONS[node.fn].lazy)
+        )
+
+    def constant(self, node: Const) -> str:
+        """The name of a constant as NumPy has it."""
         assert isinstance(node.type, Scalar)
         key = str(node.type), repr(node.value)
         if key not in self._keys:
@@ -304,7 +280,7 @@ class LaneValues:
                 with self._guarding(mask):
                     found.append(self.lanes(arm))
                 continue
-            zero = self._constant(Const(system(t).zero, t))
+            zero = self.constant(Const(system(t).zero, t))
             found.append(self.named(f"{self.inline(arm)} if any_true({mask}) else {zero}"))
         one, two = (v.text for v in found)
         self.known.spend(asked, *found)
@@ -318,105 +294,12 @@ class LaneValues:
         yield
         self.guard, self.known.have = outside, known
 
-    # ------------------------------------------------------------ places
-
     def _held(self, place: Place) -> Value:
-        """What a place holds, as a view where there is one."""
-        name = self.regs[place.reg]
-        if not place.path:
-            return self.known.made(name, home=place.reg)
-        if self.guard and (guarded := self._guarded(place)) is not None:
-            return guarded
-        base, key = self.found(place)
-        if key is None:
-            return self.named(base, home=place.reg)
-        if place.reg in self.varying:
-            return self.named(f"pick({base}, {key}, _W)")
-        return self.named(f"pick_shared({base}, {key}, _W)")
+        """What a place holds."""
+        return places.held(self, place)
 
-    def _guarded(self, place: Place) -> Value | None:
-        """Elements that only the lanes of the guard ask for: others may have no such element."""
-        view = self.regs[place.reg]
-        steps = [s for s in place.path if not isinstance(s, Part)]
-        if len(steps) != 1 or not isinstance(steps[0], Index):
-            return None
-        items = []
-        for item in steps[0].items:
-            if isinstance(item, Span):
-                return None
-            held = self.lanes(item)
-            self._later.append(held)
-            items.append(held.text)
-        for step in place.path:
-            if isinstance(step, Part):
-                view += ".real" if step.name == "re" else ".imag"
-        shared = place.reg not in self.varying
-        return self.named(
-            f"pick_guarded({view}, ({', '.join(items)},), {self.guard}, {shared}, _W)"
-        )
-
-    def found(self, place: Place, single: bool = False) -> tuple[str, str | None]:
-        """A place as a view, or as a view and a key with an index that varies.
-
-        With `single` indices must be the same in all lanes that come here together.
-        """
-        varying = place.reg in self.varying
-        view = self.regs[place.reg]
-        if isinstance(self.function.registers[place.reg].type, Scalar):
-            part = cast(Part, place.path[0])
-            return f"{view}.{'real' if part.name == 're' else 'imag'}", None
-        steps = [s for s in place.path if isinstance(s, Part)]
-        steps += [s for s in place.path if not isinstance(s, Part)]  # type: ignore[misc]
-        key = None
-        for step in cast("list[Any]", steps):
-            if key is not None:
-                pick = "pick" if varying else "pick_shared"
-                view, key, varying = self.named(f"{pick}({view}, {key}, _W)").text, None, True
-            if isinstance(step, Part):
-                view += ".real" if step.name == "re" else ".imag"
-            elif isinstance(step, Transposed):
-                view = f"turned({view})" if varying else f"{view}.T"
-            else:
-                items = [self._index(i, view, axis, single) for axis, i in enumerate(step.items)]
-                if any(differs for _, differs in items):
-                    key = "(" + "".join(f"{text or 'slice(None)'}, " for text, _ in items) + ")"
-                else:
-                    view += f"[{', '.join(text or ':' for text, _ in items)}]"
-        return view, key
-
-    def _index(
-        self, item: Expr | Span, view: str, axis: int, single: bool = False
-    ) -> tuple[str, bool]:
-        """One item of an index ("" for all of an axis), and whether it varies."""
-        if isinstance(item, Span):
-            if item.lo is None and item.hi is None:
-                return "", False
-            lo = "0" if item.lo is None else self.single(item.lo)
-            hi = "None" if item.hi is None else self.single(item.hi)
-            return f"span({lo}, {hi}, {view}.shape[{axis}])", False
-        if not self.known.differs(item):
-            return self.scalars.index(item), False
-        if single:
-            return f"inside({self.single(item)}, {view}.shape[{axis}])", False
-        at = self.lanes(item)
-        text = at.text
-        if self.guard:
-            text = f"guarded({text}, {self.guard}, 0)"
-        self._later.append(at)
-        return self.named(f"inside({text}, {view}.shape[{axis}])").text, True
-
-    def single(self, node: Expr) -> str:
-        """An integer that must be the same in all lanes that come here together."""
-        if not self.known.differs(node):
-            return bare(self.value(node))
-        found = self.lanes(node)
-        self.known.spend(found)
-        return self.named(f"one({found.text})").text
-
-    def view(self, place: Place) -> str:
-        """A view of an array place; lanes for which it is not the same one go apart."""
-        if place.reg not in self.varying:
-            return self.scalars.view(place)
-        view, key = self.found(place, single=True)
-        assert key is None
-        return view
+    def until_end(self, node: Expr) -> str:
+        """A value over lanes that is used until the end of the statement."""
+        held = self.lanes(node)
+        self._later.append(held)
+        return held.text

@@ -1,4 +1,4 @@
-"""From statements to NumPy calls over lanes; see `rvm.emit.lanes_values` for values.
+"""From statements to NumPy calls over lanes; see `values` and `ancillas` for the rest.
 
 A scalar's vector is its frame's own and is changed in place, or exchanged for another; an array's
 memory may be seen through several views and is only ever filled.  Whatever is to be checked is
@@ -11,13 +11,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 
-from rvm.emit.lanes_numbers import Known, Value
-from rvm.emit.lanes_values import UFUNCS, LaneValues, Scalars
+from rvm.emit.numpy import places
+from rvm.emit.numpy.ancillas import give_up, make, zero
+from rvm.emit.numpy.known import Known, Value
+from rvm.emit.numpy.ufuncs import UFUNCS
+from rvm.emit.numpy.values import LaneValues, Scalars
 from rvm.emit.python.lines import bare
-from rvm.expr import LENGTHS, Apply, Const, Expr, Place
+from rvm.expr import Apply, Const, Expr, Place
 from rvm.image import Clash
 from rvm.ir.typed import Unprintable, element, scalar_of, type_of
-from rvm.isa import FUNCTIONS, implementation
+from rvm.isa import implementation
 from rvm.numbers import fill, system
 from rvm.program import Function
 from rvm.stmt import (
@@ -36,7 +39,7 @@ from rvm.stmt import (
     Update,
     writes,
 )
-from rvm.types import Array, Scalar, Stack, elem_of, rank_of
+from rvm.types import Scalar, elem_of, rank_of
 
 
 class LanePrinter(LaneValues):
@@ -63,19 +66,15 @@ class LanePrinter(LaneValues):
                 self._exchange_lanes(a, b)
             case Map(dsts, values, _):
                 self._map_lanes(dsts, values)
-            case Alloc(reg, v):
-                self._alloc_lanes(reg, v)
-            case Free():
-                self._free_lanes(stmt)
-            case Fresh(reg):
-                self._fresh_lanes(reg)
-            case Drop(reg):
-                self._drop_lanes(reg)
+            case Alloc(reg) | Fresh(reg):
+                make(self, reg, stmt.value if isinstance(stmt, Alloc) else zero(reg))
+            case Free() | Drop():
+                give_up(self, stmt)
             case Push(src, stack):
                 held = self.lanes(src)
                 lines.append(f"{self.regs[stack.reg]}.push({held.text})")
                 self.known.spend(held)
-                self._put(src, Value(self._constant(_zero(src))))
+                self._put(src, Value(self.constant(zero(src))))
                 self.known.changed(stack.reg)
             case Pop(dst, stack):
                 held, name = self.lanes(dst), self.regs[stack.reg]
@@ -120,12 +119,6 @@ class LanePrinter(LaneValues):
         """Print a line."""
         self.lines.append(text)
 
-    def kept(self, node: Expr) -> str:
-        """A value over lanes that is used until the end of the statement."""
-        held = self.lanes(node)
-        self._later.append(held)
-        return held.text
-
     def check(self, cond: Expr, want: bool) -> None:
         """A line that raises, naming lanes, unless a condition is what it must be."""
         if not self.known.differs(cond):
@@ -161,7 +154,7 @@ class LanePrinter(LaneValues):
 
     def _cell(self, place: Place) -> str:
         """A view of a place for a test of overlap."""
-        view = self.view(place)
+        view = places.view_of(self, place)
         return view if rank_of(type_of(place)) or place.reg in self.varying else f"cell({view})"
 
     # ------------------------------------------------------------ storing
@@ -170,7 +163,7 @@ class LanePrinter(LaneValues):
         """Where a place is stored: a view that can be written to, or a view and a key."""
         if not dst.path:
             return self.regs[dst.reg], None
-        base, key = self.found(dst)
+        base, key = places.found(self, dst)
         if key is None:
             name = self.named(base).text
             return name, None
@@ -259,91 +252,5 @@ class LanePrinter(LaneValues):
         for d, n in zip(dsts, numbers, strict=True):
             self.known.changed(d.reg, n if not d.path and isinstance(d.type, Scalar) else None)
 
-    # ------------------------------------------------------------ registers that come and go
-
-    def _alloc_lanes(self, reg: Place, v: Expr | None) -> None:
-        register, name = self.function.registers[reg.reg], self.regs[reg.reg]
-        if isinstance(register.type, Stack):
-            dtype = self.bind(system(register.type.elem).dtype)
-            self.lines.append(f"{name} = LaneStack({dtype}, _W)")
-            self.known.changed(reg.reg)
-            return
-        assert v is not None
-        dtype = self.bind(system(elem_of(register.type)).dtype)
-        if isinstance(register.type, Array):
-            held = self.lanes(v)
-            shape = "".join(f"{self.single(d)}, " for d in register.dims if d is not None)
-            self.lines.append(f"{name} = array_of(({shape}), {held.text}, {dtype}, _W)")
-            self.known.spend(held)
-            self.known.changed(reg.reg)
-            return
-        number = self.known.number(v)
-        known = number in self.known.have
-        if (
-            isinstance(v, Apply)
-            and self.known.differs(v)
-            and not known
-            and not (v.fn in LENGTHS or FUNCTIONS[v.fn].lazy)
-        ):
-            made = self.apply(v, name)
-            if made.text != name:
-                self.lines.append(f"{name} = own({made.text}, _W)")
-            self.known.spend(made)
-        else:
-            held = self.lanes(v)
-            self.lines.append(f"{name} = vector({held.text}, {dtype}, _W)")
-            self.known.spend(held)
-        self.known.changed(reg.reg, number)
-        if not isinstance(v, Const) and number not in self.known.have:
-            self.known.remember(number, self.known.made(name, home=reg.reg))
-
-    def _free_lanes(self, stmt: Free) -> None:
-        reg, v = stmt.reg, stmt.value
-        sizes = "".join(f", {self.lanes(p).text}" for p in stmt.judged or ())
-        register, name = self.function.registers[reg.reg], self.regs[reg.reg]
-        if isinstance(register.type, Stack):
-            self.lines.append(f"{name}.empty()")
-        elif isinstance(register.type, Array):
-            assert v is not None
-            held = self.lanes(v)
-            t = self.bind(system(register.type.elem))
-            shape = "".join(f"{self.single(d)}, " for d in register.dims if d is not None)
-            self.lines.append(f"drop_lanes(_ctx, {t}, {name}, ({shape}), {held.text}, _W{sizes})")
-            self.known.spend(held)
-        else:
-            assert v is not None
-            t = self.bind(system(register.type))
-            # What was computed from the same values by the same calls has the same bits.
-            if self.known.number(v) != self.known.number(reg):
-                held = self.lanes(v)
-                self.lines.append(f"residues(_ctx, {t}, {name}, {held.text}, _W{sizes})")
-                self.known.spend(held)
-        self.lines.append(f"{name} = None")
-        self.known.changed(reg.reg)
-
-    def _fresh_lanes(self, reg: Place) -> None:
-        register, name = self.function.registers[reg.reg], self.regs[reg.reg]
-        dtype = self.bind(system(elem_of(register.type)).dtype)
-        if isinstance(register.type, Stack):
-            self.lines.append(f"{name} = LaneStack({dtype}, _W)")
-        else:
-            shape = "".join(f"{self.single(d)}, " for d in register.dims if d is not None)
-            self.lines.append(f"{name} = array_of(({shape}), {_zero(reg).value!r}, {dtype}, _W)")
-        self.known.changed(reg.reg)
-
-    def _drop_lanes(self, reg: Place) -> None:
-        register, name = self.function.registers[reg.reg], self.regs[reg.reg]
-        if isinstance(register.type, Stack):
-            self.lines.append(f"{name}.empty()")
-        else:
-            self.lines.append(f"erased(_ctx, {elem_of(register.type).bits}, {name}, _W)")
-        self.lines.append(f"{name} = None")
-        self.known.changed(reg.reg)
-
 
 _BOOL = Scalar("bool")
-
-
-def _zero(place: Place) -> Const:
-    t = elem_of(type_of(place))
-    return Const(system(t).zero, t)

@@ -1,0 +1,1 @@
+"""Statements over lanes as NumPy: vectors of lanes, and arrays whose last axis they are."""
