@@ -11,26 +11,24 @@ from dataclasses import replace
 from typing import cast
 
 from rvm.emit.numpy.known import Known, Value
-from rvm.emit.numpy.ufuncs import COMPLEX, UFUNCS
 from rvm.emit.numpy.values import LaneValues
 from rvm.emit.python.printer import Printer
 from rvm.engines.vector.access import access
-from rvm.engines.vector.arms import Frame, fork, outside
-from rvm.engines.vector.body import Arm, Body, Check, Do, Element, Fork, Part, Sum
+from rvm.engines.vector.arms import Frame, outside
+from rvm.engines.vector.body import Arm, Body, Sum
 from rvm.engines.vector.cells import Cell
-from rvm.engines.vector.elements import keys_of, load
+from rvm.engines.vector.elements import load
 from rvm.engines.vector.indices import Indices
 from rvm.engines.vector.loops import Declined
-from rvm.engines.vector.phases import Phases, regs_in
-from rvm.engines.vector.results import combine, finish, give
+from rvm.engines.vector.phases import Phases
+from rvm.engines.vector.results import finish, give
+from rvm.engines.vector.statements import do_items
 from rvm.expr import Apply, Const, Expr, Place, places
 from rvm.expr import Part as PlacePart
 from rvm.ir.node import Var
 from rvm.ir.typed import type_of
-from rvm.isa import implementation
 from rvm.isa.implementation import is_alike
-from rvm.numbers import Code, system
-from rvm.stmt import Alloc, Drop, Exchange, Free, Fresh, Map, Stmt, Update
+from rvm.numbers import Code
 from rvm.types import Array, Scalar, elem_of, rank_of
 
 
@@ -233,7 +231,7 @@ class LoopPrinter(LaneValues):
         self.known.varying = self._changing - self.flat.keys()
         self.known.forget()
 
-    def _assign(self, *pairs: tuple[int, Expr]) -> None:
+    def assign(self, *pairs: tuple[int, Expr]) -> None:
         """Let registers have values, all of them computed before."""
         made = []
         for _, node in pairs:
@@ -257,7 +255,7 @@ class LoopPrinter(LaneValues):
         """What a register holds, perhaps one value for all lanes."""
         return self.keep(self.whole(reg)) if reg in self.varying else self.flat[reg]
 
-    def _vector(self, reg: int) -> str:
+    def vector(self, reg: int) -> str:
         """What a register holds, as an array of all lanes."""
         text, dtype = self.text(reg), self.dtype(reg)
         return text if reg in self.varying else f"vector({text}, {dtype}, _W)"
@@ -268,6 +266,10 @@ class LoopPrinter(LaneValues):
 
     # ------------------------------------------------------------ statements
 
+    def items(self, arm: Arm) -> None:
+        """Do an arm's items."""
+        do_items(self, arm)
+
     def check(self, cond: Expr, want: bool) -> None:
         """A line that raises unless a condition is what it must be, in the lanes of the arm."""
         if self.known.differs(cond):
@@ -275,91 +277,6 @@ class LoopPrinter(LaneValues):
         else:
             test = "must" if want else "must_not"
             self.lines.append(f"{test}({self.fixed(cond)}, _W)")
-
-    def items(self, arm: Arm) -> None:
-        """Do an arm's items."""
-        for item in arm.items:
-            match item:
-                case Do(pc, stmt):
-                    self._do(pc, stmt)
-                case Check(cond, want):
-                    self.check(cond, want)
-                case Part():
-                    combine(self, item)
-                case Sum(found, _, value):
-                    where = "" if self.sel or item.is_scattered else self.indices.view(found)
-                    self.sums.append((item, where or keys_of(self, found), self.keep(value)))
-                case Fork():
-                    fork(self, item)
-            self.end()
-
-    def _do(self, pc: int, stmt: Stmt) -> None:
-        match stmt:
-            case Update(dst, op, value):
-                self._change(stmt, dst, op, value)
-            case Exchange(a, b):
-                self._assign((a.reg, b), (b.reg, a))
-            case Map(dsts, values):
-                self._assign(*((d.reg, v) for d, v in zip(dsts, values, strict=True)))
-            case Alloc(reg, value) if value is not None:
-                self._assign((reg.reg, value))
-            case Fresh(reg):
-                t = elem_of(type_of(reg))
-                self._assign((reg.reg, Const(system(t).zero, t)))
-            case Free(reg, value):
-                assert value is not None
-                if self.known.number(value) != self.known.number(reg):
-                    sys = self.bind(system(elem_of(type_of(reg))))
-                    expected = self.lanes(value)
-                    sizes = [self._vector(p.reg) for p in stmt.judged or ()]
-                    given = ", ".join([self._vector(reg.reg), expected.text, "_W", *sizes])
-                    self.lines.append(f"residues(_ctx, {sys}, {given})")
-                    self.known.spend(expected)
-                    self._erased(pc)
-                for place in (reg, *(stmt.held or ())):
-                    self.drop(place.reg)
-            case Drop(reg):
-                bits = elem_of(type_of(reg)).bits
-                self.lines.append(f"erased(_ctx, {bits}, {self._vector(reg.reg)}, _W)")
-                self._erased(pc)
-                for place in (reg, *(stmt.held or ())):
-                    self.drop(place.reg)
-
-    def _erased(self, pc: int) -> None:
-        """Note that an instruction may have erased bits."""
-        name = f"_e{len(self.erasing)}" if self.counting else "_e"
-        if self.counting:
-            self.lines.append(f"{name} = _ctx.taken()")
-        self.erasing.append((pc, name))
-
-    def _change(self, stmt: Update, dst: Place, op: str, value: Expr) -> None:
-        t, element = elem_of(type_of(dst)), self.elements.get(dst.reg)
-        held = self.lanes(value)
-        self.factor(op, t, held)
-        if element is not None and (ufunc := self._in_place(element, stmt)):
-            self.kept.append(held)
-            self.stores.append((self.indices.view(element.found), held.text, ufunc))
-            self.elements.pop(dst.reg)
-            return
-        self._assign((dst.reg, Apply(op, (dst, value), t)))
-        self.known.spend(held)
-
-    def _in_place(self, element: Element, stmt: Update) -> str:
-        """The ufunc that changes an element where it lies, if that is all that is done to it."""
-        t = elem_of(type_of(stmt.dst))
-        ufunc = UFUNCS.get(implementation(stmt.op, (t, t)).numpy)
-        found, delayed = element.found, self.body.survey.delayed.values()
-        if (
-            ufunc is None
-            or element.uses > 1
-            or self.sel
-            or t.is_bool
-            or (t.is_complex and stmt.op in COMPLEX)
-            or found.reg in regs_in(stmt.value)
-            or any(changed.key == found.key for _, changed in delayed)
-        ):
-            return ""
-        return ufunc if self.indices.view(found) else ""
 
     def cell_name(self, cell: Cell) -> str:
         """The variable that holds a cell between pieces."""
