@@ -7,9 +7,9 @@ over several registers, an array of records one array for each field.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from rvm.expr import Expr
 from rvm.types import Array, RegisterType, Scalar, Stack
@@ -138,16 +138,35 @@ class Source:
         return lines[number - 1] if 0 < number <= len(lines) else None
 
 
+class Generics(Protocol):
+    """The generic functions of the text that a program is from, which front ends know."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What they are called."""
+
+    def parameters(self, name: str) -> tuple[str, ...]:
+        """The names of a generic function's parameters that take values, in order."""
+
+    def made(self, function: str) -> tuple[Program, str]:
+        """The program with a function for types, too, `axpy[f32]`, and what it is called there."""
+
+    def inferred(self, name: str, values: Mapping[str, Any]) -> str:
+        """The function for a caller's values, by parameter: `axpy[f32]`."""
+
+
 @dataclass(frozen=True)
 class Program:
     """A set of functions, one of which is the entry: data alone.
 
-    `rvm.Library` makes its functions callables.
+    `rvm.Library` makes its functions callables.  With `generics`, functions for other types can be
+    had, in programs that have these too (`having`).
     """
 
     functions: tuple[Function, ...]
     entry: str
     sources: tuple[Source, ...] = ()
+    generics: Generics | None = field(default=None, repr=False, compare=False)
     _index: dict[str, int] = field(init=False, repr=False, compare=False)
     cache: dict[object, object] = field(
         default_factory=dict, init=False, repr=False, compare=False, hash=False
@@ -175,6 +194,23 @@ class Program:
 
     def __deepcopy__(self, memo: Any) -> Program:
         return self
+
+    def having(
+        self, name: str, values: Mapping[str, Any] | None = None
+    ) -> tuple[Program, str] | None:
+        """A program that has the function, and its name there; None if there is no such function.
+
+        A generic function is named with types, or is made for those that follow from `values`, by
+        parameter.  AssemblyError where it can't be.
+        """
+        if name in self:
+            return self, name
+        generics = self.generics
+        if generics is None or name.split("[")[0].strip("` ") not in generics.names:
+            return None
+        if name in generics.names:
+            name = generics.inferred(name, values or {})
+        return (self, name) if name in self else generics.made(name)
 
     def with_entry(self, name: str) -> Program:
         """The same program, started elsewhere."""

@@ -6,96 +6,17 @@ import gc
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from rvm.faults import AssemblyError, Diagnostic, UsageError, Where
-from rvm.program import Function, Program, Span
-from rvm.verify import inout_slots, verify
-from rvm_asm.blocks import Blocks
-from rvm_asm.check import report_aliases, report_counting, report_findings
+from rvm.program import Program
 from rvm_asm.includes import MAX_BYTES, TOO_LARGE, Includes, policy_named
-from rvm_asm.messages import Reporter, did_you_mean
+from rvm_asm.messages import Reporter
 from rvm_asm.parser import parse_file
 from rvm_asm.program import Declarations
-from rvm_asm.scope import plain
 from rvm_asm.source import SourceMap
 from rvm_asm.stats import Declaration
-
-
-def _build(declarations: Declarations) -> Program:
-    """The verified program of all declarations; AssemblyError with everything that is wrong."""
-    report = declarations.report
-    emitters: dict[str, Blocks] = {}
-    for name, func in declarations.functions.items():
-        emitter = Blocks(declarations, func)
-        if emitter.sign():
-            emitters[name] = emitter
-            declarations.heads[name] = emitter.function(plain(name))
-            declarations.signatures[name] = tuple(
-                (p.name, emitter.scope.names[p.name]) for p in func.params
-            )
-    for emitter in emitters.values():
-        emitter.statements(emitter.func.body)
-        emitter.pair_jumps(0, 0)
-    whole = tuple(e.function(plain(name)) for name, e in emitters.items())
-    lowered = Program((*whole, *declarations.generated), "")
-    report_counting(lowered, emitters, report)
-    functions: list[Function] = []
-    for emitter, made in zip(emitters.values(), whole, strict=True):
-        if emitter.broken:
-            # What is there of it is looked at by itself; the rest of the program is still
-            # checked against this one's parameters.
-            report_aliases(made, emitter, report)
-            made = replace(made, code=(), spans=(), registers=made.registers[: emitter.n_args])
-        if declarations.positions is not None:
-            made = replace(made, spans=_spans(made, declarations.positions[0]))
-        functions.append(made)
-    for constant in declarations.constants.definitions:
-        declarations.constants.literal(constant)
-    entry = _entry(declarations)
-    sources = declarations.sources.sources()
-    if declarations.positions is not None:
-        sources = declarations.positions[1]
-    program = Program((*functions, *declarations.generated), plain(entry), sources)
-    if inout_slots in lowered.cache and not any(e.broken for e in emitters.values()):
-        program.cache[inout_slots] = lowered.cache[inout_slots]
-    if functions and len(functions) == len(declarations.functions):
-        by_name = {plain(n): e for n, e in emitters.items()}
-        report_findings(program, by_name, report)
-    report.raise_if_failed()
-    program.cache[verify] = True  # it has just been verified
-    return program
-
-
-def _spans(function: Function, marks: dict[int, Span]) -> tuple[Span, ...]:
-    """Where the instructions stand by the position comments; none if none has one."""
-    if not any(s.line in marks for s in function.spans):
-        return ()
-    return tuple(marks.get(s.line, Span()) for s in function.spans)
-
-
-def _entry(declarations: Declarations) -> str:
-    """The entry: the one named, else `main`, else the first function."""
-    names = list(declarations.functions)
-    word = declarations.entry
-    if word is not None:
-        if word.text not in names:
-            declarations.report.error(
-                "A045",
-                f"there is no function `{word.text}`",
-                word.start,
-                word.end,
-                hint=did_you_mean(word.text, names),
-            )
-        return word.text
-    if not names:
-        if not declarations.report.failed:
-            declarations.report.error(
-                "A010", "the text has no function", 0, 1, hint="`func main(x: f64)`"
-            )
-        return "main"
-    return "main" if "main" in names else names[0]
+from rvm_asm.texts import build
 
 
 @contextmanager
@@ -144,7 +65,7 @@ def assemble(
     declarations = Declarations(Includes(policy_named(includes), folders, path))
     with _no_collection():
         declarations.read(name, text, path)
-        program = _build(declarations)
+        program = build(declarations)
     if expand:
         from rvm_asm.expand import expand as expanded
 

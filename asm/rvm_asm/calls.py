@@ -6,34 +6,23 @@ from rvm.expr import Expr, Place
 from rvm.isa import TypeFault, check_operands, typed
 from rvm.program import Instr
 from rvm.types import BOOL, elem_of
-from rvm_asm.memory import Memory
+from rvm_asm.generics import FUNCTION
 from rvm_asm.messages import did_you_mean
+from rvm_asm.nodes import Node, Word
 from rvm_asm.scope import Binding, NameGroup, Slot, plain
-from rvm_asm.stats import EffectStat, Invoke
+from rvm_asm.specialising import Specialising
+from rvm_asm.stats import EffectStat, Invoke, Iterate
 from rvm_asm.values import Rejected
 
 
-class Calls(Memory):
+class Calls(Specialising):
     """Lowers `call`, `uncall` and what stands in `extern` blocks."""
 
     def call(self, stat: Invoke) -> None:
         """`call` and `uncall`: records become their leaves, literals take the parameters' types."""
-        name = stat.callee.text
-        signature = self.program.signatures.get(name)
-        if signature is None:
-            if name in self.program.functions or name in self.excused:
-                raise Rejected
-            hint = did_you_mean(name, self.program.functions)
-            if name in self.program.macros:
-                hint = f"`{name}` is a macro: write `{name} …` without `call`"
-            self.report.error(
-                "A045",
-                f"there is no function `{name}`",
-                stat.callee.start,
-                stat.callee.end,
-                hint=hint,
-            )
-            raise Rejected
+        name, args = self.callee(stat)
+        signature = self.program.signatures[name]
+        stat = Invoke(stat.name, Word(plain(name), 0, 0), args, stat.start, stat.end)
         flat = self._flat_call(stat, signature)
         templates: list[Expr] = []
         done: list[Expr] = []
@@ -53,6 +42,30 @@ class Calls(Memory):
             except TypeFault as fault:
                 self.fault(fault, arg)
         self.put(Instr(stat.name, tuple(done), -1, plain(name)), stat, tuple(templates))
+
+    def callee(self, stat: Invoke | Iterate) -> tuple[str, list[Node]]:
+        """The function that is called, made for its types if it is generic, and its arguments."""
+        word = stat.callee
+        name = word.text
+        bound = self.scope.types.get(name)
+        if bound is not None and bound.kind == FUNCTION:
+            name = bound.name
+        func = self.program.generics.get(name)
+        if func is not None:
+            return self._specialised(func, stat)
+        if stat.types is not None and name in self.program.functions:
+            self.complain("A071", f"`{plain(name)}` has no type parameters", stat)
+        if name not in self.program.signatures:
+            if name in self.program.functions or name in self.excused:
+                raise Rejected
+            hint = did_you_mean(name, self.program.functions)
+            if name in self.program.macros:
+                hint = f"`{name}` is a macro: write `{name} …` without `call`"
+            self.report.error(
+                "A045", f"there is no function `{name}`", word.start, word.end, hint=hint
+            )
+            raise Rejected
+        return name, stat.args
 
     def _flat_call(
         self, stat: Invoke, signature: tuple[tuple[str, Binding], ...]
@@ -79,7 +92,7 @@ class Calls(Memory):
             if (found is not None) != isinstance(b, NameGroup) or (
                 found is not None and len(found) != len(slots)
             ):
-                what = f"a record `{b.record}`" if isinstance(b, NameGroup) else "no record"
+                what = f"a record `{b}`" if isinstance(b, NameGroup) else "no record"
                 self.reject("A040", f"`{name}` takes {what} here", arg)
             out.append((found, slots))  # type: ignore[arg-type]
         return out

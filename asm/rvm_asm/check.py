@@ -39,7 +39,8 @@ def report_findings(
                 hint=finding.hint,
             )
         else:
-            _report(finding, emitter, report)
+            with report.within(emitter.func, emitter.instance):
+                _report(finding, emitter, report)
 
 
 def report_counting(
@@ -62,13 +63,15 @@ def report_counting(
                 start, end = at.start, at.end
             how = "freed" if c.is_freed else "changed"
             by = f" by `{instr.symbol}`" if instr.op in CALLS else ""
-            report.error(
-                "A058",
-                f"the loop's variable `{c.name}` is {how} in its body{by}",
-                start,
-                end,
-                hint="the loop itself counts it, there and back; use `while` to count otherwise",
-            )
+            with report.within(emitter.func, emitter.instance):
+                report.error(
+                    "A058",
+                    f"the loop's variable `{c.name}` is {how} in its body{by}",
+                    start,
+                    end,
+                    hint="the loop itself counts it, there and back; use `while` to count "
+                    "otherwise",
+                )
 
 
 def _generated(

@@ -12,6 +12,7 @@ from rvm.isa import ENDS, MAKES, OPCODES, TypeFault, check_operands
 from rvm.program import Function, Instr, Span
 from rvm.types import BOOL
 from rvm_asm.counters import CountedLoop
+from rvm_asm.generics import Types, instance_text
 from rvm_asm.jumps import PendingJump, pair
 from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Declared, Node
@@ -33,9 +34,10 @@ _WORDS = (
 class CodeEmitter(ValueReader, ABC):
     """The growing code of one function."""
 
-    def __init__(self, program: Declarations, func: Func) -> None:
-        super().__init__(program, program.excused[func.name.text])
+    def __init__(self, program: Declarations, func: Func, types: Types | None = None) -> None:
+        super().__init__(program, program.excused[func.name.text], types)
         self.func = func
+        self.instance = instance_text(types or {})
         self.code: list[Instr] = []
         self.spans: list[Span] = []
         self.templates: list[tuple[Expr, ...]] = []

@@ -266,6 +266,10 @@ class ExpressionParser(Cursor):
     def type_ref(self) -> TypeRef:
         """A type: `f64`, `fixed(30)`, `f64[n, 3]`, `stack[f64]`, `Body[n]`, `Body{m: f64}`."""
         written = self._scalar_ref()
+        if written.name == "func" and self.accept("("):
+            written.fields = [Declared("", t, t.start, t.end) for t in self._types(")")]
+            written.end = self.last_end()
+            return written
         if written.name == "stack" and self.accept("["):
             inner = self._scalar_ref()
             self.expect("]")
@@ -279,8 +283,30 @@ class ExpressionParser(Cursor):
             self.depth -= 1
         if written.name != "stack" and self.accept("["):
             written.dims = self._dims()
+            if self.accept("["):
+                written.args, written.dims = written.dims, self._dims()
         written.end = self.last_end()
         return written
+
+    def type_args(self) -> list[TypeRef] | None:
+        """The types in brackets after a function's name, if there are any."""
+        return self._types("]") if self.accept("[") else None
+
+    def _types(self, close: str) -> list[TypeRef]:
+        out: list[TypeRef] = []
+        if close == ")" and self.accept(close):
+            return out
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            self.depth = 0
+            self.fail("a less deeply nested type")
+        while True:
+            out.append(self.type_ref())
+            if self.accept(close):
+                self.depth -= 1
+                return out
+            if not self.accept(","):
+                self.fail(f"`,` or `{close}`")
 
     def _scalar_ref(self) -> TypeRef:
         name = self.word("a type")

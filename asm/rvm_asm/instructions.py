@@ -39,12 +39,14 @@ class InstructionParser(ExpressionParser):
     def _call(self, start: int) -> Stat:
         op = self.texts[self.i - 1]
         callee = self.word("the name of a function")
+        types = self.type_args()
         self.expect("(")
         args = self.arguments(")")
-        return Invoke(op, callee, args, start, self.last_end())
+        return Invoke(op, callee, args, start, self.last_end(), types)
 
     def _iterate(self, start: int) -> Stat:
         callee = self.word("the name of a step function")
+        types = self.type_args()
         self.expect("(")
         args = self.arguments(")")
         var: Word | None = None
@@ -69,7 +71,7 @@ class InstructionParser(ExpressionParser):
             policy.append((word, self.expression()))
             if not self.accept(","):
                 end = self.last_end()
-                return Iterate(callee, args, var, first, last, down, policy, start, end)
+                return Iterate(callee, args, var, first, last, down, policy, start, end, types)
 
     def _undo(self, start: int) -> Stat:
         name = self.word("the name of a routine")

@@ -35,13 +35,21 @@ class Iterations(Calls):
 
     def iterate(self, stat: Iterate) -> None:
         """A call of the function that plays the schedule."""
+        name, args = self.callee(stat)
+        stat = replaced(stat, Word(name, stat.callee.start, stat.callee.end), args)
         signature = self._step_signature(stat)
         policy = self._policy(stat)
         number = self._number(stat, signature)
         steps = self._steps(stat)
         taken = frozenset(map(plain, (*self.program.functions, *self.program.signatures)))
         known = {f.name for f in self.program.generated}
-        key = (stat.start, number, str(steps if isinstance(steps, int) else ""), str(policy))
+        key = (
+            stat.start,
+            stat.callee.text,
+            number,
+            str(steps if isinstance(steps, int) else ""),
+            str(policy),
+        )
         root = self.program.iterated.get(key)
         if root is None:
             try:
@@ -67,19 +75,8 @@ class Iterations(Calls):
     # ------------------------------------------------------------ what is written
 
     def _step_signature(self, stat: Iterate) -> tuple[tuple[str, Binding], ...]:
-        name = stat.callee.text
-        signature = self.program.signatures.get(name)
-        if signature is None:
-            if name in self.program.functions or name in self.excused:
-                raise Rejected
-            self.report.error(
-                "A045",
-                f"there is no function `{name}`",
-                stat.callee.start,
-                stat.callee.end,
-                hint=did_you_mean(name, self.program.functions),
-            )
-            raise Rejected
+        name = plain(stat.callee.text)
+        signature = self.program.signatures[stat.callee.text]
         if len(signature) != len(stat.args):
             names = ", ".join(p for p, _ in signature) or "none"
             self.complain(
@@ -294,6 +291,12 @@ class Iterations(Calls):
             hint = f"`{word} = {error.values['least']:.0f}` is the least that will do"
         self.report.error(error.code, error.message, start, end, notes=error.notes, hint=hint)
         raise Rejected
+
+
+def replaced(stat: Iterate, callee: Word, args: list[Node]) -> Iterate:
+    """The statement with a function that is no longer generic."""
+    s = stat
+    return Iterate(callee, args, s.var, s.first, s.last, s.down, s.policy, s.start, s.end)
 
 
 def _words(names: tuple[str, ...]) -> str:

@@ -11,7 +11,7 @@ from rvm_asm.emitter import CodeEmitter, leaves_of
 from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Declared, Node, Ref
 from rvm_asm.registers import RegisterWriter, TypeProblem
-from rvm_asm.scope import Alias, Binding, NameGroup, Slot
+from rvm_asm.scope import Alias, Binding, NameGroup, Slot, plain
 from rvm_asm.stats import AllocStat
 from rvm_asm.values import Rejected
 
@@ -108,7 +108,7 @@ class Memory(CodeEmitter):
 
     def _same_type(self, d: Declared, known: Binding) -> None:
         """Refuse the end of a register whose type is written otherwise than it is."""
-        written = RegisterWriter(self.program.records, self.report)
+        written = RegisterWriter(self.program.records, self.report, self.registers.types)
         try:
             as_written = written.declare(d, self._length_if_named)
         except TypeProblem:
@@ -119,8 +119,8 @@ class Memory(CodeEmitter):
         assert d.type is not None
         if isinstance(known, NameGroup) != is_record or len(have) != len(want):
             self.complain("A040", f"`{d.name}` was made with another type", d, hint)
-        if isinstance(known, NameGroup) and known.record != d.type.name:
-            self.complain("A040", f"`{d.name}` is a record `{known.record}`", d, hint)
+        if isinstance(known, NameGroup) and str(known) != str(as_written):
+            self.complain("A040", f"`{d.name}` is a record `{known}`", d, hint)
         for slot, other in zip(have, want, strict=True):
             register, end = self.registers.list[slot.reg], written.list[other.reg]
             if register.type != end.type:
@@ -160,6 +160,7 @@ class Memory(CodeEmitter):
                 hint="`alloc t: f64[n]`",
             )
             raise Rejected
+        self._check_length_of_parameter(node)
         template = self.operand(node)
         try:
             done = typed(template, I64)
@@ -168,6 +169,19 @@ class Memory(CodeEmitter):
         if done.type != I64:
             self.reject("A063", f"a length is an i64, not a {done.type}", node)
         return done
+
+    def _check_length_of_parameter(self, node: Node) -> None:
+        """Refuse an array whose lengths are those of a type parameter that no parameter has."""
+        types = self.scope.types
+        if isinstance(node, Ref) and node.name not in self.scope.names:
+            name = next((t for t in types if node.name.startswith(f"`{plain(t)}.")), None)
+            if name is not None:
+                self.reject(
+                    "A063",
+                    f"`{plain(name)}` is {types[name]} here, and no parameter says how long",
+                    node,
+                    f"give the function a parameter `x: {plain(name)}`",
+                )
 
 
 def _equal(one: Expr | None, two: Expr | None) -> bool:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
 from rvm.faults import AssemblyError, Diagnostic, Label
 from rvm_asm.source import SourceMap
 
+if TYPE_CHECKING:
+    from rvm_asm.stats import Func
+
+_MAX_INSTANCES = 8
+"""For how many types a message about a generic function says that it holds."""
 _MAX_ERRORS = 200
 """The most messages of an assembly; what would follow is rarely worth reading."""
 
@@ -25,6 +33,10 @@ class Reporter:
         self.context: list[tuple[str, int, int]] = []
         """The macros being expanded: name and the position of the use, outermost first."""
         self._seen: set[tuple[str, int, str]] = set()
+        self._owner = 0
+        self._instance = ""
+        self._generic: dict[tuple[str, int, int], tuple[int, list[str]]] = {}
+        """Messages about generic functions: which one it is, and for what parameters it was."""
 
     @property
     def failed(self) -> bool:
@@ -49,10 +61,8 @@ class Reporter:
         """
         if len(message) > MAX_MESSAGE:
             message = f"{message[: MAX_MESSAGE - 1]}…"
-        key = (code, start, message)
-        if key in self._seen:
+        if self._repeated(code, start, message):
             return
-        self._seen.add(key)
         where = self.sources.where(start, end)
         labels = [Label(where.line, where.column, where.end, label)]
         lines: dict[int, str] = {}
@@ -80,16 +90,62 @@ class Reporter:
         if len(self.found) >= _MAX_ERRORS:
             self.raise_if_failed()
 
+    @contextmanager
+    def within(self, func: Func, instance: str) -> Iterator[None]:
+        """While a function is looked at for what its type parameters stand for (`T = f64`)."""
+        before = self._owner, self._instance
+        context, self.context = self.context, []
+        self._owner, self._instance = func.start, instance
+        try:
+            yield
+        finally:
+            self._owner, self._instance = before
+            self.context = context
+
+    def _repeated(self, code: str, start: int, message: str) -> bool:
+        """Whether it has been told; of a generic function, whatever its type parameters are."""
+        known = None
+        if self._instance:
+            place = (code, start, self._owner)
+            known = self._generic.setdefault(place, (len(self.found), []))
+            if self._instance not in known[1]:
+                known[1].append(self._instance)
+                if known[0] < len(self.found):
+                    return True
+        key = (code, start, message)
+        told = key in self._seen
+        self._seen.add(key)
+        return told
+
+    def _complete(self) -> list[Diagnostic]:
+        """All messages; those about generic functions say for which types they are."""
+        out = list(self.found)
+        for at, instances in self._generic.values():
+            if at < len(out):
+                out[at] = replace(out[at], notes=(*out[at].notes, _instances_text(instances)))
+        return out
+
     def raise_if_failed(self) -> None:
         """AssemblyError with everything found, sorted by place; nothing where all is well."""
         if self.found:
             order = {f.name: k for k, f in enumerate(self.sources.files)}
             raise AssemblyError(
                 sorted(
-                    self.found,
+                    self._complete(),
                     key=lambda d: (order.get(d.where.source, -1), d.where.line, d.where.column),
                 )
             )
+
+
+def _instances_text(instances: Sequence[str]) -> str:
+    """For what type parameters a message is, `for T = f32, f64`."""
+    heads, values = zip(*(i.split(" = ", 1) for i in instances), strict=True)
+    shown = instances[:_MAX_INSTANCES]
+    text = "; ".join(shown)
+    if len(set(heads)) == 1 and not any("," in v for v in values):
+        text = f"{heads[0]} = {', '.join(values[:_MAX_INSTANCES])}"
+    more = len(instances) > len(shown) or len(text) > MAX_MESSAGE
+    return f"for {text[:MAX_MESSAGE]}{', …' if more else ''}"
 
 
 _MAX_NEAR = 400

@@ -86,9 +86,14 @@ Node = Lit | Ref | Application
 
 
 class TypeRef:
-    """A type as written: a name, fraction bits, an inline record's fields, dimensions."""
+    """A type as written: a name, fraction bits, an inline record's fields, dimensions.
 
-    __slots__ = ("dims", "end", "fields", "frac", "name", "start")
+    `args` are the types in brackets after a generic record's name, where dimensions follow them;
+    alone they are written, and read, as dimensions.  The type `func(…)` has its parameters' types
+    as fields.
+    """
+
+    __slots__ = ("args", "dims", "end", "fields", "frac", "name", "start")
 
     def __init__(
         self,
@@ -98,6 +103,7 @@ class TypeRef:
         dims: list[Node | None] | None,
         start: int,
         end: int,
+        args: list[Node | None] | None = None,
     ) -> None:
         self.name = name
         self.frac = frac
@@ -105,6 +111,11 @@ class TypeRef:
         self.dims = dims
         self.start = start
         self.end = end
+        self.args = args
+
+    @property
+    def is_function(self) -> bool:
+        return self.name == "func" and self.fields is not None
 
 
 class Declared:
@@ -124,6 +135,11 @@ class Declared:
         self.end = end
         self.register = register
 
+    @property
+    def is_function(self) -> bool:
+        """Whether it is a parameter that is a function."""
+        return self.type is not None and self.type.is_function
+
 
 class Word:
     """A name with its position: a label, a callee, a formal."""
@@ -133,4 +149,20 @@ class Word:
     def __init__(self, text: str, start: int, end: int) -> None:
         self.text = text
         self.start = start
+        self.end = end
+
+
+class TypeParam:
+    """A type parameter, `T: real | i64`: the classes and types that it may be of; none: any.
+
+    `shaped` is one that may be an array, too: `T: real[…]`.
+    """
+
+    __slots__ = ("classes", "end", "name", "shaped", "start")
+
+    def __init__(self, name: Word, classes: list[Word], shaped: bool, end: int) -> None:
+        self.name = name.text
+        self.classes = classes
+        self.shaped = shaped
+        self.start = name.start
         self.end = end

@@ -6,7 +6,7 @@ from rvm.isa import OPCODES
 from rvm_asm.cursor import Bad
 from rvm_asm.lexer import END, NAME, NEWLINE, WRONG, lex
 from rvm_asm.messages import Reporter, did_you_mean
-from rvm_asm.nodes import Declared, Word
+from rvm_asm.nodes import Declared, TypeParam, TypeRef, Word
 from rvm_asm.source import SourceFile
 from rvm_asm.statements import CLOSERS, TOP, StatementParser
 from rvm_asm.stats import Constant, Declaration, EntryDef, Func, Include, Macro, Pure, RecordDef
@@ -81,16 +81,42 @@ class _Parser(StatementParser):
                 path = self.string()
                 return Include(path, start, self.last_end())
             case _:
-                return EntryDef(self.word("the name of a function"))
+                name = self.word("the name of a function")
+                return EntryDef(name, self.type_args())
 
     def _func(self, start: int) -> Func:
         name = self.word("the function's name")
+        types = self._type_params()
         self.expect("(", "a function without parameters is `func name()`")
         params = self.declared_list(")")
         end = self.last_end()
         self.end_line()
         body = self.statements(frozenset())
-        return Func(name, params, body, start, end)
+        return Func(name, types, params, body, start, end)
+
+    def _type_params(self) -> list[TypeParam]:
+        """`[T: real, U: float | fixed, V: number[…], W]`."""
+        out: list[TypeParam] = []
+        if not self.accept("["):
+            return out
+        while True:
+            name = self.word("the name of a type parameter")
+            classes: list[Word] = []
+            shaped = False
+            if self.accept(":"):
+                classes.append(self.word("a class of types"))
+                while self.accept("|"):
+                    classes.append(self.word("a class of types"))
+                if self.accept("["):
+                    shaped = True
+                    if not (self.accept("…") or self.accept("...")):
+                        self.fail("`…`", "numbers and arrays of them: `T: real[…]`")
+                    self.expect("]")
+            out.append(TypeParam(name, classes, shaped, self.last_end()))
+            if self.accept("]"):
+                return out
+            if not self.accept(","):
+                self.fail("`,` or `]`")
 
     def _const(self) -> Constant:
         name = self.word("the constant's name")
@@ -100,6 +126,7 @@ class _Parser(StatementParser):
 
     def _record(self, start: int) -> RecordDef:
         name = self.word("the record's name")
+        types = self._type_params()
         self.end_line()
         fields: list[Declared] = []
         while True:
@@ -107,7 +134,7 @@ class _Parser(StatementParser):
                 self.i += 1
                 continue
             if self.accept_word("end"):
-                return RecordDef(name, fields)
+                return RecordDef(name, types, fields)
             if self.kinds[self.i] == END or (
                 self.texts[self.i] in TOP and self.kinds[self.i + 1] != ":"
             ):
@@ -118,7 +145,7 @@ class _Parser(StatementParser):
                     name.end,
                     hint="close it with `end`",
                 )
-                return RecordDef(name, fields)
+                return RecordDef(name, types, fields)
             first = self.i
             try:
                 field = self.word("a field's name")
@@ -161,3 +188,15 @@ def parse_file(file: SourceFile, report: Reporter) -> tuple[list[Declaration], s
     """The declarations of a file, and the names on lines that could not be read."""
     parser = _Parser(lex(file, report), report)
     return parser.declarations(), parser.excused
+
+
+def parse_named(text: str, report: Reporter) -> tuple[Word, list[TypeRef] | None]:
+    """A function's name with its types, as callers outside of a text write it: `axpy[f32]`."""
+    parser = _Parser(lex(report.sources.add_name(text), report), report)
+    try:
+        name = parser.word("the name of a function")
+        types = parser.type_args()
+        parser.end_line()
+    except Bad:
+        report.raise_if_failed()
+    return name, types

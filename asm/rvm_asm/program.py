@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import copy
 from pathlib import Path
 from typing import NoReturn
 
@@ -11,6 +13,7 @@ from rvm.program import Dim, Function, Param, Source, Span
 from rvm.types import I64
 from rvm_asm.constants import Constants
 from rvm_asm.expressions import operator_name
+from rvm_asm.generics import Types
 from rvm_asm.includes import Includes, Refused
 from rvm_asm.messages import Reporter
 from rvm_asm.nodes import Declared, FieldStep, Lit, Node, Ref, Word
@@ -21,6 +24,7 @@ from rvm_asm.scope import Binding, Length, NameGroup, Slot, plain
 from rvm_asm.source import SourceMap
 from rvm_asm.stats import Constant, Declaration, EntryDef, Func, Include, Macro, Pure, RecordDef
 
+_Specialise = Callable[[Func, Types, Word], str]
 _Signature = tuple[tuple[str, Binding], ...]
 """A function's parameters: names and what they stand for."""
 
@@ -34,12 +38,14 @@ class Declarations:
         self._includes = includes or Includes("none", (), None)
         self.constants = Constants(self.report)
         self.functions: dict[str, Func] = {}
+        self.generics: dict[str, Func] = {}
+        """Those of the functions that have type parameters, or take functions."""
         self.records: dict[str, RecordDef] = {}
         self.macros: dict[str, Macro] = {}
         self.pures: dict[str, Pure] = {}
         self.excused: dict[str, set[str]] = {}
         """For each function's name the names on unreadable lines of its file."""
-        self.entry: Word | None = None
+        self.entry: EntryDef | None = None
         self.positions: tuple[dict[int, Span], tuple[Source, ...]] | None = None
         """What the position comments of the first file say, if it holds any."""
         self.signatures: dict[str, _Signature] = {}
@@ -51,6 +57,8 @@ class Declarations:
         """For each `iterate`, by where it stands and what it says, the function that it calls."""
         self.scheduled = 0
         """How many instructions the schedules of `iterate` have, Bennett's not counted."""
+        self.specialise: _Specialise | None = None
+        """Makes a generic function for types; gives the name by which it is known."""
         self._words: dict[str, Word] = {}
 
     def read(self, name: str, text: str, path: Path | None = None) -> None:
@@ -65,10 +73,21 @@ class Declarations:
             if isinstance(d, Include):
                 self._include(d, path)
             elif isinstance(d, EntryDef):
-                self._entry(d.name)
+                self._entry(d)
             else:
                 self._enter(d, excused)
         self._includes.leave()
+
+    def again(self) -> Declarations:
+        """The same declarations, of which nothing has been made yet."""
+        out = copy(self)
+        out.sources = self.sources.copy()
+        out.report = Reporter(out.sources)
+        out.constants = copy(self.constants)
+        out.constants.report = out.report
+        out.signatures, out.heads, out.generated, out.iterated = {}, {}, [], {}
+        out.scheduled = 0
+        return out
 
     def _include(self, node: Include, path: Path | None) -> None:
         try:
@@ -81,16 +100,18 @@ class Declarations:
                 error.code, error.message, node.start, node.end, notes=error.notes, hint=error.hint
             )
 
-    def _entry(self, word: Word) -> None:
+    def _entry(self, d: EntryDef) -> None:
+        word = d.name
         if self.entry is not None:
+            first = self.entry.name
             self.report.error(
                 "A006",
                 "the entry is named twice",
                 word.start,
                 word.end,
-                also=((self.entry.start, self.entry.end, "first here"),),
+                also=((first.start, first.end, "first here"),),
             )
-        self.entry = word
+        self.entry = d
 
     def _enter(self, d: Declaration, excused: set[str]) -> None:
         assert not isinstance(d, (Include, EntryDef))
@@ -109,6 +130,8 @@ class Declarations:
         match d:
             case Func():
                 self.functions[word.text] = d
+                if d.is_generic:
+                    self.generics[word.text] = d
                 self.excused[word.text] = excused
             case Constant():
                 self.constants.definitions[word.text] = d
@@ -149,13 +172,14 @@ class Signing:
         self.func = func
         self.names: dict[str, Binding] = {}
         self.params: list[Param] = []
-        self._parameters = {p.name for p in func.params}
+        self._written = [p for p in func.params if not p.is_function]
+        self._parameters = {p.name for p in self._written}
 
     def build(self) -> bool:
         """Enter all parameters; False if some mean nothing (which is reported)."""
         fine = True
         self.program._distinct(self.func.params, "parameter")
-        for p in self.func.params:
+        for p in self._written:
             try:
                 binding = self.registers.declare(p, self._dimension)
             except (TypeProblem, TypeFault):

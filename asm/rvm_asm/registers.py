@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from rvm.expr import Expr
 from rvm.program import Dim, Layout, Record, Register
-from rvm.types import SCALARS, RegisterType, Scalar, Stack, fixed, with_rank
+from rvm.types import SCALARS, Array, RegisterType, Scalar, Stack, fixed, with_rank
 from rvm.verify.nodes import MAX_RANK
+from rvm_asm.generics import (
+    FUNCTION,
+    NUMBERS,
+    RECORD,
+    STACK,
+    Types,
+    TypeValue,
+    class_text,
+    listed,
+    may_be,
+    type_node,
+)
 from rvm_asm.messages import Reporter, did_you_mean
 from rvm_asm.nodes import Declared, Node, TypeRef
 from rvm_asm.scope import Binding, NameGroup, Slot, plain
@@ -29,9 +41,13 @@ class TypeProblem(Exception):
 class RegisterWriter:
     """The growing list of a function's registers."""
 
-    def __init__(self, records: dict[str, RecordDef], report: Reporter) -> None:
+    def __init__(
+        self, records: dict[str, RecordDef], report: Reporter, types: Callable[[], Types] = dict
+    ) -> None:
         self.records = records
         self.report = report
+        self.types = types
+        """What type parameters stand for here."""
         self.list: list[Register] = []
         self.dims: list[Dim] = []
         self.aliases: dict[str, Slot] = {}
@@ -48,7 +64,7 @@ class RegisterWriter:
         the same macro at the same depth) declared before is shared if type and lengths agree.
         """
         self._built = 0
-        return self._build(declared.name, declared, (), dim, owner)
+        return self._build(declared.name, declared, (), dim, owner, self.types())
 
     def _build(
         self,
@@ -57,15 +73,21 @@ class RegisterWriter:
         lead: tuple[Node | None, ...],
         dim: _DimOf,
         owner: str | None,
+        types: Types,
         around: tuple[str, ...] = (),
     ) -> Slot | NameGroup:
-        written = declared.type
-        assert written is not None
-        dims = (*lead, *(written.dims or ()))
+        assert declared.type is not None
+        written = self._resolved(declared.type, types)
         fields = written.fields
+        args: tuple[TypeValue, ...] = ()
         if fields is None and written.name in self.records:
             fields = self.records[written.name].fields
-        if fields is not None and written.name != "stack":
+            args, written = self._record_args(written, types)
+            types = dict(zip((p.name for p in self.records[written.name].types), args, strict=True))
+        elif written.args is not None:
+            self.problem("A011", f"`{written.name}` has no type parameters", written)
+        dims = (*lead, *(written.dims or ()))
+        if fields is not None and written.name not in ("stack", "func"):
             self._built += len(fields)
             if written.name in around:
                 self.problem("A011", f"the record `{written.name}` contains itself", written)
@@ -78,9 +100,9 @@ class RegisterWriter:
             inner = (*around, written.name) if written.name in self.records else around
             made: dict[str, Slot | NameGroup] = {}
             for f in fields:
-                made[f.name] = self._build(f"{path}.{f.name}", f, dims, dim, owner, inner)
-            return NameGroup(written.name, made, len(dims))
-        t = self.register_type(written, len(dims))
+                made[f.name] = self._build(f"{path}.{f.name}", f, dims, dim, owner, types, inner)
+            return NameGroup(written.name, made, len(dims), args)
+        t = self._leaf_type(written, len(dims), types)
         slot = self._leaf(plain(declared.register or path), t, dims, dim, owner)
         self.paths[path] = slot
         if declared.register:
@@ -126,13 +148,93 @@ class RegisterWriter:
         self.list.append(register)
         return slot
 
+    # Type parameters.
+
+    def _resolved(self, written: TypeRef, types: Types) -> TypeRef:
+        """The type with what a type parameter stands for in its place."""
+        value = types.get(written.name)
+        if value is None or written.fields is not None:
+            return written
+        if value.kind == FUNCTION:
+            self.problem("A011", f"`{plain(written.name)}` is a function, not a type", written)
+        if value.kind == STACK and written.dims:
+            self.problem("A011", "a stack holds scalars, and is not an array", written)
+        return value.written(written.name, written)
+
+    def _record_args(self, written: TypeRef, types: Types) -> tuple[tuple[TypeValue, ...], TypeRef]:
+        """The types in brackets after a record's name, and the rest of what is written."""
+        params = self.records[written.name].types
+        name = plain(written.name)
+        if not params:
+            if written.args is not None:
+                self.problem("A011", f"the record `{name}` has no type parameters", written)
+            return (), written
+        nodes, dims = written.args, written.dims
+        if nodes is None:
+            nodes, dims = dims, None
+        names = ", ".join(plain(p.name) for p in params)
+        if nodes is None or len(nodes) != len(params):
+            self.problem(
+                "A011",
+                f"the record `{name}` takes types for {names}",
+                written,
+                f"`{name}[f64]`" + (", and its lengths after them" if dims is None else ""),
+            )
+        values: list[TypeValue] = []
+        for p, node in zip(params, nodes, strict=True):
+            inner = type_node(node)
+            if inner is None:
+                self.problem("A011", f"the record `{name}` takes types for {names}", written)
+            values.append(self.value(inner, types))
+            if values[-1].kind != NUMBERS or values[-1].rank or not may_be(p, values[-1]):
+                self.problem(
+                    "A072",
+                    f"the record `{name}` takes {class_text(p)}, not {values[-1]}",
+                    inner,
+                    f"it may be {listed(p)}",
+                )
+        rest = TypeRef(written.name, None, None, dims, written.start, written.end)
+        return tuple(values), rest
+
+    def value(
+        self, written: TypeRef, types: Types | None = None, functions: Sequence[str] = ()
+    ) -> TypeValue:
+        """A type that is written in brackets, as a value; a name of one of `functions`, too."""
+        types = self.types() if types is None else types
+        known = types.get(written.name)
+        if known is not None:
+            if not written.dims:
+                return known
+            written = self._resolved(written, types)
+        rank = len(written.dims or ())
+        name = written.name
+        if name in self.records and written.fields is None:
+            args, written = self._record_args(written, types)
+            return TypeValue(RECORD, name=name, rank=len(written.dims or ()), args=args)
+        if name in functions and written.fields is None:
+            return TypeValue(FUNCTION, name=name)
+        if written.fields is not None and name != "stack":
+            self.problem("A011", "a type in brackets has a name", written)
+        t = self._leaf_type(written, rank, types)
+        if isinstance(t, Stack):
+            return TypeValue(STACK, t.elem)
+        return TypeValue(NUMBERS, t.elem if isinstance(t, Array) else t, rank=rank)
+
     def register_type(self, written: TypeRef, rank: int) -> RegisterType:
         """The type of a leaf with `rank` dimensions."""
+        types = self.types()
+        resolved = self._resolved(written, types)
+        return self._leaf_type(
+            resolved, rank + len(resolved.dims or ()) - len(written.dims or ()), types
+        )
+
+    def _leaf_type(self, written: TypeRef, rank: int, types: Types) -> RegisterType:
         name = written.name
         if name == "stack" and written.fields:
             inner = written.fields[0].type
             assert inner is not None
-            elem = self.register_type(inner, len(inner.dims or ()))
+            inner = self._resolved(inner, types)
+            elem = self._leaf_type(inner, len(inner.dims or ()), types)
             if not isinstance(elem, Scalar) or rank:
                 self.problem("A011", "a stack holds scalars, and is not an array", written)
             return Stack(elem)
@@ -140,7 +242,13 @@ class RegisterWriter:
             self.problem("A011", f"an array has at most {MAX_RANK} dimensions", written)
         scalar = SCALARS.get(name)
         if scalar is None:
-            known = [*SCALARS, "stack", *self.records]
+            known = [*SCALARS, "stack", *self.records, *types]
+            if written.is_function:
+                self.problem(
+                    "A011",
+                    "functions are parameters of functions, and nothing else",
+                    written,
+                )
             if name == "stack":
                 self.problem("A011", "a stack names its elements", written, "`stack[f64]`")
             self.problem("A011", f"there is no type `{name}`", written, did_you_mean(name, known))
@@ -161,6 +269,4 @@ def layout(binding: Binding) -> Layout:
     if isinstance(binding, Slot):
         return binding.reg
     assert isinstance(binding, NameGroup)
-    return Record(
-        plain(binding.record), tuple((plain(n), layout(f)) for n, f in binding.fields.items())
-    )
+    return Record(str(binding), tuple((plain(n), layout(f)) for n, f in binding.fields.items()))

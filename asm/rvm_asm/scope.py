@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from rvm.expr import Apply, Const, Place
 from rvm.types import I64, RegisterType, Stack
 from rvm_asm.nodes import Node, Word
+
+if TYPE_CHECKING:
+    from rvm_asm.generics import TypeValue
 
 
 class Slot:
@@ -22,14 +26,32 @@ class Slot:
 
 
 class NameGroup:
-    """A name of a record: its fields, and over how many leading dimensions it is an array."""
+    """A name of a record: its fields, and over how many leading dimensions it is an array.
 
-    __slots__ = ("fields", "rank", "record")
+    `args` are the types in brackets after a generic record's name.
+    """
 
-    def __init__(self, record: str, fields: dict[str, Slot | NameGroup], rank: int) -> None:
+    __slots__ = ("args", "fields", "rank", "record")
+
+    def __init__(
+        self,
+        record: str,
+        fields: dict[str, Slot | NameGroup],
+        rank: int,
+        args: tuple[TypeValue, ...] = (),
+    ) -> None:
         self.record = record
         self.fields = fields
         self.rank = rank
+        self.args = args
+
+    def __str__(self) -> str:
+        """The record as texts write it, without dimensions."""
+        return (
+            f"{plain(self.record)}[{', '.join(map(str, self.args))}]"
+            if self.args
+            else (plain(self.record))
+        )
 
     def leaves(self) -> Iterator[Slot]:
         """The registers of all leaves, in order."""
@@ -86,10 +108,11 @@ class Scope:
     that is what makes macros hygienic.
     """
 
-    __slots__ = ("labels", "names", "owner", "routines")
+    __slots__ = ("labels", "names", "owner", "routines", "types")
 
-    def __init__(self, owner: str = "") -> None:
+    def __init__(self, owner: str = "", types: Mapping[str, TypeValue] | None = None) -> None:
         self.owner = owner
+        self.types = types or {}
         self.names: dict[str, Binding] = {}
         self.labels: dict[str, tuple[int, Word]] = {}
         self.routines: dict[str, ScopeBlock] = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_right
+from copy import copy
 
 from rvm.faults import Where
 from rvm.program import Source, Span
@@ -45,6 +46,13 @@ class SourceMap:
         self.files: list[SourceFile] = []
         self._bases: list[int] = []
         self._next = 0
+        self._names: set[int] = set()
+
+    def copy(self) -> SourceMap:
+        """One to which more is added."""
+        out = copy(self)
+        out.files, out._bases, out._names = [*self.files], [*self._bases], set(self._names)
+        return out
 
     def add(self, name: str, text: str) -> SourceFile:
         """Enter a text (line ends as `\\n`)."""
@@ -52,6 +60,12 @@ class SourceMap:
         self.files.append(file)
         self._bases.append(file.base)
         self._next += len(text) + 2
+        return file
+
+    def add_name(self, text: str) -> SourceFile:
+        """Enter a name that a caller gives, which is none of the program's texts."""
+        file = self.add("<name>", text)
+        self._names.add(file.index)
         return file
 
     def file(self, position: int) -> SourceFile:
@@ -104,4 +118,4 @@ class SourceMap:
 
     def sources(self) -> tuple[Source, ...]:
         """The texts as a program keeps them."""
-        return tuple(Source(f.name, f.text) for f in self.files)
+        return tuple(Source(f.name, f.text) for f in self.files if f.index not in self._names)

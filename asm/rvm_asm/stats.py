@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rvm_asm.nodes import Declared, Node, Word
+from rvm_asm.nodes import Declared, Node, TypeParam, TypeRef, Word
 
 
 class Stat:
@@ -58,21 +58,30 @@ class Jump(Stat):
 
 
 class Invoke(Stat):
-    """`call f(a, b)` and `uncall f(a, b)`."""
+    """`call f(a, b)` and `uncall f(a, b)`; `types` are those of `call f[f64](a, b)`."""
 
-    __slots__ = ("args", "callee", "name")
+    __slots__ = ("args", "callee", "name", "types")
 
-    def __init__(self, name: str, callee: Word, args: list[Node], start: int, end: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        callee: Word,
+        args: list[Node],
+        start: int,
+        end: int,
+        types: list[TypeRef] | None = None,
+    ) -> None:
         super().__init__(start, end)
         self.name = name
         self.callee = callee
         self.args = args
+        self.types = types
 
 
 class Iterate(Stat):
     """`iterate f(y, x, k) for k = a to b with …`; of `times n` `var` and `first` are None."""
 
-    __slots__ = ("args", "callee", "down", "first", "last", "policy", "var")
+    __slots__ = ("args", "callee", "down", "first", "last", "policy", "types", "var")
 
     def __init__(
         self,
@@ -85,9 +94,11 @@ class Iterate(Stat):
         policy: list[tuple[Word, Node]],
         start: int,
         end: int,
+        types: list[TypeRef] | None = None,
     ) -> None:
         super().__init__(start, end)
         self.callee = callee
+        self.types = types
         self.down = down
         """Whether the variable falls: `downto`."""
         self.args = args
@@ -236,18 +247,34 @@ class Empty(Stat):
 
 
 class Func:
-    """`func name(params)` and its body."""
+    """`func name[types](params)` and its body."""
 
-    __slots__ = ("body", "end", "name", "params", "start")
+    __slots__ = ("body", "end", "name", "params", "start", "types")
 
     def __init__(
-        self, name: Word, params: list[Declared], body: list[Stat], start: int, end: int
+        self,
+        name: Word,
+        types: list[TypeParam],
+        params: list[Declared],
+        body: list[Stat],
+        start: int,
+        end: int,
     ) -> None:
         self.name = name
+        self.types = types
         self.params = params
         self.body = body
         self.start = start
         self.end = end
+
+    @property
+    def functions(self) -> list[Declared]:
+        """The parameters that are functions."""
+        return [p for p in self.params if p.is_function]
+
+    @property
+    def is_generic(self) -> bool:
+        return bool(self.types or self.functions)
 
 
 class Constant:
@@ -261,12 +288,13 @@ class Constant:
 
 
 class RecordDef:
-    """`record Name … end`."""
+    """`record Name[types] … end`."""
 
-    __slots__ = ("fields", "name")
+    __slots__ = ("fields", "name", "types")
 
-    def __init__(self, name: Word, fields: list[Declared]) -> None:
+    def __init__(self, name: Word, types: list[TypeParam], fields: list[Declared]) -> None:
         self.name = name
+        self.types = types
         self.fields = fields
 
 
@@ -304,12 +332,13 @@ class Include:
 
 
 class EntryDef:
-    """`entry name`."""
+    """`entry name`, `entry name[f64]`."""
 
-    __slots__ = ("name",)
+    __slots__ = ("name", "types")
 
-    def __init__(self, name: Word) -> None:
+    def __init__(self, name: Word, types: list[TypeRef] | None) -> None:
         self.name = name
+        self.types = types
 
 
 Declaration = Func | Constant | RecordDef | Macro | Pure | Include | EntryDef

@@ -14,6 +14,7 @@ from rvm.isa import FUNCTIONS, OPCODES, TypeFault, place
 from rvm.isa.typing import MAX_NODES
 from rvm.types import Scalar
 from rvm_asm.expressions import MAX_DEPTH, operator_name
+from rvm_asm.generics import FUNCTION, NUMBERS, Types
 from rvm_asm.literals import raw_constant
 from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import FieldStep, Lit, Node, Operator, Range, Ref, Sub
@@ -29,12 +30,14 @@ class Rejected(Exception):
 class ValueReader:
     """Lowers the expressions of one function."""
 
-    def __init__(self, program: Declarations, excused: set[str]) -> None:
+    def __init__(
+        self, program: Declarations, excused: set[str], types: Types | None = None
+    ) -> None:
         self.program = program
         self.report = program.report
         self.excused = excused
-        self.registers = RegisterWriter(program.records, program.report)
-        self.scope = Scope()
+        self.scope = Scope(types=types)
+        self.registers = RegisterWriter(program.records, program.report, lambda: self.scope.types)
         self.made: list[tuple[Expr, Node]] = []
         """Every node made, with what it was made from: for messages, and to keep ids unique."""
         self._syntax: dict[int, Node] = {}
@@ -97,10 +100,11 @@ class ValueReader:
         if isinstance(node, Operator):
             fn = operator_name(name, len(node.args))
         else:
-            pure = self.program.pures.get(name)
+            value = self.scope.types.get(name)
+            pure = self.program.pures.get(name) if value is None else None
             if pure is not None:
                 return self._inline(node)
-            fn = name
+            fn = name if value is None or value.kind != NUMBERS else str(value.elem)
             if fn not in FUNCTIONS:
                 fn = plain(name)
                 if fn not in FUNCTIONS:
@@ -122,7 +126,7 @@ class ValueReader:
         name = node.name
         start = node.start
         hint = did_you_mean(name, [*FUNCTIONS, *self.program.pures])
-        if name in self.program.functions:
+        if name in self.program.functions or name in self.scope.types:
             hint = f"`{name}` is a reversible function: `call {name}(…)`"
         elif name in OPCODES:
             hint = f"`{name}` is an instruction, with a line of its own"
@@ -308,6 +312,12 @@ class ValueReader:
             return literal, node.steps
         if node.name in self.excused:
             raise Rejected
+        if node.name in self.scope.types:
+            is_function = self.scope.types[node.name].kind == FUNCTION
+            what, how = ("function", "call {}(…)") if is_function else ("type", "alloc t: {}")
+            self.reject(
+                "A005", f"`{node.name}` is a {what} here", node, f"`{how.format(node.name)}`"
+            )
         hint = did_you_mean(node.name, [*self.scope.names, *self.program.constants.definitions])
         if self.scope.owner:
             hint = hint or "a macro sees its parameters, its own ancillas and constants only"

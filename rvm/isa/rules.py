@@ -88,6 +88,7 @@ CLASSES: dict[str, Callable[[Scalar], bool]] = {
     "value": _offering("+"),
     "ordered": _offering("<"),
     "scale": _offering("add", "<"),
+    "exact": lambda t: t.name in TYPES and t.is_exact,
     "log": _of_kind("log"),
     "complex": _of_kind("complex"),
     "multiplies": _offering("mul"),

@@ -41,13 +41,14 @@ class FunctionHandle:
         undo: bool = False,
         options: Options | None = None,
     ) -> None:
-        program = program_of(program)
-        if name not in program:
+        found = program_of(program).having(name)
+        if found is None:
             raise UsageError(
                 "U001",
                 f"the program has no function `{name}`",
-                hint=f"it has: {', '.join(program)}",
+                hint=f"it has: {', '.join(program_of(program))}",
             )
+        program, name = found
         self.target = Target(program, name, undo, options or Options())
         """What it is, for derivatives."""
         self.program = program
@@ -75,6 +76,9 @@ class FunctionHandle:
 
     def with_options(self, **options: Any) -> FunctionHandle:
         """The same function with other options, whatever its parameters are called."""
+        return FunctionHandle(self.program, self.name, undo=self.undo, options=self._with(options))
+
+    def _with(self, options: Mapping[str, Any]) -> Options:
         for name in options:
             if name not in OPTION_NAMES:
                 raise UsageError(
@@ -82,9 +86,11 @@ class FunctionHandle:
                     f"there is no option `{name}`",
                     hint=f"options: {', '.join(OPTION_NAMES)}",
                 )
-        return FunctionHandle(
-            self.program, self.name, undo=self.undo, options=replace(self.options, **options)
-        )
+        return replace(self.options, **options)
+
+    def for_values(self, values: Inputs) -> FunctionHandle:
+        """The function for the types of such arguments: itself, unless it is generic."""
+        return self
 
     def machine(self, /, *args: Any, **inputs: Any) -> Machine:
         """A machine on these inputs, stopped before the first instruction."""
@@ -277,7 +283,7 @@ class FunctionHandle:
         self, args: tuple[Any, ...], inputs: Mapping[str, Any]
     ) -> tuple[Options, dict[str, Any]]:
         if not args and inputs.keys() == self._known:
-            return self.target.options, dict(inputs)
+            return self.options, dict(inputs)
         names = self.parameters
         if len(args) > len(names):
             raise UsageError("U005", f"`{self.name}` takes {len(names)} arguments, not {len(args)}")
@@ -318,18 +324,42 @@ class Library(Holder):
         return self._program
 
     def __getitem__(self, name: str) -> FunctionHandle:
+        if name not in self._program and name in self.generics:
+            from rvm.library.generic import GenericFunction
+
+            return GenericFunction(self._program, name)
         return FunctionHandle(self._program, name)
 
     def __getattr__(self, name: str) -> FunctionHandle:
-        if name.startswith("_") or name not in self._program:
+        if name.startswith("_") or name not in self:
             raise AttributeError(f"the program has no function `{name}`")
-        return FunctionHandle(self._program, name)
+        return self[name]
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *self._program})
+        return sorted({*super().__dir__(), *self._program, *self.generics})
 
     def __contains__(self, name: object) -> bool:
-        return name in self._program
+        return name in self._program or name in self.generics
+
+    @property
+    def generics(self) -> tuple[str, ...]:
+        """The names of the text's generic functions; the program has them for some types."""
+        generics = self._program.generics
+        return () if generics is None else generics.names
+
+    def having(self, *functions: str) -> Library:
+        """The library of a program that has these functions, too: `lib.having("axpy[f32]")`.
+
+        A bytecode file holds the functions of the program, and no generic ones.
+        """
+        program = self._program
+        for name in functions:
+            found = program.having(name)
+            if found is None:
+                self[name]  # which says that there is no such function
+            else:
+                program = found[0]
+        return Library(program)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._program)

@@ -194,7 +194,11 @@ class LaneMap:
             else:
                 values[name] = value
         options = replace(self.handle.options, on_error="back", **given)
-        return self.with_options(**own) if own else self, options, values
+        chosen = self.with_options(**own) if own else self
+        handle = self.handle.for_values(values)
+        if handle is not self.handle:
+            chosen = LaneMap(handle, on_error=chosen.on_error, block=chosen.block)
+        return chosen, options, values
 
 
 def _check_gradients(handle: FunctionHandle, given: Lanes, run: LaneRun, options: Options) -> None:

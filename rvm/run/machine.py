@@ -52,12 +52,14 @@ class Machine:
     def __init__(self, program: AnyProgram, function: str | None = None, /, **inputs: Any) -> None:
         program = program_of(program)
         name = function or program.entry
-        if name not in program:
+        found = program.having(name, inputs)
+        if found is None:
             raise UsageError(
                 "U001",
                 f"the program has no function `{name}`",
                 hint=f"it has: {', '.join(program)}",
             )
+        program, name = found
         options, values = split_options(program, name, inputs)
         self._start(program, name, False, options, values)
 

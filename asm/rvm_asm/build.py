@@ -1,0 +1,309 @@
+"""From declarations to a verified program: functions lowered, generic ones for the types asked."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from rvm.isa import FUNCTIONS
+from rvm.isa.rules import CLASSES
+from rvm.program import Function, Program, Span
+from rvm.types import SCALARS
+from rvm.verify import inout_slots, verify
+from rvm_asm.blocks import Blocks
+from rvm_asm.check import report_aliases, report_counting, report_findings
+from rvm_asm.generics import FUNCTION, Types, TypeValue, class_text, instance_text, tried, usual
+from rvm_asm.messages import did_you_mean
+from rvm_asm.nodes import Declared, Node, TypeParam, TypeRef, Word
+from rvm_asm.printer import quoted
+from rvm_asm.program import Declarations
+from rvm_asm.scope import plain
+from rvm_asm.stats import Func, RecordDef
+from rvm_asm.values import Rejected
+
+MAX_INSTANCES = 256
+"""For how many types one function is made: generic recursion may go on without end."""
+
+
+Wanted = tuple[Func, Types, Word]
+"""A generic function, what its parameters stand for, and where that is asked."""
+
+
+class Build:
+    """The functions of a program in the making."""
+
+    def __init__(self, declarations: Declarations) -> None:
+        self.declarations = declarations
+        self.report = declarations.report
+        self.emitters: dict[str, Blocks] = {}
+        self._work: deque[str] = deque()
+        self._made: dict[str, int] = {}
+        declarations.specialise = self.specialise
+
+        self._check_parameters()
+        self._is_sound = not self.report.failed
+        for name, func in declarations.functions.items():
+            if not func.is_generic:
+                self._sign(name, Blocks(declarations, func))
+
+    def program(self, wanted: Sequence[Wanted] = (), *, check: bool = True) -> Program:
+        """The verified program; AssemblyError with everything that is wrong.
+
+        Generic functions are in it for the types that its functions, the entry and `wanted` ask
+        for.  With `check` they are looked at for all types that they may be of.
+        """
+        for func, types, at in wanted:
+            self._asked(func, types, at)
+        entry = self._entry()
+        self._lower()
+        kept, generated = set(self.emitters), len(self.declarations.generated)
+        if check and self._is_sound:
+            self._try()
+        return self._verified(kept, generated, entry)
+
+    # ------------------------------------------------------------ functions
+
+    def _sign(self, name: str, emitter: Blocks) -> bool:
+        if not emitter.sign():
+            return False
+        declarations = self.declarations
+        self.emitters[name] = emitter
+        declarations.heads[name] = emitter.function(plain(name))
+        declarations.signatures[name] = tuple(
+            (p.name, emitter.scope.names[p.name]) for p in emitter.func.params if not p.is_function
+        )
+        self._work.append(name)
+        return True
+
+    def _lower(self) -> None:
+        while self._work:
+            emitter = self.emitters[self._work.popleft()]
+            with self.report.within(emitter.func, emitter.instance):
+                emitter.statements(emitter.func.body)
+                emitter.pair_jumps(0, 0)
+
+    def specialise(self, func: Func, types: Types, at: Word) -> str:
+        """The name of a generic function made for such types; Rejected if it can't be."""
+        inside = ", ".join(map(str, types.values()))
+        name = quoted(f"{plain(func.name.text)}[{inside}]")
+        if name in self.emitters:
+            return name
+        count = self._made[func.name.text] = self._made.get(func.name.text, 0) + 1
+        if count > MAX_INSTANCES:
+            self.report.error(
+                "A073",
+                f"`{plain(func.name.text)}` is made for more than {MAX_INSTANCES} types",
+                at.start,
+                at.end,
+                hint="it calls itself, perhaps by way of others, for ever new types",
+            )
+            raise Rejected
+        if name in self.declarations.functions:
+            first = self.declarations.functions[name].name
+            self.report.error(
+                "A006",
+                f"{name} is declared, and is what `{plain(func.name.text)}` is called for "
+                f"{instance_text(types)}",
+                first.start,
+                first.end,
+            )
+            raise Rejected
+        emitter = Blocks(self.declarations, func, types)
+        with self.report.within(func, emitter.instance):
+            fine = self._sign(name, emitter)
+        if not fine:
+            raise Rejected
+        return name
+
+    def _asked(self, func: Func, types: Types, at: Word) -> str | None:
+        try:
+            return self.specialise(func, types, at)
+        except Rejected:
+            return None
+
+    # ------------------------------------------------------------ generic functions
+
+    def _check_parameters(self) -> None:
+        """Look at all type parameters: their names, and the classes that they are of."""
+        declarations = self.declarations
+        taken = {*SCALARS, *declarations.records, *declarations.pures, *declarations.functions}
+        owners: list[Func | RecordDef] = [
+            *declarations.generics.values(),
+            *declarations.records.values(),
+        ]
+        for owner in owners:
+            seen: set[str] = set()
+            functions = [p.name for p in owner.functions] if isinstance(owner, Func) else []
+            for p in owner.types:
+                if p.name in seen or p.name in functions:
+                    what = "is a type parameter already"
+                elif p.name in taken or p.name in FUNCTIONS or p.name in ("stack", "func"):
+                    what = "has another meaning"
+                else:
+                    what = ""
+                if what:
+                    self.report.error("A006", f"`{plain(p.name)}` {what}", p.start, p.end)
+                seen.add(p.name)
+                self._check_classes(p)
+
+    def _check_classes(self, p: TypeParam) -> None:
+        known = (*CLASSES, *SCALARS)
+        for c in p.classes:
+            if c.text not in known:
+                self.report.error(
+                    "A072",
+                    f"there is no class of types `{c.text}`",
+                    c.start,
+                    c.end,
+                    hint=did_you_mean(c.text, known)
+                    or "for example real, float, int, number, exact; or a type",
+                )
+        if not p.classes and p.shaped:
+            self.report.error("A072", f"`{class_text(p)}` names no class", p.start, p.end)
+
+    def _try(self) -> None:
+        """Make all generic functions for the types that they may be of, to see what is wrong."""
+        for func in self.declarations.generics.values():
+            for types in _combinations(func):
+                self._made.clear()
+                try:
+                    with self.report.within(func, instance_text(types)):
+                        for p in func.functions:
+                            types[p.name] = self._idle(p, types)
+                except Rejected:
+                    continue
+                self._asked(func, types, func.name)
+                self._lower()
+
+    def _idle(self, p: Declared, types: Types) -> TypeValue:
+        """A function that does nothing, in place of one that is passed."""
+        assert p.type is not None
+        words = [f"a{k}" for k in range(len(p.type.fields or ()))]
+        params = [
+            Declared(w, _any_length(f), p.start, p.end)
+            for w, f in zip(words, p.type.fields or (), strict=True)
+        ]
+        name = Word(f"`{plain(p.name)}`", p.start, p.end)
+        func = Func(name, [], params, [], p.start, p.end)
+        self.declarations.excused.setdefault(name.text, set())
+        return TypeValue(FUNCTION, name=self.specialise(func, types, name))
+
+    # ------------------------------------------------------------ the whole
+
+    def _verified(self, kept: set[str], generated: int, entry: str) -> Program:
+        declarations, report, emitters = self.declarations, self.report, self.emitters
+        whole = tuple(e.function(plain(name)) for name, e in emitters.items())
+        lowered = Program((*whole, *declarations.generated), "")
+        report_counting(lowered, emitters, report)
+        functions: list[Function] = []
+        for emitter, made in zip(emitters.values(), whole, strict=True):
+            if emitter.broken:
+                # What is there of it is looked at by itself; the rest of the program is still
+                # checked against this one's parameters.
+                with report.within(emitter.func, emitter.instance):
+                    report_aliases(made, emitter, report)
+                made = replace(made, code=(), spans=(), registers=made.registers[: emitter.n_args])
+            if declarations.positions is not None:
+                made = replace(made, spans=_spans(made, declarations.positions[0]))
+            functions.append(made)
+        for constant in declarations.constants.definitions:
+            declarations.constants.literal(constant)
+        sources = declarations.sources.sources()
+        if declarations.positions is not None:
+            sources = declarations.positions[1]
+        program = Program((*functions, *declarations.generated), entry, sources)
+        if inout_slots in lowered.cache and not any(e.broken for e in emitters.values()):
+            program.cache[inout_slots] = lowered.cache[inout_slots]
+        plainly = [f for f in declarations.functions.values() if not f.is_generic]
+        if functions and len(functions) >= len(plainly):
+            by_name = {plain(n): e for n, e in emitters.items()}
+            report_findings(program, by_name, report)
+        report.raise_if_failed()
+        if len(kept) < len(emitters):
+            asked = [f for n, f in zip(emitters, functions, strict=True) if n in kept]
+            rest = declarations.generated[:generated]
+            program = Program((*asked, *rest), entry, sources)
+        program.cache[verify] = True  # it has just been verified
+        return program
+
+    def _entry(self) -> str:
+        """The entry: the one named, else `main`, else the first function."""
+        declarations = self.declarations
+        names = list(declarations.functions)
+        if declarations.entry is not None:
+            word, written = declarations.entry.name, declarations.entry.types
+            if word.text not in names:
+                self.report.error(
+                    "A045",
+                    f"there is no function `{word.text}`",
+                    word.start,
+                    word.end,
+                    hint=did_you_mean(word.text, names),
+                )
+                return plain(word.text)
+            func = declarations.functions[word.text]
+            if written is not None:
+                try:
+                    return plain(self.specialise(*self.named(func, written, word)))
+                except Rejected:
+                    return plain(word.text)
+        elif not names:
+            if not self.report.failed:
+                self.report.error(
+                    "A010", "the text has no function", 0, 1, hint="`func main(x: f64)`"
+                )
+            return "main"
+        else:
+            plainly = [n for n, f in declarations.functions.items() if not f.is_generic]
+            name = "main" if "main" in names else (plainly or names)[0]
+            func = declarations.functions[name]
+        if not func.is_generic:
+            return plain(func.name.text)
+        return self._usual_entry(func)
+
+    def _usual_entry(self, func: Func) -> str:
+        """A generic entry, for the types that are usual."""
+        if func.functions:
+            self.report.error(
+                "A045",
+                f"`{plain(func.name.text)}` takes a function, so it is no entry",
+                func.start,
+                func.end,
+                hint="add a function that calls it with one, or `include` this text in another",
+            )
+            return plain(func.name.text)
+        try:
+            types = {p.name: usual(p) for p in func.types}
+        except IndexError:
+            return plain(func.name.text)
+        made = self._asked(func, types, func.name)
+        return plain(made or func.name.text)
+
+    def named(self, func: Func, written: list[TypeRef], at: Word) -> Wanted:
+        """A function with types, and functions, as they are named in brackets."""
+        return func, Blocks(self.declarations, func).named(func, written, at), at
+
+
+def _combinations(func: Func) -> Iterator[dict[str, TypeValue]]:
+    """Types for all parameters, such that each parameter has been of every one of its class."""
+    columns = [list(tried(p)) for p in func.types]
+    if not all(columns):
+        return
+    for k in range(max(map(len, columns), default=1)):
+        yield {p.name: c[k % len(c)] for p, c in zip(func.types, columns, strict=True)}
+
+
+def _any_length(field: Declared) -> TypeRef:
+    """A type of a parameter of a function that is passed: whatever its lengths are."""
+    t = field.type
+    assert t is not None
+    dims: list[Node | None] | None = None if t.dims is None else [None] * len(t.dims)
+    return TypeRef(t.name, t.frac, t.fields, dims, t.start, t.end, t.args)
+
+
+def _spans(function: Function, marks: dict[int, Span]) -> tuple[Span, ...]:
+    """Where the instructions stand by the position comments; none if none has one."""
+    if not any(s.line in marks for s in function.spans):
+        return ()
+    return tuple(marks.get(s.line, Span()) for s in function.spans)

@@ -1,0 +1,212 @@
+"""What the type parameters of a function that is called follow from: its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rvm.isa.rules import default_type
+from rvm.numbers import system
+from rvm.types import C128, F64, SCALARS, RegisterType, Scalar, Stack
+from rvm_asm.generics import NUMBERS, RECORD, STACK, TypeValue, may_be, numbers, type_node
+from rvm_asm.nodes import TypeParam, TypeRef
+from rvm_asm.registers import MAX_RECORDS
+from rvm_asm.scope import NameGroup, Slot, plain
+from rvm_asm.stats import Func, RecordDef
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What is known of an argument's type: its leaves' types, and its record if it is one."""
+
+    leaves: tuple[RegisterType, ...]
+    record: TypeValue | None = None
+
+
+def shape_of(binding: Slot | NameGroup) -> Shape:
+    """The shape of a parameter."""
+    if isinstance(binding, Slot):
+        return Shape((binding.type,))
+    return Shape(tuple(s.type for s in binding.leaves()), record_of(binding, binding.rank))
+
+
+def record_of(group: NameGroup, rank: int) -> TypeValue:
+    """The type of a record, with so many dimensions in front."""
+    return TypeValue(RECORD, name=group.record, rank=rank, args=group.args)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What is known of a value outside of any program: types that its numbers may be of.
+
+    The first that a parameter allows is it.  A `weak` one, a plain number, says nothing where
+    another argument has said something.
+    """
+
+    types: tuple[Scalar, ...]
+    rank: int = 0
+    weak: bool = False
+    is_stack: bool = False
+
+
+def literal(value: Any, rank: int = 0) -> Given:
+    """A plain number, or an array or a stack of such."""
+    wider = () if isinstance(value, bool) else (F64, C128)
+    return Given((default_type(value), *wider), rank, weak=True)
+
+
+def given(value: Any) -> Given:
+    """What a caller's value in Python says."""
+    if isinstance(value, Given):
+        return value
+    if isinstance(value, (np.ndarray, np.generic)):
+        # Of types that are stored alike the first: int64 is i64, and fixed where it is named.
+        types = tuple(t for t in SCALARS.values() if system(t).dtype == value.dtype)[:1]
+        if isinstance(value, np.ndarray):
+            return Given(types, value.ndim)
+        return Given((*types, F64, C128), weak=True)
+    if isinstance(value, list):
+        found = literal(value[0] if value else 0.0)
+        return Given(found.types, weak=True, is_stack=True)
+    if isinstance(value, (bool, int, float, complex)):
+        return literal(value)
+    return Given((), weak=True)
+
+
+class Conflict(Exception):
+    """A type parameter that would have to be two types."""
+
+    def __init__(self, name: str, one: TypeValue, by: str, two: TypeValue, where: str) -> None:
+        super().__init__(name)
+        self.name = name
+        self.message = f"`{plain(name)}` is {one} by `{by}`, and {two} by `{where}`"
+        both = one.kind == two.kind == NUMBERS and one.rank == two.rank
+        self.hint = f"convert one of them: `{one.elem}(…)`" if both else ""
+
+
+class Inference:
+    """The type parameters of one function, as they are found out."""
+
+    def __init__(self, func: Func, records: Mapping[str, RecordDef]) -> None:
+        self.params: dict[str, TypeParam] = {p.name: p for p in func.types}
+        self.records = records
+        self.found: dict[str, TypeValue] = {}
+        self._by: dict[str, str] = {}
+        """For each parameter that is found the argument that it was found by."""
+
+    @property
+    def missing(self) -> list[str]:
+        return [name for name in self.params if name not in self.found]
+
+    def set(self, name: str, value: TypeValue, where: str) -> None:
+        """Enter what a parameter stands for; Conflict if it stands for something else already."""
+        known = self.found.setdefault(name, value)
+        self._by.setdefault(name, where)
+        if known != value:
+            raise Conflict(name, known, self._by[name], value, where)
+
+    def argument(self, written: TypeRef, shape: Shape, where: str) -> None:
+        """What follows from an argument for a parameter of the type `written`.
+
+        What does not fit says nothing here: it is told when the call is checked.
+        """
+        whole = self.params.get(written.name)
+        dims = len(written.dims or ())
+        if whole is not None and shape.record is not None:
+            rank = shape.record.rank - dims
+            if rank >= 0:
+                record = shape.record
+                self.set(
+                    written.name, TypeValue(RECORD, F64, record.name, rank, record.args), where
+                )
+            return
+        leaves = list(self._leaves(written, 0, {}))
+        if len(leaves) != len(shape.leaves):
+            return
+        for (_, leaf, rank), t in zip(leaves, shape.leaves, strict=True):
+            self._leaf(leaf, rank, t, where)
+
+    def _leaf(self, written: TypeRef, rank: int, t: RegisterType, where: str) -> None:
+        if written.name == "stack" and written.fields:
+            inner = written.fields[0].type
+            if isinstance(t, Stack) and inner is not None and inner.name in self.params:
+                self.set(inner.name, TypeValue(NUMBERS, t.elem), where)
+            return
+        p = self.params.get(written.name)
+        if p is None:
+            return
+        value = numbers(t, 0 if _is_scalar(p) else rank)
+        if value is not None and not (_is_scalar(p) and value.kind != NUMBERS):
+            self.set(p.name, TypeValue(NUMBERS, value.elem) if _is_scalar(p) else value, where)
+
+    def given(self, written: TypeRef, value: Any, where: str, *, weak: bool) -> None:
+        """What follows from a caller's value, of a record a mapping or an object of its fields.
+
+        Weak ones are asked for last.
+        """
+        for path, leaf, rank in self._leaves(written, 0, {}):
+            try:
+                found = given(_part(value, path))
+            except (KeyError, AttributeError, IndexError, TypeError, ValueError):
+                continue
+            if found.weak is weak and found.types:
+                self._given(leaf, rank, found, where)
+
+    def _given(self, written: TypeRef, rank: int, found: Given, where: str) -> None:
+        inner = written.fields[0].type if written.name == "stack" and written.fields else None
+        p = self.params.get(written.name if inner is None else inner.name)
+        if p is None or (found.weak and p.name in self.found):
+            return
+        elems = [TypeValue(NUMBERS, t) for t in found.types]
+        elem = next((e for e in elems if may_be(p, e)), elems[0]).elem
+        if inner is not None or _is_scalar(p):
+            self.set(p.name, TypeValue(NUMBERS, elem), where)
+        elif found.is_stack and not rank:
+            self.set(p.name, TypeValue(STACK, elem), where)
+        elif found.rank >= rank:
+            self.set(p.name, TypeValue(NUMBERS, elem, rank=found.rank - rank), where)
+
+    def _leaves(
+        self,
+        written: TypeRef,
+        lead: int,
+        renamed: Mapping[str, TypeRef],
+        path: tuple[str, ...] = (),
+    ) -> Iterator[tuple[tuple[str, ...], TypeRef, int]]:
+        """The leaves of a parameter's type: path, type, and how many dimensions it is written."""
+        written = renamed.get(written.name, written) if written.fields is None else written
+        fields = written.fields
+        dims = written.dims
+        inner = renamed
+        definition = self.records.get(written.name) if fields is None else None
+        if definition is not None:
+            fields = definition.fields
+            nodes = written.args
+            if definition.types and nodes is None:
+                nodes, dims = dims, None
+            args = [type_node(n) for n in nodes or ()]
+            names = (p.name for p in definition.types)
+            inner = {n: a for n, a in zip(names, args, strict=False) if a is not None}
+        rank = lead + len(dims or ())
+        if fields is None or written.name in ("stack", "func") or len(path) > MAX_RECORDS:
+            yield path, written, rank
+            return
+        for f in fields:
+            if f.type is not None:
+                more = len(f.type.dims or ()) if f.type.name in inner else 0
+                yield from self._leaves(f.type, rank + more, inner, (*path, plain(f.name)))
+
+
+def _is_scalar(p: TypeParam) -> bool:
+    """Whether a parameter is of numbers alone, never of arrays of them."""
+    return bool(p.classes) and not p.shaped
+
+
+def _part(value: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
+        by_key = isinstance(value, (Mapping, np.ndarray, np.void))
+        value = value[name] if by_key else getattr(value, name)
+    return value

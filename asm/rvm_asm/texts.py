@@ -1,0 +1,106 @@
+"""The generic functions of a text, made for types that are asked for once it is assembled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from rvm.program import Program
+from rvm_asm.blocks import Blocks
+from rvm_asm.build import Build, Wanted
+from rvm_asm.inference import Given
+from rvm_asm.parser import parse_named
+from rvm_asm.program import Declarations
+from rvm_asm.scope import plain
+from rvm_asm.values import Rejected
+
+
+def build(declarations: Declarations) -> Program:
+    """The verified program of all declarations; AssemblyError with everything that is wrong."""
+    program = Build(declarations).program()
+    return _with_generics(program, GenericText(declarations)) if declarations.generics else program
+
+
+class GenericText:
+    """What is declared in a text, from which programs are made with functions for more types."""
+
+    def __init__(self, declarations: Declarations, asked: tuple[str, ...] = ()) -> None:
+        self._declarations = declarations
+        self._asked = asked
+        """Functions for types that the program has besides those that its own functions need."""
+        self._functions = {plain(n): f for n, f in declarations.generics.items()}
+        self._made: dict[str, tuple[Program, str]] = {}
+        self._inferred: dict[tuple[object, ...], str] = {}
+        """Functions for arguments of the kinds of which there have been some."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the generic functions are called."""
+        return tuple(self._functions)
+
+    def parameters(self, name: str) -> tuple[str, ...]:
+        """The names of a function's parameters that take values, in order."""
+        return tuple(plain(p.name) for p in self._functions[name].params if not p.is_function)
+
+    def made(self, function: str) -> tuple[Program, str]:
+        """The program with a function for types, too, `axpy[f32]`, and what it is called there.
+
+        AssemblyError if there is none, or if something is wrong with it for these types.
+        """
+        found = self._made.get(function)
+        if found is None:
+            declarations = self._declarations.again()
+            build = Build(declarations)
+            wanted = [self._named(build, f) for f in (*self._asked, function)]
+            program = build.program(wanted, check=False)
+            name = plain(build.specialise(*wanted[-1]))
+            generics = GenericText(self._declarations, (*self._asked, name))
+            # One program for each function, however its types are written.
+            found = self._made.setdefault(name, (_with_generics(program, generics), name))
+            self._made[function] = found
+        return found
+
+    def inferred(self, name: str, values: Mapping[str, Any]) -> str:
+        """The function for a caller's values, by parameter: `axpy[f32]`."""
+        func = self._functions[name]
+        kinds = [(n, *_kind(v)) for n, v in values.items()]
+        key = (name, *kinds)
+        known = self._inferred.get(key)
+        if known is None:
+            declarations = self._declarations.again()
+            try:
+                types = Blocks(declarations, func).inferred(func, values)
+            except Rejected:
+                declarations.report.raise_if_failed()
+                raise
+            known = f"{name}[{', '.join(map(str, types.values()))}]"
+            if not any(type(part) is object for kind in kinds for part in kind):
+                self._inferred[key] = known
+        return known
+
+    def _named(self, build: Build, function: str) -> Wanted:
+        report = build.declarations.report
+        try:
+            word, written = parse_named(function, report)
+            return build.named(self._functions[plain(word.text)], written or [], word)
+        except Rejected:
+            report.raise_if_failed()
+            raise
+
+
+def _kind(value: Any) -> tuple[object, ...]:
+    """What of a caller's value inference depends on."""
+    if isinstance(value, (bool, int, float, complex)):
+        return (type(value),)
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.names is None:
+        return type(value), value.dtype, value.ndim
+    return (Given, value) if isinstance(value, Given) else (object(),)
+
+
+def _with_generics(program: Program, generics: GenericText) -> Program:
+    out = replace(program, generics=generics)
+    out.cache.update(program.cache)
+    return out
