@@ -145,6 +145,10 @@ class Generics(Protocol):
     def names(self) -> tuple[str, ...]:
         """What they are called."""
 
+    @property
+    def entry(self) -> str:
+        """The generic function that the entry is, if no types are named there; else ""."""
+
     def parameters(self, name: str) -> tuple[str, ...]:
         """The names of a generic function's parameters that take values, in order."""
 
@@ -201,11 +205,13 @@ class Program:
         """A program that has the function, and its name there; None if there is no such function.
 
         A generic function is named with types, or is made for those that follow from `values`, by
-        parameter.  AssemblyError where it can't be.
+        parameter; without a name it is the entry.  AssemblyError where it can't be.
         """
+        generics = self.generics
+        if not name:
+            name = (generics.entry if generics is not None and values else "") or self.entry
         if name in self:
             return self, name
-        generics = self.generics
         if generics is None or name.split("[")[0].strip("` ") not in generics.names:
             return None
         if name in generics.names:

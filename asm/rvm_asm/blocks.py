@@ -12,7 +12,7 @@ from rvm.isa import TypeFault, apply, invert_instr, typed
 from rvm.program import Instr
 from rvm.types import BOOL, I64, Scalar
 from rvm_asm.counters import CountedLoop
-from rvm_asm.iterations import Iterations
+from rvm_asm.holding import Held, Holding
 from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Node, Ref
 from rvm_asm.scope import ScopeBlock, Slot
@@ -28,10 +28,12 @@ from rvm_asm.stats import (
     Iterate,
     Jump,
     OpStat,
+    Replace,
     Routine,
     Stat,
     Undo,
     While,
+    With,
 )
 from rvm_asm.values import Rejected
 
@@ -42,7 +44,7 @@ _OPPOSITE = {"==": "!=", "!=": "=="}
 _OPPOSITE_INTEGER = {"<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
-class Blocks(Iterations):
+class Blocks(Holding):
     """Lowers statements of all kinds."""
 
     def statements(self, body: list[Stat]) -> None:
@@ -104,6 +106,10 @@ class Blocks(Iterations):
                 self._routine(stat)
             case Undo():
                 self._undo(stat)
+            case With():
+                self._with(stat)
+            case Replace():
+                self.replace(stat)
             case Extern():
                 self._extern(stat)
             case EffectStat():
@@ -270,8 +276,25 @@ class Blocks(Iterations):
         self.scope.routines[name.text] = block
         pending = len(self.pending)
         self.statements(stat.body)
-        self.pair_jumps(pending, block.start, f"the routine `{name.text}`")
+        what = "the routine" if name.text[:1] == " " else f"the routine `{name.text}`"
+        self.pair_jumps(pending, block.start, what)
         block.stop = len(self.code)
+        if stat.result is not None:
+            self.statements(stat.result)
+            self._undo(Undo(name, stat.start, stat.end))
+
+    def _with(self, stat: With) -> None:
+        """Registers made in order, and freed in the opposite order."""
+        made: list[Held] = []
+        for declared, value in stat.held:
+            try:
+                made.append(self.hold(declared, value, stat))
+            except Rejected:
+                self.broken = True
+                self.excused.add(declared.name)
+        self.statements(stat.body)
+        for held in reversed(made):
+            self.release(held, stat)
 
     def _undo(self, stat: Undo) -> None:
         name = stat.name

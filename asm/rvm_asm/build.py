@@ -13,9 +13,18 @@ from rvm.types import SCALARS
 from rvm.verify import inout_slots, verify
 from rvm_asm.blocks import Blocks
 from rvm_asm.check import report_aliases, report_counting, report_findings
-from rvm_asm.generics import FUNCTION, Types, TypeValue, class_text, instance_text, tried, usual
+from rvm_asm.generics import (
+    FUNCTION,
+    IDLE,
+    Types,
+    TypeValue,
+    class_text,
+    instance_text,
+    tried,
+    usual,
+)
 from rvm_asm.messages import did_you_mean
-from rvm_asm.nodes import Declared, Node, TypeParam, TypeRef, Word
+from rvm_asm.nodes import Declared, TypeParam, TypeRef, Word
 from rvm_asm.printer import quoted
 from rvm_asm.program import Declarations
 from rvm_asm.scope import plain
@@ -181,13 +190,22 @@ class Build:
         assert p.type is not None
         words = [f"a{k}" for k in range(len(p.type.fields or ()))]
         params = [
-            Declared(w, _any_length(f), p.start, p.end)
+            Declared(w, self._any_length(f), p.start, p.end)
             for w, f in zip(words, p.type.fields or (), strict=True)
         ]
-        name = Word(f"`{plain(p.name)}`", p.start, p.end)
+        name = Word(f"{IDLE.removesuffix('[')}`", p.start, p.end)
         func = Func(name, [], params, [], p.start, p.end)
         self.declarations.excused.setdefault(name.text, set())
         return TypeValue(FUNCTION, name=self.specialise(func, types, name))
+
+    def _any_length(self, field: Declared) -> TypeRef:
+        """A type of a parameter of a function that is passed: whatever its lengths are."""
+        t = field.type
+        assert t is not None
+        record = self.declarations.records.get(t.name)
+        if t.dims is None or (record is not None and record.types and t.args is None):
+            return t
+        return TypeRef(t.name, t.frac, t.fields, [None] * len(t.dims), t.start, t.end, t.args)
 
     # ------------------------------------------------------------ the whole
 
@@ -278,6 +296,7 @@ class Build:
         except IndexError:
             return plain(func.name.text)
         made = self._asked(func, types, func.name)
+        self.declarations.usual_entry = plain(func.name.text)
         return plain(made or func.name.text)
 
     def named(self, func: Func, written: list[TypeRef], at: Word) -> Wanted:
@@ -292,14 +311,6 @@ def _combinations(func: Func) -> Iterator[dict[str, TypeValue]]:
         return
     for k in range(max(map(len, columns), default=1)):
         yield {p.name: c[k % len(c)] for p, c in zip(func.types, columns, strict=True)}
-
-
-def _any_length(field: Declared) -> TypeRef:
-    """A type of a parameter of a function that is passed: whatever its lengths are."""
-    t = field.type
-    assert t is not None
-    dims: list[Node | None] | None = None if t.dims is None else [None] * len(t.dims)
-    return TypeRef(t.name, t.frac, t.fields, dims, t.start, t.end, t.args)
 
 
 def _spans(function: Function, marks: dict[int, Span]) -> tuple[Span, ...]:

@@ -360,4 +360,71 @@ EXPLANATIONS: dict[str, Explanation] = {
             iterate step(y, x) times 10 ** 9 with bennett = 4
         """,
     ),
+    "A071": explain(
+        "a type that does not follow",
+        """
+        What a type parameter stands for follows from the arguments of a call.  Where two arguments
+        say different types, convert one; where none says any, name the types in brackets:
+
+            func scale[T: real](y: T, x: T)
+            …
+                call scale(a, f64(b))       ; a is an f64, b an f32
+                call count[u8](n)           ; nothing here is a T
+
+        Plain numbers are asked last, and take what the others say.
+        """,
+    ),
+    "A072": explain(
+        "a type that a parameter may not be",
+        """
+        A type parameter names the classes of types, or the types, that it may stand for:
+
+            func norm[T: real](r: T, x: T[n])       ; f32, f64, fixed
+            func mix[T: int | bool](a: T, b: T)
+            func add2[T: number[…]](y: T, x: T)     ; numbers, and arrays of them
+            func keep[T](y: T, x: T)                ; whatever a register may be
+
+        The classes are real, float, int, number, exact and others, which docs/language.md lists.
+        """,
+    ),
+    "A073": explain(
+        "a generic function for types without end",
+        """
+        A generic function that calls itself, perhaps by way of others, for ever new types or
+        functions would never be done:
+
+            func grow(x: f64, f: func(f64))
+                call grow(x, twice[f])              ; twice[twice[twice[…]]]
+
+        Call it for the types that it was made for, or for finitely many others.
+        """,
+    ),
+    "A074": explain(
+        "a function that does not fit",
+        """
+        A parameter that is a function takes the name of one, whose parameters are of the types
+        that are written.  A generic one is made for them.
+
+            func fold[T](s: T, x: T[n], f: func(T, T))
+            …
+                call fold(s, x, plus)               ; plus takes (T, T), T being the type of s
+        """,
+    ),
+    "A075": explain(
+        "a value of `with` or `replace` that can't be",
+        """
+        A register of `with` begins and ends with its value, so the type is that of the value, if
+        none is written.  An array holds the elements of an expression, for which it needs lengths:
+
+            with t = x * y, u: f64[n] = a * v
+                …
+            end
+
+        `replace` makes the new value in another register, by a function that adds it or by an
+        expression, and takes the old one away by what makes it from the new:
+
+            replace x as t by f(t, x), g(x, t)
+            replace x as t by 2 * x + 1, (t - 1) / 2
+        """,
+    ),
 }

@@ -27,7 +27,7 @@ MAX_CODE = 1 << 19
 """The most instructions of a function: macros and `undo` multiply."""
 _WORDS = (
     "if", "while", "from", "for", "routine", "undo", "extern", "local", "iterate",
-    "func", "const", "record", "macro", "pure", "include", "entry",
+    "with", "replace", "func", "const", "record", "macro", "pure", "include", "entry",
 )  # fmt: skip
 
 

@@ -30,7 +30,8 @@ _VALUES = ("add", "sub", "xor", "mul", "div")
 def expand(program: AnyProgram) -> Program:
     """The program without nested expressions; it computes the same, in more and smaller steps."""
     program = program_of(program)
-    return replace(program, functions=tuple(_Expander(f).function() for f in program.functions))
+    functions = tuple(_Expander(f).function() for f in program.functions)
+    return replace(program, functions=functions, generics=None)
 
 
 class _Expander:

@@ -11,6 +11,8 @@ from rvm_asm.nodes import Application, Declared, Lit, Node, Ref, Sub, TypeParam,
 from rvm_asm.scope import plain
 
 NUMBERS, STACK, RECORD, FUNCTION = "numbers", "stack", "record", "function"
+IDLE = "`a function["
+"""How the names of functions begin that do nothing, in place of those that are passed."""
 OTHER_FIXED = fixed(20)
 """A `fixed` of other fraction bits than those that it has where none are named."""
 MAX_SHOWN = 6
@@ -112,14 +114,12 @@ def named_function(node: Node) -> TypeRef | None:
         if len(node.steps) > 1 or not isinstance(step, Sub):
             return None
         args = [i if isinstance(i, (Ref, Application)) else None for i in step.items]
-        if None in args:
-            return None
     return TypeRef(node.name, None, None, args, node.start, node.end)
 
 
 def instance_text(types: Types) -> str:
     """What type parameters stand for, for a message: `T = f64, f = plus`."""
-    return ", ".join(f"{plain(n)} = {v}" for n, v in types.items())
+    return ", ".join(f"{plain(n)} = {v}" for n, v in types.items() if not v.name.startswith(IDLE))
 
 
 # ---------------------------------------------------------------- classes

@@ -26,6 +26,7 @@ from pygments.token import (
 )
 
 from rvm.isa import FUNCTIONS, OPCODES
+from rvm.isa.rules import CLASSES
 from rvm.types import SCALARS
 from rvm_asm.lexer import PATTERN
 from rvm_asm.literals import WORDS
@@ -51,6 +52,7 @@ _BETWEEN = {
     "for": frozenset({"to", "downto", "step"}),
     "iterate": frozenset({"times", "for", "to", "with"}),
     "extern": frozenset(DIRECTIONS),
+    "replace": frozenset({"as", "by"}),
 }
 """Words inside of such a statement, or of its head, that are not names."""
 _BRACKETS = frozenset("()[]{},:.'") | {"...", "…"}
@@ -141,8 +143,12 @@ class RasmLexer(Lexer):  # type: ignore[misc]  # Pygments has no types
             return _NAMES[head]
         if text in _BETWEEN.get(head, ()):
             return Keyword
+        if (text in CLASSES and before in (":", "|")) or (text == "func" and before == ":"):
+            return Keyword.Type
         if text in SCALARS or text == "stack":
             in_stack = before == "[" and texts[k - 2 : k - 1] == ["stack"]
+            named = head in ("call", "uncall", "iterate", "entry") and before in ("[", ",")
+            in_stack = in_stack or (named and behind in ("]", ",", "("))
             if before in (":", "'") or in_stack or (behind == "(" and text in SCALARS):
                 return Keyword.Type
         if behind == "(":

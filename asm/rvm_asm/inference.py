@@ -10,7 +10,7 @@ import numpy as np
 
 from rvm.isa.rules import default_type
 from rvm.numbers import system
-from rvm.types import C128, F64, SCALARS, RegisterType, Scalar, Stack
+from rvm.types import BOOL, C128, F64, I64, SCALARS, RegisterType, Scalar, Stack
 from rvm_asm.generics import NUMBERS, RECORD, STACK, TypeValue, may_be, numbers, type_node
 from rvm_asm.nodes import TypeParam, TypeRef
 from rvm_asm.registers import MAX_RECORDS
@@ -96,6 +96,8 @@ class Inference:
         self.found: dict[str, TypeValue] = {}
         self._by: dict[str, str] = {}
         """For each parameter that is found the argument that it was found by."""
+        self._weak: dict[str, Scalar] = {}
+        """Those that plain numbers alone say something of, and what these are."""
 
     @property
     def missing(self) -> list[str]:
@@ -158,8 +160,11 @@ class Inference:
     def _given(self, written: TypeRef, rank: int, found: Given, where: str) -> None:
         inner = written.fields[0].type if written.name == "stack" and written.fields else None
         p = self.params.get(written.name if inner is None else inner.name)
-        if p is None or (found.weak and p.name in self.found):
+        if p is None or (found.weak and p.name in self.found and not self._is_wider(p, found)):
             return
+        if found.weak:
+            self._weak[p.name] = found.types[0]
+            self.found.pop(p.name, None)
         elems = [TypeValue(NUMBERS, t) for t in found.types]
         elem = next((e for e in elems if may_be(p, e)), elems[0]).elem
         if inner is not None or _is_scalar(p):
@@ -168,6 +173,13 @@ class Inference:
             self.set(p.name, TypeValue(STACK, elem), where)
         elif found.rank >= rank:
             self.set(p.name, TypeValue(NUMBERS, elem, rank=found.rank - rank), where)
+
+    def _is_wider(self, p: TypeParam, found: Given) -> bool:
+        """Whether of several plain numbers this one needs a wider type: of 1 and 2.5, 2.5."""
+        known = self._weak.get(p.name)
+        order = (BOOL, I64, F64, C128)
+        both = known in order and found.types[0] in order
+        return both and order.index(found.types[0]) > order.index(known)  # type: ignore[arg-type]
 
     def _leaves(
         self,

@@ -6,7 +6,7 @@ from rvm_asm.expressions import ExpressionParser
 from rvm_asm.lexer import NEWLINE, STRING
 from rvm_asm.nodes import Declared, Node, Word
 from rvm_asm.scope import plain
-from rvm_asm.stats import AllocStat, EffectStat, Invoke, Iterate, Jump, Stat, Undo
+from rvm_asm.stats import AllocStat, EffectStat, Invoke, Iterate, Jump, Replace, Stat, Undo
 
 
 class InstructionParser(ExpressionParser):
@@ -72,6 +72,18 @@ class InstructionParser(ExpressionParser):
             if not self.accept(","):
                 end = self.last_end()
                 return Iterate(callee, args, var, first, last, down, policy, start, end, types)
+
+    def _replace(self, start: int) -> Stat:
+        place = self.expression()
+        if not self.accept_word("as"):
+            self.fail("`as`", "name the new value: `replace x as t by f(t, x), g(x, t)`")
+        name = self.word("a name for the new value")
+        if not self.accept_word("by"):
+            self.fail("`by`", "`replace x as t by f(t, x), g(x, t)`")
+        there = self.expression()
+        self.expect(",", "what takes the old value away, from the new one: `…, g(x, t)`")
+        back = self.expression()
+        return Replace(place, name, there, back, start, self.last_end())
 
     def _undo(self, start: int) -> Stat:
         name = self.word("the name of a routine")

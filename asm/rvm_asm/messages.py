@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _MAX_INSTANCES = 8
 """For how many types a message about a generic function says that it holds."""
+_MAX_INSTANCE = 80
+"""The longest text of what type parameters stand for."""
 _MAX_ERRORS = 200
 """The most messages of an assembly; what would follow is rarely worth reading."""
 
@@ -139,13 +141,15 @@ class Reporter:
 
 def _instances_text(instances: Sequence[str]) -> str:
     """For what type parameters a message is, `for T = f32, f64`."""
+    instances = [i if len(i) <= _MAX_INSTANCE else f"{i[: _MAX_INSTANCE - 1]}…" for i in instances]
     heads, values = zip(*(i.split(" = ", 1) for i in instances), strict=True)
     shown = instances[:_MAX_INSTANCES]
+    while len(shown) > 1 and len("; ".join(shown)) > MAX_MESSAGE:
+        shown = shown[:-1]
     text = "; ".join(shown)
     if len(set(heads)) == 1 and not any("," in v for v in values):
         text = f"{heads[0]} = {', '.join(values[:_MAX_INSTANCES])}"
-    more = len(instances) > len(shown) or len(text) > MAX_MESSAGE
-    return f"for {text[:MAX_MESSAGE]}{', …' if more else ''}"
+    return f"for {text}{', …' if len(instances) > len(shown) else ''}"
 
 
 _MAX_NEAR = 400

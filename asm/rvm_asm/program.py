@@ -46,6 +46,8 @@ class Declarations:
         self.excused: dict[str, set[str]] = {}
         """For each function's name the names on unreadable lines of its file."""
         self.entry: EntryDef | None = None
+        self.usual_entry = ""
+        """The function that the entry is, if it is generic and no types are named with it."""
         self.positions: tuple[dict[int, Span], tuple[Source, ...]] | None = None
         """What the position comments of the first file say, if it holds any."""
         self.signatures: dict[str, _Signature] = {}

@@ -16,6 +16,7 @@ from rvm_asm.generics import (
     listed,
     may_be,
     named_function,
+    type_node,
 )
 from rvm_asm.inference import Conflict, Inference, Shape, literal, record_of, shape_of
 from rvm_asm.memory import Memory
@@ -238,19 +239,13 @@ class Specialising(Memory):
             )
         if written.dims is None:
             return TypeValue(FUNCTION, name=name)
-        given = Word(name, arg.start, arg.end)
-        if len(func.types) != len(written.dims) or func.functions:
-            self.reject("A071", f"`{plain(name)}` has {len(func.types)} type parameters", arg)
-        types: dict[str, TypeValue] = {}
-        for param, node in zip(func.types, written.dims, strict=True):
-            inner = None if node is None else named_function(node)
-            if inner is None:
-                self.reject("A011", "this is not the name of a type", arg)
-            try:
-                types[param.name] = self.registers.value(inner)
-            except TypeProblem:
-                raise Rejected from None
-        return TypeValue(FUNCTION, name=self._made_for(func, types, given))
+        inside = [None if n is None else named_function(n) or type_node(n) for n in written.dims]
+        named = [n for n in inside if n is not None]
+        if len(named) < len(inside):
+            self.reject("A011", "this is not the name of a type or a function", arg)
+        word = Word(name, arg.start, arg.end)
+        types = self.named(func, named, word)
+        return TypeValue(FUNCTION, name=self._made_for(func, types, word))
 
     def _fitting(self, p: Declared, given: TypeValue, types: Types, at: Node) -> TypeValue:
         """A function with parameters of the types that are wanted; made for them if generic."""
@@ -284,6 +279,9 @@ class Specialising(Memory):
         if signature is not None:
             have = (shape_of(b) for _, b in signature if isinstance(b, (Slot, NameGroup)))
             takes = f"`{given}` takes ({', '.join(str(s.record or s.leaves[0]) for s in have)})"
+        elif given.name in self.program.generics:
+            params = map(class_text, self.program.generics[given.name].types)
+            takes = f"`{given}` is generic, with {', '.join(params)}"
         self.reject("A074", f"`{given}` does not fit `{plain(p.name)}`, a func({types})", at, takes)
 
     def _wanted_shape(self, written: TypeRef, types: Types) -> Shape:

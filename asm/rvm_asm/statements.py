@@ -12,7 +12,7 @@ from rvm.stmt import BACKWARD, FORWARD
 from rvm_asm.cursor import RESERVED, Bad
 from rvm_asm.instructions import InstructionParser
 from rvm_asm.lexer import END, NAME, NEWLINE
-from rvm_asm.nodes import Lit, Node, Word
+from rvm_asm.nodes import Declared, Lit, Node, Word
 from rvm_asm.stats import (
     Arm,
     Empty,
@@ -24,13 +24,14 @@ from rvm_asm.stats import (
     Routine,
     Stat,
     While,
+    With,
 )
 
 TOP = frozenset({"func", "const", "record", "macro", "pure", "include", "entry"})
 """Words that begin a declaration, and so end a function."""
 MAX_BLOCKS = 60
 """How deeply blocks may nest."""
-CLOSERS = frozenset({"end", "else", "elseif", "until", "loop"})
+CLOSERS = frozenset({"end", "else", "elseif", "until", "loop", "result"})
 DIRECTIONS = {"forward": FORWARD, "backward": BACKWARD, "both": FORWARD | BACKWARD}
 
 
@@ -54,12 +55,14 @@ class StatementParser(InstructionParser):
             "call": self._call,
             "uncall": self._call,
             "iterate": self._iterate,
+            "replace": self._replace,
             "undo": self._undo,
             "if": self._if,
             "while": self._while,
             "from": self._from,
             "for": self._for,
             "routine": self._routine,
+            "with": self._with,
             "extern": self._extern,
             "print": self._effect,
             "assert": self._effect,
@@ -330,15 +333,51 @@ class StatementParser(InstructionParser):
         return var, lo, hi, step, down
 
     def _routine(self, start: int) -> Stat:
-        try:
-            name = self.word("the name of a routine")
-        except Bad:
-            name = Word("", start, start + 7)
-            self.skip_line()
-        self.end_head()
-        body = self.block(frozenset({"end"}), self._head(start, "routine"))
+        head = self._head(start, "routine")
+        # One that nobody names is known by where it stands, which no word is.
+        name = Word(f" {start}", start, head.end)
+        at = self.i
+        if self.kinds[at] != NEWLINE:
+            try:
+                name = self.word("the name of a routine")
+            except Bad:
+                self.skip_line()
+            self.end_head()
+        body = self.block(frozenset({"end", "result"}), head)
+        result = None
+        if self.accept_word("result"):
+            self.end_head()
+            result = self.block(frozenset({"end"}), self._head(self.starts[self.i - 1], "result"))
+        elif self.kinds[at] == NEWLINE:
+            self.report.error(
+                "A002",
+                "expected the name of a routine",
+                start,
+                head.end,
+                hint="without a name it has a result: `routine`, …, `result`, …, `end`",
+            )
         self.accept_word("end")
-        return Routine(name, body, start, name.end)
+        return Routine(name, body, result, start, name.end)
+
+    def _with(self, start: int) -> Stat:
+        first = self.i
+        held: list[tuple[Declared, Node | None]] = []
+        try:
+            while True:
+                name = self.word("the name of a register")
+                written = self.type_ref() if self.accept(":") else None
+                value = self.expression() if self.accept("=") else None
+                held.append((Declared(name.text, written, name.start, name.end), value))
+                if not self.accept(","):
+                    break
+            self.end_line()
+        except Bad:
+            self.excuse(first)
+            self.skip_line()
+        stop = self.last_end()
+        body = self.block(frozenset({"end"}), self._head(start, "with"))
+        self.accept_word("end")
+        return With(held, body, start, stop)
 
     def _extern(self, start: int) -> Stat:
         when = DIRECTIONS.get(self.texts[self.i], 0)

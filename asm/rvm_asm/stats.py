@@ -217,14 +217,45 @@ class For(Stat):
 
 
 class Routine(Stat):
-    """`routine r … end`."""
+    """`routine r … end`; with a `result` it is undone after that."""
 
-    __slots__ = ("body", "name")
+    __slots__ = ("body", "name", "result")
 
-    def __init__(self, name: Word, body: list[Stat], start: int, end: int) -> None:
+    def __init__(
+        self, name: Word, body: list[Stat], result: list[Stat] | None, start: int, end: int
+    ) -> None:
         super().__init__(start, end)
         self.name = name
         self.body = body
+        self.result = result
+
+
+class With(Stat):
+    """`with t: T = v, … end`: registers that hold their values before and after the body."""
+
+    __slots__ = ("body", "held")
+
+    def __init__(
+        self, held: list[tuple[Declared, Node | None]], body: list[Stat], start: int, end: int
+    ) -> None:
+        super().__init__(start, end)
+        self.held = held
+        self.body = body
+
+
+class Replace(Stat):
+    """`replace x as t by f(t, x), g(x, t)`: the place, the new value's name, there and back."""
+
+    __slots__ = ("back", "name", "place", "there")
+
+    def __init__(
+        self, place: Node, name: Word, there: Node, back: Node, start: int, end: int
+    ) -> None:
+        super().__init__(start, end)
+        self.place = place
+        self.name = name
+        self.there = there
+        self.back = back
 
 
 class Undo(Stat):

@@ -41,6 +41,11 @@ class GenericText:
         """What the generic functions are called."""
         return tuple(self._functions)
 
+    @property
+    def entry(self) -> str:
+        """The generic function that the entry is, if no types are named there; else ""."""
+        return self._declarations.usual_entry
+
     def parameters(self, name: str) -> tuple[str, ...]:
         """The names of a function's parameters that take values, in order."""
         return tuple(plain(p.name) for p in self._functions[name].params if not p.is_function)

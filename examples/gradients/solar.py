@@ -90,7 +90,7 @@ class Moment:
 def back(steps: int, every: int) -> Iterator[Moment]:
     """Run forwards, then back with adjoints, and look every few steps.
 
-    The adjoint is a program of its own, `leapfrog_adjoint`: this calls it for a few steps at a
+    The adjoint is a program of its own, `leapfrog[f64]_adjoint`: this calls it for a few steps at a
     time.  Nothing is stored; what is seen is where the program has come back to.
     """
     f = program("leapfrog").leapfrog
@@ -98,7 +98,7 @@ def back(steps: int, every: int) -> Iterator[Moment]:
     f(b=b, h=STEP, steps=steps)
     bar = {k: np.zeros_like(v) for k, v in b.items()}
     bar["x"][SATURN, 0] = 1.0
-    adjoint = f.gradient_program["leapfrog_adjoint"]
+    adjoint = f.of(b=b, h=STEP, steps=steps).gradient_program["leapfrog[f64]_adjoint"]
     h_bar = 0.0
     for done in range(0, steps + 1, every):
         yield Moment(done, frozen(b), frozen(bar))

@@ -186,6 +186,17 @@ INTERFACE: dict[str, Explanation] = {
             counts = machine.count()
         """,
     ),
+    "U043": explain(
+        "a generic function without types",
+        """
+        A generic function is made for types: those of its arguments in a call, or those that are
+        named with it.  What is asked of it without arguments is asked of one for types:
+
+            lib.axpy(y=y, a=2.0, x=x)                   # for the dtype of y and x
+            lib["axpy[f32]"].gradient_program
+            lib.axpy.of(y=y, a=2.0, x=x)                # the one for these arguments
+        """,
+    ),
     "D001": explain(
         "an opcode that returns the wrong number of values",
         """

@@ -51,9 +51,9 @@ class Machine:
 
     def __init__(self, program: AnyProgram, function: str | None = None, /, **inputs: Any) -> None:
         program = program_of(program)
-        name = function or program.entry
-        found = program.having(name, inputs)
+        found = program.having(function or "", inputs)
         if found is None:
+            name = function or program.entry
             raise UsageError(
                 "U001",
                 f"the program has no function `{name}`",

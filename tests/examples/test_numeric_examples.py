@@ -223,10 +223,10 @@ def total_energy(x: np.ndarray, v: np.ndarray, m: np.ndarray) -> float:
     return float(kinetic - sum(m[i] * m[j] / np.linalg.norm(x[i] - x[j]) for i, j in pairs))
 
 
-def planets(name: str = "leapfrog") -> dict[str, np.ndarray]:
-    dtype = np.int64 if name == "leapfrog_fixed" else np.float64
+def planets(number: str = "f64") -> dict[str, np.ndarray]:
+    dtype = np.int64 if number == "fixed" else np.float64
     b = {"x": np.zeros((5, 3), dtype), "v": np.zeros((5, 3), dtype), "m": np.zeros(5, dtype)}
-    example(name).solar_system(b=b)
+    example("leapfrog")[f"solar_system[{number}]"](b=b)
     return b
 
 
@@ -276,7 +276,7 @@ def test_planets_in_floats_drift_and_those_in_fixed_point_do_not() -> None:
     (~f)(**f(b=b, h=0.01, steps=200))
     off = np.abs(b["x"] - before["x"]).max()
     assert 0 < off < 2e-13
-    f, b = example("leapfrog_fixed").leapfrog, planets("leapfrog_fixed")
+    f, b = example("leapfrog")["leapfrog[fixed]"], planets("fixed")
     before = {k: a.tobytes() for k, a in b.items()}
     out = f(b=b, h=0.01, steps=50)
     assert {k: a.tobytes() for k, a in b.items()} != before
@@ -295,9 +295,9 @@ def test_planets_in_floats_come_back_bit_for_bit_in_strict_mode() -> None:
 
 
 def test_both_number_types_agree_on_the_planets() -> None:
-    floats, fixed = planets(), planets("leapfrog_fixed")
+    floats, fixed = planets(), planets("fixed")
     example("leapfrog").leapfrog(b=floats, h=0.01, steps=30)
-    example("leapfrog_fixed").leapfrog(b=fixed, h=0.01, steps=30)
+    example("leapfrog")["leapfrog[fixed]"](b=fixed, h=0.01, steps=30)
     assert np.allclose(fixed["x"] * 2.0**-43, floats["x"], atol=1e-8)
 
 

@@ -14,7 +14,7 @@ from rvm.library.frontends import loads
 from rvm.program import AnyProgram, Function, Layout, Program, Record, type_text
 from rvm.verify import verify as verify_program
 from rvm_tools.messages import end, show_error
-from rvm_tools.programs import load_program, read_bytes, read_text, written
+from rvm_tools.programs import load_program, pick_function, read_bytes, read_text, written
 
 
 def assemble_file(
@@ -23,6 +23,7 @@ def assemble_file(
     emit: str,
     verify: bool,
     folders: Sequence[str],
+    functions: Sequence[str],
     error_format: str,
 ) -> None:
     """Assemble, and write what is asked for."""
@@ -33,7 +34,13 @@ def assemble_file(
             hint="name a file with -o, or ask for --emit=listing",
         )
     try:
-        program = _assembled(file, folders, expand=emit == "strict")
+        program = _assembled(file, folders)
+        for name in functions:
+            program, _ = pick_function(program, name)
+        if emit == "strict":
+            from rvm_asm import expand
+
+            program = expand(program)
     except RvmError as error:
         if not isinstance(error, AssemblyError) and error_format == "human":
             raise
@@ -53,7 +60,7 @@ def assemble_file(
         _write(output, (json.dumps(_as_json(program), ensure_ascii=False) + "\n").encode())
 
 
-def _assembled(file: str, folders: Sequence[str], *, expand: bool = False) -> Program:
+def _assembled(file: str, folders: Sequence[str]) -> Program:
     """The program of a source text."""
     from rvm_asm import assemble
 
@@ -69,7 +76,6 @@ def _assembled(file: str, folders: Sequence[str], *, expand: bool = False) -> Pr
         name,
         include_path=folders,
         includes=allowed_includes(),
-        expand=expand,
         path=path,
     )
 

@@ -92,21 +92,24 @@ def _rows(request: CheckRequest) -> Iterator[CheckRow]:
         found = directives(program.sources[0].text, "<stdin>", allowed)
     yield _static(program)
     if request.values:
-        function = pick_function(program, request.function)
-        values = inputs_for(function, assignments(request.values, Path()), Path())
+        given = assignments(request.values, Path())
+        program, function = pick_function(program, request.function, given)
+        values = inputs_for(function, given, Path())
         yield _given(request, program, function, values)
         return
     if request.function is not None:
-        names = [pick_function(program, request.function).name]
+        program, picked = pick_function(program, request.function)
+        names = [picked.name]
     else:
         # What an `iterate` made, `step.times_100`, is run where it is called.
         names = [name for name in program if name.rpartition(".")[0] not in program]
     for directive in found:
-        if directive.is_run and (request.function is None or directive.function in names):
+        wanted = request.function is None or directive.function in (request.function, *names)
+        if directive.is_run and wanted:
             yield _directive(request, program, directive)
     told = {d.function for d in found}
     for name in names:
-        if name not in told and request.runs:
+        if not told & {name, name.split("[")[0]} and request.runs:
             yield _generated(request, program, program.function(name))
 
 
@@ -164,8 +167,8 @@ def _directive(request: CheckRequest, program: Program, directive: Directive) ->
     row = CheckRow(f"line {directive.line}: {text}")
     where = Where(request.file, directive.line, 1, 1, f";! {directive.text}")
     try:
-        function = pick_function(program, directive.function)
         base = base_of(request.file)
+        program, function = pick_function(program, directive.function, directive.inputs, base)
         values = inputs_for(function, directive.inputs, base)
         for name in directive.expected:
             if name not in {p.name for p in function.params}:
@@ -223,7 +226,8 @@ def _given(
 def _generated(request: CheckRequest, program: Program, function: Function) -> CheckRow:
     """Runs on random inputs; an error turns them back, and is not a failure of the program."""
     row = CheckRow(f"{function.name}: generated inputs")
-    rng = random.Random(f"{request.seed} {function.name}")
+    # A generic function has the same numbers for all types.
+    rng = random.Random(f"{request.seed} {function.name.split('[')[0]}")
     ends: dict[str, int] = {}
     limited = 0
     for k in range(request.runs):

@@ -99,6 +99,7 @@ def _run(reader: Reader, line: int, text: str) -> Directive:
     function = reader.word()
     if function is None:
         reader.fail("a function's name is expected")
+    function += reader.bracketed()
     reader.expect("(")
     inputs: dict[str, Any] = {}
     words: list[str] = []

@@ -22,7 +22,8 @@ def explain_engine(
 ) -> None:
     """Print the engine of a function, the reasons, and what it leaves to the reference engine."""
     program = load_program(file)
-    name = pick_function(program, function).name
+    program, picked = pick_function(program, function)
+    name = picked.name
     image = image_of(program)
     options = Options(engine=engine, strict=strict)
     if engine == "auto":

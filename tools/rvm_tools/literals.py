@@ -99,6 +99,19 @@ class Reader:
         self.space()
         return found[0]
 
+    def bracketed(self) -> str:
+        """What comes next in brackets, brackets included; nothing if there are none."""
+        start = self.at
+        depth = 0
+        for at, c in enumerate(self.text[start:], start):
+            depth += (c == "[") - (c == "]")
+            if not depth:
+                self.at = at + (at > start or c == "]")
+                break
+        found = self.text[start : self.at]
+        self.space()
+        return found
+
     @property
     def done(self) -> bool:
         return self.at >= len(self.text)

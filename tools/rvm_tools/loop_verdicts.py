@@ -19,7 +19,8 @@ _MAX_LOOP = 40
 def explain_vector(file: str, function: str | None, as_json: bool) -> None:
     """Print which loops are vectorised, and why the others are not."""
     program = load_program(file)
-    name = pick_function(program, function).name
+    program, picked = pick_function(program, function)
+    name = picked.name
     verdicts = explain(program, image_of(program).reachable(name))
     if as_json:
         click.echo(json.dumps({"loops": [_object(program, v) for v in verdicts]}))

@@ -100,12 +100,24 @@ def unwritable(file: str, error: OSError) -> UsageError:
     return UsageError("U012", f"can't write {file}: {(error.strerror or str(error)).lower()}")
 
 
-def pick_function(program: Program, name: str | None) -> Function:
-    """The function to run: the one named, else the entry.  UsageError U001 if there is none."""
+def pick_function(
+    program: Program, name: str | None, values: Mapping[str, Any] | None = None, base: Path = Path()
+) -> tuple[Program, Function]:
+    """The function to run, and the program that has it: the one named, else the entry.
+
+    A generic one is made for the types that it is named with, `axpy[f32]`, or that follow from
+    `values` as people write them.  UsageError U001 if there is none.
+    """
+    given: Mapping[str, Any] = values or {}
+    if program.generics is not None:
+        from rvm_tools.generics import hints
+
+        given = hints(given, base)
+    found = program.having(name or "", given)
+    if found is not None:
+        return found[0], found[0].function(found[1])
     name = name or program.entry
-    if name in program:
-        return program.function(name)
-    names = list(program)
+    names = [*program, *(program.generics.names if program.generics else ())]
     near = get_close_matches(name, names, 1)
     raise UsageError(
         "U001",

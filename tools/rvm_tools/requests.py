@@ -40,7 +40,8 @@ class FunctionRequest:
     def opened(self) -> tuple[Program, Function]:
         """The program, and the function that is asked for."""
         program = load_program(self.file)
-        return program, pick_function(program, self.function)
+        values = assignments(self.values, Path()) if program.generics is not None else {}
+        return pick_function(program, self.function, values)
 
     def inputs(
         self, program: Program, function: Function, command: str = "", base: Path = Path()
@@ -73,10 +74,11 @@ class FunctionRequest:
             found = directives(program.sources[0].text)
         except RvmError:
             return ""
-        line = next((d for d in found if d.function == function and not d.codes), None)
+        names = (function, function.split("[")[0])
+        line = next((d for d in found if d.function in names and not d.codes), None)
         if line is None:
             return ""
-        words = ["rvm", command, self.file, *(["-f", function] if self.function else [])]
+        words = ["rvm", command, self.file, *(["-f", self.function] if self.function else [])]
         return " ".join([*words, *map(_shell_word, line.words)])
 
 

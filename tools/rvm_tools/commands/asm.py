@@ -30,6 +30,14 @@ from rvm_tools.options import file_argument
     help="Where included files are looked for as well.",
 )
 @click.option(
+    "-f",
+    "--function",
+    "functions",
+    multiple=True,
+    metavar="FUNC",
+    help="A generic function for types that the program is to have, too: 'axpy[f32]'.",
+)
+@click.option(
     "--error-format",
     type=click.Choice(["human", "short", "json"]),
     default="human",
@@ -41,6 +49,7 @@ def command(
     emit: str,
     verify: bool,
     folders: tuple[str, ...],
+    functions: tuple[str, ...],
     error_format: str,
 ) -> None:
     """Assemble a source text.
@@ -49,4 +58,4 @@ def command(
     """
     from rvm_tools.assembly import assemble_file
 
-    assemble_file(file, output, emit, verify, folders, error_format)
+    assemble_file(file, output, emit, verify, folders, functions, error_format)

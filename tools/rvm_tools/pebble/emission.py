@@ -42,14 +42,13 @@ def _program(request: PebbleRequest, plan: Plan | DagPlan) -> Library:
         if Path(request.file).suffix == ".bench":
             return emit_circuit(plan, parse_circuit(read_text(request.file), request.file))
         if Path(request.file).suffix in (".rasm", ".rbc", "") or request.file == "-":
-            program = load_program(request.file)
-            return emit_dag(plan, program, pick_function(program, request.function).name)
+            program, function = pick_function(load_program(request.file), request.function)
+            return emit_dag(plan, program, function.name)
     elif request.file is not None and request.step is not None:
         from rvm.pebble.bridge.emission import emit
 
-        program = load_program(request.file)
-        step = pick_function(program, request.step).name
-        return emit(plan, program, step, number=request.number, in_place=request.step_in_place)
+        program, step = pick_function(load_program(request.file), request.step)
+        return emit(plan, program, step.name, number=request.number, in_place=request.step_in_place)
     raise UsageError(
         "P001",
         "a plan is emitted for the program or the circuit that it is of",

@@ -31,8 +31,8 @@ def graph_of(request: PebbleRequest) -> Dag:
     if Path(request.file).suffix == ".bench":
         dag = parse_bench(read_text(request.file), request.file)
     else:
-        program = load_program(request.file)
-        dag = dag_of(program, pick_function(program, request.function).name)
+        program, function = pick_function(load_program(request.file), request.function)
+        dag = dag_of(program, function.name)
     for field in ("sizes", "costs"):
         given = request.terms.get(field)
         if given is not None:

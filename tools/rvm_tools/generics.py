@@ -1,0 +1,47 @@
+"""What values that people write say about the types of a generic function's parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from rvm_asm.inference import Given, given, literal
+
+from rvm.isa.functions.conversions import conversion_target
+from rvm_tools.files import Grid, Stored, read_value
+from rvm_tools.literals import File, MadeArray, Typed
+
+
+def hints(values: Mapping[str, Any], base: Path) -> dict[str, Any]:
+    """The kinds of values as `rvm_tools.literals` reads them; files are looked for in `base`."""
+    return {name: _hint(value, name, base) for name, value in values.items()}
+
+
+def _hint(value: Any, name: str, base: Path) -> Any:
+    if isinstance(value, File):
+        value = read_value(value, base, name)
+    if isinstance(value, list) and value and all(isinstance(v, dict) for v in value):
+        value = {f: [v.get(f) for v in value] for f in value[0]}
+    if isinstance(value, Mapping):
+        return {f: _hint(v, f"{name}.{f}", base) for f, v in value.items()}
+    if isinstance(value, Typed):
+        target = conversion_target(value.type)
+        return Given(() if target is None else (target,))
+    if isinstance(value, MadeArray):
+        return literal(0, len(value.sizes))
+    if isinstance(value, Stored):
+        return given(value.array)
+    if isinstance(value, Grid):
+        return literal(value.array.dtype.type(0).item(), value.array.ndim)
+    return _number(value)
+
+
+def _number(value: Any, depth: int = 0) -> Given:
+    if isinstance(value, list):
+        return _number(value[0] if value else 0, depth + 1)
+    if isinstance(value, Typed):
+        target = conversion_target(value.type)
+        return Given(() if target is None else (target,), depth)
+    return literal(float(value) if isinstance(value, Decimal) else value, depth)
