@@ -179,7 +179,7 @@ class Inference:
         known = self._weak.get(p.name)
         order = (BOOL, I64, F64, C128)
         both = known in order and found.types[0] in order
-        return both and order.index(found.types[0]) > order.index(known)  # type: ignore[arg-type]
+        return both and order.index(found.types[0]) > order.index(known)
 
     def _leaves(
         self,
