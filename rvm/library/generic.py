@@ -13,7 +13,7 @@ from rvm.state import Options
 
 if TYPE_CHECKING:
     from rvm.derive.gradients import Pullback
-    from rvm.run.binding import Result
+    from rvm.run.results import Result
     from rvm.run.machine import Machine
 
 
