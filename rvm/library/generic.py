@@ -13,8 +13,8 @@ from rvm.state import Options
 
 if TYPE_CHECKING:
     from rvm.derive.gradients import Pullback
-    from rvm.run.results import Result
     from rvm.run.machine import Machine
+    from rvm.run.results import Result
 
 
 class GenericFunction(FunctionHandle):
