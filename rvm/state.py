@@ -35,6 +35,8 @@ class Options:
     `strict`: keep every rounding residue, so that floats too run back bit for bit.
     `checks`: whether it is checked that what is done can be undone (come-froms, freed values,
     factors).  Only the native engine can leave that out; indices are checked all the same.
+    `bits`: "stated" keeps the bits that the table states, on every engine and machine; "machine"
+    has elementary functions, sums and products as libm, NumPy and its BLAS compute them here.
     `on_error`: "back" makes a library call a transaction; "stop" keeps the failing state.
     """
 
@@ -42,6 +44,7 @@ class Options:
     tolerance: float | None = None
     strict: bool = False
     checks: bool = True
+    bits: str = "stated"
     on_error: str = "back"
     max_steps: int | None = None
     max_memory: int | None = None
@@ -51,6 +54,8 @@ class Options:
     def __post_init__(self) -> None:
         if self.on_error not in ("back", "stop"):
             raise InputError("I009", f'on_error is "back" or "stop", not {self.on_error!r}')
+        if self.bits not in ("stated", "machine"):
+            raise InputError("I009", f'bits is "stated" or "machine", not {self.bits!r}')
         if not self.checks and self.engine not in having("unchecked"):
             able = [n for n in having("unchecked") if n in executing()]
             raise InputError(
@@ -87,6 +92,8 @@ class Account:
     erased_bits: int = 0
     drift: float = 0.0
     """The largest residue of an ancilla, in parts of what was allowed."""
+    bits: str = "stated"
+    """Which bits functions of floats have: the option `bits`."""
 
     def grow(self, n: int) -> None:
         self.live_bytes += n
@@ -151,7 +158,7 @@ class State:
         self.pardons: dict[tuple[Code, int], float] = {}
         """Frees whose residues were found to be rounding though they are larger than what is
         allowed: by how much they may be; see `rvm.engines.perturbed`."""
-        self.account = Account()
+        self.account = Account(bits=options.bits)
         self.residue: Residue | None = Residue() if options.strict else None
         self.account.grow(sum(map(byte_size, frame.regs)))
 

@@ -49,6 +49,8 @@ def choose(image: Image, name: str, options: Options) -> Choice:
         return _only("python", "strict mode logs residues, which the reference engine's steps do")
     if not options.checks:
         return _only("native", "only machine code can leave out the checks")
+    if options.bits == "machine":
+        return _only("python", 'NumPy and libm compute for it, as `bits="machine"` has it')
     traits = traits_of(image, name)
     if not native_is_there():
         missing = 'there is no machine code here, for reasons that `engine="native"` gives'

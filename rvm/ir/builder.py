@@ -192,8 +192,8 @@ class Builder(Operations):
     def nest(self, dims: Sequence[Node], body: Callable[[Indices], object], pace: str = "") -> None:
         """Loops over all indices below `dims`.
 
-        `pace` is what machine code makes of them: "whole", vectors and no more; "masked", vectors
-        of which the last is filled in part; "single", one index after the other.
+        `pace` is what machine code makes of them: "whole n", a row of n vectors; "vectors n",
+        vectors, n at a time; "straight", no loop at all; "single", one index after the other.
         """
         self._nest(list(dims), [], body, pace)
 

@@ -13,6 +13,7 @@ from rvm.ir.places import kind_of
 from rvm.ir.sums import Element, accumulated, combined, identity, operation, unless_empty
 from rvm.ir.typed import Unprintable, type_of
 from rvm.ir.values import at, body_of, raw, read, value, viewed, widened
+from rvm.isa.functions import machine
 from rvm.numbers import has_own_system, system
 from rvm.types import Scalar, elem_of, rank_of
 
@@ -68,7 +69,9 @@ def _elements(b: Builder, node: Expr) -> Found:
         case Apply("gather", (x, idx)):
             return _gather(b, x, idx)
         case Apply("@" | "matvec" | "matmul", (a, c)):
-            return _product(b, a, c)
+            return _product(b, a, c, LARGE)
+        case Apply("blas.@" | "blas.matmul", (a, c)):
+            return _product(b, a, c, machine.LARGE)
         case Apply("choose"):
             raise Unprintable
         case Apply(fn, args):
@@ -167,13 +170,13 @@ def _gather(b: Builder, x: Expr, idx: Expr) -> Found:
     return shape, element
 
 
-def _product(b: Builder, x: Expr, y: Expr) -> Found:
+def _product(b: Builder, x: Expr, y: Expr, large: int) -> Found:
     """Matrix times vector, vector times matrix, matrix times matrix."""
     (rows, left), (columns, right) = elements(b, x), elements(b, y)
     matching(b, (rows[-1],), (columns[0],))
     if len(rows) + len(columns) == 4:
         count = b.product(b.product(rows[0], rows[1]), columns[1])
-        b.trouble(b.op("ugt", count, b.i64(LARGE)))
+        b.trouble(b.op("ugt", count, b.i64(large)))
     n = len(rows) - 1
     t, times = _factors(b, x, y)
     add = operation(b, "+", t)

@@ -359,6 +359,9 @@ def is_direct(code: Code, options: Options) -> bool:
     row = ENGINES.get(options.engine)
     if row is None or not row.compiles or options.strict or options.max_steps is not None:
         return False
+    if options.bits != "stated":
+        # Machines say in their accounts which bits they have.
+        return False
     return not row.chooses or is_warm(code, choice_of(code, options))
 
 

@@ -25,6 +25,7 @@ from rvm.image import Code, image_of
 from rvm.numbers import system
 from rvm.program import Function, Program
 from rvm.run.binding import outside
+from rvm.run.bits import with_bits
 from rvm.run.machine import Machine
 from rvm.state import Options
 from rvm.types import Array, Stack, elem_of
@@ -42,7 +43,8 @@ class LaneRun:
     `regs`: the parameters' raw values at the end by register: with a leading axis of length B where
     they were given so or may have changed (a stack: a list of lists); others as they were given.
     A failed lane holds its inputs.  `errors` by lane; `ticks`, `erased` (bits) and `drifts` of each
-    lane; `alone`: the lanes that were run by themselves, failed ones among them.
+    lane; `alone`: the lanes that were run by themselves, failed ones among them; `bits` as
+    the option says.
     """
 
     regs: list[Any]
@@ -51,6 +53,7 @@ class LaneRun:
     erased: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     drifts: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     alone: tuple[int, ...] = ()
+    bits: str = "stated"
 
     @property
     def erased_bits(self) -> int:
@@ -83,8 +86,11 @@ def run_lanes(
     It raises no lane's error: those are in `errors` of the result.
     """
     with Listening():
-        batch = Batch(program, name, regs, varying, undo)
-        return _run(batch, options or Options(), block)
+        options = options or Options()
+        batch = Batch(with_bits(program, options), name, regs, varying, undo)
+        found = _run(batch, options, block)
+        found.bits = options.bits
+        return found
 
 
 @deferred

@@ -26,6 +26,7 @@ from rvm.image import Code, image_of
 from rvm.numbers.residue import not_its_own
 from rvm.program import AnyProgram, Program, program_of
 from rvm.run.binding import Own, bind, held, outside, result
+from rvm.run.bits import with_bits
 from rvm.run.results import Info, Result
 from rvm.state import Frame, Options, State
 from rvm.types import Array, Stack
@@ -84,6 +85,7 @@ class Machine:
     ) -> Machine:
         """A machine on raw values of the parameters' registers, which are taken as they are."""
         made = cls.__new__(cls)
+        program = with_bits(program, options)
         code = image_of(program).code(function, undo)
         gap = len(code.function.registers) - len(regs)
         made._enter(program, code, [*regs, *[None] * gap], options)
@@ -97,6 +99,7 @@ class Machine:
         options: Options,
         inputs: Mapping[str, Any],
     ) -> None:
+        program = with_bits(program, options)
         image = image_of(program)
         code = image.code(name, undo)
         own: Own = {}

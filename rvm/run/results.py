@@ -33,11 +33,16 @@ class Info:
     log: Any = None
     """What a strict call keeps so that its inverse restores every bit; None of other calls."""
 
+    bits: str = "stated"
+    """Which bits functions of floats have: "machine" if they are those of this one's libraries."""
+
     @classmethod
     def of(cls, *runs: Rounding) -> Info:
         """The info of runs that make up one."""
         drift = max((run.drift for run in runs), default=0.0)
-        return cls(sum(run.erased_bits for run in runs), float(drift))
+        bits = {getattr(run, "bits", "stated") for run in runs}
+        erased = sum(run.erased_bits for run in runs)
+        return cls(erased, float(drift), bits="machine" if "machine" in bits else "stated")
 
 
 class Result(Mapping[str, Any]):

@@ -72,10 +72,16 @@ class TestAnswers:
 
     def test_info_says_what_rounding_did(self) -> None:
         found = rvm_json("run", "norm.rasm", "r=0", "y=0.1", "x=[1,2.1,3]")
-        assert set(found["info"]) == {"erased_bits", "drift"}
+        assert set(found["info"]) == {"erased_bits", "drift", "bits"}
         assert found["info"]["erased_bits"] == found["erased_bits"]
         graded = rvm_json("grad", "norm.rasm", "r=0", "y=0.1", "x=[1,2.1,3]", "--loss", "r")
-        assert set(graded["info"]) == {"erased_bits", "drift"}
+        assert set(graded["info"]) == {"erased_bits", "drift", "bits"}
+
+    @pytest.mark.parametrize("command", ["run", "grad"])
+    def test_bits_of_this_machine_are_told(self, command: str) -> None:
+        given = [command, "norm.rasm", "r=0", "y=0.1", "x=[1,2.1,3]", "--bits=machine"]
+        given += ["--loss", "r"] if command == "grad" else []
+        assert rvm_json(*given)["info"]["bits"] == "machine"
 
     def test_strict_restores_what_tolerant_loses(self) -> None:
         given = ("run", "norm.rasm", "r=0", "y=0.1", "x=[1,2.1,3]", "--round-trip")

@@ -26,6 +26,9 @@ from rvm_tools.trial import Trial, attempt, differences, same, was_limited
 from rvm_tools.values import assignments, inputs_for, value_for
 from rvm_tools.words import count
 
+WITHIN = {"stated": 0.0, "machine": 1e-9}
+"""How far engines may differ, by the option `bits`: machine code keeps functions of its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class CheckRequest:
@@ -41,6 +44,7 @@ class CheckRequest:
     seed: int = 0
     max_steps: int = 200_000
     as_json: bool = False
+    bits: str = "stated"
 
     @property
     def every_engine(self) -> tuple[str, ...]:
@@ -273,9 +277,10 @@ def _trials(
             strict=request.strict,
             tolerance=request.tolerance,
             max_steps=max_steps,
+            bits=request.bits,
         )
         row.take(trial)
-        if out and not same(function, out[0], trial):
+        if out and not same(function, out[0], trial, WITHIN[request.bits]):
             row.fail(
                 InternalError(
                     "C005",

@@ -9,6 +9,7 @@ import rich_click as click
 
 from rvm.engines.auto import choose, native_is_there
 from rvm.image import Code, Image, image_of
+from rvm.run.bits import with_bits
 from rvm.state import Options, where
 from rvm_tools.programs import load_program, pick_function
 
@@ -18,14 +19,15 @@ def explain_engine(
     function: str | None,
     engine: str,
     strict: bool,
+    bits: str,
     as_json: bool,
 ) -> None:
     """Print the engine of a function, the reasons, and what it leaves to the reference engine."""
     program = load_program(file)
     program, picked = pick_function(program, function)
     name = picked.name
-    image = image_of(program)
-    options = Options(engine=engine, strict=strict)
+    options = Options(engine=engine, strict=strict, bits=bits)
+    image = image_of(with_bits(program, options))
     if engine == "auto":
         choice = choose(image, name, options)
         first, then, reasons = choice.first, choice.then, choice.reasons

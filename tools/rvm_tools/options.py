@@ -131,6 +131,17 @@ def engine_option(f: F) -> F:
     )(f)
 
 
+def bits_option(f: F) -> F:
+    """The option --bits."""
+    return click.option(
+        "--bits",
+        type=click.Choice(["stated", "machine"]),
+        default="stated",
+        help="stated (the default): the bits that every engine and machine has; machine: those of "
+        "this one's libm, NumPy and BLAS, which are faster.",
+    )(f)
+
+
 def run_options(f: F) -> F:
     """The options of a run: --strict, --tolerance, --max-steps, --max-memory."""
     for option in (

@@ -36,6 +36,7 @@ class FunctionRequest:
     tolerance: float | None = None
     max_steps: int | None = None
     max_memory: int | None = None
+    bits: str = "stated"
 
     def opened(self) -> tuple[Program, Function]:
         """The program, and the function that is asked for."""
@@ -63,6 +64,7 @@ class FunctionRequest:
             on_error=on_error,
             max_steps=self.max_steps,
             max_memory=self.max_memory,
+            bits=self.bits,
             output=output,
         )
 

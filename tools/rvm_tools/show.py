@@ -146,7 +146,7 @@ def _number_json(t: Scalar, raw: Any) -> Any:
 
 def info_json(info: Info) -> dict[str, Any]:
     """What a run says of itself."""
-    return {"erased_bits": info.erased_bits, "drift": info.drift}
+    return {"erased_bits": info.erased_bits, "drift": info.drift, "bits": info.bits}
 
 
 def arrays(function: Function, regs: Sequence[Any]) -> dict[str, Any]:

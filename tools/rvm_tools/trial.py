@@ -52,6 +52,7 @@ def attempt(
     strict: bool,
     tolerance: float | None,
     max_steps: int | None = None,
+    bits: str = "stated",
 ) -> Trial:
     """Run `function` to its end, to an error or to the limit, and from there back.
 
@@ -64,6 +65,7 @@ def attempt(
         max_steps=max_steps,
         output=lambda _: None,
         callbacks=_Silence(),
+        bits=bits,
     )
     machine = Machine.start(program, function.name, inputs, options)
     start = snapshot(function, machine.state.frames[0].regs)
@@ -92,14 +94,16 @@ def was_limited(trial: Trial) -> bool:
     return isinstance(trial.ended_by, LimitError) and trial.ended_by.code == "R010"
 
 
-def same(function: Function, a: Trial, b: Trial) -> bool:
-    """Whether two trials took as many steps, ended alike, and had the same bits at the far end."""
+def same(function: Function, a: Trial, b: Trial, within: float = 0.0) -> bool:
+    """Whether two trials took as many steps, ended alike, and had the same bits at the far end.
+
+    Floats may differ `within` so many parts of themselves.
+    """
     codes = [None if t.ended_by is None else t.ended_by.code for t in (a, b)]
-    return (
-        codes[0] == codes[1]
-        and a.steps == b.steps
-        and not drifts(function, a.regs, b.regs, tolerance=0.0)
-    )
+    if codes[0] != codes[1] or a.steps != b.steps:
+        return False
+    off = drifts(function, a.regs, b.regs, tolerance=within, between=a.regs)
+    return all(within and drift.within for drift in off)
 
 
 def differences(

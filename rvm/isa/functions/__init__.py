@@ -8,6 +8,7 @@ from rvm.isa.functions import (
     complexes,
     conversions,
     indexing,
+    machine,
     transcendental,
 )
 from rvm.isa.functions.logs import LOG_PARTIALS
@@ -21,5 +22,6 @@ __all__ = [
     "complexes",
     "conversions",
     "indexing",
+    "machine",
     "transcendental",
 ]

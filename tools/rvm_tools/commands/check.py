@@ -6,7 +6,7 @@ from typing import Any
 
 import rich_click as click
 
-from rvm_tools.options import STEPS, file_argument, function_option, values_argument
+from rvm_tools.options import STEPS, bits_option, file_argument, function_option, values_argument
 
 
 @click.command("check")
@@ -38,6 +38,7 @@ from rvm_tools.options import STEPS, file_argument, function_option, values_argu
     metavar="N",
     help="Where a run on generated inputs turns back (200000).",
 )
+@bits_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(**given: Any) -> None:
     """Check a program: statically, then forwards and backwards.

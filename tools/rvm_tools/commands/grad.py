@@ -7,6 +7,7 @@ from typing import Any
 import rich_click as click
 
 from rvm_tools.options import (
+    bits_option,
     engine_option,
     file_argument,
     function_option,
@@ -33,6 +34,7 @@ from rvm_tools.options import (
 @click.option("--emit", is_flag=True, help="Print the gradient program instead of running it.")
 @engine_option
 @run_options
+@bits_option
 @click.option("--out", type=click.Path(), metavar="FILE.npz", help="Write derivatives as arrays.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(**given: Any) -> None:

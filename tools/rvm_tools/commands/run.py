@@ -7,6 +7,7 @@ from typing import Any
 import rich_click as click
 
 from rvm_tools.options import (
+    bits_option,
     engine_option,
     file_argument,
     function_option,
@@ -27,6 +28,7 @@ from rvm_tools.options import (
 )
 @engine_option
 @run_options
+@bits_option
 @click.option(
     "--on-error",
     type=click.Choice(["back", "stop"]),
@@ -62,7 +64,7 @@ def command(explain_vector: bool, explain_engine: bool, **given: Any) -> None:
     if explain_engine:
         from rvm_tools import engine_choice
 
-        asked = (given[k] for k in ("file", "function", "engine", "strict", "as_json"))
+        asked = (given[k] for k in ("file", "function", "engine", "strict", "bits", "as_json"))
         engine_choice.explain_engine(*asked)
         return
     from rvm_tools.runs import RunRequest, run

@@ -9,6 +9,7 @@ from click.shell_completion import CompletionItem
 
 from rvm_tools.options import (
     STEPS,
+    bits_option,
     engine_option,
     file_argument,
     function_option,
@@ -66,6 +67,7 @@ def _models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
 )
 @engine_option
 @run_options
+@bits_option
 @click.option(
     "--explain-engine",
     is_flag=True,
@@ -87,6 +89,7 @@ def command(as_json: bool, explain_engine: bool, **given: Any) -> None:
             given["function"],
             given["engine"],
             given["strict"],
+            given["bits"],
             as_json or given["form"] == "json",
         )
         return

@@ -1,0 +1,124 @@
+"""Functions as this machine's libraries compute them: libm, NumPy and the BLAS that NumPy has.
+
+A run with `bits="machine"` has them in the place of those that the table states; their names begin
+with `machine.`, which no program's text can say.  They are what those are but for their last bits,
+which depend on the libraries and the processor.  Programs for machine code, which the stated ones
+suit, have large products of matrices only, under names that begin with `blas.`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from rvm.expr import Apply, Expr, rebuild
+from rvm.isa.functions.arrays import product_of
+from rvm.isa.rows import FUNCTIONS, FunctionRow, FunctionTable, Row
+from rvm.numbers.code import Code
+from rvm.numbers.reductions import matrix_product
+from rvm.numbers.support import NAMES, name
+from rvm.types import F64, Array, Scalar, elem_of
+
+MACHINE, BLAS = "machine", "blas"
+"""What the names begin with, before a dot."""
+LARGE = 1 << 15
+"""Matrix products of more multiplications are left to BLAS in machine code."""
+LIBM = "exp expm1 exp2 sinh cosh tanh log log1p log2 log10 sin cos tan"
+LIBM += " asin acos atan asinh acosh atanh cbrt atan2 hypot"
+"""Functions of libm that NumPy has, too."""
+NUMPY = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2"}
+NUMPY |= {"asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh", "pow": "power"}
+"""What NumPy calls otherwise."""
+WHOLE = {
+    "sum": "np.sum({0}).item()",
+    "prod": "np.prod({0}).item()",
+    "dot": "product_of(np.dot, {0}, {1}).item()",
+    "matvec": "product_of(np.matmul, {0}, {1})",
+    "matmul": "product_of(np.matmul, {0}, {1})",
+    "@": "whole_product({0}, {1})",
+}
+"""Functions of whole arrays of floats and complex numbers."""
+
+
+def of_machine(node: Expr, kind: str) -> Expr:
+    """An expression with this machine's functions, of a kind, in the place of those it has, too."""
+    found = rebuild(node, lambda child: of_machine(child, kind))
+    if isinstance(found, Apply) and (_is_there if kind == MACHINE else is_matrices)(found):
+        return replace(found, fn=f"{kind}.{found.fn}")
+    return found
+
+
+def is_matrices(node: Apply) -> bool:
+    """Whether an expression is a product of two matrices of floats or complex numbers."""
+    types = [a.type for a in node.args if isinstance(a.type, Array)]
+    products = node.fn in ("@", "matmul") and [t.rank for t in types] == [2, 2]
+    return products and all(t.elem.is_float or t.elem.is_complex for t in types)
+
+
+@name
+def blas_product(a: Any, b: Any) -> Any:
+    """The product of two matrices: by BLAS if it is large, else in the stated order."""
+    if a.size * b.shape[1] > LARGE:
+        return product_of(np.matmul, a, b)
+    return matrix_product(a, b)
+
+
+def _is_there(node: Apply) -> bool:
+    types = [elem_of(a.type) for a in node.args if isinstance(a.type, (Scalar, Array))]
+    if node.fn in WHOLE:
+        return all(t.is_float or t.is_complex for t in types)
+    # A square that is written is a product.
+    if node.fn == "**" and repr(getattr(node.args[1], "value", None)) in ("2", "2.0"):
+        return False
+    return (node.fn == "**" or node.fn in LIBM.split()) and all(t == F64 for t in types)
+
+
+@cache
+def _row(kind: str, fn: str) -> FunctionRow:
+    code: dict[str, Row]
+    if fn in WHOLE:
+        text = WHOLE[fn] if kind == MACHINE else "blas_product({0}, {1})"
+        whole = Code(text, text, alike=True)
+        code = {"float": whole, "complex": whole}
+    else:
+        code = {"f64": _from_libm("pow" if fn == "**" else fn)}
+    return replace(FUNCTIONS[fn], name=f"{kind}.{fn}", code=code, body=None)
+
+
+def _from_libm(fn: str) -> Code:
+    of_numbers: Callable[..., float] = getattr(math, fn)
+    of_arrays: Callable[..., Any] = getattr(np, NUMPY.get(fn, fn))
+
+    def value(*args: float) -> float:
+        """The number, infinities and NaN included, which Python's functions raise instead."""
+        try:
+            return of_numbers(*args)
+        except (ValueError, OverflowError):
+            with np.errstate(all="ignore"):
+                return float(of_arrays(*args))
+
+    inline, whole = f"libm_{fn}", f"numpy_{fn}"
+    NAMES.setdefault(inline, of_numbers)
+    NAMES.setdefault(whole, of_arrays)
+    slots = "({0}, {1})" if fn in ("pow", "atan2", "hypot") else "({0})"
+    return Code(inline + slots, whole + slots, value)
+
+
+_others = FunctionTable.on_demand
+
+
+def _on_demand(name: str) -> FunctionRow | None:
+    kind, _, fn = name.partition(".")
+    if kind == BLAS:
+        return _row(kind, fn) if fn in ("@", "matmul") else None
+    if kind == MACHINE:
+        return _row(kind, fn) if fn in WHOLE or fn == "**" or fn in LIBM.split() else None
+    return _others(name)
+
+
+FunctionTable.on_demand = staticmethod(_on_demand)

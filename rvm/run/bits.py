@@ -1,0 +1,34 @@
+"""Programs as runs with `bits="machine"` have them: with functions of this machine's libraries."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rvm.host.once import once
+from rvm.isa.functions.machine import BLAS, MACHINE, of_machine
+from rvm.program import Function, Program
+from rvm.registry import ENGINES
+from rvm.state import Options
+
+
+def with_bits(program: Program, options: Options) -> Program:
+    """The program as runs with these options have it; of one that is such a program itself, that.
+
+    Machine code has functions of its own, which are fast: its programs differ in large products of
+    matrices only, on whatever engine they come to an end.
+    """
+    if options.bits == "stated":
+        return program
+    row = ENGINES.get(options.engine)
+    kind = BLAS if row is not None and row.compiles and not row.chooses else MACHINE
+    return once(program.cache, (with_bits, kind), Program, lambda: _of_machine(program, kind))
+
+
+def _of_machine(program: Program, kind: str) -> Program:
+    def changed(f: Function) -> Function:
+        code = [replace(i, args=tuple(of_machine(a, kind) for a in i.args)) for i in f.code]
+        return replace(f, code=tuple(code))
+
+    found = replace(program, functions=tuple(map(changed, program.functions)))
+    found.cache[with_bits, kind] = found
+    return found
