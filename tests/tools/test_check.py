@@ -235,3 +235,20 @@ def test_without_llvm_the_other_engines_are_checked(
     assert list(found["skipped"]) == ["native"]
     asked = rvm("check", "norm.rasm", "--engine", "native", code=2)
     assert "error[U002]" in asked.stderr
+
+
+def test_engines_may_differ_in_bits_of_this_machine(here: Path) -> None:
+    (here / "wide.rasm").write_text(
+        "func wide(y: f64, x: f64[n], a: f64[n, n])\n"
+        "    for i = 0 to n - 1\n        add y, sum(exp(x)) * atan(x[i]) + dot(a @ x, x)\n    end\n"
+    )
+    values = [f"{k / 7 - 5}" for k in range(60)]
+    given = ["wide", "y=0", f"x=[{','.join(values)}]", "a=ones(60, 60)"]
+    found = [
+        rvm_json("run", "wide.rasm", *given[1:], f"--engine={e}", "--bits=machine")["values"]["y"]
+        for e in ("python", "native")
+        if e in executing()
+    ]
+    assert len(set(found)) == len(found), "the case is one where engines differ"
+    checked = rvm_json("check", "wide.rasm", *given[1:], "--bits=machine")
+    assert checked["ok"] and checked["checks"][-1]["verdict"] == "ok"
