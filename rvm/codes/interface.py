@@ -166,6 +166,16 @@ INTERFACE: dict[str, Explanation] = {
             jax.config.update("jax_enable_x64", True)
         """,
     ),
+    "U018": explain(
+        "a gradient whose error can no longer be estimated",
+        """
+        `grad.info.error` is computed when it is first asked for, from the arrays that the gradient
+        was computed from.  They are not copied: if they have changed since, or the gradient's own
+        arrays have, there is nothing left to compute from.  Ask for it at once, or pass copies:
+
+            g = f.grad(loss="y", x=x, error=True)
+        """,
+    ),
     "U017": explain(
         "no such method for a Hessian",
         """

@@ -205,9 +205,9 @@ RUNNING: dict[str, Explanation] = {
 
         Each number has to come back within 2**-40 of itself (f32: 2**-11); one that began as zero
         within that part of the largest in its array, or of what it was at the end.  Where one does
-        not, the gradient is held against tangents, which only run forwards, and refused if they
-        differ by more than 1e-6 of it (f32: 1e-3).  `tolerance=` puts another number in the place
-        of 2**-40, and then nothing is held against tangents; 0 demands the same bits.
+        not, the error of the gradient is estimated, from runs with perturbed rounding and from
+        tangents, and it is refused if that is more than 1e-6 of it (f32: 1e-3).  `tolerance=` puts
+        another number in the place of 1e-6; 0 demands that the values come back to the very bits.
 
         Take the gradient in strict mode (`--strict`), push what is lost to a stack, compute with
         `fixed`, or take fewer steps.

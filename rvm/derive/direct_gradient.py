@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from rvm.derive.gate import Evidence, check_returned
+from rvm.derive.estimate import Evidence
+from rvm.derive.gate import check_returned
 from rvm.derive.gradients import (
+    Judge,
     add_seeds,
     loss_place,
     named_duals,
@@ -30,7 +32,7 @@ from rvm.program import Function, Program
 from rvm.run.binding import bind
 from rvm.run.direct import is_direct
 from rvm.run.machine import Machine
-from rvm.run.results import Result, Rounding
+from rvm.run.results import Info, Result, Rounding
 from rvm.state import Options, byte_size
 from rvm.transform.duals import bar_slots, bar_type
 from rvm.transform.programs import gradient_program
@@ -119,19 +121,26 @@ class ThereAndBack:
             except RvmError:
                 return None
 
+        first = len(start)
+        bars_found = regs[first : first + len(self.slots)]
+
         def evidence() -> Evidence:
-            found = {k: regs[slot] for k, slot in self.slots.items()}
-            seeds = {k: zero_dual(self.function, k, regs[k]) for k in self.slots}
+            found = dict(zip(self.slots, bars_found, strict=True))
+            seeds = {k: zero_dual(self.function, k, start[k]) for k in self.slots}
             seed(seeds)
-            return Evidence(self.program, self.name, False, seeds, found)
+            return Evidence(self.program, self.name, False, options, start, seeds, found)
 
         at = len(regs) - self.given
         finals = dict(zip(self.floats, regs[at:], strict=False))
         check_returned(self.function, start, regs, options, evidence, finals)
+
+        def info() -> Info:
+            return Info.of(rounding, judge=Judge(evidence, wrt))
+
         if wrt is None and self.names is not None:
-            return regs, Result({name: regs[slot] for name, slot in self.names.items()}, rounding)
+            return regs, Result({name: regs[slot] for name, slot in self.names.items()}, info)
         duals = {k: regs[slot] for k, slot in self.slots.items()}
-        return regs, named_duals(self.function, duals, rounding, wrt)
+        return regs, named_duals(self.function, duals, info, wrt)
 
 
 def _names(function: Function, slots: Mapping[int, int]) -> dict[str, int] | None:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.derive.gate import copied, gradient_check
+from rvm.derive.estimate import copied
+from rvm.derive.gate import gradient_check
 from rvm.derive.gradients import Pullback, add_seeds, bar_layout, raw_inputs, zero_dual
 from rvm.derive.sweep import Sweep, real_shape, units
 from rvm.derive.target import Target

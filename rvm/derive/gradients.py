@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rvm.derive.gate import Evidence, check_returned, copied, strays
+from rvm.derive.estimate import Estimate, Evidence, again, copied, muted, same
+from rvm.derive.gate import check_returned, strays
 from rvm.derive.target import Target
-from rvm.faults import InputError
+from rvm.faults import InputError, UsageError
 from rvm.image import image_of
 from rvm.numbers import system
 from rvm.numbers.residue import Residue
@@ -22,7 +25,7 @@ from rvm.program import Function, Layout, Program, Record
 from rvm.run.binding import as_python, bind, result
 from rvm.run.direct import Run
 from rvm.run.machine import Machine
-from rvm.run.results import Info, Result, Rounding
+from rvm.run.results import Info, Result, Told
 from rvm.transform.duals import bar_slots, bar_type
 from rvm.transform.gradient import adjoint_names
 from rvm.transform.programs import gradient_program
@@ -141,7 +144,8 @@ class Pullback:
         found = self.found
         if check:
             self.check_returned(self._back.regs, found)
-        return named_duals(self.function, found, self.info, wrt)
+        judge = Judge(self._witness(found), wrt)
+        return named_duals(self.function, found, replace(self.info, judge=judge), wrt)
 
     @property
     def found(self) -> dict[int, Any]:
@@ -174,31 +178,37 @@ class Pullback:
     def check_returned(self, regs: Sequence[Any], found: Mapping[int, Any]) -> None:
         """R017 unless the values are back or the adjoints found right; see `rvm.derive.gate`."""
         known = self._finals()
-        check_returned(
-            self.function, self.start, regs, self.options, lambda: self._evidence(found), known
-        )
+        check_returned(self.function, self.start, regs, self.options, self._witness(found), known)
 
     def is_back(self, regs: Sequence[Any]) -> bool:
         """Whether the values are where they began."""
         known = self._finals()
-        return not strays(
-            self.function, self.start, regs, self.options, lambda: self._evidence({}), known
-        )
+        return not strays(self.function, self.start, regs, self.options, self._witness({}), known)
 
     def _finals(self) -> dict[int, Any]:
         """The results that are numbers: the run back has consumed the others."""
         return {k: v for k, v in enumerate(self.regs) if not isinstance(v, (np.ndarray, list))}
 
-    def _evidence(self, found: Mapping[int, Any]) -> Evidence:
-        target = self.target
-        seeds = {k: zero_dual(self.function, k, self._shape(k)) for k in found}
-        for enter in self._entered if found else ():
-            enter(seeds)
-        return Evidence(target.program, target.name, target.undo, seeds, found)
+    def _witness(self, found: Mapping[int, Any]) -> Callable[[], Evidence]:
+        """What gives the evidence; it holds no more than that."""
+        known = self.target, self.start, self._heights, self._entered
+        return partial(_evidence, *known, found)
 
-    def _shape(self, k: int) -> Any:
-        """What has the shape of a result, which the run back has consumed."""
-        return [0] * self._heights[k] if k in self._heights else self.start[k]
+
+def _evidence(
+    target: Target,
+    start: list[Any],
+    heights: Mapping[int, int],
+    entered: Sequence[Callable[[dict[int, Any]], None]],
+    found: Mapping[int, Any],
+) -> Evidence:
+    """What a run there and back knows; `heights` are those of stacks, which the run consumes."""
+    f = target.function
+    shapes = {k: [0] * heights[k] if k in heights else start[k] for k in found}
+    seeds = {k: zero_dual(f, k, shape) for k, shape in shapes.items()}
+    for enter in entered if found else ():
+        enter(seeds)
+    return Evidence(target.program, target.name, target.undo, target.options, start, seeds, found)
 
 
 def raw_inputs(target: Target, inputs: Mapping[str, Any]) -> list[Any]:
@@ -211,7 +221,7 @@ def raw_inputs(target: Target, inputs: Mapping[str, Any]) -> list[Any]:
 def named_duals(
     function: Function,
     duals: Mapping[int, Any],
-    info: Info | Rounding,
+    info: Told,
     wrt: Collection[str] | None = None,
 ) -> Result:
     """Duals by parameter register as a result by parameter, all or those in `wrt`."""
@@ -223,6 +233,17 @@ def named_duals(
         assert t is not None
         return as_python(t, duals[layout])
 
+    return by_parameter(function, duals, shown, info, wrt)
+
+
+def by_parameter(
+    function: Function,
+    duals: Collection[int],
+    shown: Callable[[Layout], Any],
+    info: Told | None = None,
+    wrt: Collection[str] | None = None,
+) -> Result:
+    """What is `shown` of the registers that have duals, by parameter, all or those in `wrt`."""
     slots = {k: k for k in duals}
     found = {}
     for p in function.params:
@@ -239,6 +260,56 @@ def named_duals(
                 hint=f"those are: {', '.join(found)}",
             )
     return Result({name: found[name] for name in found if name in set(wrt)}, info)
+
+
+class Judge:
+    """What estimates the error of a gradient when it is first asked for: `error` is like it.
+
+    It holds what the gradient was computed from.
+    """
+
+    def __init__(self, witness: Callable[[], Evidence], wrt: Collection[str] | None) -> None:
+        self._witness: Callable[[], Evidence] | None = witness
+        self._wrt = wrt
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What makes the evidence is no plain data."""
+        known = replace(self.known, options=muted(self.known.options))
+        return self.__dict__ | {"_witness": None, "known": known}
+
+    @cached_property
+    def known(self) -> Evidence:
+        """What the estimate is made of."""
+        assert self._witness is not None
+        return self._witness()
+
+    @cached_property
+    def error(self) -> Result:
+        """By how much each number may be off, in absolute terms; infinite if that is not known.
+
+        UsageError U018 if the inputs, or the gradient, have changed since.
+        """
+        if not same(again(self.known), self.known.found):
+            raise UsageError(
+                "U018",
+                "the inputs or the gradient have changed since it was computed: "
+                "its error can no longer be estimated",
+                hint="ask for it at once, with `error=True`, or pass copies",
+            )
+        self.now()
+        return self.error
+
+    def now(self) -> None:
+        """Compute it while nothing has changed."""
+        function, errors = self.known.function, Estimate(self.known).errors
+
+        def shown(layout: Layout) -> Any:
+            if isinstance(layout, Record):
+                return Result({field: shown(inner) for field, inner in layout.fields})
+            held = errors[layout]
+            return held if isinstance(function.registers[layout].type, Array) else held.tolist()
+
+        self.error = by_parameter(function, errors, shown, wrt=self._wrt)
 
 
 def zero_dual(function: Function, slot: int, held: Any) -> Any:

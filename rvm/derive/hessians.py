@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rvm.derive.directions import Pushforward, Seeds, Shape, blocks, by_names, chosen, leaves, plain
-from rvm.derive.gate import copied
+from rvm.derive.estimate import copied
 from rvm.derive.gradients import (
     Pullback,
     Watch,

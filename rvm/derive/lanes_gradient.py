@@ -191,14 +191,14 @@ class LaneGradient:
             elem, axes = elem_of(t), tuple(range(1, ended.ndim))
             held = np.abs(there[k].astype(np.complex128 if elem.is_complex else np.float64))
             held = np.max(held, axis=axes, keepdims=True, initial=0.0, where=np.isfinite(held))
-            limit = limit_of(elem, self.options.tolerance)
+            limit = limit_of(elem, self.options.tolerance == 0)
             begun = np.broadcast_to(begun, ended.shape)
             near = returned(elem, begun, ended, limit, held, axes)
             fine &= near.reshape(self.given.size, -1).all(axis=1)
         return fine
 
     def _stacks_returned(self, k: int, t: Stack, ended: Any) -> list[bool]:
-        limit = limit_of(t.elem, self.options.tolerance)
+        limit = limit_of(t.elem, self.options.tolerance == 0)
         varies = k in self.given.varying
         out = []
         for lane in range(self.given.size):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.derive.gate import copied
+from rvm.derive.estimate import copied
 from rvm.engines.auto import A_CALL, choice_of, is_warm
 from rvm.image import image_of
 from rvm.numbers import system

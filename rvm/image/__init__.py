@@ -193,8 +193,11 @@ class Image:
         found = self._codes.get((name, undo))
         if found is None:
             function = self.program.function(name)
-            found = once(self._codes, (name, undo), Code, lambda: Code(self, function, undo))
+            found = once(self._codes, (name, undo), Code, lambda: self._made(function, undo))
         return found
+
+    def _made(self, function: Function, undo: bool) -> Code:
+        return Code(self, function, undo)
 
     @cached_property
     def inout(self) -> dict[str, frozenset[int]]:

@@ -13,7 +13,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.derive.gate import Evidence, check_returned
+from rvm.derive.estimate import Evidence
+from rvm.derive.gate import check_returned
 from rvm.expr import Apply, Const, Place
 from rvm.faults import InputError, UsageError
 from rvm.image import image_of
@@ -193,7 +194,8 @@ class Port:
 
         def evidence() -> Evidence:
             found = {k: regs[bar] for k, bar in self.bars.items()}
-            return Evidence(self.program, self.function.name, False, seeds, found)
+            name = self.function.name
+            return Evidence(self.program, name, False, self.options, begun, seeds, found)
 
         begun = [start[k] for k in range(self.function.n_args)]
         check_returned(self.function, begun, regs, self.options, evidence, ended)

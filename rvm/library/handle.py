@@ -157,6 +157,9 @@ class FunctionHandle:
         `loss` names a scalar place of the results: `y`, `x[2]`, `p.vel[0, 1]`, `z.re`.  An array's
         adjoint has its shape, a complex one is dL/dRe + i dL/dIm, that of a `fixed` is a float, and
         that of a `log64` is by its logarithm.  The inputs are left as they were.
+
+        `info.error` of the result is an estimate of its error: computed when it is first asked
+        for, from the inputs as they are then, or at once with `error=True`.
         """
         return self.value_and_grad(given, loss=loss, wrt=wrt, **inputs)[1]
 
@@ -173,14 +176,17 @@ class FunctionHandle:
         from rvm.derive.direct_gradient import direct_gradient
         from rvm.derive.gradients import Pullback
 
+        asked = self._asks_error(inputs)
         target, values = self.target_of(given, inputs)
         direct = direct_gradient(target, loss)
         found = None if direct is None else direct.run(values, wrt, target.options)
-        if found is not None:
-            return found
-        pull = Pullback(target, values)
-        pull.seed(loss)
-        return pull.value(loss), pull(wrt)
+        if found is None:
+            pull = Pullback(target, values)
+            pull.seed(loss)
+            found = pull.value(loss), pull(wrt)
+        if asked:
+            found[1].info.estimate()
+        return found
 
     def vjp(
         self,
@@ -195,13 +201,16 @@ class FunctionHandle:
         from rvm.derive.direct_gradient import direct_vjp
         from rvm.derive.gradients import Pullback
 
+        asked = self._asks_error(inputs)
         target, values = self.target_of(given, inputs)
         found = direct_vjp(target, seeds, values, wrt)
-        if found is not None:
-            return found
-        pull = Pullback(target, values)
-        pull.seed_all(seeds)
-        return pull(wrt)
+        if found is None:
+            pull = Pullback(target, values)
+            pull.seed_all(seeds)
+            found = pull(wrt)
+        if asked:
+            found.info.estimate()
+        return found
 
     def jvp(
         self, tangents: Inputs, given: Inputs | None = None, /, **inputs: Any
@@ -260,6 +269,10 @@ class FunctionHandle:
 
         target, values = self.target_of(given, inputs)
         return hvp(target, loss, tangents, values)
+
+    def _asks_error(self, inputs: dict[str, Any]) -> bool:
+        """Whether the error of a gradient is asked for at once; a parameter may be called so."""
+        return "error" not in self._known and bool(inputs.pop("error", False))
 
     def target_of(self, given: Inputs | None, inputs: Inputs) -> tuple[Target, dict[str, Any]]:
         """What is differentiated, and the inputs; those in a mapping are never options."""

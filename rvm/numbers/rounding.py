@@ -9,9 +9,11 @@ what is decided does not depend on the units that it is in.
   it has had, in present units (`rvm.image.sizes`).  With a tolerance it is |r| <= tolerance S.
 - A value that a call was passed, and has to leave as it is: the same, with the larger of what it
   was and what it is, and `PASSED` updates.
-- The values of a gradient: `RETURN`, in parts of where they began.
+- The values of a gradient: `RETURN`, in parts of where they began.  Where they are further off,
+  the estimated error of the gradient g (`rvm.derive.estimate`): `AGREEMENT` |g|, or with a
+  tolerance that times |g|.
 
-A tolerance of 0 demands equality of bits everywhere.
+A tolerance of 0 demands equality of bits everywhere: of ancillas, and of a gradient's values.
 """
 
 from __future__ import annotations
@@ -36,7 +38,11 @@ of them moves it by this part of itself.  None are made for runs of more ticks."
 RETURN = 2.0**-40
 """How far a gradient's values may be from where they began, in parts of themselves."""
 AGREEMENT = 1e-6
-"""How far a gradient may be from tangents, in parts of itself, where values are further off."""
+"""How large the estimated error of a gradient may be, in parts of itself, without a tolerance."""
+DIRECTIONS, SPREAD, ULPS = 2, 2, 4
+"""What an estimate is made of: tangents, runs with perturbed rounding, units in the last place."""
+NEGLIGIBLE = RETURN / AGREEMENT
+"""An adjoint below this part of all may be off by `RETURN` of all."""
 UNIT = 2.0**-52
 """The gap after 1 of doubles."""
 INFINITY = float("inf")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 
@@ -19,6 +19,17 @@ class Rounding(Protocol):
         """The largest residue, in parts of what was allowed."""
 
 
+class Judge(Protocol):
+    """What estimates the error of a gradient."""
+
+    @property
+    def error(self) -> Result:
+        """By parameter, as the gradient."""
+
+    def now(self) -> None:
+        """Compute it, of inputs that have not changed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Info:
     """What a run says of itself besides its values: `result.info`.
@@ -32,17 +43,36 @@ class Info:
     """The largest residue that was checked, in parts of what was allowed; 0 if none was."""
     log: Any = None
     """What a strict call keeps so that its inverse restores every bit; None of other calls."""
-
     bits: str = "stated"
     """Which bits functions of floats have: "machine" if they are those of this one's libraries."""
+    judge: Judge | None = field(default=None, repr=False, compare=False)
+    """What estimates the error of a gradient."""
+
+    @property
+    def error(self) -> Result | None:
+        """By how much each number of a gradient may be off, in absolute terms; None of others.
+
+        It is computed when it is first asked for; see `rvm.derive.estimate`.
+        """
+        return None if self.judge is None else self.judge.error
+
+    def estimate(self) -> None:
+        """Compute the error at once."""
+        if self.judge is not None:
+            self.judge.now()
 
     @classmethod
-    def of(cls, *runs: Rounding) -> Info:
+    def of(cls, *runs: Rounding, judge: Judge | None = None) -> Info:
         """The info of runs that make up one."""
         drift = max((run.drift for run in runs), default=0.0)
         bits = {getattr(run, "bits", "stated") for run in runs}
         erased = sum(run.erased_bits for run in runs)
-        return cls(erased, float(drift), bits="machine" if "machine" in bits else "stated")
+        said = "machine" if "machine" in bits else "stated"
+        return cls(erased, float(drift), bits=said, judge=judge)
+
+
+Told = Info | Rounding | Callable[[], Info]
+"""What a result's info is made of when it is asked for."""
 
 
 class Result(Mapping[str, Any]):
@@ -53,9 +83,9 @@ class Result(Mapping[str, Any]):
 
     __slots__ = ("_info", "_values")
     _values: dict[str, Any]
-    _info: Info | Rounding | None
+    _info: Told | None
 
-    def __init__(self, values: dict[str, Any], info: Info | Rounding | None = None) -> None:
+    def __init__(self, values: dict[str, Any], info: Told | None = None) -> None:
         _set_values(self, values)
         _set_info(self, info)
 
@@ -67,7 +97,7 @@ class Result(Mapping[str, Any]):
             # What is asked for then is a field of that name.
             raise AttributeError("info")
         if not isinstance(found, Info):
-            found = Info.of(found)
+            found = found() if callable(found) else Info.of(found)
             _set_info(self, found)
         return found
 

@@ -20,13 +20,14 @@ from rvm_tools.attack.programs import smooth
 from sizes import examples
 
 import rvm
-from rvm.derive.gradients import Pullback, dressed, nested
+from rvm.derive.gradients import Pullback, dressed, named_duals, nested
 from rvm.derive.sweep import FEW
 from rvm.derive.taylor import propagate
 from rvm.derive.taylor.field import Field
 from rvm.engines.auto import WARM
 from rvm.library.handle import FunctionHandle
 from rvm.run.lanes import run_lanes
+from rvm.run.results import Info
 
 pytestmark = pytest.mark.usefixtures("clean_tables")
 
@@ -121,7 +122,7 @@ def test_the_gradient_comes_along(seed: int, loss: str) -> None:
     """By complex numbers, logarithms, records and stacks too."""
     f, inputs = rvm.assemble(smooth.program(seed)).main, smooth.inputs(seed)
     pull = Pullback(f.target, inputs)
-    names, found = pull.named, propagate(pull, loss)
+    found = propagate(pull, loss)
     want = f.grad(inputs, loss=loss)
     rows = {}
     for k, bar in pull.bars.items():
@@ -131,7 +132,7 @@ def test_the_gradient_comes_along(seed: int, loss: str) -> None:
         line = found.first(k)
         line = line[0::2] + 1j * line[1::2] if found.wide[k] else line
         rows[k] = line.reshape(np.shape(bar)) if np.ndim(bar) else line[0]
-    assert properties.distance(names(rows), want) <= 1e-10
+    assert properties.distance(named_duals(f.function, rows, Info()), want) <= 1e-10
 
 
 def test_hessians_by_complex_numbers() -> None:

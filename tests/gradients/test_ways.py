@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +17,6 @@ from rvm_tools.directives import directives
 from rvm_tools.values import inputs_for
 
 import rvm
-from rvm.derive import gate
 from rvm.interop.scipy import objective
 from rvm.library.handle import FunctionHandle
 from rvm.numbers import system
@@ -280,25 +280,34 @@ func step(y: f64[k], x: f64[k], n: i64)
         mul y, 0.5
         add y, 0.3 * x
     end
+
+func bent(y: f64[k], x: f64[k], n: i64)
+    add y, x
+    for i = 1 to n
+        mul y[0], 0.5
+        add y[0], 0.3
+        add y[1], y[0] * y[0] * x[1]
+    end
 """
 
 
 @pytest.mark.parametrize("n", [5, 60])
 def test_steps_of_a_chain_are_looked_at(n: int) -> None:
-    """What a step adds to must be zero again when the adjoint has undone it."""
-    f = rvm.assemble(STEP).step
+    """What a step adds to must be zero again when the adjoint has undone it, or not matter."""
+    program = rvm.assemble(STEP)
     x = np.array([0.7, 1.3])
-    run = rvm.pebble.iterate(f, 3, pebbles=2)
 
-    def gradient() -> Any:
+    def gradient(f: FunctionHandle) -> Any:
+        run = rvm.pebble.iterate(f, 3, pebbles=2)
         return run.gradient(x, lambda s: (float(s.sum()), np.ones(2)), constants={"n": n}).state
 
+    slope = 0.5**n + 0.3 * 2 * (1 - 0.5**n)
+    assert gradient(program.step) == pytest.approx(np.full(2, slope**3), rel=1e-12)
     if n == 5:
-        slope = 0.5**n + 0.3 * 2 * (1 - 0.5**n)
-        assert gradient() == pytest.approx(np.full(2, slope**3), rel=1e-12)
+        assert gradient(program.bent).min() > 0
     else:
         with pytest.raises(rvm.InvertibilityError) as caught:
-            gradient()
+            gradient(program.bent)
         assert caught.value.code == "R017"
 
 
@@ -318,22 +327,55 @@ def test_examples_come_back(path: Path) -> None:
         assert pull.is_back(pull.machine.state.frames[0].regs), run.text
 
 
-def test_a_tolerance_is_the_measure_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tolerance_is_by_the_gradient() -> None:
+    """It is held to the estimated error, in parts of the gradient, by every way."""
     h = HARD["relax 20"]
-    f, at = h.handle(), {"y": 0.0, "x": h.x, "p": h.p, "n": 20}
-    assert f.grad(at, loss="y").x == pytest.approx(h.truth()[0], rel=1e-8)
-    with monkeypatch.context() as m:
-        m.setattr(gate, "disagreement", None)
-        assert f.grad(at, loss="y", tolerance=1e-8).y == 1.0
-        for way in (f.grad, f.hvp, f.hessian):
-            given = ({"x": 1.0}, at) if way == f.hvp else (at,)
-            with pytest.raises(rvm.InvertibilityError) as caught:
-                way(*given, loss="y", tolerance=1e-12)
-            assert caught.value.code == "R017" and "tolerance=" in caught.value.hint
+    at = {"y": 0.0, "x": h.x, "p": h.p, "n": 20}
+    truth = h.truth()
+
+    def error(found: tuple[float, float]) -> float:
+        return max(abs(g - t) / abs(t) for g, t in zip(found, truth, strict=True))
+
+    for name, way in WAYS.items():
+        if name == "jacobian" or name.startswith(("by hand", "from a text")):
+            # By tangents where values are not back; programs have options of their own.
+            continue
+        loose = h.handle().with_options(tolerance=1e-7)
+        assert error(way(loose, h)) < 1e-7, name
+
+        with pytest.raises(rvm.RvmError) as caught:
+            way(h.handle().with_options(tolerance=1e-13), h)
+        assert caught.value.code == "R017" and "`tolerance=" in (caught.value.hint or ""), name
+    f = h.handle()
+    for derivative in (f.hvp, f.hessian):
+        given = ({"x": 1.0}, at) if derivative == f.hvp else (at,)
+        assert derivative(*given, loss="y", tolerance=1e-7)
+        with pytest.raises(rvm.InvertibilityError) as caught:
+            derivative(*given, loss="y", tolerance=1e-13)
+        assert caught.value.code == "R017"
+    # What an error names as enough is enough.
+    lost, at = HARD["relax 40"], at | {"n": 40}
+    with pytest.raises(rvm.InvertibilityError) as caught:
+        lost.handle().grad(at, loss="y")
+    enough = float(re.findall(r"tolerance=(\S+?)`", caught.value.hint or "")[0])
+    assert lost.handle().grad(at, loss="y", tolerance=enough).y == 1.0
+    assert lost.handle().grad(at, loss="y", tolerance=math.inf).y == 1.0
+
+
+def test_a_tolerance_of_zero_demands_the_bits() -> None:
     exact = rvm.assemble("func g(y: f64, x: f64)\n    add y, x * x\n").g
     assert exact.grad(loss="y", y=0.0, x=0.1, tolerance=0).x == 0.2
     with pytest.raises(rvm.InvertibilityError):
         exact.grad(loss="y", y=0.1, x=0.7, tolerance=0)
+
+
+def test_a_tolerance_below_what_the_values_promise_is_looked_at() -> None:
+    """Values that are back do not say that a gradient is right to the last digit."""
+    f = rvm.assemble("func f(y: f64, x: f64)\n    add y, sin(1e8 * x)\n").f
+    assert f.grad(loss="y", y=0.0, x=0.7).x == pytest.approx(1e8 * math.cos(7e7), rel=1e-6)
+    assert f.grad(loss="y", y=0.0, x=0.7, tolerance=1e-7)
+    with pytest.raises(rvm.InvertibilityError, match="may be off by more than the tolerance"):
+        f.grad(loss="y", y=0.0, x=0.7, tolerance=1e-10)
 
 
 def test_stacks_are_looked_into() -> None:

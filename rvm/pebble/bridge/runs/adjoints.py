@@ -7,13 +7,15 @@ it gives for constants is added up over all steps.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 
-from rvm.derive.gate import Evidence, refusal, strays
+from rvm.derive.estimate import Evidence, again
+from rvm.derive.gate import check_returned
 from rvm.derive.gradients import add_seeds, bar_layout, zero_dual
-from rvm.faults import UsageError
+from rvm.faults import InvertibilityError, UsageError
 from rvm.pebble.bridge.runs.functions import FunctionSteps, Raw, shadow
 from rvm.pebble.bridge.runs.prepared import Prepared
 from rvm.pebble.bridge.runs.states import Form, added
@@ -198,16 +200,26 @@ class FunctionAdjoints:
         return [regs[self.slots[xs]] for _, xs in self.pairs]
 
     def _check(self, x: Raw, regs: list[Any], k: int) -> None:
-        """InvertibilityError R017 unless step k, undone, left its values where they began."""
+        """InvertibilityError R017 unless step k, undone, left its values where they began.
+
+        Where it did not its gradient is judged with adjoints of one, as the step's own are gone.
+        """
         moves, handle = self.moves, self.moves.handle
         start = moves.filled(moves.blank, x, k)
-        options = handle.options
-        known = Evidence(handle.program, handle.name, False, {}, {})
-        off = strays(self.function, start, regs, options, lambda: known)
-        if off:
-            error = refusal(self.function, start, regs, options, off[0])
+
+        def evidence() -> Evidence:
+            function = self.function
+            seeds = {s: zero_dual(function, s, start[s]) for s in bar_slots(function)}
+            for s, zero in seeds.items():
+                seeds[s] = [1.0] * len(zero) if isinstance(zero, list) else zero + 1
+            known = Evidence(handle.program, handle.name, False, handle.options, start, seeds, {})
+            return replace(known, found=again(known))
+
+        try:
+            check_returned(self.function, start, regs, handle.options, evidence)
+        except InvertibilityError as error:
             told(error, f"the adjoint of step {k}")
-            raise error
+            raise
 
     def given(self, bar: Raw) -> Any:
         """The adjoint of the input as Python has it."""

@@ -1,0 +1,261 @@
+"""How wrong a gradient is: an estimate from runs that round otherwise, and from tangents.
+
+Two things are asked.  How far is the gradient from those that perturbed rounding gives, in the run
+forwards and in that back (`rvm.image.nudged`)?  That misses what depends on a branch which both
+take wrongly.  And how far is it along random directions from the derivative by tangents, which go
+forwards only?  They do not see what the run forwards rounded.  The larger of the two counts.  In
+strict mode, in which no other run can go back, the tangents are those of perturbed rounding too.
+
+What is computed from are the inputs, as they are when it is asked for: if they have changed since,
+the same gradient does not come out again, and that is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rvm.faults import RvmError
+from rvm.image.nudged import nudged
+from rvm.numbers import system
+from rvm.numbers.rounding import (
+    DIRECTIONS,
+    NEGLIGIBLE,
+    SPREAD,
+    ULPS,
+    magnitude,
+)
+from rvm.program import Function, Program
+from rvm.run.direct import Run
+from rvm.state import Options
+from rvm.transform.duals import bar_slots, bar_type
+from rvm.transform.gradient import adjoint_names
+from rvm.transform.programs import gradient_program, tangent_program
+from rvm.types import Array, RegisterType, elem_of
+
+SEEDS = tuple(range(1, SPREAD + 1))
+Duals = Mapping[int, Any]
+"""Adjoints by parameter register, as raw values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A gradient and what it was computed from: all that an estimate of its error needs.
+
+    `start` are the raw values of the parameters' registers, which nobody changes meanwhile.
+    """
+
+    program: Program
+    name: str
+    undo: bool
+    options: Options
+    start: Sequence[Any]
+    seeds: Duals
+    """The adjoints of the results."""
+    found: Duals
+    """The adjoints of the inputs."""
+
+    @property
+    def function(self) -> Function:
+        """The function that was differentiated."""
+        return self.program.function(self.name)
+
+
+class Estimate:
+    """The error of a gradient, in absolute terms: `errors` by parameter register."""
+
+    def __init__(self, known: Evidence) -> None:
+        self.known = known
+
+    @cached_property
+    def errors(self) -> dict[int, NDArray[np.float64]]:
+        """For each number of the adjoints by how much it may be off; infinite if none can tell."""
+        known = self.known
+        found = {k: np.asarray(g) for k, g in known.found.items()}
+        if not any(g.size for g in found.values()):
+            return {k: np.zeros(g.shape) for k, g in found.items()}
+        try:
+            off, lengths = self._off
+            # In strict mode the run back takes what it undoes from the log.
+            strict = known.options.strict
+            others = [found] if strict else [again(known, seed) for seed in SEEDS]
+        except RvmError:
+            return {k: np.full(g.shape, np.inf) for k, g in found.items()}
+        out = {}
+        with np.errstate(all="ignore"):
+            for k, g in found.items():
+                spread = np.max([np.abs(np.asarray(other[k]) - g) for other in others], axis=0)
+                along = off[k] * lengths[k] / max(1, g.size) ** 0.5
+                unit = system(elem_of(_bar(known.function, k))).unit
+                worst = np.maximum(spread, along) + ULPS * unit * np.abs(g)
+                out[k] = np.where(np.isnan(worst), np.inf, worst).astype(np.float64)
+        return out
+
+    @cached_property
+    def part(self) -> float:
+        """The error in parts of the gradient, of the parameter where that is the largest.
+
+        A gradient of a parameter counts as no less than `NEGLIGIBLE` of all.
+        """
+        try:
+            lengths = self._off[1]
+        except RvmError:
+            return np.inf
+        worst = 0.0
+        for k, error in self.errors.items():
+            if norm := _norm(error):
+                worst = max(worst, norm / lengths[k] if lengths[k] else np.inf)
+        return worst
+
+    @cached_property
+    def _off(self) -> tuple[dict[int, float], dict[int, float]]:
+        """How far each adjoint is from tangents, and how long it is taken to be, in parts of which.
+
+        Along a direction v the loss changes by g · v, g being the gradient; the tangent program
+        says by how much it does.  Directions are random, in each parameter as long as 1 / |g|, so
+        that units do not matter; but an adjoint counts as no less than `NEGLIGIBLE` of all: with a
+        size x of each parameter, |g| x is what it has to do with the loss.  Those that are less
+        have directions of their own, beside which the rounding of others would be large.  Where
+        there is nothing to measure an adjoint of zero by, the tangent must be zero.
+        """
+        known = self.known
+        function, start = known.function, known.start
+        rng = np.random.default_rng(0)
+        options = replace(muted(known.options), strict=False)
+        seeds = (None, *SEEDS) if known.options.strict else (None,)
+        regs = [copied(v) for v in start[: function.n_args]]
+        finals = Run(known.program, known.name, regs, options, undo=known.undo).regs
+        norms = {k: _norm(g) for k, g in known.found.items()}
+        sizes = {k: _size(function, k, start[k]) or _size(function, k, finals[k]) for k in norms}
+        least = NEGLIGIBLE * sum(norms[k] * sizes[k] for k in norms)
+        lengths = {k: max(norm, least / sizes[k] if sizes[k] else 0.0) for k, norm in norms.items()}
+        small = [k for k, norm in norms.items() if norm < lengths[k]]
+        flat = [k for k in norms if not lengths[k]]
+        rest = [k for k in norms if k not in (*small, *flat)]
+        off = dict.fromkeys(flat, 0.0)
+        for group in (rest, *([k] for k in small)):
+            worst = 0.0
+            for _ in range(DIRECTIONS if group else 0):
+                along = {k: _random(rng, known.found[k], lengths[k]) for k in group}
+                want = sum(_dot(known.found[k], v) for k, v in along.items())
+                for seed in seeds:
+                    worst = _larger(worst, abs(self._change(along, seed) - want))
+            off |= dict.fromkeys(group, worst)
+        if flat and self._change({k: _random(rng, known.found[k], 1.0) for k in flat}) != 0:
+            off |= dict.fromkeys(flat, np.inf)
+        return off, lengths
+
+    def _change(self, along: Duals, seed: int | None = None) -> float:
+        """The derivative of the seeded loss along a direction, by the tangent program.
+
+        With a seed it is that of perturbed rounding.
+        """
+        known = self.known
+        function = known.function
+        program = tangent_program(known.program, known.name)
+        options = replace(muted(known.options), strict=False)
+        if seed is not None:
+            program, options = (
+                nudged(program, seed),
+                replace(options, tolerance=np.inf, bits="stated"),
+            )
+        slots = bar_slots(function)
+        regs = [copied(v) for v in known.start[: function.n_args]]
+        for k in slots:
+            t = _bar(function, k)
+            v = np.zeros(np.shape(known.found[k]), system(elem_of(t)).dtype)
+            v[...] = along.get(k, 0.0)
+            regs.append(v if isinstance(t, Array) else v.tolist())
+        # Where the function is a gradient itself, tangents go by what came back in it.
+        from rvm.derive.gate import gradient_check
+
+        check = gradient_check(known.program, known.name, known.undo, known.start, known.options)
+        regs = Run(program, program.entry, regs, options, undo=known.undo).regs
+        if check is not None:
+            check(regs)
+        return sum(_dot(seed, regs[slots[k]]) for k, seed in known.seeds.items())
+
+
+def again(known: Evidence, seed: int | None = None) -> dict[int, Any]:
+    """The gradient once more, by parameter register; with a seed with perturbed rounding."""
+    program, options = known.program, muted(known.options)
+    adjoint, derived = adjoint_names(program)[known.name], gradient_program(program, known.name)
+    if seed is not None:
+        program, derived = nudged(program, seed), nudged(derived, seed)
+        options = replace(options, tolerance=np.inf, bits="stated")
+    slots = bar_slots(known.function)
+    regs = [copied(v) for v in known.start[: known.function.n_args]]
+    there = Run(program, known.name, regs, options, undo=known.undo)
+    regs = [*there.regs, *(copied(known.seeds[k]) for k in slots)]
+    log = there.machine.state.residue if options.strict else None
+    regs = Run(derived, adjoint, regs, options, undo=known.undo, log=log).regs
+    return {k: regs[slot] for k, slot in slots.items()}
+
+
+def same(a: Duals, b: Duals) -> bool:
+    """Whether two gradients are equal, to the bit but for signs of zeros and kinds of NaN."""
+    return all(np.array_equal(a[k], b[k], equal_nan=True) for k in a)
+
+
+def copied(value: Any) -> Any:
+    """A raw value that a run may change."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    return list(value) if isinstance(value, list) else value
+
+
+def _bar(function: Function, k: int) -> RegisterType:
+    t = bar_type(function.registers[k].type)
+    assert t is not None
+    return t
+
+
+def _silent(*values: Any) -> None:
+    """In the place of what a run tells others."""
+
+
+def _size(function: Function, k: int, raw: Any) -> float:
+    t = elem_of(function.registers[k].type)
+    return magnitude(t, raw) * (2.0**-t.frac if t.is_fixed else 1.0)
+
+
+def muted(options: Options) -> Options:
+    """Options of a run that nobody sees, of what has been run before."""
+    return replace(
+        options,
+        output=_silent,
+        callbacks=dict.fromkeys(options.callbacks, _silent),
+        max_steps=None,
+    )
+
+
+def _random(rng: np.random.Generator, like: Any, size: float) -> NDArray[Any]:
+    """A random direction for adjoints of a norm: numbers of either sign and like size."""
+    a = np.asarray(like)
+    out = rng.choice([-1.0, 1.0], a.shape) * rng.uniform(0.5, 1.5, a.shape)
+    if a.dtype.kind == "c":
+        out = out * np.exp(1j * rng.uniform(0, 7, a.shape))
+    return np.asarray(out / size).astype(a.dtype)
+
+
+def _norm(g: Any) -> float:
+    a = np.abs(np.asarray(g)).astype(np.float64)
+    top = float(np.max(a, initial=0.0))
+    return top * float(np.linalg.norm(a / top)) if 0 < top < np.inf else top
+
+
+def _dot(a: Any, b: Any) -> float:
+    """The real inner product of two raw values."""
+    wide: Any = np.complex128 if np.iscomplexobj(a) or np.iscomplexobj(b) else np.float64
+    with np.errstate(all="ignore"):
+        return float(np.vdot(np.asarray(a).astype(wide), np.asarray(b).astype(wide)).real)
+
+
+def _larger(a: float, b: float) -> float:
+    """The larger of two, and NaN of NaN."""
+    return b if not b <= a else a

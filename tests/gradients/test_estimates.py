@@ -1,0 +1,183 @@
+"""The estimate of a gradient's error against mpmath: on programs that are hard, and random ones."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from gradients.estimated import program
+from gradients.hard import HARD, Hard
+
+import rvm
+from rvm.derive import estimate
+from rvm.engines import executing
+
+ALL = {**HARD, **{f"random {seed}": program(seed) for seed in range(200 - len(HARD))}}
+ENGINES = [e for e in executing() if e != "native"]
+"""Those that need not compile code for each of some runs."""
+SAMPLE = [name for k, name in enumerate(ALL) if k % 9 == 0]
+
+
+def ratios(h: Hard) -> Iterator[float]:
+    """The estimated errors by the true ones, of whatever the gradient comes to."""
+    at = {"y": 0.0, "x": h.x, "p": h.p, "n": h.n}
+    g = h.handle().grad(at, loss="y", error=True, tolerance=math.inf)
+    for k, truth in zip("xp", h.truth(), strict=True):
+        error = g.info.error[k]
+        assert error >= 4 * 2.0**-52 * abs(g[k])
+        yield error / abs(g[k] - truth) if g[k] != truth else math.inf
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_estimates_are_not_below_a_tenth_of_the_error(name: str) -> None:
+    for ratio in ratios(ALL[name]):
+        assert ratio >= 0.1
+
+
+@pytest.mark.deep
+def test_estimates_of_two_hundred_programs() -> None:
+    """None is below a tenth of the true error; most are within two orders of magnitude above it."""
+    found = np.array([ratio for h in ALL.values() for ratio in ratios(h)])
+    assert len(ALL) == 200 and found.min() >= 0.1
+    finite = found[np.isfinite(found)]
+    assert np.quantile(finite, 0.5) < 20 and np.quantile(finite, 0.9) < 200
+
+
+@pytest.mark.parametrize("name", ["relax 60", "friction 1000", "momentum 400", "pendulum 1000"])
+def test_estimates_of_strict_gradients(name: str) -> None:
+    """Where values come back by the log, what is left is small, and no other is told."""
+    h = HARD[name]
+    at = {"y": 0.0, "x": h.x, "p": h.p, "n": h.n}
+    g = h.handle().with_options(strict=True).grad(at, loss="y", error=True)
+    for k, truth in zip("xp", h.truth(), strict=True):
+        assert 0.1 * abs(g[k] - truth) <= g.info.error[k] <= 1e-9 * max(1.0, abs(truth))
+
+
+# ---------------------------------------------------------------- where none is needed
+
+LEAPFROG = """
+func f(y: f64, q: f64, v: f64, n: i64)
+    for i = 1 to n
+        add v, -0.05 * q
+        add q, 0.1 * v
+        add v, -0.05 * q
+    end
+    add y, q * q + v
+"""
+PENDULUM = """
+func f(y: f64, q: f64, v: f64, n: i64)
+    for i = 1 to n
+        sub v, 0.05 * sin(q)
+        add q, 0.05 * v
+    end
+    add y, cos(q) + v * v
+"""
+
+
+def forbidden(*args: Any) -> None:
+    raise AssertionError("a rerun was made")
+
+
+@pytest.mark.parametrize("engine", executing(loops=False))
+def test_what_comes_back_passes_without_reruns(
+    engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Leapfrog, a pendulum from rest, bodies and a mixture of Gaussians: the gate suffices."""
+    monkeypatch.setattr(estimate, "again", forbidden)
+    monkeypatch.setattr(estimate.Estimate, "_change", forbidden)
+    for text in (LEAPFROG, PENDULUM):
+        f = rvm.assemble(text).f.with_options(engine=engine)
+        for _ in range(2):
+            assert f.grad(loss="y", y=0.0, q=1.0, v=0.0, n=2_000).y == 1.0
+    if engine == "native":
+        # Compiling the large ones takes longer than all else here.
+        return
+    bodies = rvm.load("examples/leapfrog.rasm").main.with_options(engine=engine)
+    assert bodies.grad(loss="after", before=0.0, after=0.0, steps=50).after == 1.0
+    gmm = rvm.load("examples/gradients/gmm.rasm").gmm.with_options(engine=engine)
+    rng = np.random.default_rng(3)
+    n, d, k = 20, 2, 3
+    points = {"alphas": rng.normal(size=k), "means": rng.normal(size=(k, d))}
+    points |= {"icf": rng.normal(scale=0.3, size=(k, 3)), "x": rng.normal(size=(n, d))}
+    assert gmm.grad(points, loss="y", y=0.0, gamma=1.0, m=0).y == 1.0
+
+
+# ---------------------------------------------------------------- as results
+
+RECORDS = rvm.assemble("""
+record P
+    a: f64
+    z: c128
+end
+func f(p: P, x: f64[n], s: stack[f64], y: f64)
+    mul p.a, 1.1
+    add y, sum(sin(x)) * p.a + p.z.re
+    alloc t: f64
+    pop t, s
+    add y, t * t
+    push t, s
+    free t
+
+func g(x: f64[n], y: f64, error: f64)
+    add y, sum(sin(x)) * error
+""")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_error_is_a_result_like_the_gradient(engine: str) -> None:
+    lib, x = RECORDS, np.linspace(1, 2, 4)
+    given = {"p": {"a": 1.0, "z": 1j}, "x": x, "s": [1.0, 2.0], "y": 0.1}
+    for _ in range(2):
+        g = lib.f.grad(given, loss="y", engine=engine)
+        e = g.info.error
+        assert list(e) == list(g) and list(e.p) == ["a", "z"] and e.x.shape == (4,)
+        assert len(e.s) == 2 and type(e.p.z) is float and type(e.y) is float
+        assert 0 < e.p.a < 1e-13 and (e.x < 1e-14).all()
+        only = lib.f.vjp({"y": 2.0}, given, wrt=["x"], engine=engine).info.error
+        assert list(only) == ["x"]
+        # A parameter of the name stays one.
+        g = lib.g.grad(loss="y", x=x, error=3.0, y=0.1, engine=engine)
+        assert g.error == pytest.approx(np.sin(x).sum()) and g.info.error.error < 1e-13
+        pull = lib.g.pullback(x=x, error=3.0, y=0.1, engine=engine)
+        pull.seed("y")
+        assert pull().info.error.error == g.info.error.error
+        copies = [pickle.loads(pickle.dumps(g)), copy.deepcopy(g)]
+        assert all(c.info.error.error == g.info.error.error for c in copies)
+    assert lib.g(x=x, error=3.0, y=0.1, engine=engine).info.error is None
+
+
+def test_engines_estimate_alike() -> None:
+    """Perturbed rounding is a hash of bits, the same on all."""
+    h = HARD["relax 20"]
+    at = {"y": 0.0, "x": h.x, "p": h.p, "n": h.n}
+    found = {e: h.handle().grad(at, loss="y", engine=e).info.error for e in executing()}
+    assert all(e == found["reference"] for e in found.values())
+
+
+def test_it_is_of_the_inputs_that_the_gradient_was_of() -> None:
+    """Arrays are not copied, so a change of them since is an error, and not another estimate."""
+    f = rvm.assemble("func f(x: f64[n], y: f64)\n    add y, sum(sin(x)) ** 2\n").f
+    for engine in ENGINES:
+        for _ in range(2):
+            x = np.linspace(1, 2, 4)
+            now = f.grad(loss="y", x=x, y=0.1, engine=engine, error=True)
+            later = f.grad(loss="y", x=x, y=0.1, engine=engine)
+            kept = pickle.loads(pickle.dumps(later))
+            spoilt = f.grad(loss="y", x=x.copy(), y=0.1, engine=engine)
+            spoilt.x[0] = 7.0
+            x[0] = 3.0
+            assert (now.info.error.x > 0).all()
+            assert (kept.info.error.x == now.info.error.x).all()
+            for g in (later, spoilt):
+                try:
+                    assert (g.info.error.x == now.info.error.x).all()
+                except rvm.UsageError as error:
+                    assert error.code == "U018"
+                else:
+                    # An ordinary run has copies of its inputs.
+                    assert g is later
