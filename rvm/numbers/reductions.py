@@ -25,6 +25,8 @@ WIDTH = 64
 """Partial results."""
 BLOCK = 1 << 14
 """Products that are made at once: they stay in the processor's cache."""
+ROWS = 4
+"""With room for fewer products of an element at once, each is added as it is made."""
 Array = NDArray[Any]
 Operation = Callable[[Any, Any], Any]
 """An operation on the elements of two arrays."""
@@ -137,7 +139,10 @@ def contracted(a: Any, b: Any, times: Operation = times) -> Any:
     """The same, one product after the other."""
     if a.size * b.size <= BLOCK * len(a):
         return _in_turn(times(a, b))
-    step = BLOCK // math.prod(np.broadcast_shapes(a.shape[1:], b.shape[1:]))
+    shape = np.broadcast_shapes(a.shape[1:], b.shape[1:])
+    step = BLOCK // math.prod(shape)
+    if step < ROWS and times is _times and "c" not in (a.dtype.kind, b.dtype.kind):
+        return _in_place(a, b, shape)
     found = times(a[:1], b[:1])[0]
     for k in range(1, len(a), step or 1):
         products = times(a[k : k + (step or 1)], b[k : k + (step or 1)])
@@ -146,6 +151,25 @@ def contracted(a: Any, b: Any, times: Operation = times) -> Any:
             found = _in_turn(products)
         else:
             found += products[0]
+    return found
+
+
+_times = times
+
+
+def _in_place(a: Array, b: Array, shape: tuple[int, ...]) -> Array:
+    """The same of real numbers, for large results: a few rows at a time stay in the cache."""
+    found = np.empty(shape, np.result_type(a, b))
+    rows = max(1, round(BLOCK / math.prod(shape[1:])))
+    products = np.empty((min(rows, len(found)), *shape[1:]), found.dtype)
+    for k in range(0, len(found), rows):
+        sums = found[k : k + rows]
+        some = products[: len(sums)]
+        x, y = (v if v.shape[1] == 1 else v[:, k : k + rows] for v in (a, b))
+        np.multiply(x[0], y[0], out=sums)
+        for one, other in zip(x[1:], y[1:], strict=True):
+            np.multiply(one, other, out=some)
+            np.add(sums, some, out=sums)
     return found
 
 

@@ -176,6 +176,35 @@ def test_adjoints_of_what_lanes_share_are_summed_in_order(engine: str) -> None:
         assert grad.b.tolist() == [ordered(c, plus, 0.0) for c in x.T]
 
 
+@pytest.mark.parametrize("t", ["f64", "f32", "c128"])
+def test_large_products_add_in_order(t: str) -> None:
+    """Results of a few rows at once, in blocks, or a row at a time."""
+    rng = np.random.default_rng(4)
+    f = rvm.assemble(f"func f(c: {t}[m, n], a: {t}[m, k], b: {t}[k, n])\n    add c, a @ b\n").f
+    g = rvm.assemble(f"func f(c: {t}[n], a: {t}[k], b: {t}[k, n])\n    add c, a @ b\n").f
+    for m, k, n in ((90, 7, 80), (150, 5, 130), (3, 4, 9000), (2, 3, 20000), (20000, 3, 1)):
+        a, b = numbers(rng, TYPES[t], "zeros", m, k), numbers(rng, TYPES[t], "sizes", k, n)
+        products = [times_all(a[:, j, None], b[None, j]) for j in range(k)]
+        for found, parts in (
+            (f(c=np.zeros((m, n), TYPES[t]), a=a, b=b, engine="python").c, products),
+            (g(c=np.zeros(n, TYPES[t]), a=a[0], b=b, engine="python").c, [p[0] for p in products]),
+        ):
+            want = parts[0]
+            for part in parts[1:]:
+                want = want + part
+            assert same(0 + want, found)
+
+
+def times_all(a: Any, b: Any) -> Any:
+    """The products of all elements, complex ones by four products that are rounded."""
+    if not np.iscomplexobj(a):
+        return a * b
+    found = np.empty(np.broadcast_shapes(a.shape, b.shape), complex)
+    found.real = a.real * b.real - a.imag * b.imag
+    found.imag = a.real * b.imag + a.imag * b.real
+    return found
+
+
 @pytest.mark.parametrize("t", ["f64", "f32"])
 def test_the_greatest_magnitude_is_a_nan_or_the_greatest(t: str) -> None:
     f = rvm.assemble(f"func f(y: {t}, x: {t}[n], z: {t}[n])\n    add y, amax(abs(x - z))\n").f
