@@ -51,32 +51,29 @@ class ModulePrinter:
         self.kind = kind
         self.varying = varying
         self._symbols: dict[Inner, str] = {}
-        self._waiting: list[tuple[str, Code, Callable[[], Printer]]] = []
+        self._waiting: list[Callable[[], Printer]] = []
         self._sites: Counter[str] = Counter()
         """How many calls of each inner function are printed."""
         self._metadata: list[str] = []
         self._numbers: dict[Code, int] = {}
         self.cells: list[Changed] = []
         """The guards whose values stand in cells, by number."""
-        self.texts: list[str] = []
         symbols: set[str] = set()
         helpers: set[str] = set()
         functions: set[Function] = set()
         frames = 0
-        printed: list[tuple[str, Code]] = []
+        printed: list[Printer] = []
         wide = None if varying is None else params
         self._enter(ROOT, (code, kind.scattered, wide), kind)
         while self._waiting:
-            symbol, entered, make = self._waiting.pop()
-            printer = make()
-            self.texts.append(printer.text())
-            printed.append((symbol, entered))
+            printer = self._waiting.pop()()
+            printer.print()
+            printed.append(printer)
             symbols |= printer.symbols
             helpers |= printer.helpers
             functions |= printer.functions
             frames += printer.frame
-        if varying is None:
-            self._join(printed)
+        self.texts = [p.text("#1 alwaysinline" if self._joins(p.b) else "#1") for p in printed]
         prelude = Definitions(functions, (h for h in helpers if h not in RUNTIME))
         self.symbols = tuple(sorted(symbols | prelude.symbols))
         """The C library's functions that it calls, by their aliases."""
@@ -121,7 +118,7 @@ class ModulePrinter:
         return found
 
     def _enter(self, symbol: str, inner: Inner, what: Kind) -> None:
-        self._waiting.append((symbol, inner[0], lambda: self._printer(symbol, inner, what)))
+        self._waiting.append(lambda: self._printer(symbol, inner, what))
 
     def single(self, b: FunctionBuilder) -> str:
         """The symbol of the function by which each lane goes on where those of another part."""
@@ -138,19 +135,19 @@ class ModulePrinter:
             own = FunctionBuilder(symbol, code, what, flow, self, left=left)
             return LanePrinter(Maker(own, plan.loops).make(), self)
 
-        self._waiting.append((symbol, code, make))
+        self._waiting.append(make)
         return symbol
 
-    def _join(self, printed: list[tuple[str, Code]]) -> None:
-        """Have functions of numbers that are called in one place put there at once.
+    def _joins(self, b: FunctionBuilder) -> bool:
+        """Whether a function is put at once into its caller: of numbers, and called in one place.
 
         LLVM would do that after it has optimised them by themselves, and then optimise all again.
         Those of arrays it knows more about as long as they are functions.
         """
-        for k, (symbol, code) in enumerate(printed):
-            registers = code.function.registers[: code.function.n_args]
-            if self._sites[symbol] == 1 and all(isinstance(r.type, Scalar) for r in registers):
-                self.texts[k] = self.texts[k].replace(") #1 {", ") #1 alwaysinline {", 1)
+        if self.varying is not None or self._sites[b.symbol] != 1:
+            return False
+        registers = b.function.registers[: b.function.n_args]
+        return all(isinstance(r.type, Scalar) for r in registers)
 
     def number(self, code: Code) -> int:
         """The number of a code."""

@@ -111,16 +111,19 @@ class Printer:
         """The function."""
         return cast(FunctionBuilder, self.operations)
 
-    def text(self) -> str:
-        """The function's definition."""
-        b = self.b
-        for block in b.blocks:
+    def print(self) -> None:
+        """Print the function's blocks."""
+        for block in self.b.blocks:
             self.print_block(block)
+
+    def text(self, attributes: str) -> str:
+        """The definition of the function, which has been printed."""
+        b = self.b
         scope = "" if b.symbol == ROOT else "internal "
         head = ", ".join([*map(self._argument, b.arguments), "ptr noalias %ctx"])
         entry, *rest = self.lines
         room = [self.room(v) for v in b.variables]
-        lines = [f"define {scope}i32 @{b.symbol}({head}) #1 {{", entry, *room, *rest, "}"]
+        lines = [f"define {scope}i32 @{b.symbol}({head}) {attributes} {{", entry, *room, *rest, "}"]
         return "\n".join(lines) + "\n"
 
     @property

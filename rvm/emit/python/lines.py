@@ -7,7 +7,6 @@ before the line changes anything.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
@@ -46,8 +45,8 @@ JOINED = "complex({1}, {0}.imag)", "complex({0}.real, {1})"
 """A complex number with another part."""
 STORES = ("set", "store")
 EFFECTS = frozenset(["set", "store", "trouble", "bound", "line", "if"])
-AUGMENTED = re.compile(r"\(?\{0\} (\+|-|\*|/|\^) \{1\}\)?")
-"""Templates that an augmented assignment does in place."""
+AUGMENTED = {f"({{0}} {sign} {{1}})": sign for sign in "+-*/^"}
+"""Templates that an augmented assignment does in place, and the operator that it has."""
 
 
 class Lines:
@@ -169,8 +168,8 @@ class Lines:
                     self.lines.append(f"{target} {fn}= {by.aux}")
                     self.lines.append(f"if {target} {passed}: {target} = wrap_{kind}({target})")
                     return
-            if kept and (plain := AUGMENTED.fullmatch(template)):
-                self.lines.append(f"{target} {plain[1]}= {bare(self.text(by))}")
+            if kept and (sign := AUGMENTED.get(template)):
+                self.lines.append(f"{target} {sign}= {bare(self.text(by))}")
                 return
         self.lines.append(f"{target} = {bare(self.text(value))}")
 
