@@ -211,7 +211,7 @@ STATIC: dict[str, Explanation] = {
         """
             xor y, x        ; integers and bool only
             mul n, 3        ; no: an i64 does not divide exactly
-            rot i, j, t     ; floats and complex numbers only
+            rot i, j, t     ; not unsigned integers: they have no negative numbers
 
         `rvm explain` does not know your types; `docs/isa.md` says for each opcode which it takes.
         A `log64` accumulates by `mul` and `div`, a `bool` by `xor`.

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from rvm.expr import Apply
+from rvm.expr import Apply, Const
 from rvm.isa.define import Mut, Use, exchange, opcode, when
+from rvm.isa.rules import FACTOR
+from rvm.numbers.lifting import EIGHTH, HALF_ROOT
 
 
 def _f(name: str, *args: Any) -> Apply:
@@ -54,14 +56,37 @@ def exch(x: Mut, m: Mut) -> None:
     exchange(x, m)
 
 
-@opcode(inverse="irot", types="inexact", cost="MULTS")
+def _sheared(to: str, x: Any, y: Any, factor: Any) -> Apply:
+    """x and a multiple of y; what undoes it names the other sign."""
+    return _f(f"checked_{to}", x, _f("shear", y, factor))
+
+
+def _lifted(a: Mut, b: Mut, t: Use) -> Any:
+    odd, tangent, sine = (_f(f"lift_{part}", t) for part in ("odd", "tan", "sin"))
+    x, y = _f("turned", a, odd), _f("turned", b, odd)
+    x = _sheared("sub", x, y, tangent)
+    y = _sheared("add", y, x, sine)
+    return _sheared("sub", x, y, tangent), y
+
+
+def _unlifted(a: Mut, b: Mut, t: Use) -> Any:
+    odd, tangent, sine = (_f(f"lift_{part}", t) for part in ("odd", "tan", "sin"))
+    x = _sheared("add", a, b, tangent)
+    y = _sheared("sub", b, x, sine)
+    return _f("turned", _sheared("add", x, y, tangent), odd), _f("turned", y, odd)
+
+
+@opcode(inverse="irot", types="rotated", cost="MULTS", exact=_lifted)
 def rot(a: Mut, b: Mut, t: Annotated[Use, "angle"]) -> Any:
-    """Rotate (a, b) by the angle t, in radians: a Givens rotation."""
+    """Rotate (a, b) by the angle t, in radians: a Givens rotation.
+
+    On integers and `fixed` by three shears, which `irot` takes back to the bit.
+    """
     c, s = _f("cos", t), _f("sin", t)
     return a * c - b * s, a * s + b * c
 
 
-@opcode(inverse="rot", types="inexact", cost="MULTS")
+@opcode(inverse="rot", types="rotated", cost="MULTS", exact=_unlifted)
 def irot(a: Mut, b: Mut, t: Annotated[Use, "angle"]) -> Any:
     """Rotate (a, b) by the angle -t."""
     c, s = _f("cos", t), _f("sin", t)
@@ -110,9 +135,16 @@ def ror(y: Mut, k: Annotated[Use, "i64"]) -> Any:
     return _f("rotr", y, k)
 
 
-@opcode(types="inexact", cost="MULTS")
+def _mirrored(a: Mut, b: Mut) -> Any:
+    tangent, sine = (Const(k, FACTOR) for k in (EIGHTH, HALF_ROOT))
+    x = _sheared("add", a, b, tangent)
+    y = _f("checked_sub", _f("shear", x, sine), b)
+    return _sheared("sub", x, y, tangent), y
+
+
+@opcode(types="rotated", cost="MULTS", exact=_mirrored)
 def hadamard(a: Mut, b: Mut) -> Any:
-    """(a, b) becomes ((a + b)/sqrt 2, (a - b)/sqrt 2)."""
+    """(a, b) becomes ((a + b)/sqrt 2, (a - b)/sqrt 2), on integers and `fixed` by shears."""
     h = 0.5**0.5
     return (a + b) * h, (a - b) * h
 

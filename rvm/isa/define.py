@@ -99,23 +99,56 @@ def opcode(
     types: str = "number",
     cost: str = "ADDS",
     name: str = "",
+    exact: Callable[..., Any] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Enter a function as an opcode.
 
     `inverse` names the opcode that undoes it; without it the opcode must undo itself, which is
     proved here.  `types` is the class of `rvm.isa.rules.CLASSES` that its operands are of.
+    `exact` is another body, of the same operands, for those of its types that are exact.
     DefinitionError (D001 … D006) refuses a body that can't be right.
     """
 
     def enter(body: Callable[..., Any]) -> Callable[..., Any]:
-        add_opcode(_row(body, name or body.__name__.rstrip("_"), inverse, types, cost))
+        add_opcode(_row(body, name or body.__name__.rstrip("_"), inverse, types, cost, exact))
         return body
 
     return enter
 
 
-def _row(body: Callable[..., Any], name: str, inverse: str, types: str, cost: str) -> OpRow:
+def _row(
+    body: Callable[..., Any],
+    name: str,
+    inverse: str,
+    types: str,
+    cost: str,
+    exact: Callable[..., Any] | None = None,
+) -> OpRow:
     operands = _operands(body, name)
+    row = OpRow(
+        name=name,
+        operands=operands,
+        types=types,
+        body=_recorded(body, name, operands),
+        inverse=inverse or name,
+        doc=inspect.getdoc(body) or "",
+        cost=cost,
+        module=defining_module(body),
+        exact=_recorded(exact, name, operands) if exact else (),
+    )
+    partner = row if row.inverse == name else OPCODES.get(row.inverse)
+    if partner is not None:
+        prove_inverse(row, partner)
+    for other in OPCODES.values():
+        if other.inverse == name and other is not partner:
+            prove_inverse(other, row)
+    return row
+
+
+def _recorded(
+    body: Callable[..., Any], name: str, operands: tuple[Operand, ...]
+) -> tuple[Stmt, ...]:
+    """The statements that a body makes."""
     formals: list[Expr] = [Mut(k) if o.mode == "mut" else Use(k) for k, o in enumerate(operands)]
     _bodies.append([])
     try:
@@ -141,23 +174,7 @@ def _row(body: Callable[..., Any], name: str, inverse: str, types: str, cost: st
         )
     for stmt in recorded:
         _check(name, stmt, operands)
-    row = OpRow(
-        name=name,
-        operands=operands,
-        types=types,
-        body=tuple(recorded),
-        inverse=inverse or name,
-        doc=inspect.getdoc(body) or "",
-        cost=cost,
-        module=defining_module(body),
-    )
-    partner = row if row.inverse == name else OPCODES.get(row.inverse)
-    if partner is not None:
-        prove_inverse(row, partner)
-    for other in OPCODES.values():
-        if other.inverse == name and other is not partner:
-            prove_inverse(other, row)
-    return row
+    return tuple(recorded)
 
 
 def _operands(body: Callable[..., Any], name: str) -> tuple[Operand, ...]:

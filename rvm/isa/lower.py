@@ -23,7 +23,15 @@ def lower(instr: Instr) -> tuple[Stmt, ...]:
     row = OPCODES[instr.op]
     if row.build is not None:
         return (row.build(instr),)
-    return tuple(_instantiate(s, instr.args) for s in linked_body(row.name))
+    exact = bool(row.exact) and _operand_type(row, instr.args).is_exact
+    return tuple(_instantiate(s, instr.args) for s in linked_body(row.name, exact))
+
+
+def _operand_type(row: OpRow, args: Sequence[Expr]) -> Scalar:
+    """The type of what an instruction changes."""
+    first = next(a for a, o in zip(args, row.operands, strict=True) if o.mode == "mut")
+    assert first.type is not None
+    return elem_of(first.type)
 
 
 def squared(instr: Instr) -> Instr:
@@ -63,11 +71,15 @@ def invert_instr(instr: Instr) -> Instr:
 
 
 @cache
-def linked_body(name: str) -> tuple[Stmt, ...]:
-    """An opcode's statement templates, each Map with the values that undo it."""
+def linked_body(name: str, exact: bool = False) -> tuple[Stmt, ...]:
+    """An opcode's statement templates, each Map with the values that undo it.
+
+    `exact`: those for exact types, which differ.
+    """
     row = OPCODES[name]
     partner = OPCODES[row.inverse]
-    return tuple(_link(s, t) for s, t in zip(row.body, reversed(partner.body), strict=True))
+    bodies = (row.exact, partner.exact) if exact else (row.body, partner.body)
+    return tuple(_link(s, t) for s, t in zip(bodies[0], reversed(bodies[1]), strict=True))
 
 
 def _link(stmt: Stmt, undo: Stmt) -> Stmt:

@@ -53,16 +53,20 @@ def prove_inverse(row: OpRow, partner: OpRow, *types: Scalar) -> None:
                 hint=TYPES,
             )
         types = tuple(own)
-    if tuple(invert(s) for s in reversed(row.body)) == partner.body and not _maps(row.body):
+    if (
+        tuple(invert(s) for s in reversed(row.body)) == partner.body
+        and not _maps(row.body)
+        and not row.exact
+    ):
         return
     tried = False
     for t in types:
         try:
-            forth = _composed(row.body, _places(row, t))
+            forth = _composed(row.body_on(t), _places(row, t))
         except TypeFault:
             continue  # a program that used it on this type would not be typed either
         try:
-            back = _composed(partner.body, _places(row, t))
+            back = _composed(partner.body_on(t), _places(row, t))
         except TypeFault as fault:
             raise DefinitionError(
                 "D006",
@@ -102,7 +106,7 @@ def _proved(
     row: OpRow, partner: OpRow, t: Scalar, there: Sequence[Expr], again: Sequence[Expr]
 ) -> bool:
     """Whether the two, one after the other, are the identity on an exact type."""
-    state = _composed(partner.body, there)
+    state = _composed(partner.body_on(t), there)
     wanted = [(k, e) for k, e in enumerate(state) if row.operands[k].mode == "mut"]
     if _same_polynomials(wanted, t):
         return True
@@ -176,6 +180,8 @@ class _Algebra:
                 return self.atom("operand", reg)
             case Apply("select", (cond, a, b)):
                 return self.form(a if self.outcome(cond) else b)
+            case Apply("turned", (a, cond)):
+                return self.sum(frozenset(), self.form(a), -1 if self.outcome(cond) else 1)
             case Apply(fn, args):
                 forms = [self.form(a) for a in args]
                 if fn in ("rotl", "rotr") and node.type == self.type:
@@ -202,9 +208,9 @@ class _Algebra:
     def apply(self, fn: str, args: list[Polynomial]) -> Polynomial:
         integers = self.type.is_integer
         match fn, args:
-            case "+", [a, b] if not self.type.is_bool:
+            case (("+" | "checked_add"), [a, b]) if not self.type.is_bool:
                 return self.sum(a, b)
-            case "-", [a, b] if not self.type.is_bool:
+            case (("-" | "checked_sub"), [a, b]) if not self.type.is_bool:
                 return self.sum(a, b, -1)
             case "neg", [a] if not self.type.is_bool:
                 return self.sum(frozenset(), a, -1)

@@ -107,6 +107,12 @@ class OpRow:
     """Makes the statement of an opcode that is not a sequence of data statements."""
     module: str = ""
     """The module that defines it, of a user's own: other processes import it."""
+    exact: tuple[Stmt, ...] = ()
+    """Its meaning on exact types, where that is another one there."""
+
+    def body_on(self, t: Scalar) -> tuple[Stmt, ...]:
+        """The meaning on operands of a type."""
+        return self.exact if self.exact and t.is_exact else self.body
 
     @property
     def is_data(self) -> bool:
@@ -171,4 +177,4 @@ def defining_module(body: Callable[..., Any]) -> str:
 
 def angle_type(t: Scalar) -> Scalar:
     """The real type that belongs to `t`: the type of an angle, a modulus, a part."""
-    return F64 if t.is_complex else t
+    return F64 if t.is_complex or t.is_integer else t

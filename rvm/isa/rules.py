@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from rvm.expr import Expr
 from rvm.numbers import system
-from rvm.types import BOOL, C128, F64, I64, TYPES, Scalar, ValueType, with_rank
+from rvm.types import BOOL, C128, F64, I64, TYPES, Scalar, ValueType, fixed, with_rank
 
 
 class Arg(NamedTuple):
@@ -93,6 +93,8 @@ CLASSES: dict[str, Callable[[Scalar], bool]] = {
     "complex": _of_kind("complex"),
     "multiplies": _offering("mul"),
     "analytic": _offering("/"),
+    "signed": _offering("shear"),
+    "rotated": lambda t: CLASSES["inexact"](t) or CLASSES["signed"](t),
 }
 """Named classes of element types, as rules and opcodes use them: what must be there to belong."""
 
@@ -212,6 +214,39 @@ def shift(args: Sequence[Arg], want: Scalar | None) -> Typing:
     if k not in (t, I64):
         raise TypeFault(f"the bit count has the type {k}, not i64")
     return Typing((t, k), with_rank(t, max(a.rank for a in args)))
+
+
+def conditional(args: Sequence[Arg], want: Scalar | None) -> Typing:
+    """`turned(x, c)`: a number, and a bool."""
+    if args[1].elem is not None:
+        demand(args[1].elem, "bool")
+    t = demand(unify(args[:1], want), "signed")
+    return Typing((t, BOOL), with_rank(t, max(a.rank for a in args)))
+
+
+def by_factor(args: Sequence[Arg], want: Scalar | None) -> Typing:
+    """`shear(x, k)`: a number, and a factor of the type fixed(62)."""
+    t, k = demand(unify(args[:1], want), "signed"), FACTOR
+    if args[1].elem not in (None, k):
+        raise TypeFault(f"the factor has the type {args[1].elem}, not {k}")
+    return Typing((t, k), with_rank(t, max(a.rank for a in args)))
+
+
+def of_angle(result: Scalar) -> Rule:
+    """An angle, an f64 or fixed; the result is of the type named."""
+
+    def rule(args: Sequence[Arg], want: Scalar | None) -> Typing:
+        t = args[0].elem or F64
+        if not t.is_fixed:
+            demand(t, "f64")
+        return Typing((t,), with_rank(result, args[0].rank))
+
+    FIXED_RESULT.add(rule)
+    return rule
+
+
+FACTOR = fixed(62)
+"""The type of the factors of shears."""
 
 
 def choice(args: Sequence[Arg], want: Scalar | None) -> Typing:

@@ -26,6 +26,7 @@ from rvm.numbers.base import NumberSystem, plain, refuse, shortened, shown
 from rvm.numbers.code import Body, Code, codes_of, comparisons
 from rvm.numbers.fixedpoint_functions import bodies, entered_power
 from rvm.numbers.integers import divisor
+from rvm.numbers.lifting import FRAC, KINDS, lifting_bodies
 from rvm.numbers.support import name, out_of_range
 from rvm.types import DEFAULT_FRAC, Scalar
 
@@ -99,7 +100,7 @@ class FixedSystem(NumberSystem):
 
     def __init__(self, t: Scalar) -> None:
         self.frac, self.unit = t.frac, 2.0**-t.frac
-        kinds = {"": (I64,)}
+        kinds = {"": (I64,), **{fn: (I64, *others) for fn, others in KINDS.items()}}
         super().__init__(t, 0, codes_of(f"fixed_{t.frac}", kinds, fixed_bodies(t.frac)))
 
     def code(self, fn: str, elems: tuple[Scalar, ...]) -> Code | None:
@@ -260,6 +261,9 @@ def operations(frac: int) -> None:
         add(Op(f"fixed_{fn}_{frac}", (I64, I64), I64, python, numpy, native))
 
 
+operations(FRAC)
+
+
 def fixed_bodies(frac: int) -> dict[str, Body]:
     """The functions of raw numbers with `frac` fraction bits; `pow` is that of an i64 exponent."""
     operations(frac)
@@ -282,6 +286,7 @@ def fixed_bodies(frac: int) -> dict[str, Body]:
     return {
         **comparisons(),
         **bodies(frac),
+        **lifting_bodies(I64, f"fixed({frac})"),
         "pow": lambda x, n: apply(whole_power, x, n),
         "+": lambda a, b: apply("wadd", a, b),
         "-": lambda a, b: apply("wsub", a, b),

@@ -25,6 +25,7 @@ from rvm.leaf.ops import BIT, I64, WIDTHS, Native, Op, add, named, number, signe
 from rvm.leaf.trace import Fault, apply, compare, constant, fitting, unless
 from rvm.numbers.base import NumberSystem, plain, refuse, shortened, shown
 from rvm.numbers.code import Body, Code, Codes, codes_of, comparisons
+from rvm.numbers.lifting import KINDS, lifting_bodies
 from rvm.numbers.support import division_by_zero, name, outside_domain
 from rvm.types import Scalar
 
@@ -122,7 +123,9 @@ SHIFTS = ("<<", ">>", "rotl", "rotr")
 def _codes(kind: str, count: str) -> Codes:
     """The codes of an integer type, with counts of another."""
     title = kind if count == kind else f"{kind}_{count}"
-    return codes_of(title, {"": (kind,), **dict.fromkeys(SHIFTS, (kind, count))}, bodies(kind))
+    kinds = {"": (kind,), **dict.fromkeys(SHIFTS, (kind, count))}
+    kinds |= {fn: (kind, *others) for fn, others in KINDS.items()}
+    return codes_of(title, kinds, bodies(kind))
 
 
 ZERO_DIVISOR = Fault("zero_divisor", division_by_zero, implied=True, safe=1)
@@ -197,6 +200,7 @@ def bodies(kind: str) -> dict[str, Body]:
         ">>": lambda x, k: shifted(x, k, down=True),
         "rotl": turned("rotl"),
         "rotr": turned("rotr"),
+        **(lifting_bodies(kind, kind) if has_sign else {}),
     }
 
 

@@ -63,7 +63,12 @@ def tangent_map(row: OpRow, t: Scalar) -> tuple[str, bool]:
 
 
 def _refuse_mixed(row: OpRow, t: Scalar, bar: Scalar) -> None:
-    """An opcode on raw numbers alone has the same map in the field of the duals; others not."""
+    """An opcode on raw numbers alone has the same map in the field of the duals; others not.
+
+    One that says by itself what it is on exact types means the same on all.
+    """
+    if row.exact:
+        return
     if bar != t and any(o.mode == "use" and o.kind in ("T", "angle") for o in row.operands):
         raise DefinitionError(
             "D012", f"`{row.name}` has no derivative on {t}, whose derivatives are {bar}"

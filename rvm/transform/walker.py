@@ -22,7 +22,7 @@ from rvm.stmt import Exchange, Map, Stmt, Update, When, only_exchanges
 from rvm.transform.duals import Duals
 from rvm.transform.graph import Graph
 from rvm.transform.zeros import Changed
-from rvm.types import BOOL
+from rvm.types import BOOL, Array, Scalar, elem_of
 
 FORTH = "forth"
 """The name of the register that holds forwards."""
@@ -45,6 +45,12 @@ class Rules:
     update: Callable[[Walker, Update, Instr], None]
     """For an update, and the instruction that does it, or undoes it."""
     map: Callable[[Walker, Instr, Map], None]
+
+
+def _in_field(angle: Expr) -> Expr:
+    """An angle as duals are turned by it: a fixed one as an f64, as they are."""
+    assert isinstance(angle.type, (Scalar, Array))
+    return apply("f64", angle) if elem_of(angle.type).is_fixed else angle
 
 
 class Walker(Duals):
@@ -138,7 +144,7 @@ class Walker(Duals):
         """An opcode on the duals of what `instr` changes, its other operands, and `more`."""
         operands = iter(duals)
         args = [
-            next(operands) if o.mode == "mut" else a
+            next(operands) if o.mode == "mut" else _in_field(a) if o.kind == "angle" else a
             for a, o in zip(instr.args, OPCODES[instr.op].operands, strict=True)
         ]
         self.emit(op, *args, *more)

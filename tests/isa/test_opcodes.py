@@ -7,8 +7,10 @@ import math
 import random
 import struct
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 from sizes import sample
@@ -50,6 +52,34 @@ def rotated(v: int, k: int, bits: int) -> int:
     return (v << k | v >> (bits - k)) % 2**bits
 
 
+def lifted(op: str, t: Scalar, v: Cell) -> Cell:
+    """A rotation by shears, or a mirror image."""
+
+    def shear(x: int, factor: Any) -> int:
+        return round(Fraction(x * int(mpmath.nint(factor * 2**62)), 2**62))
+
+    with mpmath.workdps(80):
+        a, b = v[:2]
+        if op == "hadamard":
+            p, s = mpmath.tan(mpmath.pi / 8), mpmath.sin(mpmath.pi / 4)
+            a += shear(b, p)
+            b = shear(a, s) - b
+            return (a - shear(b, p), b)
+        angle = mpmath.mpf(v[2]) / 2**t.frac
+        turns = int(mpmath.nint(angle / mpmath.pi))
+        u, sign = angle - turns * mpmath.pi, -1 if turns % 2 else 1
+        p, s = mpmath.tan(u / 2), mpmath.sin(u)
+        if op == "rot":
+            a, b = sign * a, sign * b
+            a -= shear(b, p)
+            b += shear(a, s)
+            return (a - shear(b, p), b, v[2])
+        a += shear(b, p)
+        b -= shear(a, s)
+        a += shear(b, p)
+        return (sign * a, sign * b, v[2])
+
+
 def oracle(op: str, t: Scalar, v: Cell) -> Cell:
     """The operands after `op`, ideal: before the storage wraps or rounds them."""
     one = 2**t.frac if t.is_fixed else 1
@@ -69,6 +99,8 @@ def oracle(op: str, t: Scalar, v: Cell) -> Cell:
             return (v[1], v[0])
         case "cswap":
             return (v[0], v[2], v[1]) if v[0] else v
+        case "rot" | "irot" | "hadamard" if t.is_exact:
+            return lifted(op, t, v)
         case "rot" | "irot":
             angle = v[2] if op == "rot" else -v[2]
             c, s = math.cos(angle), math.sin(angle)
@@ -102,6 +134,9 @@ def draw(rng: random.Random, t: Scalar, op: str, k: int) -> Any:
         return rng.random() < 0.5
     if op in ("rol", "ror") and k == 1:
         return rng.randrange(-40, 80)
+    if op in ("rot", "irot", "hadamard") and t.is_exact and k < 2:
+        # What fits, with what shears make of it on the way.
+        return rng.randrange(-(2 ** (t.bits - 3)), 2 ** (t.bits - 3))
     if t.is_integer or t.is_fixed:
         low = 0 if t.name.startswith("u") else -(2 ** (t.bits - 1))
         wide = rng.randrange(low, low + 2**t.bits)

@@ -14,7 +14,7 @@ from rvm.expr import Const, Expr, Place, rebuild
 from rvm.faults import DefinitionError
 from rvm.isa import FUNCTIONS, OPCODES, FunctionRow, OpRow, TypeFault, apply
 from rvm.isa.derivatives import adjoint_type, gains
-from rvm.isa.rules import CLASSES, default_type
+from rvm.isa.rules import CLASSES, FACTOR, default_type
 from rvm.numbers import system
 from rvm.program import Function, Register
 from rvm.stmt import Exchange, Map, Stmt, Update, When
@@ -93,7 +93,7 @@ def _opcodes() -> Iterator[str]:
         for operand in row.operands:
             kind = "of type T" if operand.kind == "T" else f"of type {operand.kind}"
             if operand.kind == "angle":
-                kind = "of type T (an f64 if T is c128)"
+                kind = "of type T (an f64 if T is c128 or an integer)"
             yield f"- `{operand.name}`: {MODES[operand.mode]}, {kind}"
         if row.operands:
             yield ""
@@ -205,9 +205,13 @@ def _shapes(arity: int) -> Iterator[tuple[int, ...]]:
 def _typed(
     row: FunctionRow, t: Scalar, ranks: Sequence[int]
 ) -> tuple[list[ValueType], ValueType] | None:
-    """The types of arguments of elements `t` (a condition a bool, an index an i64), if allowed."""
+    """The types of arguments of elements `t`, if allowed.
+
+    A condition is a bool, an index an i64, the factor of a shear a fixed(62).
+    """
     more = row.arity - 1
-    for elems in ((t,) * row.arity, (t, *(I64,) * more), (BOOL, *(t,) * more))[: 3 if more else 1]:
+    first = [(t, *(other,) * more) for other in (t, I64, BOOL, FACTOR)] if more else [(t,)]
+    for elems in (*first, *([(BOOL, *(t,) * more)] if more else [])):
         types = [with_rank(e, r) for e, r in zip(elems, ranks, strict=True)]
         try:
             result = apply(row.name, *(Place(k, (), u) for k, u in enumerate(types))).type

@@ -8,6 +8,7 @@ from rvm.isa.functions import (
     complexes,
     conversions,
     indexing,
+    lifting,
     machine,
     transcendental,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "complexes",
     "conversions",
     "indexing",
+    "lifting",
     "machine",
     "transcendental",
 ]
