@@ -231,9 +231,10 @@ RUNNING: dict[str, Explanation] = {
         (`--strict`, `strict=True`), and the way back takes that out again, in the opposite order.
         So the log is empty at the end of the way back.  It is not, or is empty too early, where
         another way is taken: because a value was changed in between that decides on jumps or
-        lengths, or because the log is that of another run.
+        lengths, or because the log is that of another run.  `(~f)(result)` takes back a strict call
+        by the log in `result.info`, and asks beforehand whether the values are those of the result.
 
-        Go back from the values that the run ended with, or without the log.
+        Go back from the values that the run ended with, or without the log: `(~f)(**result)`.
         """,
     ),
 }

@@ -12,8 +12,9 @@ from rvm.faults import UsageError
 from rvm.host.signals import Listening, interrupted, is_ctrl_c
 from rvm.program import AnyProgram, Function, Holder, Program, program_of, type_text
 from rvm.run.direct import direct_of, transact
+from rvm.run.kept import Kept, refused
 from rvm.run.machine import OPTION_NAMES, Machine
-from rvm.run.results import Result
+from rvm.run.results import Result, is_of_a_run
 from rvm.state import Options
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ class FunctionHandle:
     A call takes every parameter by name, or in order, and gives all of them back by name.  Arrays
     and lists are updated in place.  A call is a transaction: on any exception, Ctrl-C and those of
     callbacks included, the caller's data is as it was, bit for bit (unless `on_error="stop"`).
+    `(~f)(result)` takes back a strict call by the log that its result keeps; R019 if the values
+    are others by now.
     """
 
     def __init__(
@@ -98,7 +101,15 @@ class FunctionHandle:
         return Machine.start(self.program, self.name, values, options, undo=self.undo)
 
     def __call__(self, /, *args: Any, **inputs: Any) -> Result:
+        kept: Kept | None = None
+        if len(args) == 1 and is_of_a_run(result := args[0]):
+            kept = result.info.log
+            if kept is None:
+                raise refused("it keeps no log: the call was not strict, or has taken one back")
+            args, inputs = (), {**result, **inputs}
         options, values = self._split(args, inputs)
+        if kept is not None:
+            options = replace(options, strict=True)
         try:
             direct = direct_of(self.program, self.name, self.undo, options)
             found = None if direct is None else direct.call(values, options)
@@ -106,6 +117,8 @@ class FunctionHandle:
                 return found
             with Listening():
                 machine = Machine.start(self.program, self.name, values, options, undo=self.undo)
+                if kept is not None:
+                    kept.hand_to(machine)
                 regs = machine.state.frames[0].regs
                 check = gradient_check(self.program, self.name, self.undo, regs, options)
                 return transact(machine, values, check=check)

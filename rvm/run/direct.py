@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from ctypes import addressof, c_char
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -24,6 +25,7 @@ from rvm.numbers.residue import Residue
 from rvm.program import Function, Program
 from rvm.run.binding import Saved, as_python, check_lengths, stacks_of
 from rvm.run.binding import saved as save
+from rvm.run.kept import Kept
 from rvm.run.machine import Machine
 from rvm.run.results import Info, Result, Rounding
 from rvm.state import SCALAR_BYTES, Options, byte_size
@@ -323,6 +325,8 @@ def transact(
                 check(regs)
             heard()
             found = machine.result
+            if machine.state.logging > 0:
+                found = Result(dict(found), replace(found.info, log=Kept.of(machine)))
             give()
             return found
         except BaseException as error:

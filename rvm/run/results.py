@@ -140,6 +140,11 @@ class Result(Mapping[str, Any]):
         return f"Result({inside})"
 
 
+def is_of_a_run(value: object) -> bool:
+    """Whether a value is a result with an `info`; a record has none."""
+    return isinstance(value, Result) and value._info is not None
+
+
 # In half the time that `object.__setattr__` takes: calls make results.
 _set_values = Result.__dict__["_values"].__set__
 _set_info = Result.__dict__["_info"].__set__

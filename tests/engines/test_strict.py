@@ -249,3 +249,65 @@ def test_what_is_left_in_the_log_counts_as_erased() -> None:
         keep_stacks=True,
     )
     assert kept.all.erased_bits == 0
+
+
+CALLS = rvm.assemble("""
+func big(y: f64, x: f64[n], s: stack[f64])
+    add y, sum(x) * 1e16
+    mul x, 0.1
+    add x, 0.3
+    push y, s
+
+func other(y: f64, x: f64[n], s: stack[f64])
+    add y, 1.0
+""")
+
+
+def arguments() -> dict[str, Any]:
+    return {"y": 0.1, "x": np.array([0.1, -0.0, 5e-324]), "s": [0.25]}
+
+
+def test_a_result_is_taken_back_to_the_bit() -> None:
+    big = CALLS.big.with_options(strict=True)
+    given_, inputs = arguments(), arguments()
+    out = big(**inputs)
+    assert out.x is inputs["x"]
+    back = (~big)(out)
+    assert back.x is inputs["x"] and back.x.tobytes() == given_["x"].tobytes()
+    assert (back.y, back.s) == (0.1, [0.25])
+    assert back.info.log is None
+    # The same where the call was strict and the handle is not, and from a pickle.
+    out = pickle.loads(pickle.dumps(CALLS.big(**arguments(), strict=True)))
+    assert repr(out.info.log).startswith("<strict log of big, ")
+    back = (~CALLS.big)(out)
+    assert (back.y, back.x.tobytes()) == (0.1, given_["x"].tobytes())
+    assert (~CALLS.big)(**big(**arguments())).y != 0.1, "an ordinary call has no log"
+    # Backwards first, and forwards by its log.
+    start = dict(big(**arguments()))
+    before = {k: v.copy() if hasattr(v, "copy") else v for k, v in start.items()}
+    found = big((~big)(**start))
+    assert found.y == before["y"] and found.x.tobytes() == before["x"].tobytes()
+
+
+def test_a_result_that_was_changed_is_refused() -> None:
+    big = CALLS.big.with_options(strict=True)
+    for change in (
+        lambda out: out.x.__setitem__(0, 7.0),
+        lambda out: out.s.append(1.0),
+        lambda out: out.x.__setitem__(1, -out.x[1]),
+    ):
+        out = big(**arguments())
+        change(out)
+        held = out.x.copy()
+        with pytest.raises(InvertibilityError, match=r"R019[\s\S]*changed since"):
+            (~big)(out)
+        assert out.x.tobytes() == held.tobytes()
+    out = big(**arguments())
+    for wrong in (big, ~CALLS.other, CALLS.other):
+        with pytest.raises(InvertibilityError, match="R019"):
+            wrong(out)
+    with pytest.raises(InvertibilityError, match="R019"):
+        (~big)(CALLS.big(**arguments()))
+    (~big)(out)
+    with pytest.raises(InvertibilityError, match="R019"):
+        (~big)(out)

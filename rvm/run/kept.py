@@ -1,0 +1,76 @@
+"""What a strict call leaves with its result: the log by which its inverse restores every bit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+
+from rvm.faults import InvertibilityError
+from rvm.numbers.residue import Residue
+from rvm.program import Program
+from rvm.run.machine import Machine
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Kept:
+    """The log of a call, and by what its values at the end are known again."""
+
+    program: Program
+    name: str
+    undo: bool
+    """Whether it was the function's inverse that was called."""
+    log: Residue
+    seal: bytes
+
+    def __repr__(self) -> str:
+        return f"<strict log of {'~' * self.undo}{self.name}, {self.log.bytes:,} bytes>"
+
+    @classmethod
+    def of(cls, machine: Machine) -> Kept:
+        """What a machine at its end leaves."""
+        state = machine.state
+        assert state.residue is not None
+        code = state.frames[0].code
+        seal = _seal(state.frames[0].regs[: code.function.n_args])
+        return cls(machine.program, code.name, code.undo, deepcopy(state.residue), seal)
+
+    def hand_to(self, machine: Machine) -> None:
+        """Have a machine at its start go back by the log.
+
+        InvertibilityError R019 if it is not the call's inverse, or its values are others.
+        """
+        frame = machine.state.frames[0]
+        code = frame.code
+        if (self.name, self.undo) != (code.name, not code.undo) or self.program != machine.program:
+            raise refused(f"it is that of a call of `{'~' * self.undo}{self.name}`")
+        if _seal(frame.regs[: code.function.n_args]) != self.seal:
+            raise refused(
+                "the values are not those that the call has left: some were changed since"
+            )
+        machine.state.take_back(deepcopy(self.log), marked=False)
+
+
+def refused(note: str) -> InvertibilityError:
+    """A result that cannot be taken back bit for bit."""
+    return InvertibilityError(
+        "R019",
+        "the result cannot be taken back by a strict log",
+        notes=(note,),
+        hint="`(~f)(**result)` runs back from the values as they are, as far as rounding allows",
+    )
+
+
+def _seal(regs: Sequence[Any]) -> bytes:
+    """A digest of parameters' raw values: it tells all bits but those of single NaNs."""
+    found = blake2b(digest_size=16)
+    for v in regs:
+        whole = isinstance(v, np.ndarray)
+        found.update(repr((v.dtype.str, v.shape) if whole else v).encode())
+        if whole:
+            found.update(v.tobytes())
+    return found.digest()
