@@ -1,10 +1,8 @@
 """Which engine `auto` chooses, by what is installed, what is asked for and what is to be run.
 
-Programs whose results are the same to the bit on all engines begin with generated Python and go
-on in machine code when they have run for a while; the choice then changes nothing but the time.
-Where engines round differently (functions of whole complex arrays) a program has
-one engine for all of its runs, so that running back undoes exactly what was done.  Without LLVM
-runs go on with loops as NumPy operations, which have the same bits too.
+Results are the same to the bit on all engines, so the choice changes nothing but the time.
+Programs begin with generated Python and go on in machine code when they have run for a while,
+without LLVM with loops as NumPy operations.
 """
 
 from __future__ import annotations
@@ -12,18 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
-from itertools import chain
 from typing import NamedTuple
 
 from rvm.engines import ENGINES, engine
 from rvm.engines.protocol import Engine, first_chunk
 from rvm.engines.python import Python
-from rvm.expr import Apply, Expr, walk
 from rvm.image import Code, Image
-from rvm.isa.implementation import is_alike
 from rvm.state import Options, State
-from rvm.stmt import Map, Stmt, Update, When
-from rvm.types import elem_of, rank_of
 
 WARM = 100_000
 """Ticks of generated Python after which compiling is worth its time."""
@@ -62,10 +55,6 @@ def choose(image: Image, name: str, options: Options) -> Choice:
         return _only(
             "python", f"each iteration of a loop may {traits.acting}, which no engine compiles"
         )
-    if traits.rounding and not traits.loops:
-        return _only("python", f"{traits.rounding} is NumPy's work, and nothing is done again")
-    if traits.rounding:
-        return _only("native", f"{traits.rounding} is rounded otherwise by other engines")
     pays = f"compiling pays after about {WARM:,} ticks, or {WARM // A_CALL:,} calls"
     return Choice("python", "native", (pays, "all engines agree to the bit"))
 
@@ -108,8 +97,6 @@ class Traits:
     """What decides on engines, of a function and all that it calls."""
 
     loops: bool
-    rounding: str
-    """What other engines would round otherwise; "" if nothing."""
     acting: str
     """What all rounds of all innermost loops do outside the machine; "" if nothing."""
 
@@ -122,10 +109,9 @@ def traits_of(image: Image, name: str) -> Traits:
         names = image.reachable(name)
         codes = [image.code(n, False) for n in names]
         loops = any(map(_loops, codes)) or image.recurs(name)
-        rounding = next((r for c in codes for r in _rounding(c)), "")
         acts = [a for c in codes for a in _acting(c)]
         acting = acts[0] if acts and all(acts) and not image.recurs(name) else ""
-        found = image.program.cache[key] = Traits(loops, rounding, acting)
+        found = image.program.cache[key] = Traits(loops, acting)
     return found
 
 
@@ -147,35 +133,6 @@ def _acting(code: Code) -> Iterator[str]:
             elif instr.op in ("print", "callback") and pc > over:
                 found = instr.op.replace("callback", "call back")
         yield found
-
-
-def _rounding(code: Code) -> Iterator[str]:
-    for pc, instr in enumerate(code.instrs):
-        formulas = [*instr.args, *(f for s in code.stmts(pc) for f in _formulas(s))]
-        for node in chain.from_iterable(map(walk, formulas)):
-            if isinstance(node, Apply) and _is_rough(node):
-                yield f"`{node.fn}` of complex arrays"
-
-
-def _formulas(stmt: Stmt) -> tuple[Expr, ...]:
-    """What a statement computes besides its instruction's operands."""
-    match stmt:
-        case Update(dst, op, value):
-            return (Apply(op, (dst, value), dst.type),)
-        case Map(_, values, inverse):
-            return values + inverse
-        case When(_, body):
-            return tuple(f for inner in body for f in _formulas(inner))
-    return ()
-
-
-def _is_rough(node: Apply) -> bool:
-    arrays = [elem_of(a.type) for a in node.args if a.type is not None and rank_of(a.type)]
-    if not any(t.is_complex for t in arrays):
-        return False
-    # NumPy computes functions of complex arrays in its own way, not as `cmath` does.
-    known = tuple(elem_of(a.type) for a in node.args if a.type is not None)
-    return not is_alike(node.fn, known)
 
 
 class Climber:

@@ -23,7 +23,7 @@ from rvm.leaf.trace import apply as leaf
 from rvm.numbers import system
 from rvm.numbers.code import Body, coded, kind_of
 from rvm.numbers.code import Code as FunctionCode
-from rvm.numbers.complexes import by_parts
+from rvm.numbers.complex_functions import by_parts
 from rvm.numbers.conversions import on_real
 from rvm.numbers.rounding import UNIT
 from rvm.program import Function, Program

@@ -31,6 +31,7 @@ from rvm.ir.values import (
     whole_number,
 )
 from rvm.numbers import system
+from rvm.numbers.elementary import text
 from rvm.numbers.rounding import LOST
 from rvm.state import SCALAR_BYTES
 from rvm.stmt import (
@@ -356,7 +357,8 @@ def _gap_and_size(b: Builder, held: Parts, expected: Parts) -> tuple[Node, Node]
     xs, ys = parts_of(held), parts_of(expected)
     if len(xs) == 2:
         gaps = [b.op("fsub", x, y) for x, y in zip(xs, ys, strict=True)]
-        return b.pure("rvm_hypot", F64, *gaps), b.pure("rvm_hypot", F64, *ys)
+        gap, size = (b.op("written", *v, kind=F64, aux=text("hypot")) for v in (gaps, ys))
+        return gap, size
     x, y = xs[0], ys[0]
     if x.kind == F32:
         x, y = b.op("fpext", x, kind=F64), b.op("fpext", y, kind=F64)

@@ -45,14 +45,10 @@ Native = Callable[..., Any]
 """What appends an operation as machine code has it, and gives the result's node."""
 
 
-LIBM = dict.fromkeys(
-    ["exp", "log", "log1p", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asinh"], 1
-)
-LIBM |= dict.fromkeys(["pow", "atan2", "hypot", "fmod"], 2)
-"""The C library's functions that complex numbers and `%` need: how many arguments each has.
+LIBM = {"fmod": 2}
+"""The C library's functions that `%` needs, which are exact: how many arguments each has.
 
-Machine code knows them as `rvm_exp` and so on: LLVM would take those that it knows for others,
-`pow(x, 2.0)` for a product.
+Machine code knows them as `rvm_fmod` and so on.
 """
 
 
@@ -303,10 +299,6 @@ for _kind in NATIVE:
     _comparisons(_kind)
     _selection(_kind)
 _selection(C128)
-for _f, _arity in LIBM.items():
-    _slots = ", ".join(f"{{{k}}}" for k in range(_arity))
-    _native = partial(_library, f"rvm_{_f}")
-    add(Op(f"libm_{_f}", (F64,) * _arity, F64, f"libm_{_f}({_slots})", "", _native))
 for _op in (
     Op("re", (C128,), F64, "{0}.real", "{0}.real", lambda b, z: z[0]),
     Op("im", (C128,), F64, "{0}.imag", "{0}.imag", lambda b, z: z[1]),

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.leaf.function import Function, Order
-from rvm.leaf.ops import BIT, C128, F32, F64, I64, LIBM, MASK, OPS, WIDTHS, signed
+from rvm.leaf.ops import BIT, C128, F32, F64, I64, MASK, OPS, WIDTHS, signed
 from rvm.leaf.trace import Fault, Node, Table
 
 LONGEST = 120
@@ -186,7 +186,6 @@ NAMES: dict[str, Any] = {
     "rotr_array": _rotr_array,
     "cast": _cast,
     "complex_array": _complex_array,
-    **{f"libm_{f}": getattr(math, f) for f in LIBM},
     "refuse": _refuse,
     "refuse_any": _refuse_any,
 }

@@ -123,6 +123,12 @@ def complex_times(a: Any, b: Any) -> Any:
     return found
 
 
+@name
+def complex_square(a: Any) -> Any:
+    """The squares of complex numbers in an array."""
+    return complex_times(a, a)
+
+
 def times(a: Any, b: Any) -> Any:
     """The products of elements of two arrays, in C order whatever the order of the arrays."""
     if a.dtype.kind == "c" or b.dtype.kind == "c":

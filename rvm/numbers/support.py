@@ -1,12 +1,11 @@
 """The names that code templates use, and the faults that numbers raise.
 
-`NAMES` is the namespace of generated source: that of the leaf operations, Python's
-`cmath`, and the helpers that the number systems enter with `@name`.
+`NAMES` is the namespace of generated source: that of the leaf operations and
+the helpers that the number systems enter with `@name`.
 """
 
 from __future__ import annotations
 
-import cmath
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -14,9 +13,6 @@ from rvm.faults import MachineError
 from rvm.leaf.python import NAMES as NAMES
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-CMATH = "exp log sqrt sin cos tan asin acos atan sinh cosh tanh"
-NAMES |= {f"c{f}": getattr(cmath, f) for f in CMATH.split()}
 
 
 class NumberFault(MachineError, ArithmeticError):

@@ -28,13 +28,20 @@ FUNCTIONS = (
 )
 NEEDS = {"asin": "x / 9", "acos": "x / 9", "atanh": "x / 9", "acosh": "abs(x) + 1"}
 NEEDS |= dict.fromkeys(("log", "log2", "log10", "log1p"), "abs(x)")
+COMPLEX = "x + y; x - y; x * y; x / y; x ** y; x ** 3; square(x); conj(x); abs(x) * y"
+COMPLEX_FUNCTIONS = (
+    "exp log sin cos tan asin acos atan sinh cosh tanh sech sqrt leg log2 log1p expm1"
+)
 REDUCTIONS = "sum(x); dot(x, y); prod(x / 4); x @ y; sum(a); sum(a @ x); sum(x @ a.T)"
 
 
 def formulas(t: str) -> list[tuple[str, str]]:
     """What is computed of a type, and the type of its result."""
-    one = [(f.strip(), f"{t}[n]") for f in WIDE.split(";")]
-    one += [(f"{f}({NEEDS.get(f, 'x')})", f"{t}[n]") for f in FUNCTIONS.split()]
+    complex_ones = t == "c128"
+    one = [(f.strip(), f"{t}[n]") for f in (COMPLEX if complex_ones else WIDE).split(";")]
+    needs = {} if complex_ones else NEEDS
+    functions = COMPLEX_FUNCTIONS if complex_ones else FUNCTIONS
+    one += [(f"{f}({needs.get(f, 'x')})", f"{t}[n]") for f in functions.split()]
     return one + [(f.strip(), t) for f in REDUCTIONS.split(";")]
 
 
@@ -46,14 +53,15 @@ def text(t: str) -> str:
     return f"func f({results}, x: {t}[n], y: {t}[n], a: {t}[m, n])\n" + "\n".join(lines) + "\n"
 
 
-TYPES = {"f64": np.float64, "f32": np.float32, "fixed": np.int64}
+TYPES = {"f64": np.float64, "f32": np.float32, "fixed": np.int64, "c128": np.complex128}
 
 
 def words(values: Any) -> str:
     """Numbers as the hexadecimal digits of their bits, all NaNs as one."""
     x: NDArray[Any] = np.atleast_1d(np.asarray(values)).copy()
-    if x.dtype.kind == "f":
-        x[np.isnan(x)] = np.nan
+    if x.dtype.kind in "fc":
+        parts = x.view(x.real.dtype)
+        parts[np.isnan(parts)] = np.nan
     return x.astype(x.dtype.newbyteorder(">")).tobytes().hex()
 
 
@@ -86,6 +94,8 @@ def inputs(t: str) -> tuple[NDArray[Any], NDArray[Any]]:
     x, y = rng.uniform(-3, 3, (2, LENGTH))
     if t == "fixed":
         return tuple(np.round(v * 2.0**43).astype(np.int64) for v in (x, y))
+    if t == "c128":
+        x, y = x + 1j * y[::-1], y - 0.5j * x
     x[::5] *= 10.0 ** rng.integers(-12, 2, len(x[::5]))
     return x.astype(TYPES[t]), y.astype(TYPES[t])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import itertools
 import math
 import random
@@ -16,8 +17,7 @@ from rvm.isa.implementation import deciding, implementation, value
 from rvm.isa.rows import FUNCTIONS
 from rvm.isa.rules import Arg, TypeFault
 from rvm.leaf.python import on_numbers
-from rvm.numbers import complexes, system
-from rvm.numbers.complexes import REPAIRS
+from rvm.numbers import complex_functions, system
 from rvm.numbers.fixedpoint_functions import BINARY, DOUBT, UNARY, UNROLLED, power_text, text
 from rvm.types import C128, F64, I32, I64, SCALARS, U8, U32, U64, elem_of, fixed
 
@@ -176,22 +176,9 @@ def in_doubt(fn, types, arguments, last=None):
     return np.array([on_numbers(of)(*args[:arity]) == DOUBT for args in arguments])
 
 
-RARE = {
-    *("exp", "log", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"),
-    *("leg", "sech", "**"),
-}
-"""Functions of complex numbers that leave unusual arguments to the reference."""
-
-
 def usual(x):
-    """Whether a number's parts are 0, or neither large nor small, nor near the edge of exp."""
-    x = complex(x)
-    return all(part == 0 or 1e-100 < abs(part) < 700 for part in (x.real, x.imag))
-
-
-def usual_in_power(x):
-    """Python has a value of its own for 0 to a complex power."""
-    return x != 0 and usual(x)
+    """Whether a number's parts are finite: others are left to the reference."""
+    return cmath.isfinite(x)
 
 
 def arrays_only(fn):
@@ -211,44 +198,10 @@ def test_the_bits_are_those_of_the_reference(t):
     compiled = Compiled(GROUPS[t])
     failures = []
     for k, (fn, types, _) in enumerate(compiled.functions):
-        if REPAIRS and t.is_complex and fn in ("**", "*", "/", "square"):
-            continue  # see below
         arguments = rows(types, random.Random(f"{fn} {types}"))
-        some = None
-        if t.is_complex and fn in RARE:
-            some = usual_in_power if fn == "**" else usual
+        some = usual if t.is_complex and fn in complex_functions.FUNCTIONS else None
         failures.append(failure(compiled, k, value(fn, types), arguments, some))
     assert not any(failures), "\n".join(filter(None, failures))
-
-
-@pytest.fixture
-def repairing(monkeypatch):
-    """Bodies as they are made for a Python that repairs products and quotients."""
-    caches = system, implementation
-    monkeypatch.setattr(complexes, "REPAIRS", True)
-    for cache in caches:
-        cache.cache_clear()
-    yield
-    for cache in caches:
-        cache.cache_clear()
-
-
-@pytest.mark.usefixtures("repairing")
-@sized
-def test_products_with_two_nans_are_left_to_a_python_that_repairs_them():
-    cases = [c for c in GROUPS[C128] if c[0] in ("*", "/", "square") and set(c[1]) == {C128}]
-    compiled = Compiled([*cases, ("**", (C128, C128), C128)])
-    assert len(cases) == 3
-    for k, (fn, types, _) in enumerate(cases):
-        arguments = rows(types, random.Random(fn))
-        f = value(fn, types)
-        want = np.array([f(*args) for args in arguments])
-        got, bad = compiled.call(k, arguments)
-        nans = np.isnan(want.real) & np.isnan(want.imag)
-        if not REPAIRS:
-            assert np.any(nans) and np.array_equal(bad, nans)
-        assert differences(system(C128), got[~bad], want[~bad]) is None
-    assert np.all(compiled.call(3, [(1j, 1j)])[1])
 
 
 TWO = [fixed(1), fixed(43)]
@@ -284,13 +237,10 @@ def test_constant_divisors_counts_and_exponents():
     cases = [(fn, types, types[0], k) for fn, types, k in WITH_CONSTANTS]
     compiled = Compiled(cases)
     failures = []
-    for k, (fn, types, t, last) in enumerate(cases):
-        if REPAIRS and t.is_complex:
-            continue
+    for k, (fn, types, _, last) in enumerate(cases):
         first = [x for x, *_ in rows(types[:1], random.Random(f"{fn} {types} {last}"))[:700]]
-        some = usual_in_power if t.is_complex else None
         arguments = [(x, last) for x in first]
-        failures.append(failure(compiled, k, value(fn, types), arguments, some))
+        failures.append(failure(compiled, k, value(fn, types), arguments))
     assert not any(failures), "\n".join(filter(None, failures))
 
 

@@ -141,14 +141,6 @@ def ulps(a: float, b: float) -> float:
     return abs(a - b) / math.ulp(b)
 
 
-def rounds_alike(program: Program) -> bool:
-    """Whether a program has no function that rounds otherwise on vectors than on numbers.
-
-    Those of complex numbers do.
-    """
-    return not any(elem_of(r.type).is_complex for f in program.functions for r in f.registers)
-
-
 def perturbed(value: Any, rng: np.random.Generator) -> Any:
     """An input with its inexact numbers moved a little; exact ones as they are."""
     if isinstance(value, np.ndarray):

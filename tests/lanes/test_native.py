@@ -31,10 +31,8 @@ from rvm_tools.attack.programs import sound as programs_random
 from sizes import examples
 
 import rvm
-from rvm.engines.auto import traits_of
 from rvm.engines.native import lanes as native_lanes
 from rvm.engines.native import lanes_threads, lanes_wide
-from rvm.image import image_of
 from rvm.library.handle import FunctionHandle
 from rvm.program import Program
 from rvm.run.binding import outside
@@ -50,11 +48,6 @@ def handle(text: str) -> FunctionHandle:
     """The first function of a text, with machine code as its engine."""
     program = rvm.assemble(text)
     return program[program.program.entry].with_options(**NATIVE)
-
-
-def rounding(program: Program, name: str) -> float:
-    """How far results may be apart: sums of float arrays are NumPy's in single runs."""
-    return 1e-9 if traits_of(image_of(program), name).rounding else 0.0
 
 
 @contextmanager
@@ -85,10 +78,10 @@ def there_and_back(
 
 def once(program: Program, name: str, lanes: list[dict[str, Any]], **options: Any) -> LaneRun:
     """Lanes run forwards and back, and compared with single runs."""
-    function, within = program.function(name), rounding(program, name)
+    function = program.function(name)
     run = in_lanes(program, name, lanes, **NATIVE, **options)
     block = options.pop("block", None)
-    agree(program, name, lanes, run, within, **options)
+    agree(program, name, lanes, run, **options)
     ended = [k for k in range(len(lanes)) if k not in run.errors]
     if ended:
         varying = {
@@ -103,7 +96,7 @@ def once(program: Program, name: str, lanes: list[dict[str, Any]], **options: An
             regs = [varying[k][at] if k in varying else v for k, v in enumerate(run.regs)]
             regs = [v.item() if isinstance(v, np.generic) else v for v in regs]
             results.append({p.name: outside(function, p.layout, regs) for p in function.params})
-        agree(program, name, results, back, within, undo=True, **options)
+        agree(program, name, results, back, undo=True, **options)
     return run
 
 

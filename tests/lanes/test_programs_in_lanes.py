@@ -18,7 +18,6 @@ from lanes.singles import (
     is_by_lane,
     perturbed,
     raw,
-    rounds_alike,
     single,
 )
 from programs.both_ways import Case, cases, refusals
@@ -52,9 +51,8 @@ def inputs(case: Case) -> list[dict[str, Any]]:
 def test_forwards_and_back(case: Case) -> None:
     program, name = case.program, case.function.name
     function, lanes = case.function, inputs(case)
-    within = 0.0 if rounds_alike(program.program) else 1e-9
     run = in_lanes(program.program, name, lanes, **QUIET)
-    agree(program.program, name, lanes, run, within, **QUIET)
+    agree(program.program, name, lanes, run, **QUIET)
     ended = [k for k in range(LANES) if k not in run.errors]
     if not ended:
         return
@@ -70,7 +68,7 @@ def test_forwards_and_back(case: Case) -> None:
         regs = [varying[k][at] if k in varying else v for k, v in enumerate(run.regs)]
         regs = [v.item() if isinstance(v, np.generic) else v for v in regs]
         results.append({p.name: outside(function, p.layout, regs) for p in function.params})
-    agree(program.program, name, results, back, within, undo=True, **QUIET)
+    agree(program.program, name, results, back, undo=True, **QUIET)
 
 
 def moved(value: Any, rng: np.random.Generator) -> Any:
@@ -95,8 +93,7 @@ def test_other_whole_numbers(case: Case) -> None:
     lanes = [lane for lane in [case.inputs(), *lanes] if accepted(case, lane)]
     options = QUIET | {"max_steps": 2 * time + 100}
     run = in_lanes(program.program, name, lanes, **options)
-    within = 0.0 if rounds_alike(program.program) else 1e-9
-    agree(program.program, name, lanes, run, within, **options)
+    agree(program.program, name, lanes, run, **options)
 
 
 def accepted(case: Case, lane: dict[str, Any]) -> bool:

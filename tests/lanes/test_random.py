@@ -15,7 +15,6 @@ from lanes.singles import (
     flat,
     in_lanes,
     perturbed,
-    rounds_alike,
     single,
     stacked,
 )
@@ -33,10 +32,9 @@ LANES = 5
 
 def alike(program: Program, lanes: list[dict[str, Any]], block: int | None = None) -> None:
     """A program in lanes, there and back, is what single runs are."""
-    within = 0.0 if rounds_alike(program) else 1e-7
     name, function = "main", program.function("main")
     run = in_lanes(program, name, lanes, block=block)
-    agree(program, name, lanes, run, within, ticks=not within)
+    agree(program, name, lanes, run)
     ended = [k for k in range(len(lanes)) if k not in run.errors]
     singles = [single(program, name, lanes[k])[0] for k in ended]
     back = run_lanes(
@@ -48,7 +46,7 @@ def alike(program: Program, lanes: list[dict[str, Any]], block: int | None = Non
         undo=True,
     )
     results = [rvm.run.binding.result(function, s) for s in singles] if ended else []
-    agree(program, name, results, back, within, undo=True, ticks=not within)
+    agree(program, name, results, back, undo=True)
 
 
 @pytest.mark.deep
@@ -72,8 +70,7 @@ def test_arguments_that_are_shared(seed: int, data: st.DataObject) -> None:
     for inputs in lanes:
         inputs |= {name: copied(lanes[0][name]) for name in names}
     run = in_lanes(program.program, "main", lanes, tuple(shared))
-    within = 0.0 if rounds_alike(program.program) else 1e-7
-    agree(program.program, "main", lanes, run, within, ticks=not within)
+    agree(program.program, "main", lanes, run)
 
 
 @pytest.mark.deep

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import cmath
 import math
 import random
 import struct
@@ -170,14 +169,6 @@ def test_complex_edges():
     assert (math.copysign(1, z.real), z.imag) == (-1.0, INF)
     assert value("conj", (C128,))(1 + 2j) == 1 - 2j
     assert value("abs2", (C128,))(3 + 4j) == 25.0
-
-
-@given(st.complex_numbers(max_magnitude=20), st.complex_numbers(max_magnitude=20))
-def test_complex_is_cmath(a, b):
-    assert value("+", (C128, C128))(a, b) == a + b
-    assert value("*", (C128, C128))(a, b) == a * b
-    assert value("sin", (C128,))(a) == cmath.sin(a)
-    assert value("exp", (C128,))(a) == cmath.exp(a)
 
 
 def bits(x):

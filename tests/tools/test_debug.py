@@ -326,16 +326,6 @@ func energy(e: f64, b: Body)
     ]
 
 
-def test_one_engine_for_programs_that_engines_round_differently() -> None:
-    source = "func f(y: c128[n], z: c128[n])\n    mul y, z\n"
-    inputs = {"y": np.ones(1000, complex), "z": np.full(1000, 0.5 + 0.1j)}
-    session = Session(rvm.assemble(source), "f", inputs)
-    assert session.machine.engine == "python" and "rounded" in session.note
-    session.instruction()
-    session.goto(0)
-    assert (session.machine["y"] == 1).all()
-
-
 RECURSIVE = """\
 func main(n: i64, out: i64)
     call fib(n, out)

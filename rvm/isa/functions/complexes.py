@@ -13,7 +13,7 @@ from rvm.isa.rules import elementwise, modulus, of
 from rvm.leaf.function import Body
 from rvm.leaf.trace import apply, called
 from rvm.numbers.code import Codes, coded, moved
-from rvm.numbers.complexes import by_parts
+from rvm.numbers.complex_functions import by_parts
 from rvm.numbers.elementary import text
 from rvm.numbers.own import own
 from rvm.types import C128, F64

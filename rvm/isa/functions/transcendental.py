@@ -1,8 +1,8 @@
 """Exponentials, logarithms, trigonometric and hyperbolic functions.
 
-Of real numbers they are texts over leaf operations (`rvm.numbers.elementary`), of complex ones the
-functions of Python's `cmath`, but for `cis`, `expm1`, `log1p` and `log2`, which are texts too; of
-fixed-point numbers they are correctly rounded (`rvm.numbers.fixedpoint_functions`).
+Of real numbers they are texts over leaf operations (`rvm.numbers.elementary`), of complex ones
+texts over those (`rvm.numbers.complex_functions`, `rvm.numbers.elementary.parts`); of fixed-point
+numbers they are correctly rounded (`rvm.numbers.fixedpoint_functions`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rvm.isa.functions.formulas import Partials, const, enter, fn, is_complex, v
 from rvm.isa.rules import elementwise, logarithm, of
 from rvm.leaf.trace import apply
 from rvm.numbers.code import Codes, moved
-from rvm.numbers.complexes import by_parts
+from rvm.numbers.complex_functions import by_parts
 from rvm.types import C128, F64, LOG64
 
 REAL = (-3.0, 3.0)

@@ -10,8 +10,9 @@ import math
 
 from rvm.leaf import Node, select
 from rvm.leaf.trace import called, equal, fabs
+from rvm.numbers.complex_functions import log_modulus, logarithm
 from rvm.numbers.elementary import text
-from rvm.numbers.elementary.pairs import Pair, product, quick_sum, two_sum
+from rvm.numbers.elementary.pairs import product, quick_sum, two_sum
 
 Parts = tuple[Node, Node]
 
@@ -31,24 +32,6 @@ def expm1(z: Parts) -> Parts:
     return select(real, called(text("expm1"), x), re), select(real, y, im)
 
 
-def _squares_less_one(x: Node, more: Node, y: Node) -> Pair:
-    """x * more + y * y, where that is near 0, with twice the digits of a float."""
-    p, e = product(x, more)
-    q, f = product(y, y)
-    s, g = two_sum(p, q)
-    return quick_sum(s, g + (e + f))
-
-
-def _log_modulus(x: Node, y: Node, above: Pair, name: str, unit: float) -> Node:
-    """The logarithm (the function `name`) of |x + i y|, `above` being the square of that less 1."""
-    u, low = above
-    near = fabs(u) < 0.5
-    inside = select(near, u, 0.0)
-    # log(1 + u + low) = log(1 + u) + low / (1 + u).
-    close = (called(text("log1p"), inside) + select(near, low, 0.0) / (inside + 1.0)) * (0.5 * unit)
-    return select(near, close, called(text(name), called(text("hypot"), x, y)))
-
-
 def log1p(z: Parts) -> Parts:
     """log(1 + z): the real part is log1p(x (x + 2) + y**2) / 2 near 0."""
     x, y = z
@@ -61,14 +44,9 @@ def log1p(z: Parts) -> Parts:
     t, k = two_sum(s, q)
     above = quick_sum(t, k + (h + (e + f + g)))
     one = x + 1.0
-    return _log_modulus(one, y, above, "log", 1.0), called(text("atan2"), y, one)
+    return log_modulus((one, y), above), called(text("atan2"), y, one)
 
 
 def log2(z: Parts) -> Parts:
     """The logarithm to the base 2."""
-    x, y = z
-    size = fabs(x)
-    inside = select(size < 2.0, size, 2.0)
-    above = _squares_less_one(inside - 1.0, inside + 1.0, y)
-    re = _log_modulus(x, y, above, "log2", 1 / math.log(2))
-    return re, called(text("atan2"), y, x) * (1 / math.log(2))
+    return logarithm(z, "log2", 1 / math.log(2))

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from rvm.engines import LAW, engine, executing, having
-from rvm.engines.auto import traits_of
 from rvm.faults import InternalError, RvmError
 from rvm.image import image_of
 from rvm.program import Program
@@ -105,11 +104,6 @@ def copied(value: Any) -> Any:
     return copy.deepcopy(value)
 
 
-def rounds_alike(program: Program, name: str) -> bool:
-    """Whether all engines give a function the same bits, as the page on engines says."""
-    return not traits_of(image_of(program), name).rounding
-
-
 def _silent(program: Program, name: str) -> bool:
     """Whether a function has no effects, which may differ by direction."""
     return not any(
@@ -139,12 +133,7 @@ def agree(
     others = [(e, e) for e in engines if e != LAW]
     if crosswise:
         others += [(others[-1][0], LAW), (LAW, others[0][0])]
-    alike = rounds_alike(program, name)
     for way, home in others:
-        if not alike and {way, home} & set(having("compiles")):
-            # It is run all the same: it must not crash.
-            _trip(program, name, inputs, way, home, undo, **options)
-            continue
         found = _trip(program, name, inputs, way, home, undo, **options)
         if found != wanted:
             both = way if way == home else f"{way}, back on {home}"

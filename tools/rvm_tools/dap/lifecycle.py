@@ -100,8 +100,6 @@ def launch(adapter: Adapter, args: Arguments) -> None:
         args.flag("noDebug"),
         progress,
     )
-    if session.note:
-        adapter.channel.output(session.note, "console")
     adapter.later(lambda: adapter.channel.event("initialized"))
 
 

@@ -75,8 +75,6 @@ def debug(request: DebugRequest) -> None:
     console = Console(session, _painter() if painted else _plain, width, used)
     if sys.stderr.isatty() and not request.batch:
         session.watched_by(ProgressBar())
-    if session.note:
-        console.out(session.note, "dim")
     arrive(console, session.stop)
     failed = 0
     for script in request.scripts:

@@ -14,11 +14,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from rvm.engines import ENGINES, engine
-from rvm.engines.auto import traits_of
 from rvm.engines.memory import find
 from rvm.faults import UsageError
-from rvm.image import Image, image_of
+from rvm.image import image_of
 from rvm.program import AnyProgram, program_of
 from rvm.run.machine import Machine
 from rvm.state import Frame, Options
@@ -56,8 +54,6 @@ class Session:
         self.undo = undo
         self.say = say
         self.options = replace(options or Options(), output=self._output)
-        self.note = self._one_engine(image_of(program))
-        """What there is to say of the choice of engines."""
         self.inputs = copy.deepcopy(dict(inputs))
         self.keyframes = keyframes
         """Bytes that states of the past may take; see `rvm_tools.debug.keyframes`."""
@@ -86,20 +82,6 @@ class Session:
         made = Traveller(self._machine(), self.say, past)
         made.filled = self._filled  # type: ignore[method-assign]
         return made
-
-    def _one_engine(self, image: Image) -> str:
-        """Keep to generated Python where compiled code rounds otherwise.
-
-        Stops are found by one engine and seeks made by another, and single steps by a third: what
-        they do must be undone by the others to the bit.
-        """
-        rounding = traits_of(image, self.function).rounding
-        engine(self.options.engine)
-        row = ENGINES[self.options.engine]
-        if not rounding or not (row.compiles or row.loops):
-            return ""
-        self.options = replace(self.options, engine="python")
-        return f"{rounding} is rounded differently by engines: all runs here are on `python`"
 
     def _output(self, line: str) -> None:
         if not self._travel.muted:

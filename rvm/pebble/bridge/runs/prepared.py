@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rvm.derive.gradients import dressed, nested
-from rvm.engines.auto import WARM, choice_of, is_warm, native_is_there, traits_of
+from rvm.engines.auto import WARM, choice_of, is_warm, native_is_there
 from rvm.image import image_of
 from rvm.program import Program
 from rvm.run.machine import Machine
@@ -90,9 +90,7 @@ class Prepared:
             return False
         if options.engine == "auto":
             # A chain is a loop even if its step has none.
-            traits = traits_of(code.image, code.name)
-            alike = native_is_there() and not traits.rounding
-            if not (is_warm(code, choice_of(code, options)) or (self.long and alike)):
+            if not (is_warm(code, choice_of(code, options)) or (self.long and native_is_there())):
                 return False
         elif options.engine != "native":
             return False

@@ -21,7 +21,7 @@ from rvm_tools.attack.cases import Broken, InputKind
 from rvm_tools.attack.kinds.programs import read, written
 from rvm_tools.attack.mutations import texts
 from rvm_tools.attack.reduction import LINES
-from rvm_tools.attack.runs import LIMITS, bits, copied, rounds_alike
+from rvm_tools.attack.runs import LIMITS, bits, copied
 
 FEW, MANY = 4, 35
 """Lanes in NumPy; and in machine code, which takes them in groups from 32 on."""
@@ -44,7 +44,6 @@ def _attack(data: bytes, folder: Path) -> bool:
     found = read(data)
     program = found.program
     native = "native" in found.flags
-    alike = rounds_alike(program, "main") if native else _rounds_as_singles(program)
     lanes = [found.inputs(k) for k in range(MANY if native else FEW)]
     some = random.Random(found.seed)
     count = program.function("main").n_args
@@ -54,14 +53,8 @@ def _attack(data: bytes, folder: Path) -> bool:
         for k in shared:
             regs[k] = copied(given[0][k])
     run = _in_lanes(program, "main", given, shared, "native" if native else "vector")
-    if alike:
-        _compare(program, "main", given, run)
+    _compare(program, "main", given, run)
     return True
-
-
-def _rounds_as_singles(program: Program) -> bool:
-    """Whether no instruction rounds otherwise in lanes than in a single run."""
-    return not any(elem_of(r.type).is_complex for f in program.functions for r in f.registers)
 
 
 def _raw(program: Program, name: str, inputs: Mapping[str, Any]) -> list[Any]:

@@ -121,8 +121,6 @@ class Screenful(App[None]):
 
     def on_mount(self) -> None:
         self.code.focus()
-        if self.session.note:
-            self.console_.out(self.session.note, "dim")
         arrive(self.console_, self.session.stop)
         self.past.arrive(self.session, True)
         self.set_interval(_REFRESH, self._look)
