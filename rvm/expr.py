@@ -146,7 +146,14 @@ class Transposed:
     """A step to the transposed view (all axes reversed)."""
 
 
-Step = Index | Part | Transposed
+@dataclass(frozen=True, slots=True)
+class Peek:
+    """A step into a stack: to its `top`, the value that would be popped, or its `len`."""
+
+    name: str
+
+
+Step = Index | Part | Transposed | Peek
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +163,11 @@ class Place(Expr):
     reg: int
     path: tuple[Step, ...] = ()
     type: ValueType | None = None
+
+
+def is_count(place: Expr) -> bool:
+    """Whether a place is the length of a stack, which `push` and `pop` alone change."""
+    return isinstance(place, Place) and place.path[:1] == (Peek("len"),)
 
 
 def lift(value: Any) -> Expr:

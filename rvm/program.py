@@ -84,10 +84,14 @@ def slots_of(layout: Layout) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """A parameter; all are passed by reference."""
+    """A parameter; all are passed by reference.
+
+    `zero`: it begins as zero where a caller names no value.
+    """
 
     name: str
     layout: Layout
+    zero: bool = False
 
 
 class Dim(NamedTuple):

@@ -66,11 +66,7 @@ TYPES: dict[str, TypeRow] = {
     row.name: row
     for row in (
         TypeRow("bool", "bool", 1, "b1", "i1", "?"),
-        integer("i32"),
-        integer("i64"),
-        integer("u8"),
-        integer("u32"),
-        integer("u64"),
+        *map(integer, ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")),
         TypeRow("f32", "float", 32, "f4", "float", "f", exact=False, derivative="f32"),
         TypeRow("f64", "float", 64, "f8", "double", "d", exact=False, derivative="f64"),
         TypeRow("c128", "complex", 128, "c16", "double", "d", exact=False, derivative="c128"),

@@ -82,24 +82,28 @@ def load(
 ) -> Program:
     """The program in a file; OSError if it cannot be read, UsageError U006 if it is not text."""
     path = Path(path)
-    with path.open("rb") as file:
-        data = file.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
-        raise _too_large(str(path))
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        wide = data[:2] in (BOM_UTF16_LE, BOM_UTF16_BE)
-        hint = "it is UTF-16; save it as UTF-8" if wide else ""
-        raise UsageError("U006", f"{path} is not UTF-8 text", hint=hint) from None
     return assemble(
-        text,
+        read_source(path),
         str(path),
         include_path=include_path,
         includes=includes,
         expand=expand,
         path=path,
     )
+
+
+def read_source(path: Path) -> str:
+    """A source text; OSError if it cannot be read, UsageError U006 if it is not text."""
+    with path.open("rb") as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise _too_large(str(path))
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        wide = data[:2] in (BOM_UTF16_LE, BOM_UTF16_BE)
+        hint = "it is UTF-16; save it as UTF-8" if wide else ""
+        raise UsageError("U006", f"{path} is not UTF-8 text", hint=hint) from None
 
 
 def _too_large(name: str) -> AssemblyError:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rvm.expr import Expr, Place
+from rvm.expr import Apply, Expr, Place, is_count
 from rvm.isa import TypeFault, check_operands, typed
 from rvm.program import Instr
-from rvm.types import BOOL, elem_of
+from rvm.types import elem_of
 from rvm_asm.generics import FUNCTION
 from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Node, Word
@@ -34,6 +34,8 @@ class Calls(Specialising):
             template = self.operand(arg)
             templates.append(template)
             slot = slots[0]
+            if is_count(template):
+                template = typed(Apply("i64", (template,)))
             if isinstance(template, Place):
                 done.append(template)
                 continue
@@ -103,11 +105,7 @@ class Calls(Specialising):
             self.complain("A044", "`assert` takes a condition", stat)
         templates = tuple([self.operand(a) for a in stat.args])
         try:
-            wants = [
-                BOOL if stat.name == "assert" and not k else None for k in range(len(templates))
-            ]
-            done = tuple([typed(t, want) for t, want in zip(templates, wants, strict=True)])
-            done = check_operands(stat.name, done, self.registers.list)
+            done = check_operands(stat.name, templates, self.registers.list)
         except TypeFault as fault:
             self._type_fault(fault, stat, stat.args)
         self.put(Instr(stat.name, done, when, stat.text), stat, templates)

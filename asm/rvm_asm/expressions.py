@@ -330,7 +330,7 @@ class ExpressionParser(Cursor):
                 self.fail("`,` or `]`")
 
     def declared_list(self, close: str) -> list[Declared]:
-        """`name: type, …` up to the closing sign."""
+        """`name: type, …` up to the closing sign; of parameters `name: type = 0`, too."""
         out: list[Declared] = []
         if self.accept(close):
             return out
@@ -339,11 +339,25 @@ class ExpressionParser(Cursor):
             register = self.dotted("a register's name").text if self.accept_word("as") else ""
             self.expect(":", f"write its type: `{name.text}: f64`")
             written = self.type_ref()
-            out.append(Declared(name.text, written, name.start, name.end, register))
+            zero = close == ")" and self.accept("=")
+            if zero:
+                self._zero()
+            out.append(Declared(name.text, written, name.start, name.end, register, zero))
             if self.accept(close):
                 return out
             if not self.accept(","):
                 self.fail(f"`,` or `{close}`")
+
+    def _zero(self) -> None:
+        value = self.expression()
+        if not isinstance(value, Lit) or value.type is not None or value.value != 0:
+            self.report.error(
+                "A041",
+                "a parameter that no caller names begins as zero",
+                value.start,
+                value.end,
+                hint="`= 0`; what is to be added to it is a line of the function",
+            )
 
 
 def _negated(value: Any) -> Any:

@@ -121,19 +121,27 @@ class TypeRef:
 class Declared:
     """`name: type`, as a parameter, a field or a local.
 
-    `register` is the name of the register, where it is not that of the parameter or field.
+    `register` is the name of the register, where it is not that of the parameter or field;
+    `zero` says that a parameter begins as zero where a caller names no value.
     """
 
-    __slots__ = ("end", "name", "register", "start", "type")
+    __slots__ = ("end", "name", "register", "start", "type", "zero")
 
     def __init__(
-        self, name: str, type: TypeRef | None, start: int, end: int, register: str = ""
+        self,
+        name: str,
+        type: TypeRef | None,
+        start: int,
+        end: int,
+        register: str = "",
+        zero: bool = False,
     ) -> None:
         self.name = name
         self.type = type
         self.start = start
         self.end = end
         self.register = register
+        self.zero = zero
 
     @property
     def is_function(self) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span, children, walk
+from rvm.expr import Apply, Const, Expr, Index, Place, Span, Transposed, children, walk
 from rvm.isa import FUNCTIONS, TypeFault, typed
 from rvm.numbers import system
 from rvm.program import Function, Layout
@@ -88,7 +88,9 @@ class RegisterNames:
 
     def parameters(self, printer: SourcePrinter) -> str:
         """The parameter list."""
-        return ", ".join([self._declared(n, n, tree, printer) for n, tree in self._trees])
+        starts = [" = 0" * p.zero for p in self.function.params]
+        trees = [self._declared(n, n, tree, printer) for n, tree in self._trees]
+        return ", ".join([t + s for t, s in zip(trees, starts, strict=True)])
 
     def _declared(self, name: str, path: str, tree: Tree, printer: SourcePrinter) -> str:
         if isinstance(tree, int):
@@ -183,7 +185,7 @@ class SourcePrinter:
             if isinstance(step, Index):
                 out += f"[{', '.join([self._item(i) for i in step.items])}]"
             else:
-                out += f".{step.name}" if isinstance(step, Part) else ".T"
+                out += ".T" if isinstance(step, Transposed) else f".{step.name}"
         return out
 
     def _item(self, item: Expr | Span) -> str:

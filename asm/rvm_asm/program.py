@@ -77,7 +77,7 @@ class Declarations:
             elif isinstance(d, EntryDef):
                 self._entry(d)
             else:
-                self._enter(d, excused)
+                self.enter(d, excused)
         self._includes.leave()
 
     def again(self) -> Declarations:
@@ -115,7 +115,7 @@ class Declarations:
             )
         self.entry = d
 
-    def _enter(self, d: Declaration, excused: set[str]) -> None:
+    def enter(self, d: Declaration, excused: set[str]) -> None:
         assert not isinstance(d, (Include, EntryDef))
         word = d.name
         first = self._words.get(word.text)
@@ -187,11 +187,25 @@ class Signing:
             except (TypeProblem, TypeFault):
                 fine = False
                 continue
+            if p.zero and not self._has_size(binding):
+                fine = False
+                self.report.error(
+                    "A063",
+                    f"`{p.name}` can't begin as zero: its size is not known here",
+                    p.start,
+                    p.end,
+                    hint="a number, or an array whose lengths are constants",
+                )
             self.names[p.name] = binding
-            self.params.append(Param(plain(p.name), layout(binding)))
+            self.params.append(Param(plain(p.name), layout(binding), p.zero))
         for name, slot in self.registers.aliases.items():
             self.names.setdefault(name, slot)
         return fine
+
+    def _has_size(self, binding: Binding) -> bool:
+        if not isinstance(binding, Slot):
+            return False
+        return all(isinstance(d, Const) for d in self.registers.list[binding.reg].dims)
 
     def _dimension(self, node: Node | None, slot: Slot, axis: int) -> Expr | None:
         """A parameter's length: a new name is bound to it, anything else must equal it."""

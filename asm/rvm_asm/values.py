@@ -9,10 +9,10 @@ from __future__ import annotations
 from itertools import islice
 from typing import NoReturn
 
-from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span, Step, Transposed
+from rvm.expr import Apply, Const, Expr, Index, Part, Peek, Place, Span, Step, Transposed
 from rvm.isa import FUNCTIONS, OPCODES, TypeFault, place
 from rvm.isa.typing import MAX_NODES
-from rvm.types import Scalar
+from rvm.types import Scalar, Stack
 from rvm_asm.expressions import MAX_DEPTH, operator_name
 from rvm_asm.generics import FUNCTION, NUMBERS, Types
 from rvm_asm.literals import raw_constant
@@ -104,6 +104,9 @@ class ValueReader:
             pure = self.program.pures.get(name) if value is None else None
             if pure is not None:
                 return self._inline(node)
+            stack = self._of_stack(node)
+            if stack is not None:
+                return self.value(stack)
             fn = name if value is None or value.kind != NUMBERS else str(value.elem)
             if fn not in FUNCTIONS:
                 fn = plain(name)
@@ -120,6 +123,23 @@ class ValueReader:
         args = tuple([self.value(a) for a in node.args])
         self._depth -= 1
         return Apply(fn, args)
+
+    def _of_stack(self, node: Node) -> Node | None:
+        """`top(s)`, `len(s)` and `empty(s)` of a stack, as places and what is asked of them."""
+        assert not isinstance(node, (Ref, Lit))
+        if node.name not in ("top", "len", "empty") or len(node.args) != 1:
+            return None
+        s = node.args[0]
+        if not isinstance(s, Ref):
+            return None
+        found, path = self.resolve(s)
+        if path or not isinstance(found, Slot) or not isinstance(found.type, Stack):
+            return None
+        step = FieldStep("top" if node.name == "top" else "len", node.start, node.end)
+        place = Ref(s.name, (*s.steps, step), node.start, node.end)
+        if node.name != "empty":
+            return place
+        return Operator("==", [place, Lit(0, node.start, node.end)], node.start, node.end)
 
     def _unknown_function(self, node: Node) -> NoReturn:
         assert not isinstance(node, (Ref, Lit))
@@ -249,6 +269,12 @@ class ValueReader:
                 crossed = True
             elif isinstance(inner, Slot) and step.name in ("re", "im", "T"):
                 path.append(Transposed() if step.name == "T" else Part(step.name))
+            elif (
+                isinstance(inner, Slot)
+                and isinstance(inner.type, Stack)
+                and step.name in ("top", "len")
+            ):
+                path.append(Peek(step.name))
             else:
                 self.reject("A055", f"`{node.name}` has no field `{step.name}`", step)
         return inner, tuple(path)

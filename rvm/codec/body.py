@@ -12,14 +12,17 @@ from rvm.codec.layout import (
     CONST,
     ELEMENT,
     INDEX,
+    LEN,
     MAX_LAYOUT_DEPTH,
     NONE,
     PLACE,
     SPAN,
+    START,
+    TOP,
     TRANSPOSED,
     work,
 )
-from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span, Step, Transposed
+from rvm.expr import Apply, Const, Expr, Index, Part, Peek, Place, Span, Step, Transposed
 from rvm.faults import BytecodeError, Where
 from rvm.isa import TypeFault, place_type
 from rvm.isa.typing import MAX_NODES
@@ -31,7 +34,13 @@ from rvm.verify.nodes import MAX_DEPTH, result_type
 
 Rows = Iterator[tuple[Any, ...]]
 
-STEPS: dict[int, Step] = {1: Part("re"), 2: Part("im"), TRANSPOSED: Transposed()}
+STEPS: dict[int, Step] = {
+    1: Part("re"),
+    2: Part("im"),
+    TRANSPOSED: Transposed(),
+    TOP: Peek("top"),
+    LEN: Peek("len"),
+}
 
 
 @dataclass(slots=True)
@@ -207,6 +216,7 @@ class Body:
     def _params(self) -> Iterator[Param]:
         """Parameters from their layouts, each record before its fields; closed from inside out."""
         open_records: list[tuple[str, str, int, list[tuple[str, Layout]]]] = []
+        zero = False
         for name, fields, what in self.parts["PARM"]:
             field = self.pools.string(name)
             layout: Layout
@@ -219,7 +229,8 @@ class Body:
                     continue
                 layout = Record(record, ())
             else:
-                layout = self._below(what, self.registers, "register")
+                zero = bool(what & START) and not open_records
+                layout = self._below(what & ~START if zero else what, self.registers, "register")
             while open_records:
                 outer, record, wanted, have = open_records[-1]
                 have.append((field, layout))
@@ -228,7 +239,7 @@ class Body:
                 open_records.pop()
                 field, layout = outer, Record(record, tuple(have))
             else:
-                yield Param(field, layout)
+                yield Param(field, layout, zero)
         if open_records:
             raise self._fault("B014", f"the record `{open_records[0][0][:60]}` lacks fields")
 

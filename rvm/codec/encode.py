@@ -22,6 +22,7 @@ from rvm.codec.layout import (
     HEADER,
     IM,
     INDEX,
+    LEN,
     MAGIC,
     MAX_LAYOUT_DEPTH,
     NONE,
@@ -31,7 +32,9 @@ from rvm.codec.layout import (
     SCALAR,
     SPAN,
     STACK,
+    START,
     TABLES,
+    TOP,
     TRANSPOSED,
     VERSION,
     WORK_BASE,
@@ -39,7 +42,7 @@ from rvm.codec.layout import (
     seal,
     work,
 )
-from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span, Step, Transposed, children
+from rvm.expr import Apply, Const, Expr, Index, Part, Peek, Place, Span, Step, Transposed, children
 from rvm.faults import BytecodeError, Where
 from rvm.isa.typing import MAX_NODES
 from rvm.program import AnyProgram, Function, Layout, Program, program_of
@@ -165,8 +168,8 @@ class _Body:
         for r, numbers in zip(f.registers, lengths, strict=True):
             w.add("REGS", w.string(r.name), w.type(r.type), *self._list(numbers))
         for p in f.params:
-            for fields in self._layout(p.name, p.layout):
-                w.add("PARM", *fields)
+            for field, count, what in self._layout(p.name, p.layout):
+                w.add("PARM", field, count, what | START if p.zero and count == NONE else what)
         for d in f.dims:
             w.add("DIMS", w.string(d.name), d.reg, d.axis)
         for i, args in zip(f.code, operands, strict=True):
@@ -247,6 +250,8 @@ class _Body:
                     out.append({"re": RE, "im": IM}[name])
                 case Transposed():
                     out.append(TRANSPOSED)
+                case Peek(name):
+                    out.append({"top": TOP, "len": LEN}[name])
                 case _:
                     raise _refuse(f"{step!r} is not a step", self.f.name)
         return tuple(out)

@@ -23,6 +23,8 @@ DIRECTORY = struct.Struct("<4sIII")
 
 NONE = 0xFFFFFFFF
 """An index that names nothing: a leaf's field count, a span without a source."""
+START = 0x80000000
+"""Beside a register: as a parameter it begins as zero where a caller names no value."""
 
 
 class Table(NamedTuple):
@@ -46,10 +48,16 @@ TABLES = (
     _table("CNST", "II16s", "type, 0, raw value"),
     _table("LIST", "I", "index"),
     _table("ITEM", "III", "kind (0 index, 1 span), first, second"),
-    _table("STEP", "III", "kind (0 index, 1 re, 2 im, 3 transposed), first item, items"),
+    _table(
+        "STEP", "III", "kind (0 index, 1 re, 2 im, 3 transposed, 4 top, 5 len), first item, items"
+    ),
     _table("EXPR", "IIII", "kind (0 constant, 1 place, 2 applied function), a, b, c"),
     _table("REGS", "IIII", "name, type, first length in LIST, lengths"),
-    _table("PARM", "III", "field name, fields (or NONE), register or name of the record type"),
+    _table(
+        "PARM",
+        "III",
+        "field name, fields (or NONE), register (and START) or name of the record type",
+    ),
     _table("DIMS", "III", "name, register, axis"),
     _table("CODE", "IIIiI", "opcode, first operand in LIST, operands, aux, symbol (string)"),
     _table("LINE", "IIII", "source (or NONE), line, column, end"),
@@ -66,7 +74,7 @@ PARTS = ("REGS", "PARM", "DIMS", "EXPR", "CODE", "LINE", "LIST")
 
 SCALAR, ARRAY, STACK = 0, 1, 2
 CONST, PLACE, APPLY = 0, 1, 2
-INDEX, RE, IM, TRANSPOSED = 0, 1, 2, 3
+INDEX, RE, IM, TRANSPOSED, TOP, LEN = 0, 1, 2, 3, 4, 5
 ELEMENT, SPAN = 0, 1
 
 MAX_LAYOUT_DEPTH = 32

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -44,13 +45,35 @@ def perform(effect: Effect, values: list[Any], options: Options) -> None:
         _call_back(callback, shown)
 
 
+_HOLE = re.compile(r"\{(?::(..))?\}")
+
+
 def _text(template: str, values: list[Any]) -> str:
-    """The line to print: `{}` is filled in order; values left over follow after spaces."""
-    parts = template.split("{}")
-    out, rest = parts[0], list(values)
-    for part in parts[1:]:
-        out += (str(rest.pop(0)) if rest else "{}") + part
+    """The line to print: `{}` is filled in order; values left over follow after spaces.
+
+    `{:[]}` has a pair of brackets, between which elements stand with commas, rows in brackets
+    again; a stack has its top first, and an empty one is `nil` in `{:<]}`.
+    """
+    rest = list(values)
+
+    def filled(hole: re.Match[str]) -> str:
+        if not rest:
+            return hole[0]
+        value = rest.pop(0)
+        return str(value) if hole[1] is None else _listed(value, *hole[1])
+
+    out = _HOLE.sub(filled, template)
     return " ".join([out, *map(str, rest)]) if out else " ".join(map(str, rest))
+
+
+def _listed(value: Any, begin: str, end: str) -> str:
+    if isinstance(value, tuple):
+        if begin == "<" and not value:
+            return "nil"
+        value = value[::-1]
+    elif not isinstance(value, np.ndarray) or not value.ndim:
+        return str(value)
+    return begin + ", ".join(_listed(v, begin, end) for v in value) + end
 
 
 @at_once

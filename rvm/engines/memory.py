@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from rvm.expr import Expr, Index, Part, Place, Span
-from rvm.faults import MachineError
+from rvm.expr import Expr, Index, Part, Peek, Place, Span
+from rvm.faults import InvertibilityError, MachineError
 from rvm.image import Clash
 from rvm.ir.typed import element
 
@@ -21,20 +21,22 @@ Regs = Sequence[Any]
 class Found:
     """A place that has been found: a whole register, an array view, or one element.
 
-    `base` is the register's value or a view; `key` the element's index tuple or None; `part` is
-    "real" or "imag" where only that part of one complex number is meant.
+    `base` is the register's value or a view; `key` the element's index tuple, -1 for a stack's top,
+    or None; `part` is "real" or "imag" where only that part of one complex number is meant.
     """
 
     __slots__ = ("base", "key", "part")
 
-    def __init__(self, base: Any, key: tuple[int, ...] | None, part: str | None) -> None:
+    def __init__(self, base: Any, key: Any, part: str | None) -> None:
         self.base = base
         self.key = key
         self.part = part
 
     def read(self) -> Any:
         """The raw value: a number, an array (not copied), or a stack's list."""
-        value = self.base if self.key is None else self.base[self.key].item()
+        value = self.base
+        if self.key is not None:
+            value = value[self.key] if isinstance(value, list) else value[self.key].item()
         return value if self.part is None else getattr(value, self.part)
 
     def bytes_view(self) -> Any:
@@ -48,7 +50,7 @@ def find(place: Place, regs: Regs) -> Found:
     from rvm.engines.evaluate import evaluate
 
     base = regs[place.reg]
-    key: tuple[int, ...] | None = None
+    key: Any = None
     part: str | None = None
     for step in place.path:
         if isinstance(step, Index):
@@ -68,6 +70,13 @@ def find(place: Place, regs: Regs) -> Found:
                 base = getattr(base, name)
             else:
                 part = name
+        elif isinstance(step, Peek):
+            if step.name == "len":
+                base = len(base)
+            elif not base:
+                raise InvertibilityError("R006", "the stack is empty")
+            else:
+                key = -1
         else:
             base = base.T
     return Found(base, key, part)
@@ -104,7 +113,7 @@ def store(place: Place, regs: Any, value: Any) -> None:
     """Write a raw value to a place; an array is filled in place, never replaced."""
     found = find(place, regs)
     if found.part is not None:
-        old = found.base if found.key is None else found.base[found.key].item()
+        old = Found(found.base, found.key, None).read()
         re, im = (value, old.imag) if found.part == "real" else (old.real, value)
         value = complex(re, im)
     if found.key is not None:

@@ -316,8 +316,19 @@ def _other(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
         case Effect(_, _, args, when) as effect:
             # What an assertion shows is asked for where it does not hold.
             if when & FORWARD and not (effect.kind == "assert" and evaluate(args[0], regs)):
-                perform(effect, [evaluate(a, regs) for a in args], state.options)
+                registers = frame.code.function.registers
+                perform(effect, [_shown(a, regs, registers) for a in args], state.options)
     frame.pc += 1
+
+
+def _shown(node: Expr, regs: Any, registers: Sequence[Register]) -> Any:
+    """What an effect shows of an operand: the raw value, of a stack its numbers in a tuple."""
+    held = evaluate(node, regs)
+    if isinstance(node, Place) and not node.path:
+        t = registers[node.reg].type
+        if isinstance(t, Stack):
+            return tuple(map(system(t.elem).to_python, held))
+    return held
 
 
 def _pop(state: State, popped: Pop, regs: Any, logged: bool) -> None:

@@ -17,7 +17,7 @@ from rvm.ir.node import F64, I32, I64, Argument, Block, Node, constant
 from rvm.ir.places import kinds_of
 from rvm.ir.statements import combined, disjoint, factor, whole_statement
 from rvm.ir.typed import Unprintable
-from rvm.ir.values import applied, raw
+from rvm.ir.values import applied, peeked, raw
 from rvm.types import Scalar
 
 
@@ -61,6 +61,7 @@ class FunctionBuilder(Builder):
     kinds = staticmethod(kinds_of)
     raw = staticmethod(raw)
     applied = applied
+    peeked = peeked
     combined = combined
     factor = factor
     statement = whole_statement

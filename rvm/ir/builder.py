@@ -101,6 +101,10 @@ class Builder(Operations):
         """A function's value."""
 
     @abstractmethod
+    def peeked(self, place: Place, what: str) -> Parts:
+        """The `top` of a stack, or a part of it, or its `len`."""
+
+    @abstractmethod
     def combined(self, op: str, t: Scalar, old: Parts, by: Parts) -> Parts:
         """What an update makes of an old value."""
 

@@ -16,10 +16,11 @@ from rvm.ir import arrays, context
 from rvm.ir.builder import Builder, checked
 from rvm.ir.items import Parts, parts_of, value_of
 from rvm.ir.node import BIT, F32, F64, I32, I64, PTR, Node, constant
-from rvm.ir.places import Behind, Element, Location, View, item_size
+from rvm.ir.places import Element, Location, View, item_size
 from rvm.ir.typed import Unprintable, element, scalar_of, type_of
 from rvm.ir.values import (
     at,
+    behind,
     body_of,
     followed,
     located,
@@ -407,12 +408,6 @@ def _stack(b: Builder, place: Place) -> tuple[Node, Scalar]:
     return b.get(b.stacks[place.reg]), t.elem
 
 
-def _slot(b: Builder, pointer: Node, t: Scalar) -> Behind:
-    if not t.is_complex:
-        return Behind((pointer,), t)
-    return Behind((pointer, b.op("slot", pointer, kind=PTR, aux=1)), t)
-
-
 def _push(b: Builder, src: Place, stack: Place) -> None:
     place = located(b, src)
     held, t = _stack(b, stack)
@@ -420,7 +415,7 @@ def _push(b: Builder, src: Place, stack: Place) -> None:
     total = room(b, b.i64(SCALAR_BYTES))
     slot = b.helper("rvm_stack_push", PTR, held, b.i64(item_size(t)))
     b.trouble(b.op("eq", slot, constant(None, PTR)))
-    put(b, _slot(b, slot, t), found)
+    put(b, behind(b, slot, t), found)
     grow(b, total)
     put(b, place, raw(system(scalar_of(src)).zero, scalar_of(src)))
 
@@ -432,7 +427,7 @@ def _pop(b: Builder, dst: Place, stack: Place) -> None:
     count = b.helper("rvm_stack_count", I64, held)
     b.trouble(b.op("eq", count, b.i64(0)))
     slot = b.helper("rvm_stack_pop", PTR, held, b.i64(item_size(t)))
-    put(b, place, read(b, _slot(b, slot, t)))
+    put(b, place, read(b, behind(b, slot, t)))
     shrink(b, b.i64(SCALAR_BYTES))
 
 

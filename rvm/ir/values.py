@@ -9,17 +9,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, cast
 
-from rvm.expr import LENGTHS, Apply, Const, Expr, Index, Part, Place, Span, Step, Transposed
+from rvm.expr import LENGTHS, Apply, Const, Expr, Index, Part, Peek, Place, Span, Step, Transposed
 from rvm.ir.builder import FALSE, TRUE, Builder, Indices
 from rvm.ir.items import Parts, parts_of, value_of
-from rvm.ir.node import BIT, F64, FLOATS, I64, Node, constant
-from rvm.ir.places import Behind, Element, Location, Variables, View, kind_of
+from rvm.ir.node import BIT, F64, FLOATS, I64, PTR, Node, constant
+from rvm.ir.places import Behind, Element, Location, Variables, View, item_size, kind_of
 from rvm.ir.typed import Unprintable, type_of
 from rvm.isa import FUNCTIONS, implementation
 from rvm.leaf import Function
 from rvm.numbers import system
 from rvm.types import F64 as FLOAT
-from rvm.types import Array, Scalar, elem_of, rank_of
+from rvm.types import Array, Scalar, Stack, elem_of, rank_of
 
 TURNING = ("sin", "cos")
 """What the prelude's `rvm_turn` gives, in its order."""
@@ -62,16 +62,35 @@ def viewed(b: Builder, place: Place) -> View:
 def followed(b: Builder, place: Place) -> Location | View:
     """A place found along its path."""
     t = b.function.registers[place.reg].type
+    path = place.path
     found: Location | View
-    if isinstance(t, Scalar):
+    if isinstance(t, Stack):
+        found, path = top(b, place.reg, t.elem), path[1:]
+    elif isinstance(t, Scalar):
         found = Variables(b.scalars[place.reg], t)
     elif isinstance(t, Array):
         found = whole(b, place.reg, t)
     else:
         raise Unprintable
-    for step in place.path:
+    for step in path:
         found = _stepped(b, found, step)
     return found
+
+
+def top(b: Builder, reg: int, t: Scalar) -> Behind:
+    """Where the last value of a stack is; trouble if it holds none."""
+    if reg not in b.stacks:
+        raise Unprintable
+    held = b.get(b.stacks[reg])
+    b.trouble(b.op("eq", b.helper("rvm_stack_count", I64, held), b.i64(0)))
+    return behind(b, b.helper("rvm_stack_top", PTR, held, b.i64(item_size(t))), t)
+
+
+def behind(b: Builder, pointer: Node, t: Scalar) -> Behind:
+    """A value of a stack, whose parts stand one after the other."""
+    if not t.is_complex:
+        return Behind((pointer,), t)
+    return Behind((pointer, b.op("slot", pointer, kind=PTR, aux=1)), t)
 
 
 def whole(b: Builder, reg: int, t: Array) -> View:
@@ -97,6 +116,7 @@ def _stepped(b: Builder, found: Location | View, step: Step) -> Location | View:
     assert isinstance(found, View)
     if isinstance(step, Transposed):
         return replace(found, axes=found.axes[::-1], dims=found.dims[::-1])
+    assert isinstance(step, Index)
     return _indexed(b, found, step)
 
 
@@ -213,6 +233,8 @@ def value(b: Builder, node: Expr) -> Parts:
     match node:
         case Const(v):
             return b.raw(v, elem_of(type_of(node)))
+        case Place(_, (Peek(what), *_)):
+            return b.peeked(node, what)
         case Place():
             return b.instead[node] if node in b.instead else read(b, located(b, node))
         case Apply("dim" | "len", (Place() as place, *axis)):
@@ -220,6 +242,13 @@ def value(b: Builder, node: Expr) -> Parts:
         case Apply():
             return b.applied(node)
     raise TypeError(f"a template cannot be printed: {node!r}")
+
+
+def peeked(b: Builder, place: Place, what: str) -> Parts:
+    """What a stack in memory says of itself."""
+    if what == "len":
+        return b.helper("rvm_stack_count", I64, b.get(b.stacks[place.reg]))
+    return read(b, located(b, place))
 
 
 def applied(b: Builder, node: Apply) -> Parts:

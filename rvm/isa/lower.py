@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import cache
 from typing import cast
 
-from rvm.expr import Apply, Const, Expr, Formal, Place, rebuild, substitute, walk
-from rvm.isa.machine_ops import ENDS, MAKES, VARIADIC
+from rvm.expr import Apply, Const, Expr, Formal, Place, is_count, rebuild, substitute, walk
+from rvm.isa.machine_ops import ENDS, MAKES, SHOWS, VARIADIC
 from rvm.isa.rows import OPCODES, OpRow, angle_type
 from rvm.isa.rules import CLASSES, TypeFault
 from rvm.isa.typing import typed
@@ -132,8 +132,12 @@ def check_operands(
     if row.inverse not in OPCODES:
         raise TypeFault(f"there is no opcode `{row.inverse}`, which undoes `{op}`", code="A003")
     if op in VARIADIC:
-        want = BOOL if op == "assert" else None
-        done = tuple(typed(a, want) for a in args)
+        wants = [BOOL if op == "assert" and not k else None for k in range(len(args))]
+        shows = op in SHOWS
+        done = tuple(
+            a if shows and _is_stack(a, registers) else typed(a, want)
+            for a, want in zip(args, wants, strict=True)
+        )
         if op == "assert":
             _expect(done[0].type == BOOL if done else False, "assert takes a condition", 0, args)
         return done
@@ -144,6 +148,10 @@ def check_operands(
             code="A044",
         )
     return _data(row, args) if row.is_data else _machine(row, args, registers)
+
+
+def _is_stack(node: Expr, registers: Sequence[Register]) -> bool:
+    return isinstance(node, Place) and not node.path and isinstance(registers[node.reg].type, Stack)
 
 
 def _expect(
@@ -165,6 +173,13 @@ def _data(row: OpRow, args: Sequence[Expr]) -> tuple[Expr, ...]:
                 k,
                 args,
                 hint="put the value into an ancilla first",
+            )
+            _expect(
+                not is_count(args[k]),
+                "how many values a stack holds changes by `push` and `pop` alone",
+                k,
+                args,
+                "A034",
             )
     assert main.type is not None
     t = elem_of(main.type)
@@ -253,6 +268,7 @@ def _machine(row: OpRow, args: Sequence[Expr], registers: Sequence[Register]) ->
     target = args[0]
     _expect(isinstance(target, Place), f"`{row.name}` takes a place first", 0, args)
     assert isinstance(target, Place)
+    _expect(not is_count(target), f"`{row.name}` changes the place", 0, args, "A034")
     if row.name in (*MAKES, *ENDS):
         _expect(not target.path, f"`{row.name}` takes a whole register", 0, args)
         t = registers[target.reg].type

@@ -15,6 +15,8 @@ MAKES = ("alloc", "fresh")
 ENDS = ("free", "drop")
 """Opcodes that end a register's life; in the other direction they begin it."""
 VARIADIC = ("call", "uncall", "print", "assert", "callback")
+SHOWS = ("print", "callback")
+"""Effects that take a whole stack, too."""
 """Opcodes whose operands are as many as the callee or the text takes."""
 
 

@@ -10,6 +10,7 @@ from rvm.expr import (
     Expr,
     Index,
     Part,
+    Peek,
     Place,
     Span,
     Step,
@@ -153,7 +154,9 @@ def _arg(node: Expr) -> Arg:
 def place_type(base: ValueType | Stack, path: Sequence[Step]) -> ValueType:
     """The type of a place: the register's type, followed along the path."""
     if isinstance(base, Stack):
-        raise TypeFault("a stack has no parts and no value of its own")
+        if not path or not isinstance(path[0], Peek):
+            raise TypeFault("a stack has no parts and no value of its own")
+        base, path = base.elem if path[0].name == "top" else I64, path[1:]
     t: ValueType = base
     for step in path:
         match step:
@@ -170,6 +173,8 @@ def place_type(base: ValueType | Stack, path: Sequence[Step]) -> ValueType:
             case Transposed():
                 if not isinstance(t, Array):
                     raise TypeFault("only an array has a `.T`", code="A042")
+            case Peek(name):
+                raise TypeFault(f"only a stack has a `{name}`")
     return t
 
 

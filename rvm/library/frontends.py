@@ -11,7 +11,10 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from inspect import signature
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 from rvm.faults import BytecodeError, UsageError, Where
 from rvm.host.read import DATA, read_bytes, read_stream
@@ -19,6 +22,15 @@ from rvm.library.handle import Library
 from rvm.program import AnyProgram, Program
 
 GROUP = "rvm.frontends"
+
+
+def front_end(path: str | Path) -> ModuleType | None:
+    """The module that reads files of a suffix; None if that is none or bytecode."""
+    suffix = Path(path).suffix.lstrip(".")
+    for point in entry_points(group=GROUP):
+        if point.name == suffix:
+            return import_module(point.module)
+    return None
 
 
 def _front_end(suffix: str) -> EntryPoint:
@@ -33,14 +45,18 @@ def _front_end(suffix: str) -> EntryPoint:
 
 
 def load(
-    path: str | Path, *, includes: str = "any", include_path: str | Path | Sequence[str | Path] = ()
+    path: str | Path,
+    *,
+    includes: str = "any",
+    include_path: str | Path | Sequence[str | Path] = (),
+    **options: Any,
 ) -> Library:
     """The verified program in a file; `-` is standard input.
 
     The suffix says what it is: `.rbc` is bytecode, others belong to front ends.  `includes`
     says which files a text may include: "any", those "below" its folder and the folders of
-    `include_path`, or "none".  OSError if it cannot be read; AssemblyError, BytecodeError or
-    VerifyError if it is unsound.
+    `include_path`, or "none"; `options` are those of the front end.  OSError if it cannot be read;
+    AssemblyError, BytecodeError or VerifyError if it is unsound.
     """
     if str(path) == "-":
         return loads(
@@ -50,7 +66,10 @@ def load(
     if path.suffix == ".rbc":
         return Library(_decoded(read_bytes(path, DATA), str(path)))
     front: Callable[..., AnyProgram] = _front_end(path.suffix.lstrip(".")).load()
-    return Library(front(path, includes=includes, include_path=include_path))
+    for name in options:
+        if name not in signature(front).parameters:
+            raise UsageError("U006", f"`{path.suffix}` files are read without an option `{name}`")
+    return Library(front(path, includes=includes, include_path=include_path, **options))
 
 
 def loads(

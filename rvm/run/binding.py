@@ -18,7 +18,7 @@ from rvm.faults import InputError
 from rvm.host.signals import followed
 from rvm.numbers import system
 from rvm.numbers.base import plain_array
-from rvm.program import Function, Layout, Record, Register, type_text
+from rvm.program import Function, Layout, Param, Record, Register, type_text
 from rvm.run.results import Info, Result, Rounding
 from rvm.types import Array, RegisterType, Scalar, Stack, elem_of
 
@@ -47,10 +47,9 @@ def bind(
     given = regs.copy()
     for param in function.params:
         if param.name not in inputs:
-            if isinstance(param.layout, int) and isinstance(
-                function.registers[param.layout].type, Stack
-            ):
-                regs[param.layout] = []
+            if (start := start_of(function, param)) is not None:
+                assert isinstance(param.layout, int)
+                regs[param.layout] = start
                 continue
             raise InputError(
                 "I001",
@@ -61,6 +60,22 @@ def bind(
     check_lengths(function, regs)
     _apart(function, given, inout)
     return regs
+
+
+def start_of(function: Function, param: Param) -> Any:
+    """What a parameter holds where a caller names no value; None if one has to be named."""
+    if not isinstance(param.layout, int):
+        return None
+    register = function.registers[param.layout]
+    if isinstance(register.type, Stack):
+        return []
+    if not param.zero:
+        return None
+    sys = system(elem_of(register.type))
+    lengths = [d.value for d in register.dims if isinstance(d, Const)]
+    if len(lengths) < len(register.dims):
+        return None
+    return np.full(lengths, sys.zero, sys.dtype) if register.dims else sys.zero
 
 
 def _fill(

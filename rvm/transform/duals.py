@@ -129,7 +129,7 @@ class Duals:
         """The dual of a place (over the new function's registers)."""
         b = self.dual_of[of.reg]
         t = self.registers[b].type
-        return Place(b, (), None) if isinstance(t, Stack) else place(b, t, of.path)
+        return place(b, t, of.path) if of.path or not isinstance(t, Stack) else Place(b)
 
     def dual_type(self, t: Scalar | Array) -> Scalar | Array:
         """The type of the dual of a value that has one."""

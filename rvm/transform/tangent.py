@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import cast
 
-from rvm.expr import Const, Expr, Place
+from rvm.expr import Const, Expr, Place, is_count
 from rvm.faults import UsageError
 from rvm.isa import OPCODES, apply, typed
 from rvm.isa.shapes import Lengths
@@ -98,7 +98,10 @@ def _tangent(w: Walker, graph: Graph, node: Expr) -> Expr | None:
 
 
 def _dot(w: Walker, node: Expr) -> Expr | None:
-    return w.dual(node) if isinstance(node, Place) and node.reg in w.dual_of else None
+    """The tangent of a leaf; that of a stack's length is zero."""
+    if not isinstance(node, Place) or node.reg not in w.dual_of or is_count(node):
+        return None
+    return w.dual(node)
 
 
 def _known(w: Walker, instr: Instr) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rvm.expr import Expr, Place
+from rvm.expr import Expr, Place, is_count
 from rvm.isa import TypeFault
 from rvm.program import Function, Instr, Program, Register
 from rvm.types import RegisterType, Stack, elem_of, rank_of
@@ -76,6 +76,8 @@ def argument_faults(
 def _argument_fault(arg: Expr, have: RegisterType, callee: Function, k: int) -> TypeFault | None:
     register = callee.registers[k]
     t = register.type
+    if is_count(arg):
+        return TypeFault("the length of a stack is passed as a value: `i64(len(s))`", arg)
     if have is t or have == t:
         return None
     what = f"parameter `{register.name}` of `{callee.name}`"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from rvm.expr import Expr, Place, index_places
 from rvm.isa import ENDS, MAKES, OPCODES, TypeFault, check_operands
+from rvm.isa.machine_ops import SHOWS
 from rvm.program import Function, Instr
 from rvm.stmt import BACKWARD, FORWARD
 from rvm.types import Scalar, elem_of
@@ -57,7 +58,7 @@ class Checker:
             self.report(pc, "A044", f"more than {MAX_OPERANDS} operands")
             return None
         for k, arg in enumerate(instr.args):
-            stack = instr.op in CALLS or STACKS.get(instr.op) == k
+            stack = instr.op in (*CALLS, *SHOWS) or STACKS.get(instr.op) == k
             try:
                 names += self.nodes.check(arg, stack)
             except TypeFault as fault:

@@ -10,7 +10,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from rvm.expr import LENGTHS, Apply, Const, Expr, Index, Part, Place, Span, Transposed, children
+from rvm.expr import (
+    LENGTHS,
+    Apply,
+    Const,
+    Expr,
+    Index,
+    Part,
+    Peek,
+    Place,
+    Span,
+    Transposed,
+    children,
+)
 from rvm.isa import FUNCTIONS, TypeFault, place_type
 from rvm.isa.rules import Arg
 from rvm.isa.typing import MAX_NODES
@@ -230,7 +242,7 @@ class Nodes:
                             raise TypeFault(
                                 f"an index is an integer, not a value of type {end.type}", end
                             )
-            case Part("re" | "im") | Transposed():
+            case Part("re" | "im") | Transposed() | Peek("top" | "len"):
                 pass
             case _:
                 raise Malformed("a step that leads nowhere")

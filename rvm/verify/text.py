@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span
+from rvm.expr import Apply, Const, Expr, Index, Place, Span, Transposed
 from rvm.isa import FUNCTIONS
 from rvm.program import Function
 
@@ -69,5 +69,5 @@ def _place(reg: int, path: tuple[object, ...], function: Function) -> str:
         if isinstance(step, Index):
             out += f"[{', '.join(_show(i, function) for i in step.items)}]"
         else:
-            out += f".{step.name}" if isinstance(step, Part) else ".T"
+            out += ".T" if isinstance(step, Transposed) else f".{getattr(step, 'name', '?')}"
     return out

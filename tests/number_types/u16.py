@@ -1,4 +1,4 @@
-"""u16: a row, and nothing else."""
+"""u16, which is shipped, as it is entered: a row, and nothing else."""
 
 from rvm.types import integer
 

@@ -10,10 +10,11 @@ from typing import Any
 
 from rvm.codec import MAGIC, decode, encode
 from rvm.faults import AssemblyError, InternalError, RvmError, UsageError
-from rvm.library.frontends import loads
+from rvm.library.frontends import front_end, loads
 from rvm.program import AnyProgram, Function, Layout, Program, Record, type_text
 from rvm.verify import verify as verify_program
 from rvm_tools.messages import end, show_error
+from rvm_tools.options import reading_options
 from rvm_tools.programs import load_program, pick_function, read_bytes, read_text, written
 
 
@@ -54,6 +55,8 @@ def assemble_file(
         from rvm_asm import disassemble
 
         _write(output, disassemble(program, positions=False).encode())
+    elif emit == "rasm":
+        _write(output, _structured(file).encode())
     elif emit == "listing":
         _write(output, _listing(program).encode())
     else:
@@ -70,6 +73,9 @@ def _assembled(file: str, folders: Sequence[str]) -> Program:
         raise UsageError(
             "U011", f"{file} is bytecode already", hint="`rvm dis` shows what it holds"
         )
+    front = front_end(file)
+    if front is not None and not file.endswith(".rasm"):
+        return load_program(file)
     name, path = ("<stdin>", None) if file == "-" else (file, Path(file))
     return assemble(
         read_text(file),
@@ -78,6 +84,14 @@ def _assembled(file: str, folders: Sequence[str]) -> Program:
         includes=allowed_includes(),
         path=path,
     )
+
+
+def _structured(file: str) -> str:
+    """The text in the assembly language that a text in another language stands for."""
+    write = getattr(front_end(file), "rasm", None)
+    if write is None:
+        raise UsageError("U011", f"{file} is in the assembly language already")
+    return str(write(read_text(file), file, **reading_options()))
 
 
 def _check_round_trip(program: Program) -> None:

@@ -93,10 +93,43 @@ def includes_option(f: F) -> F:
     )(f)
 
 
+_READING = "rvm_tools.reading"
+"""Where a command's context keeps how its program is to be read."""
+
+
+def _keep_reading(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    if value is not None:
+        assert param.name is not None
+        ctx.meta.setdefault(_READING, {})[param.name] = value
+
+
+def reading_options() -> dict[str, Any]:
+    """What this command was told of how to read its program, for the front end."""
+    ctx = click.get_current_context(silent=True)
+    return {} if ctx is None else dict(ctx.meta.get(_READING, {}))
+
+
+def _janus_options(f: F) -> F:
+    f = click.option(
+        "--width",
+        type=click.Choice(["32", "64"]),
+        expose_value=False,
+        callback=lambda ctx, param, value: _keep_reading(ctx, param, value and int(value)),
+        help="Of a Janus program: the bits of an `int` (32).",
+    )(f)
+    return click.option(
+        "--dialect",
+        type=click.Choice(["jana", "classic"]),
+        expose_value=False,
+        callback=_keep_reading,
+        help="Of a Janus program: which Janus; by default the text tells.",
+    )(f)
+
+
 def file_argument(f: F) -> F:
-    """The argument FILE, and the option --includes."""
+    """The argument FILE, and the options --includes, --dialect and --width."""
     path = click.Path(allow_dash=True)
-    return click.argument("file", type=path, metavar="FILE")(includes_option(f))
+    return click.argument("file", type=path, metavar="FILE")(includes_option(_janus_options(f)))
 
 
 def function_option(f: F) -> F:

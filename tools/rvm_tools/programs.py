@@ -21,10 +21,10 @@ _SUFFIXES = (".rasm", ".rbc")
 def load_program(file: str) -> Program:
     """The program in a file, or on standard input if that is `-`."""
     from rvm import load
-    from rvm_tools.options import allowed_includes
+    from rvm_tools.options import allowed_includes, reading_options
 
     try:
-        return load(file, includes=allowed_includes()).program
+        return load(file, includes=allowed_includes(), **reading_options()).program
     except OSError as error:
         raise unreadable(file, error) from None
 

@@ -11,6 +11,7 @@ from typing import Any
 import rich_click as click
 
 from rvm.faults import Fault, InvertibilityError
+from rvm.library.frontends import front_end
 from rvm.program import Function
 from rvm.run.binding import snapshot
 from rvm.run.machine import Machine
@@ -66,7 +67,10 @@ def _run(request: RunRequest, output: Output | None) -> tuple[dict[str, Any], Fa
         legs = [_leg(machine, function, way, request)]
     except Fault as error:
         return _stopped(machine, request), error
-    if not quiet:
+    store = getattr(front_end(request.file), "store", None)
+    if not quiet and store is not None and not request.round_trip:
+        click.echo("\n".join(store(function, legs[0].regs)))
+    elif not quiet:
         _print_leg(legs[0])
     lost: list[Drift] | None = None
     if request.round_trip:

@@ -19,6 +19,7 @@ from rvm.faults import InputError, UsageError
 from rvm.numbers import system
 from rvm.numbers.base import NumberSystem
 from rvm.program import Function, Layout, Record, type_text
+from rvm.run.binding import start_of
 from rvm.types import Array, Scalar, Stack, elem_of
 from rvm_tools.files import Grid, Stored, read_all, read_value
 from rvm_tools.literals import File, MadeArray, Typed, read_literal
@@ -76,7 +77,7 @@ def inputs_for(
                 hint=f"did you mean `{near[0]}`?" if near else f"it takes {signature(function)}",
             )
     missing = [
-        p.name for p in function.params if p.name not in given and not _is_stack(function, p.layout)
+        p.name for p in function.params if p.name not in given and start_of(function, p) is None
     ]
     if missing:
         what = "a value" if len(missing) == 1 else "values"
@@ -93,10 +94,6 @@ def inputs_for(
         for p in function.params
         if p.name in given
     }
-
-
-def _is_stack(function: Function, layout: Layout) -> bool:
-    return isinstance(layout, int) and isinstance(function.registers[layout].type, Stack)
 
 
 def signature(function: Function) -> str:

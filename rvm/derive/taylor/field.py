@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.engines.evaluate import evaluate
-from rvm.expr import Expr, Index, Part, Place, Span, Transposed
+from rvm.expr import Expr, Index, Part, Peek, Place, Span, Transposed
 from rvm.faults import LimitError
 
 Slots = int | NDArray[np.int64]
@@ -156,6 +156,8 @@ def locate(place: Place, regs: Regs, slots: Sequence[Any]) -> Any:
             base = base[tuple(_item(i, regs) for i in step.items)]
         elif isinstance(step, Part):
             part = step.name == "im"
+        elif isinstance(step, Peek):
+            base = base[-1]
         elif isinstance(step, Transposed):
             base = base.T
     if part:

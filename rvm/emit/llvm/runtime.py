@@ -203,6 +203,17 @@ put:
   ret ptr %slot
 }
 """,
+    "rvm_stack_top": """
+define internal ptr @rvm_stack_top(ptr %s, i64 %size) {
+  %counted = getelementptr i64, ptr %s, i64 1
+  %n = load i64, ptr %counted
+  %last = sub i64 %n, 1
+  %data = load ptr, ptr %s
+  %offset = mul i64 %last, %size
+  %slot = getelementptr i8, ptr %data, i64 %offset
+  ret ptr %slot
+}
+""",
     "rvm_stack_pop": """
 define internal ptr @rvm_stack_pop(ptr %s, i64 %size) {
   %counted = getelementptr i64, ptr %s, i64 1

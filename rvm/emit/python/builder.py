@@ -123,6 +123,13 @@ class PythonBuilder(Builder):
     def raw(self, value: Any, t: Scalar) -> Node:
         return constant(value, t.name)
 
+    def peeked(self, place: Place, what: str) -> Node:
+        name, parts = self.names[place.reg], place.path[1:]
+        if what == "len":
+            return self.call(f"len({name})", kind="i64")
+        part = f".{'real' if cast(Part, parts[0]).name == 're' else 'imag'}" if parts else ""
+        return self.call(f"{name}[-1]{part}", kind=elem_of(type_of(place)).name)
+
     def applied(self, node: Apply) -> Node:
         args = node.args
         if node.fn == "for_end" and args[2] == Const(1, args[2].type):  # type: ignore[arg-type]

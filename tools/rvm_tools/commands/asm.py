@@ -12,7 +12,7 @@ from rvm_tools.options import file_argument
 @click.option("-o", "--output", type=click.Path(), metavar="FILE.rbc", help="Where to write.")
 @click.option(
     "--emit",
-    type=click.Choice(["bin", "strict", "listing", "json"]),
+    type=click.Choice(["bin", "rasm", "strict", "listing", "json"]),
     default="bin",
     help="Bytecode (the default); code with one function an instruction; "
     "instructions beside the source; or the program as JSON.",

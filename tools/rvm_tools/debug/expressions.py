@@ -20,7 +20,7 @@ from rvm_asm.scope import Binding, Length, NameGroup, Slot
 from rvm_asm.values import Rejected, ValueReader
 
 from rvm.engines.evaluate import evaluate
-from rvm.expr import Const, Expr, Index, Part, Place, Span, Step, Transposed, places
+from rvm.expr import Const, Expr, Index, Place, Span, Step, places
 from rvm.faults import UsageError
 from rvm.isa import TypeFault, typed
 from rvm.isa.typing import literal
@@ -184,7 +184,7 @@ def fixed_place(place: Place, function: Function, regs: _Regs) -> Place:
     """The place with its indices as they are now: one that stays where it is."""
     path: list[Step] = []
     for step in place.path:
-        if isinstance(step, (Part, Transposed)):
+        if not isinstance(step, Index):
             path.append(step)
             continue
         items: list[Expr | Span] = []

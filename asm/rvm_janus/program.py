@@ -1,0 +1,242 @@
+"""Reading a Janus text: its procedures, in one of the two dialects."""
+
+from __future__ import annotations
+
+from rvm_asm.cursor import Bad
+from rvm_asm.lexer import END, NAME
+from rvm_asm.nodes import Declared, Ref, Word
+from rvm_asm.stats import Func, Stat
+
+from rvm.faults import Diagnostic
+from rvm_janus.names import Procedure, Variable, plain_name
+from rvm_janus.statements import StatementParser
+from rvm_janus.values import Value, literal
+
+
+class ProgramParser(StatementParser):
+    """Reads the procedures of a file."""
+
+    def functions(self, *, whole: bool) -> list[Func]:
+        """The procedures as functions of the assembly language; the entry comes first.
+
+        What cannot be read is reported.  Unless the text is to be read as a whole, procedures that
+        the entry does not reach are left out, with what is wrong in them.
+        """
+        found: list[tuple[Procedure, Func]] = []
+        faults: dict[str, list[Diagnostic]] = {}
+        try:
+            shared = self._globals() if self.classic else []
+        except Bad:
+            return []
+        while self.kinds[self.i] != END:
+            before, first = len(self.report.found), self.i
+            try:
+                if not self.at_word("procedure"):
+                    self.fail("`procedure`", "a procedure is `procedure name`, and what it does")
+                found.append(self._procedure(shared))
+            except Bad:
+                self._recover(first)
+            if self.report.found[before:]:
+                faults[self.procedure.word.text] = self.report.found[before:]
+        if not whole:
+            found = self._reached(found)
+            kept = {p.word.text for p, _ in found}
+            syntax = ("A001", "A002", "A046")
+            self.report.found = [
+                d
+                for name, group in faults.items()
+                for d in group
+                if name in kept or d.code in syntax
+            ]
+        if self.report.failed:
+            return []
+        by_name = {p.word.text: p for p, _ in found}
+        if self.classic:
+            self._pass_globals(found, by_name)
+        else:
+            self._join_stacks(by_name)
+        self.elements.settle(self.word_type)
+        entry = self._entry(found)
+        return sorted((f for _, f in found), key=lambda f: f.name.text != entry)
+
+    def _recover(self, first: int) -> None:
+        """Go on at the next procedure behind token `first`."""
+        self.depth = self.level = 0
+        self.i += self.i == first
+        while self.kinds[self.i] != END and not self.at_word("procedure"):
+            self.i += 1
+
+    def _reached(self, found: list[tuple[Procedure, Func]]) -> list[tuple[Procedure, Func]]:
+        by_name = {p.word.text: p for p, _ in found}
+        todo, seen = [self._entry(found).strip("`")], set()
+        while todo:
+            name = todo.pop()
+            if name in by_name and name not in seen:
+                seen.add(name)
+                todo += [c.callee.text for c in by_name[name].calls]
+        return [(p, f) for p, f in found if p.word.text in seen]
+
+    def _entry(self, found: list[tuple[Procedure, Func]]) -> str:
+        """The procedure to begin with: `main`, else one that is called so, else one uncalled."""
+        names = [p.word.text for p, _ in found]
+        called = {c.callee.text for p, _ in found for c in p.calls}
+        likely: list[str] = [n for n in ("main", "main_fwd") if n in names]
+        likely += [p.word.text for p, _ in found if p.calls and p.word.text not in called]
+        return plain_name([*likely, *names, ""][0])
+
+    # The dialect of jana: parameters.
+
+    def _procedure(self, shared: list[Variable]) -> tuple[Procedure, Func]:
+        start = self.starts[self.i]
+        self.i += 1
+        word = self.identifier("the procedure's name")
+        p = self.procedure = Procedure(word)
+        body: list[Stat] = []
+        if self.classic:
+            p.names = {v.word.text: v for v in shared}
+        else:
+            self.expect("(")
+            if word.text != "main":
+                self._parameters(p)
+            elif self.kinds[self.i] != ")":
+                self.fail("`)`", "`main` has no parameters; it declares its variables")
+            self.expect(")")
+            if word.text == "main":
+                body = self._main(p)
+        end = self.last_end()
+        if body and (self.kinds[self.i] == END or self.at_word("procedure")):
+            return p, self._func(p, body, start, end)
+        return p, self._func(p, body + self.statements(), start, end)
+
+    def _func(self, p: Procedure, body: list[Stat], start: int, end: int) -> Func:
+        name = Word(plain_name(p.word.text), p.word.start, p.word.end)
+        return Func(name, p.params, body, start, end)
+
+    def _declare(self, p: Procedure, v: Variable, lengths: list[Value | None], zero: bool) -> None:
+        ref = self.type_ref(v, lengths)
+        word = v.word
+        p.params.append(
+            Declared(plain_name(word.text), ref, word.start, word.end, "", zero and not v.is_stack)
+        )
+        p.variables.append(v)
+
+    def _parameters(self, p: Procedure) -> None:
+        while self.kinds[self.i] != ")":
+            v, lengths, _ = self._head()
+            # A length that is no literal is only the author's note.
+            known = [n if n is not None and n.is_literal else None for n in lengths]
+            self._declare(p, self._enter(v), known, False)
+            if not self.accept(","):
+                return
+
+    def _head(self) -> tuple[Variable, list[Value | None], object]:
+        constant = self.accept_word("constant")
+        if not constant:
+            self.accept_word("ancilla")
+        v, lengths, initial = self.declared()
+        v.constant = constant
+        return v, lengths, initial
+
+    def _main(self, p: Procedure) -> list[Stat]:
+        """The variables of `main`, which are its parameters here and begin as zero."""
+        body: list[Stat] = []
+        while self._at_declaration():
+            start = self.starts[self.i]
+            v, lengths, initial = self._head()
+            if v.rank > 0:
+                sizes = self._sizes(v, lengths)
+                if not all(n is not None and n.is_literal for n in sizes):
+                    self._wrong(f"the length of `{v.word.text}` is not a constant", v.word)
+                lengths = sizes
+            self._declare(p, self._enter(v), lengths, True)
+            if initial is not None:
+                body += self.filled("add", v, initial, start, self.last_end())  # type: ignore[arg-type]
+        return body
+
+    def _at_declaration(self) -> bool:
+        i = self.i
+        if self.texts[i] in ("ancilla", "constant"):
+            i += 1
+        return self.kinds[i] == NAME and self.texts[i] in self.words and self._is_type(i)
+
+    def _is_type(self, i: int) -> bool:
+        from rvm_janus.expressions import INTEGERS
+
+        return self.texts[i] in ("int", "stack", "bool", *INTEGERS)
+
+    def _join_stacks(self, by_name: dict[str, Procedure]) -> None:
+        for p in by_name.values():
+            for call in p.calls:
+                callee = by_name.get(call.callee.text)
+                for k, stack in call.stacks.items():
+                    if callee is not None and k < len(callee.variables):
+                        parameter = callee.variables[k]
+                        if parameter.is_stack:
+                            self.elements.join(parameter, stack)
+
+    # The classic dialect: globals.
+
+    def _globals(self) -> list[Variable]:
+        found: list[Variable] = []
+        while not self.at_word("procedure") and self.kinds[self.i] != END:
+            self.accept_word("int")
+            word = self.identifier("the name of a variable, or `procedure`")
+            v = Variable(word, self.word_type)
+            if self.accept("["):
+                size = self.expression()
+                self.expect("]")
+                if not size.is_literal:
+                    self._wrong(f"the length of `{word.text}` is not a constant", word)
+                v.rank, v.lengths = 1, (size.number,)
+            first = next((f for f in found if f.word.text == word.text), None)
+            if first is not None:
+                self.report.error(
+                    "A006",
+                    f"`{word.text}` is declared twice",
+                    word.start,
+                    word.end,
+                    also=((first.word.start, first.word.end, "first here"),),
+                )
+                raise Bad
+            found.append(v)
+        return found
+
+    def _pass_globals(
+        self, found: list[tuple[Procedure, Func]], by_name: dict[str, Procedure]
+    ) -> None:
+        """Make the variables that a procedure and its callees name its parameters."""
+        reached = {p.word.text: set(p.used) for p, _ in found}
+        changed = True
+        while changed:
+            changed = False
+            for p, _ in found:
+                mine = reached[p.word.text]
+                before = len(mine)
+                for call in p.calls:
+                    mine |= reached.get(call.callee.text, set())
+                changed |= len(mine) != before
+        called = {c.callee.text for p, _ in found for c in p.calls}
+        for p, func in found:
+            # Whoever begins with a procedure is shown all variables.
+            mine = reached[p.word.text] if p.word.text in called else set(p.names)
+            for v in p.names.values():
+                if v.word.text in mine:
+                    sizes: list[Value | None] = [
+                        literal(n or 0, v.word.start, v.word.end) for n in v.lengths
+                    ]
+                    self._declare(p, v, sizes, True)
+            func.params = p.params
+        for p, _ in found:
+            for call in p.calls:
+                callee = by_name.get(call.callee.text)
+                for v in callee.variables if callee is not None else ():
+                    a, b = call.callee.start, call.callee.end
+                    call.args.append(Ref(plain_name(v.word.text), (), a, b))
+
+
+def is_classic(kinds: list[str], texts: list[str]) -> bool:
+    """Whether a text is of the classic dialect, whose procedures have no parameters."""
+    for i, text in enumerate(texts):
+        if text == "procedure":
+            return kinds[i + 2 : i + 3] != ["("]
+    return False

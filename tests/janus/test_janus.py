@@ -1,0 +1,217 @@
+"""Janus programs give what an interpreter of their own gives, there and back, on every engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import rvm_janus
+from janus.interpreter import Failed, Janus
+from janus.programs import GLOBALS, LETTERS, PROGRAMS
+from janus.writer import Writer
+from rvm_asm import assemble as assemble_text
+from tools.running import process
+from tools.running import rvm as command
+
+import rvm
+from rvm.codec import encode
+from rvm.engines import executing
+from rvm.faults import AssemblyError, RvmError, UsageError
+from rvm.library.handle import Library
+
+
+def library(text: str, **options: Any) -> Library:
+    return Library(rvm_janus.assemble(text, "p.ja", **options))
+
+
+def store(result: Any) -> dict[str, Any]:
+    """The variables as the interpreter holds them: lists, stacks with the top first."""
+    plain = {}
+    for name, value in dict(result).items():
+        if isinstance(value, list):
+            plain[name] = value[::-1]
+        else:
+            plain[name] = value.tolist() if isinstance(value, np.ndarray) else value
+    return plain
+
+
+def nothing(result: Any) -> bool:
+    return all(v == [] if isinstance(v, list) else not np.any(v) for v in dict(result).values())
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("engine", executing())
+def test_programs_end_as_they_must_and_come_back(name: str, engine: str) -> None:
+    text, ends = PROGRAMS[name]
+    janus = Janus(text)
+    lib = library(text)
+    entry = lib.program.entry
+    f = lib[entry].with_options(engine=engine)
+    out = f()
+    assert store(out) == ends == janus.run(entry)
+    assert nothing((~f)(**out))
+
+
+def agree(seeds: range) -> None:
+    engines = executing()
+    for seed in seeds:
+        text = Writer(seed).program()
+        try:
+            want = Janus(text).run()
+        except Failed:
+            with pytest.raises(RvmError):
+                library(text).main()
+            continue
+        f = library(text).main.with_options(engine=engines[seed % len(engines)])
+        out = f()
+        assert store(out) == want, text
+        assert nothing((~f)(**out)), text
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_random_programs_agree_with_the_interpreter(part: int) -> None:
+    agree(range(10 * part, 10 * part + 10))
+
+
+@pytest.mark.deep
+def test_many_random_programs_agree_with_the_interpreter() -> None:
+    agree(range(100, 1000))
+
+
+@pytest.mark.parametrize("text", [p[0] for p in PROGRAMS.values()] + [Writer(3).program()])
+def test_the_text_in_the_assembly_language_makes_the_same_bytes(text: str) -> None:
+    program = rvm_janus.assemble(text, "p.ja")
+    assert encode(assemble_text(rvm_janus.rasm(text, "p.ja"))) == encode(program)
+
+
+def test_a_classic_program_begins_with_what_nobody_calls() -> None:
+    assert rvm_janus.assemble(GLOBALS).entry == "main_fwd"
+    back = library(GLOBALS)["main_bwd"]()
+    assert store(back) == {"n": 10, "x1": 0, "x2": 0}
+
+
+def test_numbers_wrap_at_the_width_that_is_asked_for() -> None:
+    text = "procedure main() int x = 2147483647 u8 y = 255 i16 z = -32768 x += 1 y += 2 z -= 1"
+    assert store(library(text).main()) == {"x": -(1 << 31), "y": 1, "z": 32767}
+    assert store(library(text, width=64).main())["x"] == 1 << 31
+
+
+def test_the_classic_truth_is_what_is_not_zero() -> None:
+    text = "x y\nprocedure main\n  x += 6\n  if x & 4 then y += x > 3 fi y\n  x -= 6\n"
+    assert store(library(text).main()) == {"x": 0, "y": 1}
+
+
+def test_the_high_product_is_the_upper_half() -> None:
+    text = "x y z\nprocedure main\n  x += 2000000000\n  y -= 1500000000\n  z += x */ y\n"
+    assert store(library(text).main())["z"] == (2000000000 * -1500000000) >> 32
+
+
+def test_elements_of_one_array_are_told_apart_when_it_runs() -> None:
+    text = """
+procedure main()
+    int a[3] = {1, 2, 3}
+    int i = 1 int k = 1
+    a[i] += a[i + 1]
+    a[i] += a[k]
+"""
+    with pytest.raises(RvmError) as failed:
+        library(text).main()
+    assert failed.value.code == "R004" and failed.value.where.line == 6
+
+
+def test_procedures_that_are_not_reached_may_be_wrong() -> None:
+    text = "procedure p(int x)\n  x += y\nprocedure main()\n  int x\n  x += 1\n"
+    assert [f.name for f in rvm_janus.assemble(text).functions] == ["main"]
+    with pytest.raises(AssemblyError, match="nothing here is called `y`"):
+        rvm_janus.assemble(text.replace("x += 1", "call p(x)"))
+
+
+WRONG = {
+    "procedure main()\n  int x\n  x = 3\n": ("A002", 3, "a change is `+=`"),
+    "procedure main()\n  int x\n  x += x\n": ("A013", 3, "x"),
+    "procedure main()\n  int x\n  x *= 2\n": ("A002", 3, "prime"),
+    "procedure main()\n  local int i = 0\n  skip\n  delocal int j = 0\n": ("A002", 4, "`j`"),
+    "procedure main()\n  int x\n  int x\n  skip\n": ("A006", 3, "twice"),
+    "procedure main()\n  if true then skip else skip\n": ("A002", 3, "`fi`"),
+    "procedure main()\n  call p(3)\n": ("A045", 2, "`p`"),
+    "procedure p(int a, int b)\n  a += b\nprocedure main()\n  int x\n  call p(x, x)\n": (
+        "A014",
+        5,
+        "changes",
+    ),
+    "procedure main()\n  constant int n = 3\n  n += 1\n": ("A034", 3, "constant"),
+    "procedure main()\n  int x\n  push(x, x)\n": ("A040", 3, "not a stack"),
+    "procedure main()\n  int a[2] = {1, 2, 3}\n  skip\n": ("A040", 2, "3 values"),
+    'procedure main()\n  int x\n  printf("%a", x)\n': ("A044", 3, "array"),
+    "procedure main()\n  /* never closed\n": ("A001", 2, "comment"),
+    "procedure main()\n  int x;\n": ("A001", 2, "separator"),
+    "x\nprocedure main\n  read x\n": ("A002", 3, "x=3"),
+}
+
+
+@pytest.mark.parametrize("text", WRONG, ids=range(len(WRONG)))
+def test_wrong_texts_are_told_at_their_place(text: str) -> None:
+    code, line, says = WRONG[text]
+    with pytest.raises(AssemblyError) as failed:
+        rvm_janus.assemble(text, "p.ja")
+    found = next(d for d in failed.value.diagnostics if d.code == code)
+    assert found.where.line == line and found.where.source == "p.ja"
+    assert says in str(failed.value)
+
+
+FAILING = {
+    "procedure main()\n  int x\n  if x = 0 then x += 1 fi x = 0\n": ("R002", 3),
+    "procedure main()\n  int x\n  from x = 1 do x += 1 until x = 3\n": ("R002", 3),
+    "procedure main()\n  local int t = 3\n  t += 1\n  delocal int t = 3\n": ("R001", 4),
+    "procedure main()\n  stack s\n  local int t = 0\n  pop(t, s)\n  delocal int t = 0\n": (
+        "R006",
+        4,
+    ),
+    'procedure main()\n  error("no further")\n': ("R013", 2),
+    "procedure main()\n  int x\n  assert x = 1\n": ("R013", 3),
+    "procedure main()\n  int x\n  int y\n  x += 3 / y\n": ("R005", 4),
+}
+
+
+@pytest.mark.parametrize("text", FAILING, ids=range(len(FAILING)))
+def test_failed_assertions_name_the_line(text: str) -> None:
+    code, line = FAILING[text]
+    with pytest.raises(RvmError) as failed:
+        library(text).main()
+    assert (failed.value.code, failed.value.where.line) == (code, line)
+
+
+def test_the_command_line_prints_the_store(tmp_path: Path) -> None:
+    file = tmp_path / "letters.ja"
+    file.write_text(LETTERS + '    show(text, pairs)\n    printf("100%% of %t", pairs)\n')
+    printed = command("run", str(file)).stdout
+    assert printed == (
+        "text = nil, pairs = <2, 7, 3, 5, 1, 7]\n100% of <2, 7, 3, 5, 1, 7]\n"
+        "pairs = <2, 7, 3, 5, 1, 7]\ntext = nil\n"
+    )
+    back = command("run", str(file), "--back", "pairs=[7,1,5,3,7,2]").stdout
+    assert back.endswith("pairs = nil\ntext = nil\n")
+
+
+def test_kinds_of_failure_have_exits_of_their_own(tmp_path: Path) -> None:
+    exits = []
+    for text in (next(iter(WRONG)), *FAILING):
+        file = tmp_path / "p.ja"
+        file.write_text(text)
+        exits.append(process("run", str(file)).returncode)
+    wrong, if_, from_, delocal, pop, error, assertion, _ = exits
+    assert if_ == from_ == delocal == pop and error == assertion
+    assert len({0, wrong, if_, error}) == 4
+
+
+def test_options_are_those_of_the_front_end(tmp_path: Path) -> None:
+    file = tmp_path / "wide.ja"
+    file.write_text("procedure main()\n  int x = 4294967296\n  skip\n")
+    assert command("run", str(file), "--width", "64").stdout == "x = 4294967296\n"
+    assert rvm.load(file, width=64).main().x == 1 << 32
+    with pytest.raises(UsageError):
+        rvm.load(file, height=3)
+    with pytest.raises(UsageError):
+        rvm.load(file, width=16)
