@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from rvm.expr import Expr, Index, Part, Place, Span
+from rvm.expr import Expr, Index, Part, Peek, Place, Span
 from rvm.verify.affine import ZERO, Affine, affine, combine, difference
 
 Verdict = Literal["never", "always", "maybe"]
@@ -28,6 +28,7 @@ class _Axis:
 
 
 _WHOLE = _Axis()
+_CELLS = {"top": 0, "len": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,9 @@ def view(place: Place) -> View:
     for step in place.path:
         if isinstance(step, Part):
             part = step.name
+        elif isinstance(step, Peek):
+            # The top of a stack and its length are two cells of it.
+            axes = [_Axis(Affine(_CELLS[step.name]), point=True)]
         elif isinstance(step, Index):
             kept: list[int] = []
             for k, item in enumerate(step.items):

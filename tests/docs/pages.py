@@ -2,7 +2,7 @@
 
 | block | is |
 |---|---|
-| `rasm NAME.rasm` | a file, written to the page's folder |
+| `rasm NAME.rasm`, `janus NAME.ja` | a file, written to the page's folder |
 | `rasm` | a text that assembles |
 | `console` | lines `$ rvm …`, each followed by what it prints |
 | `debug ARGUMENTS` | a session of `rvm debug`: commands after their prompts, and what they print |
@@ -77,7 +77,7 @@ def run_page(page: Path, folder: Path) -> dict[str, int]:
 
 def _run(block: Block, shown: str | None, names: dict[str, Any], folder: Path) -> None:
     match block.kind:
-        case "rasm" if block.title:
+        case "rasm" | "janus" if block.title:
             (folder / block.title).write_text(block.text, encoding="utf-8")
         case "rasm":
             rvm.assemble(block.text)

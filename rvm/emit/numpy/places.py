@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rvm.emit.numpy.known import Value
 from rvm.emit.python.lines import bare
-from rvm.expr import Expr, Index, Part, Place, Span, Transposed
-from rvm.types import Scalar
+from rvm.expr import Expr, Index, Part, Place, Span, Transposed, is_count
+from rvm.types import Scalar, Stack
 
 if TYPE_CHECKING:
     from rvm.emit.numpy.values import LaneValues
@@ -18,6 +18,8 @@ def held(p: LaneValues, place: Place) -> Value:
     name = p.regs[place.reg]
     if not place.path:
         return p.known.made(name, home=place.reg)
+    if is_count(place):
+        return p.named(f"{name}.count()")
     if p.guard and (guarded := _guarded(p, place)) is not None:
         return guarded
     base, key = found(p, place)
@@ -53,6 +55,10 @@ def found(p: LaneValues, place: Place, alike: bool = False) -> tuple[str, str | 
     """
     varying = place.reg in p.varying
     view = p.regs[place.reg]
+    if isinstance(p.function.registers[place.reg].type, Stack):
+        names = {"re": ".real", "im": ".imag"}
+        inside = "".join(names[cast(Part, s).name] for s in place.path[1:])
+        return f"{view}.values{inside}", f"({view}.last({p.guard or None}),)"
     if isinstance(p.function.registers[place.reg].type, Scalar):
         part = cast(Part, place.path[0])
         return f"{view}.{'real' if part.name == 're' else 'imag'}", None

@@ -23,6 +23,29 @@ class _Store:
         self.depth = depth
 
 
+class _Columns:
+    """Some columns of a matrix, read and written by rows as `pick` and `put` do."""
+
+    ndim = 2
+
+    def __init__(self, values: Any, columns: Any) -> None:
+        self.held, self.columns = values, columns
+
+    def __getitem__(self, at: tuple[Any, Any]) -> Any:
+        return self.held[at[0], self.columns]
+
+    def __setitem__(self, at: tuple[Any, Any], value: Any) -> None:
+        self.held[at[0], self.columns] = value
+
+    @property
+    def real(self) -> _Columns:
+        return _Columns(self.held.real, self.columns)
+
+    @property
+    def imag(self) -> _Columns:
+        return _Columns(self.held.imag, self.columns)
+
+
 class LaneStack:
     """A stack of scalars in each of some lanes of a store; `lanes` is None for all of them.
 
@@ -81,6 +104,24 @@ class LaneStack:
         bad = self.depth == 0
         if bad.any():
             raise Failing(bad)
+
+    @property
+    def values(self) -> Any:
+        """The values, a row for each height and a column for each of these lanes."""
+        return self.store.values if self.lanes is None else _Columns(self.store.values, self.lanes)
+
+    def last(self, mask: Any) -> Any:
+        """The row of every lane's top; Failing where a lane (of the mask) has none."""
+        bad = self.depth == 0
+        if mask is not None:
+            bad = bad & mask
+        if bad.any():
+            raise Failing(bad)
+        return np.maximum(self.depth - 1, 0)
+
+    def count(self) -> Any:
+        """How many values each lane holds, a copy."""
+        return np.array(self.depth)
 
     def pop(self) -> Any:
         """Take a value from every lane's stack."""
