@@ -122,7 +122,7 @@ EXPLANATIONS: dict[str, Explanation] = {
     "A011": explain(
         "a type that does not exist",
         """
-        The types are bool, i32, i64, u8, u32, u64, f32, f64, c128, fixed, fixed(30), log64, arrays
+        The types are bool, i8 to i64, u8 to u64, f32, f64, c128, fixed, fixed(30), log64, arrays
         of these (`f64[n, 3]`), stacks (`stack[f64]`) and the program's records.  A record does
         not contain itself; a stack holds scalars.
         """,

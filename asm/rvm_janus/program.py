@@ -110,7 +110,7 @@ class ProgramParser(StatementParser):
 
     def _func(self, p: Procedure, body: list[Stat], start: int, end: int) -> Func:
         name = Word(plain_name(p.word.text), p.word.start, p.word.end)
-        return Func(name, p.params, body, start, end)
+        return Func(name, [], p.params, body, start, end)
 
     def _declare(self, p: Procedure, v: Variable, lengths: list[Value | None], zero: bool) -> None:
         ref = self.type_ref(v, lengths)

@@ -264,7 +264,7 @@ def test_what_is_not_called_is_checked_too() -> None:
         rvm.assemble(text)
     (only,) = caught.value.diagnostics
     assert (only.code, only.where.line) == ("A040", 2)
-    assert only.notes == ("for T = i32, i64, u8, u32, u64",)
+    assert only.notes == ("for T = i8, i16, i32, i64, u8, u16, u32, u64",)
 
 
 def test_what_the_verifier_finds_is_told_once() -> None:
