@@ -60,12 +60,20 @@ def check_returned(
     if tolerance == INFINITY:
         return
     off = strays(function, start, ended, options, evidence, finals)
-    usual = agreement_limit(_is_coarse(function))
-    if not off and (not tolerance or tolerance >= usual):
+    if not off and not is_demanding(function, options):
         return
     part = None if tolerance == 0 else Estimate(evidence()).part
-    if part is None or not part <= (usual if tolerance is None else tolerance):
+    limit = agreement_limit(_is_coarse(function)) if tolerance is None else tolerance
+    if part is None or not part <= limit:
         raise refusal(function, start, ended, options, off[0] if off else None, part)
+
+
+def is_demanding(function: Function, options: Options) -> bool:
+    """Whether a tolerance asks for more than values that are back promise."""
+    tolerance = options.tolerance
+    if tolerance is None or tolerance == 0:
+        return False
+    return tolerance < agreement_limit(_is_coarse(function))
 
 
 def gradient_check(

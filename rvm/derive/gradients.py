@@ -262,6 +262,17 @@ def by_parameter(
     return Result({name: found[name] for name in found if name in set(wrt)}, info)
 
 
+def check_same(known: Evidence) -> None:
+    """UsageError U018 if a gradient is not what comes out again."""
+    if not same(again(known), known.found):
+        raise UsageError(
+            "U018",
+            "the inputs or the gradient have changed since it was computed: "
+            "its error can no longer be estimated",
+            hint="ask for it at once, with `error=True`, or pass copies",
+        )
+
+
 class Judge:
     """What estimates the error of a gradient when it is first asked for: `error` is like it.
 
@@ -289,13 +300,7 @@ class Judge:
 
         UsageError U018 if the inputs, or the gradient, have changed since.
         """
-        if not same(again(self.known), self.known.found):
-            raise UsageError(
-                "U018",
-                "the inputs or the gradient have changed since it was computed: "
-                "its error can no longer be estimated",
-                hint="ask for it at once, with `error=True`, or pass copies",
-            )
+        check_same(self.known)
         self.now()
         return self.error
 

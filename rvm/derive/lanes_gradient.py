@@ -6,25 +6,41 @@ Both are runs in lanes: of the function, and of its adjoint as `rvm.transform.gr
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.derive.gate import limit_of
-from rvm.derive.gradients import Pullback, bar_layout, loss_place
+from rvm.derive.estimate import Estimate, Evidence, muted
+from rvm.derive.gate import is_demanding, limit_of
+from rvm.derive.gradients import (
+    Pullback,
+    bar_layout,
+    by_parameter,
+    check_same,
+    loss_place,
+    seed_place,
+    zero_dual,
+)
 from rvm.derive.target import Target
 from rvm.faults import InputError, RvmError
 from rvm.host.signals import deferred, left_whole, listen
 from rvm.numbers import system
 from rvm.numbers.reductions import ordered_sum, sum_over
 from rvm.numbers.rounding import returned
+from rvm.program import Layout, Record
 from rvm.run.lane_binding import Lanes, values_of
 from rvm.run.lanes import Batch, LaneRun
+from rvm.run.results import Judge, Result
 from rvm.transform.duals import bar_slots
 from rvm.transform.gradient import adjoint_names
 from rvm.transform.programs import gradient_program
 from rvm.types import Array, Stack, elem_of
+
+if TYPE_CHECKING:
+    from rvm.derive.places import Named
 
 
 class LaneGradient:
@@ -43,6 +59,8 @@ class LaneGradient:
         self.adjoint = self.program.function(name)
         self.slots = bar_slots(self.function)
         self.losses: NDArray[np.float64] = np.zeros(given.size)
+        self.judge: Judge | None = None
+        """What estimates the error, after `run`."""
 
     @deferred
     def run(self, wrt: Collection[str] | None) -> tuple[dict[str, Any], LaneRun]:
@@ -56,7 +74,8 @@ class LaneGradient:
         back = self._back(there, ~aside)
         aside |= back.run(self.options, self.block)
         # In strict mode each lane has a log of its own.
-        aside |= self.options.strict or ~self._returned(there.out, back.out)
+        alone = self.options.strict or is_demanding(self.function, self.options)
+        aside |= alone or ~self._returned(there.out, back.out)
         bars = {k: self._bars(slot, back.out[slot]) for k, slot in self.slots.items()}
         done = LaneRun(
             [],
@@ -76,6 +95,7 @@ class LaneGradient:
                 done.errors[lane] = error
                 self.losses[lane] = np.nan
                 self._clear(bars, lane)
+        self.judge = LaneJudge(target, given, self.place, bars, names, tuple(done.errors))
         return self._named(bars, names, done), done
 
     def _wanted(self, wrt: Collection[str] | None) -> set[str]:
@@ -241,6 +261,75 @@ class LaneGradient:
             if layout is not None and p.name in names:
                 found[p.name] = values_of(self.adjoint, layout, regs)
         return found
+
+
+class LaneJudge:
+    """What estimates the error of a gradient through lanes, lane by lane: `error` is like it.
+
+    What all lanes share has the sum of their errors, those that failed have none.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        given: Lanes,
+        place: Named,
+        bars: dict[int, Any],
+        names: set[str],
+        failed: tuple[int, ...],
+    ) -> None:
+        self.target, self.place = target, place
+        self.size, self.regs, self.varying = given.size, given.regs, given.varying
+        self.bars, self.names, self.failed = bars, names, failed
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Callbacks stay behind."""
+        target = replace(self.target, options=muted(self.target.options))
+        return self.__dict__ | {"target": target}
+
+    @cached_property
+    def error(self) -> Result:
+        """By how much each number may be off; see `gradients.Judge`."""
+        for lane in self._lanes:
+            check_same(self._known(lane))
+        self.now()
+        return self.error
+
+    def now(self) -> None:
+        """Compute it while nothing has changed."""
+        function = self.target.function
+        errors = {k: np.zeros(np.shape(held)) for k, held in self.bars.items()}
+        for lane in self._lanes:
+            for k, error in Estimate(self._known(lane)).errors.items():
+                errors[k][lane] = error
+        for k in errors.keys() - self.varying.keys():
+            errors[k] = errors[k].sum(axis=0)
+
+        def shown(layout: Layout) -> Any:
+            if isinstance(layout, Record):
+                return Result({field: shown(inner) for field, inner in layout.fields})
+            t = function.registers[layout].type
+            is_list = isinstance(t, Stack) or not errors[layout].ndim
+            return errors[layout].tolist() if is_list else errors[layout]
+
+        self.error = by_parameter(function, errors, shown, wrt=self.names)
+
+    @property
+    def _lanes(self) -> list[int]:
+        return [lane for lane in range(self.size) if lane not in self.failed]
+
+    def _known(self, lane: int) -> Evidence:
+        target, function = self.target, self.target.function
+        values = dict(enumerate(self.regs)) | {k: v[lane] for k, v in self.varying.items()}
+        start = [
+            v.item() if isinstance(v := values[k], np.generic) else v
+            for k in range(function.n_args)
+        ]
+        seeds = {k: zero_dual(function, k, start[k]) for k in self.bars}
+        seed_place(seeds, self.place)
+        found = {k: held[lane] for k, held in self.bars.items()}
+        name, undo = target.name, target.undo
+        return Evidence(target.program, name, undo, target.options, start, seeds, found)
 
 
 def _summed(held: Any) -> Any:

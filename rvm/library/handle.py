@@ -189,7 +189,7 @@ class FunctionHandle:
         from rvm.derive.direct_gradient import direct_gradient
         from rvm.derive.gradients import Pullback
 
-        asked = self._asks_error(inputs)
+        asked = self.asks_error(inputs)
         target, values = self.target_of(given, inputs)
         direct = direct_gradient(target, loss)
         found = None if direct is None else direct.run(values, wrt, target.options)
@@ -214,7 +214,7 @@ class FunctionHandle:
         from rvm.derive.direct_gradient import direct_vjp
         from rvm.derive.gradients import Pullback
 
-        asked = self._asks_error(inputs)
+        asked = self.asks_error(inputs)
         target, values = self.target_of(given, inputs)
         found = direct_vjp(target, seeds, values, wrt)
         if found is None:
@@ -283,7 +283,7 @@ class FunctionHandle:
         target, values = self.target_of(given, inputs)
         return hvp(target, loss, tangents, values)
 
-    def _asks_error(self, inputs: dict[str, Any]) -> bool:
+    def asks_error(self, inputs: dict[str, Any]) -> bool:
         """Whether the error of a gradient is asked for at once; a parameter may be called so."""
         return "error" not in self._known and bool(inputs.pop("error", False))
 

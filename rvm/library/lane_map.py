@@ -22,7 +22,7 @@ from rvm.program import Function
 from rvm.run.lane_binding import Lanes, values_of
 from rvm.run.lanes import LaneRun, run_lanes
 from rvm.run.machine import OPTION_NAMES
-from rvm.run.results import Info, Result
+from rvm.run.results import Info, Judge, Result
 from rvm.state import Options
 from rvm.transform.programs import differentiated
 
@@ -70,8 +70,8 @@ class LaneResult(Result):
     erased_bits: NDArray[np.int64]
     alone: tuple[int, ...]
 
-    def __init__(self, values: dict[str, Any], run: LaneRun) -> None:
-        super().__init__(values, Info.of(run))
+    def __init__(self, values: dict[str, Any], run: LaneRun, judge: Judge | None = None) -> None:
+        super().__init__(values, Info.of(run, judge=judge))
         for name, value in (
             ("errors", run.errors),
             ("ticks", run.ticks),
@@ -161,13 +161,16 @@ class LaneMap:
         """Each lane's loss after the run, and the gradient; see `grad`."""
         from rvm.derive.lanes_gradient import LaneGradient
 
+        asked = self.handle.asks_error(inputs)
         chosen, options, values = self._split((), inputs)
         given = Lanes(chosen.handle.function, values)
         target = replace(chosen.handle.target, options=options)
         with Listening(), _told():
             made = LaneGradient(target, given, loss, chosen.block)
             found, run = made.run(wrt)
-        result = LaneResult(found, run)
+        result = LaneResult(found, run, made.judge)
+        if asked:
+            result.info.estimate()
         if run.errors and chosen.on_error == "raise":
             raise LaneErrors(run.errors, given.size, result)
         return made.losses, result

@@ -151,6 +151,38 @@ def test_an_error_is_a_result_like_the_gradient(engine: str) -> None:
     assert lib.g(x=x, error=3.0, y=0.1, engine=engine).info.error is None
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_errors_of_lanes_are_those_of_single_gradients(engine: str) -> None:
+    h = HARD["relax 20"]
+    f = h.handle().with_options(engine=engine)
+    xs = np.array([h.x, 0.3, 2.0])
+    g = f.map.grad(loss="y", y=0.0, x=xs, p=h.p, n=20)
+    singles = [f.grad(loss="y", y=0.0, x=x, p=h.p, n=20) for x in xs.tolist()]
+    found = g.info.error
+    assert found is not None and list(found) == list(g)
+    assert found.x.tolist() == [s.info.error.x for s in singles]
+    assert found.p == sum(s.info.error.p for s in singles)
+    kept = pickle.loads(pickle.dumps(g))
+    assert kept.info.error.p == found.p
+    xs[0] = 7.0
+    with pytest.raises(rvm.UsageError) as caught:
+        _ = pickle.loads(pickle.dumps(f.map.grad(loss="y", y=0.0, x=xs, p=h.p, n=20))).info.error.x
+        late = f.map.grad(loss="y", y=0.0, x=xs, p=h.p, n=20)
+        xs[0] = 8.0
+        _ = late.info.error
+    assert caught.value.code == "U018"
+    at_once = f.map.grad(loss="y", y=0.0, x=xs, p=h.p, n=20, error=True)
+    xs[0] = h.x
+    assert at_once.info.error.x[1:].tolist() == found.x[1:].tolist()
+    # Below what values that are back promise each lane is looked at.
+    wave = rvm.assemble("func f(y: f64, x: f64)\n    add y, sin(1e8 * x)\n").f.map
+    wave = wave.with_options(engine=engine)
+    assert wave.grad(loss="y", y=0.0, x=xs, tolerance=1e-5)
+    with pytest.raises(rvm.RvmError) as refused:
+        wave.grad(loss="y", y=0.0, x=xs, tolerance=1e-11)
+    assert refused.value.code == "R017"
+
+
 def test_engines_estimate_alike() -> None:
     """Perturbed rounding is a hash of bits, the same on all."""
     h = HARD["relax 20"]

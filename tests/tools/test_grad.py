@@ -163,6 +163,16 @@ class TestAnswers:
 
 
 class TestChecks:
+    def test_the_estimated_error(self) -> None:
+        given = ("grad", "norm.rasm", "r=0", "y=0.1", "x=[1,2.1,3]", "--loss", "r", "--error")
+        found = rvm_json(*given)
+        error = found["info"]["error"]
+        assert set(error) == set(found["gradient"]) and len(error["x"]) == 3
+        assert all(0 < e < 1e-14 for e in error["x"])
+        text = rvm(*given).stdout
+        assert "estimated error of the adjoints" in text
+        assert "error" not in rvm_json(*given[:-1])["info"]
+
     def test_agreement(self) -> None:
         assert "5 numbers agree with" in rvm(*NORM_AT, "--loss", "r", "--check").stdout
         found = rvm_json(*NORM_AT, "--loss", "r", "--check")["check"]

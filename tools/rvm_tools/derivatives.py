@@ -40,9 +40,16 @@ def leaves(found: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 
 
 def table(
-    function: Function, regs: Sequence[Any], adjoints: Mapping[str, Any], width: int = 100
+    function: Function,
+    regs: Sequence[Any],
+    adjoints: Mapping[str, Any],
+    width: int = 100,
+    title: str = "adjoint",
 ) -> list[str]:
-    """Lines in columns: a parameter's name, type, value, and adjoint where it is asked for."""
+    """Lines in columns: a parameter's name, type, value, and adjoint where it is asked for.
+
+    `title` says what is in the place of the adjoint.
+    """
     known = dict(leaves(adjoints))
     rows = [
         (name, show.type_name(function.registers[slot].type, regs[slot]), slot)
@@ -61,7 +68,7 @@ def table(
         for name, t, slot in rows
     ]
     values = max([len("value"), *(len(line) for row in cells for line in row[2])])
-    out = [f"  {'parameter':<{names}}  {'type':<{types}}  {'value':<{values}}  adjoint"]
+    out = [f"  {'parameter':<{names}}  {'type':<{types}}  {'value':<{values}}  {title}"]
     for name, t, value, adjoint in cells:
         for k in range(max(len(value), len(adjoint))):
             head = (name, t) if k == 0 else ("", "")

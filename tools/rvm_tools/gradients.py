@@ -39,6 +39,7 @@ class GradientRequest(FunctionRequest):
     wrt: str | None = None
     hessian: bool = False
     check: bool = False
+    error: bool = False
     emit: bool = False
     out: str | None = None
     as_json: bool = False
@@ -64,6 +65,8 @@ class _GradientAnswer:
     """Why the adjoints cannot be trusted."""
     hessian: Result | None = None
     check: GradCheck | None = None
+    error: Result | None = None
+    """By how much each number of the adjoints may be off."""
 
 
 def differentiate(request: GradientRequest) -> None:
@@ -163,6 +166,8 @@ def _found(
         drifts(handle.function, before, after),
         astray,
     )
+    if request.error:
+        found.error = adjoints.info.error
     if request.hessian and astray is None:
         found.hessian = hessian(handle.target, loss, wrt, inputs, watch=_watched)
     if request.check:
@@ -187,6 +192,10 @@ def _print(found: _GradientAnswer) -> None:
         click.echo(
             "values came back with lost bits: " + "; ".join(d.text(False) for d in found.lost)
         )
+    if found.error is not None:
+        click.echo("\nestimated error of the adjoints")
+        for line in derivatives.table(found.function, found.inputs, found.error, width, "error"):
+            click.echo(line)
     if found.hessian is not None:
         click.echo(f"\nHessian of {found.loss}")
         for line in derivatives.matrix(found.function, found.hessian, width):
@@ -211,6 +220,8 @@ def _as_json(found: _GradientAnswer, handle: FunctionHandle) -> dict[str, Any]:
         "lost_bits": {d.name: d.bits for d in found.lost},
         "info": show.info_json(found.adjoints.info),
     }
+    if found.error is not None:
+        out["info"]["error"] = derivatives.nested_json(found.error)
     if found.hessian is not None:
         out["hessian"] = derivatives.nested_json(found.hessian)
     if found.check is not None:

@@ -30,6 +30,7 @@ from rvm_tools.options import (
     is_flag=True,
     help="Compare with central differences; where they differ, end with exit code 1.",
 )
+@click.option("--error", is_flag=True, help="Estimate by how much each number may be off.")
 @click.option("--back", is_flag=True, help="Differentiate the inverse: the values are the results.")
 @click.option("--emit", is_flag=True, help="Print the gradient program instead of running it.")
 @engine_option
