@@ -58,12 +58,15 @@ class LaneRun:
     @property
     def erased_bits(self) -> int:
         """The bits that lanes which did not fail have erased."""
-        return int(np.delete(self.erased, list(self.errors)).sum())
+        return int(self._without_failed(self.erased).sum())
 
     @property
     def drift(self) -> float:
         """The largest residue of lanes that did not fail, in parts of what was allowed."""
-        return float(np.delete(self.drifts, list(self.errors)).max(initial=0.0))
+        return float(self._without_failed(self.drifts).max(initial=0.0))
+
+    def _without_failed(self, counts: NDArray[Any]) -> NDArray[Any]:
+        return np.delete(counts, list(self.errors)) if self.errors else counts
 
 
 def run_lanes(

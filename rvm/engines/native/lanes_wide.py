@@ -200,12 +200,14 @@ class WideBlock:
         self.batch.drifts[part] = drifts.reshape(-1)[:size]
         for k in self.batch.fresh:
             self._leave(k)
-        stopped = hows == context.STOPPED
+        stopped = np.flatnonzero(hows == context.STOPPED)
         self.root.groups += self.groups
-        self.root.left += int(np.count_nonzero(stopped))
+        self.root.left += len(stopped)
         self.root.ticks += int(ticks.sum())
-        # What stopped groups have done is done again.
-        self.root.alone += int(ticks[stopped].sum() + fields[~stopped, context.ALONE].sum())
+        self.root.alone += int(fields[:, context.ALONE].sum())
+        if len(stopped):
+            # What these have done is done again.
+            self.root.alone += int(ticks[stopped].sum() - fields[stopped, context.ALONE].sum())
         ends = np.repeat(hows, WIDTH)[:size]
         aside[:] = ends != context.DONE
         left: NDArray[np.bool_] = ends == context.STOPPED
