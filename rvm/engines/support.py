@@ -10,7 +10,7 @@ import numpy as np
 
 from rvm.engines.evaluate import plain
 from rvm.engines.heap import drop_array, fits, forget, make_array, pop, push, residue
-from rvm.engines.log import keep, taken
+from rvm.engines.log import keep, keep_floats, taken, taken_float
 
 
 class Trouble(Exception):
@@ -71,6 +71,7 @@ SUPPORT: dict[str, object] = {
     "inf": math.inf,
     "isfinite": math.isfinite,
     "keep": keep,
+    "keep_floats": keep_floats,
     "make_array": make_array,
     "np": np,
     "plain": plain,
@@ -81,5 +82,6 @@ SUPPORT: dict[str, object] = {
     "span": span,
     "store_all": store_all,
     "taken": taken,
+    "taken_float": taken_float,
     "trouble": trouble,
 }

@@ -48,6 +48,16 @@ def moved(t: Scalar, guess: Any, gaps: tuple[int, ...]) -> Any:
     return _moved(t.bits, guess, gaps[0])
 
 
+def gap_of_floats(guess: float, meant: float) -> int:
+    """The gap from an f64 to another."""
+    return _gap(64, guess, meant)
+
+
+def float_moved(guess: float, by: int) -> float:
+    """The f64 that lies so far from another."""
+    return _moved(64, guess, by)
+
+
 def _gap(bits: int, guess: float, meant: float) -> int:
     if guess == meant and guess:
         return 0

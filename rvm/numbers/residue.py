@@ -22,9 +22,10 @@ WORD = 64
 """Bits; a stack is counted in whole words."""
 ESCAPE, FAR, NEAR = 3, 15, 8
 """The code and the nibble that another stack has more; the largest gap with a nibble."""
-_QUICK = {0: 0, 1: 1, -1: 2}
+CODES = {0: 0, 1: 1, -1: 2}
+"""The codes of gaps that have no more than that."""
 _NIBBLES = {d: d - 2 if d > 0 else 5 - d for d in range(-NEAR, NEAR + 1) if abs(d) > 1}
-_CODES = np.array([0, 1, -1], np.int64)
+_LEAST = np.array([0, 1, -1], np.int64)
 _GAPS = np.zeros(FAR + 1, np.int64)
 for _gap, _nibble in _NIBBLES.items():
     _GAPS[_nibble] = _gap
@@ -141,7 +142,7 @@ class Residue:
 
     def push(self, gap: int) -> None:
         """Put a gap on top."""
-        code = _QUICK.get(gap)
+        code = CODES.get(gap)
         if code is not None:
             self.codes.push(code)
             return
@@ -156,7 +157,7 @@ class Residue:
         self._ask(1)
         code = self.codes.pop()
         if code != ESCAPE:
-            return int(_CODES[code])
+            return int(_LEAST[code])
         nibble = self.nibbles.pop()
         if nibble != FAR:
             return int(_GAPS[nibble])
@@ -179,7 +180,7 @@ class Residue:
         self._ask(n)
         codes = self.codes.pop_all(n)
         far = codes == ESCAPE
-        found = _CODES[np.where(far, 0, codes).astype(np.intp)]
+        found = _LEAST[np.where(far, 0, codes).astype(np.intp)]
         if np.any(far):
             nibbles = self.nibbles.pop_all(int(np.count_nonzero(far))).astype(np.intp)
             more = _GAPS[nibbles]

@@ -27,7 +27,7 @@ from rvm.leaf.ops import WIDTHS, limits
 from rvm.numbers import system
 from rvm.program import Function
 from rvm.stmt import Alloc, Drop, Exchange, Free, Fresh, Map, Pop, Push, Stmt, Update
-from rvm.types import Array, Scalar, Stack, elem_of, rank_of
+from rvm.types import F64, Array, Scalar, Stack, elem_of, rank_of
 
 ARRAY = "array"
 """The kind of arrays."""
@@ -224,6 +224,11 @@ class PythonBuilder(Builder):
 
     def keep(self, *pairs: tuple[Scalar, Parts, Parts]) -> None:
         nodes = [cast(Node, part) for _, *parts in pairs for part in parts]
+        if all(t == F64 for t, *_ in pairs):
+            self.line(
+                f"keep_floats(state, {', '.join(f'{{{k}}}' for k in range(len(nodes)))})", *nodes
+            )
+            return
         slots = (
             f"({self.bind(system(t))}, {{{2 * k}}}, {{{2 * k + 1}}})"
             for k, (t, *_) in enumerate(pairs)
@@ -233,6 +238,8 @@ class PythonBuilder(Builder):
     def taken(self, t: Scalar, guess: Parts) -> Node:
         # Each is one of its own.
         text = f"taken(state, {self.bind(system(t))}, {{0}})"
+        if t == F64:
+            text = "taken_float(state, {0})"
         made = Node("call", t.name, (cast(Node, guess),), (text, ""))
         self.items.append(made)
         return made
