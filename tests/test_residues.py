@@ -406,3 +406,11 @@ def test_lanes_are_judged_each_by_itself(engine: str) -> None:
     assert np.array_equal(out["out"], x + x * 7)
     with pytest.raises(RvmError):
         wrong.forgotten.map(x=x, y=x * 7, out=np.zeros(3), engine=engine)
+
+
+def test_frees_of_the_large_examples_are_matched() -> None:
+    """Leapfrog, bodies and a mixture of Gaussians pay nothing for the bookkeeping of sizes."""
+    for name in ("leapfrog", "gradients/gmm"):
+        program = rvm.load(f"examples/{name}.rasm").program
+        image = image_of(program)
+        assert not any(image.sizes(f)[0] for f in program.functions), name

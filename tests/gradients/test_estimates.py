@@ -213,3 +213,87 @@ def test_it_is_of_the_inputs_that_the_gradient_was_of() -> None:
                 else:
                     # An ordinary run has copies of its inputs.
                     assert g is later
+
+
+CONTRACTING = """
+func f(y: T, x: T, n: i64)
+    for i = 1 to n
+        mul x, 0.5
+        add x, 0.3
+        add y, x * x
+    end
+
+func z(y: f64, x: c128, n: i64)
+    for i = 1 to n
+        mul x, 0.5
+        add x, 0.3
+        add y, real(x * x) + imag(x)
+    end
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_types_that_round_differently(engine: str) -> None:
+    """f32 is held against f64, a complex function against its formula."""
+    wide, short = (
+        rvm.assemble(CONTRACTING.replace("T", t)).f.with_options(engine=engine, tolerance=math.inf)
+        for t in ("f64", "f32")
+    )
+    for n in (3, 8, 12):
+        x = float(np.float32(1.1))
+        truth = wide.grad(loss="y", y=0.0, x=x, n=n).x
+        g = short.grad(loss="y", y=0.0, x=x, n=n)
+        # Constants are others there, by half a unit in the last place.
+        assert 0.1 * abs(g.x - truth) <= g.info.error.x + 1e-7
+        assert g.info.error.x <= 1e3 * 2.0 ** (n - 24)
+    f = rvm.assemble(CONTRACTING.replace("T", "f64")).z.with_options(engine=engine)
+    for n in (5, 20):
+        g = f.grad(loss="y", y=0.0, x=1.1 + 0.7j, n=n, tolerance=math.inf)
+        truth, at = 0.0j, 1.1 + 0.7j
+        for k in range(1, n + 1):
+            at = at * 0.5 + 0.3
+            truth += 0.5**k * complex(2 * at.real, -2 * at.imag + 1)
+        error = g.info.error.x
+        assert type(error) is float and 0.1 * abs(g.x - truth) <= error <= 1e-13 * 2.0**n
+
+
+def test_logarithms_have_errors_too() -> None:
+    f = rvm.assemble("""
+func f(y: log64, x: log64, n: i64)
+    for i = 1 to n
+        mul y, x
+    end
+""").f
+    g = f.grad(loss="y", y=1.0, x=2.0, n=3)
+    assert g.x == 3.0 and 0 < g.info.error.x < 1e-14
+
+
+@pytest.mark.parametrize("tolerance", [1e-7, 1e-13])
+def test_other_doors_take_the_same_tolerance(tolerance: float) -> None:
+    h = HARD["relax 20"]
+    at = {"y": 0.0, "x": h.x, "p": h.p, "n": 20}
+    f = h.handle()
+    by_hand = f.gradient_program.f_gradient.with_options(tolerance=tolerance)
+    step = rvm.assemble("""
+func step(y: f64[k], x: f64[k], n: i64)
+    add y, x
+    for i = 1 to n
+        mul y[0], 0.5
+        add y[0], 0.3
+        add y[1], y[0] * y[0] * x[1]
+    end
+""").step.with_options(tolerance=tolerance)
+    run = rvm.pebble.iterate(step, 3, pebbles=2)
+
+    def chain() -> Any:
+        loss = lambda s: (float(s.sum()), np.ones(2))  # noqa: E731
+        return run.gradient(np.array([0.7, 1.3]), loss, constants={"n": 20})
+
+    doors = (lambda: by_hand(**at, y_bar=1.0, x_bar=0.0, p_bar=0.0), chain)
+    for door in doors:
+        if tolerance == 1e-7:
+            door()
+        else:
+            with pytest.raises(rvm.InvertibilityError) as caught:
+                door()
+            assert caught.value.code == "R017"
