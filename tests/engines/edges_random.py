@@ -41,6 +41,13 @@ ANY += ("select({a} < {b}, {a}, {b})", "select({a} == {b}, {b}, {a})", "{a}", "{
 BITS = ("{a} & {b}", "{a} | {b}", "{a} ^ {b}", "~{a}", "{a} << {k}", "{a} >> {k}")
 BITS += ("rotl({a}, {k})", "rotr({a}, {k})", "{a} << {s}", "{a} >> {s}", "{a} ** {s}")
 BITS += ("{a} // {s}", "{a} % {s}", "{a} * {s}")
+FUNCTIONS = ("exp({a})", "log({a})", "sin({a})", "tan({a})", "atan({a})", "asin({a})", "acosh({a})")
+FUNCTIONS += ("tanh({a})", "cosh({a})", "cbrt({a})", "erf({a})", "expm1({a})", "log2({a})")
+FUNCTIONS += ("atan2({a}, {b})", "hypot({a}, {b})", "versor({a}, {b})", "{a} ** {b}", "{a} ** 3")
+FUNCTIONS += ("sigmoid({a})", "exp2({a})", "leg({a})")
+PARTS = ("{a} / {b}", "{a} ** {b}", "{a} ** 3", "exp({a})", "log({a})", "sqrt({a})", "sin({a})")
+PARTS += ("tan({a})", "asin({a})", "acos({a})", "atan({a})", "cosh({a})", "sech({a})", "leg({a})")
+PARTS += ("log1p({a})", "expm1({a})", "log2({a})")
 FORMS = {
     **dict.fromkeys(INTEGERS, (*ANY, *BITS)),
     **dict.fromkeys(REALS, (*ANY, "{a} / {b}", "floor({a})", "sqrt({a})", "{a} ** 2", "{a} ** -1")),
@@ -176,7 +183,7 @@ class Edges:
                 return f"({self.expression(t, avoid, deep - 1)})"
             return self.atom(t, avoid)
 
-        form = rng.choice(FORMS[t])
+        form = rng.choice(self.forms(t))
         return form.format(
             a=part(),
             b=part(),
@@ -186,6 +193,11 @@ class Edges:
             c=self.condition(avoid),
             d=self.condition(avoid),
         )
+
+    def forms(self, t: str) -> tuple[str, ...]:
+        """Arithmetic, or where there are any one time in four functions."""
+        functions = PARTS if t == "c128" else FUNCTIONS if t in REALS and t != "log64" else ()
+        return functions if functions and self.rng.random() < 0.25 else FORMS[t]
 
     def condition(self, avoid: str = "") -> str:
         t = self.rng.choice([t for t in TYPES if t not in ("c128", "bool")])
@@ -245,7 +257,7 @@ class Edges:
         y = f"{LETTERS[t]}s"
         u = self.rng.choice([u for u in TYPES if u != t and u != "c128"])
         other = f"{named(t)}({LETTERS[u]}s)"
-        form = self.rng.choice([*FORMS[t], other]).format(
+        form = self.rng.choice([*self.forms(t), other]).format(
             a=f"{y}[0:2]",
             b=f"{y}[1:3]" if self.rng.random() < 0.7 else self.atom(t, y),
             i=self.rng.choice([self.atom("i64", y), "is[0:2]"]),

@@ -27,11 +27,21 @@ def test_random_programs(k: int) -> None:
         everywhere(seed, RING)
 
 
+@pytest.mark.deep
+@pytest.mark.parametrize("hundred", range(100))
+def test_ten_thousand_random_programs(hundred: int) -> None:
+    """On all engines, there on one and back on another."""
+    first = 1000 + 100 * hundred
+    ended = Counter(everywhere(seed, RING) for seed in range(first, first + 100))
+    assert ended["end"] > 20
+    assert ended["error"] > 5
+
+
 @pytest.mark.soak
-def test_many_random_programs() -> None:
+def test_many_random_programs_on_all_pairs_of_engines() -> None:
     ended = Counter(everywhere(seed) for seed in range(1000, 4000))
-    assert ended["end"] > 1500
-    assert ended["error"] > 500
+    assert ended["end"] > 600
+    assert ended["error"] > 200
 
 
 def seen(text: str, inputs: dict[str, Any], **options: Any) -> list[Any]:

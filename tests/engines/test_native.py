@@ -342,7 +342,7 @@ def test_auto_goes_over_to_machine_code_without_a_difference() -> None:
             "python",
             "native",
         ),
-        ("func f(y: c128[n], x: c128[n])\n    mul y, x\n", "python", "python"),
+        ("func f(y: c128[n], x: c128[n])\n    mul y, x\n", "python", "native"),
         (
             "func f(y: c128[n], x: c128)\n    for i = 1 to 9\n        mul y[i], x * x\n    end\n",
             "python",

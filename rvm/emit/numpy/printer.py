@@ -198,16 +198,11 @@ class LanePrinter(LaneValues):
         target, key = self._target(dst)
         ranked = rank_of(type_of(dst)) > 0
         ufunc = UFUNCS.get(code.numpy)
-        special = {"*": "complex_product", "/": "complex_quotient"}.get(stmt.op)
-        direct = ufunc is not None and not (t.is_complex and special and not ranked)
-        if direct and key is None:
+        if ufunc is not None and key is None:
             self.lines.append(f"{ufunc}({target}, {value.text}, {target})")
         else:
             old = target if key is None else self.named(f"pick({target}, {key}, _W)").text
-            if not ranked and t.is_complex and special:
-                new = f"{special}({old}, {value.text})"
-            else:
-                new = fill(code.numpy, old, value.text)
+            new = fill(code.numpy, old, value.text)
             if ranked:
                 self.lines.append(f"fits({old}, {value.text})")
             self.lines.append(self._stored_to(target, key, bare(new)))

@@ -36,5 +36,3 @@ UFUNCS = {
 """The templates that call a function of NumPy's and do nothing else, and what source calls it."""
 KEYWORD = (UFUNC + "maximum", UFUNC + "minimum")
 """Functions of NumPy's that want the name of the argument to write to."""
-COMPLEX = {"*": "complex_product", "/": "complex_quotient", "square": "complex_square"}
-"""Functions whose scalar arithmetic NumPy rounds otherwise on complex arrays."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from rvm.emit.numpy import places
 from rvm.emit.numpy.known import Known, Value
-from rvm.emit.numpy.ufuncs import COMPLEX, KEYWORD, UFUNC, UFUNCS
+from rvm.emit.numpy.ufuncs import KEYWORD, UFUNC, UFUNCS
 from rvm.emit.python.lines import bare
 from rvm.emit.python.printer import Printer
 from rvm.expr import LENGTHS, Apply, Const, Expr, Place
@@ -26,7 +26,7 @@ from rvm.ir.typed import type_of
 from rvm.isa import FUNCTIONS, implementation
 from rvm.isa import value as total_value
 from rvm.numbers import NAMES, Code, compiled, fill, has_own_system, system
-from rvm.types import C128, Scalar, elem_of, rank_of
+from rvm.types import Scalar, elem_of, rank_of
 
 
 class Scalars(Printer):
@@ -173,9 +173,7 @@ class LaneValues:
         texts = [a.text for a in args]
         if self.guard and FUNCTIONS[node.fn].divides and elems[-1].is_exact:
             texts[1] = f"guarded({texts[1]}, {self.guard}, 1)"
-        if not ranked and C128 in elems and node.fn in COMPLEX:
-            text = f"{COMPLEX[node.fn]}({', '.join(texts)})"
-        elif not self._by_numpy(node.fn, code, elems):
+        if not self._by_numpy(node.fn, code, elems):
             text = self._each(node, elems, code, texts)
         else:
             ufunc = UFUNCS.get(code.numpy)

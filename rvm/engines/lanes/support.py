@@ -322,39 +322,6 @@ def _numbers(lanes: Any, n: int) -> Iterable[Any]:
     return found
 
 
-def complex_product(a: Any, b: Any) -> Lanes:
-    """The product of complex numbers, each product of parts rounded: as Python's."""
-    a, b = np.asarray(a, np.complex128), np.asarray(b, np.complex128)
-    out = np.empty(np.broadcast_shapes(a.shape, b.shape), np.complex128)
-    out.real = a.real * b.real - a.imag * b.imag
-    out.imag = a.real * b.imag + a.imag * b.real
-    return out
-
-
-def complex_square(a: Any) -> Lanes:
-    """The square of complex numbers."""
-    return complex_product(a, a)
-
-
-def complex_quotient(a: Any, b: Any) -> Lanes:
-    """The quotient of complex numbers as Python's (R. L. Smith, 1962), by zero as NumPy's."""
-    a, b = np.broadcast_arrays(np.asarray(a, np.complex128), np.asarray(b, np.complex128))
-    ar, ai, br, bi = a.real, a.imag, b.real, b.imag
-    wide = np.abs(br) >= np.abs(bi)
-    tall = np.abs(bi) >= np.abs(br)
-    big, small = np.where(wide, br, bi), np.where(wide, bi, br)
-    ratio = small / big
-    denominator = np.where(wide, br + bi * ratio, br * ratio + bi)
-    out = np.empty(a.shape, np.complex128)
-    out.real = np.where(wide, ar + ai * ratio, ar * ratio + ai) / denominator
-    out.imag = np.where(wide, ai - ar * ratio, ai * ratio - ar) / denominator
-    out[~wide & ~tall] = complex(np.nan, np.nan)
-    zero = b == 0
-    if zero.any():
-        out[zero] = np.divide(a[zero], b[zero])
-    return out
-
-
 LANE_NAMES: dict[str, object] = {
     **SUPPORT,
     **{UFUNC + name: f for name, f in vars(np).items() if isinstance(f, np.ufunc)},
@@ -367,10 +334,7 @@ LANE_NAMES: dict[str, object] = {
             any_true,
             array_of,
             cell,
-            complex_product,
             cleared,
-            complex_quotient,
-            complex_square,
             copy,
             distinct,
             drop_lanes,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rvm.emit.numpy.ufuncs import COMPLEX, UFUNCS
+from rvm.emit.numpy.ufuncs import UFUNCS
 from rvm.engines.vector.arms import fork
 from rvm.engines.vector.body import Arm, Check, Do, Element, Fork, Part, Sum
 from rvm.engines.vector.elements import keys_of
@@ -105,7 +105,6 @@ def _in_place(p: LoopPrinter, element: Element, stmt: Update) -> str:
         or element.uses > 1
         or p.sel
         or t.is_bool
-        or (t.is_complex and stmt.op in COMPLEX)
         or found.reg in regs_in(stmt.value)
         or any(changed.key == found.key for _, changed in delayed)
     ):
