@@ -175,11 +175,13 @@ class Inference:
             self.set(p.name, TypeValue(NUMBERS, elem, rank=found.rank - rank), where)
 
     def _is_wider(self, p: TypeParam, found: Given) -> bool:
-        """Whether of several plain numbers this one needs a wider type: of 1 and 2.5, 2.5."""
-        known = self._weak.get(p.name)
+        """Whether of several numbers this one needs a wider type: of 1 and 2.5, 2.5.
+
+        NumPy's own, such as a float32, say more than plain ones.
+        """
+        known, t = self._weak.get(p.name), found.types[0]
         order = (BOOL, I64, F64, C128)
-        both = known in order and found.types[0] in order
-        return both and order.index(found.types[0]) > order.index(known)
+        return known in order and (t not in order or order.index(t) > order.index(known))
 
     def _leaves(
         self,

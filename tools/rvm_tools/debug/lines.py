@@ -18,7 +18,7 @@ from rvm.image import Code, Image
 from rvm.program import Function, Program
 
 _LINE = re.compile(r"(?:(?P<file>.+):)?(?P<line>\d+)")
-_INSTRUCTION = re.compile(r"(?P<function>[^\s@]+)?@(?P<pc>\d+)")
+_INSTRUCTION = re.compile(r"(?P<function>[^@]+)?@(?P<pc>\d+)")
 
 
 TYPES = "bool|i32|i64|u8|u32|u64|fixed|f32|f64|c128|log64|stack"
@@ -72,6 +72,8 @@ class StopTarget:
     line: int = 0
     pc: int = -1
     """An instruction of the function as written; -1 for none."""
+    generic: str = ""
+    """The generic function that this is, for whatever types; `function` is one of them."""
 
     def positions(self, code: Code) -> frozenset[int]:
         """Where that is in a function's code."""
@@ -79,22 +81,28 @@ class StopTarget:
             return frozenset(
                 p for p in line_starts(code) if line_of(code, p) == (self.source, self.line)
             )
-        if self.function != code.name:
+        if self.function != code.name and not (self.generic and self._is_made(code.name)):
             return frozenset()
         if self.pc >= 0:
             return frozenset([len(code) - 1 - self.pc if code.undo else self.pc])
         return frozenset([0])
 
+    def _is_made(self, name: str) -> bool:
+        return name.startswith(f"{self.generic}[") and name.endswith("]")
+
 
 def find_target(image: Image, text: str, here: Code) -> StopTarget:
     """What `text` means as a place to stop at; UsageError U031 if there is none.
 
-    A line (`12`, `file.rasm:12`), a function, a label of the source, or an instruction by its
-    index (`@7` in the function `here`, `f@7`).
+    A line (`12`, `file.rasm:12`), a function, a generic one for all its types, a label of the
+    source, or an instruction by its index (`@7` in the function `here`, `f@7`).
     """
     program = image.program
     if text in program:
         return StopTarget(text, function=text)
+    made = [n for n in program if n.startswith(f"{text}[") and n.endswith("]")]
+    if made:
+        return StopTarget(text, function=made[0], generic=text)
     found = _INSTRUCTION.fullmatch(text)
     if found:
         name = found["function"] or here.name
