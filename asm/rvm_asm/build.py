@@ -33,8 +33,8 @@ from rvm_asm.values import Rejected
 
 MAX_INSTANCES = 256
 """For how many types one function is made: generic recursion may go on without end."""
-
-
+MAX_MADE = 1 << 15
+"""How many are made in all, with those that are made to be checked: texts may be hostile."""
 Wanted = tuple[Func, Types, Word]
 """A generic function, what its parameters stand for, and where that is asked."""
 
@@ -48,6 +48,7 @@ class Build:
         self.emitters: dict[str, Blocks] = {}
         self._work: deque[str] = deque()
         self._made: dict[str, int] = {}
+        self._total = 0
         declarations.specialise = self.specialise
 
         self._check_parameters()
@@ -99,10 +100,14 @@ class Build:
         if name in self.emitters:
             return name
         count = self._made[func.name.text] = self._made.get(func.name.text, 0) + 1
-        if count > MAX_INSTANCES:
+        self._total += 1
+        if count > MAX_INSTANCES or self._total > MAX_MADE:
+            name = plain(func.name.text)
+            many = f"`{name}` is made for more than {MAX_INSTANCES} types"
+            all_of_them = f"the functions are made for more than {MAX_MADE:,} types in all"
             self.report.error(
                 "A073",
-                f"`{plain(func.name.text)}` is made for more than {MAX_INSTANCES} types",
+                many if count > MAX_INSTANCES else all_of_them,
                 at.start,
                 at.end,
                 hint="it calls itself, perhaps by way of others, for ever new types",

@@ -33,7 +33,7 @@ class GenericFunction(FunctionHandle):
         self.undo = undo
         self._options = options or Options()
         self._parameters = program.generics.parameters(name)
-        self._known = frozenset(self._parameters)
+        self._known = None  # so that no call is taken for one of a function that is made
 
     def of(self, /, *args: Any, **inputs: Any) -> FunctionHandle:
         """The function for the types of these arguments.
@@ -87,7 +87,7 @@ class GenericFunction(FunctionHandle):
         self, given: Mapping[str, Any] | None, inputs: Mapping[str, Any]
     ) -> tuple[Target, dict[str, Any]]:
         values = {**(given if isinstance(given, Mapping) else {}), **inputs}
-        named = {n: v for n, v in values.items() if n in self._known}
+        named = {n: v for n, v in values.items() if n in self._parameters}
         return self.for_values(named).target_of(given, inputs)
 
     def __repr__(self) -> str:

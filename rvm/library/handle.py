@@ -44,20 +44,22 @@ class FunctionHandle:
         undo: bool = False,
         options: Options | None = None,
     ) -> None:
-        found = program_of(program).having(name)
-        if found is None:
-            raise UsageError(
-                "U001",
-                f"the program has no function `{name}`",
-                hint=f"it has: {', '.join(program_of(program))}",
-            )
-        program, name = found
+        program = program_of(program)
+        if name not in program:
+            found = program.having(name)
+            if found is None:
+                raise UsageError(
+                    "U001",
+                    f"the program has no function `{name}`",
+                    hint=f"it has: {', '.join(program)}",
+                )
+            program, name = found
         self.target = Target(program, name, undo, options or Options())
         """What it is, for derivatives."""
         self.program = program
         self.name = name
         self.undo = undo
-        self._known = frozenset(self.parameters)
+        self._known: frozenset[str] | None = frozenset(self.parameters)
 
     @property
     def function(self) -> Function:
@@ -309,7 +311,7 @@ class FunctionHandle:
         self, args: tuple[Any, ...], inputs: Mapping[str, Any]
     ) -> tuple[Options, dict[str, Any]]:
         if not args and inputs.keys() == self._known:
-            return self.options, dict(inputs)
+            return self.target.options, dict(inputs)
         names = self.parameters
         if len(args) > len(names):
             raise UsageError("U005", f"`{self.name}` takes {len(names)} arguments, not {len(args)}")
@@ -359,7 +361,8 @@ class Library(Holder):
     def __getattr__(self, name: str) -> FunctionHandle:
         if name.startswith("_") or name not in self:
             raise AttributeError(f"the program has no function `{name}`")
-        return self[name]
+        program = self._program
+        return FunctionHandle(program, name) if name in program else self[name]
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._program, *self.generics})
