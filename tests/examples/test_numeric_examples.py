@@ -224,7 +224,7 @@ def total_energy(x: np.ndarray, v: np.ndarray, m: np.ndarray) -> float:
 
 
 def planets(number: str = "f64") -> dict[str, np.ndarray]:
-    dtype = np.int64 if number == "fixed" else np.float64
+    dtype = {"f32": np.float32, "f64": np.float64, "fixed": np.int64}[number]
     b = {"x": np.zeros((5, 3), dtype), "v": np.zeros((5, 3), dtype), "m": np.zeros(5, dtype)}
     example("leapfrog")[f"solar_system[{number}]"](b=b)
     return b
@@ -294,9 +294,12 @@ def test_planets_in_floats_come_back_bit_for_bit_in_strict_mode() -> None:
     assert {k: a.tobytes() for k, a in b.items()} == before
 
 
-def test_both_number_types_agree_on_the_planets() -> None:
-    floats, fixed = planets(), planets("fixed")
+def test_all_number_types_agree_on_the_planets() -> None:
+    floats, short, fixed = planets(), planets("f32"), planets("fixed")
     example("leapfrog").leapfrog(b=floats, h=0.01, steps=30)
+    example("leapfrog").leapfrog(b=short, h=0.01, steps=30)
+    assert short["x"].dtype == np.float32
+    assert np.allclose(short["x"], floats["x"], atol=1e-4)
     example("leapfrog")["leapfrog[fixed]"](b=fixed, h=0.01, steps=30)
     assert np.allclose(fixed["x"] * 2.0**-43, floats["x"], atol=1e-8)
 
