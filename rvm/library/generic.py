@@ -33,7 +33,7 @@ class GenericFunction(FunctionHandle):
         self.undo = undo
         self._options = options or Options()
         self._parameters = program.generics.parameters(name)
-        self._known = None  # so that no call is taken for one of a function that is made
+        self._known = frozenset(self._parameters)
 
     def of(self, /, *args: Any, **inputs: Any) -> FunctionHandle:
         """The function for the types of these arguments.
@@ -87,8 +87,15 @@ class GenericFunction(FunctionHandle):
         self, given: Mapping[str, Any] | None, inputs: Mapping[str, Any]
     ) -> tuple[Target, dict[str, Any]]:
         values = {**(given if isinstance(given, Mapping) else {}), **inputs}
-        named = {n: v for n, v in values.items() if n in self._parameters}
+        named = {n: v for n, v in values.items() if n in self._known}
         return self.for_values(named).target_of(given, inputs)
+
+    def _split(
+        self, args: tuple[Any, ...], inputs: Mapping[str, Any]
+    ) -> tuple[Options, dict[str, Any]]:
+        if not args and inputs.keys() == self._known:
+            return self._options, dict(inputs)
+        return super()._split(args, inputs)
 
     def __repr__(self) -> str:
         return f"<generic function {'~' * self.undo}{self.name}({', '.join(self._parameters)})>"

@@ -59,7 +59,7 @@ class FunctionHandle:
         self.program = program
         self.name = name
         self.undo = undo
-        self._known: frozenset[str] | None = frozenset(self.parameters)
+        self._known = frozenset(self.parameters)
 
     @property
     def function(self) -> Function:
