@@ -90,6 +90,18 @@ EDGES: dict[str, list[tuple[float, ...]]] = {
     "abs": [(1e-100,), (-1e100,)],
     "abs2": [(1e-100,), (0.0,)],
     "square": [(1e-100,), (0.0,)],
+    "sigmoid": [(x,) for x in (0.0, 1e-300, -40.0, 36.0, -700.0)],
+    "softplus": [(x,) for x in (0.0, 1e-300, -40.0, 36.0, -700.0)],
+    "erf": [(x,) for x in (0.0, 1e-300, 1e-5, -3.0, 5.9, 20.0)],
+    "erfc": [(x,) for x in (0.0, 1e-300, 1e-5, -3.0, 5.9, 20.0)],
+    "asinh": [(x,) for x in (0.0, 1e-300, 1e-5, 1e5, -1e90)],
+    "acosh": [(x,) for x in (1 + 2.0**-40, 1 + 2.0**-20, 1e5, 1e90)],
+    "atanh": [(x,) for x in (0.0, 1e-300, 1e-12, 1 - 2.0**-50, -1 + 2.0**-40)],
+    "cbrt": [(x,) for x in (1e-90, -1e-3, 1e90)],
+    "exp2": [(x,) for x in (0.0, -1000.0, 990.0)],
+    "log10": [(x,) for x in (1e-100, 1 + 2.0**-52, 1e100)],
+    "lgamma": [(x,) for x in (1e-90, 1 - 2.0**-53, 1 + 2.0**-52, 2.0, 50.0, -0.5, -2.25)],
+    "digamma": [(x,) for x in (1e-70, 1.4616321449683622, 50.0, 1e5, -0.5, -2.25)],
 }
 
 
@@ -161,6 +173,11 @@ POLES: dict[str, tuple[complex, ...]] = {
     **dict.fromkeys(("log", "log2", "sqrt", "/", "**", "abs", "relu", "%"), (0,)),
     "atan": (1j, -1j),
     "log1p": (-1,),
+    "log10": (0,),
+    "cbrt": (0,),
+    "acosh": (1,),
+    "atanh": (1, -1),
+    **dict.fromkeys(("lgamma", "digamma"), (0, -1, -2, -3)),
 }
 
 
@@ -214,6 +231,10 @@ def test_to_the_third_order(row: FunctionRow) -> None:
                 for route in ROUTES:
                     got = computed(row, F64, by, route, at)
                     assert error(got, want) <= NEAR[order], (by, at, route, got, float(want))
+
+
+def test_every_nonlinear_function_has_edges() -> None:
+    assert {r.name for r in SMOOTH if r.cost == "NLOPS"} <= set(EDGES)
 
 
 FIELD = [r for r in SMOOTH if r.name in COMPLEX]

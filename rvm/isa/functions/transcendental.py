@@ -229,7 +229,7 @@ enter(
     "the cube root, of negative numbers too",
     partials=lambda x: (const(1, x) / (const(3, x) * fn("square", fn("cbrt", x))),),
     domain=(POSITIVE,),
-    mp="cbrt",
+    mp=lambda x: x.context.sign(x) * x.context.cbrt(abs(x)),
 )
 enter(
     "asinh",
@@ -254,7 +254,8 @@ enter(
     1,
     elementwise("real"),
     "the inverse of the hyperbolic tangent",
-    partials=lambda x: (const(1, x) / ((const(1, x) - x) * (const(1, x) + x)),),
+    # The derivatives of (1 - x)(1 + x) would cancel near 0.
+    partials=lambda x: (fn("square", const(1, x) / fn("leg", x)),),
     domain=(UNIT,),
     mp="atanh",
 )
