@@ -46,6 +46,7 @@ class Code:
         self._ready: list[Ready | None] = [None] * len(self.instrs)
         self._notes: dict[int, tuple[Stmt, ...]] = {}
         self._undone: dict[int, tuple[Stmt, ...]] = {}
+        self._losses: dict[int, bool] = {}
         self.compiled: dict[object, object] = {}
         """What engines made of it."""
 
@@ -106,7 +107,12 @@ class Code:
 
     def loses(self, pc: int) -> bool:
         """Whether strict mode logs what an instruction loses: inexact numbers, what is dropped."""
-        instr = self.instrs[pc]
+        found = self._losses.get(pc)
+        if found is None:
+            found = self._losses[pc] = self._loses(self.instrs[pc])
+        return found
+
+    def _loses(self, instr: Instr) -> bool:
         if instr.op in ("cf", "br", "swap", "exch", "cswap"):
             return False
         if instr.op in ("fresh", "drop"):

@@ -364,7 +364,7 @@ class Machine:
         """R019 if the log holds more than the way back has taken."""
         state = self.state
         if state.residue and not state.edited:
-            error = not_its_own(f"{len(state.residue):,} of its numbers are left at the end")
+            error = not_its_own(f"it holds {len(state.residue):,} more at the end")
             error.where, error.time, error.direction = state.where(), self.time, self.facing
             raise error
 

@@ -52,7 +52,8 @@ def gradient(program: Program, function: str | None = None, *, loss: str | None 
     changed = inout_slots(program)
     made = [_adjoint(functions[n], functions, names, changed) for n in kept]
     entry = _entry(functions[name], made[0], loss, set(functions) | set(names.values()))
-    originals = (functions[n] for n in kept)
+    # That one of them is an adjoint itself is no longer of use: it is undone, all of it.
+    originals = (replace(functions[n], undoing=None) for n in kept)
     return Program((entry, *made, *originals), entry.name, program.sources)
 
 

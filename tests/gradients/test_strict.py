@@ -13,7 +13,7 @@ from rvm_tools.attack.programs import sound as random_programs
 from tools.running import rvm_json
 
 import rvm
-from rvm.derive.gradients import named_duals
+from rvm.derive.gradients import dressed, named_duals, nested
 from rvm.engines import executing
 from rvm.interop import scipy as port
 from rvm.library.handle import FunctionHandle
@@ -113,6 +113,9 @@ def test_the_issue_is_real() -> None:
         PROGRAM.relax.grad(loss="y", **given("relax", 60))
 
 
+RNG = np.random.default_rng(8)
+
+
 def bits(values: Any) -> str:
     return repr([v.tolist() if isinstance(v, np.ndarray) else v for v in values])
 
@@ -145,6 +148,22 @@ def test_every_value_comes_back_to_the_inverse(name: str) -> None:
     text, inputs, _ = PROGRAMS[name]
     f = rvm.assemble(text).main
     returns(~f, dict(f(**properties.copied(inputs))))
+
+
+@pytest.mark.parametrize(
+    "name", ["calls and uncalls", "recursion", "ancillas", "routines", "stacks", "in place"]
+)
+def test_every_value_comes_back_to_a_gradient_itself(name: str) -> None:
+    """A gradient is a program, whose own gradient is strict too."""
+    text, inputs, _ = PROGRAMS[name]
+    f = rvm.assemble(text).main
+    pull = f.pullback(**properties.copied(inputs))
+    pull.seed_all(properties.drawn(named_duals(f.function, pull.bars, pull.result.info), RNG))
+    program = f.gradient_program
+    entry = program.program.function(program.program.entry)
+    regs = [*pull.start[: f.function.n_args], *pull.bars.values()]
+    values = dressed(entry, {p.name: nested(p.layout, regs) for p in entry.params})
+    returns(program[entry.name], values)
 
 
 @pytest.mark.parametrize("seed", range(40))
