@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -29,23 +28,6 @@ from rvm.types import I64, Stack, elem_of, rank_of
 
 Key = tuple[Size, ...]
 """The sizes of what an instruction's cost depends on, in the order of `Sized.of`."""
-DONE, JUMP = "done", "jump"
-"""What a mark counts: an instruction executed, or a jump taken from it."""
-Mark = tuple[int, str, int]
-"""(instruction, DONE or JUMP, how often it counts for one passing, perhaps negative)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Marks:
-    """What the counters of generated code stand for.
-
-    `counters[k]` are the marks of counter k in the order in which they come true; `lines` says of
-    a line of the source which counters were raised, and from which mark on each was too early if
-    the line fails.
-    """
-
-    counters: list[list[Mark]] = field(default_factory=list)
-    lines: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
 
 class Pending(Protocol):
@@ -59,15 +41,11 @@ class Node:
     """Counts of one function in one direction, called along one path."""
 
     __slots__ = (
-        "cells",
         "children",
         "code",
         "done",
-        "early",
         "erased",
-        "hits",
         "jumps",
-        "marks",
         "parent",
         "pending",
         "returns",
@@ -91,15 +69,8 @@ class Node:
         """Bits that freeing or dropping a value, or returning from a call, erased."""
         self.sizes: dict[int, dict[Key, int]] = defaultdict(lambda: defaultdict(int))
         """How often an instruction on arrays found which sizes."""
-        self.cells: dict[int, dict[Key, list[int]]] = defaultdict(lambda: defaultdict(lambda: [0]))
-        """Counts for `sizes`, not yet added to it, that generated code raises in place."""
         self.children: dict[int, Node] = {}
         """What calls lead to; a recursive one to a node that stands above."""
-        self.marks: Marks | None = None
-        self.hits: list[int] = []
-        """Counters of generated code that are not yet added to the others."""
-        self.early: dict[int, int] = defaultdict(int)
-        """How often generated code failed in a line."""
         self.pending: list[Pending] = []
         """Counts that are kept elsewhere."""
 
@@ -163,36 +134,10 @@ class Node:
 
     # ------------------------------------------------------------ counting
 
-    def counters(self, marks: Marks) -> list[int]:
-        """The counters for generated code with these marks."""
-        if self.marks is not marks:
-            self.settle()
-            self.marks = marks
-            self.hits = [0] * len(marks.counters)
-        return self.hits
-
     def settle(self) -> None:
         """Add what the counters of generated code stand for to the counts by instruction."""
         for elsewhere in self.pending:
             elsewhere.settle()
-        if self.marks is None:
-            return
-        for pc, cells in self.cells.items():
-            for key, cell in cells.items():
-                if cell[0]:
-                    self.sizes[pc][key] += cell[0]
-                    cell[0] = 0
-        to = {DONE: self.done, JUMP: self.jumps}
-        for k, n in enumerate(self.hits):
-            if n:
-                for pc, kind, weight in self.marks.counters[k]:
-                    to[kind][pc] += n * weight
-                self.hits[k] = 0
-        for line, n in self.early.items():
-            for k, first in self.marks.lines.get(line, ()):
-                for pc, kind, weight in self.marks.counters[k][first:]:
-                    to[kind][pc] -= n * weight
-        self.early.clear()
 
     # ------------------------------------------------------------ looking
 

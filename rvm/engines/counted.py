@@ -10,18 +10,20 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from rvm.accounts.counts import Counts, Key, sized_of
+from rvm.accounts.counts import Counts, Key, Node, sized_of
 from rvm.engines import counting
 from rvm.engines.auto import Auto
-from rvm.engines.counted_source import CountedSource
 from rvm.engines.evaluate import evaluate
 from rvm.engines.memory import find
-from rvm.engines.python import SPENT, Compiled, Python
+from rvm.engines.python import Compiled, Python
 from rvm.engines.reference import step
+from rvm.engines.rows import Row
+from rvm.engines.source import Source
 from rvm.expr import Expr, Place
 from rvm.faults import RvmError, UsageError
 from rvm.host.once import once
 from rvm.image import Code
+from rvm.ir.counters import counters_of
 from rvm.state import State
 from rvm.types import rank_of
 
@@ -101,31 +103,37 @@ def _is_array(node: Expr) -> TypeGuard[Place]:
     return isinstance(node, Place) and node.type is not None and rank_of(node.type) > 0
 
 
+class CountedSource(Source):
+    """The generated source of one function in one direction, with counters.
+
+    `row` are the counters, `pass_on` is that of a `Row`.
+    """
+
+    parameters = "regs, block, n, state, row, pass_on"
+    counts = True
+
+
 class CountedCompiled(Compiled):
     """Compiled source that counts."""
 
     source_type = CountedSource
-    source: CountedSource
-
-    def __init__(self, code: Code, strict: int) -> None:
-        super().__init__(code, strict)
-        self.marks = self.source.marks
 
 
-def counted_of(code: Code, strict: int) -> CountedCompiled:
+def counted_of(code: Code, strict: int) -> Compiled:
     """The compiled source of a code that counts, made at first use."""
     key = (CountedCompiled, strict)
     return once(code.compiled, key, CountedCompiled, lambda: CountedCompiled(code, strict))
 
 
 class CountingPython(Python):
-    """Generated source with a counter in every straight piece, the rest counted by steps."""
+    """Generated source with counters, the rest counted by steps."""
 
     exact = True
     find = staticmethod(counted_of)
 
     def __init__(self, counts: Counts) -> None:
         self.counts = counts
+        self._rows: dict[Node, Row] = {}
 
     def advance(self, state: State, ticks: int) -> int:
         """Execute and count `ticks` ticks; fewer only at the end."""
@@ -138,22 +146,14 @@ class CountingPython(Python):
                 code, pc = frame.code, frame.pc
                 compiled = find(code, strict)
                 if pc in compiled.entries:
-                    marks = compiled.marks
-                    hits = node.hits if node.marks is marks else node.counters(marks)
-                    left, pc, how = compiled.run(
-                        frame.regs,
-                        pc,
-                        n,
-                        state,
-                        hits,
-                        node.early,
-                        node.sizes,
-                        node.cells,
-                        node.erased,
-                    )
+                    row = self._rows.get(node) or self._row(node, compiled)
+                    row.entries[pc] += 1
+                    words, pass_on = row.words, row.pass_on
+                    left, pc, spent = compiled.run(frame.regs, pc, n, state, words, pass_on)
+                    row.stops[pc, False] += 1
                     frame.pc = pc
                     state.time += (n - left) * state.direction
-                    spent, n = how == SPENT and left < n, left
+                    spent, n = spent and left < n, left
                     if spent:
                         continue
                     if n == 0:
@@ -169,6 +169,13 @@ class CountingPython(Python):
                     count_tick(state, counts)
                 n -= 1
         return ticks - n
+
+    def _row(self, node: Node, compiled: Compiled) -> Row:
+        """The row of a node, which it settles."""
+        counters = counters_of(node.code, compiled.source.flow)
+        made = self._rows[node] = Row(node, counters, [0] * counters.size)
+        node.pending.append(made)
+        return made
 
     def _count_return(self, state: State, strict: int) -> None:
         pc, erased = state.frames[-2].pc, state.account.erased_bits

@@ -1,10 +1,10 @@
 """The python engine: each function as generated Python source, registers as locals.
 
-A function's source is a loop over basic blocks, so that a run can begin at any
-of them; a loop or if that holds no calls is printed as such, inside the block
-that leads to it.  Ticks are counted down in `n`, and a piece is begun only if
-`n` is enough for it, so a run stops at most a piece short of where it was told
-to.  Sources are filed in `linecache`: tracebacks and debuggers show them.
+A function's source is a loop over blocks, so that a run can begin at any gate; a
+loop or choice that holds no calls is printed as such.  Ticks are counted down in
+`n`, and a run goes on at a gate only if `n` is enough to come to the next ones, so
+it stops at most so far short of where it was told to.  Sources are filed in
+`linecache`: tracebacks and debuggers show them.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from rvm.emit.python.calls import CallPrinter
 from rvm.engines.reference import step
 from rvm.engines.source import Source
 from rvm.engines.support import SUPPORT, Trouble
+from rvm.engines.trapping import due
 from rvm.host.once import once
 from rvm.image import Code
 from rvm.ir.typed import Unprintable
@@ -27,13 +28,10 @@ from rvm.numbers.support import NAMES
 from rvm.state import FRAME_BYTES, Frame, State
 from rvm.stmt import Call
 
-SPENT, STOPPED = 0, 1
-"""How generated code ends: its ticks are spent, or an instruction is not for it."""
-
 _serial = itertools.count()
 
-Runner = Callable[..., tuple[int, int, int]]
-"""(registers, leader's position, ticks, state) to (ticks left, position, how it ended)."""
+Runner = Callable[..., tuple[int, int, bool]]
+"""(registers, gate, ticks, state) to (ticks left, position, whether the ticks are spent)."""
 
 
 class Python:
@@ -48,7 +46,7 @@ class Python:
         return compiled_of(code, strict)
 
     def advance(self, state: State, ticks: int) -> int:
-        """Execute up to `ticks` ticks; may stop some short of them, at a block's end."""
+        """Execute up to `ticks` ticks; may stop some short of them, at a gate."""
         n, frames, strict = ticks, state.frames, state.logging
         find = self.find
         with np.errstate(all="ignore"):
@@ -57,12 +55,14 @@ class Python:
                 code, pc = frame.code, frame.pc
                 compiled = find(code, strict)
                 if pc in compiled.entries:
-                    left, pc, how = compiled.run(frame.regs, pc, n, state)
+                    left, pc, spent = compiled.run(frame.regs, pc, n, state)
                     frame.pc = pc
                     state.time += (n - left) * state.direction
                     n = left
-                    if how == SPENT or n == 0:
+                    if spent or n == 0:
                         break
+                if code.traps and due(state):
+                    break
                 if pc == len(code.instrs):
                     if len(frames) == 1:
                         break
@@ -120,20 +120,19 @@ class CallSite(NamedTuple):
 
 
 class Compiled:
-    """A code's generated source, compiled.  `entries` are the positions it can begin at."""
+    """A code's generated source, compiled.  `entries` are the gates it can begin at."""
 
     source_type: type[Source] = Source
 
     def __init__(self, code: Code, strict: int) -> None:
         self.source = self.source_type(code, strict)
-        self.entries = frozenset(self.source.shape.leaders[:-1]) - self.source.apart
-        self.entries |= frozenset(code.traps)
+        self.entries = self.source.entries
         kind = f", strict {strict}" if strict else ""
         self.filename = f"<rvm {'~' * code.undo}{code.name}{kind} #{next(_serial)}>"
         text = self.source.text()
         self.run: Runner = _not_compiled
         names = {**NAMES, **self.source.support, **self.source.printer.constants}
-        names |= {"LINES": self.source.lines_of, "GUARDS": self.source.guards}
+        names["LINES"] = self.source.lines_of
         try:
             execute(text, self.filename, names)
         except (SyntaxError, RecursionError, MemoryError):
@@ -143,7 +142,7 @@ class Compiled:
             self.run = names["run"]
         self.calls = {
             pc: site
-            for pc in sorted(self.source.apart)
+            for pc in sorted(self.source.flow.apart)
             if (site := _call_site(code, pc, strict)) is not None
         }
 
@@ -172,8 +171,8 @@ def execute(text: str, filename: str, names: dict[str, Any]) -> None:
     exec(compile(text, filename, "exec"), names)
 
 
-def _not_compiled(regs: list[Any], block: int, n: int, *more: object) -> tuple[int, int, int]:
-    return n, block, STOPPED
+def _not_compiled(regs: list[Any], block: int, n: int, *more: object) -> tuple[int, int, bool]:
+    return n, block, False
 
 
 def compiled_of(code: Code, strict: int = 0) -> Compiled:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol, cast
 
 from rvm.image import Code
 from rvm.image.traps import Changed
 from rvm.ir import context
-from rvm.ir.builder import Builder
+from rvm.ir.builder import Builder, Way
+from rvm.ir.counters import Meter
 from rvm.ir.flow import Flow
-from rvm.ir.items import Parts
-from rvm.ir.kind import ANYWHERE, INNER, Kind
-from rvm.ir.node import F64, I32, I64, Argument, Block, Node, constant
-from rvm.ir.places import kinds_of
+from rvm.ir.items import Parts, parts_of
+from rvm.ir.kind import Kind
+from rvm.ir.node import F64, FLOATS, I32, I64, PTR, Argument, Node, constant
+from rvm.ir.places import Behind, Location, kinds_of
 from rvm.ir.statements import combined, disjoint, factor, whole_statement
 from rvm.ir.typed import Unprintable
-from rvm.ir.values import applied, peeked, raw
+from rvm.ir.values import applied, located, peeked, raw, read
 from rvm.types import Scalar
 
 
@@ -86,27 +87,13 @@ class FunctionBuilder(Builder):
         self.code = code
         self.flow = flow
         self.callees = cast(Callees, callees)  # of a trial there are none
-        self.blocks: list[Block] = []
-        self.tail: list[Block] = []
-        """Ways out, which stand behind all other blocks."""
         self.arguments: list[Argument] = []
-        self._labels = 0
         self.ticks = self.variable(I64, "ticks")
         self.position = self.variable(I64, "position")
         self.how = self.variable(I32, "how")
         self.erased = self.variable(I64, "erased")
         if self.lanes:
             self.drift = self.variable(F64, "drift")
-
-    @property
-    def from_beginning(self) -> bool:
-        """Whether the code is entered at its beginning only."""
-        return self.kind.entry in (0, INNER)
-
-    @property
-    def anywhere(self) -> bool:
-        """Whether the code is entered at any gate."""
-        return self.kind.entry == ANYWHERE
 
     def keep(self, *pairs: tuple[Scalar, Parts, Parts]) -> None:
         raise Unprintable
@@ -123,39 +110,9 @@ class FunctionBuilder(Builder):
         self.arguments.append(argument)
         return self.given(argument)
 
-    # ------------------------------------------------------------ blocks
+    # ------------------------------------------------------------ ways out
 
-    def fresh(self, stem: str) -> str:
-        """A label that is not used yet."""
-        self._labels += 1
-        return f"{stem}{self._labels}"
-
-    def block(self, label: str) -> None:
-        """Begin a block; the one before must have ended."""
-        made = Block(label)
-        self.blocks.append(made)
-        self.items = made.items
-
-    def aside(self, label: str, body: Callable[[], None]) -> None:
-        """A block behind all others."""
-        self.tail.append(Block(label, self.inside(body)))
-
-    def jump(self, target: str) -> None:
-        """End the block by going on in another."""
-        self.do("jump", aux=target)
-
-    def fork(self, condition: Node, yes: str, no: str, unlikely: bool = False) -> None:
-        """End the block by going on in one of two others; `unlikely` says that of the first."""
-        self.do("fork", condition, aux=(yes, no, unlikely))
-
-    def stay(self, condition: Node, otherwise: str) -> None:
-        """Go on only where a condition holds."""
-        going = self.fresh("go")
-        self.fork(condition, going, otherwise)
-        self.block(going)
-
-    def way_out(self, pc: int, done: int, how: int = context.STOPPED) -> Callable[[], str]:
-        """The way out at an instruction of which nothing is done, `done` ticks into its block."""
+    def way_out(self, pc: int, done: int, how: int = context.STOPPED) -> Way:
         made: list[str] = []
 
         def body() -> None:
@@ -166,14 +123,44 @@ class FunctionBuilder(Builder):
 
         def label() -> str:
             if not made:
-                made.append(self.fresh("out"))
+                made.append(self.fresh("out" if how == context.STOPPED else "spent"))
                 self.aside(made[0], body)
             return made[0]
 
         return label
 
-    def count(self, ticks: int | Node) -> None:
-        """Count ticks as done."""
-        if ticks != 0:
-            taken = self.i64(ticks) if isinstance(ticks, int) else ticks
-            self.set(self.ticks, self.op("wsub", self.get(self.ticks), taken))
+    def changed(self, guard: Changed) -> Node:
+        """Whether the value is not the cell's; parts are compared as they are stored.
+
+        A cell is memory of its own, which the engine fills before each run: a flag that is set
+        where there is no such value, and the value's parts.
+        """
+        where: Location
+        if guard.place is not None:
+            where, t = located(self, guard.place), guard.place.type
+            number = self.callees.cell(guard)
+        elif guard.element is not None:
+            t = guard.element[1]
+            number = self.callees.cell(guard)
+            kinds = range(len(kinds_of(t)))
+            where = Behind(tuple(self.op("element", kind=PTR, aux=(number, k)) for k in kinds), t)
+        else:
+            raise Unprintable
+        assert isinstance(t, Scalar)
+        cell = self.op("cell", kind=PTR, aux=(number, 0))
+        test = self.op("ne", self.peek(I64, cell), self.i64(0))
+        for k, found in enumerate(parts_of(read(self, where)), 1):
+            held = self.peek(found.kind, self.op("cell", kind=PTR, aux=(number, k)))
+            differs = self.op("fne" if found.kind in FLOATS else "ne", found, held)
+            test = self.op("or", test, differs)
+        return test
+
+    def row(self) -> Node:
+        if self.kind.root:
+            return self.read_field(context.ROW, PTR)
+        return self.argument(Argument("row", PTR))
+
+    def pass_on(self, row: Node, pc: int, meter: Meter) -> None:
+        at = self.op("slot", row, kind=PTR, aux=meter.at)
+        args = (row, self.i64(pc), at, self.i64(meter.words))
+        self.helper("rvm_sizes", "void", self.field(0), *args)

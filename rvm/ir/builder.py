@@ -8,10 +8,15 @@ from functools import partial
 from typing import Any, cast
 
 from rvm.expr import Apply, Expr, Place
+from rvm.image import Code
+from rvm.image.traps import Changed
+from rvm.ir.context import STOPPED
+from rvm.ir.counters import Meter
+from rvm.ir.flow import Flow
 from rvm.ir.items import FALSE as FALSE
 from rvm.ir.items import TRUE as TRUE
 from rvm.ir.items import Operations, Parts
-from rvm.ir.kind import Kind
+from rvm.ir.kind import ANYWHERE, INNER, Kind
 from rvm.ir.node import (
     I64,
     NONE,
@@ -27,6 +32,8 @@ from rvm.types import Scalar
 
 Indices = Sequence[Node]
 """Indices, one for each axis."""
+Way = Callable[[], Any]
+"""Gives the label of a way out of a function, which is made when it is first asked for."""
 
 
 class Builder(Operations):
@@ -40,6 +47,11 @@ class Builder(Operations):
     """Bits erased since the function was entered."""
     drift: Var
     """In lanes the largest residue since then, in parts of what was allowed."""
+    ticks: Var
+    """The ticks that are left."""
+    code: Code
+    """The code whose function is made, if it is a whole one, and the shape of that."""
+    flow: Flow
 
     def __init__(
         self,
@@ -75,7 +87,11 @@ class Builder(Operations):
         self.writes = True
         self._troubles = 0
         self._trusting = False
-        self._leave: Callable[[], str] | None = None
+        self._leave: Way | None = None
+        self.blocks: list[Block] = []
+        self.tail: list[Block] = []
+        """Ways out, which stand behind all other blocks."""
+        self._labels = 0
 
     @property
     def checks(self) -> bool:
@@ -85,6 +101,16 @@ class Builder(Operations):
     def lanes(self) -> bool:
         """Whether the function is for several lanes."""
         return self.varying is not None
+
+    @property
+    def from_beginning(self) -> bool:
+        """Whether the code is entered at its beginning only."""
+        return self.kind.entry in (0, INNER)
+
+    @property
+    def anywhere(self) -> bool:
+        """Whether the code is entered at any gate."""
+        return self.kind.entry == ANYWHERE
 
     # ------------------------------------------------------------ what targets do each in their way
 
@@ -130,6 +156,22 @@ class Builder(Operations):
     @abstractmethod
     def disjoint(self, x: Place, y: Place, same_ok: bool) -> None:
         """Trouble unless two places share no memory, or are the same if that is allowed."""
+
+    @abstractmethod
+    def way_out(self, pc: int, done: int, how: int = STOPPED) -> Way:
+        """The way out at an instruction of which nothing is done, `done` ticks into its block."""
+
+    @abstractmethod
+    def changed(self, guard: Changed) -> Node:
+        """Whether a watched value is not its cell's."""
+
+    @abstractmethod
+    def row(self) -> Node:
+        """The row of counters of this function and call path."""
+
+    @abstractmethod
+    def pass_on(self, row: Node, pc: int, meter: Meter) -> None:
+        """Write down how often an instruction has found the sizes in its meter."""
 
     # ------------------------------------------------------------ variables and memory
 
@@ -227,8 +269,8 @@ class Builder(Operations):
             assert self._leave is not None, "no instruction is being made"
             self.do("bound", index, length, aux=self._leave())
 
-    def leaving(self, way: Callable[[], str] | None) -> None:
-        """Where `trouble` goes from now on: gives a label, made when it is first asked for."""
+    def leaving(self, way: Way | None) -> None:
+        """Where `trouble` goes from now on."""
         self._leave = way
 
     def trusting(self, body: Callable[[], object]) -> None:
@@ -256,6 +298,47 @@ class Builder(Operations):
         self.surely(dims, body)
         self.writes = keep
         self.trusting(lambda: self.nest(dims, body))
+
+    # ------------------------------------------------------------ blocks
+
+    def fresh(self, stem: str) -> str:
+        """A label that is not used yet."""
+        self._labels += 1
+        return f"{stem}{self._labels}"
+
+    def block(self, label: str) -> None:
+        """Begin a block; the one before must have ended."""
+        made = Block(label)
+        self.blocks.append(made)
+        self.items = made.items
+        self.anew()
+
+    def anew(self) -> None:
+        """Begin a place to which values that were found elsewhere need not have come."""
+
+    def aside(self, label: str, body: Callable[[], None]) -> None:
+        """A block behind all others."""
+        self.tail.append(Block(label, self.inside(body)))
+
+    def jump(self, target: Any) -> None:
+        """End the block by going on in another."""
+        self.do("jump", aux=target)
+
+    def fork(self, condition: Node, yes: str, no: str, unlikely: bool = False) -> None:
+        """End the block by going on in one of two others; `unlikely` says that of the first."""
+        self.do("fork", condition, aux=(yes, no, unlikely))
+
+    def stay(self, condition: Node, otherwise: str) -> None:
+        """Go on only where a condition holds."""
+        going = self.fresh("go")
+        self.fork(condition, going, otherwise)
+        self.block(going)
+
+    def count(self, ticks: int | Node) -> None:
+        """Count ticks as done."""
+        if ticks != 0:
+            taken = self.i64(ticks) if isinstance(ticks, int) else ticks
+            self.set(self.ticks, self.op("wsub", self.get(self.ticks), taken))
 
 
 def checked(items: Sequence[Node], changed: bool = False) -> bool:
@@ -288,6 +371,7 @@ def _rewrite(b: Builder, items: Sequence[Node], rules: Mapping[str, Rule]) -> No
     for node in items:
         rule = rules.get(node.op)
         if rule is not None:
+            b.anew()
             rule(node)
         elif node.op == "if":
             yes, no, unlikely = node.aux

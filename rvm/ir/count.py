@@ -12,17 +12,17 @@ from typing import cast
 from rvm.expr import Expr, Place, Span
 from rvm.ir import context
 from rvm.ir.blocks import FunctionBuilder
-from rvm.ir.builder import rewrite
+from rvm.ir.builder import Builder, rewrite
 from rvm.ir.counters import Counters, counters_of, lengths, rank_at
 from rvm.ir.flow import FALLS, JUMPS, Edge
-from rvm.ir.node import I64, PTR, Argument, Block, Node, constant
+from rvm.ir.node import I64, PTR, Block, Node, constant
 from rvm.ir.values import whole_number
-from rvm.isa import MAKES
+from rvm.isa import ENDS
 
 NULL = constant(None, PTR)
 
 
-def count(b: FunctionBuilder, blocks: list[Block]) -> None:
+def count(b: Builder, blocks: list[Block]) -> None:
     """Count what is marked in a function's blocks."""
     counting = _Counting(b)
     rules = {
@@ -42,7 +42,7 @@ def count(b: FunctionBuilder, blocks: list[Block]) -> None:
 
 
 class _Counting:
-    def __init__(self, b: FunctionBuilder) -> None:
+    def __init__(self, b: Builder) -> None:
         self.b = b
         self.counters: Counters = counters_of(b.code, b.flow)
         self.row = NULL
@@ -60,17 +60,14 @@ class _Counting:
         self.met = {
             pc: b.variable(I64, "met")
             for pc in self.counters.meters
-            if inside(pc) and sized.steady(pc)
+            if inside(pc) and sized.steady(pc) and b.code.instrs[pc].op not in ENDS
         }
         """How often instructions have found the sizes that the arrays have just now."""
 
     # ------------------------------------------------------------ the way in, and out
 
     def begin(self) -> None:
-        if self.b.kind.root:
-            self.row = self.b.read_field(context.ROW, PTR)
-        else:
-            self.row = self.b.argument(Argument("row", PTR))
+        self.row = self.b.row()
         for variable in (*self.added.values(), *self.met.values()):
             self.b.set(variable, self.b.i64(0))
 
@@ -101,13 +98,15 @@ class _Counting:
         self.pc = node.aux
         b, sized = self.b, self.counters.sized
         instr = b.code.instrs[self.pc]
-        if instr.op in MAKES:
+        if instr.op in ENDS:
+            # Whatever is made in its place has sizes of its own.
             for known in sized.depending.get(cast(Place, instr.args[0]).reg, ()):
                 if known in self.met:
                     self._pass_on(known)
         self.key = None if sized.after(self.pc) else self._key(self.pc)
 
     def done(self, node: Node) -> None:
+        self.b.items.append(node)
         self._meet(self.pc, self._key(self.pc) if self.key is None else self.key)
         self.pc = -1
 
@@ -161,7 +160,7 @@ class _Counting:
             return
         entered, left = node.args
         ticks = b.op("wsub", b.op("wadd", entered, b.i64(1)), left)
-        code = b.callees.number(b.code.callee(node.aux))
+        code = cast(FunctionBuilder, b).callees.number(b.code.callee(node.aux))
         b.when(
             b.op("ge", ticks, b.read_field(context.LEAST)),
             lambda: self._write_down(code, entered, left),
@@ -228,8 +227,7 @@ class _Counting:
         same = b.all([b.op("eq", b.peek(I64, word), size) for word, size in pairs])
 
         def other() -> None:
-            args = (self.row, b.i64(pc), self._word(meter.at), b.i64(meter.words))
-            b.op("helper", b.op("field", kind=PTR, aux=0), *args, kind="void", aux="rvm_sizes")
+            b.pass_on(self.row, pc, meter)
             for word, size in zip(words, key, strict=True):
                 b.poke(size, word)
 

@@ -57,7 +57,7 @@ class Flow:
         entries: Collection[int] = (),
     ) -> None:
         self.code = code
-        self.apart = apart
+        self.apart = frozenset(apart)
         self.calls = calls
         n = len(code)
         leaders, gates = {0, n, *entries}, {0}

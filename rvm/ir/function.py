@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import cast
@@ -13,6 +14,7 @@ from rvm.image import Code
 from rvm.ir import context
 from rvm.ir.arm import arm
 from rvm.ir.blocks import FunctionBuilder
+from rvm.ir.builder import Builder, Way
 from rvm.ir.calls import call, is_callable
 from rvm.ir.certain import certain
 from rvm.ir.count import count
@@ -20,7 +22,7 @@ from rvm.ir.flow import FALLS, JUMPS, RETURNS, Cycle, Edge, Flow
 from rvm.ir.hoist import hoisted
 from rvm.ir.kind import INNER, Kind
 from rvm.ir.loops import Counted, counted
-from rvm.ir.node import I32, constant
+from rvm.ir.node import Node
 from rvm.ir.oneway import one_way
 from rvm.ir.reading import live_at, turns
 from rvm.ir.registers import declare, enter, finish, stop
@@ -82,109 +84,94 @@ def _is_able(b: FunctionBuilder, pc: int) -> bool:
     return instr.op not in ("call", "uncall")
 
 
-class Maker:
-    """Makes one function; `loops` are the counting loops to be hoisted."""
+def label_of(leader: int, copy: int = 0) -> str:
+    """The label of a leader's block."""
+    return f"b{copy}_{leader}"
 
-    def __init__(self, b: FunctionBuilder, loops: Mapping[int, Counted]) -> None:
+
+class Maker(ABC):
+    """Makes one function; targets enter and leave it in their own ways.
+
+    `last` is what coming to the code's end costs.
+    """
+
+    def __init__(self, b: Builder, last: int) -> None:
         self.b = b
-        self.loops = loops
         self.trusted: frozenset[int] = frozenset()
         """The branches whose come-froms need not be asked."""
-        flow, code = b.flow, b.code
-        self.needs = flow.needs(0 if b.kind.root and b.left is None else 1)
-        self.around: tuple[Cycle, ...] = flow.around(max(b.kind.entry, 0))
+        self.needs = b.flow.needs(last)
+        self.around: tuple[Cycle, ...] = b.flow.around(max(b.kind.entry, 0))
         self._todo: list[tuple[int, int]] = []
         self._seen: set[tuple[int, int]] = set()
-        b.passed = frozenset(
-            a.reg for pc in flow.calls for a in code.instrs[pc].args if isinstance(a, Place)
-        )
-        if not b.lanes:
-            # Of lanes the C library takes one at a time.
-            b.turns = turns(code)
-        if b.from_beginning:
-            # A run that is entered in its middle may have been given anything.
-            b.certain = certain(code)
-            if not b.lanes:
-                b.one_ways = {c.reg: c for c in one_way(code)}
 
-    def make(self) -> FunctionBuilder:
-        """The function's blocks."""
+    @abstractmethod
+    def enter(self) -> None:
+        """What a run comes in by."""
+
+    @abstractmethod
+    def instruction(self, pc: int) -> None:
+        """What is neither a jump nor a call."""
+
+    @abstractmethod
+    def call(self, pc: int, done: int, way: Way) -> None:
+        """A call, `done` ticks into its block."""
+
+    @abstractmethod
+    def condition(self, pc: int, done: int) -> tuple[Node, int]:
+        """A branch's condition, and the ticks that are to be counted behind it."""
+
+    @abstractmethod
+    def finish(self) -> None:
+        """The end of the code."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """How the function is left."""
+
+    def make(self) -> None:
+        """Make the function's blocks."""
         b = self.b
         b.block("entry")
-        declare(b)
-        enter(b)
-        if b.anywhere:
-            self._choose_gate()
-        else:
-            self.goto(len(self.around), max(b.kind.entry, 0))
+        self.enter()
         while self._todo:
             self._block(*self._todo.pop())
-        stop(b)
+        b.block("stop")
+        self.stop()
         blocks = [*b.blocks, *b.tail]
         b.tail = []
         arm(b, blocks)
         if b.kind.counts:
             count(b, blocks)
         b.blocks = blocks + b.tail
-        return b
 
-    def _choose_gate(self) -> None:
-        """Go on at the gate that the context names."""
-        b = self.b
-        gates = b.left.at if b.left else sorted(b.flow.gates - frozenset(b.flow.apart))
-        ways = tuple((gate, b.fresh("gate")) for gate in gates)
-        b.do("switch", b.read_field(context.PC), aux=ways)
-        for gate, label in ways:
-            b.block(label)
-            self.goto(0, gate)
-
-    def goto(self, copy: int, target: int) -> None:
-        """End the block by going on at a leader."""
+    def reach(self, copy: int, target: int) -> str:
+        """The label of a leader's block, which is to be made."""
         to = self.b.flow.copy(self.around, copy, target)
         if (to, target) not in self._seen:
             self._seen.add((to, target))
             self._todo.append((to, target))
-        self.b.jump(f"b{to}_{target}")
+        return label_of(target, to)
+
+    def goto(self, copy: int, target: int) -> None:
+        """End the block by going on at a leader."""
+        self.b.jump(self.reach(copy, target))
 
     def _block(self, copy: int, start: int) -> None:
         """One leader's block: up to the next jump, or to what is not compiled."""
-        b = self.b
-        b.block(f"b{copy}_{start}")
-        if start in b.flow.gates and self.needs[start]:
-            self._gate(start)
-            if start - 1 not in self.loops:
-                self.remind(start)
+        self.b.block(label_of(start, copy))
+        if start in self.b.flow.gates and self.needs[start]:
+            self.gate(start)
+        self.straight(start, lambda target, falling: self.onward(copy, target, falling))
 
-        def onward(target: int, falling: bool) -> None:
-            loop = self.loops.get(target - 1) if falling else None
-            if loop is None or not hoisted(self, loop, copy):
-                self.goto(copy, target)
+    def onward(self, copy: int, target: int, falling: bool) -> None:
+        """Go on at a leader, which may have been fallen into."""
+        self.goto(copy, target)
 
-        self.straight(start, onward)
-
-    def _gate(self, start: int) -> None:
+    def gate(self, start: int) -> None:
         """Leave at a gate if there are not ticks enough to the next ones."""
         b = self.b
-        spent = b.fresh("spent")
-
-        def leave() -> None:
-            b.set(b.position, b.i64(start))
-            b.set(b.how, constant(context.SPENT, I32))
-            b.jump("stop")
-
-        b.aside(spent, leave)
-        b.do("trouble", b.op("lt", b.get(b.ticks), b.i64(self.needs[start])), aux=spent)
-
-    def remind(self, position: int) -> None:
-        """Say on which side of their beginnings one-way registers lie that live here."""
-        b = self.b
-        if not b.one_ways:
-            return
-        for reg in sorted(live_at(b.code, position) & b.one_ways.keys()):
-            register = b.one_ways[reg]
-            begin = scalar(b, register.begin)
-            held = b.get(b.scalars[reg][0])
-            b.do("assume", b.op("ge" if register.up else "le", held, begin))
+        b.leaving(b.way_out(start, 0, context.SPENT))
+        b.trouble(b.op("lt", b.get(b.ticks), b.i64(self.needs[start])))
 
     def straight(self, start: int, onward: Onward) -> None:
         """Instructions from a leader on, and the jump that ends them."""
@@ -201,15 +188,14 @@ class Maker:
             b.do("begin", aux=(pc, way))
             if pc == len(code):
                 b.count(done)
-                finish(b)
+                self.finish()
                 return
             b.leaving(way)
             if pc in flow.apart:
                 b.jump(way())
                 return
             if pc in flow.calls:
-                call(b, pc, done, way)
-                note(b, code.notes(pc))
+                self.call(pc, done, way)
                 self.along(Edge(start, pc, RETURNS, pc + 1))
                 onward(pc + 1, False)
                 return
@@ -217,9 +203,11 @@ class Maker:
                 self._branch(pc, done, onward)
                 return
             listen()
-            b.do("perform", aux=pc)
-            instruction(b, code.stmts(pc), code.clashes(pc), code.notes(pc))
-            b.do("done", aux=pc)
+            if b.kind.counts:
+                b.do("perform", aux=pc)
+            self.instruction(pc)
+            if b.kind.counts:
+                b.do("done", aux=pc)
             pc += 1
 
     def along(self, edge: Edge) -> None:
@@ -232,20 +220,108 @@ class Maker:
         stmt = cast(Branch, b.code.stmts(pc)[0])
         landing = cast(Land, b.code.stmts(stmt.partner)[0])
         taken, not_taken = b.fresh("taken"), b.fresh("falls")
-        condition = scalar(b, stmt.cond)
-        if b.varying and any(place.reg in b.varying for place in reads(stmt.cond)):
-            b.partings.append(pc)
-            b.do("part", condition, aux=b.way_out(pc, done, context.PARTED)())
+        condition, uncounted = self.condition(pc, done)
         b.fork(condition, taken, not_taken)
         b.block(taken)
         if b.checks and pc not in self.trusted and landing.cond != stmt.cond:
             holds = scalar(b, landing.cond)
             if holds.op != "constant" or not holds.aux:
                 b.trouble(b.invert(holds))
-        b.count(done + 1)
+        b.count(uncounted)
         self.along(Edge(pc - done, pc, JUMPS, stmt.partner + 1))
         onward(stmt.partner + 1, False)
         b.block(not_taken)
-        b.count(done + 1)
+        b.count(uncounted)
         self.along(Edge(pc - done, pc, FALLS, pc + 1))
         onward(pc + 1, False)
+
+
+class MachineMaker(Maker):
+    """Makes one function of machine code; `loops` are the counting loops to be hoisted."""
+
+    b: FunctionBuilder
+
+    def __init__(self, b: FunctionBuilder, loops: Mapping[int, Counted]) -> None:
+        super().__init__(b, 0 if b.kind.root and b.left is None else 1)
+        self.loops = loops
+        flow, code = b.flow, b.code
+        b.passed = frozenset(
+            a.reg for pc in flow.calls for a in code.instrs[pc].args if isinstance(a, Place)
+        )
+        if not b.lanes:
+            # Of lanes the C library takes one at a time.
+            b.turns = turns(code)
+        if b.from_beginning:
+            # A run that is entered in its middle may have been given anything.
+            b.certain = certain(code)
+            if not b.lanes:
+                b.one_ways = {c.reg: c for c in one_way(code)}
+
+    def enter(self) -> None:
+        b = self.b
+        declare(b)
+        enter(b)
+        if b.anywhere:
+            self._choose_gate()
+        else:
+            self.goto(len(self.around), max(b.kind.entry, 0))
+
+    def _choose_gate(self) -> None:
+        """Go on at the gate that the context names."""
+        b = self.b
+        gates = b.left.at if b.left else sorted(b.flow.gates - b.flow.apart)
+        ways = tuple((gate, b.fresh("gate")) for gate in gates)
+        b.do("switch", b.read_field(context.PC), aux=ways)
+        for gate, label in ways:
+            b.block(label)
+            self.goto(0, gate)
+
+    def gate(self, start: int) -> None:
+        super().gate(start)
+        if start - 1 not in self.loops:
+            self.remind(start)
+
+    def remind(self, position: int) -> None:
+        """Say on which side of their beginnings one-way registers lie that live here."""
+        b = self.b
+        if not b.one_ways:
+            return
+        for reg in sorted(live_at(b.code, position) & b.one_ways.keys()):
+            register = b.one_ways[reg]
+            begin = scalar(b, register.begin)
+            held = b.get(b.scalars[reg][0])
+            b.do("assume", b.op("ge" if register.up else "le", held, begin))
+
+    def onward(self, copy: int, target: int, falling: bool) -> None:
+        loop = self.loops.get(target - 1) if falling else None
+        if loop is None or not hoisted(self, loop, copy):
+            self.goto(copy, target)
+
+    def instruction(self, pc: int) -> None:
+        code = self.b.code
+        instruction(self.b, code.stmts(pc), code.clashes(pc), code.notes(pc))
+
+    def call(self, pc: int, done: int, way: Way) -> None:
+        call(self.b, pc, done, way)
+        note(self.b, self.b.code.notes(pc))
+
+    def condition(self, pc: int, done: int) -> tuple[Node, int]:
+        b = self.b
+        cond = cast(Branch, b.code.stmts(pc)[0]).cond
+        found = scalar(b, cond)
+        if b.varying and any(place.reg in b.varying for place in reads(cond)):
+            b.partings.append(pc)
+            b.do("part", found, aux=b.way_out(pc, done, context.PARTED)())
+        return found, done + 1
+
+    def finish(self) -> None:
+        finish(self.b)
+
+    def stop(self) -> None:
+        stop(self.b)
+
+
+def machine_function(b: FunctionBuilder, loops: Mapping[int, Counted]) -> FunctionBuilder:
+    """The builder, with the blocks of its function."""
+    MachineMaker(b, loops).make()
+    return b

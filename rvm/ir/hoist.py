@@ -18,7 +18,7 @@ from rvm.ir.typed import Unprintable
 from rvm.ir.values import scalar
 
 if TYPE_CHECKING:
-    from rvm.ir.function import Maker
+    from rvm.ir.function import MachineMaker
 
 FAR = 1 << 40
 """Variables of counting loops lie within ± this where a loop is run without checks."""
@@ -26,7 +26,7 @@ Range = tuple[Node, Node]
 """The least and the greatest value of a variable."""
 
 
-def hoisted(maker: Maker, loop: Counted, copy: int) -> bool:
+def hoisted(maker: MachineMaker, loop: Counted, copy: int) -> bool:
     """Go on at a counting loop: without checks if all of them can be made now, and hold.
 
     False, and nothing, where lanes differ in what would be asked.
@@ -145,7 +145,7 @@ def _directly(loop: Counted, outer: Cycle, inner: Cycle) -> bool:
     )
 
 
-def _unchecked(maker: Maker, loop: Counted, label: str, copy: int) -> None:
+def _unchecked(maker: MachineMaker, loop: Counted, label: str, copy: int) -> None:
     """The loop once more, with all that was found out before it."""
     b = maker.b
     before, maker.trusted, b.proved = (maker.trusted, b.proved), loop.trusted, loop.proved

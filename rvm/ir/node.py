@@ -18,6 +18,10 @@ register; how an element is found in memory is the target's business, as is how 
     begin, perform, done, edge(n)   marks: an instruction begins and ends (aux: its position), an
                          edge is passed n times (aux: the edge)
     jump, fork(c), switch(n), return(v)                ends of blocks
+
+For Python there are besides: template(...), lazy(...) and line(...), values and statements as texts
+to be filled in; text, the lines of a whole instruction; way, where a run is left if what follows
+raises; between, what follows is of no instruction.
 """
 
 from __future__ import annotations

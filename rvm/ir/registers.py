@@ -199,7 +199,6 @@ def _give_back(b: FunctionBuilder, reg: int, at: int, value: Node) -> None:
 
 def stop(b: FunctionBuilder) -> None:
     """Leave with all registers in slots; if a run is to begin anew, with nothing."""
-    b.block("stop")
     if b.kind.anew:
         if b.partings:
             parted, left = b.fresh("parted"), b.fresh("left")

@@ -84,7 +84,7 @@ def test_arms_and_residues_are_counted_where_they_are(n: int, undo: bool) -> Non
     program = rvm.assemble(ARMS)
     code = image_of(program).code("main", undo)
     (found,) = counted_vector_of(code, False).source.plans.values()
-    assert found.marks is not None
+    assert found.counters is not None
     random = np.random.default_rng(n)
     inputs = {"s": 0.0, "x": random.random(n), "y": 1e4 * random.random(n), "k": 0}
     one, two = (told(program.program, inputs, e, undo, 100) for e in (LAW, "vector"))
@@ -96,5 +96,5 @@ def test_ordinary_pieces_have_no_counters() -> None:
     from rvm.engines.vector.engine import vector_of
 
     code = image_of(rvm.assemble(ARMS)).code("main", False)
-    assert "hits" not in vector_of(code).source.text()
-    assert "hits" in counted_vector_of(code, False).source.text()
+    assert "row[" not in vector_of(code).source.text()
+    assert "row[" in counted_vector_of(code, False).source.text()

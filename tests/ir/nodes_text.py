@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from rvm.image import Code
 from rvm.ir.blocks import FunctionBuilder
-from rvm.ir.function import Maker, plan_of
+from rvm.ir.function import machine_function, plan_of
 from rvm.ir.kind import Kind
 from rvm.ir.node import NONE, Argument, Node, Var
 
@@ -17,7 +17,7 @@ def text_of(code: Code, checks: bool = True) -> str:
     made = FunctionBuilder(code.name, code, Kind(0, frozenset(), checks), plan.flow)
     names: dict[Node, str] = {}
     lines: list[str] = []
-    for block in Maker(made, plan.loops).make().blocks:
+    for block in machine_function(made, plan.loops).blocks:
         lines += [f"{block.label}:", *_shown(block.items, names, "  ")]
     return "\n".join(lines) + "\n"
 

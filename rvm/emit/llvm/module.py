@@ -14,7 +14,7 @@ from rvm.image import Code
 from rvm.image.traps import Changed
 from rvm.ir.blocks import FunctionBuilder, Left
 from rvm.ir.flow import Flow
-from rvm.ir.function import Maker, plan_of
+from rvm.ir.function import machine_function, plan_of
 from rvm.ir.kind import ANYWHERE, INNER, ROOT, Kind
 from rvm.ir.typed import Unprintable
 from rvm.leaf import Function
@@ -93,11 +93,11 @@ class ModulePrinter:
         plan = plan_of(code, what.checks, what.strict)
         if self.varying is None or params is None:
             b = FunctionBuilder(symbol, code, what, plan.flow, self)
-            return Printer(Maker(b, plan.loops).make(), self)
+            return Printer(machine_function(b, plan.loops), self)
         if plan.flow.apart or any(isinstance(r.type, Stack) for r in code.function.registers):
             raise Unprintable
         b = FunctionBuilder(symbol, code, what, plan.flow, self, self.varying(code, params))
-        return LanesPrinter(Maker(b, plan.loops).make(), self)
+        return LanesPrinter(machine_function(b, plan.loops), self)
 
     def text(self, triple: str, layout: str) -> str:
         """The module's source."""
@@ -133,7 +133,7 @@ class ModulePrinter:
 
         def make() -> Printer:
             own = FunctionBuilder(symbol, code, what, flow, self, left=left)
-            return LanePrinter(Maker(own, plan.loops).make(), self)
+            return LanePrinter(machine_function(own, plan.loops), self)
 
         self._waiting.append(make)
         return symbol

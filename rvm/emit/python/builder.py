@@ -1,7 +1,7 @@
 """What Python takes whole: numbers of every type, functions of the table, arrays and stacks.
 
-A scalar is one number in one variable, a complex one too.  A function is a `call`, whose template
-is that of the number system; statements on arrays and stacks are `line`s, that call a function of
+A scalar is one number in one variable, a complex one too.  A function is a `template`, that
+of the number system; statements on arrays and stacks are `line`s, that call a function of
 `rvm.engines.support`.  Where something is out of the ordinary these raise, before anything has
 changed; the engine then has the reference engine do the whole instruction.
 """
@@ -12,10 +12,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span, Transposed
-from rvm.ir.builder import Builder
+from rvm.image.traps import Changed
+from rvm.ir.builder import Builder, Way
+from rvm.ir.context import STOPPED
+from rvm.ir.counters import Meter
 from rvm.ir.items import Parts
 from rvm.ir.kind import INNER, Kind
-from rvm.ir.node import Node, Var, constant
+from rvm.ir.node import I64, PTR, Argument, Node, Var, constant
 from rvm.ir.places import ArrayVariable
 from rvm.ir.statements import differing
 from rvm.ir.typed import Unprintable, leading, scalar_of, type_of
@@ -33,7 +36,7 @@ ARRAY = "array"
 """The kind of arrays."""
 CHOICE = "choose"
 """What is lazy of arrays too, for its first argument is a scalar."""
-CHANGES = frozenset(["set", "store", "line"])
+CHANGES = frozenset(["set", "store", "line", "text", "poke", "begin"])
 
 
 class PythonBuilder(Builder):
@@ -56,6 +59,7 @@ class PythonBuilder(Builder):
         self.total = total
         self.asks_exactly = False
         """Whether a line asks `exactly`: whether zeros of two signs are told apart."""
+        self.ticks = Var(I64, "n")
         self._known: dict[object, Node] = {}
         for k, register in enumerate(self.function.registers):
             t = register.type
@@ -69,6 +73,45 @@ class PythonBuilder(Builder):
         """Begin an instruction."""
         self.items = []
         self._known = {}
+
+    # ------------------------------------------------------------ a whole function
+
+    def anew(self) -> None:
+        self._known = {}
+
+    def variable(
+        self, kind: str, stem: str = "v", size: int = 0, many: int = 0, pace: str = ""
+    ) -> Var:
+        return super().variable(kind, f"_{stem}", size, many, pace)
+
+    def fork(self, condition: Node, yes: str, no: str, unlikely: bool = False) -> None:
+        if condition.op == "constant":
+            self.jump(yes if condition.aux else no)
+        else:
+            super().fork(condition, yes, no, unlikely)
+
+    def count(self, ticks: int | Node) -> None:
+        if ticks != 0:
+            # What raises there is no instruction's fault.
+            self.do("between")
+            self.do("text", aux=([f"n -= {ticks}"], False))
+
+    def way_out(self, pc: int, done: int, how: int = STOPPED) -> Way:
+        return lambda: (pc, done, how)
+
+    def changed(self, guard: Changed) -> Node:
+        cell = f"{self.bind(guard.cell)}[0]"
+        if guard.element is not None:
+            return self.call(f"({self.bind(guard.element[0].item)}() != {cell})")
+        if guard.place is None:
+            return self.call(f"{self.bind(guard.holds)}(())")
+        return self.call(f"({{0}} != {cell})", self.value(guard.place))
+
+    def row(self) -> Node:
+        return Node("argument", PTR, (), Argument("row", PTR))
+
+    def pass_on(self, row: Node, pc: int, meter: Meter) -> None:
+        self.line(f"pass_on({pc})")
 
     # ------------------------------------------------------------ operations
 
@@ -109,7 +152,7 @@ class PythonBuilder(Builder):
 
     def call(self, template: str, *args: Node, kind: str = "", fn: str = "") -> Node:
         """The value of a template."""
-        return self.op("call", *args, kind=kind or ARRAY, aux=(template, fn))
+        return self.op("template", *args, kind=kind or ARRAY, aux=(template, fn))
 
     def line(self, template: str, *args: Node) -> None:
         """A statement of Python."""
@@ -240,7 +283,7 @@ class PythonBuilder(Builder):
         text = f"taken(state, {self.bind(system(t))}, {{0}})"
         if t == F64:
             text = "taken_float(state, {0})"
-        made = Node("call", t.name, (cast(Node, guess),), (text, ""))
+        made = Node("template", t.name, (cast(Node, guess),), (text, ""))
         self.items.append(made)
         return made
 

@@ -44,7 +44,13 @@ PARTS = (".real", ".imag")
 JOINED = "complex({1}, {0}.imag)", "complex({0}.real, {1})"
 """A complex number with another part."""
 STORES = ("set", "store")
-EFFECTS = frozenset(["set", "store", "trouble", "bound", "line", "if"])
+CHANGES = frozenset(["if", "poke", "text"])
+EFFECTS = CHANGES.union(["set", "store", "trouble", "bound", "line"])
+PRINTED = frozenset(["text", "way", "perform", "done", "between", "edge"])
+"""What needs no values: lines that are there, and marks."""
+FIXED = frozenset(["constant", "argument", "slot"])
+"""What is the same wherever it stands."""
+COUNTED = {"wadd": "+=", "wsub": "-="}
 AUGMENTED = {f"({{0}} {sign} {{1}})": sign for sign in "+-*/^"}
 """Templates that an augmented assignment does in place, and the operator that it has."""
 
@@ -77,6 +83,8 @@ class Lines:
     def begin(self) -> None:
         """Begin anew."""
         self.lines: list[str] = []
+        self.done: int | None = None
+        """How many lines do the instruction; those behind them only count it."""
         self._named: dict[Node, str] = {}
         self._own: set[Node] = set()
         """The values that have a line of their own."""
@@ -106,8 +114,14 @@ class Lines:
                     self.lines.append(f"if {bare(self.text(node.args[0]))}: trouble()")
                 case "bound":
                     self._bound(node.args[0])
+                case "poke":
+                    self._store(node)
                 case "line":
                     self.lines.append(self._filled(node.aux, node.args))
+                case "text":
+                    self.lines += node.aux[0]
+                case "done" | "between":
+                    self.done = len(self.lines)
                 case "if":
                     self.lines.append(f"if {bare(self.text(node.args[0]))}:")
                     outer, self.lines = self.lines, []
@@ -151,11 +165,18 @@ class Lines:
 
     def _target(self, node: Node) -> str:
         """What is assigned to."""
+        if node.op == "poke":
+            return self.text(node.args[1])
         return node.aux.name if node.op == "set" else self._element(node.aux[0], node.args[1:])
 
     def _store(self, node: Node) -> None:
         value, target = node.args[0], self._target(node)
-        if value.op == "call" and len(value.args) == 2 and value not in self._named:
+        if value.op in COUNTED and value.args[0].op in ("get", "peek"):
+            one, other = map(self.text, value.args)
+            if one == target:
+                self.lines.append(f"{target} {COUNTED[value.op]} {bare(other)}")
+                return
+        if value.op == "template" and len(value.args) == 2 and value not in self._named:
             template, fn = value.aux
             old, by = value.args
             kept = old.op in ("get", "load") and self.text(old) == target
@@ -181,10 +202,14 @@ class Lines:
         if name is not None:
             return name
         match node.op:
-            case "get":
+            case "get" | "argument":
                 return node.aux.name  # type: ignore[no-any-return]
             case "constant":
                 return self.constant(node.aux)
+            case "slot":
+                return f"{self.text(node.args[0])}[{node.aux}]"
+            case "peek":
+                return self.text(node.args[0])
             case "load":
                 return self._loaded(node)
             case "dim":
@@ -197,7 +222,7 @@ class Lines:
                 template, rest = node.aux
                 texts = (self.inside(items, value) for items, value in rest)
                 return fill(template, self.text(node.args[0]), *texts)
-            case "call":
+            case "template":
                 return self._filled(node.aux[0], node.args)
         if node.op not in TEXTS:
             raise Unprintable
@@ -277,7 +302,7 @@ def lines_apart(items: Sequence[Node], results: Sequence[Node]) -> set[Node]:
                 place(inner, epoch)
             epochs[node] = epoch
             stores = node.op in STORES and (after is None or after.op not in STORES)
-            epoch += stores or node.op == "if"
+            epoch += stores or node.op in CHANGES
         return epoch
 
     last = place(items, 0)
@@ -285,7 +310,7 @@ def lines_apart(items: Sequence[Node], results: Sequence[Node]) -> set[Node]:
     found: set[Node] = set()
 
     def use(node: Node, times: int, epoch: int, user: str = "") -> None:
-        if node.op != "constant":
+        if node.op not in FIXED:
             # Of an array in an expression there are as many: the product of one with itself is
             # rounded in a way of its own.
             uses[node] += times if node.kind != ARRAY or user == "line" else not uses[node]
@@ -301,7 +326,7 @@ def lines_apart(items: Sequence[Node], results: Sequence[Node]) -> set[Node]:
     heights: dict[Node, int] = {}
     for node in epochs:
         below = [0 if a in found else heights.get(a, 0) for a, _ in _used(node)]
-        heights[node] = max(below, default=0) + (node.op in ("call", "lazy"))
+        heights[node] = max(below, default=0) + (node.op in ("template", "lazy"))
         if heights[node] == MAX_HEIGHT and node.kind != ARRAY:
             heights[node] = 0
             found.add(node)
@@ -317,7 +342,7 @@ def _inner(node: Node) -> Iterable[Sequence[Node]]:
 
 def _used(node: Node) -> list[tuple[Node, int]]:
     """The values that the text of an operation holds, and how often."""
-    if node.op in ("line", "call"):
+    if node.op in ("line", "template"):
         template = node.aux if node.op == "line" else node.aux[0]
         return [(a, template.count(f"{{{k}}}")) for k, a in enumerate(node.args)]
     inside = [(value, 1) for _, value in node.aux[1]] if node.op == "lazy" else []
@@ -327,9 +352,9 @@ def _used(node: Node) -> list[tuple[Node, int]]:
 def is_cheap(node: Node) -> bool:
     """Whether a value is found as fast as a variable."""
     match node.op:
-        case "get" | "dim" | "constant" | "part":
+        case "get" | "dim" | "constant" | "part" | "slot":
             return True
-        case "call":
+        case "template":
             return not node.args and bool(node.aux[0].isidentifier())
         case "sext" | "zext":
             return is_cheap(node.args[0])
@@ -345,7 +370,7 @@ def is_nonnegative(node: Node) -> bool:
             return True
         case "sext" | "zext":
             return is_nonnegative(node.args[0])
-        case "call" if node.kind in WIDTHS and signed(node.kind):
+        case "template" if node.kind in WIDTHS and signed(node.kind):
             fn, args = node.aux[1], node.args
             if fn == "&":
                 return any(map(is_nonnegative, args))

@@ -10,30 +10,27 @@ from typing import Any
 
 from rvm.emit.python.builder import PythonBuilder
 from rvm.emit.python.lines import Lines
-from rvm.expr import Expr, Place, places
+from rvm.expr import Expr, Place
 from rvm.image import Clash
 from rvm.ir.node import Node
 from rvm.ir.statements import instruction
-from rvm.ir.typed import type_of
 from rvm.ir.values import located, put
 from rvm.program import Function
 from rvm.stmt import Stmt
-from rvm.types import Array, Scalar, rank_of
 
 RESERVED = (
     "regs",
     "block",
     "n",
     "state",
-    "how",
+    "spent",
     "done",
     "error",
     "run",
     "LINES",
-    "GUARDS",
     "exactly",
 )
-COUNTING = ("hits", "early", "sizes", "cells", "erased")
+COUNTING = ("row", "pass_on")
 """Names that source which counts uses besides those."""
 
 
@@ -123,15 +120,6 @@ class Printer:
         """An array place as a view."""
         return self._one(lambda b: b.view(place))
 
-    def sizes(self, nodes: Sequence[Expr]) -> tuple[list[str], str]:
-        """The shapes of array places and the values of lengths, as a tuple's source.
-
-        The lines go before it.
-        """
-        self._restart()
-        texts = [self.value(n) + ".shape" * (rank_of(type_of(n)) > 0) for n in nodes]
-        return self._lines, f"({', '.join(texts)},)"
-
     def _restart(self) -> None:
         """Begin anew, with variables that have served."""
         self.begin()
@@ -150,13 +138,6 @@ class Printer:
         put(b, located(b, place), b.call(text, kind=str(place.type)))
         self.text.print(b.items)
         return self._lines.pop()
-
-    def look_at(self, *nodes: Expr) -> None:
-        """Note which arrays' elements will be asked for by conditions."""
-        for place in (p for node in nodes for p in places(node)):
-            t = self.function.registers[place.reg].type
-            if isinstance(t, Array) and not t.elem.is_complex and isinstance(place.type, Scalar):
-                self.elements.add(place.reg)
 
     # ------------------------------------------------------------ constants
 

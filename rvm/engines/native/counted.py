@@ -21,7 +21,7 @@ from rvm.engines.native.engine import Native
 from rvm.engines.native.flight import CONTEXT, Flight
 from rvm.engines.native.frames import layout_of
 from rvm.engines.native.roots import kind_for, root_of
-from rvm.engines.native.rows import ENTRIES, Log, Row, Table
+from rvm.engines.native.rows import ENTRIES, Log, MemoryRow, Table
 from rvm.host.signals import at_once
 from rvm.ir import context
 from rvm.ir.counters import counters_of
@@ -44,8 +44,8 @@ class CountingNative(Native):
         super().__init__()
         self.counts = counts
         self._options, self._way = Options(), 0
-        self._rows: dict[Node, Row] = {}
-        self._at: dict[int, Row] = {}
+        self._rows: dict[Node, MemoryRow] = {}
+        self._at: dict[int, MemoryRow] = {}
         """The rows by their addresses."""
         self._table = Table()
         self._log = Log()
@@ -124,7 +124,7 @@ class CountingNative(Native):
 
     # ------------------------------------------------------------ memory
 
-    def _fields(self, row: Row) -> bytes:
+    def _fields(self, row: MemoryRow) -> bytes:
         table, log, calls = self._table, self._log, self.counts.calls
         return COUNTING.pack(
             row.address,
@@ -140,11 +140,11 @@ class CountingNative(Native):
             NEVER if calls is None else calls.least,
         )
 
-    def _row(self, node: Node) -> Row:
+    def _row(self, node: Node) -> MemoryRow:
         found = self._rows.get(node)
         if found is None:
             flow = plan_of(node.code, self._options.checks, self._way).flow
-            found = self._rows[node] = Row(node, counters_of(node.code, flow))
+            found = self._rows[node] = MemoryRow(node, counters_of(node.code, flow))
             self._at[found.address] = found
             node.pending.append(found)
             widest = max((m.words for m in found.counters.meters.values()), default=0)
@@ -181,12 +181,12 @@ class CountingNative(Native):
             except BaseException as error:
                 self._failure = error
 
-    def _refresh(self, row: Row) -> None:
+    def _refresh(self, row: MemoryRow) -> None:
         """Tell the run under way where there is room now."""
         assert self._flight is not None
         self._flight.fields[CONTEXT.size :] = self._fields(row)
 
-    def _row_of(self, flight: Flight) -> Row:
+    def _row_of(self, flight: Flight) -> MemoryRow:
         return self._at[self._field(flight, context.ROW)]
 
     def _field(self, flight: Flight, field: int) -> int:

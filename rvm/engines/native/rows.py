@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-from collections import Counter
 from collections.abc import Iterator
 
 from rvm.accounts.counts import Node
+from rvm.engines.rows import Row
 from rvm.ir.context import CALL_WORDS, ENTRY_AT, ENTRY_ROW, ENTRY_SIZES, ENTRY_TIMES
 from rvm.ir.counters import Counters
 
@@ -16,55 +16,13 @@ CALLS = 1 << 13
 """Calls that the log holds."""
 
 
-class Row:
-    """The counters of a node's code, in memory that machine code writes to."""
+class MemoryRow(Row):
+    """A row in memory that machine code writes to."""
 
     def __init__(self, node: Node, counters: Counters) -> None:
-        self.node = node
-        self.counters = counters
-        self.words = (ctypes.c_int64 * max(counters.size, 1))()
-        self.address = ctypes.addressof(self.words)
-        self.entries: Counter[int] = Counter()
-        """How often runs were entered at a leader."""
-        self.stops: Counter[tuple[int, bool]] = Counter()
-        """How often they stopped at a position, and whether in the call there."""
-
-    def settle(self) -> None:
-        """Add what the counters stand for to the node's counts, and begin anew."""
-        node, counters, words = self.node, self.counters, self.words
-        held = words[:]
-        if not (self.entries or self.stops or any(held)):
-            return
-        for (position, _), n in self.stops.items():
-            self.entries[counters.leader(position)] -= n
-        done, jumps, returns = counters.ticks(held, self.entries)
-        for (position, called), n in self.stops.items():
-            for pc in range(counters.leader(position), position + called):
-                done[pc] += n
-        self.entries.clear()
-        self.stops.clear()
-        for to, counts in ((node.done, done), (node.jumps, jumps), (node.returns, returns)):
-            for pc, n in enumerate(counts):
-                to[pc] += n
-        for pc, key in counters.fixed.items():
-            instr = node.code.instrs[pc]
-            n = done[pc] + jumps[pc] + (jumps[instr.aux] if instr.op == "cf" else 0)
-            if n:
-                node.sizes[pc][key] += n
-        for at in counters.counted.values():
-            words[at] = 0
-        for pc, at in counters.erased.items():
-            if held[at]:
-                node.erased[pc] += held[at]
-                words[at] = 0
-        for pc, meter in counters.meters.items():
-            if held[meter.at]:
-                self.met(pc, held[meter.at], held[meter.at + 1 : meter.at + 1 + meter.words])
-                words[meter.at] = 0
-
-    def met(self, pc: int, times: int, sizes: list[int]) -> None:
-        """An instruction has found some sizes so often."""
-        self.node.sizes[pc][self.counters.meters[pc].key(sizes)] += times
+        words = (ctypes.c_int64 * max(counters.size, 1))()
+        super().__init__(node, counters, words)
+        self.address = ctypes.addressof(words)
 
 
 class Table:

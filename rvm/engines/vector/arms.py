@@ -32,7 +32,7 @@ def fork(p: LoopPrinter, item: Fork) -> None:
     for arm, text in ((yes, mask), (no, f"{UFUNC}logical_not({mask})")):
         if arm.items:
             sides.append((arm, p.named(f"np.flatnonzero({text})").text))
-        elif arm.ticks or arm.marks:
+        elif arm.ticks or arm.passed:
             p.widths[arm.origin or arm] = p.named(f"np.count_nonzero({text})").text
     p.known.spend(held)
     ended = {reg for arm, chosen in sides for reg in _done(p, arm, chosen)}

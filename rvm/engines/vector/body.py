@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
 
-from rvm.accounts.counts import DONE, JUMP, Mark
-from rvm.engines.blocks import If, Loop, Shape
 from rvm.engines.vector.access import Access, access
 from rvm.engines.vector.cells import Cell, combiner
 from rvm.engines.vector.loops import Counted, Declined
 from rvm.engines.vector.survey import Survey
 from rvm.expr import LENGTHS, Apply, Const, Expr, Place, rebuild
 from rvm.image import Code
+from rvm.ir.flow import JUMPS, Edge
+from rvm.ir.structure import Again, Choice, Loop, Pieces, Straight, Structure
 from rvm.program import Register
 from rvm.stmt import Alloc, Branch, Drop, Exchange, Free, Fresh, Land, Map, Stmt, Update, When
 from rvm.types import BOOL, Array, Scalar, elem_of, rank_of
@@ -82,8 +82,8 @@ class Arm:
     items: list[Item] = field(default_factory=list)
     ticks: int = 0
     """Those that an iteration spends in it, inner arms aside."""
-    marks: list[Mark] = field(default_factory=list)
-    """What an iteration executes in it."""
+    passed: list[tuple[Edge, int]] = field(default_factory=list)
+    """The edges that an iteration passes in it, and how often; -1 if outer arms have counted it."""
     origin: Arm | None = None
     """The arm that it is a part of, if it is a part of one."""
 
@@ -107,9 +107,9 @@ class Element:
 class Body:
     """The arms of a loop's body, the registers that it needs beside the function's, and cells."""
 
-    def __init__(self, code: Code, shape: Shape, counted: Counted) -> None:
+    def __init__(self, code: Code, structure: Structure, loop: Loop, counted: Counted) -> None:
         self.code = code
-        self.shape = shape
+        self.structure = structure
         self.counted = counted
         self.survey = Survey(code, counted)
         self.registers = list(code.function.registers)
@@ -122,11 +122,7 @@ class Body:
         self.sums: list[Sum] = []
         self._make_cells()
         self.root = self._arm = Arm()
-        self._go(self.root, counted.first, counted.stop)
-        # The update of the loop's variable, and the branch back.
-        step = counted.first - 1 if counted.early else counted.stop
-        self.root.ticks += 2
-        self.root.marks += [(step, DONE, 1), (counted.loop.back, JUMP, 1)]
+        self._go(self.root, loop.body)
         for _, changed in self.survey.delayed.values():
             if changed.key in self.elements:
                 self.elements[changed.key].home = self.root
@@ -168,55 +164,55 @@ class Body:
 
     # ------------------------------------------------------------ control
 
-    def _go(self, arm: Arm, lo: int, hi: int) -> None:
-        """Instructions lo … hi-1, structured pieces among them."""
-        self._arm, pc = arm, lo
-        while pc < hi:
-            piece = self.shape.structure.get(pc)
-            if isinstance(piece, Loop):
-                raise Declined("it holds another loop")
-            if piece is not None:
-                self._branching(piece)
-                pc = self.shape.end(piece)
-                continue
+    def _go(self, arm: Arm, pieces: Pieces) -> None:
+        for piece in pieces:
+            match piece:
+                case Loop():
+                    raise Declined("it holds another loop")
+                case Choice():
+                    self._choice(arm, piece)
+                case Straight(leader):
+                    self._straight(arm, leader)
+                    self._along(arm, self.structure.ways[leader][0])
+                case Again(leader):
+                    self._straight(arm, leader)
+                    arm.ticks += 1
+                    arm.passed.append((self.structure.ways[leader][0], 1))
+
+    def _straight(self, arm: Arm, leader: int) -> None:
+        """A leader's block, up to its jump."""
+        for pc in range(leader, self.structure.ways[leader][0].last):
+            self._arm = arm
             arm.ticks += 1
-            arm.marks.append((pc, DONE, 1))
-            for stmt in (*self.code.stmts(pc), *self.code.notes(pc)):
-                self._do(pc, stmt)
-            pc += 1
+            if pc in range(self.counted.first, self.counted.stop):
+                for stmt in (*self.code.stmts(pc), *self.code.notes(pc)):
+                    self._do(pc, stmt)
+
+    def _along(self, arm: Arm, way: Edge) -> None:
+        """The one way on from a block."""
+        arm.passed.append((way, 1))
+        if way.how == JUMPS:
+            self._expect(way.target - 1, arm, True)
+        arm.ticks += way.how == JUMPS or way.last < way.target
 
     def _fork(self, cond: Expr) -> Fork:
         fork = Fork(self._value(cond), Arm(self._arm), Arm(self._arm))
         self._arm.items.append(fork)
         return fork
 
-    def _branching(self, piece: If) -> None:
-        branch, outer = self.code.stmts(piece.test)[0], self._arm
+    def _choice(self, arm: Arm, piece: Choice) -> None:
+        jumped, fallen = self.structure.ways[piece.leader]
+        self._straight(arm, piece.leader)
+        branch, self._arm = self.code.stmts(jumped.last)[0], arm
         assert isinstance(branch, Branch)
-        outer.ticks += 1
-        fork = self._fork(branch.cond)
-        taken, others = fork.yes, fork.no
-        # Those who jump are not counted: they are all but the others.
-        outer.marks.append((piece.test, JUMP, 1))
-        others.marks += [(piece.test, JUMP, -1), (piece.test, DONE, 1)]
-        self._expect(branch.partner, taken, True, branch.cond)
-        if piece.other < 0:
-            self._go(others, piece.test + 1, piece.join)
-            self._fall(piece.join, others)
-        else:
-            self._go(taken, piece.other + 1, piece.join)
-            self._fall(piece.join, taken)
-            self._go(others, piece.test + 1, piece.other - 1)
-            others.ticks += 1
-            others.marks.append((piece.other - 1, JUMP, 1))
-            self._expect(piece.join, others, True)
-        self._arm = outer
-
-    def _fall(self, join: int, arm: Arm) -> None:
-        """Fall into a come-from."""
-        self._expect(join, arm, False)
         arm.ticks += 1
-        arm.marks.append((join, DONE, 1))
+        fork = self._fork(branch.cond)
+        # Those who jump are not counted: they are all but the others.
+        arm.passed.append((jumped, 1))
+        fork.no.passed += [(jumped, -1), (fallen, 1)]
+        self._expect(branch.partner, fork.yes, True, branch.cond)
+        self._go(fork.yes, piece.jumped)
+        self._go(fork.no, piece.fallen)
 
     def _expect(self, pc: int, arm: Arm, wanted: bool, same: Expr | None = None) -> None:
         """A come-from's condition must hold, or must not."""
@@ -243,6 +239,9 @@ class Body:
                 for inner in body:
                     self._do(pc, inner)
                 self._arm = outer
+                return
+            case Land():
+                self._expect(pc, self._arm, False)
                 return
             case Alloc(_, value) | Free(_, value):
                 assert value is not None

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from rvm.accounts.counts import sized_of
-from rvm.engines.blocks import Loop
-from rvm.engines.counted import CountedCompiled, CountingPython
-from rvm.engines.counted_source import CountedSource
+from rvm.engines.counted import CountedCompiled, CountedSource, CountingPython
 from rvm.engines.vector.engine import FIRST_TICKS
 from rvm.engines.vector.loops import Declined
 from rvm.engines.vector.plan import LoopPlan
 from rvm.engines.vector.source import VectorSource
 from rvm.host.once import once
 from rvm.image import Code
+from rvm.ir.counters import Counters, counters_of
+from rvm.ir.structure import Loop
 from rvm.state import State
 
 
 class CountedVectorSource(VectorSource, CountedSource):
     """The generated source of one function in one direction, with vectorised loops and counters."""
 
-    def _plan(self, loop: Loop) -> LoopPlan:
+    def _plan(self, loop: Loop, counters: Counters | None = None) -> LoopPlan:
         sized = sized_of(self.code)
-        if any(sized.of[pc] for pc in range(loop.head, loop.back + 1)):
+        if any(sized.of[pc] for pc in range(loop.cycle.head, loop.cycle.back + 1)):
             raise Declined("the sizes of arrays that it finds are to be counted")
-        return LoopPlan(self.code, self.shape, loop, self.printer.constants, self.marks)
+        return super()._plan(loop, counters_of(self.code, self.flow))
 
 
 class CountedVectorCompiled(CountedCompiled):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from rvm.engines.blocks import Loop
 from rvm.engines.vector.engine import vector_of
 from rvm.image import Code, image_of
 from rvm.program import AnyProgram, Span, program_of
@@ -55,13 +54,12 @@ def _verdicts(code: Code) -> list[tuple[int, Verdict]]:
     source = vector_of(code).source
     direction = "backwards" if code.undo else "forwards"
     out = []
-    for pc, piece in sorted(source.shape.structure.items()):
-        if not isinstance(piece, Loop):
-            continue
+    for cycle in sorted(source.flow.cycles, key=lambda c: c.head):
+        pc = cycle.head
         plan = source.plans.get(pc)
         reason = plan.summary if plan is not None else source.declined[pc]
         variable = "" if plan is None else code.function.registers[plan.counted.var].name
-        first = min(code.forward_pc(piece.head), code.forward_pc(piece.back))
+        first = min(code.forward_pc(pc), code.forward_pc(cycle.back))
         verdict = Verdict(code.name, direction, code.span(pc), variable, plan is not None, reason)
         out.append((first, verdict))
     return out

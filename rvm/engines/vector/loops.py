@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rvm.engines.blocks import Loop
 from rvm.expr import Apply, Const, Expr, Place, reads
 from rvm.image import Code
+from rvm.ir.flow import Cycle
 from rvm.stmt import Alloc, Branch, Land, Update, writes
 from rvm.types import I64
 
@@ -29,7 +29,7 @@ class Counted:
     before them if `early`, else after them.
     """
 
-    loop: Loop
+    loop: Cycle
     var: int
     sign: int
     step: Expr
@@ -53,7 +53,7 @@ class Counted:
         return all(p.reg not in self.changed for p in reads(node))
 
 
-def counted(code: Code, loop: Loop) -> Counted:
+def counted(code: Code, loop: Cycle) -> Counted:
     """What a loop counts; Declined if it is not a counting loop."""
     if loop.back - loop.head < 2:
         raise Declined("its body is empty")

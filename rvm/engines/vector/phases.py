@@ -129,7 +129,7 @@ def kept(arm: Arm, need: set[int], cell: Cell | None = None, done: set[Cell] | N
         found = _item(item, need, cell, done)
         if found is not None:
             items.append(found)
-    return Arm(arm.parent, items[::-1], arm.ticks, arm.marks, arm.origin or arm)
+    return Arm(arm.parent, items[::-1], arm.ticks, arm.passed, arm.origin or arm)
 
 
 def _item(item: Item, need: set[int], cell: Cell | None, done: set[Cell] | None) -> Item | None:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rvm.accounts.counts import DONE, JUMP, Mark, Marks
-from rvm.engines.blocks import Loop, Shape
 from rvm.engines.vector.access import Access
 from rvm.engines.vector.body import Body, Sum
 from rvm.engines.vector.loops import counted
@@ -18,6 +16,9 @@ from rvm.engines.vector.phases import Phases
 from rvm.engines.vector.printer import LoopPrinter
 from rvm.engines.vector.support import VECTOR_SUPPORT
 from rvm.image import Code
+from rvm.ir.counters import Counters
+from rvm.ir.flow import Edge
+from rvm.ir.structure import Loop, Structure
 from rvm.numbers import NAMES
 
 BLOCK = 16_384
@@ -34,7 +35,7 @@ ON: dict[int | None, str] = {1: "+= _k", -1: "-= _k"}
 class LoopPlan:
     """A loop that is vectorised; Declined if it cannot be.
 
-    With `marks` it counts what it executes.  `constants` are the names that the source binds.
+    With `counters` it counts what it executes.  `constants` are the names that the source binds.
 
     `lines` are those of a function `name(n, state, …)` which returns whether the loop goes on, the
     ticks left and the variables in `results`; `guard` tells if it is worth calling.
@@ -43,24 +44,26 @@ class LoopPlan:
     def __init__(
         self,
         code: Code,
-        shape: Shape,
+        structure: Structure,
         loop: Loop,
         constants: dict[str, object],
-        marks: Marks | None = None,
+        counters: Counters | None = None,
     ) -> None:
-        self.marks = marks
-        self.counted = c = counted(code, loop)
-        self.body = body = Body(code, shape, c)
+        self.counters = counters
+        self.ways = structure.ways[loop.body[-1].leader]  # type: ignore[union-attr]
+        """Where an iteration goes on: at the next one, or behind the loop."""
+        self.counted = c = counted(code, loop.cycle)
+        self.body = body = Body(code, structure, loop, c)
         phases = Phases(body)
         mirrored = c.stride is not None and c.stride < 0 and body.in_any_order
-        names, uses = {**NAMES, **VECTOR_SUPPORT}, None
+        names, uses, counts = {**NAMES, **VECTOR_SUPPORT}, None, counters is not None
         for _ in range(2):
             # The first time counts how often each value is asked for.
-            made = LoopPrinter(body, phases, mirrored, marks is not None, constants, names, uses)
+            made = LoopPrinter(body, phases, mirrored, counts, constants, names, uses)
             uses = Counter(made.known.uses)
         self.printer = made
-        self.name = f"_loop_{loop.head}"
-        self.cost = loop.back - loop.head
+        self.name = f"_loop_{c.loop.head}"
+        self.cost = c.loop.back - c.loop.head
         self.least = LEAST + PAYS // self.cost
         self.variable = made.regs[c.var]
         self._end = made.fixed(c.end)
@@ -96,7 +99,7 @@ class LoopPlan:
     @property
     def given(self) -> tuple[str, ...]:
         """What the function is passed in front of registers."""
-        return ("n", "state") if self.marks is None else ("n", "state", "hits", "erased")
+        return ("n", "state") if self.counters is None else ("n", "state", "row")
 
     @property
     def summary(self) -> str:
@@ -152,9 +155,8 @@ class LoopPlan:
         arms = [arm for arm in body.arms if arm.ticks]
         lines = [*made.lines, f"_t = {' + '.join(f'{a.ticks} * {made.widths[a]}' for a in arms)}"]
         after = [*self._commit(lines), *self._count()]
-        ended = ""
-        if self.marks is not None:
-            ended = f"{self._counter([(c.loop.back, JUMP, -1), (c.loop.back, DONE, 1)])} += 1; "
+        again, left = self.ways
+        ended = "".join(f"{line}; " for line in self._counted([(again, -1), (left, 1)], "1"))
         first = f"_at = {self.variable}" + (" + _by" if c.early else "")
         if made.mirrored:
             first += " + _by * (_k - 1)"
@@ -179,11 +181,13 @@ class LoopPlan:
             f"if not {self.variable} {c.going} {self._end}: {ended}return {back}",
         ]
 
-    def _counter(self, marks: list[Mark]) -> str:
-        """A new counter."""
-        assert self.marks is not None
-        self.marks.counters.append(list(marks))
-        return f"hits[{len(self.marks.counters) - 1}]"
+    def _counted(self, passed: list[tuple[Edge, int]], width: str) -> list[str]:
+        """Lines that count edges, passed by as many iterations."""
+        if self.counters is None:
+            return []
+        at = {edge: self.counters.counted.get(self.counters.numbers[edge]) for edge, _ in passed}
+        signs = {1: "+=", -1: "-="}
+        return [f"row[{at[e]}] {signs[sign]} {width}" for e, sign in passed if at[e] is not None]
 
     def _count(self) -> list[str]:
         """Lines that file bits that were erased, and what was executed."""
@@ -193,12 +197,13 @@ class LoopPlan:
         ]
         if made.erasing:
             out.append("_ctx.file(state.account)")
-        if self.marks is None:
+        if self.counters is None:
             return out
         for arm in self.body.arms:
-            if arm.marks:
-                out.append(f"{self._counter(arm.marks)} += {made.widths[arm]}")
-        return out + [f"if {bits}: erased[{pc}] += {bits}" for pc, bits in made.erasing]
+            if arm.passed:
+                out += self._counted(arm.passed, made.widths[arm])
+        at = self.counters.erased
+        return out + [f"row[{at[pc]}] += {bits}" for pc, bits in made.erasing if pc in at]
 
     def _returned(self) -> list[str]:
         cells = [cell for cell in self.body.cells.values() if cell.access is None]

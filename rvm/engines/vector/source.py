@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
-from rvm.engines.blocks import Loop
-from rvm.engines.source import Source
+from rvm.engines.source import Line, Source
 from rvm.engines.vector.loops import Declined
 from rvm.engines.vector.plan import LoopPlan
 from rvm.engines.vector.support import VECTOR_SUPPORT
 from rvm.expr import Expr
 from rvm.image import Code
+from rvm.ir.context import STOPPED
+from rvm.ir.counters import Counters
+from rvm.ir.flow import Cycle
+from rvm.ir.structure import Loop
 
 
 class VectorSource(Source):
@@ -27,52 +31,49 @@ class VectorSource(Source):
         super().__init__(code, strict)
         self.plans: dict[int, LoopPlan] = {}
         self.declined: dict[int, str] = {}
-        for pc, piece in self.shape.structure.items():
-            if not isinstance(piece, Loop):
-                continue
+        for cycle in self.flow.cycles:
             try:
                 if code.traps:
                     raise Declined("it is being debugged")
-                self._refuse(piece)
-                self.plans[pc] = self._plan(piece)
+                self.plans[cycle.head] = self._plan(self._whole(cycle))
             except Declined as why:
-                self.declined[pc] = str(why)
+                self.declined[cycle.head] = str(why)
 
-    def _plan(self, loop: Loop) -> LoopPlan:
+    def _plan(self, loop: Loop, counters: Counters | None = None) -> LoopPlan:
         """What is made of a loop; Declined if it cannot be vectorised."""
-        return LoopPlan(self.code, self.shape, loop, self.printer.constants)
+        return LoopPlan(self.code, self.structure, loop, self.printer.constants, counters)
 
-    def _refuse(self, loop: Loop) -> None:
-        """Declined for a loop that is not printed as one piece."""
-        for pc in range(loop.head + 1, loop.back):
+    def _whole(self, cycle: Cycle) -> Loop:
+        """A loop that is printed as one piece; Declined for others."""
+        for pc in range(cycle.head + 1, cycle.back):
             instr = self.code.instrs[pc]
-            if pc in self.apart:
+            if pc in self.flow.apart:
                 what = f"calls `{instr.symbol}`" if "call" in instr.op else f"holds `{instr.op}`"
                 raise Declined(f"it {what}")
-            if isinstance(self.shape.structure.get(pc), Loop):
+            if pc + 1 in self.structure.cycles:
                 raise Declined("it holds another loop")
-        if loop.head not in self.shape.whole:
+        found = self.structure.loop(cycle.head + 1)
+        if found is None:
             raise Declined("its body has jumps of its own")
+        return found
 
-    def _print(self) -> None:
-        for plan in self.plans.values():
-            for line in plan.lines:
-                self._line(0, line)
-        super()._print()
+    def _lines(self) -> Sequence[Line]:
+        own: list[Line] = [(0, line, None) for plan in self.plans.values() for line in plan.lines]
+        return [*own, *super()._lines()]
 
     def _loop(self, depth: int, loop: Loop) -> None:
-        plan = self.plans.get(loop.head)
+        head = loop.cycle.head
+        plan = self.plans.get(head)
         if plan is None:
             super()._loop(depth, loop)
             return
         regs = self.printer.regs
         given = ", ".join([*plan.given, *(regs[r] for r in plan.inputs)])
         back = "".join(f", {regs[r]}" for r in plan.results)
-        self._uncounted = 0
         self._line(depth, "_on = True")
         self._line(depth, f"if n >= {plan.least * plan.cost} and {self._worth(plan)}:")
         call = f"_on, n{back} = {plan.name}({given})"
-        self._line(depth + 1, call, loop.head + 1)
+        self._line(depth + 1, call, (head + 1, 0, STOPPED))
         self._line(depth, "if _on:")
         super()._loop(depth + 1, loop)
 
