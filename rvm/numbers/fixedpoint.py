@@ -3,9 +3,8 @@
 `+` and `-` wrap around as two's complement integers do, so that they undo each other on every
 value; so do `sum`, and the sums of products in `dot` and `@`. Products and quotients are exact
 before they are rounded once, to nearest, ties to even; a division by zero is an error (R005).
-Powers and all other functions of the table are correctly rounded, the exact value to nearest, ties
-to even; but `lgamma`, `digamma` and `polygamma` are computed in f64 and rounded to nearest.
-A result that does not fit, and one that there is not, is an error (R009).
+Powers and all other functions of the table are correctly rounded: the exact value to nearest, ties
+to even. A result that does not fit, and one that there is not, is an error (R009).
 """
 
 from __future__ import annotations

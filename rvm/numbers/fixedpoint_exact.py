@@ -257,6 +257,125 @@ def _error(x: int, p: int) -> int:
     return ((2 * total << q) // root << p) // power_of_e(square, q)
 
 
+# ------------------------------------------------------------------------- gamma functions
+#
+# By asymptotic series, from a large enough argument on, and by recurrence and reflection.
+
+
+@cache
+def _bernoulli(n: int) -> Fraction:
+    """The Bernoulli number of an even n > 0."""
+    found = 1 - Fraction(n + 1, 2)
+    for k in range(2, n, 2):
+        found += math.comb(n + 1, k) * _bernoulli(k)
+    return -found / (n + 1)
+
+
+@cache
+def _factor(k: int, n: int) -> Fraction:
+    return _bernoulli(k) * Fraction(math.factorial(k + n - 1), math.factorial(k))
+
+
+def _inverse(x: int, n: int, p: int) -> int:
+    """x**-n."""
+    return (1 << p * (n + 1)) // x**n if n >= 0 else x
+
+
+def _series(x: int, n: int, p: int) -> int:
+    """The sum of B(2k) (2k + n - 1)! / ((2k)! x**(2k + n)) over all k > 0, for a large x."""
+    total, k = 0, 2
+    while True:
+        factor = _factor(k, n)
+        term = _inverse(x, k + n, p) * factor.numerator // factor.denominator
+        if abs(term) <= 1:
+            return total
+        total, k = total + term, k + 2
+
+
+def _steps(x: int, p: int) -> int:
+    """How many ones a number lacks to be large."""
+    return max(0, p // 4 - (x >> p))
+
+
+def _hurwitz(n: int, x: int, p: int) -> int:
+    """The sum of n! / (x + k)**(n + 1) over all k >= 0, for x > 0 and n > 0."""
+    steps = _steps(x, p)
+    total = sum(_inverse(x + (k << p), n + 1, p) for k in range(steps)) * math.factorial(n)
+    x += steps << p
+    half = _inverse(x, n + 1, p) * math.factorial(n) >> 1
+    return total + _inverse(x, n, p) * math.factorial(n - 1) + half + _series(x, n, p)
+
+
+def _log_gamma(x: int, p: int) -> int:
+    """The logarithm of the gamma function of x > 0."""
+    steps = _steps(x, p)
+    product = math.prod(x + (k << p) for k in range(steps)) if steps else 1
+    more = product.bit_length() - 2 * p
+    cut = product >> more if more > 0 else product << -more
+    less = logarithm(cut, p) + (more - p * steps + p) * ln2(p)
+    x += steps << p
+    main = ((x - (1 << p - 1)) * logarithm(x, p) >> p) - x + (logarithm(2 * pi(p), p) >> 1)
+    return main + _series(x, -1, p) - less
+
+
+def _digamma_above(x: int, p: int) -> int:
+    """The derivative of that."""
+    steps = _steps(x, p)
+    less = sum(_inverse(x + (k << p), 1, p) for k in range(steps))
+    x += steps << p
+    return logarithm(x, p) - (_inverse(x, 1, p) >> 1) - _series(x, 0, p) - less
+
+
+LARGER = 72
+"""Bits that a large argument takes."""
+MORE = 160
+"""Bits that reflections may lose next to a pole as well."""
+
+
+def _lgamma(p: int, x: int) -> int | None:
+    if x > 0:
+        return _log_gamma(x << LARGER, p + LARGER) >> LARGER
+    q, x = p + MORE, x << MORE
+    rest = x & _one(q) - 1
+    if not rest:
+        return None
+    sine = circle(rest * pi(q) >> q, q)[1]
+    return logarithm(pi(q), q) - logarithm(sine, q) - _log_gamma(_one(q) - x, q) >> MORE
+
+
+def _digamma(p: int, x: int) -> int | None:
+    if x > 0:
+        return _digamma_above(x << LARGER, p + LARGER) >> LARGER
+    q, x = p + MORE, x << MORE
+    rest = x & _one(q) - 1
+    if not rest:
+        return None
+    cosine, sine = circle(rest * pi(q) >> q, q)
+    return _digamma_above(_one(q) - x, q) - pi(q) * cosine // sine >> MORE
+
+
+def _polygamma(p: int, n: int, x: int) -> int | None:
+    if n & _one(p) - 1 or not 0 <= n >> p <= ORDERS:
+        return None
+    n >>= p
+    if not n:
+        return _digamma(p, x)
+    q, x = p + MORE, x << MORE
+    sign = 1 if n & 1 else -1
+    if x > 0:
+        return sign * _hurwitz(n, x, q) >> MORE
+    rest = x & _one(q) - 1
+    if not rest:
+        return None
+    # The sum over all whole k less that over k < 0, which is one from 1 - x on.
+    behind = _hurwitz(n, _one(q) - rest, q) - _hurwitz(n, _one(q) - x, q)
+    return sign * (_hurwitz(n, rest, q) + sign * behind) >> MORE
+
+
+ORDERS = 12
+"""The greatest order of a derivative of `digamma`."""
+
+
 # ------------------------------------------------------------------------- the functions
 
 
@@ -405,5 +524,8 @@ FUNCTIONS: dict[str, Callable[..., int | None]] = {
     "erf": _erf,
     "erfc": lambda p, x: _one(p) - _erf(p, x),
     "**": _pow,
+    "lgamma": _lgamma,
+    "digamma": _digamma,
+    "polygamma": _polygamma,
 }
 """Functions of numbers in units of 2**-p, to within `ERROR` of these; None where there is none."""

@@ -24,9 +24,9 @@ from rvm.numbers.code import Body
 
 UNARY = words(
     "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh"
-    " atanh sech sigmoid softplus sqrt cbrt leg erf erfc"
+    " atanh sech sigmoid softplus sqrt cbrt leg erf erfc lgamma digamma"
 )
-BINARY = words("atan2 hypot versor **")
+BINARY = words("atan2 hypot versor polygamma **")
 """The functions, by the numbers that they take."""
 DOUBT = limits(I64)[0]
 UNROLLED = 16

@@ -29,6 +29,8 @@ from rvm.numbers.elementary.arcs import angle
 from rvm.numbers.elementary.circles import FAR, near
 from rvm.numbers.elementary.errors import between
 from rvm.numbers.elementary.exponentials import Reduced
+from rvm.numbers.elementary.gammas import between as tabled
+from rvm.numbers.elementary.gammas import stirling
 from rvm.numbers.elementary.logarithms import Reduced as Logarithm
 from rvm.numbers.elementary.pairs import (
     Pair,
@@ -417,6 +419,34 @@ def _erfc(x: Pair) -> Value:
     return Value(plus(one(), negative(found.pair)), 0.0, found.off, found.bad)
 
 
+# ------------------------------------------------------------------------- gamma functions
+
+
+def _single(name: str, fine: Any, off: Any, *args: Pair) -> Value:
+    """A function that is known as a float only, where its arguments are floats."""
+    bad = unequal(args[-1][1], 0.0)
+    found = called(text(name), *(a[0] for a in args))
+    return Value(exactly_of(found), fine, off, bad)
+
+
+def _lgamma(x: Pair) -> Value:
+    large, usual = x[0] >= 8.0, x[0] >= 0.5
+    one, other = tabled(select(usual & ~large, x[0], 1.0)), stirling(select(large, x[0], 8.0))
+    found = _single("lgamma", select(large, 2.0**-67, 2.0**-53), 0.0, x)
+    pair = chosen(large, other, chosen(usual, one, found.pair))
+    return Value(pair, found.fine, select(usual, 2.0**-55, 2.0**-46), found.bad)
+
+
+def _digamma(x: Pair) -> Value:
+    return _single("digamma", 2.0**-49, select(x[0] < 0.0, 2.0**-46, 2.0**-50), x)
+
+
+def _polygamma(n: Pair, x: Pair) -> Value:
+    found = _single("polygamma", 2.0**-46, 2.0**-60, n, x)
+    found.bad = unequal(n[1], 0.0) | unequal(x[1], 0.0) | ~(x[0] > 0.0)
+    return found
+
+
 # ------------------------------------------------------------------------- powers
 
 
@@ -475,11 +505,14 @@ UNARY: dict[str, Callable[[Pair], Value]] = {
     "leg": _leg,
     "erf": _erf,
     "erfc": _erfc,
+    "lgamma": _lgamma,
+    "digamma": _digamma,
 }
 BINARY: dict[str, Callable[[Pair, Pair], Value]] = {
     "atan2": _atan2,
     "hypot": _hypot,
     "versor": _versor,
+    "polygamma": _polygamma,
 }
 
 

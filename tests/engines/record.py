@@ -24,9 +24,10 @@ WIDE = "x + y; x - y; x * y; x / y; x // y; x % y; sqrt(abs(x)); min(x, y); abs(
 WIDE += "; x ** 3; atan2(x, y); hypot(x, y); versor(x, y); leg(x / 9)"
 FUNCTIONS = (
     "exp log sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp2 log2 log10 log1p"
-    " expm1 cbrt erf erfc sigmoid softplus sech"
+    " expm1 cbrt erf erfc sigmoid softplus sech lgamma digamma"
 )
 NEEDS = {"asin": "x / 9", "acos": "x / 9", "atanh": "x / 9", "acosh": "abs(x) + 1"}
+NEEDS |= {"lgamma": "abs(x) + 1", "digamma": "abs(x) + 1"}
 NEEDS |= dict.fromkeys(("log", "log2", "log10", "log1p"), "abs(x)")
 COMPLEX = "x + y; x - y; x * y; x / y; x ** y; x ** 3; square(x); conj(x); abs(x) * y"
 COMPLEX_FUNCTIONS = (

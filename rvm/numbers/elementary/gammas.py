@@ -72,7 +72,7 @@ def _looked_up(u: Node, t: Any, high: Table, low: Table, rows: Sequence[Table]) 
     return quick_sum(high[index], low[index] + by * polynomial([row[index] for row in rows], by))
 
 
-def _near(x: Node) -> Pair:
+def between(x: Node) -> Pair:
     """lgamma x for 1/2 <= x < 8: (x - 1)(x - 2) times what is tabled."""
     q = _looked_up(x, lambda c: x - c, GAMMA_HIGH, GAMMA_LOW, GAMMA_POLY)
     return _times(_times((x - 1.0, constant(0.0, F64)), two_sum(x, -2.0)), q)
@@ -84,7 +84,7 @@ def _near_one(x: Node) -> Pair:
     return _times(_times((x, constant(0.0, F64)), two_sum(x, -1.0)), q)
 
 
-def _stirling(x: Node) -> Pair:
+def stirling(x: Node) -> Pair:
     """lgamma x for 8 <= x <= 2**900: (x - 1/2)(log x - 1) + log(2 pi) / 2 - 1/2, and a series."""
     high, low = fine(x)
     less = two_sum(high, -1.0)
@@ -108,7 +108,7 @@ def _sine_of_pi(x: Node) -> Pair:
 def _reflected(size: Node) -> Pair:
     """lgamma(-size) for 1/2 <= size < 2**51: log(pi / (size |sin(pi size)|)) - lgamma(size)."""
     near = size < 8.0
-    one, other = _near(select(near, size, 1.0)), _stirling(select(near, 8.0, size))
+    one, other = between(select(near, size, 1.0)), stirling(select(near, 8.0, size))
     s = _sine_of_pi(size)
     pole = equal(s[0], 0.0)
     high, low = natural(select(pole, 1.0, s[0]))
@@ -143,14 +143,14 @@ def _lgamma_below(x: Node) -> Node:
 
 @function("lgamma_far", guard=lambda x: ~((x >= 8.0) & (x <= 2.0**900)), cold=_lgamma_below)
 def _lgamma_far(x: Node) -> Node:
-    high, low = _stirling(x)
+    high, low = stirling(x)
     return high + low
 
 
 @function("lgamma", guard=lambda x: ~((x >= 0.5) & (x < 8.0)), cold=_lgamma_far)
 def lgamma(x: Node) -> Node:
     """The logarithm of the absolute value of the gamma function."""
-    high, low = _near(x)
+    high, low = between(x)
     return (high + low) + 0.0
 
 
