@@ -310,11 +310,10 @@ class Residue:
         self.b = b
         self.t = t
         self.sizes = sizes
-        self.gap, self.size = b.variable(F64, "gap"), b.variable(F64, "size")
-        self.finite = b.variable(BIT, "finite")
+        self.gap, self.size = b.variable(I64, "gap"), b.variable(I64, "size")
+        """The largest ones, as the bits of floats without signs: LLVM makes vectors of that."""
         for variable in (self.gap, self.size):
-            b.set(variable, constant(0.0, F64))
-        b.set(self.finite, constant(True, BIT))
+            b.set(variable, b.i64(0))
 
     def add(self, held: Parts, expected: Parts, off: Node | None = None) -> None:
         """Take a number in; it is judged only where it is `off`."""
@@ -322,22 +321,23 @@ class Residue:
         gap, size = _gap_and_size(b, held, expected)
         if off is not None:
             gap = b.select(off, gap, constant(0.0, F64))
-        # Whatever compares with no number is not finite.
-        b.set(self.finite, b.op("and", b.get(self.finite), b.op("flt", gap, INFINITY)))
+        size = b.select(b.op("ford", size, size), size, constant(0.0, F64))
         for variable, found in ((self.gap, gap), (self.size, size)):
-            b.set(variable, b.larger(found, b.get(variable)))
+            bits = b.op("bitcast", b.intrinsic("fabs", found), kind=I64)
+            b.set(variable, b.intrinsic("smax", b.get(variable), bits))
 
     def judge(self) -> None:
         """Trouble unless what is off is rounding."""
         b = self.b
         tolerance = b.read_field(context.TOLERANCE, F64)
         zero = constant(0.0, F64)
-        b.trouble(b.invert(b.get(self.finite)))
+        gap, expected = (b.op("bitcast", b.get(v), kind=F64) for v in (self.gap, self.size))
+        # Whatever compares with no number is not finite.
+        b.trouble(b.invert(b.op("flt", gap, INFINITY)))
         b.trouble(b.op("feq", tolerance, zero))
         if self.sizes is None:
             b.trouble(b.op("feq", tolerance, constant(context.EDITED, F64)))
             return
-        gap, expected = b.get(self.gap), b.get(self.size)
         size, updates = (b.get(b.scalars[p.reg][0]) for p in self.sizes)
         size = b.larger(size, expected)
         many = b.larger(updates, constant(1.0, F64))
