@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import itertools
 import linecache
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -140,29 +141,28 @@ class Compiled:
             self.entries = frozenset()
         else:
             self.run = names["run"]
-        self.calls = {
-            pc: site
-            for pc in sorted(self.source.flow.apart)
-            if (site := _call_site(code, pc, strict)) is not None
-        }
+        self.calls = _call_sites(code, sorted(self.source.flow.apart), strict)
 
 
-def _call_site(code: Code, pc: int, strict: int) -> CallSite | None:
-    """The call at `pc` in generated form; None for the reference engine, or no call."""
-    call = code.stmts(pc)[0]
-    if not isinstance(call, Call):
-        return None
-    image = code.image
-    callee = code.callee(pc)
-    printer = CallPrinter(code.function, ())
-    try:
-        changed, notes = image.inout[call.callee], code.notes(pc)
-        text = printer.print(call, callee.function, changed, code.clashes(pc), strict, notes)
-    except Unprintable:
-        return None
+def _call_sites(code: Code, apart: Sequence[int], strict: int) -> dict[int, CallSite]:
+    """The calls among some instructions in generated form, but those for the reference engine."""
+    texts: dict[int, str] = {}
+    printer = None
+    for pc in apart:
+        call = code.stmts(pc)[0]
+        if isinstance(call, Call):
+            printer = printer or CallPrinter(code.function, ())
+            callee, changed = code.callee(pc).function, code.image.inout[call.callee]
+            clashes, notes = code.clashes(pc), code.notes(pc)
+            with suppress(Unprintable):
+                texts[pc] = printer.print(call, callee, changed, clashes, strict, notes, f"_{pc}")
+    if printer is None or not texts:
+        return {}
     names = {**NAMES, **SUPPORT, **printer.constants}
-    execute(text, f"<rvm call {call.callee} in {code.name} #{next(_serial)}>", names)
-    return CallSite(callee, names["enter"], names["leave"])
+    execute("".join(texts.values()), f"<rvm calls in {code.name} #{next(_serial)}>", names)
+    return {
+        pc: CallSite(code.callee(pc), names[f"enter_{pc}"], names[f"leave_{pc}"]) for pc in texts
+    }
 
 
 def execute(text: str, filename: str, names: dict[str, Any]) -> None:

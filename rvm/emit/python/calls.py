@@ -21,7 +21,7 @@ from rvm.types import Array, Scalar, elem_of
 
 
 class CallPrinter(Printer):
-    """Prints `enter(regs)` and `leave(regs, inner)` for one call."""
+    """Prints `enter(regs)` and `leave(regs, inner)` for calls of one function."""
 
     viewed = False
 
@@ -36,8 +36,12 @@ class CallPrinter(Printer):
         clashes: Sequence[Clash],
         strict: int,
         notes: Sequence[Stmt],
+        suffix: str,
     ) -> str:
-        """The source of both functions; Unprintable if the call is not for this printer."""
+        """The source of both functions, whose names end in `suffix`.
+
+        Unprintable if the call is not for this printer.
+        """
         if strict and any(
             k in changed and not isinstance(a, Place) and not elem_of(type_of(a)).is_exact
             for k, a in enumerate(call.args)
@@ -56,7 +60,7 @@ class CallPrinter(Printer):
         more = len(callee.registers) - len(call.args)
         enter.append(f"return inner + [{'None, ' * more}]" if more else "return inner")
         leave = self._leave(call, changed, notes) or ["pass"]
-        heads = ("def enter(regs):", enter), ("def leave(regs, inner):", leave)
+        heads = (f"def enter{suffix}(regs):", enter), (f"def leave{suffix}(regs, inner):", leave)
         return "".join(f"{head}\n    " + "\n    ".join(body) + "\n" for head, body in heads)
 
     def _leave(self, call: Call, changed: Collection[int], notes: Sequence[Stmt]) -> list[str]:
