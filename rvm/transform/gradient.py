@@ -23,6 +23,7 @@ from rvm.program import Function, Instr, Program, Span
 from rvm.stmt import Map, Update, writes
 from rvm.transform.adjoint import sweep
 from rvm.transform.duals import bar_slots, bar_type, reachable, unique
+from rvm.transform.forth import without_directions
 from rvm.transform.graph import Graph
 from rvm.transform.maps import adjoint_map
 from rvm.transform.walker import Rules, Walker
@@ -50,7 +51,7 @@ def gradient(program: Program, function: str | None = None, *, loss: str | None 
     names = adjoint_names(program)
     kept = reachable(program, name)
     changed = inout_slots(program)
-    made = [_adjoint(functions[n], functions, names, changed) for n in kept]
+    made = [_adjoint(without_directions(functions[n]), functions, names, changed) for n in kept]
     entry = _entry(functions[name], made[0], loss, set(functions) | set(names.values()))
     # That one of them is an adjoint itself is no longer of use: it is undone, all of it.
     originals = (replace(functions[n], undoing=None) for n in kept)

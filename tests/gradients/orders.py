@@ -8,33 +8,35 @@ from itertools import combinations_with_replacement
 from typing import Any
 
 import mpmath
-import numpy as np
 
 import rvm
-from rvm.types import Array
 
 Found = tuple[str, tuple[int, ...], float]
 Wanted = Callable[[tuple[int, ...]], Any]
 """The derivative by the arguments that are listed, one after the other."""
 NAMES = ("a", "b")
+ANCILLAS = {
+    "v": "        alloc v: f64[2]\n        add v[0], a\n        add v[1], b\n",
+    "k": "        alloc k: i64[2]\n        add k[0], 1\n",
+}
 HESSIANS = ("taylor", "forward-over-reverse")
 
 
 class Routes:
     """A function y += call(a, b), and the programs that differentiate it, each made once.
 
-    `v` in a call is the vector of a and b in their place, `k` one of indices.
+    `v` in a call is the vector of a and b, and `k` one of indices: ancillas.
     """
 
     def __init__(self, call: str, arity: int, engine: str = "python") -> None:
         self.names = NAMES[:arity]
-        self.vector = bool(re.search(r"\bv\b", call))
-        given = ["v: f64[n]"] if self.vector else [f"{n}: f64" for n in self.names]
-        self.more: dict[str, Any] = {}
-        if re.search(r"\bk\b", call):
-            given.append("k: i64[m]")
-            self.more = {"k": np.array([1, 0])}
-        f = rvm.assemble(f"func f(y: f64, {', '.join(given)})\n    add y, {call}\n").f
+        given = ", ".join(f"{n}: f64" for n in self.names)
+        ancillas = [text for name, text in ANCILLAS.items() if re.search(rf"\b{name}\b", call)]
+        body = f"    add y, {call}\n"
+        if ancillas:
+            made = "".join(ancillas)
+            body = f"    routine made\n{made}    end\n{body}    undo made\n"
+        f = rvm.assemble(f"func f(y: f64, {given})\n{body}").f
         handles = [f.with_options(engine=engine)]
         for _ in range(3):
             program = handles[-1].gradient_program
@@ -43,31 +45,22 @@ class Routes:
 
     def inputs(self, suffix: str, values: Sequence[float]) -> dict[str, Any]:
         """The arguments a and b, or with a suffix their adjoints."""
-        if self.vector:
-            return {f"v{suffix}": np.array(values, float)}
         return {f"{n}{suffix}": v for n, v in zip(self.names, values, strict=True)}
 
     def unit(self, k: int, suffix: str = "") -> dict[str, Any]:
         return self.inputs(suffix, [float(j == k) for j in range(len(self.names))])
 
-    def of(self, found: Any, k: int, suffix: str = "") -> Any:
-        """What belongs to the argument of a number."""
-        return found[f"v{suffix}"][k] if self.vector else found[f"{self.names[k]}{suffix}"]
-
     def _second(self, f: Any, method: str, loss: str, at: Mapping[str, Any]) -> Iterator[Any]:
-        wrt = ["v"] if self.vector else list(self.names)
-        h = f.hessian(loss=loss, wrt=wrt, method=method, y=0.0, **at, **self.more)
-        for j in range(len(self.names)):
-            for k in range(len(self.names)):
-                both = h.v.v[j, k] if self.vector else h[self.names[j]][self.names[k]]
-                yield (j, k), both
+        h = f.hessian(loss=loss, wrt=list(self.names), method=method, y=0.0, **at)
+        for j, one in enumerate(self.names):
+            for k, other in enumerate(self.names):
+                yield (j, k), h[one][other]
 
     def first(self, at: dict[str, Any]) -> Iterator[Found]:
-        found = self.f.grad(loss="y", y=0.0, **at, **self.more)
+        found = self.f.grad(loss="y", y=0.0, **at)
         for i in range(len(self.names)):
-            yield "gradient", (i,), self.of(found, i)
-            dots = {n: d for n, d in self.unit(i).items() if self.vector or d}
-            yield "tangent", (i,), self.f.jvp(dots, y=0.0, **at, **self.more)[1]["y"]
+            yield "gradient", (i,), found[self.names[i]]
+            yield "tangent", (i,), self.f.jvp({self.names[i]: 1.0}, y=0.0, **at)[1]["y"]
 
     def second(self, at: dict[str, Any]) -> Iterator[Found]:
         for method in HESSIANS:
@@ -76,14 +69,14 @@ class Routes:
         for i in range(len(self.names)):
             found = self._called(2, at, self.unit(i, "_bar_bar"))
             for j in range(len(self.names)):
-                yield "gradient twice", (i, j), self.of(found, j, "_bar_")
+                yield "gradient twice", (i, j), found[f"{self.names[j]}_bar_"]
 
     def third(self, at: dict[str, Any]) -> Iterator[Found]:
         count = len(self.names)
         with_bars = {"y_bar": 1.0, **at, **self.inputs("_bar", [0.0] * count)}
         for method in HESSIANS:
             for i in range(count):
-                loss = f"v_bar[{i}]" if self.vector else f"{self.names[i]}_bar"
+                loss = f"{self.names[i]}_bar"
                 for by, got in self._second(self.gradients[0], method, loss, with_bars):
                     yield f"{method} of the gradient", (i, *by), got
         for i in range(count):
@@ -91,17 +84,14 @@ class Routes:
                 seeds = {**self.unit(i, "_bar_bar"), **self.unit(j, "_bar__bar")}
                 found = self._called(3, at, seeds)
                 for k in range(count):
-                    yield "gradient thrice", (i, j, k), self.of(found, k, "_bar__")
+                    yield "gradient thrice", (i, j, k), found[f"{self.names[k]}_bar__"]
 
     def _called(self, times: int, at: Mapping[str, Any], seeds: Mapping[str, Any]) -> Any:
         """A gradient's gradient, called by hand, with `seeds` for what is differentiated."""
         f = self.gradients[times - 1]
         function = f.program.function(f.name)
-        inputs: dict[str, Any] = {
-            r.name: np.zeros(2) if isinstance(r.type, Array) else 0.0
-            for r in function.registers[: function.n_args]
-        }
-        return f(**{**inputs, "y_bar": 1.0, **at, **self.more, **seeds})
+        inputs = {r.name: 0.0 for r in function.registers[: function.n_args]}
+        return f(**{**inputs, "y_bar": 1.0, **at, **seeds})
 
 
 def tried(
