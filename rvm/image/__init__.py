@@ -23,6 +23,7 @@ from rvm.program import AnyProgram, Function, Instr, Program, Span, program_of
 from rvm.stmt import Drop, Free, Map, Pop, Stmt, Update, When, invert
 from rvm.transform import invert_function
 from rvm.transform.duals import reachable
+from rvm.transform.programs import adjoints
 from rvm.types import Stack, elem_of
 from rvm.verify import inout_slots
 from rvm.verify.conflicts import conflicts
@@ -219,16 +220,21 @@ class Image:
 
         def find() -> tuple[Sizes, Matches]:
             ways = function, invert_function(function)
-            matches = matched(ways[0], self.inout), matched(ways[1], self.inout)
+            matches = tuple(matched(f, self.inout, self._undone) for f in ways)
             return kept_for(function, zip(ways, matches, strict=True)), matches
 
         return once(self._sizes, function.name, tuple, find)
+
+    def _undone(self, name: str) -> Function | None:
+        """The function that an adjoint undoes."""
+        found = adjoints(self.program).get(name)
+        return None if found is None else self.program.function(found)
 
     def restored(self, name: str) -> frozenset[int]:
         """The parameters that a function leaves as they were, by construction."""
         function = self.program.function(name)
         found: frozenset[int] = once(
-            self._sizes, (name,), frozenset, lambda: restored(function, self.inout)
+            self._sizes, (name,), frozenset, lambda: restored(function, self.inout, self._undone)
         )
         return found
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from rvm.expr import Place
 from rvm.host.once import once
 from rvm.program import Function, Instr, Program
 from rvm.transform.duals import bar_slots, reachable
-from rvm.transform.gradient import adjoint_names, gradient
+from rvm.transform.gradient import ADJOINT, adjoint_names, gradient
 from rvm.transform.invert import invert
 from rvm.transform.tangent import tangent
 
@@ -59,7 +59,30 @@ def _differentiated(program: Program, f: Function) -> str | None:
     name = adjoint_names(alone)[inner.name]
     made = gradient_program(alone, inner.name).function(name)
     have = program.function(back.symbol)
-    return inner.name if (made.code, made.registers) == (have.code, have.registers) else None
+    return inner.name if _alike(made, have) else None
+
+
+def adjoints(program: Program) -> Mapping[str, str]:
+    """For each adjoint that a program holds the function that it undoes, as seen from the code."""
+    found: dict[str, str] = once(program.cache, adjoints, dict, lambda: _adjoints(program))
+    return found
+
+
+def _adjoints(program: Program) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for f in program.functions:
+        if f.name + ADJOINT not in program or f.name in found.values():
+            continue
+        alone = Program(tuple(map(program.function, reachable(program, f.name))), f.name)
+        names, made = adjoint_names(alone), gradient_program(alone, f.name)
+        for name, adjoint in names.items():
+            if adjoint in program and _alike(made.function(adjoint), program.function(adjoint)):
+                found[adjoint] = name
+    return found
+
+
+def _alike(one: Function, other: Function) -> bool:
+    return (one.code, one.registers) == (other.code, other.registers)
 
 
 def _passes(call: Instr, n: int) -> bool:

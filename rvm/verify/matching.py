@@ -8,21 +8,25 @@ The analysis numbers values (J. Cocke and J. T. Schwartz, 1970): each register h
 the value that it holds, and an item, which is an instruction or a whole loop or `if`, makes of the
 numbers that it finds those that it leaves.  It is entered in both directions: where the item that
 undoes it finds the numbers that it left, those are there again that it had found.
+
+The adjoint of a function undoes it, and changes adjoints besides: a call of it is the uncall of the
+function for the values that it was passed.  Adjoints do more in one direction than in the other:
+branches on a register that tells directions apart are followed, where it is known what it holds.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from rvm.expr import Const, Expr, Place, places
+from rvm.expr import Apply, Const, Expr, Place, places
 from rvm.isa import ENDS, MAKES, invert_instr, lower
 from rvm.numbers import system
 from rvm.program import Function, Instr
 from rvm.stmt import Exchange, reads, writes
-from rvm.types import Stack, elem_of
+from rvm.types import BOOL, Stack, elem_of
 from rvm.verify.flow import Liveness, liveness
 
 Numbers = tuple[tuple[int, int], ...]
@@ -31,22 +35,30 @@ Key = tuple[object, Numbers]
 """What an item consists of, and what it finds."""
 
 
-def matched(function: Function, inout: Mapping[str, Collection[int]]) -> frozenset[int]:
+Undone = Callable[[str], "Function | None"]
+"""For the name of an adjoint the function that it undoes; None for other names."""
+
+
+def matched(
+    function: Function, inout: Mapping[str, Collection[int]], undone: Undone
+) -> frozenset[int]:
     """The instructions that free, or pop into, a place which is back at its value by construction.
 
     `inout` holds for each function the parameters that it may change.
     """
-    return frozenset(_whole(function, inout).found)
+    return frozenset(_whole(function, inout, undone).found)
 
 
-def restored(function: Function, inout: Mapping[str, Collection[int]]) -> frozenset[int]:
+def restored(
+    function: Function, inout: Mapping[str, Collection[int]], undone: Undone
+) -> frozenset[int]:
     """The parameters that hold at the end what they held at the beginning, by construction."""
-    whole = _whole(function, inout)
+    whole = _whole(function, inout, undone)
     return frozenset(k for k in range(function.n_args) if whole.number(k) == whole.begun.get(k))
 
 
-def _whole(function: Function, inout: Mapping[str, Collection[int]]) -> _Region:
-    return _Region(function, inout, liveness(function), 0, len(function.code))
+def _whole(function: Function, inout: Mapping[str, Collection[int]], undone: Undone) -> _Region:
+    return _Region(function, inout, undone, liveness(function), {}, 0, len(function.code))
 
 
 class _Region:
@@ -56,12 +68,17 @@ class _Region:
         self,
         function: Function,
         inout: Mapping[str, Collection[int]],
+        undone: Undone,
         lives: Liveness,
+        truth: Mapping[int, bool],
         start: int,
         end: int,
     ) -> None:
         self.function = function
         self.inout = inout
+        self.undone = undone
+        self.truth = dict(truth)
+        """What is known of registers that hold truth values."""
         self.found: list[int] = []
         self.begun: dict[int, int] = {}
         """The numbers of what registers held at first."""
@@ -71,11 +88,14 @@ class _Region:
         """For each number the entries that it stands in."""
         self.count = 0
         self.lives = lives
+        self._walk(start, end)
+
+    def _walk(self, start: int, end: int) -> None:
         at = start
         while at < end:
-            behind = _closed(function.code, at)
+            behind = _closed(self.function.code, at)
             if behind == at + 1:
-                self._instruction(at, function.code[at])
+                self._instruction(at, self.function.code[at])
             else:
                 self._composite(at, behind)
             at = behind
@@ -137,14 +157,52 @@ class _Region:
         match stmts:
             case (Exchange(Place(a, ()), Place(b, ())),):
                 self.held[a], self.held[b] = self.number(b), self.number(a)
+                self._known(instr, (a, b))
                 return
         changed = {p.reg for s in stmts for p in writes(s, self.inout)}
         read = {p.reg for s in stmts for p in reads(s)}
-        if changed:
+        self._known(instr, changed)
+        plain = self._plain(instr)
+        if plain is not None:
+            self._adjoint_call(instr, plain, changed | read, changed)
+        elif changed:
             self._item((instr,), changed | read, changed)
         if instr.op == "push" and not cast(Place, first).path:
             reg = cast(Place, first).reg
             self._alike(self.number(reg), self._zero(reg))
+
+    def _known(self, instr: Instr, changed: Collection[int]) -> None:
+        """Keep what is known of truth values."""
+        place = instr.args[0] if instr.args else None
+        turned = instr.op == "not" and isinstance(place, Place) and not place.path
+        for reg in changed:
+            held = self.truth.pop(reg, None)
+            if turned and held is not None:
+                self.truth[reg] = not held
+
+    def _plain(self, call: Instr) -> Instr | None:
+        """For a call of an adjoint that of the function, as far as values go."""
+        f = self.undone(call.symbol) if call.op in ("call", "uncall") else None
+        if f is None:
+            return None
+        op = "uncall" if call.op == "call" else "call"
+        return Instr(op, call.args[: f.n_args], symbol=f.name)
+
+    def _adjoint_call(
+        self, call: Instr, plain: Instr, used: Collection[int], changed: Collection[int]
+    ) -> None:
+        """Values are as the function's undo leaves them; adjoints hang on both."""
+        values = {p.reg for s in lower(plain) for p in writes(s, self.inout)}
+        read = {p.reg for s in lower(plain) for p in reads(s)}
+        adjoints = set(changed) - values
+        if adjoints & read or not values <= set(changed):
+            self._item((call,), used, changed)
+            return
+        found = self._numbers(used)
+        if values:
+            self._item((plain,), values | read, values)
+        if adjoints:
+            self._enter_item((call,), found, adjoints)
 
     def _life(self, pc: int, instr: Instr, place: Place) -> None:
         reg = place.reg
@@ -153,7 +211,10 @@ class _Region:
             self.held.pop(reg, None)
             return
         known = instr.args[1] if len(instr.args) > 1 else None
+        self.truth.pop(reg, None)
         if instr.op == "fresh":
+            if t == BOOL:
+                self.truth[reg] = False
             self.held[reg] = self._zero(reg)
         elif instr.op == "alloc":
             assert known is not None
@@ -176,6 +237,13 @@ class _Region:
     def _composite(self, start: int, end: int) -> None:
         """A loop or an `if`: what is in it for itself, and then as one item."""
         code = self.function.code[start:end]
+        taken = self._taken(code) if code[0].aux == end - 1 else None
+        if taken is not None:
+            if taken:
+                self._walk(start + 1, end - 1)
+            else:
+                self._apart(start, end)
+            return
         changed: set[int] = set()
         read: set[int] = set()
         for instr in code:
@@ -190,12 +258,37 @@ class _Region:
         )
         for reg in changed - (before & behind):
             self.held.pop(reg, None)
-        for low, high in _segments(self.function.code, start, end):
-            self.found += _Region(self.function, self.inout, self.lives, low, high).found
+        for reg in changed:
+            self.truth.pop(reg, None)
+        self._apart(start, end)
 
-    def _item(self, code: Sequence[Instr], used: set[int], changed: set[int]) -> None:
+    def _apart(self, start: int, end: int) -> None:
+        """What is in a loop or an `if`, for itself."""
+        for low, high in _segments(self.function.code, start, end):
+            parts = self.function, self.inout, self.undone, self.lives, self.truth
+            self.found += _Region(*parts, low, high).found
+
+    def _taken(self, code: Sequence[Instr]) -> bool | None:
+        """Whether what is between a branch and its come-from is executed; None if not known."""
+        first, last = code[0], code[-1]
+        if (first.op, last.op) != ("br", "cf") or first.args != last.args:
+            return None
+        match first.args[0]:
+            case Place(reg, ()):
+                held = self.truth.get(reg)
+                return None if held is None else not held
+            case Apply("not", (Place(reg, ()),)):
+                return self.truth.get(reg)
+        return None
+
+    def _item(self, code: Sequence[Instr], used: Collection[int], changed: Collection[int]) -> None:
         """Go over an item, and enter it in both directions."""
-        found = tuple((r, self.number(r)) for r in sorted(used))
+        self._enter_item(code, self._numbers(used), changed)
+
+    def _numbers(self, regs: Iterable[int]) -> Numbers:
+        return tuple((r, self.number(r)) for r in sorted(regs))
+
+    def _enter_item(self, code: Sequence[Instr], found: Numbers, changed: Collection[int]) -> None:
         order = sorted(changed)
         before = tuple((r, self.number(r)) for r in order)
         key = tuple(code), found
