@@ -220,7 +220,8 @@ class Image:
 
         def find() -> tuple[Sizes, Matches]:
             ways = function, invert_function(function)
-            matches = tuple(matched(f, self.inout, self._undone) for f in ways)
+            there, back = (matched(f, self.inout, self._undone) for f in ways)
+            matches = there, back
             return kept_for(function, zip(ways, matches, strict=True)), matches
 
         return once(self._sizes, function.name, tuple, find)

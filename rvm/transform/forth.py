@@ -1,8 +1,8 @@
 """A function's code as it is where a register that tells directions apart never holds.
 
 The adjoint of a function passes over gains from adjoints that are zero, but only forwards (see
-`rvm.transform.walker`).  They are nothing there, and their derivatives are not: what is derived from
-an adjoint has them in both directions, or it would not be undone by its inverse.
+`rvm.transform.walker`).  They are nothing there, and their derivatives are not: what is derived
+from an adjoint has them in both directions, or it would not be undone by its inverse.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ def without_directions(f: Function) -> Function:
         at += 1
     new = {pc: k for k, pc in enumerate(kept)}
     code = tuple(
-        replace(i, aux=new[i.aux]) if i.op in ("br", "cf") else i for i in (f.code[pc] for pc in kept)
+        replace(i, aux=new[i.aux]) if i.op in ("br", "cf") else i
+        for i in (f.code[pc] for pc in kept)
     )
     undoing = None if f.undoing is None else frozenset(new[pc] for pc in f.undoing if pc in new)
     spans = tuple(f.spans[pc] for pc in kept) if f.spans else ()

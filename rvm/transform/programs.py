@@ -54,12 +54,7 @@ def _differentiated(program: Program, f: Function) -> str | None:
         return None
     if f.n_args != inner.n_args + len(bar_slots(inner)):
         return None
-    kept = [program.function(n) for n in reachable(program, inner.name)]
-    alone = Program(tuple(kept), inner.name)
-    name = adjoint_names(alone)[inner.name]
-    made = gradient_program(alone, inner.name).function(name)
-    have = program.function(back.symbol)
-    return inner.name if _alike(made, have) else None
+    return inner.name if adjoints(program).get(back.symbol) == inner.name else None
 
 
 def adjoints(program: Program) -> Mapping[str, str]:
@@ -71,13 +66,16 @@ def adjoints(program: Program) -> Mapping[str, str]:
 def _adjoints(program: Program) -> dict[str, str]:
     found: dict[str, str] = {}
     for f in program.functions:
-        if f.name + ADJOINT not in program or f.name in found.values():
+        if f.name + ADJOINT not in program or f.name + ADJOINT in found:
             continue
+        # Names of adjoints are those that hold for the function and what it may call.
         alone = Program(tuple(map(program.function, reachable(program, f.name))), f.name)
         names, made = adjoint_names(alone), gradient_program(alone, f.name)
-        for name, adjoint in names.items():
-            if adjoint in program and _alike(made.function(adjoint), program.function(adjoint)):
-                found[adjoint] = name
+        # What an adjoint does hangs on those that it calls, too.
+        if all(
+            a in program and _alike(made.function(a), program.function(a)) for a in names.values()
+        ):
+            found |= {adjoint: name for name, adjoint in names.items()}
     return found
 
 

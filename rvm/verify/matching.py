@@ -162,11 +162,7 @@ class _Region:
         changed = {p.reg for s in stmts for p in writes(s, self.inout)}
         read = {p.reg for s in stmts for p in reads(s)}
         self._known(instr, changed)
-        plain = self._plain(instr)
-        if plain is not None:
-            self._adjoint_call(instr, plain, changed | read, changed)
-        elif changed:
-            self._item((instr,), changed | read, changed)
+        self._applied(instr, changed | read, changed)
         if instr.op == "push" and not cast(Place, first).path:
             reg = cast(Place, first).reg
             self._alike(self.number(reg), self._zero(reg))
@@ -188,19 +184,24 @@ class _Region:
         op = "uncall" if call.op == "call" else "call"
         return Instr(op, call.args[: f.n_args], symbol=f.name)
 
-    def _adjoint_call(
-        self, call: Instr, plain: Instr, used: Collection[int], changed: Collection[int]
-    ) -> None:
+    def _applied(self, instr: Instr, used: set[int], changed: set[int]) -> None:
+        """Go over an instruction on data, or a call."""
+        plain = self._plain(instr)
+        if plain is not None:
+            self._adjoint_call(instr, plain, used, changed)
+        elif changed:
+            self._item((instr,), used, changed)
+
+    def _adjoint_call(self, call: Instr, plain: Instr, used: set[int], changed: set[int]) -> None:
         """Values are as the function's undo leaves them; adjoints hang on both."""
         values = {p.reg for s in lower(plain) for p in writes(s, self.inout)}
         read = {p.reg for s in lower(plain) for p in reads(s)}
-        adjoints = set(changed) - values
-        if adjoints & read or not values <= set(changed):
+        adjoints = changed - values
+        if adjoints & read or not values <= changed:
             self._item((call,), used, changed)
             return
         found = self._numbers(used)
-        if values:
-            self._item((plain,), values | read, values)
+        self._applied(plain, values | read, values)
         if adjoints:
             self._enter_item((call,), found, adjoints)
 
