@@ -1,4 +1,4 @@
-"""A function's code as it is where a register that tells directions apart never holds.
+"""A function's code without what tells directions apart, to be differentiated.
 
 The adjoint of a function passes over gains from adjoints that are zero, but only forwards (see
 `rvm.transform.walker`).  They are nothing there, and their derivatives are not: what is derived
@@ -15,41 +15,30 @@ from rvm.types import BOOL
 
 
 def without_directions(f: Function) -> Function:
-    """A function that does in both directions what it does where it is undone.
+    """A function in which a register that tells directions apart is not turned over.
 
-    Functions without a register that tells directions apart are left as they are.
+    So its derivatives do in both directions what they do where it is undone.  In strict mode the
+    log has what the register held, as it has other values that were dropped.
     """
-    forth = _register(f)
-    if forth is None:
+    if not _tells_directions(f):
         return f
-    kept, at = [], 1
-    while at < len(f.code) - 1:
-        instr = f.code[at]
-        if at > 1 and not _reads(instr, forth):
-            kept.append(at)
-        elif instr.op == "br" and isinstance(instr.args[0], Apply):
-            at = instr.aux
-        at += 1
-    new = {pc: k for k, pc in enumerate(kept)}
     code = tuple(
-        replace(i, aux=new[i.aux]) if i.op in ("br", "cf") else i
-        for i in (f.code[pc] for pc in kept)
+        replace(i, aux=i.aux - 1) if i.op in ("br", "cf") else i for i in (f.code[0], *f.code[2:])
     )
-    undoing = None if f.undoing is None else frozenset(new[pc] for pc in f.undoing if pc in new)
-    spans = tuple(f.spans[pc] for pc in kept) if f.spans else ()
-    return replace(f, code=code, spans=spans, undoing=undoing)
+    marks = f.undoing
+    undoing = None if marks is None else frozenset(pc - (pc > 1) for pc in marks - {1})
+    return replace(f, code=code, spans=(*f.spans[:1], *f.spans[2:]), undoing=undoing)
 
 
-def _register(f: Function) -> int | None:
-    """The register that holds forwards and nowhere else, and that branches alone read."""
+def _tells_directions(f: Function) -> bool:
+    """Whether a register holds forwards and nowhere else, and branches alone read it."""
     if [i.op for i in (*f.code[:2], *f.code[-1:])] != ["fresh", "not", "drop"]:
-        return None
+        return False
     made, turned, dropped = (i.args[0] for i in (*f.code[:2], f.code[-1]))
     if not made == turned == dropped or not isinstance(made, Place) or made.type != BOOL:
-        return None
+        return False
     inside = [i for i in f.code[2:-1] if _reads(i, made.reg)]
-    branches = all(i.op in ("br", "cf") and _tells(i.args[0], made) for i in inside)
-    return made.reg if branches else None
+    return all(i.op in ("br", "cf") and _tells(i.args[0], made) for i in inside)
 
 
 def _tells(cond: Expr, forth: Place) -> bool:
