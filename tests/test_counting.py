@@ -55,6 +55,7 @@ def plain(counts: Counts) -> dict[Any, Any]:
             tuple(node.returns),
             dict(node.erased),
             {pc: dict(sizes) for pc, sizes in node.sizes.items() if sizes},
+            dict(node.rounded),
         )
         for node in counts.nodes()
         if node.ticks

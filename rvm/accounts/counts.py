@@ -49,6 +49,7 @@ class Node:
         "parent",
         "pending",
         "returns",
+        "rounded",
         "site",
         "sizes",
     )
@@ -67,6 +68,8 @@ class Node:
         """Returns to a call."""
         self.erased: dict[int, int] = defaultdict(int)
         """Bits that freeing or dropping a value, or returning from a call, erased."""
+        self.rounded: dict[int, int] = defaultdict(int)
+        """Bits that updates of inexact numbers lost; see `rvm.numbers.gaps.lost`."""
         self.sizes: dict[int, dict[Key, int]] = defaultdict(lambda: defaultdict(int))
         """How often an instruction on arrays found which sizes."""
         self.children: dict[int, Node] = {}
@@ -78,6 +81,7 @@ class Node:
         """The counts by instruction, up to date; what generated code counts in stays behind."""
         self.settle()
         return {name: getattr(self, name) for name in ("children", "done", "erased", "jumps")} | {
+            "rounded": self.rounded,
             "place": (self.code, self.parent, self.site),
             "returns": self.returns,
             "sizes": {pc: dict(found) for pc, found in self.sizes.items()},
@@ -86,6 +90,7 @@ class Node:
     def __setstate__(self, state: dict[str, Any]) -> None:
         Node.__init__(self, *state.pop("place"))
         self.erased.update(state.pop("erased"))
+        self.rounded.update(state.pop("rounded"))
         for pc, found in state.pop("sizes").items():
             self.sizes[pc].update(found)
         for name, value in state.items():

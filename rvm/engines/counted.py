@@ -19,6 +19,7 @@ from rvm.engines.python import Compiled, Python
 from rvm.engines.reference import step
 from rvm.engines.rows import Row
 from rvm.engines.source import Source
+from rvm.engines.strict import lost_at
 from rvm.expr import Expr, Place
 from rvm.faults import RvmError, UsageError
 from rvm.host.once import once
@@ -63,7 +64,12 @@ def count_tick(state: State, counts: Counts) -> None:
         sized = sized_of(frame.code)
         of, after = sized.of[pc], sized.after(pc)
         key = None if not of or after else _key(of, frame.regs)
+        code, logged = frame.code, state.residue is not None
+        rounds = code.rounds(pc) and not (logged and code.logging(pc, state.logging))
+        bits = lost_at(code, pc, frame.regs) if rounds else 0
         step(state)
+        if bits:
+            node.rounded[pc] += bits
         if of:
             node.sizes[pc][key or _key(of, frame.regs) or ()] += 1
         if len(frames) > depth:

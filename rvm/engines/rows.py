@@ -62,6 +62,10 @@ class Row:
             if held[at]:
                 node.erased[pc] += held[at]
                 words[at] = 0
+        for pc, at in counters.rounded.items():
+            if held[at]:
+                node.rounded[pc] += held[at]
+                words[at] = 0
         for pc in counters.meters:
             self.pass_on(pc)
 

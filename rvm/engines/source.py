@@ -83,7 +83,8 @@ class Source:
         code = self.code
         way = code.logging(pc, self.strict)
         stmts = code.logged(pc, way)
-        return self.printer.instruction(stmts, code.clashes(pc), code.notes(pc), way)
+        rounding = pc if self.counts and not way and code.rounds(pc) else None
+        return self.printer.instruction(stmts, code.clashes(pc), code.notes(pc), way, rounding)
 
     # ------------------------------------------------------------ text
 

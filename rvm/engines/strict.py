@@ -7,7 +7,8 @@ on top.  Numbers of one statement are pushed from the last place to the first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,18 @@ from rvm.engines.data import combined, copied, run_data
 from rvm.engines.evaluate import evaluate
 from rvm.engines.log import keep, taken
 from rvm.engines.memory import find, store
+from rvm.faults import RvmError
 from rvm.image import Code
 from rvm.numbers import system
 from rvm.numbers.base import NumberSystem
+from rvm.numbers.gaps import lost
 from rvm.state import State
 from rvm.stmt import Map, Stmt, Update, When, writes
 from rvm.types import Array, Scalar, elem_of
+
+Pair = tuple[NumberSystem, Any, Any]
+Keep = Callable[..., None]
+"""What is given pairs of what undoing would give and what there was, with their number system."""
 
 
 def strictly(state: State, code: Code, pc: int, regs: Any, pushes: bool) -> None:
@@ -35,7 +42,7 @@ def strictly(state: State, code: Code, pc: int, regs: Any, pushes: bool) -> None
     old = [copied(find(p, regs).read()) for p in written]
     try:
         if pushes:
-            _push(state, regs, stmts, code.undone(pc))
+            _push(partial(keep, state), regs, stmts, code.undone(pc))
         else:
             for stmt in code.logged(pc, -1):
                 _pop(state, regs, stmt)
@@ -47,7 +54,32 @@ def strictly(state: State, code: Code, pc: int, regs: Any, pushes: bool) -> None
         raise
 
 
-def _push(state: State, regs: Any, stmts: Sequence[Stmt], undone: Sequence[Stmt]) -> None:
+def lost_at(code: Code, pc: int, regs: Any) -> int:
+    """The bits that the data statements at `pc` would lose to rounding; all stays as it is.
+
+    0 where they are going to fail.
+    """
+    stmts, bits = code.stmts(pc), 0
+
+    def add(*pairs: Pair) -> None:
+        nonlocal bits
+        bits += sum(lost(sys.type, guess, meant) for sys, guess, meant in pairs)
+
+    written = tuple(dict.fromkeys(p for s in stmts for p in writes(s)))
+    old: list[tuple[Any, Any]] = []
+    try:
+        for p in written:
+            old.append((p, copied(find(p, regs).read())))
+        _push(add, regs, stmts, code.undone(pc))
+    except (RvmError, MemoryError):
+        return 0
+    finally:
+        for p, v in old:
+            store(p, regs, v)
+    return bits
+
+
+def _push(keep: Keep, regs: Any, stmts: Sequence[Stmt], undone: Sequence[Stmt]) -> None:
     for stmt, undo in zip(stmts, reversed(undone), strict=True):
         if not _rounds(stmt):
             run_data(stmt, regs)
@@ -56,17 +88,17 @@ def _push(state: State, regs: Any, stmts: Sequence[Stmt], undone: Sequence[Stmt]
             case Update(dst, _, value), Update():
                 old, by = find(dst, regs).read(), evaluate(value, regs)
                 new = combined(stmt, old, by)
-                keep(state, (_system(dst), combined(undo, new, by), old))
+                keep((_system(dst), combined(undo, new, by), old))
                 store(dst, regs, new)
             case Map(dsts), Map(_, values):
                 before = [copied(find(d, regs).read()) for d in dsts]
                 run_data(stmt, regs)
                 guesses = [copied(evaluate(v, regs)) for v in values]
                 for d, guess, x in reversed(list(zip(dsts, guesses, before, strict=True))):
-                    keep(state, (_system(d), guess, x))
+                    keep((_system(d), guess, x))
             case When(cond, body), When(_, inverse):
                 if evaluate(cond, regs):
-                    _push(state, regs, body, inverse)
+                    _push(keep, regs, body, inverse)
 
 
 def _pop(state: State, regs: Any, stmt: Stmt) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from rvm.engines.evaluate import plain
 from rvm.engines.heap import drop_array, fits, forget, make_array, pop, push, residue
 from rvm.engines.log import keep, keep_floats, taken, taken_float
+from rvm.numbers.gaps import lost
 
 
 class Trouble(Exception):
@@ -72,6 +73,7 @@ SUPPORT: dict[str, object] = {
     "isfinite": math.isfinite,
     "keep": keep,
     "keep_floats": keep_floats,
+    "lost": lost,
     "make_array": make_array,
     "np": np,
     "plain": plain,

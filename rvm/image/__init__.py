@@ -20,7 +20,7 @@ from rvm.image.traps import Traps
 from rvm.isa import lower
 from rvm.isa.lower import squared
 from rvm.program import AnyProgram, Function, Instr, Program, Span, program_of
-from rvm.stmt import Drop, Free, Map, Pop, Stmt, Update, When, invert
+from rvm.stmt import Drop, Free, Map, Pop, Stmt, Update, When, invert, writes
 from rvm.transform import invert_function
 from rvm.transform.duals import reachable
 from rvm.transform.programs import adjoints
@@ -48,6 +48,7 @@ class Code:
         self._notes: dict[int, tuple[Stmt, ...]] = {}
         self._undone: dict[int, tuple[Stmt, ...]] = {}
         self._losses: dict[int, bool] = {}
+        self._roundings: dict[int, bool] = {}
         self.compiled: dict[object, object] = {}
         """What engines made of it."""
 
@@ -123,6 +124,23 @@ class Code:
             assert isinstance(first, Place)
             return not elem_of(self.function.registers[first.reg].type).is_exact
         return not all(elem_of(a.type).is_exact for a in instr.args if a.type is not None)
+
+    def rounds(self, pc: int) -> bool:
+        """Whether an instruction updates inexact numbers, of which rounding may lose bits."""
+        found = self._roundings.get(pc)
+        if found is None:
+            found = self._roundings[pc] = (
+                self.loses(pc)
+                and self.instrs[pc].op not in ("neg", "conj")
+                and any(
+                    not elem_of(place.type).is_exact
+                    for stmt in self.stmts(pc)
+                    if isinstance(stmt, (Update, Map, When))
+                    for place in writes(stmt)
+                    if place.type is not None
+                )
+            )
+        return found
 
     def logging(self, pc: int, way: int) -> int:
         """What the instruction at `pc` does with the strict log: push (1), pop (-1), nothing (0).

@@ -21,7 +21,7 @@ from rvm.ir.typed import Unprintable
 from rvm.ir.values import at, put, raw, read, viewed, whole, whole_number
 from rvm.isa import implementation
 from rvm.numbers import system
-from rvm.stmt import Held, Update
+from rvm.stmt import Held, Map, Update
 from rvm.types import Array, Scalar, elem_of, rank_of
 
 SMALL = 512
@@ -41,9 +41,22 @@ def update(b: Builder, stmt: Update) -> None:
         if stmt.op in "*/" and b.checks:
             scalars.factor(b, by, t)
         where = at(b, place, i)
-        put(b, where, scalars.combined(b, stmt.op, t, read(b, where), by))
+        put(b, where, scalars.changed(b, stmt.op, t, read(b, where), by))
 
-    b.everywhere(place.dims, new)
+    _everywhere(b, place.dims, new)
+
+
+def _everywhere(b: Builder, dims: Sequence[Node], body: Callable[[Indices], object]) -> None:
+    """Do `body` at all indices or at none; what it loses to rounding is counted at once."""
+    pc = b.rounding
+    if pc is None:
+        b.everywhere(dims, body)
+        return
+    lost = b.lost = b.variable(I64, "lost")
+    b.set(lost, b.i64(0))
+    b.everywhere(dims, body)
+    b.lost = None
+    b.do("rounded", b.get(lost), aux=pc)
 
 
 def exchange(b: Builder, a: Place, c: Place) -> None:
@@ -60,9 +73,12 @@ def exchange(b: Builder, a: Place, c: Place) -> None:
     b.everywhere(one.dims, swap)
 
 
-def assign(b: Builder, dsts: Sequence[Place], values: Sequence[Expr]) -> None:
+def assign(b: Builder, stmt: Map) -> None:
     """Store values, all of them computed first, where there are arrays among the places."""
-    if len({rank_of(cast(Array, d.type)) for d in dsts}) > 1 or not all(map(_pointwise, values)):
+    dsts, values = stmt.dsts, stmt.values
+    if len({rank_of(cast(Array, d.type)) for d in dsts}) > 1:
+        raise Unprintable
+    if not all(map(_pointwise, (*values, *stmt.inverse))):
         raise Unprintable
     views = [viewed(b, d) for d in dsts]
     for view in views[1:]:
@@ -70,13 +86,20 @@ def assign(b: Builder, dsts: Sequence[Place], values: Sequence[Expr]) -> None:
     found = [elements(b, v) for v in values]
     for shape, _ in found:
         matching(b, shape, views[0].dims)
+    undone = [] if b.rounding is None else [elements(b, v) for v in stmt.inverse]
 
     def store(i: Indices) -> None:
         new = [element(i[len(i) - len(shape) :]) for shape, element in found]
+        b.instead = dict(zip(dsts, new, strict=True))
+        guesses = [element(i[len(i) - len(shape) :]) for shape, element in undone]
+        b.instead = {}
+        for view, guess in zip(views, guesses, strict=False):
+            if not view.elem.is_exact:
+                b.rounded((view.elem, guess, read(b, at(b, view, i))))
         for view, value in zip(views, new, strict=True):
             put(b, at(b, view, i), value)
 
-    b.everywhere(views[0].dims, store)
+    _everywhere(b, views[0].dims, store)
 
 
 # ------------------------------------------------------------------------- coming and going

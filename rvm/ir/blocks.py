@@ -16,7 +16,7 @@ from rvm.ir.items import Parts, parts_of
 from rvm.ir.kind import Kind
 from rvm.ir.node import F64, FLOATS, I32, I64, PTR, Argument, Node, constant
 from rvm.ir.places import Behind, Location, kinds_of
-from rvm.ir.statements import combined, disjoint, factor, whole_statement
+from rvm.ir.statements import combined, disjoint, factor, rounded, whole_statement
 from rvm.ir.typed import Unprintable
 from rvm.ir.values import applied, located, peeked, raw, read
 from rvm.types import Scalar
@@ -65,6 +65,7 @@ class FunctionBuilder(Builder):
     peeked = peeked
     combined = combined
     factor = factor
+    rounded = rounded
     statement = whole_statement
     disjoint = disjoint
 

@@ -82,6 +82,10 @@ class Builder(Operations):
         """The value of the expression that `elements` was last asked for, if it is a scalar."""
         self.way = 0
         """What the present instruction does with the strict log: push (1), pop (-1), nothing."""
+        self.rounding: int | None = None
+        """The present instruction's position if the bits that it loses to rounding are counted."""
+        self.lost: Var | None = None
+        """The variable that sums up what is lost in the elements of an array."""
         self.instead: Mapping[Place, Parts] = {}
         """Values that places are to have in expressions."""
         self.writes = True
@@ -140,6 +144,10 @@ class Builder(Operations):
 
         Pairs of these, with their types; all are pushed or, where there is trouble, none.
         """
+
+    @abstractmethod
+    def rounded(self, *pairs: tuple[Scalar, Parts, Parts]) -> None:
+        """Count the bits of the gaps from what undoing would give to what there is, as lost."""
 
     @abstractmethod
     def taken(self, t: Scalar, guess: Parts) -> Parts:

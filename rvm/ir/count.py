@@ -29,6 +29,7 @@ def count(b: Builder, blocks: list[Block]) -> None:
         "perform": counting.perform,
         "done": counting.done,
         "erased": counting.erased,
+        "rounded": counting.rounded,
         "edge": counting.edge,
         "entering": counting.entering,
         "call": counting.call,
@@ -54,7 +55,8 @@ class _Counting:
         inside, sized = self.counters.depth, self.counters.sized
         counted, edges = self.counters.counted, self.counters.edges
         looped = [at for k, at in counted.items() if inside(edges[k].start, edges[k].target)]
-        looped += [at for pc, at in self.counters.erased.items() if inside(pc)]
+        for lost in (self.counters.erased, self.counters.rounded):
+            looped += [at for pc, at in lost.items() if inside(pc)]
         self.added = {at: b.variable(I64, "count") for at in looped}
         """The variables of words of the row that are added to it in the end."""
         self.met = {
@@ -114,6 +116,9 @@ class _Counting:
         at = self.counters.erased.get(self.pc)
         if at is not None:
             self._count_up(at, node.args[0])
+
+    def rounded(self, node: Node) -> None:
+        self._count_up(self.counters.rounded[node.aux], node.args[0])
 
     def edge(self, node: Node) -> None:
         edge: Edge = node.aux

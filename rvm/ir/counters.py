@@ -83,6 +83,10 @@ class Counters:
             if self.sized.may_erase(pc) and pc not in flow.apart
         }
         """The bits that instructions have erased."""
+        self.rounded = {
+            pc: self._place() for pc in range(self.end) if code.rounds(pc) and pc not in flow.apart
+        }
+        """The bits that updates have lost to rounding."""
         self.fixed: dict[int, Key] = {}
         """The sizes of instructions that always find the same."""
         self.meters: dict[int, Meter] = {}

@@ -49,7 +49,10 @@ def _elements(b: Builder, node: Expr) -> Found:
     match node:
         case Place():
             view = viewed(b, node)
-            return view.dims, lambda i: read(b, at(b, view, i))
+            return (
+                view.dims,
+                lambda i: b.instead[node] if node in b.instead else read(b, at(b, view, i)),
+            )
         case Apply("transpose", (a,)):
             shape, inner = elements(b, a)
             return shape[::-1], lambda i: inner(i[::-1])

@@ -26,7 +26,7 @@ from rvm.ir.node import Node
 from rvm.ir.oneway import one_way
 from rvm.ir.reading import live_at, turns
 from rvm.ir.registers import declare, enter, finish, stop
-from rvm.ir.statements import instruction, note
+from rvm.ir.statements import instruction, note, rounding_at
 from rvm.ir.typed import Unprintable
 from rvm.ir.values import scalar
 from rvm.stmt import Branch, Land
@@ -298,8 +298,9 @@ class MachineMaker(Maker):
             self.goto(copy, target)
 
     def instruction(self, pc: int) -> None:
-        code = self.b.code
-        instruction(self.b, code.stmts(pc), code.clashes(pc), code.notes(pc))
+        b, code = self.b, self.b.code
+        rounding = rounding_at(b, pc)
+        instruction(b, code.stmts(pc), code.clashes(pc), code.notes(pc), rounding=rounding)
 
     def call(self, pc: int, done: int, way: Way) -> None:
         call(self.b, pc, done, way)

@@ -64,25 +64,31 @@ def instruction(
     clashes: Sequence[Clash],
     notes: Sequence[Stmt] = (),
     way: int = 0,
+    rounding: int | None = None,
 ) -> None:
     """Append an instruction, and what keeps the sizes of ancillas behind it.
 
-    It pushes on the strict log, pops, or leaves it alone, as `way` says (1, -1, 0).  Unprintable if
-    it is not for compiled code.
+    It pushes on the strict log, pops, or leaves it alone, as `way` says (1, -1, 0).  `rounding` is
+    its position if what it loses is to be counted.  Unprintable if it is not for compiled code.
     """
     if len(stmts) > 1:
         # Were the second to fail, the first would have been done already.
         raise Unprintable
     begun = len(b.items)
     apart(b, clashes)
-    b.way = way
+    b.way, b.rounding = way, rounding
     try:
         statement(b, stmts[0])
     finally:
-        b.way = 0
+        b.way, b.rounding = 0, None
     if not b.kind.anew:
         checked(b.items[begun:])
     note(b, notes)
+
+
+def rounding_at(b: Builder, pc: int) -> int | None:
+    """The position, if code counts what the instruction there loses to rounding."""
+    return pc if b.kind.counts and b.code.rounds(pc) else None
 
 
 def note(b: Builder, notes: Sequence[Stmt]) -> None:
@@ -124,8 +130,8 @@ def whole_statement(b: Builder, stmt: Stmt) -> None:
             arrays.update(b, stmt)
         case Exchange(x, y):
             arrays.exchange(b, x, y)
-        case Map(dsts, values, _):
-            arrays.assign(b, dsts, values)
+        case Map():
+            arrays.assign(b, stmt)
         case Alloc(reg) | Fresh(reg):
             _made(b, stmt, reg)
         case Free(reg) | Drop(reg):
@@ -157,6 +163,8 @@ def changed(b: Builder, op: str, t: Scalar, old: Parts, by: Parts) -> Parts:
         b.keep((t, b.combined(UNDO[op], t, new, by), old))
     elif b.way < 0 and not t.is_exact:
         return b.taken(t, new)
+    elif b.rounding is not None and not t.is_exact:
+        b.rounded((t, b.combined(UNDO[op], t, new, by), old))
     return new
 
 
@@ -191,16 +199,49 @@ def _assign(b: Builder, stmt: Map) -> None:
     places = [located(b, d) for d in stmt.dsts]
     new = [value(b, v) for v in stmt.values]
     rounding = [k for k, place in enumerate(places) if not place.type.is_exact]
-    if b.way > 0:
+    if b.way > 0 or b.rounding is not None:
         b.instead = dict(zip(stmt.dsts, new, strict=True))
         guesses = [value(b, v) for v in stmt.inverse]
         b.instead = {}
-        b.keep(*((places[k].type, guesses[k], read(b, places[k])) for k in reversed(rounding)))
+        note_down = b.keep if b.way > 0 else b.rounded
+        note_down(*((places[k].type, guesses[k], read(b, places[k])) for k in reversed(rounding)))
     elif b.way < 0:
         for k in rounding:
             new[k] = b.taken(places[k].type, new[k])
     for place, found in zip(places, new, strict=True):
         put(b, place, found)
+
+
+def rounded(b: Builder, *pairs: tuple[Scalar, Parts, Parts]) -> None:
+    """Count as lost the bits of the gaps from what undoing would give to what there is."""
+    if not b.writes:
+        return
+    for _, guess, meant in pairs:
+        for x, y in zip(parts_of(guess), parts_of(meant), strict=True):
+            bits = _bits_lost(b, x, y)
+            if b.lost is not None:
+                b.add_to(b.lost, bits)
+            else:
+                b.do("rounded", bits, aux=b.rounding)
+
+
+def _bits_lost(b: Builder, guess: Node, meant: Node) -> Node:
+    """The bits of the gap between two floats, as `rvm.numbers.gaps` has it."""
+    gap = b.op("wsub", _key(b, meant), _key(b, guess))
+    size = b.select(b.op("lt", gap, b.i64(0)), b.op("wsub", b.i64(0), gap), gap)
+    bits = b.op("wsub", b.i64(64), b.intrinsic("ctlz", size, constant(False, BIT)))
+    return b.select(b.op("feq", guess, meant), b.i64(0), bits)
+
+
+def _key(b: Builder, x: Node) -> Node:
+    """The bits of a float in numerical order; of every NaN the same."""
+    if x.kind == F32:
+        whole, nan, most = b.op("sext", b.op("bitcast", x, kind=I32), kind=I64), 0x7FC0 << 16, 31
+    else:
+        whole, nan, most = b.op("bitcast", x, kind=I64), 0x7FF8 << 48, 63
+    whole = b.select(b.op("funo", x, x), b.i64(nan), whole)
+    mask = b.op("and", b.op("ashr", whole, b.i64(63)), b.i64((1 << most) - 1))
+    return b.op("xor", whole, mask)
 
 
 # ------------------------------------------------------------------------- ancillas

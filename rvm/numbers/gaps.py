@@ -58,6 +58,36 @@ def float_moved(guess: float, by: int) -> float:
     return _moved(64, guess, by)
 
 
+def lost(t: Scalar, guess: Any, meant: Any) -> int:
+    """The bits of the gaps from a number, or an array's, to another: 0 where they are equal.
+
+    A gap has the bits of its magnitude; a zero's sign has none.
+    """
+    if isinstance(meant, np.ndarray):
+        return _all_lost(t, np.broadcast_to(guess, meant.shape).astype(meant.dtype), meant)
+    if t.is_complex:
+        return _lost(64, guess.real, meant.real) + _lost(64, guess.imag, meant.imag)
+    return 0 if t.is_exact else _lost(t.bits, guess, meant)
+
+
+def _lost(bits: int, guess: float, meant: float) -> int:
+    return 0 if guess == meant else abs(_gap(bits, guess, meant)).bit_length()
+
+
+def _all_lost(t: Scalar, guess: NDArray[Any], meant: NDArray[Any]) -> int:
+    if t.is_exact:
+        return 0
+    off = _floats(t, guess) != _floats(t, meant)
+    if not off.any():
+        return 0
+    # The least integer is its own absolute value: as one without a sign it is right.
+    sizes = np.abs(gaps(t, guess, meant)[off]).view(np.uint64)
+    # Halves, which a float holds exactly.
+    high, low = sizes >> np.uint64(32), sizes & np.uint64(0xFFFFFFFF)
+    above, below = (np.frexp(half.astype(np.float64))[1] for half in (high, low))
+    return int(np.sum(np.where(high != 0, above + 32, below)))
+
+
 def _gap(bits: int, guess: float, meant: float) -> int:
     if guess == meant and guess:
         return 0

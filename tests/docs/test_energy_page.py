@@ -15,7 +15,7 @@ PAGE = ROOT / "docs" / "energy.md"
 def test_the_page_shows_what_is_printed(tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     counted = run_page(PAGE, tmp_path)
-    assert counted["console"] >= 5 and counted["python"] >= 3 and counted["rasm"] == 1
+    assert counted["console"] >= 5 and counted["python"] >= 3 and counted["rasm"] == 2
 
 
 def test_what_the_text_says_of_the_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

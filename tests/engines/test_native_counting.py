@@ -43,6 +43,7 @@ def summed(counts: Counts) -> dict[Any, Any]:
             node.returns[:],
             dict(node.erased),
             {pc: dict(sizes) for pc, sizes in node.sizes.items() if sizes},
+            dict(node.rounded),
         )
         for node in counts.nodes()
         if node.ticks

@@ -39,7 +39,7 @@ PACES = {
 }
 """What LLVM is told of loops, as `rvm.ir.builder.Builder.nest` has it."""
 MARKS = frozenset(["begin", "perform", "done", "edge", "erased", "entering", "unreturned"])
-MARKS |= {"returned", "settle", "part"}
+MARKS |= {"returned", "rounded", "settle", "part"}
 
 
 TEXTS = {

@@ -29,7 +29,7 @@ from rvm.isa.functions.indexing import HIGH
 from rvm.leaf.ops import WIDTHS, limits
 from rvm.numbers import system
 from rvm.program import Function
-from rvm.stmt import Alloc, Drop, Exchange, Free, Fresh, Map, Pop, Push, Stmt, Update
+from rvm.stmt import UNDO, Alloc, Drop, Exchange, Free, Fresh, Map, Pop, Push, Stmt, Update
 from rvm.types import F64, Array, Scalar, Stack, elem_of, rank_of
 
 ARRAY = "array"
@@ -278,6 +278,11 @@ class PythonBuilder(Builder):
         )
         self.line(f"keep(state, {', '.join(slots)})", *nodes)
 
+    def rounded(self, *pairs: tuple[Scalar, Parts, Parts]) -> None:
+        for t, *numbers in pairs:
+            count = f"_rounded += lost({self.bind(t)}, {{0}}, {{1}})"
+            self.line(f"if {{0}} != {{1}}: {count}", *(cast(Node, x) for x in numbers))
+
     def taken(self, t: Scalar, guess: Parts) -> Node:
         # Each is one of its own.
         text = f"taken(state, {self.bind(system(t))}, {{0}})"
@@ -301,13 +306,21 @@ class PythonBuilder(Builder):
             case Update() | Map() | Push() | Pop() if self.way:
                 # With the strict log these are the reference engine's.
                 raise Unprintable
+            case Map() if self.rounding is not None:
+                raise Unprintable
             case Update(dst, op, given):
                 t = elem_of(type_of(dst))
                 view, by, factors = self.view(dst), self.value(given), system(t).factors
                 if op in "*/" and factors != "any":
                     by = self.call(f"factor({{0}}, {factors!r})", by)
                 new = implementation(op, (t, t)).numpy
-                self.line(f"fits({{0}}, {{1}}); {{0}}[...] = {new}", view, by)
+                if self.rounding is None:
+                    self.line(f"fits({{0}}, {{1}}); {{0}}[...] = {new}", view, by)
+                    return
+                undone = implementation(UNDO[op], (t, t)).numpy.replace("{0}", "_new")
+                self.line(f"fits({{0}}, {{1}}); _new = {new}", view, by)
+                self.line(f"_rounded += lost({self.bind(t)}, {undone}, {{0}})", view, by)
+                self.line("{0}[...] = _new", view)
             case Exchange(x, y):
                 self.line("exchange({0}, {1})", self.view(x), self.view(y))
             case Map(dsts, values, _):

@@ -59,7 +59,12 @@ class PythonMaker(Maker):
         erases = b.kind.counts and sized_of(b.code).may_erase(pc)
         if erases:
             b.line("_erased = state.account.erased_bits")
+        rounds = b.kind.counts and b.code.rounds(pc)
+        if rounds:
+            b.line("_rounded = 0")
         b.do("text", aux=(self.lines[pc], True))
+        if rounds:
+            b.do("rounded", b.get(Var(I64, "_rounded")), aux=pc)
         if erases:
             b.line("_erased = state.account.erased_bits - _erased")
             b.do("erased", b.get(erased))

@@ -90,11 +90,12 @@ class Printer:
         clashes: Sequence[Clash] = (),
         notes: Sequence[Stmt] = (),
         way: int = 0,
+        rounding: int | None = None,
     ) -> list[str]:
         """The lines that do an instruction; Unprintable if it is not for this printer."""
         self._restart()
         self.builder.begin()
-        instruction(self.builder, stmts, clashes, notes, way)
+        instruction(self.builder, stmts, clashes, notes, way, rounding)
         self.text.print(self.builder.items)
         return self._lines
 

@@ -20,6 +20,8 @@ class CountedVectorSource(VectorSource, CountedSource):
 
     def _plan(self, loop: Loop, counters: Counters | None = None) -> LoopPlan:
         sized = sized_of(self.code)
+        if any(map(self.code.rounds, range(loop.cycle.head, loop.cycle.back + 1))):
+            raise Declined("the bits that its updates lose to rounding are to be counted")
         if any(sized.of[pc] for pc in range(loop.cycle.head, loop.cycle.back + 1)):
             raise Declined("the sizes of arrays that it finds are to be counted")
         return super()._plan(loop, counters_of(self.code, self.flow))

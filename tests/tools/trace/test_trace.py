@@ -101,17 +101,26 @@ def test_csv_by_line() -> None:
 
 
 def test_what_is_erased_and_where() -> None:
-    """64 bits of a residue, two numbers printed, one number more on the stack than before."""
+    """64 bits of a residue, two numbers printed, one number more on the stack than before.
+
+    Of x = 0.1 the sum with 1e5 leaves 0.10000000000582077, which is 419,430 numbers off.
+    """
+    assert round((0.1 + 1e5 - 1e5 - 0.1) / 2**-56).bit_length() == 19
     answer = rvm("trace", *LEAK, "--json")
     assert answer.stderr == "0.1 7\n"
     found = json.loads(answer.stdout)
-    assert found["erased"] == {"freed": 64, "left on stacks": 64, "sent out": 128}
-    assert found["erased_bits"] == 256
-    assert found["joules"] == pytest.approx(256 * 2.8709788850787e-21)
+    assert found["erased"] == {
+        "freed": 64,
+        "left on stacks": 64,
+        "rounded away": 19,
+        "sent out": 128,
+    }
+    assert found["erased_bits"] == 275
+    assert found["joules"] == pytest.approx(275 * 2.8709788850787e-21)
     by_line = {row["line"]: row["erased_bits"] for row in found["lines"] if row["erased_bits"]}
-    assert by_line == {5: 64, 7: 128}
+    assert by_line == {3: 19, 5: 64, 7: 128}
     kept = rvm_json_of("trace", *LEAK, "--keep-stacks")
-    assert kept["erased_bits"] == 192
+    assert kept["erased_bits"] == 211
 
 
 def rvm_json_of(*args: str) -> Any:
@@ -121,7 +130,7 @@ def rvm_json_of(*args: str) -> Any:
 def test_backwards_nothing_is_printed_and_the_stack_is_emptied() -> None:
     found = rvm_json_of("trace", "leak.rasm", "--back", "x=0.1", "y=1e5", "s=[5,7]", "k=2")
     assert found["direction"] == "backwards" and found["function"] == "~leak"
-    assert found["erased"] == {"freed": 64}
+    assert found["erased"] == {"freed": 64, "rounded away": 19}
 
 
 def test_all_tables_have_the_same_total() -> None:

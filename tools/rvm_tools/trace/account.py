@@ -15,11 +15,11 @@ from rvm.program import Program
 
 Key = TypeVar("Key")
 
-FREED, DROPPED, RETURNED = "freed", "dropped", "returned"
+FREED, DROPPED, RETURNED, ROUNDED = "freed", "dropped", "returned", "rounded away"
 SENT, LEFT, KEPT = "sent out", "left on stacks", "left in the strict log"
 """Why bits are lost: in residues of freed values, with values that `drop` forgets, in residues of
-expressions passed to calls, by effects, and on stacks and in the strict log where these hold more
-at the end than at the start.
+expressions passed to calls, by updates of inexact numbers, by effects, and on stacks and in the
+strict log where these hold more at the end than at the start.
 """
 
 
@@ -203,4 +203,6 @@ def _tally(node: Node, pc: int) -> Tally:
     if lost:
         why = {"free": FREED, "drop": DROPPED}.get(instr.op, RETURNED)
         out.erased[why] += lost
+    if pc in node.rounded:
+        out.erased[ROUNDED] += node.rounded[pc]
     return out
