@@ -130,15 +130,15 @@ class Code:
         found = self._roundings.get(pc)
         if found is None:
             found = self._roundings[pc] = (
-                self.loses(pc)
-                and self.instrs[pc].op not in ("neg", "conj")
-                and any(
+                any(
                     not elem_of(place.type).is_exact
                     for stmt in self.stmts(pc)
                     if isinstance(stmt, (Update, Map, When))
                     for place in writes(stmt)
                     if place.type is not None
                 )
+                and self.instrs[pc].op not in ("neg", "conj")
+                and self.loses(pc)
             )
         return found
 
