@@ -18,6 +18,7 @@ ACCEPTED, REFUSED, FOUND = "accepted", "refused", "found"
 KINDS = (
     "rbc",
     "texts",
+    "janus",
     "plans",
     "sessions",
     "models",

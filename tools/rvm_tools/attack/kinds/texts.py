@@ -21,7 +21,8 @@ _SPICE = tuple(
 if from func macro pure const record include entry extern forward call uncall alloc free local br
 cf push pop swap rot add true nan inf not and or as to step fixed( stack[ f64 i64 c128 .re .im .T
 0 1 -1 2.5j 1e308 0x 99999999999999999999 3'u8 1'fixed(30) t#1 `x` i.end é ;@ ;! fresh drop
-iterate select( sum( len( dim( dot( matmul gather( \0 ٣ (1.0,-0.0)'c128 const pi/0 2**9999
+iterate select( sum( len( top( empty( .top .len [T:real] [T] func(T) with
+replace result dim( dot( matmul gather( \0 ٣ (1.0,-0.0)'c128 const pi/0 2**9999
 """.replace("\n", " ").split()
 )
 _SAMPLES = """\

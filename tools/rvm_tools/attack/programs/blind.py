@@ -10,7 +10,7 @@ import random
 from functools import cache
 from typing import Any
 
-from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span, Step, Transposed
+from rvm.expr import Apply, Const, Expr, Index, Part, Peek, Place, Span, Step, Transposed
 from rvm.isa import FUNCTIONS, OPCODES, TypeFault, check_operands, place, typed
 from rvm.program import Dim, Function, Instr, Param, Program, Record, Register, Source
 from rvm.program import Span as SourceSpan
@@ -103,7 +103,8 @@ class _RandomFunction:
         reg = self.rng.choice(self.live)
         base = self.registers[reg].type
         if isinstance(base, Stack):
-            return Place(reg)
+            what = self.rng.choice((None, None, "top", "len"))
+            return Place(reg) if what is None else place(reg, base, (Peek(what),))
         path: list[Step] = []
         for _ in range(self.rng.randint(0, 3)):
             roll = self.rng.random()
