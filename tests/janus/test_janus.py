@@ -54,6 +54,18 @@ def test_programs_end_as_they_must_and_come_back(name: str, engine: str) -> None
     assert nothing((~f)(**out))
 
 
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "janus").iterdir())
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda p: p.stem)
+def test_examples_end_as_the_interpreter_says(file: Path) -> None:
+    lib = rvm.load(file)
+    f = lib[lib.program.entry]
+    out = f()
+    assert store(out) == Janus(file.read_text()).run(lib.program.entry)
+    assert nothing((~f)(**out))
+
+
 def agree(seeds: range) -> None:
     engines = executing()
     for seed in seeds:
