@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
+from typing import cast
 
 from rvm.expr import Apply, Expr
 from rvm.image import Code, Image, Ready
@@ -28,7 +29,7 @@ from rvm.numbers.conversions import on_real
 from rvm.numbers.rounding import UNIT
 from rvm.program import Function, Program
 from rvm.stmt import Alloc, Call, Map, Stmt, Update, When
-from rvm.types import C128, F32, F64, LOG64, Scalar, elem_of
+from rvm.types import C128, F32, F64, LOG64, Scalar, ValueType, elem_of
 
 NAME = re.compile(r"\.nudged ([0-9]+)")
 """What the functions are called: no text can name them."""
@@ -36,8 +37,6 @@ FRACTION = (1 << 52) - 1
 """The bits of a number that do not depend on its unit, if that is a power of 2."""
 ROUNDING = (F64, F32, C128, LOG64)
 """The types whose numbers are moved: all of ours that round."""
-EXACT = ("neg", "abs", "max", "min", "amax", "amin", "conj")
-"""Functions that round nothing, besides those that move numbers."""
 FACTORS = 0x9E3779B97F4A7C15 - (1 << 64), 0xBF58476D1CE4E5B9 - (1 << 64)
 """Odd numbers that mix bits; sources: D. Knuth, The Art of Computer Programming, vol. 3, section
 6.4; D. Stafford, Better bit mixing (2011)."""
@@ -101,7 +100,7 @@ class NudgedCode(Code):
         if row.steps:
             return value
         inner = replace(value, args=tuple(map(self._nudged, value.args)))
-        if row.moves or value.fn in EXACT or not any(map(self._rounds, value.args)):
+        if row.moves or _is_exact(value, row) or not any(map(self._rounds, value.args)):
             return inner
         return apply(f".nudged {self.image.seed}", inner)
 
@@ -130,6 +129,12 @@ def _code(seed: int, t: Scalar) -> FunctionCode:
     if t.is_float and t.bits < 64:
         return on_real(name, _body(seed, unit), (t,), t)
     return coded(f"{name}_{t}", _body(seed, UNIT), (kind_of(t),))
+
+
+def _is_exact(value: Apply, row: FunctionRow) -> bool:
+    """Whether a function rounds nothing here; a real number made of a complex one is rounded."""
+    was, becomes = (elem_of(cast(ValueType, v.type)) for v in (value.args[0], value))
+    return row.exact and was.is_complex == becomes.is_complex
 
 
 def _body(seed: int, unit: float) -> Body:

@@ -62,6 +62,8 @@ class FunctionRow:
     """The module that defines it, of a user's own: other processes import it."""
     moves: bool = False
     """It moves numbers, or parts of them, and rounds nothing."""
+    exact: bool = False
+    """It rounds nothing, but that of a complex number a real one is made."""
     lazy: bool = False
     """Of scalars an argument after the first is evaluated only where the first asks for it.
 

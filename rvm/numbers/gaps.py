@@ -35,7 +35,7 @@ def gap(t: Scalar, guess: Any, meant: Any) -> tuple[int, ...]:
         return _gap(64, guess.real, meant.real), _gap(64, guess.imag, meant.imag)
     if t.is_exact:
         return (_wrapped(int(meant) - int(guess)),)
-    return (_gap(t.bits, guess, meant),)
+    return (_gap(_bits(t), guess, meant),)
 
 
 def moved(t: Scalar, guess: Any, gaps: tuple[int, ...]) -> Any:
@@ -45,7 +45,7 @@ def moved(t: Scalar, guess: Any, gaps: tuple[int, ...]) -> Any:
     if t.is_exact:
         found = _wrapped(int(guess) + gaps[0])
         return bool(found) if t.is_bool else found if t.is_signed else found % ALL
-    return _moved(t.bits, guess, gaps[0])
+    return _moved(_bits(t), guess, gaps[0])
 
 
 def gap_of_floats(guess: float, meant: float) -> int:
@@ -136,7 +136,8 @@ def all_moved(t: Scalar, guess: NDArray[Any], by: Gaps) -> NDArray[Any]:
 
 
 def _bits(t: Scalar) -> int:
-    return 64 if t.is_complex else t.bits
+    """The bits in which a number, or a part of one, is held."""
+    return 8 * t.row.bytes // t.row.parts
 
 
 def _most(bits: int) -> int:

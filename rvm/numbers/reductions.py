@@ -136,6 +136,12 @@ def times(a: Any, b: Any) -> Any:
     return np.multiply(a, b, order="C")
 
 
+@name
+def outer_product(a: Any, b: Any) -> Any:
+    """The products of each element of a vector with each of another."""
+    return times(a[:, None], b[None, :])
+
+
 def dotted(a: Any, b: Any) -> Any:
     """The sums of products of elements along the first axis of two arrays."""
     return ordered(np.add, times(a, b), 0)

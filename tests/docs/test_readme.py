@@ -12,6 +12,7 @@ from docs.pages import ROOT, run_page
 pytestmark = pytest.mark.smoke
 
 PAGES = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+CODE = re.compile(r"```.*?```|`[^`\n]*`", re.S)
 LINK = re.compile(r"\]\(([^)#]+)(#[^)]*)?\)")
 
 
@@ -24,7 +25,8 @@ def test_the_readme_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: Path(p).name)
 def test_links_lead_somewhere(page: str | Path) -> None:
     path = ROOT / page
-    for target, _ in LINK.findall(path.read_text(encoding="utf-8")):
+    text = CODE.sub("", path.read_text(encoding="utf-8"))
+    for target, _ in LINK.findall(text):
         if not target.startswith("http"):
             assert (path.parent / target).exists(), f"{path.name} links to {target}"
 

@@ -18,6 +18,7 @@ from rvm.isa import FUNCTIONS
 from rvm.isa.functions.machine import BLAS, LIBM, MACHINE, WHOLE
 from rvm.isa.implementation import implementation, value
 from rvm.numbers import NAMES, compiled
+from rvm.registry import ENGINES as ROWS
 from rvm.registry import executing
 from rvm.run.bits import with_bits
 from rvm.run.machine import Machine
@@ -141,7 +142,7 @@ def test_sums_are_numpys_on_arrays_of_all_inexact_types() -> None:
         ).f
         x, a = rng.normal(size=300).astype(dtype), rng.normal(size=(40, 300)).astype(dtype)
         zero = np.zeros((40, 40), dtype)
-        for engine in ("reference", "python", "vector"):
+        for engine in (e for e in executing() if not ROWS[e].compiles):
             args = {"s": 0, "d": 0, "p": 0, "w": zero.copy(), "x": x, "a": a}
             found = f(engine=engine, bits="machine", **args)
             assert (found.s, found.d, found.p) == (np.sum(x), np.dot(x, x), np.prod(x))

@@ -16,6 +16,7 @@ from rvm_tools.attack.programs import smooth
 from sizes import examples
 
 import rvm
+from rvm.derive.gradients import named_duals
 from rvm.library.handle import FunctionHandle
 from rvm.verify import findings
 
@@ -87,7 +88,7 @@ def test_work_is_bounded(seed: int) -> None:
     f, inputs, rng = case(seed)
     pull = f.pullback(**inputs)
     forward = pull.ticks
-    pull.seed_all(properties.drawn(pull.named(pull.bars), rng))
+    pull.seed_all(properties.drawn(named_duals(pull.function, pull.bars, pull.result.info), rng))
     pull()
     assert pull.ticks <= 8 * forward + 20
 

@@ -290,8 +290,9 @@ def test_no_class_holds_a_kind_that_it_does_not_name() -> None:
 
 EDGES: dict[str, tuple[Any, ...]] = {
     "bool": (False, True),
+    **dict.fromkeys(("i8", "i16"), (0, 1, -1, 77, -128, 127)),
     **dict.fromkeys(("i32", "i64"), (0, 1, -1, 77, -(1 << 31), (1 << 31) - 1)),
-    **dict.fromkeys(("u8", "u32", "u64"), (0, 1, 2, 77, 255)),
+    **dict.fromkeys(("u8", "u16", "u32", "u64"), (0, 1, 2, 77, 255)),
     "fixed": (0, 1, -1, 1 << 43, -(1 << 63), (1 << 63) - 1),
 }
 

@@ -72,7 +72,7 @@ def test_squares_of_floats_are_products_on_every_engine(t: str) -> None:
         assert np.array_equal(out, want, equal_nan=True), engine
 
 
-@pytest.mark.parametrize("t", ["i32", "i64", "u8", "u32", "u64"])
+@pytest.mark.parametrize("t", ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"])
 def test_squares_of_integers_wrap_as_products_do(t: str) -> None:
     program = rvm.assemble(TEXT.format(t=t).replace("k: i64", f"k: {t}"))
     bits = int(t[1:])

@@ -36,7 +36,7 @@ def test_every_opcode_and_function_is_there() -> None:
 def test_some_rows() -> None:
     ((_, does, inverse, types, cost),) = rows("rot a, b, t")
     assert does == "`a, b = a * cos(t) - b * sin(t), a * sin(t) + b * cos(t)`"
-    assert (inverse, types, cost) == ("`irot`", "inexact", "MULTS")
+    assert (inverse, types, cost) == ("`irot`", "rotated", "MULTS")
     ((_, _, types, cost, derivative),) = rows("sin(x)")
     assert derivative == "`x: g * cos(x)`" and cost == "NLOPS"
     ((_, _, _, _, derivative),) = rows("x * y")
@@ -49,7 +49,7 @@ def test_some_rows() -> None:
 
 
 def test_classes() -> None:
-    assert members("bits") == ["bool", "i32", "i64", "u8", "u32", "u64"]
+    assert members("bits") == ["bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]
     assert members("complex") == ["c128"]
 
 

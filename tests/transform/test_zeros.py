@@ -15,7 +15,7 @@ from gradients.programs import PROGRAMS, copies
 from rvm_tools.attack.programs import smooth
 
 import rvm
-from rvm.derive.gradients import dressed, nested
+from rvm.derive.gradients import dressed, named_duals, nested
 from rvm.expr import Const
 from rvm.library.handle import FunctionHandle
 from rvm.program import Function, Instr, Program
@@ -46,7 +46,11 @@ def complete(program: Program) -> Program:
 def same_with_all(f: FunctionHandle, inputs: dict[str, Any]) -> bool:
     """Compare the gradient with that which leaves nothing out; whether there was anything."""
     pull = f.pullback(**copies(inputs))
-    pull.seed_all(properties.drawn(pull.named(pull.bars), np.random.default_rng(5)))
+    pull.seed_all(
+        properties.drawn(
+            named_duals(pull.function, pull.bars, pull.result.info), np.random.default_rng(5)
+        )
+    )
     regs = [*pull.start[: f.function.n_args], *pull.bars.values()]
     short = f.target.gradient_program
     whole = complete(short)

@@ -110,7 +110,7 @@ def lane_product(t: Scalar, ranks: Ranks, w: int, a: Any, b: Any) -> Lanes:
 def lane_outer(t: Scalar, ranks: Ranks, w: int, a: Any, b: Any) -> Lanes:
     """All products of two vectors in each lane."""
     a, b = wide(a, 1, w)[:, None], wide(b, 1, w)[None]
-    return fixed_mul_array(a, b, t.frac) if t.is_fixed else np.multiply(a, b)
+    return fixed_mul_array(a, b, t.frac) if t.is_fixed else times(a, b)
 
 
 def scan_left(t: Scalar, ranks: Ranks, w: int, x: Any) -> Lanes:

@@ -67,7 +67,7 @@ def libm() -> Any:
 
 @cache
 def address(symbol: str) -> int | None:
-    """The address of a C function, ours (`rvm_sin`) or the library's; None if there is none."""
+    """The address of a C function, ours (`rvm_fmod`) or the library's; None if there is none."""
     if symbol in SYMBOLS:
         return _address(libm(), SYMBOLS[symbol])
     found = _address(library(), symbol) or _address(libm(), symbol)

@@ -101,6 +101,7 @@ enter(
     partials=lambda x: (const(-1, x),),
     domain=(REAL,),
     mp=lambda x: -x,
+    exact=True,
 )
 enter(
     "+",
@@ -191,6 +192,7 @@ enter(
     vjp=lambda g, z: (g * (z / safe_divisor(fn("abs", z))),),
     domain=(REAL,),
     mp="fabs",
+    exact=True,
 )
 enter(
     "sign",
@@ -249,6 +251,7 @@ enter(
     partials=lambda a, b: _chosen("<", a, b),
     domain=(REAL, REAL),
     mp=min,
+    exact=True,
 )
 enter(
     "max",
@@ -259,6 +262,7 @@ enter(
     partials=lambda a, b: _chosen(">=", a, b),
     domain=(REAL, REAL),
     mp=max,
+    exact=True,
 )
 enter(
     "relu",

@@ -224,6 +224,7 @@ enter(
     cost="ADDS",
     vjp=lambda g, x: (g * fn("last_min", x),),
     code={"*": both("extreme(np.min, {0})")},
+    exact=True,
 )
 enter(
     "amax",
@@ -233,6 +234,7 @@ enter(
     cost="ADDS",
     vjp=lambda g, x: (g * fn("first_max", x),),
     code={"*": both("extreme(np.max, {0})")},
+    exact=True,
 )
 
 
@@ -354,7 +356,7 @@ enter(
     cost="MULTS",
     vjp=lambda g, a, b: (fn("@", g, conj(b)), fn("@", conj(a), g)),
     code={
-        **linear("np.multiply.outer({0}, {1})"),
+        **linear("outer_product({0}, {1})"),
         **fixed("fixed_mul_array({0}[:, None], {1}[None, :], FRAC)"),
     },
 )
