@@ -15,7 +15,7 @@ func f(m: c128[n, n], v: c128[n], z: c128, a: c128[n], b: c128[n], x: c128[n, n]
         add m, x @ x.T
         add v, x @ a
         add v, b @ x
-        add z, dot(a, b) + prod(a) + sum(a * b / (1 + abs2(z)))
+        add z, dot(a, b) + prod(a) + sum(a * b / (1 + abs2(v)))
         mul z, 0.5
     end
 
