@@ -13,11 +13,11 @@ from functools import cached_property, partial
 from typing import Any
 
 import rvm.codec.pickled  # noqa: F401 - code is pickled with its program
-from rvm.expr import Place
+from rvm.expr import Apply, Expr, Place
 from rvm.host.once import once
 from rvm.image.sizes import Sizes, kept_for, notes, with_sizes
 from rvm.image.traps import Traps
-from rvm.isa import lower
+from rvm.isa import FUNCTIONS, lower
 from rvm.isa.lower import squared
 from rvm.program import AnyProgram, Function, Instr, Program, Span, program_of
 from rvm.stmt import Drop, Free, Map, Pop, Stmt, Update, When, invert, writes
@@ -129,17 +129,13 @@ class Code:
         """Whether an instruction updates inexact numbers, of which rounding may lose bits."""
         found = self._roundings.get(pc)
         if found is None:
-            found = self._roundings[pc] = (
-                any(
-                    not elem_of(place.type).is_exact
-                    for stmt in self.stmts(pc)
-                    if isinstance(stmt, (Update, Map, When))
-                    for place in writes(stmt)
-                    if place.type is not None
-                )
-                and self.instrs[pc].op not in ("neg", "conj")
-                and self.loses(pc)
-            )
+            found = self._roundings[pc] = any(
+                not elem_of(place.type).is_exact
+                for stmt in self.stmts(pc)
+                if isinstance(stmt, (Update, Map, When)) and not _only_moves(stmt)
+                for place in writes(stmt)
+                if place.type is not None
+            ) and self.loses(pc)
         return found
 
     def logging(self, pc: int, way: int) -> int:
@@ -277,6 +273,18 @@ class Image:
             for n in names
         }
         return any(n in self.reachable(m) for n in names for m in calls[n])
+
+
+def _only_moves(stmt: Stmt) -> bool:
+    """Whether a statement moves numbers about and turns signs, by which nothing is rounded."""
+
+    def is_exact(value: Expr) -> bool:
+        if not isinstance(value, Apply):
+            return True
+        row = FUNCTIONS[value.fn]
+        return (row.exact or row.moves) and all(map(is_exact, value.args))
+
+    return isinstance(stmt, Map) and all(map(is_exact, stmt.values))
 
 
 def code_of(program: Program, name: str, undo: bool) -> Code:
