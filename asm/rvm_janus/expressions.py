@@ -48,6 +48,7 @@ BINARY = {
 }
 """Binding powers, as jana has them: the bitwise operators are looser than comparisons."""
 INTEGERS = tuple(row.name for row in TYPES.values() if row.kind == "integer")
+TYPE_WORDS = ("int", "stack", "bool", *INTEGERS)
 _BOTH = "procedure int if then else fi from do loop until call uncall skip"
 _JANA = """stack bool true false push pop local delocal external error empty top size show print
 printf nil assert iterate by to ancilla constant"""

@@ -8,8 +8,9 @@ from rvm_asm.nodes import Declared, Ref, Word
 from rvm_asm.stats import Func, Stat
 
 from rvm.faults import Diagnostic
+from rvm_janus.expressions import TYPE_WORDS
 from rvm_janus.names import Procedure, Variable, plain_name
-from rvm_janus.statements import StatementParser
+from rvm_janus.statements import Initial, StatementParser
 from rvm_janus.values import Value, literal
 
 
@@ -129,7 +130,7 @@ class ProgramParser(StatementParser):
             if not self.accept(","):
                 return
 
-    def _head(self) -> tuple[Variable, list[Value | None], object]:
+    def _head(self) -> tuple[Variable, list[Value | None], Initial | None]:
         constant = self.accept_word("constant")
         if not constant:
             self.accept_word("ancilla")
@@ -150,19 +151,14 @@ class ProgramParser(StatementParser):
                 lengths = sizes
             self._declare(p, self._enter(v), lengths, True)
             if initial is not None:
-                body += self.filled("add", v, initial, start, self.last_end())  # type: ignore[arg-type]
+                body += self.filled("add", v, initial, start, self.last_end())
         return body
 
     def _at_declaration(self) -> bool:
         i = self.i
         if self.texts[i] in ("ancilla", "constant"):
             i += 1
-        return self.kinds[i] == NAME and self.texts[i] in self.words and self._is_type(i)
-
-    def _is_type(self, i: int) -> bool:
-        from rvm_janus.expressions import INTEGERS
-
-        return self.texts[i] in ("int", "stack", "bool", *INTEGERS)
+        return self.kinds[i] == NAME and self.texts[i] in TYPE_WORDS
 
     def _join_stacks(self, by_name: dict[str, Procedure]) -> None:
         for p in by_name.values():

@@ -20,7 +20,7 @@ from rvm_asm.stats import (
 )
 
 from rvm.stmt import BACKWARD, FORWARD
-from rvm_janus.expressions import INTEGERS, ExpressionParser
+from rvm_janus.expressions import TYPE_WORDS, ExpressionParser
 from rvm_janus.names import Call, Variable, plain_name
 from rvm_janus.values import Value, condition, integer, literal, node_of
 
@@ -227,7 +227,7 @@ class StatementParser(ExpressionParser):
     def _type(self) -> str:
         i = self.i
         text = self.texts[i]
-        if self.kinds[i] != NAME or text not in ("int", "stack", "bool", *INTEGERS):
+        if self.kinds[i] != NAME or text not in TYPE_WORDS:
             self.fail("a type")
         self.i += 1
         return self.word_type if text == "int" else text
