@@ -25,6 +25,7 @@ class Cursor:
         self.kinds, self.texts, self.starts = tokens
         self.report = report
         self.i = 0
+        self.depth = 0
 
     def end_of(self, i: int) -> int:
         """Where token `i` ends."""
@@ -46,6 +47,14 @@ class Cursor:
         start = self.starts[i]
         end = start + (1 if kind in (NEWLINE, END) else len(self.texts[i]))
         self.report.error("A002", f"expected {expected}, found {found}", start, end, hint=hint)
+        raise Bad
+
+    def too_deep(self, what: str, most: int, hint: str = "") -> NoReturn:
+        """Report that something nests deeper than it may here (A046), and give up."""
+        i = self.i
+        message = f"{what} deeper than {most} levels"
+        self.depth = 0
+        self.report.error("A046", message, self.starts[i], self.end_of(i), hint=hint)
         raise Bad
 
     def expect(self, kind: str, hint: str = "") -> None:

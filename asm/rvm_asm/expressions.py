@@ -9,9 +9,8 @@ from typing import Any
 
 from rvm.isa import FUNCTIONS
 from rvm_asm.cursor import RESERVED, Bad, Cursor
-from rvm_asm.lexer import NAME, NEWLINE, NUMBER, STRING, Tokens
+from rvm_asm.lexer import NAME, NEWLINE, NUMBER, STRING
 from rvm_asm.literals import WORDS, number
-from rvm_asm.messages import Reporter
 from rvm_asm.nodes import (
     Application,
     Declared,
@@ -70,10 +69,6 @@ def operator_name(sign: str, arity: int) -> str:
 class ExpressionParser(Cursor):
     """A cursor over tokens that reads expressions, places and types."""
 
-    def __init__(self, tokens: Tokens, report: Reporter) -> None:
-        super().__init__(tokens, report)
-        self.depth = 0
-
     # Expressions.
 
     def operand(self) -> Node:
@@ -92,16 +87,8 @@ class ExpressionParser(Cursor):
         """An expression whose operators bind tighter than `power`."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            i = self.i
-            self.report.error(
-                "A046",
-                f"the expression nests deeper than {MAX_DEPTH} levels",
-                self.starts[i],
-                self.end_of(i),
-                hint="compute a part of it into an ancilla",
-            )
-            self.depth = 0
-            raise Bad
+            hint = "compute a part of it into an ancilla"
+            self.too_deep("the expression nests", MAX_DEPTH, hint)
         left = self._prefix(power)
         kinds, texts = self.kinds, self.texts
         while True:

@@ -67,7 +67,6 @@ class ExpressionParser(Cursor):
         self.words = CLASSIC_WORDS if classic else JANA_WORDS
         self.procedure = Procedure(Word("", 0, 0))
         self.elements = Elements()
-        self.depth = 0
 
     def identifier(self, what: str) -> Word:
         """A name that is not a word of the language."""
@@ -104,14 +103,7 @@ class ExpressionParser(Cursor):
         """An expression whose operators bind tighter than `power`."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            i = self.i
-            self.report.error(
-                "A046",
-                f"the expression nests deeper than {MAX_DEPTH} levels",
-                self.starts[i],
-                self.end_of(i),
-            )
-            raise Bad
+            self.too_deep("the expression nests", MAX_DEPTH)
         left = self._prefix()
         while (own := BINARY.get(self.kinds[self.i], 0)) > power:
             sign = self.kinds[self.i]

@@ -42,10 +42,7 @@ class StatementParser(ExpressionParser):
         """Statements up to one of the words, of which there must be one at least."""
         self.level += 1
         if self.level > MAX_LEVELS:
-            i = self.i
-            what = f"statements nest deeper than {MAX_LEVELS} levels"
-            self.report.error("A046", what, self.starts[i], self.end_of(i))
-            raise Bad
+            self.too_deep("statements nest", MAX_LEVELS)
         out = self._statement()
         while self.kinds[self.i] == NAME and self.texts[self.i] not in (*closers, "procedure"):
             out += self._statement()

@@ -36,12 +36,11 @@ def near(x: Node) -> tuple[Node, Pair]:
     return to_int(quarters), quick_sum(t, (e + f) - quarters * HALF_PI[3])
 
 
-def far(x: Node) -> tuple[Node, Pair]:
-    """The same for any number |x| >= FAR."""
-    whole = bits(x)
-    exponent = (apply("lshr", whole, 52) & 0x7FF) - 1075
-    mantissa = (whole & ((1 << 52) - 1)) | (1 << 52)
-    # Bits of 2/pi before these count whole turns; the table begins with a word of zeros.
+def turning_words(exponent: Node) -> tuple[Node, Node, Node]:
+    """Three words of 2/pi, by which m * 2**exponent is taken modulo whole turns.
+
+    Bits before these count whole turns; the table begins with a word of zeros.
+    """
     first = exponent + 62
     word, shift = first >> 6, first & 63
     words = [TWO_OVER_PI_BITS[word + k] for k in range(4)]
@@ -50,7 +49,15 @@ def far(x: Node) -> tuple[Node, Pair]:
         upper = apply("shl", words[k], shift)
         return upper | apply("lshr", apply("lshr", words[k + 1], 1), 63 - shift)
 
-    w0, w1, w2 = (taken(k) for k in range(3))
+    return taken(0), taken(1), taken(2)
+
+
+def far(x: Node) -> tuple[Node, Pair]:
+    """The same for any number |x| >= FAR."""
+    whole = bits(x)
+    exponent = (apply("lshr", whole, 52) & 0x7FF) - 1075
+    mantissa = (whole & ((1 << 52) - 1)) | (1 << 52)
+    w0, w1, w2 = turning_words(exponent)
     low2, high2 = apply("wmul", mantissa, w2), apply("umulh", mantissa, w2)
     low1, high1 = apply("wmul", mantissa, w1), apply("umulh", mantissa, w1)
     middle = apply("wadd", low1, high2)

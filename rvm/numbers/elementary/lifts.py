@@ -12,7 +12,7 @@ import math
 from rvm.leaf import Node, constant, function, select
 from rvm.leaf.ops import I64
 from rvm.leaf.trace import apply, compare, equal, to_float
-from rvm.numbers.elementary.tables import TWO_OVER_PI_BITS
+from rvm.numbers.elementary.circles import turning_words
 from rvm.numbers.fixedpoint_exact import pi
 
 Words = tuple[Node, Node]
@@ -63,15 +63,7 @@ def _half_turns(m: Node, e: Node) -> tuple[Node, Words]:
 
     The latter in units of 2**-128 of half a turn; as in `rvm.numbers.elementary.circles.far`.
     """
-    first = e + 62
-    word, shift = first >> 6, first & 63
-    words = [TWO_OVER_PI_BITS[word + k] for k in range(4)]
-
-    def taken(k: int) -> Node:
-        upper = apply("shl", words[k], shift)
-        return upper | apply("lshr", apply("lshr", words[k + 1], 1), 63 - shift)
-
-    w0, w1, w2 = (taken(k) for k in range(3))
+    w0, w1, w2 = turning_words(e)
     zero = constant(0, I64)
     middle = _sum(
         (apply("umulh", m, w1), apply("wmul", m, w1)),
