@@ -10,6 +10,7 @@ import numpy as np
 
 from rvm.isa.rules import default_type
 from rvm.numbers import system
+from rvm.numbers.base import BUFFERS, plain_array
 from rvm.types import BOOL, C128, F64, I64, SCALARS, RegisterType, Scalar, Stack
 from rvm_asm.generics import NUMBERS, RECORD, STACK, TypeValue, may_be, numbers, type_node
 from rvm_asm.nodes import TypeParam, TypeRef
@@ -62,6 +63,8 @@ def given(value: Any) -> Given:
     """What a caller's value in Python says."""
     if isinstance(value, Given):
         return value
+    if isinstance(value, BUFFERS):
+        value = plain_array(value)
     if isinstance(value, (np.ndarray, np.generic)):
         # Of types that are stored alike the first: int64 is i64, and fixed where it is named.
         types = tuple(t for t in SCALARS.values() if system(t).dtype == value.dtype)[:1]

@@ -44,11 +44,12 @@ INTERFACE: dict[str, Explanation] = {
         """,
     ),
     "I005": explain(
-        "an array that is not contiguous in C order",
+        "an array whose elements share memory or are not aligned",
         """
-        The machine works in the caller's own memory.  A view with gaps or in Fortran order is
-        refused: copy it with `np.ascontiguousarray(x)`, and copy the result back if you need it.
-        So is a field of a structured array viewed so that elements overlap.
+        The machine works in the caller's own memory, in views with gaps, reversed or in Fortran
+        order too.  A view in which two elements are one number of memory (`np.broadcast_to`,
+        overlapping strides), and the field of a packed structured array whose elements do not
+        begin at a multiple of their size, are refused: pass a copy, `x.copy()`.
         """,
     ),
     "I006": explain(

@@ -184,16 +184,26 @@ def plain(value: Any) -> Any:
     return value
 
 
-def plain_array(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """An array as `np.ndarray` itself, over the same memory; TypeError if it would not be the same.
+BUFFERS = (bytes, bytearray, memoryview)
+"""Python's own types of memory: arrays of u8, a memoryview of what it says."""
 
-    A subclass may mean more by its elements than its memory says.
+
+def plain_array(value: Any) -> np.ndarray[Any, Any]:
+    """An array, or a buffer, as `np.ndarray` itself, over the same memory.
+
+    TypeError if it would not be the same: a subclass may mean more by its elements than its memory
+    says.
     """
     if type(value) is np.ndarray:
         return value
+    if isinstance(value, memoryview):
+        return np.asarray(value)
+    if isinstance(value, BUFFERS):
+        return np.frombuffer(value, np.uint8)
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError("some numbers of a masked array do not count")
-    return value.view(np.ndarray)
+    plain: np.ndarray[Any, Any] = value.view(np.ndarray)
+    return plain
 
 
 def nearest(value: Any) -> float:

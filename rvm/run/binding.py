@@ -17,7 +17,7 @@ from rvm.expr import Apply, Const, Expr, Place
 from rvm.faults import InputError
 from rvm.host.signals import followed
 from rvm.numbers import system
-from rvm.numbers.base import plain_array
+from rvm.numbers.base import BUFFERS, plain_array
 from rvm.program import Function, Layout, Param, Record, Register, type_text
 from rvm.run.results import Info, Result, Rounding
 from rvm.types import Array, RegisterType, Scalar, Stack, elem_of
@@ -94,8 +94,8 @@ def _fill(
             _fill(function, f"{name}.{field}", inner, part, regs, given, inout, own)
         return
     register = function.registers[layout]
-    given[layout] = value
     regs[layout] = _value(function, layout, register, name, value, layout in inout)
+    given[layout] = regs[layout] if isinstance(register.type, Array) else value
     if own is not None and isinstance(register.type, Array):
         own[layout] = value
 
@@ -143,8 +143,11 @@ def held(t: RegisterType, name: str, value: Any) -> Any:
         raise InputError("I003", f"`{name}` is a {t}: {error}", values={name: value}) from None
 
 
-def plain_view(wanted: str, name: str, value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """An array as NumPy's own type over the same memory; InputError I003 of a masked one."""
+def plain_view(wanted: str, name: str, value: Any) -> np.ndarray[Any, Any]:
+    """An array or a buffer as NumPy's own type over the same memory.
+
+    InputError I003 of a masked one.
+    """
     try:
         return plain_array(value)
     except TypeError as error:
@@ -158,18 +161,23 @@ def plain_view(wanted: str, name: str, value: np.ndarray[Any, Any]) -> np.ndarra
 def _array(function: Function, slot: int, t: Array, name: str, value: Any, changed: bool) -> Any:
     dtype = system(t.elem).dtype
     wanted = type_text(function, slot)
-    if not isinstance(value, np.ndarray):
+    if not isinstance(value, (np.ndarray, *BUFFERS)):
         raise InputError(
             "I003",
             f"`{name}` is a {wanted}: it takes a NumPy array, not {type(value).__name__}",
-            hint=f"np.array(…, dtype=np.{dtype.name})",
+            hint=f"{name}.encode()"
+            if isinstance(value, str) and dtype == np.uint8
+            else f"np.array(…, dtype=np.{dtype.name})",
         )
+    buffer = not isinstance(value, np.ndarray)
     value = plain_view(wanted, name, value)
     if value.dtype != dtype:
         raise InputError(
             "I003",
             f"`{name}` is a {wanted}: its dtype must be {dtype.name}, not {value.dtype}",
-            hint=f"convert it yourself, for example {name}.astype(np.{dtype.name}): "
+            hint=f"np.array(…, dtype=np.{dtype.name})"
+            if buffer
+            else f"convert it yourself, for example {name}.astype(np.{dtype.name}): "
             "nothing is copied silently",
         )
     if value.ndim != t.rank:
@@ -178,15 +186,12 @@ def _array(function: Function, slot: int, t: Array, name: str, value: Any, chang
             f"`{name}` is a {wanted}: it must have {t.rank} dimensions, not {value.ndim}",
             values={"shape": list(value.shape)},
         )
-    if not value.flags.c_contiguous and value.base is None:
-        raise InputError("I005", f"`{name}` is not in C order", hint="np.ascontiguousarray(…)")
-    if not value.flags.c_contiguous and not _is_field(value):
+    if not value.flags.aligned:
         raise InputError(
             "I005",
-            f"`{name}` is a view that is not contiguous in C order",
-            values={"strides": list(value.strides), "shape": list(value.shape)},
-            hint=f"pass a contiguous copy, np.ascontiguousarray({name}), "
-            "and copy the result back if you need it there",
+            f"the elements of `{name}` are not aligned to their size",
+            values={"strides": list(value.strides)},
+            hint=f"pass a copy, np.require({name}, requirements='A')",
         )
     if not value.flags.c_contiguous and not _is_spread(value):
         raise InputError(
@@ -196,19 +201,14 @@ def _array(function: Function, slot: int, t: Array, name: str, value: Any, chang
             hint=f"pass a copy, np.ascontiguousarray({name})",
         )
     if changed and not value.flags.writeable:
-        raise InputError("I006", f"`{function.name}` changes `{name}`, and the array is read-only")
+        raise InputError(
+            "I006",
+            f"`{function.name}` changes `{name}`, and {'bytes are' if buffer else 'the array is'} "
+            "read-only",
+            hint=f"pass a copy: {f'bytearray({name})' if buffer else f'{name}.copy()'}",
+        )
     # A view: what callbacks do to the array's shape, type and flags is not the run's matter.
     return value.view()
-
-
-def _is_field(value: np.ndarray[Any, Any]) -> bool:
-    """Whether an array is a field of a structured array."""
-    base = value.base
-    while isinstance(base, np.ndarray):
-        if base.dtype.names:
-            return True
-        base = base.base
-    return False
 
 
 def _is_spread(value: np.ndarray[Any, Any]) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 
 from rvm.faults import InputError
 from rvm.numbers import system
+from rvm.numbers.base import BUFFERS
 from rvm.program import Function, Layout, Record, type_text
 from rvm.run.binding import bind, held, plain_view
 from rvm.run.results import Result
@@ -60,7 +61,7 @@ class Lanes:
                 fields[field] = self._one(f"{name}.{field}", inner, part)
             return fields
         t = self.function.registers[layout].type
-        if isinstance(value, np.ndarray):
+        if isinstance(value, (np.ndarray, *BUFFERS)):
             value = plain_view(type_text(self.function, layout), name, value)
         if isinstance(t, Stack):
             if isinstance(value, list) and value and all(isinstance(v, list) for v in value):

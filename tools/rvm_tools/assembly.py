@@ -121,11 +121,7 @@ def disassemble_file(file: str, output: str | None, *, positions: bool) -> None:
 
 
 def _write(output: str | None, data: bytes) -> None:
-    if output is None:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-        return
-    with written(output) as out:
+    with written(output or "-") as out:
         out.write(data)
 
 

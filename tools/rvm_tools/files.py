@@ -1,10 +1,14 @@
-"""Values in files: `.npy`, `.npz`, `.csv` and `.json`, with `:name` for one of several."""
+"""Values in files: `.npy`, `.npz`, `.csv` and `.json`, with `:name` for one of several.
+
+After `raw:` comes any file, whose bytes are the value; `-` is standard input, bytes as well.
+"""
 
 from __future__ import annotations
 
 import json
+import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -13,15 +17,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import rich_click as click
 from numpy.typing import NDArray
 
 from rvm.faults import InputError
 from rvm.host.archives import read_array, read_arrays
-from rvm.host.read import DATA, read_bytes
+from rvm.host.read import DATA, read_bytes, read_stream
 from rvm_tools.literals import MAX_DEPTH, MAX_DIGITS, File, read_literal
+from rvm_tools.words import count
 
 MAX_REASON = 300
 """How much of what NumPy says of a file is shown: it quotes lines of the file."""
+RAW = "raw:"
+"""What stands before a file whose bytes are meant."""
+STDIN = "-"
+MAX_CELL = 40
+"""How much of a cell of a table is shown."""
 SUFFIXES = (".npy", ".npz", ".csv", ".json")
 
 
@@ -30,6 +41,10 @@ class Stored:
     """An array as the machine stores it: of `fixed` the raw integers, of `log64` the logarithms."""
 
     array: NDArray[Any]
+
+
+class FileBytes(bytes):
+    """The bytes of a file, still to be given a type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +84,8 @@ def read_value(file: File, base: Path, parameter: str) -> Any:
 
 def _value(source: _Source, parameter: str) -> Any:
     path, name = source.path, source.name
+    if source.raw:
+        return FileBytes(_bytes(source))
     match path.suffix:
         case ".npy":
             return Stored(_opened(source))
@@ -86,7 +103,7 @@ def _value(source: _Source, parameter: str) -> Any:
             raise InputError(
                 "I011",
                 f"values are not read from `{other or path.name}` files",
-                hint=f"known: {', '.join(SUFFIXES)}",
+                hint=f"known: {', '.join(SUFFIXES)}; @{RAW}{path} has its bytes",
             )
 
 
@@ -99,16 +116,22 @@ class _Source:
     name: str | None
     regular: bool
     """Whether it must be a regular file: nobody is there to write to a pipe that a text names."""
+    raw: bool = False
+    """Whether its bytes are meant, whatever its suffix."""
 
 
 def _split(file: File, base: Path) -> _Source:
     spec, name = file.spec, ""
+    if spec == STDIN and not file.allowed:
+        return _Source(Path(STDIN), Path(STDIN), None, regular=False, raw=True)
+    raw = spec.startswith(RAW)
+    spec = spec.removeprefix(RAW)
     before, colon, after = spec.rpartition(":")
-    if colon and Path(before).suffix in SUFFIXES:
+    if colon and Path(before).suffix in SUFFIXES and not raw:
         spec, name = before, after
     path = base / spec
     if not file.allowed:
-        return _Source(path, path, name or None, regular=False)
+        return _Source(path, path, name or None, regular=False, raw=raw)
     if file.allowed == "none":
         raise InputError(
             "I011",
@@ -128,7 +151,7 @@ def _split(file: File, base: Path) -> _Source:
         )
     if opened is None:
         raise InputError("I011", f"can't read values from {spec!r}: no file can have this path")
-    return _Source(path, opened, name or None, regular=True)
+    return _Source(path, opened, name or None, regular=True, raw=raw)
 
 
 @contextmanager
@@ -173,10 +196,29 @@ def _arrays(source: _Source) -> dict[str, NDArray[Any]]:
         raise _failed(source.path, error) from None
 
 
+def _standard_input() -> bytes:
+    """What standard input holds, read once by a command."""
+    context = click.get_current_context(silent=True)
+    kept: dict[str, Any] = {} if context is None else context.meta
+    if STDIN not in kept:
+        kept[STDIN] = read_stream(sys.stdin.buffer)
+    data: bytes = kept[STDIN]
+    return data
+
+
+def _bytes(source: _Source) -> bytes:
+    try:
+        if source.path == Path(STDIN):
+            return _standard_input()
+        return read_bytes(source.opened, DATA, regular=source.regular)
+    except OSError as error:
+        raise _failed(source.path, error) from None
+
+
 def _text(source: _Source) -> str:
     try:
-        return read_bytes(source.opened, DATA, regular=source.regular).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        return _bytes(source).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
         raise _failed(source.path, error) from None
 
 
@@ -206,30 +248,57 @@ def _plain(value: Any, path: Path, depth: int = 0) -> Any:
 def _csv(source: _Source) -> NDArray[Any]:
     """The numbers of a table, comma-separated; one column or row is a vector."""
     path, column = source.path, source.name
-    lines = _text(source).splitlines()
-    lines = [line for line in lines if line.strip() and not line.startswith("#")]
-    if not lines:
+    numbered = [
+        (number, line)
+        for number, line in enumerate(_text(source).splitlines(), 1)
+        if line.strip() and not line.startswith("#")
+    ]
+    if not numbered:
         return np.zeros(0)
-    header = [cell.strip().strip('"') for cell in lines[0].split(",")]
-    has_header = not all(map(_is_number, header))
+    header = [cell.strip().strip('"') for cell in numbered[0][1].split(",")]
+    has_header = not any(map(_is_number, header))
     if column is not None and (not has_header or column not in header):
         names = header if has_header else []
         _pick(dict.fromkeys(names), column, path, column)
     use = None if column is None else header.index(column)
-    body = lines[1:] if has_header else lines
+    body = numbered[1:] if has_header else numbered
     if not body:
         return np.zeros(0)
-    for dtype in (np.int64, np.float64):
+    lines = [line for _, line in body]
+    # Whole numbers stay whole: those beyond i64 are u64, if none is below 0.
+    kinds = (np.int64, np.float64) if any("-" in line for line in lines) else _UNSIGNED
+    for dtype in kinds:
         try:
             with warnings.catch_warnings():
                 # NumPy 1 takes 1.5 for the whole number 1, and only warns.
                 warnings.simplefilter("error", DeprecationWarning)
-                table = np.loadtxt(body, dtype=dtype, delimiter=",", ndmin=2, usecols=use)
+                table = np.loadtxt(lines, dtype=dtype, delimiter=",", ndmin=2, usecols=use)
         except (ValueError, OverflowError, DeprecationWarning) as error:
             reason = error
             continue
         return table.reshape(-1) if 1 in table.shape else table
-    raise _failed(path, reason)
+    raise _failed(path, _wrong_line(body, use) or reason)
+
+
+_UNSIGNED = (np.int64, np.uint64, np.float64)
+
+
+def _wrong_line(body: Sequence[tuple[int, str]], use: int | None) -> str:
+    """What is wrong with the first line of a table that is not as it should be."""
+    first, wide = body[0][0], body[0][1].count(",") + 1
+    for number, line in body:
+        cells = line.split(",")
+        if use is None and len(cells) != wide:
+            return f"line {number} has {count(len(cells), 'number')}, and line {first} has {wide}"
+        if use is not None and len(cells) <= use:
+            return f"line {number} has {count(len(cells), 'number')}, too few for column {use + 1}"
+        for k, cell in enumerate(cells if use is None else cells[use : use + 1], use or 0):
+            if not _is_number(cell):
+                what = (
+                    f"`{cell.strip()[:MAX_CELL]}` is not a number" if cell.strip() else "is empty"
+                )
+                return f"line {number}, column {k + 1}: {what}"
+    return ""
 
 
 def _is_number(text: str) -> bool:

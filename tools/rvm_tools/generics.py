@@ -31,8 +31,8 @@ def _hint(value: Any, name: str, base: Path) -> Any:
         return Given(() if target is None else (target,))
     if isinstance(value, MadeArray):
         return literal(0, len(value.sizes))
-    if isinstance(value, Stored):
-        return given(value.array)
+    if isinstance(value, (bytes, Stored)):
+        return given(value if isinstance(value, bytes) else value.array)
     if isinstance(value, Grid):
         return literal(value.array.dtype.type(0).item(), value.array.ndim)
     return _number(value)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import rich_click as click
 
 import rvm
@@ -21,7 +23,7 @@ from rvm.transform.duals import bar_slots
 from rvm.types import Scalar, Stack, elem_of
 from rvm_tools import derivatives, show
 from rvm_tools.drift import Drift, drifts
-from rvm_tools.programs import check_is_npz, write_arrays
+from rvm_tools.outputs import check_names, outputs, streamed, write
 from rvm_tools.progress import watching
 from rvm_tools.requests import FunctionRequest, Output, answer
 from rvm_tools.runs import page_width
@@ -41,7 +43,7 @@ class GradientRequest(FunctionRequest):
     check: bool = False
     error: bool = False
     emit: bool = False
-    out: str | None = None
+    out: Sequence[str] = ()
     as_json: bool = False
 
 
@@ -79,17 +81,20 @@ def _differentiate(
 ) -> tuple[dict[str, Any], Fault | None]:
     """Do what is asked for; the answer, printed already unless JSON is wanted, and its error."""
     program, function = request.opened()
-    check_is_npz(request.out, "derivatives")
+    files = outputs(request.out, "derivatives", request.as_json)
+    if streamed(files):
+        output = partial(click.echo, err=True)
     options = request.options(output)
     handle = FunctionHandle(program, function.name, undo=request.back, options=options)
     if request.emit:
         return _emit(handle, request), None
     loss = request.loss or _no_loss(function)
     found = _found(handle, loss, request.inputs(program, function), request)
-    if not request.as_json:
+    arrays = _arrays(found)
+    check_names(files, list(arrays))
+    if not request.as_json and not streamed(files):
         _print(found)
-    if request.out is not None:
-        _write(request.out, found)
+    write(files, arrays, lambda: {k: derivatives.nested_json(v) for k, v in arrays.items()})
     wrong: RvmError | None = None
     try:
         _raise_if_wrong(found)
@@ -242,10 +247,11 @@ def _as_json(found: _GradientAnswer, handle: FunctionHandle) -> dict[str, Any]:
     return out
 
 
-def _write(path: str, found: _GradientAnswer) -> None:
+def _arrays(found: _GradientAnswer) -> dict[str, Any]:
     """Adjoints under the parameters' names, blocks of the Hessian under two, `x,y`."""
-    arrays: dict[str, Any] = dict(derivatives.leaves(found.adjoints))
+    adjoints = dict(derivatives.leaves(found.adjoints))
+    arrays: dict[str, Any] = {k: np.asarray(v) for k, v in adjoints.items()}
     if found.hessian is not None:
         for a, row in derivatives.blocks(found.function, found.hessian).items():
             arrays |= {f"{a},{b}": block for b, block in row.items()}
-    write_arrays(path, arrays)
+    return arrays

@@ -1,7 +1,8 @@
-"""Reading values as people write them: `3`, `2+1j`, `[1, 2.5]`, `{pos: 1}`, `@data.csv`.
+"""Reading values as people write them: `3`, `2+1j`, `[1, 2.5]`, `{pos: 1}`, `"hello"`, `@data.csv`.
 
-What is read has no type yet: numbers are int, Decimal, float (for inf and nan) or complex; lists
-and records Python lists and dicts; `Typed`, `Made` and `File` what is said of them below.
+What is read has no type yet: numbers are int, Decimal, float (for inf and nan) or complex; texts
+bytes; lists and records Python lists and dicts; `Typed`, `MadeArray` and `File` what is said of
+them below.
 `rvm_tools.values` gives it the type of a parameter.
 """
 
@@ -34,7 +35,10 @@ class MadeArray:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """`@path` or `@path:name`: a value that a file holds."""
+    """`@path` or `@path:name`: a value that a file holds.
+
+    `@raw:path` has the bytes of any file, `@-` those of standard input.
+    """
 
     spec: str
     allowed: str = ""
@@ -47,6 +51,8 @@ MAX_DIGITS = 4000
 """Digits of an integer, and the decimal exponent of a real number, that are read."""
 SHOWN = 120
 """How much of a text is shown with a message."""
+TEXT = "text:"
+"""What stands before a text without quotes."""
 _MAKERS = ("zeros", "ones", "range")
 
 _NUMBER = re.compile(
@@ -59,6 +65,9 @@ _NUMBER = re.compile(
 _TYPE = re.compile(r"'(\w+(?:\(\d+\))?)")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _PATH = re.compile(r"[^\s,\])}]+")
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
+_ESCAPES = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", '"': b'"', "'": b"'", "\\": b"\\"}
 _SPACE = re.compile(r"\s*")
 
 
@@ -72,6 +81,11 @@ class Reader:
         self.at = position
         self._depth = 0
         self.space()
+
+    def text_after(self, at: int) -> bytes:
+        """All that follows a position, as it stands."""
+        self.at = at
+        return self._encoded(self.text[at:])
 
     def space(self) -> None:
         match = _SPACE.match(self.text, self.at)
@@ -123,7 +137,7 @@ class Reader:
             message,
             notes=_marked(self.text, self.at),
             hint="a value is a number, true, false, [a, list], {field: value}, "
-            "zeros(5), ones(2, 3), range(10) or @file",
+            'zeros(5), ones(2, 3), range(10), "a text" or @file',
         )
 
     def value(self) -> Any:
@@ -141,6 +155,8 @@ class Reader:
             return self._items()
         if self.accept("{"):
             return self._fields()
+        if self.text.startswith('"', self.at):
+            return self._quoted()
         if self.accept("@"):
             if self.files is None:
                 self.fail("a value in a file can't name another file")
@@ -191,6 +207,40 @@ class Reader:
                 self.expect("=")
             out[name] = self.value()
         return out
+
+    def _quoted(self) -> bytes:
+        """A text in double quotes, in UTF-8; `\\xff` is any byte."""
+        found = _QUOTED.match(self.text, self.at)
+        if found is None:
+            self.fail("the text has no closing quote")
+        out = bytearray()
+        at = self.at + 1
+        for escape in _ESCAPE.finditer(self.text, at, found.end() - 1):
+            out += self._encoded(self.text[at : escape.start()])
+            self.at = escape.start()
+            out += self._escape(escape)
+            at = escape.end()
+        out += self._encoded(self.text[at : found.end() - 1])
+        self.at = found.end()
+        self.space()
+        return bytes(out)
+
+    def _encoded(self, text: str) -> bytes:
+        """A text's bytes; those of a command line that are not UTF-8 are as they were."""
+        try:
+            return text.encode(errors="surrogateescape")
+        except UnicodeEncodeError:
+            self.fail("half of a surrogate pair is no character")
+
+    def _escape(self, escape: re.Match[str]) -> bytes:
+        """The bytes that an escape in a text stands for."""
+        if escape[1]:
+            return self._encoded(chr(int(escape[1], 16)))
+        if escape[2]:
+            return bytes.fromhex(escape[2])
+        if escape[3] not in _ESCAPES:
+            self.fail(f"`{escape[0]}` is not an escape")
+        return _ESCAPES[escape[3]]
 
     def _made(self, kind: str) -> MadeArray:
         sizes: list[int] = []
@@ -315,6 +365,8 @@ def read_literal(text: str, files: str | None = "") -> Any:
     if files is not None and text.startswith("@"):
         return File(text[1:], files)
     reader = Reader(text, files=files)
+    if text.startswith(TEXT):
+        return reader.text_after(len(TEXT))
     value = reader.value()
     if not reader.done:
         reader.fail("something follows the value")

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from rvm.faults import UsageError
 from rvm.host import read
-from rvm.host.write import is_direct, writing
+from rvm.host.write import writing
 from rvm.program import Function, Program
 
 _SUFFIXES = (".rasm", ".rbc")
@@ -69,8 +69,16 @@ def unreadable(file: str, error: OSError | UnicodeDecodeError) -> UsageError:
 
 @contextmanager
 def written(file: str) -> Iterator[BinaryIO]:
-    """A file to write to, whole or not at all; UsageError U012 if that can't be done."""
+    """A file to write to, whole or not at all, or standard output if that is `-`.
+
+    UsageError U012 if it can't be written.
+    """
     try:
+        if file == "-":
+            sys.stdout.flush()
+            yield sys.stdout.buffer
+            sys.stdout.buffer.flush()
+            return
         with writing(file) as out:
             yield out
     except OSError as error:
@@ -83,16 +91,6 @@ def write_arrays(file: str, arrays: Mapping[str, Any]) -> None:
 
     with written(file) as out:
         np.savez(out, **arrays)
-
-
-def check_is_npz(file: str | None, what: str) -> None:
-    """UsageError U012 for an archive of arrays under another suffix, if it is to be a file."""
-    if file is not None and Path(file).suffix != ".npz" and not is_direct(file):
-        raise UsageError(
-            "U012",
-            f"{what} are written as .npz files, not `{file}`",
-            hint=f"--out {Path(file).with_suffix('.npz')}",
-        )
 
 
 def unwritable(file: str, error: OSError) -> UsageError:

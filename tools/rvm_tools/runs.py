@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from shutil import get_terminal_size
 from typing import Any
 
@@ -18,7 +19,7 @@ from rvm.run.machine import Machine
 from rvm.run.results import Info
 from rvm_tools import show
 from rvm_tools.drift import Drift, drifts
-from rvm_tools.programs import check_is_npz, write_arrays
+from rvm_tools.outputs import check_names, outputs, streamed, write
 from rvm_tools.progress import watching
 from rvm_tools.requests import FunctionRequest, Output, answer
 from rvm_tools.words import count
@@ -32,7 +33,7 @@ class RunRequest(FunctionRequest):
 
     round_trip: bool = False
     on_error: str = "back"
-    out: str | None = None
+    out: Sequence[str] = ()
     as_json: bool = False
 
 
@@ -56,13 +57,16 @@ def run(request: RunRequest) -> None:
 def _run(request: RunRequest, output: Output | None) -> tuple[dict[str, Any], Fault | None]:
     """Do what is asked for; the answer, printed already unless JSON is wanted, and its error."""
     program, function = request.opened()
-    check_is_npz(request.out, "results")
+    files = outputs(request.out, "results", request.as_json)
+    check_names(files, [name for name, _ in show.parameters(function)])
     inputs = request.inputs(program, function, "run")
+    if streamed(files):
+        output = partial(click.echo, err=True)
     options = request.options(output, request.on_error)
     machine = Machine.start(program, function.name, inputs, options, undo=request.back)
     before = snapshot(function, machine.state.frames[0].regs)
     way = "backwards" if request.back else "forwards"
-    quiet = request.as_json
+    quiet = request.as_json or streamed(files)
     try:
         legs = [_leg(machine, function, way, request)]
     except Fault as error:
@@ -82,8 +86,8 @@ def _run(request: RunRequest, output: Output | None) -> tuple[dict[str, Any], Fa
         if not quiet:
             _print_leg(legs[1])
             click.echo(_verdict(lost))
-    if request.out is not None:
-        write_arrays(request.out, show.arrays(function, legs[0].regs))
+    regs = legs[0].regs
+    write(files, show.arrays(function, regs), lambda: show.as_json(function, regs))
     found = _found(request, machine, function, before, legs, lost)
     if lost is not None and not all(d.within for d in lost):
         lasting = InvertibilityError(

@@ -21,14 +21,16 @@ from rvm.numbers.base import NumberSystem
 from rvm.program import Function, Layout, Record, type_text
 from rvm.run.binding import start_of
 from rvm.types import Array, Scalar, Stack, elem_of
-from rvm_tools.files import Grid, Stored, read_all, read_value
-from rvm_tools.literals import File, MadeArray, Typed, read_literal
+from rvm_tools.files import STDIN, FileBytes, Grid, Stored, read_all, read_value
+from rvm_tools.literals import TEXT, File, MadeArray, Typed, read_literal
 from rvm_tools.words import with_article
 
 
 def assignments(words: Sequence[str], base: Path) -> dict[str, Any]:
     """The values that arguments `NAME=VALUE`, `NAME.FIELD=VALUE` and `@file` give, untyped."""
     out: dict[str, Any] = {}
+    if sum(word.endswith(f"=@{STDIN}") for word in words) > 1:
+        raise UsageError("U010", "standard input, `@-`, is the value of one parameter")
     for word in words:
         name, equals, text = word.partition("=")
         if word.startswith("@"):
@@ -41,7 +43,7 @@ def assignments(words: Sequence[str], base: Path) -> dict[str, Any]:
                 f"`{word}` is not a NAME=VALUE",
                 hint="for example x=3, x=[1,2,3], x=@data.npy, or @inputs.npz for all",
             )
-        _enter(out, name, read_literal(text.strip()))
+        _enter(out, name, read_literal(text if text.startswith(TEXT) else text.strip()))
     return out
 
 
@@ -117,6 +119,8 @@ def value_for(function: Function, layout: Layout, name: str, value: Any, base: P
         }
     t = function.registers[layout].type
     wanted = type_text(function, layout)
+    if isinstance(value, bytes):
+        value = _from_bytes(system(elem_of(t)), value, name, wanted)
     if isinstance(t, Array):
         array = array_of(t, wanted, name, value)
         if array.ndim != t.rank:
@@ -135,6 +139,19 @@ def value_for(function: Function, layout: Layout, name: str, value: Any, base: P
             return [sys.to_python(_plain(v)) for v in array]
         return [sys.to_python(_raw(sys, v, name, wanted)) for v in value]
     return sys.to_python(_raw(sys, value, name, wanted))
+
+
+def _from_bytes(sys: NumberSystem, data: bytes, name: str, wanted: str) -> Stored:
+    """The numbers that bytes are in the machine's storage, the lowest byte of each first."""
+    if not isinstance(data, FileBytes) and sys.dtype != np.uint8:
+        raise _wrong(name, wanted, "a text is given, which is an array of u8")
+    if len(data) % sys.dtype.itemsize:
+        each = f"{len(data):,} bytes are no whole number of {sys.type}s"
+        raise _wrong(name, wanted, f"{each}, which have {sys.dtype.itemsize} bytes each")
+    array = np.frombuffer(data, sys.dtype.newbyteorder("<")).astype(sys.dtype)
+    if sys.type.is_bool and np.any(array.view(np.uint8) > 1):
+        raise _wrong(name, wanted, "a byte is neither 0 nor 1")
+    return Stored(array)
 
 
 def _fields(layout: Record, name: str, value: Any) -> Mapping[str, Any]:

@@ -36,7 +36,12 @@ from rvm_tools.options import (
 @engine_option
 @run_options
 @bits_option
-@click.option("--out", type=click.Path(), metavar="FILE.npz", help="Write derivatives as arrays.")
+@click.option(
+    "--out",
+    multiple=True,
+    metavar="[NAME=]FILE",
+    help="Write the derivatives as .npz or .csv; with a NAME those by it, also as .npy or .bin.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(**given: Any) -> None:
     """Differentiate a function at given values, which are written as for `rvm run`.

@@ -35,7 +35,13 @@ from rvm_tools.options import (
     default="back",
     help="back (the default): an error shows no values; stop: those at the failing instruction.",
 )
-@click.option("--out", type=click.Path(), metavar="FILE.npz", help="Write the results as arrays.")
+@click.option(
+    "--out",
+    multiple=True,
+    metavar="[NAME=]FILE",
+    help="Write the results as .npz, .json or .csv; with a NAME one of them, also as .npy or .bin, "
+    "its bytes, or to standard output, `-`.",
+)
 @click.option(
     "--explain-engine",
     is_flag=True,
@@ -51,7 +57,8 @@ def command(explain_vector: bool, explain_engine: bool, **given: Any) -> None:
     """Run a function and print its parameters.
 
     A VALUE is a number (3, 1.5, 2+1j, true), [a, list], {field: value}, zeros(5), ones(2,3),
-    range(10), or @path to a .npy, .npz, .csv or .json file (@file.npz:name picks one of it).
+    range(10), text:hello, or @path to a .npy, .npz, .csv or .json file (@file.npz:name picks one
+    of it); @raw:path has the bytes of any file, @- those of standard input.
     A bare @file.npz or @file.json gives all parameters by name.
 
     rvm run norm.rasm y=0 r=0 x=[1,2,3] --round-trip
