@@ -27,6 +27,7 @@ from rvm_asm.stats import (
     IfStat,
     Invoke,
     OpStat,
+    Routine,
     Stat,
     While,
 )
@@ -142,6 +143,16 @@ class _Writer:
         ends = f"{expression(stat.first)} {way} {expression(stat.last)}{step}"
         self.line(f"for {stat.var.text} = {ends}", stat)
         self.block(stat.body)
+        self.line("end")
+
+    @statement.register
+    def _(self, stat: Routine) -> None:
+        # One without a name is known by where it stands.
+        self.line("routine" + f" {stat.name.text}" * (stat.name.text[:1] != " "), stat)
+        self.block(stat.body)
+        if stat.result is not None:
+            self.line("result")
+            self.block(stat.result)
         self.line("end")
 
 

@@ -1,0 +1,10 @@
+"""Functions without state, made reversible, and their derivatives by source transformation.
+
+Sources: M. Huot and A. Shaikhha, *Denotationally correct, purely functional, efficient
+reverse-mode automatic differentiation* (2022); T. Ellis, *Automatic differentiation: forwards and
+reverse* (2020).
+"""
+
+from rvm_pure.assembler import assemble, load, rasm
+
+__all__ = ["assemble", "load", "rasm"]

@@ -1,0 +1,488 @@
+"""Definitions as reversible functions: `f(x)` becomes `func f(out, x)`, which adds it to `out`.
+
+What one expression says is one addition; the rest are loops over elements, ancillas that hold one
+value each, and states of folds and loops, which a routine makes and takes away again.  No float
+is ever accumulated in an ancilla: a value is put there whole, and taken away whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from rvm_asm.nodes import Application, Declared, Lit, Node, Operator, Ref, TypeRef, Word
+from rvm_asm.stats import (
+    AllocStat,
+    Arm,
+    EffectStat,
+    Extern,
+    For,
+    Func,
+    IfStat,
+    OpStat,
+    Routine,
+    Stat,
+)
+
+from rvm.stmt import BACKWARD, FORWARD
+from rvm.types import BOOL, I64, Scalar
+from rvm_pure.elements import elem, length
+from rvm_pure.expressions import Env, Hard, Value, bound, expression, field, indexed
+from rvm_pure.normal import normal
+from rvm_pure.parser import Definition
+from rvm_pure.terms import (
+    Each,
+    Fold,
+    If,
+    Index,
+    Lam,
+    Let,
+    Loop,
+    Names,
+    Num,
+    Op,
+    Prim,
+    Proj,
+    Term,
+    Tup,
+    Update,
+    Var,
+    binders,
+    children,
+    free,
+    rebuild,
+    substitute,
+)
+from rvm_pure.types import Arr, Product, Size, Type, elem_type, parts
+from rvm_pure.typing import lengths_of
+
+OUT = "out"
+"""The parameter that a definition's value is added to."""
+
+
+Then = Callable[[Term, Env], list[Stat]]
+Result = Callable[[Term, Term, Env], list[Stat]]
+
+
+class Lowering:
+    """One definition on its way to a function."""
+
+    def __init__(self, d: Definition) -> None:
+        self.d = d
+        self.start, self.end = d.name.start, d.name.end
+        taken = {*(p.name for p in d.params), *lengths_of(d.params)}
+        self.body = normal(d.body, taken)
+        self.names = Names({*taken, *binders(self.body)})
+        self.notes: list[tuple[str, str, str]] = []
+        """What became of each let and state: its name, what it is, and its size as a text."""
+
+    def function(self) -> Func:
+        """The function; its first parameter is what the value is added to."""
+        d = self.d
+        assert d.body.type is not None
+        out = self.names.new(OUT)
+        known = lengths_of(d.params)
+        params = [Declared(out, self._type(d.body.type, known), self.start, self.end)]
+        params += [
+            Declared(_plain(p.name), self._type(p.type, None), p.start, p.end) for p in d.params
+        ]
+        env: dict[str, Value] = {n: self._ref(n) for n in known}
+        env |= {p.name: self._places(self._ref(p.name), p.type) for p in d.params}
+        place = self._places(self._ref(out), d.body.type)
+        body = [*self._checks(place, self.body, env), *self.add(place, self.body, env)]
+        word = Word(_plain(d.name.text), d.name.start, d.name.end)
+        return Func(word, [], params, body, self.start, self.end)
+
+    def _ref(self, name: str, at: Term | None = None) -> Ref:
+        start, end = (self.start, self.end) if at is None else (at.start, at.end)
+        return Ref(_plain(name), (), start, end)
+
+    def _places(self, of: Ref, t: Type) -> Value:
+        """The places of a value: of a tuple one for each part, which are a record's fields."""
+        inner = elem_type(t)
+        if not isinstance(inner, Product):
+            return of
+        return tuple(
+            self._places(field(of, f"p{k + 1}"), item) for k, item in enumerate(inner.items)
+        )
+
+    def _type(self, t: Type, known: object) -> TypeRef:
+        """A type as written; of lengths that are not `known` nothing is said."""
+        sizes: list[Node | None] = []
+        while isinstance(t, Arr):
+            n = t.length
+            plain = n is not None and not (n.name and n.more)
+            if known is not None and n is not None and n.name and n.name not in known:  # type: ignore[operator]
+                plain = False
+            both = n is not None and known is None
+            sizes.append(self._size(n) if n is not None and (plain or both) else None)
+            t = t.elem
+        start, end = self.start, self.end
+        if isinstance(t, Product):
+            fields = [
+                Declared(f"p{k + 1}", self._type(item, known), start, end)
+                for k, item in enumerate(t.items)
+            ]
+            return TypeRef("Tuple", None, fields, sizes or None, start, end)
+        frac = t.frac if t.is_fixed else None
+        return TypeRef(t.name, frac, None, sizes or None, start, end)
+
+    def _size(self, n: Size) -> Node:
+        start, end = self.start, self.end
+        if not n.name:
+            return Lit(n.more, start, end)
+        name: Node = Ref(n.name, (), start, end)
+        if not n.more:
+            return name
+        sign = "+" if n.more > 0 else "-"
+        return Operator(sign, [name, Lit(abs(n.more), start, end)], start, end)
+
+    def _checks(self, place: Value, e: Term, env: Env) -> list[Stat]:
+        """Assertions of what the type of `out` does not say of its lengths."""
+        t = e.type
+        if not isinstance(t, Arr) or (t.length is not None and not t.length.more):
+            return []
+        try:
+            want = expression(length(e), env)
+        except Hard:
+            return []
+        first = place
+        while isinstance(first, tuple):
+            first = first[0]
+        assert not isinstance(want, tuple)
+        have = Application("len", [first], e.start, e.end)
+        same = Operator("==", [have, want], e.start, e.end)
+        text = f"`{OUT}` has as many elements as the value: "
+        stat = EffectStat("assert", text, [same, want], e.start, e.end)
+        return [Extern(FORWARD | BACKWARD, [stat], e.start, e.end)]
+
+    # Values added to places.
+
+    def add(self, place: Value, e: Term, env: Env, fresh: bool = False) -> list[Stat]:
+        """Statements that add a term's value to a place; one that is `fresh` holds zeros."""
+        try:
+            return self._added(place, expression(e, env), e, e.type, fresh)
+        except Hard as hard:
+            part = hard.term
+        match e:
+            case Let():
+                return self._let(place, e, env, fresh)
+            case Tup(items):
+                assert isinstance(place, tuple)
+                return [
+                    s for q, x in zip(place, items, strict=True) for s in self.add(q, x, env, fresh)
+                ]
+            case If(c, a, b) if part is e:
+                cond = expression(c, env)
+                assert not isinstance(cond, tuple)
+                yes, no = self.add(place, a, env, fresh), self.add(place, b, env, fresh)
+                return [IfStat([Arm(cond, None, yes, e.start, e.end)], no, e.start, e.end)]
+            case Fold("reduce" | "foldl"):
+                found = self._summed(place, e, env, fresh)
+                if found is not None:
+                    return found
+                return self._states(
+                    e,
+                    env,
+                    lambda states, n, inner: self.add(
+                        place,
+                        Index(states, (n,), type=e.type, start=e.start, end=e.end),
+                        inner,
+                        fresh,
+                    ),
+                )
+            case Fold() if fresh:
+                return self._scan(place, e, env)
+            case Loop():
+                return self._loop(place, e, env, fresh)
+        try:
+            if isinstance(e.type, Arr):
+                return self._elements(place, e, env, fresh)
+            if isinstance(e, Index) and part is e:
+                one = elem(e.of, e.items[0], self.names)
+                rest = Index(one, e.items[1:], type=e.type) if e.items[1:] else one
+                return self.add(place, rest, env, fresh)
+        except Hard as hard:
+            part = hard.term
+        if part is e and not isinstance(e, Fold):
+            part = _inside(e)
+        return self._first(part, e, env, lambda rest, inner: self.add(place, rest, inner, fresh))
+
+    def _first(self, part: Term, e: Term, env: Env, then: Then) -> list[Stat]:
+        """Statements over a term one part of which is made before, and taken away after."""
+        name = self.names.new("t")
+        var = Var(name, type=part.type, start=part.start, end=part.end)
+        rest = _replaced(e, part, var)
+        return self._held(name, part, env, lambda inner: then(rest, inner))
+
+    def _added(self, place: Value, v: Value, e: Term, t: Type | None, fresh: bool) -> list[Stat]:
+        if isinstance(place, tuple):
+            assert isinstance(v, tuple) and t is not None
+            return [
+                s
+                for q, w, item in zip(place, v, parts(t), strict=True)
+                for s in self._added(q, w, e, item, fresh)
+            ]
+        assert not isinstance(v, tuple) and t is not None
+        scalar = elem_type(t)
+        if isinstance(v, Lit) and v.value == 0 and str(v.value) != "-0.0":
+            return []
+        if fresh and isinstance(t, Scalar) and not t.is_exact:
+            # Taken away by what it is, not by a difference, which is NaN of infinities.
+            name = self.names.new("v")
+            made = self._alloc("alloc", name, t, v, e)
+            back = self._alloc("free", name, None, None, e)
+            swap = OpStat("swap", [self._ref(name, e), place], e.start, e.start, e.end)
+            return [made, swap, back]
+        word = "xor" if isinstance(scalar, Scalar) and scalar.is_bool else "add"
+        return [OpStat(word, [place, v], e.start, e.start, e.end)]
+
+    def _alloc(self, word: str, name: str, t: Type | None, v: Node | None, at: Term) -> AllocStat:
+        ref = None if t is None else self._type(t, None)
+        declared = Declared(_plain(name), ref, at.start, at.end)
+        return AllocStat(word, declared, v, at.start, at.end)
+
+    def _let(self, place: Value, e: Let, env: Env, fresh: bool) -> list[Stat]:
+        uses = free(e.body)
+        if isinstance(e.pattern, str):
+            k = uses.get(e.pattern, 0)
+            if k == 0:
+                return self.add(place, e.body, env, fresh)
+            try:
+                value = expression(e.value, env)
+                small = isinstance(value, (Ref, Lit))
+                once = k == 1 and not _repeated(e.body, e.pattern)
+                if once and not small and isinstance(e.value.type, Arr):
+                    rest = _put(e.body, e.pattern, e.value)
+                    return self.add(place, rest, env, fresh)
+                if small or once:
+                    return self.add(place, e.body, bound(e.pattern, value, env), fresh)
+            except Hard:
+                pass
+            return self._held(
+                e.pattern, e.value, env, lambda inner: self.add(place, e.body, inner, fresh)
+            )
+        name = self.names.new("t")
+        whole = Var(name, type=e.value.type, start=e.value.start, end=e.value.end)
+        try:
+            value = expression(e.value, env)
+            if isinstance(value, tuple) and all(isinstance(v, (Ref, Lit)) for v in value):
+                return self.add(place, e.body, bound(e.pattern, value, env), fresh)
+        except Hard:
+            pass
+
+        def body(inner: Env) -> list[Stat]:
+            return self.add(place, e.body, bound(e.pattern, inner[whole.name], inner), fresh)
+
+        return self._held(name, e.value, env, body)
+
+    def _held(self, name: str, e: Term, env: Env, body: Callable[[Env], list[Stat]]) -> list[Stat]:
+        """Statements over a value that is made before, and taken away after."""
+        new = self.names.new(name) if name in self.names.taken and name in env else name
+        self.names.taken.add(new)
+        assert e.type is not None
+        ref = self._ref(new, e)
+        inner = {**env, name: self._places(ref, e.type)}
+        if isinstance(e.type, Scalar):
+            try:
+                value = expression(e, env)
+            except Hard:
+                pass
+            else:
+                assert not isinstance(value, tuple)
+                self.notes.append((new, "computed, and freed by the same expression", "1"))
+                return [
+                    self._alloc("alloc", new, e.type, value, e),
+                    *body(inner),
+                    self._alloc("free", new, None, value, e),
+                ]
+        made: list[Stat] = []
+        self._make(new, e, env, made)
+        self.notes.append((new, "stored, and uncomputed", str(e.type)))
+        return [self._routine([*made, *self.add(inner[name], e, env, True)], body(inner), e)]
+
+    def _make(
+        self, name: str, e: Term, env: Env, out: list[Stat], more: Term | None = None
+    ) -> None:
+        """Make an ancilla of zeros for a value, or for so many of them."""
+        t = e.type
+        assert t is not None
+        sizes: list[Node | None] = []
+        if more is not None:
+            sizes.append(self._node(more, env))
+        at: Term = e
+        while isinstance(t, Arr):
+            sizes.append(self._node(length(at), env))
+            t = t.elem
+            at = Index(at, (Num(0, type=I64),), type=t, start=e.start, end=e.end)
+        ref = self._type(t, None)
+        ref.dims = sizes or None
+        declared = Declared(_plain(name), ref, e.start, e.end)
+        out.append(AllocStat("alloc", declared, None, e.start, e.end))
+
+    def _node(self, e: Term, env: Env) -> Node:
+        v = expression(e, env)
+        assert not isinstance(v, tuple)
+        return v
+
+    def _routine(self, made: list[Stat], result: list[Stat], at: Term) -> Stat:
+        word = Word(f" {self.names.new('routine')}", at.start, at.end)
+        return Routine(word, made, result, at.start, at.end)
+
+    # Loops.
+
+    def _for(self, var: str, count: Node, body: list[Stat], at: Term) -> Stat:
+        zero = Lit(0, at.start, at.end)
+        last = Operator("-", [count, Lit(1, at.start, at.end)], at.start, at.end)
+        word = Word(_plain(var), at.start, at.end)
+        return For(word, zero, last, None, False, body, at.start, at.end)
+
+    def _elements(self, place: Value, e: Term, env: Env, fresh: bool) -> list[Stat]:
+        i = self.names.new("i")
+        one = elem(e, Var(i, type=I64, start=e.start, end=e.end), self.names)
+        count = self._node(length(e), env)
+        node = self._ref(i, e)
+        body = self.add(_at(place, node), one, {**env, i: node}, fresh)
+        return [self._for(i, count, body, e)]
+
+    def _summed(self, place: Value, e: Fold, env: Env, fresh: bool) -> list[Stat] | None:
+        """A sum of what the elements give, which goes to a place that is not made here."""
+        if fresh or isinstance(place, tuple):
+            return None
+        match e.fn:
+            case Lam((str(s), p), Op("+", (Var(a), rest))) if a == s and s not in free(rest):
+                pass
+            case Lam((str(s), p), Op("+", (rest, Var(a)))) if a == s and s not in free(rest):
+                pass
+            case _:
+                return None
+        if e.init.type != rest.type:
+            return None
+        i = self.names.new("i")
+        node = self._ref(i, e)
+        try:
+            one = elem(e.array, Var(i, type=I64, start=e.start, end=e.end), self.names)
+            count = self._node(length(e.array), env)
+        except Hard as hard:
+            return self._first(hard.term, e, env, lambda r, inner: self.add(place, r, inner))
+        own = substitute(Lam((p,), rest), {}, self.names)
+        body = Let(own.params[0], one, own.body, type=rest.type, start=e.start, end=e.end)
+        stats = self.add(place, body, {**env, i: node})
+        return [*self.add(place, e.init, env), self._for(i, count, stats, e)]
+
+    def _states(self, e: Term, env: Env, result: Result) -> list[Stat]:
+        """A fold with all its states kept while `result` uses them."""
+        assert isinstance(e, Fold) and e.init.type is not None
+        array = e.array
+        try:
+            elem(array, Var("", type=I64), self.names)
+            n = length(array)
+            self._node(n, env)
+        except Hard as hard:
+            return self._first(hard.term, e, env, lambda r, inner: self._states(r, inner, result))
+        s = self.names.new("s")
+        made: list[Stat] = []
+        more = Op("+", (n, Num(1, type=I64)), type=I64)
+        self._make(s, e.init, env, made, more)
+        self.notes.append((s, "the states of a fold, stored and uncomputed", f"{e.init.type}"))
+        t = Arr(e.init.type, None)
+        place = self._places(self._ref(s, e), t)
+        inner = {**env, s: place}
+        made += self._scan(place, replace(e, kind="scanl"), env)
+        var = Var(s, type=t, start=e.start, end=e.end)
+        return [self._routine(made, result(var, n, inner), e)]
+
+    def _scan(self, place: Value, e: Term, env: Env) -> list[Stat]:
+        """The states of a fold, put into a fresh array with room for them."""
+        assert isinstance(e, Fold)
+        array = e.array
+        i = self.names.new("i")
+        var = Var(i, type=I64, start=e.start, end=e.end)
+        down = e.kind == "scanr"
+        n = length(array)
+        one = Num(1, type=I64)
+        where: Term = var
+        if down:
+            where = Op("-", (Op("-", (n, one), type=I64), var), type=I64)
+        try:
+            x = elem(array, where, self.names)
+            self._node(n, env)
+        except Hard as hard:
+            return self._first(hard.term, e, env, lambda r, inner: self._scan(place, r, inner))
+        inner: dict[str, Value] = {**env, i: self._ref(i, e)}
+        old = Op("+", (where, one), type=I64) if down else where
+        new = where if down else Op("+", (where, one), type=I64)
+        fn = substitute(e.fn, {}, self.names)
+        before = _at(place, self._node(old, inner))
+        inner = bound(fn.params[0], before, inner)
+        body = Let(fn.params[1], x, fn.body, type=fn.body.type, start=e.start, end=e.end)
+        stats = self.add(_at(place, self._node(new, inner)), body, inner, True)
+        first = n if down else Num(0, type=I64)
+        init = self.add(_at(place, self._node(first, env)), e.init, env, True)
+        return [*init, self._for(i, self._node(n, env), stats, e)]
+
+    def _loop(self, place: Value, e: Loop, env: Env, fresh: bool) -> list[Stat]:
+        """A loop as a fold over the numbers of its steps."""
+        over = Prim("iota", (e.count,), type=Arr(I64, None), start=e.start, end=e.end)
+        body, var = e.body, e.var
+        if e.down:
+            var = self.names.new(e.var)
+            n = self.names.new("n")
+            last = Op("-", (Var(n, type=I64), Num(1, type=I64)), type=I64)
+            k = Op("-", (last, Var(var, type=I64)), type=I64)
+            body = Let(e.var, k, e.body, type=e.body.type, start=e.start, end=e.end)
+            over = replace(over, args=(Var(n, type=I64),))
+        fn = Lam((e.pattern, var), body, start=e.start, end=e.end)
+        fold: Term = Fold("foldl", fn, e.init, over, type=e.type, start=e.start, end=e.end)
+        if e.down:
+            fold = Let(n, e.count, fold, type=e.type, start=e.start, end=e.end)
+        return self.add(place, fold, env, fresh)
+
+
+def _at(place: Value, i: Node) -> Value:
+    if isinstance(place, tuple):
+        return tuple(_at(q, i) for q in place)
+    assert isinstance(place, Ref)
+    return indexed(place, [i])
+
+
+def _inside(e: Term) -> Term:
+    """The part of a term that is to be made first."""
+    match e:
+        case Index(of) | Proj(_, of) | Update(of):
+            return of
+        case If(c):
+            return c
+    raise TypeError(f"a {type(e).__name__} is not lowered")
+
+
+def _replaced(e: Term, part: Term, by: Term) -> Term:
+    if e is part:
+        return by
+    return rebuild(e, lambda x: _replaced(x, part, by))
+
+
+def _put(e: Term, name: str, by: Term) -> Term:
+    """A term with another for a variable; every name is bound once, so that none is caught."""
+    if isinstance(e, Var):
+        return by if e.name == name else e
+    return rebuild(e, lambda x: _put(x, name, by))
+
+
+def _repeated(e: Term, name: str) -> bool:
+    """Whether a variable is used in what runs more than once."""
+    match e:
+        case Each(fn) | Fold(_, fn):
+            if name in free(fn):
+                return True
+        case Loop(body=b):
+            if name in free(b):
+                return True
+    return any(_repeated(x, name) for x in children(e))
+
+
+def _plain(name: str) -> str:
+    return name if name.isidentifier() else f"`{name}`"
+
+
+__all__ = ["BOOL", "OUT", "Lowering"]

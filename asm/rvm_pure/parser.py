@@ -1,0 +1,572 @@
+"""Parsing pure texts: definitions, types of parameters, terms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+from rvm_asm.cursor import Bad, Cursor
+from rvm_asm.expressions import BINARY, COMPARE, NOT, POWER, UNARY, operator_name
+from rvm_asm.lexer import END, NAME, NEWLINE, NUMBER, Tokens
+from rvm_asm.literals import WORDS, number
+from rvm_asm.messages import Reporter, did_you_mean
+from rvm_asm.nodes import Word
+
+from rvm.isa import FUNCTIONS
+from rvm.types import SCALARS, Scalar, fixed
+from rvm_pure.terms import (
+    FOLDS,
+    PRIMS,
+    App,
+    Call,
+    Each,
+    Fold,
+    If,
+    Index,
+    Lam,
+    Let,
+    Loop,
+    Num,
+    Op,
+    Pattern,
+    Prim,
+    Proj,
+    Term,
+    Tup,
+    Update,
+    Var,
+    names_in,
+    tup,
+)
+from rvm_pure.types import Arr, Product, Size, Type
+
+MAX_DEPTH = 100
+"""How deeply terms may nest, lets in each other's bodies among them."""
+PREFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "negate": "neg", "pow": "**"}
+"""The words that stand for signs where every function is a word."""
+_WORDS = "def let in if then else loop for do to fun with and or not true false inf nan"
+KEYWORDS = frozenset(_WORDS.split())
+_SECTIONS = frozenset(BINARY) - {"and", "or"}
+_EACH = ("map", "map2", "map3", "map4", "map5", "map6", "map7", "map8", "mapn")
+_SUGAR = {"fst": 1, "snd": 1, "proj": 2, "zip": 2, "zeros": 1, "scatter_add": 3}
+"""Words for terms that are written with others."""
+WORDS_OF_TERMS = frozenset((*KEYWORDS, *_EACH, *FOLDS, *PRIMS, *_SUGAR, *PREFIX))
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A parameter of a definition."""
+
+    name: str
+    type: Type
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """`def name(params) = term`."""
+
+    name: Word
+    params: tuple[Param, ...]
+    body: Term
+    block: bool = False
+    """Whether the body is written as lines, each of which names a value."""
+
+
+class TermParser(Cursor):
+    """A cursor over the tokens of a pure text."""
+
+    def __init__(self, tokens: Tokens, report: Reporter) -> None:
+        super().__init__(tokens, report)
+        self.defined = {self.texts[i + 1] for i, t in enumerate(self.texts[:-1]) if t == "def"}
+        self.bound: list[str] = []
+        """The names that are bound here: a variable hides a function of its name."""
+
+    def definitions(self) -> list[Definition]:
+        """All definitions of the text; what is wrong with others is reported."""
+        out: list[Definition] = []
+        while self.kinds[self.i] != END:
+            first = self.i
+            try:
+                if self.accept(NEWLINE):
+                    continue
+                out.append(self._definition())
+            except Bad:
+                self.depth = 0
+                self.i += self.i == first
+                while self.kinds[self.i] != END and self.texts[self.i] != "def":
+                    self.i += 1
+        return out
+
+    def name(self, what: str) -> Word:
+        """A name that is no word of the language."""
+        i = self.i
+        text = self.texts[i]
+        if self.kinds[i] != NAME:
+            self.fail(what)
+        start, end = self.starts[i], self.end_of(i)
+        if text in WORDS_OF_TERMS:
+            self.report.error("A062", f"`{text}` is a word of the language", start, end)
+            raise Bad
+        self.i += 1
+        return Word(text, start, end)
+
+    def _definition(self) -> Definition:
+        if not self.accept_word("def"):
+            self.fail("`def`", "a text is a list of definitions: `def f(x: f64) = x * x`")
+        word = self.name("the definition's name")
+        self.expect("(")
+        params: list[Param] = []
+        while self.kinds[self.i] != ")":
+            p = self.name("a parameter")
+            self.expect(":", f"every parameter has a type: `{p.text}: f64`")
+            params.append(Param(p.text, self.type(), p.start, p.end))
+            if not self.accept(","):
+                break
+        self.expect(")")
+        self.expect("=")
+        self.bound = [p.name for p in params]
+        lines = self._lines()
+        body = self._block(lines) if lines else self.term()
+        if not self.accept(NEWLINE):
+            self.fail("the end of the definition")
+        return Definition(word, tuple(params), body, bool(lines))
+
+    def type(self) -> Type:
+        """A type as written: `f64`, `f64[n, 3]`, `(f64, f64[n])[m]`."""
+        i = self.i
+        if self.accept("("):
+            items = [self.type()]
+            while self.accept(","):
+                items.append(self.type())
+            self.expect(")")
+            out: Type = items[0] if len(items) == 1 else Product(tuple(items))
+        else:
+            out = self._number_type(i)
+        if not self.accept("["):
+            return out
+        lengths = [self._length()]
+        while self.accept(","):
+            lengths.append(self._length())
+        self.expect("]")
+        for n in reversed(lengths):
+            out = Arr(out, n)
+        return out
+
+    def _number_type(self, i: int) -> Scalar:
+        if self.kinds[i] != NAME:
+            self.fail("a type")
+        text = self.texts[i]
+        self.i += 1
+        if text not in SCALARS:
+            self.report.error(
+                "A005",
+                f"there is no type `{text}`",
+                self.starts[i],
+                self.end_of(i),
+                hint=did_you_mean(text, SCALARS),
+            )
+            raise Bad
+        if text == "fixed" and self.accept("("):
+            frac = self._whole()
+            self.expect(")")
+            return fixed(min(frac, 62))
+        return SCALARS[text]
+
+    def _whole(self) -> int:
+        if self.kinds[self.i] != NUMBER or not self.texts[self.i].isdigit():
+            self.fail("a whole number")
+        self.i += 1
+        return int(self.texts[self.i - 1][:18])
+
+    def _length(self) -> Size:
+        if self.kinds[self.i] == NUMBER:
+            return Size("", self._whole())
+        name = self.name("a length: a name or a number").text
+        for sign, factor in (("+", 1), ("-", -1)):
+            if self.accept(sign):
+                return Size(name, factor * self._whole())
+        return Size(name)
+
+    # Blocks of lines.
+
+    def _lines(self) -> bool:
+        """Whether a block of lines begins here, each but the last of which names a value."""
+        return self._pattern_end(self.i) > 0
+
+    def _pattern_end(self, i: int) -> int:
+        """The place of the `=` after the pattern at `i`; 0 if there is none."""
+        depth = 0
+        while self.kinds[i] == NAME or self.kinds[i] in "(),":
+            depth += (self.kinds[i] == "(") - (self.kinds[i] == ")")
+            i += 1
+            if depth == 0 and self.kinds[i] != ",":
+                break
+        return i if self.kinds[i] == "=" and depth == 0 else 0
+
+    def _block(self, more: bool) -> Term:
+        lines: list[tuple[Pattern, Term, int]] = []
+        while more:
+            start = self.starts[self.i]
+            pattern = self.patterns()
+            self.expect("=")
+            value = self.term()
+            self.bound += names_in(pattern)
+            if not self.accept(NEWLINE):
+                self.fail("the end of the line")
+            lines.append((pattern, value, start))
+            if len(lines) > MAX_DEPTH:
+                self.too_deep("the lines of a definition use each other", MAX_DEPTH)
+            more = self._lines()
+        body = self._result()
+        for pattern, value, start in reversed(lines):
+            body = Let(pattern, value, body, start=start, end=value.end)
+        return body
+
+    def _result(self) -> Term:
+        if self.kinds[self.i] in (END, NEWLINE) or self.at_word("def"):
+            self.fail("the definition's value", "its last line is a term without a name")
+        return self.tuple_or_term()
+
+    def patterns(self) -> Pattern:
+        """`x`, `(x, y)`, and without brackets `x, y`."""
+        found = [self._pattern()]
+        while self.accept(","):
+            found.append(self._pattern())
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def _pattern(self) -> Pattern:
+        if self.accept("("):
+            inner = self.patterns()
+            self.expect(")")
+            return inner
+        return self.name("a name").text
+
+    # Terms.
+
+    def tuple_or_term(self) -> Term:
+        """A term, or several with commas between them."""
+        start = self.starts[self.i]
+        items = [self.term()]
+        while self.accept(","):
+            items.append(self.term())
+        return items[0] if len(items) == 1 else Tup(tuple(items), start=start, end=self.last_end())
+
+    def term(self, power: int = 0) -> Term:
+        """A term whose operators bind tighter than `power`."""
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            self.too_deep("the term nests", MAX_DEPTH)
+        left = self._prefix()
+        while True:
+            sign = self.texts[self.i]
+            own = BINARY.get(sign, 0) if self.kinds[self.i] in (NAME, sign) else 0
+            if own <= power:
+                break
+            self.i += 1
+            right = self.term(own - 1 if own == POWER else own)
+            left = Op(operator_name(sign, 2), (left, right), start=left.start, end=right.end)
+            if own == COMPARE and BINARY.get(self.texts[self.i]) == COMPARE:
+                self.fail("no second comparison", "write `a < b and b < c`")
+        if power == 0 and self.at_word("with"):
+            left = self._update(left)
+        self.depth -= 1
+        return left
+
+    def _prefix(self) -> Term:
+        while self.accept(NEWLINE):
+            pass
+        i = self.i
+        start, text = self.starts[i], self.texts[i]
+        if self.kinds[i] in ("-", "~") or (text == "not" and self.kinds[i] == NAME):
+            self.i += 1
+            of = self.term(NOT if text == "not" else UNARY - 1)
+            if text == "-" and isinstance(of, Num) and not isinstance(of.value, bool):
+                return Num(-of.value, of.elem, start=start, end=of.end)
+            return Op(operator_name(text, 1), (of,), start=start, end=of.end)
+        found = {"let": self._let, "if": self._if, "loop": self._loop, "fun": self._fun}.get(text)
+        if found is not None and self.kinds[i] == NAME:
+            self.i += 1
+            return found(start)
+        return self._application()
+
+    def _let(self, start: int) -> Term:
+        pattern = self.patterns()
+        self.expect("=")
+        value = self.tuple_or_term()
+        if not self.accept_word("in"):
+            self.fail("`in`")
+        body = self._under(names_in(pattern))
+        return Let(pattern, value, body, start=start, end=body.end)
+
+    def _under(self, names: object) -> Term:
+        """A term that sees more names."""
+        before = len(self.bound)
+        self.bound += list(names)  # type: ignore[call-overload]
+        body = self.term()
+        del self.bound[before:]
+        return body
+
+    def _if(self, start: int) -> Term:
+        cond = self.term()
+        if not self.accept_word("then"):
+            self.fail("`then`")
+        yes = self.term()
+        if not self.accept_word("else"):
+            self.fail("`else`", "a term has a value either way")
+        no = self.term()
+        return If(cond, yes, no, start=start, end=no.end)
+
+    def _loop(self, start: int) -> Term:
+        pattern = self.patterns()
+        self.expect("=")
+        init = self.tuple_or_term()
+        if not self.accept_word("for"):
+            self.fail("`for`")
+        var = self.name("the loop's variable").text
+        down = self.accept("=")
+        if down:
+            at = self.starts[self.i]
+            last = self.term()
+            if not (isinstance(last, Op) and last.fn == "-" and last.args[1] == Num(1)):
+                what = "a loop that counts down begins at the number of its steps less one"
+                self.report.error("A002", what, at, last.end, hint="`for i = n - 1 to 0 do`")
+                raise Bad
+            count = last.args[0]
+            if not (self.accept_word("to") and self.texts[self.i] == "0" and self.accept(NUMBER)):
+                self.fail("`to 0`")
+        else:
+            self.expect("<")
+            count = self.term()
+        if not self.accept_word("do"):
+            self.fail("`do`")
+        body = self._under([*names_in(pattern), var])
+        return Loop(pattern, init, var, count, body, down, start=start, end=body.end)
+
+    def _update(self, of: Term) -> Term:
+        self.i += 1
+        items = self._items()
+        self.expect("=")
+        value = self.term()
+        return Update(of, items, value, start=of.start, end=value.end)
+
+    def _items(self) -> tuple[Term, ...]:
+        self.expect("[")
+        items = [self.term()]
+        while self.accept(","):
+            items.append(self.term())
+        self.expect("]")
+        return tuple(items)
+
+    # Functions.
+
+    def _fun(self, start: int) -> Term:
+        self.expect("(")
+        params: list[Pattern] = []
+        while self.kinds[self.i] != ")":
+            params.append(self._pattern())
+            if not self.accept(","):
+                break
+        self.expect(")")
+        self.expect("->")
+        body = self._under([n for p in params for n in names_in(p)])
+        return Lam(tuple(params), body, start=start, end=body.end)
+
+    def function(self, arity: int) -> Lam:
+        """The function of a map or a fold: `(x, y. e)`, `fun (x, y) -> e`, `*`, a name."""
+        i = self.i
+        start = self.starts[i]
+        fresh = [f"{n}'" for n in "abcdefgh"[: max(arity, 1)]]
+        args = tuple(Var(n, start=start, end=self.end_of(i)) for n in fresh)
+        bracket = self.kinds[i] == "("
+        if self.kinds[i] in _SECTIONS or (bracket and self.kinds[i + 2] == ")"):
+            self.i += bracket
+            sign = self.texts[self.i]
+            self.i += 1 + bracket
+            end = self.last_end()
+            if sign in BINARY:
+                op: Term = Op(operator_name(sign, 2), args, start=start, end=end)
+                return Lam(tuple(fresh), op, start=start, end=end)
+            return self._named(sign, args, start, end)
+        if bracket:
+            self.i += 1
+            if self.accept_word("fun"):
+                made = self._fun(start)
+            else:
+                params = [self._pattern()]
+                while self.accept(","):
+                    params.append(self._pattern())
+                self.expect(".", "a function is written `(x, y. e)`")
+                body = self._under([n for p in params for n in names_in(p)])
+                made = Lam(tuple(params), body, start=start, end=body.end)
+            self.expect(")")
+            assert isinstance(made, Lam)
+            return made
+        if self.kinds[i] != NAME:
+            self.fail("a function", "`(x. e)`, a sign, or the name of a function")
+        self.i += 1
+        return self._named(self.texts[i], args, start, self.last_end())
+
+    def _named(self, name: str, args: tuple[Var, ...], start: int, end: int) -> Lam:
+        fn = PREFIX.get(name, name)
+        if name in self.defined:
+            body: Term = Call(name, args, start=start, end=end)
+        elif fn in FUNCTIONS:
+            body = Op(fn, args, start=start, end=end)
+        else:
+            self.unknown(name, start, end)
+        return Lam(tuple(a.name for a in args), body, start=start, end=end)
+
+    def unknown(self, name: str, start: int, end: int) -> NoReturn:
+        """Report a name that stands for nothing (A004)."""
+        known = [*self.bound, *self.defined, *WORDS_OF_TERMS, *FUNCTIONS]
+        self.report.error(
+            "A004", f"there is no function `{name}`", start, end, hint=did_you_mean(name, known)
+        )
+        raise Bad
+
+    # Applications.
+
+    def _application(self) -> Term:
+        i = self.i
+        text, start = self.texts[i], self.starts[i]
+        if self.kinds[i] != NAME or text in self.bound or text in WORDS:
+            return self._postfix()
+        if text in _EACH:
+            self.i += 1
+            arity = {"map": 1, "mapn": 1}.get(text) or int(text[3:])
+            fn = self.function(arity)
+            if text == "mapn":
+                arity = len(fn.params)
+            arrays = tuple(self._postfix() for _ in range(arity))
+            return Each(fn, arrays, start=start, end=self.last_end())
+        if text in FOLDS:
+            self.i += 1
+            fn = self.function(2)
+            init, array = self._postfix(), self._postfix()
+            return Fold(text, fn, init, array, start=start, end=self.last_end())
+        arity = self._arity(text)
+        if arity == 0 or self._is_call(i):
+            return self._postfix()
+        self.i += 1
+        args: tuple[Term, ...] = (self._postfix(),)
+        if not isinstance(args[0], Tup):
+            args = (*args, *(self._postfix() for _ in range(arity - 1)))
+        return self._applied(text, args, start)
+
+    def _is_call(self, i: int) -> bool:
+        """Whether a bracket follows without a space, which makes a call of a name."""
+        return self.kinds[i + 1] == "(" and self.starts[i + 1] == self.end_of(i)
+
+    def _arity(self, text: str) -> int:
+        fn = PREFIX.get(text, text)
+        found = PRIMS.get(text, 0) or _SUGAR.get(text, 0)
+        if not found and text not in self.defined and fn in FUNCTIONS:
+            found = FUNCTIONS[fn].arity
+        return found
+
+    def _applied(self, text: str, args: tuple[Term, ...], start: int) -> Term:
+        """A function of a word applied; a tuple holds the arguments of 004's functions."""
+        end = self.last_end()
+        fn = PREFIX.get(text, text)
+        arity = self._arity(text)
+        if len(args) == 1 < arity and isinstance(args[0], Tup):
+            args = args[0].items
+        if arity == 1 < len(args):
+            args = (Tup(args, start=args[0].start, end=args[-1].end),)
+        if text not in self.defined and arity and len(args) != arity:
+            self.report.error(
+                "A044",
+                f"`{text}` takes {arity} argument{'s' * (arity != 1)}, not {len(args)}",
+                start,
+                end,
+            )
+            raise Bad
+        match text:
+            case "fst" | "snd":
+                return Proj(int(text == "snd"), args[0], start=start, end=end)
+            case "proj":
+                if not (isinstance(args[0], Num) and type(args[0].value) is int):
+                    what = "the number of a part is written: `proj 2 e`"
+                    self.report.error("A002", what, start, end)
+                    raise Bad
+                return Proj(args[0].value - 1, args[1], start=start, end=end)
+            case "zip":
+                pair = ("a'", "b'")
+                return Each(Lam(pair, tup(map(Var, pair))), args, start=start, end=end)
+            case "zeros":
+                return Prim("replicate", (args[0], Num(0.0)), start=start, end=end)
+            case "scatter_add":
+                x, at, values = args
+                added = Op("scatter", (values, at, Op("len", (x,))), start=start, end=end)
+                return Op("+", (x, added), start=start, end=end)
+        if text in self.defined:
+            return Call(text, args, start=start, end=end)
+        if text in PRIMS:
+            return Prim(text, args, start=start, end=end)
+        return Op(fn, args, start=start, end=end)
+
+    def _postfix(self) -> Term:
+        out = self._atom()
+        while self.kinds[self.i] == "[" and self.starts[self.i] == self.last_end():
+            items = self._items()
+            out = Index(out, items, start=out.start, end=self.last_end())
+        return out
+
+    def _atom(self) -> Term:
+        i = self.i
+        kind, text, start = self.kinds[i], self.texts[i], self.starts[i]
+        if kind == "(":
+            self.i += 1
+            out = self.tuple_or_term()
+            self.expect(")")
+            if isinstance(out, Lam) and self.kinds[self.i] == "(":
+                return App(out, self._arguments(), start=start, end=self.last_end())
+            return out
+        if kind == NUMBER:
+            return self._number(start)
+        if kind == "-" and self.kinds[i + 1] == NUMBER:
+            self.i += 1
+            n = self._number(start)
+            return Num(-n.value, n.elem, start=start, end=n.end)
+        if kind != NAME:
+            self.fail("a term")
+        if text in WORDS:
+            self.i += 1
+            return Num(WORDS[text], start=start, end=self.last_end())
+        if text in KEYWORDS:
+            self.fail("a term", "it needs brackets here" if text in ("let", "if", "loop") else "")
+        called = self._is_call(i)
+        self.i += 1
+        if text in self.bound:
+            var = Var(text, start=start, end=self.last_end())
+            return App(var, self._arguments(), start=start, end=self.last_end()) if called else var
+        if called:
+            if text not in self.defined and not self._arity(text):
+                self.unknown(text, start, self.last_end())
+            return self._applied(text, self._arguments(), start)
+        if self._arity(text) or text in self.defined or text in _EACH or text in FOLDS:
+            self.i -= 1
+            self.fail("a term", f"`{text}` is a function: its use as an argument needs brackets")
+        return Var(text, start=start, end=self.last_end())
+
+    def _arguments(self) -> tuple[Term, ...]:
+        self.expect("(")
+        args: list[Term] = []
+        while self.kinds[self.i] != ")":
+            args.append(self.term())
+            if not self.accept(","):
+                break
+        self.expect(")")
+        return tuple(args)
+
+    def _number(self, start: int) -> Num:
+        text, _, elem = self.texts[self.i].partition("'")
+        value = number(text)
+        self.i += 1
+        if value is None or (elem and elem not in SCALARS):
+            what = f"there is no type `{elem}`" if elem else "the number is too large"
+            self.report.error("A041", what, start, self.last_end())
+            raise Bad
+        return Num(value, elem, start=start, end=self.last_end())

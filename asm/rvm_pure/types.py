@@ -1,0 +1,129 @@
+"""Types of terms: numbers, tuples, and arrays of either, with what is known of their lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rvm.isa.derivatives import adjoint_type
+from rvm.types import RegisterType, Scalar, ValueType, with_rank
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A length: a whole number, or one that a name stands for, and so many more or less."""
+
+    name: str = ""
+    more: int = 0
+
+    def __str__(self) -> str:
+        if not self.name:
+            return str(self.more)
+        return (
+            f"{self.name} {'+' if self.more > 0 else '-'} {abs(self.more)}" * bool(self.more)
+            or self.name
+        )
+
+    def plus(self, k: int) -> Size:
+        """This length and k more; none is less than nothing."""
+        return Size(self.name, self.more + k if self.name else max(0, self.more + k))
+
+
+Length = Size | None
+"""A length; None is one that only the run knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """The type of a tuple."""
+
+    items: tuple[Type, ...]
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self.items))})"
+
+
+@dataclass(frozen=True, slots=True)
+class Arr:
+    """The type of an array, of numbers, of tuples, or of arrays of one length."""
+
+    elem: Type
+    length: Length = None
+
+    def __str__(self) -> str:
+        dims: list[str] = []
+        t: Type = self
+        while isinstance(t, Arr):
+            dims.append("?" if t.length is None else str(t.length))
+            t = t.elem
+        return f"{t}[{', '.join(dims)}]"
+
+
+Type = Scalar | Product | Arr
+
+
+def leaves(t: Type) -> Iterator[Scalar]:
+    """The number types that a type is made of, in order."""
+    match t:
+        case Scalar():
+            yield t
+        case Arr(elem):
+            yield from leaves(elem)
+        case Product(items):
+            for item in items:
+                yield from leaves(item)
+
+
+def is_active(t: Type | None) -> bool:
+    """Whether a value of the type carries a derivative."""
+    return t is not None and any(adjoint_type(s) is not None for s in leaves(t))
+
+
+def dims(t: Type) -> tuple[Length, ...]:
+    """The lengths of an array of numbers; () of a number."""
+    out: list[Length] = []
+    while isinstance(t, Arr):
+        out.append(t.length)
+        t = t.elem
+    return tuple(out)
+
+
+def elem_type(t: Type) -> Type:
+    """What an array of any rank holds in the end; of others the type itself."""
+    while isinstance(t, Arr):
+        t = t.elem
+    return t
+
+
+def parts(t: Type) -> tuple[Type, ...]:
+    """The types of the parts of a tuple, and of an array of tuples, which is held as one."""
+    if isinstance(t, Arr):
+        return tuple(Arr(p, t.length) for p in parts(t.elem))
+    return t.items if isinstance(t, Product) else ()
+
+
+def array_of(elem: Type, lengths: tuple[Length, ...]) -> Type:
+    """An array of these lengths; of none the element itself."""
+    for n in reversed(lengths):
+        elem = Arr(elem, n)
+    return elem
+
+
+def machine_type(t: Type) -> ValueType | None:
+    """The machine's type of a value; None where it holds tuples."""
+    elem = elem_type(t)
+    return with_rank(elem, len(dims(t))) if isinstance(elem, Scalar) else None
+
+
+def from_machine(t: RegisterType, lengths: tuple[Length, ...]) -> Type:
+    """The type of a value of the machine."""
+    assert isinstance(t, Scalar) or hasattr(t, "elem")
+    elem = t if isinstance(t, Scalar) else t.elem
+    return array_of(elem, lengths)
+
+
+def together(a: Length, b: Length) -> tuple[bool, Length]:
+    """Whether two lengths may be equal, and what both are then."""
+    if a is None or b is None:
+        return True, b if a is None else a
+    return a == b, a

@@ -1,0 +1,177 @@
+"""Pure texts become functions that add their values, there and back, and give what NumPy gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import rvm_pure
+from pure.terms import Writer
+from rvm_asm import assemble as assemble_text
+from rvm_asm.program import Declarations
+from rvm_pure.assembler import read
+from rvm_pure.printer import definitions
+from rvm_pure.values import evaluate
+
+import rvm
+from rvm.codec import encode
+from rvm.engines import executing
+from rvm.faults import AssemblyError
+from rvm.library.handle import Library
+
+TEXT = """
+def dot(a: f64[n], b: f64[n]) = reduce (x, y. x + y) 0 (map2 (x, y. x * y) a b)
+def nested(x1: f64, x2: f64) = let w1 = x1 * x2 in let w2 = w1 * x1 in w2
+def power(x: f64, n: i64) = loop p = 1.0 for i < n do p * x
+def article(x: f64, y: f64) =            # a block of lines
+    p = 7 * x
+    r = 1 / y
+    q = p * x * 5
+    v = 2 * p * q + 3 * r
+    v
+def others(a: f64[n]) = map2 * (shift1L (scanr * 1 a)) (shift1R (scanl * 1 a))
+def updated(a: f64[n], i: i64) = a with [i] = logsumexp(a) + a[i]
+def pairs(a: f64[n]) = map (x. if x < 1 then (x, 1.0) else (log(x), 2.0)) a
+def steps(x: f64, n: i64) = loop (a, b) = (x, 1.0) for i < n do (a * b, a + b)
+def rows(A: f64[m, n], x: f64[n]) = map (r. dot(r, x)) A
+def softmax(x: f64[n]) = let e = map (t. exp(t - amax(x))) x in map (t. t / sum(e)) e
+def horner(c: f64[n], x: f64) = foldl (s, a. s * x + a) 0 c
+def places(k: i64[n], x: f64[m]) = gather x k
+def histogram(k: i64[n], w: f64[n], x: f64[m]) = scatter_add(x, k, w)
+def whole(k: i64[n]) = foldl (s, x. s * 3 + x) 7 k
+"""
+A = np.array([0.5, 2.0, -3.0])
+M = np.arange(6.0).reshape(2, 3)
+CASES: list[tuple[str, dict[str, Any], Any]] = [
+    ("dot", {"a": A, "b": A}, A @ A),
+    ("nested", {"x1": 3.0, "x2": 5.0}, 45.0),
+    ("power", {"x": 1.5, "n": 7}, 1.5**7),
+    ("power", {"x": 1.5, "n": 0}, 1.0),
+    ("article", {"x": 2.0, "y": 5.0}, 3920.6),
+    ("others", {"a": A}, np.array([-6.0, -1.5, 1.0])),
+    ("others", {"a": A[:0]}, A[:0]),
+    ("updated", {"a": A, "i": 1}, np.array([0.5, 2.0 + np.log(np.exp(A).sum()), -3.0])),
+    ("pairs", {"a": A}, {"p1": [0.5, np.log(2.0), -3.0], "p2": [1.0, 2.0, 1.0]}),
+    ("steps", {"x": 2.0, "n": 3}, {"p1": 30.0, "p2": 11.0}),
+    ("rows", {"A": M, "x": A}, M @ A),
+    ("softmax", {"x": A}, np.exp(A) / np.exp(A).sum()),
+    ("horner", {"c": A, "x": 2.0}, 0.5 * 4 + 2.0 * 2 - 3.0),
+    ("places", {"k": np.array([2, 0, 2]), "x": A}, A[[2, 0, 2]]),
+    ("histogram", {"k": np.array([1, 1, 0]), "w": A, "x": M[1]}, M[1] + [-3.0, 2.5, 0.0]),
+    ("whole", {"k": np.array([2, 0, 1])}, ((7 * 3 + 2) * 3) * 3 + 1),
+]
+
+
+def zeros(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: zeros(v) for k, v in value.items()}
+    value = np.asarray(value)
+    return np.zeros_like(value) if value.ndim else value.dtype.type(0).item()
+
+
+def same(have: Any, want: Any) -> bool:
+    if isinstance(want, dict):
+        return all(same(have[k], v) for k, v in want.items())
+    return bool(np.allclose(have, want, rtol=1e-14, atol=1e-14))
+
+
+@pytest.mark.parametrize("engine", executing())
+def test_values_are_added_and_taken_away(engine: str) -> None:
+    lib = Library(rvm_pure.assemble(TEXT))
+    for name, given, want in CASES:
+        f = lib[name].with_options(engine=engine)
+        out = f(out=zeros(want), **given)
+        assert same(out["out"], want), name
+        back = (~f)(**out)
+        assert same(back["out"], zeros(want)), name
+
+
+def test_a_definition_that_one_expression_says_is_one_instruction() -> None:
+    program = rvm_pure.assemble(TEXT)
+    for name in ("dot", "nested", "article"):
+        assert [i.op for i in program.function(name).code] == ["add"]
+
+
+def test_overflow_is_an_infinity_and_comes_back() -> None:
+    lib = Library(rvm_pure.assemble(TEXT))
+    out = lib.power(out=0.0, x=1e200, n=3)
+    assert out.out == np.inf
+    big = np.array([1e200, 1e200, 0.0])
+    found = lib.others(out=np.zeros(3), a=big)
+    assert found.out.tolist() == [0.0, 0.0, np.inf]
+    assert (~lib.power)(out=1.0, x=1e200, n=1).out == -1e200 + 1
+
+
+def test_files_are_found_by_their_suffix(tmp_path: Any) -> None:
+    (tmp_path / "f.pure").write_text("def f(x: f64) = x * x\n")
+    assert rvm.load(tmp_path / "f.pure").f(out=1.0, x=3.0).out == 10.0
+
+
+def test_the_text_in_the_assembly_language_makes_the_same_bytes() -> None:
+    for text in (TEXT, *(Writer(s).definition(6) for s in range(6))):
+        program = rvm_pure.assemble(text, "f.pure")
+        assert encode(assemble_text(rvm_pure.rasm(text, "f.pure"))) == encode(program)
+
+
+def agree(seeds: range) -> None:
+    """Random terms: the machine's value is the walk's, and what is printed is the same term."""
+    for seed in seeds:
+        text = Writer(seed).definition(6)
+        rng = np.random.default_rng(seed)
+        n = (0, 1, 2, 5)[seed % 4]
+        x, y = rng.normal(size=2)
+        given = {"x": x, "y": y, "A": rng.normal(size=n), "B": rng.normal(size=n)}
+        (d,) = read(text, Declarations())
+        want = evaluate(d.body, {**given, "n": n})
+        f = Library(rvm_pure.assemble(text)).f.with_options(engine="reference")
+        out = f(out=0.0, **given)
+        assert out.out == pytest.approx(want, rel=1e-12, abs=1e-12), text
+        assert (~f)(**out).out == pytest.approx(0.0, abs=1e-12 * max(1, abs(want))), text
+        (again,) = read(definitions([d]), Declarations())
+        assert again.body == d.body, text
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_random_terms_agree_with_their_walk(part: int) -> None:
+    agree(range(8 * part, 8 * part + 8))
+
+
+@pytest.mark.deep
+def test_many_random_terms_agree_with_their_walk() -> None:
+    agree(range(100, 1100))
+
+
+WRONG = [
+    ("def f(x: f64) = x +", "A002", ""),
+    ("def f(x: f64) = y", "A005", "y"),
+    ("def f(x: f64) = sine(x)", "A004", "sine"),
+    ("def f(a: f64[n], b: f64[m]) = map2 * a b", "A042", "b"),
+    ("def f(a: f64[n]) = map2 + a (shift1L a)", "A042", "shift1L a"),
+    ("def f(a: f64[n], b: f64[n + 1]) = a + b", "A042", "a + b"),
+    ("def f(A: f64[m, n], x: f64[m]) = A @ x", "A042", "A @ x"),
+    ("def f(x: f64) = map sin x", "A042", "x"),
+    ("def f(x: f64, n: i64) = x * n", "A040", "x * n"),
+    ("def f(x: f64) = let (a, b) = x in a", "A044", "let (a, b) = x in a"),
+    ("def f(x: f64) = if x then 1 else 2", "A040", "x"),
+    ("def f(a: f64[n]) = foldl (s, x. s < x) 0 a", "A040", "s < x"),
+    ("def f(x: f64) = f(x)", "A051", "f"),
+    ("def f(x: f64) = atan2(x)", "A044", "atan2(x)"),
+    ("def f(x: f64) = " + "(" * 120 + "x" + ")" * 120, "A046", "("),
+    ("def f(x: f65) = x", "A005", "f65"),
+    ("def f(x: f64) = x\ndef f(y: f64) = y", "A006", "f"),
+    ("def f(x: f64) = fun (y) -> y", "A040", "fun (y) -> y"),
+    ("def f(x: f64) = 1e999 * x", "A041", "1e999"),
+]
+
+
+@pytest.mark.parametrize(("text", "code", "part"), WRONG, ids=lambda v: str(v)[:24])
+def test_what_is_wrong_is_shown_at_its_place(text: str, code: str, part: str) -> None:
+    with pytest.raises(AssemblyError) as caught:
+        rvm_pure.assemble(text)
+    first = caught.value.diagnostics[0]
+    assert first.code == code
+    where = first.where
+    line = text.split("\n")[where.line - 1]
+    if part:
+        assert line[where.column - 1 : (where.end or 0) - 1] == part
