@@ -12,7 +12,7 @@ from rvm.program import Function, Program, Span
 from rvm.types import SCALARS
 from rvm.verify import inout_slots, verify
 from rvm_asm.blocks import Blocks
-from rvm_asm.check import report_aliases, report_counting, report_findings
+from rvm_asm.check import report_aliases, report_counting, report_findings, report_shared
 from rvm_asm.generics import (
     FUNCTION,
     IDLE,
@@ -80,6 +80,7 @@ class Build:
         declarations = self.declarations
         self.emitters[name] = emitter
         declarations.heads[name] = emitter.function(plain(name))
+        declarations.made[name] = emitter.func, emitter.scope.types
         declarations.signatures[name] = tuple(
             (p.name, emitter.scope.names[p.name]) for p in emitter.func.params if not p.is_function
         )
@@ -96,7 +97,7 @@ class Build:
     def specialise(self, func: Func, types: Types, at: Word) -> str:
         """The name of a generic function made for such types; Rejected if it can't be."""
         inside = ", ".join(map(str, types.values()))
-        name = quoted(f"{plain(func.name.text)}[{inside}]")
+        name = quoted(f"{plain(func.name.text)}[{inside}]" if types else plain(func.name.text))
         if name in self.emitters:
             return name
         count = self._made[func.name.text] = self._made.get(func.name.text, 0) + 1
@@ -219,6 +220,7 @@ class Build:
         whole = tuple(e.function(plain(name)) for name, e in emitters.items())
         lowered = Program((*whole, *declarations.generated), "")
         report_counting(lowered, emitters, report)
+        report_shared(lowered, emitters, report)
         functions: list[Function] = []
         for emitter, made in zip(emitters.values(), whole, strict=True):
             if emitter.broken:

@@ -7,6 +7,7 @@ from rvm.isa import TypeFault, check_operands, typed
 from rvm.program import Instr
 from rvm.types import elem_of
 from rvm_asm.generics import FUNCTION
+from rvm_asm.maps import MAPS, mapping
 from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Node, Word
 from rvm_asm.scope import Binding, NameGroup, Slot, plain
@@ -19,7 +20,9 @@ class Calls(Specialising):
     """Lowers `call`, `uncall` and what stands in `extern` blocks."""
 
     def call(self, stat: Invoke) -> None:
-        """`call` and `uncall`: records become their leaves, literals take the parameters' types."""
+        """`call`, `uncall`, `map`: records become leaves, literals take the parameters' types."""
+        if stat.name in MAPS:
+            stat = mapping(self, stat)
         name, args = self.callee(stat)
         signature = self.program.signatures[name]
         stat = Invoke(stat.name, Word(plain(name), 0, 0), args, stat.start, stat.end)
@@ -74,20 +77,13 @@ class Calls(Specialising):
     ) -> list[tuple[list[Expr] | None, list[Slot]]]:
         """For each argument its leaves, if it is a record, and the parameter's registers."""
         name = stat.callee.text
-        expected = ", ".join(p for p, _ in signature) or "none"
         params = [b for _, b in signature]
         leaves = [self.leaves(a) for a in stat.args]
         if len(params) != len(stat.args):
             # The leaves of a record may be given one by one, as disassembled code does.
             params = [s for b in params for s in (b.leaves() if isinstance(b, NameGroup) else (b,))]
         if len(params) != len(stat.args):
-            self.complain(
-                "A044",
-                f"`{name}` takes {len(signature)} argument{'s' * (len(signature) != 1)}, "
-                f"not {len(stat.args)}",
-                stat,
-                f"its parameters are {expected}",
-            )
+            self.wrong_count(name, [p for p, _ in signature], len(stat.args), stat)
         out: list[tuple[list[Expr] | None, list[Slot]]] = []
         for b, found, arg in zip(params, leaves, stat.args, strict=True):
             slots = list(b.leaves()) if isinstance(b, NameGroup) else [b]

@@ -26,7 +26,14 @@ def report_findings(
     program: Program, emitters: Mapping[str, CodeEmitter], report: Reporter
 ) -> None:
     """Add a message for every finding in `program`; `emitters` made its functions."""
-    for finding in findings(program):
+
+    def is_mapped(finding: Finding) -> bool:
+        emitter = emitters.get(finding.function)
+        return emitter is not None and emitter.func.name.text in emitter.program.mapped
+
+    for finding in sorted(findings(program), key=is_mapped):
+        if is_mapped(finding) and report.failed:
+            continue  # it has been told of the function that is mapped
         emitter = emitters.get(finding.function)
         if emitter is None:
             start, end = _generated(program, finding, emitters, report)
@@ -72,6 +79,25 @@ def report_counting(
                     hint="the loop itself counts it, there and back; use `while` to count "
                     "otherwise",
                 )
+
+
+def report_shared(program: Program, emitters: Mapping[str, CodeEmitter], report: Reporter) -> None:
+    """Add a message for every argument that all elements of a `map` share, and one changes."""
+    if not any(e.shared for e in emitters.values()):
+        return
+    inout = inout_slots(program)
+    for emitter in emitters.values():
+        for shared in emitter.shared:
+            if not inout.get(shared.callee, frozenset()).isdisjoint(shared.slots):
+                emitter.broken = True
+                with report.within(emitter.func, emitter.instance):
+                    report.error(
+                        "A076",
+                        f"`{shared.callee}` changes this, which is the same for every element",
+                        shared.at.start,
+                        shared.at.end,
+                        hint="give it an array of as many, or use `for`",
+                    )
 
 
 def _generated(

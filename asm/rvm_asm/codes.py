@@ -427,4 +427,19 @@ EXPLANATIONS: dict[str, Explanation] = {
             replace x as t by 2 * x + 1, (t - 1) / 2
         """,
     ),
+    "A076": explain(
+        "a `map` over nothing, or of what all elements share",
+        """
+        `map f(x, y, k)` does f for each element of those arguments that have a dimension more than
+        f's parameters.  The others are the same for every element, so f may only read them: else an
+        element would depend on those before it.
+
+            func axpy(y: f64, a: f64, x: f64)
+                add y, a * x
+            …
+                map axpy(v, 2, w)                   ; for each element of v and w
+
+        Where one element does depend on others, write a `for`.
+        """,
+    ),
 }

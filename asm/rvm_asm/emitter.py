@@ -14,6 +14,7 @@ from rvm.types import BOOL
 from rvm_asm.counters import CountedLoop
 from rvm_asm.generics import Types, instance_text
 from rvm_asm.jumps import PendingJump, pair
+from rvm_asm.maps import Shared
 from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Declared, Node
 from rvm_asm.program import Declarations, Signing
@@ -27,7 +28,8 @@ MAX_CODE = 1 << 19
 """The most instructions of a function: macros and `undo` multiply."""
 _WORDS = (
     "if", "while", "from", "for", "routine", "undo", "extern", "local", "iterate",
-    "with", "replace", "func", "const", "record", "macro", "pure", "include", "entry",
+    "with", "replace", "map", "unmap",
+    "func", "const", "record", "macro", "pure", "include", "entry",
 )  # fmt: skip
 
 
@@ -48,6 +50,8 @@ class CodeEmitter(ValueReader, ABC):
         """Registers of the variables of the loops around this point."""
         self.counted: list[CountedLoop] = []
         """The loops of the code so far."""
+        self.shared: list[Shared] = []
+        """What is the same for all elements that functions are mapped over."""
         self._source = program.sources
         self._expansions = 0
         self._level = 0
@@ -220,7 +224,7 @@ class CodeEmitter(ValueReader, ABC):
         self._expansions += 1
         if self._expansions > MAX_EXPANSIONS:
             self.complain("A046", f"the function uses more than {MAX_EXPANSIONS} macros", stat)
-        inner = Scope(f"{self.scope.owner}/{stat.name}")
+        inner = Scope(f"{self.scope.owner}/{stat.name}", macro.types)
         for formal, arg in zip(macro.formals, stat.args, strict=True):
             inner.names[formal.text] = Alias(arg, self.scope)
         outer, self.scope = self.scope, inner

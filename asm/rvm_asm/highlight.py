@@ -30,6 +30,7 @@ from rvm.isa.rules import CLASSES
 from rvm.types import SCALARS
 from rvm_asm.lexer import PATTERN
 from rvm_asm.literals import WORDS
+from rvm_asm.maps import MAPS
 from rvm_asm.messages import Reporter
 from rvm_asm.source import SourceMap
 from rvm_asm.statements import CLOSERS, DIRECTIONS, TOP, StatementParser
@@ -41,6 +42,7 @@ _NAMES = {
     "entry": Name.Function,
     "call": Name.Function,
     "uncall": Name.Function,
+    **dict.fromkeys(MAPS, Name.Function),
     "iterate": Name.Function,
     "routine": Name.Function,
     "undo": Name.Function,
@@ -147,7 +149,7 @@ class RasmLexer(Lexer):  # type: ignore[misc]  # Pygments has no types
             return Keyword.Type
         if text in SCALARS or text == "stack":
             in_stack = before == "[" and texts[k - 2 : k - 1] == ["stack"]
-            named = head in ("call", "uncall", "iterate", "entry") and before in ("[", ",")
+            named = head in ("call", "uncall", *MAPS, "iterate", "entry") and before in ("[", ",")
             in_stack = in_stack or (named and behind in ("]", ",", "("))
             if before in (":", "'") or in_stack or (behind == "(" and text in SCALARS):
                 return Keyword.Type

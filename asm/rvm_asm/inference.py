@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,19 @@ import numpy as np
 from rvm.isa.rules import default_type
 from rvm.numbers import system
 from rvm.numbers.base import BUFFERS, plain_array
-from rvm.types import BOOL, C128, F64, I64, SCALARS, RegisterType, Scalar, Stack
+from rvm.types import (
+    BOOL,
+    C128,
+    F64,
+    I64,
+    SCALARS,
+    RegisterType,
+    Scalar,
+    Stack,
+    elem_of,
+    rank_of,
+    with_rank,
+)
 from rvm_asm.generics import NUMBERS, RECORD, STACK, TypeValue, may_be, numbers, type_node
 from rvm_asm.nodes import TypeParam, TypeRef
 from rvm_asm.registers import MAX_RECORDS
@@ -25,6 +37,11 @@ class Shape:
 
     leaves: tuple[RegisterType, ...]
     record: TypeValue | None = None
+
+    def element(self) -> Shape:
+        """The shape of what is reached by one index in front."""
+        record = None if self.record is None else replace(self.record, rank=self.record.rank - 1)
+        return Shape(tuple([with_rank(elem_of(t), rank_of(t) - 1) for t in self.leaves]), record)
 
 
 def shape_of(binding: Slot | NameGroup) -> Shape:

@@ -78,14 +78,7 @@ class Iterations(Calls):
         name = plain(stat.callee.text)
         signature = self.program.signatures[stat.callee.text]
         if len(signature) != len(stat.args):
-            names = ", ".join(p for p, _ in signature) or "none"
-            self.complain(
-                "A044",
-                f"`{name}` takes {len(signature)} argument{'s' * (len(signature) != 1)}, "
-                f"not {len(stat.args)}",
-                stat,
-                f"its parameters are {names}",
-            )
+            self.wrong_count(name, [p for p, _ in signature], len(stat.args), stat)
         return signature
 
     def _number(self, stat: Iterate, signature: tuple[tuple[str, Binding], ...]) -> str | None:

@@ -53,6 +53,10 @@ class Declarations:
         self.signatures: dict[str, _Signature] = {}
         self.heads: dict[str, Function] = {}
         """The functions with their parameters alone."""
+        self.made: dict[str, tuple[Func, Types]] = {}
+        """For each function how it is declared, and what its type parameters stand for."""
+        self.mapped: set[str] = set()
+        """The functions that `map` made, whose bodies are those of others."""
         self.generated: list[Function] = []
         """Functions that statements made, besides those that are declared."""
         self.iterated: dict[tuple[object, ...], str] = {}
@@ -87,7 +91,8 @@ class Declarations:
         out.report = Reporter(out.sources)
         out.constants = copy(self.constants)
         out.constants.report = out.report
-        out.signatures, out.heads, out.generated, out.iterated = {}, {}, [], {}
+        out.signatures, out.heads, out.made, out.generated, out.iterated = {}, {}, {}, [], {}
+        out.macros, out.mapped = dict(self.macros), set()
         out.scheduled = 0
         return out
 

@@ -24,7 +24,7 @@ from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Declared, Node, Ref, Sub, TypeRef, Word
 from rvm_asm.registers import RegisterWriter, TypeProblem
 from rvm_asm.scope import NameGroup, Slot, plain
-from rvm_asm.stats import Func, Invoke, Iterate
+from rvm_asm.stats import Func, Invoke, Iterate, Stat
 from rvm_asm.values import Rejected
 
 
@@ -35,21 +35,20 @@ class Specialising(Memory):
         """The function made for the types of a call, and the arguments that are no functions."""
         name = plain(func.name.text)
         if len(stat.args) != len(func.params):
-            self.complain(
-                "A044",
-                f"`{name}` takes {len(func.params)} argument{'s' * (len(func.params) != 1)}, "
-                f"not {len(stat.args)}",
-                stat,
-                f"its parameters are {', '.join(plain(p.name) for p in func.params) or 'none'}",
-            )
+            self.wrong_count(name, [plain(p.name) for p in func.params], len(stat.args), stat)
         inference = Inference(func, self.program.records)
         self._explicit(func, inference, stat)
         pairs = list(zip(func.params, stat.args, strict=True))
         values = [(p, a) for p, a in pairs if not p.is_function]
+        walked = stat.walked if isinstance(stat, Invoke) else ()
         weak: list[tuple[Declared, Node]] = []
-        for p, passed in values:
+        for k, (p, passed) in enumerate(pairs):
+            if p.is_function:
+                continue
             arg = _first(stat, passed)
-            shape = self._shape(arg)
+            shape = self.shape(arg)
+            if shape is not None and k in walked:
+                shape = shape.element()
             if shape is None:
                 weak.append((p, arg))
             elif p.type is not None:
@@ -77,9 +76,25 @@ class Specialising(Memory):
         for p, given in functions:
             at = stat.args[func.params.index(p)]
             types[p.name] = self._fitting(p, given, types, at)
-        return self._made_for(func, types, stat.callee), [a for _, a in values]
+        return self.made_for(func, types, stat.callee), [a for _, a in values]
 
-    def _made_for(self, func: Func, types: Types, at: Word) -> str:
+    def wrong_count(self, name: str, params: Sequence[str], given: int, stat: Stat) -> NoReturn:
+        """Report a call with too many arguments, or too few."""
+        self.complain(
+            "A044",
+            f"`{name}` takes {len(params)} argument{'s' * (len(params) != 1)}, not {given}",
+            stat,
+            f"its parameters are {', '.join(params) or 'none'}",
+        )
+
+    def written_type(self, written: TypeRef) -> TypeValue:
+        """What a type that is written in brackets is."""
+        try:
+            return self.registers.value(written)
+        except TypeProblem:
+            raise Rejected from None
+
+    def made_for(self, func: Func, types: Types, at: Word) -> str:
         assert self.program.specialise is not None
         return self.program.specialise(func, types, at)
 
@@ -97,12 +112,9 @@ class Specialising(Memory):
                 f"they are {params}; functions are arguments",
             )
         for p, written in zip(func.types, stat.types, strict=True):
-            try:
-                inference.set(p.name, self.registers.value(written), f"[{plain(p.name)}]")
-            except TypeProblem:
-                raise Rejected from None
+            inference.set(p.name, self.written_type(written), f"[{plain(p.name)}]")
 
-    def _shape(self, arg: Node) -> Shape | None:
+    def shape(self, arg: Node) -> Shape | None:
         """What is known of an argument; None of one that is made of literals alone."""
         if isinstance(arg, Ref):
             leaves = self.leaves(arg)
@@ -190,10 +202,7 @@ class Specialising(Memory):
             raise Rejected
         types: dict[str, TypeValue] = {}
         for p, one in zip(func.types, written, strict=False):
-            try:
-                types[p.name] = self.registers.value(one)
-            except TypeProblem:
-                raise Rejected from None
+            types[p.name] = self.written_type(one)
         self._check_classes(func, types, at)
         for q, one in zip(func.functions, written[len(func.types) :], strict=True):
             arg = _as_node(one)
@@ -245,7 +254,7 @@ class Specialising(Memory):
             self.reject("A011", "this is not the name of a type or a function", arg)
         word = Word(name, arg.start, arg.end)
         types = self.named(func, named, word)
-        return TypeValue(FUNCTION, name=self._made_for(func, types, word))
+        return TypeValue(FUNCTION, name=self.made_for(func, types, word))
 
     def _fitting(self, p: Declared, given: TypeValue, types: Types, at: Node) -> TypeValue:
         """A function with parameters of the types that are wanted; made for them if generic."""
@@ -263,7 +272,7 @@ class Specialising(Memory):
             if not all(fits) or not fits:
                 self._misfit(p, given, wanted, at)
             word = Word(given.name, at.start, at.end)
-            given = TypeValue(FUNCTION, name=self._made_for(func, inference.found, word))
+            given = TypeValue(FUNCTION, name=self.made_for(func, inference.found, word))
         signature = self.program.signatures.get(given.name)
         if signature is None:
             raise Rejected

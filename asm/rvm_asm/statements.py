@@ -12,6 +12,7 @@ from rvm.stmt import BACKWARD, FORWARD
 from rvm_asm.cursor import RESERVED, Bad
 from rvm_asm.instructions import InstructionParser
 from rvm_asm.lexer import END, NAME, NEWLINE
+from rvm_asm.maps import MAPS
 from rvm_asm.nodes import Declared, Lit, Node, Word
 from rvm_asm.stats import (
     Arm,
@@ -54,6 +55,7 @@ class StatementParser(InstructionParser):
             "cf": self._jump,
             "call": self._call,
             "uncall": self._call,
+            **dict.fromkeys(MAPS, self._call),
             "iterate": self._iterate,
             "replace": self._replace,
             "undo": self._undo,

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 from rvm_asm.nodes import Declared, Node, TypeParam, TypeRef, Word
+
+if TYPE_CHECKING:
+    from rvm_asm.generics import TypeValue
 
 
 class Stat:
@@ -58,9 +64,13 @@ class Jump(Stat):
 
 
 class Invoke(Stat):
-    """`call f(a, b)` and `uncall f(a, b)`; `types` are those of `call f[f64](a, b)`."""
+    """`call f(a, b)`, `uncall f(a, b)`, `map f(a, b)`, `unmap f(a, b)`.
 
-    __slots__ = ("args", "callee", "name", "types")
+    `types` are those of `call f[f64](a, b)`.  Of the arguments numbered in `walked` the elements
+    are passed.
+    """
+
+    __slots__ = ("args", "callee", "name", "types", "walked")
 
     def __init__(
         self,
@@ -70,12 +80,14 @@ class Invoke(Stat):
         start: int,
         end: int,
         types: list[TypeRef] | None = None,
+        walked: frozenset[int] = frozenset(),
     ) -> None:
         super().__init__(start, end)
         self.name = name
         self.callee = callee
         self.args = args
         self.types = types
+        self.walked = walked
 
 
 class Iterate(Stat):
@@ -330,14 +342,21 @@ class RecordDef:
 
 
 class Macro:
-    """`macro name a, b … end`."""
+    """`macro name a, b … end`; `types` are what type parameters stand for in its body."""
 
-    __slots__ = ("body", "formals", "name")
+    __slots__ = ("body", "formals", "name", "types")
 
-    def __init__(self, name: Word, formals: list[Word], body: list[Stat]) -> None:
+    def __init__(
+        self,
+        name: Word,
+        formals: list[Word],
+        body: list[Stat],
+        types: Mapping[str, TypeValue] | None = None,
+    ) -> None:
         self.name = name
         self.formals = formals
         self.body = body
+        self.types = types
 
 
 class Pure:

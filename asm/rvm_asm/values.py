@@ -251,7 +251,7 @@ class ValueReader:
                 self.scope = outer
         else:
             inner = binding
-        crossed = False
+        crossed = isinstance(binding, Alias)
         for step in steps:
             if isinstance(step, Sub):
                 self._index(inner, step, path, crossed, node)

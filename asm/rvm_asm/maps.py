@@ -1,0 +1,198 @@
+"""Lowering `map` and `unmap`: a function for each element of arrays of one length.
+
+The statement is a call of a function, made once for each function that is mapped, whose body is a
+`for` over the elements.  Its parameters have the lengths in common, and what may overlap is what
+any call allows: so no iteration depends on what another one changes.  What is done for an element
+stands in the loop itself, as a macro would, so that engines see what an iteration reaches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rvm.transform.duals import unique
+from rvm.types import Stack, rank_of
+from rvm_asm.generics import FUNCTION
+from rvm_asm.inference import Shape, shape_of
+from rvm_asm.nodes import Declared, Lit, Node, Operator, Ref, Sub, TypeRef, Word
+from rvm_asm.printer import quoted
+from rvm_asm.scope import Binding, NameGroup, Slot, plain
+from rvm_asm.stats import For, Func, Invoke, Macro, OpStat, RecordDef, Stat
+
+if TYPE_CHECKING:
+    from rvm_asm.calls import Calls
+
+MAPS = {"map": "call", "unmap": "uncall"}
+"""The statements, and how each calls the function that is made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """An argument that all elements are given, and the registers of the parameter it is for."""
+
+    callee: str
+    slots: range
+    at: Node
+
+
+def mapping(e: Calls, stat: Invoke) -> Invoke:
+    """The call that a `map` is."""
+    walked = _walked(e, stat)
+    name, args = e.callee(
+        Invoke("call", stat.callee, stat.args, stat.start, stat.end, stat.types, walked)
+    )
+    signature = e.program.signatures[name]
+    if len(args) != len(signature):
+        e.wrong_count(plain(name), [n for n, _ in signature], len(args), stat)
+    walked = frozenset(k for k, a in enumerate(args) if stat.args.index(a) in walked)
+    shared, first = [], 0
+    for k, ((word, binding), arg) in enumerate(zip(signature, args, strict=True)):
+        parameter = shape_of(_register(binding))
+        if k not in walked:
+            have, want = _rank(e.shape(arg)), _rank(parameter)
+            if have and want is not None and have != want:
+                e.reject(
+                    "A042",
+                    f"this has {have} dimensions: `{word}` of `{plain(name)}` takes {want}, "
+                    f"or {want + 1} to be mapped over",
+                    arg,
+                )
+            shared.append(Shared(plain(name), range(first, first + len(parameter.leaves)), arg))
+        first += len(parameter.leaves)
+    if not walked:
+        e.complain(
+            "A076",
+            f"`{plain(name)}` is mapped over nothing: no argument has a dimension more than it "
+            "takes",
+            stat,
+            f"`call {plain(name)}(…)` does it once",
+        )
+    e.shared += shared
+    callee = Word(_made(e, name, walked), stat.callee.start, stat.callee.end)
+    return Invoke(MAPS[stat.name], callee, args, stat.start, stat.end)
+
+
+# ---------------------------------------------------------------- which arguments are walked
+
+
+def _walked(e: Calls, stat: Invoke) -> frozenset[int]:
+    """The arguments that have a dimension more than the function takes."""
+    name = stat.callee.text
+    bound = e.scope.types.get(name)
+    if bound is not None and bound.kind == FUNCTION:
+        name = bound.name
+    func = e.program.generics.get(name)
+    if func is not None and len(func.params) == len(stat.args):
+        params = zip(func.params, stat.args, strict=True)
+        have = [None if p.is_function else _rank(e.shape(a)) for p, a in params]
+        want = _written_ranks(e, func, stat, have)
+    else:
+        have = [_rank(e.shape(a)) for a in stat.args]
+        signature = e.program.signatures.get(name, ())
+        want = [_rank(shape_of(_register(b))) or 0 for _, b in signature]
+    pairs = enumerate(zip(have, want, strict=False))
+    return frozenset(k for k, (h, w) in pairs if h is not None and h == w + 1)
+
+
+def _written_ranks(e: Calls, func: Func, stat: Invoke, have: Sequence[int | None]) -> Sequence[int]:
+    """How many dimensions the parameters of a generic function have.
+
+    Of a type that may be an array, and that no brackets name, it is an element of the argument
+    that has most dimensions.
+    """
+    ranks: dict[str, int] = {}
+    for p in func.types:
+        over = [
+            h - _dims(e, q)
+            for q, h in zip(func.params, have, strict=True)
+            if h is not None and q.type is not None and q.type.name == p.name
+        ]
+        ranks[p.name] = max(0, *over, 1) - 1 if p.shaped or not p.classes else 0
+    for p, written in zip(func.types, stat.types or (), strict=False):
+        ranks[p.name] = e.written_type(written).rank
+    return [
+        _dims(e, q) + (ranks.get(q.type.name, 0) if q.type is not None else 0) for q in func.params
+    ]
+
+
+def _dims(e: Calls, p: Declared) -> int:
+    """How many dimensions a parameter's type is written with."""
+    if p.type is None or p.type.dims is None:
+        return 0
+    record = e.program.records.get(p.type.name)
+    is_args = record is not None and record.types and p.type.args is None
+    return 0 if is_args else len(p.type.dims)
+
+
+def _rank(shape: Shape | None) -> int | None:
+    """How many dimensions an argument has, of a record those in front; None without elements."""
+    if shape is None:
+        return None
+    if shape.record is not None:
+        return shape.record.rank
+    (leaf,) = shape.leaves
+    return None if isinstance(leaf, Stack) else rank_of(leaf)
+
+
+def _register(binding: Binding) -> Slot | NameGroup:
+    assert isinstance(binding, (Slot, NameGroup))
+    return binding
+
+
+# ---------------------------------------------------------------- what is made
+
+
+def _made(e: Calls, name: str, walked: frozenset[int]) -> str:
+    """The function that does one for each element of some of its arguments."""
+    program = e.program
+    head, types = program.made[name]
+    values = [p for p in head.params if not p.is_function]
+    words = [p.name for p in values]
+    over = "" if len(walked) == len(words) else f"({', '.join(words[k] for k in sorted(walked))})"
+    start, end = head.start, head.end
+    lengths = [quoted(d.name) for d in program.heads[name].dims]
+    taken = {*words, *lengths, *program.constants.definitions, *types}
+    length, at = unique("n", taken), unique("i", taken)
+
+    def node(word: str, *items: Node) -> Ref:
+        return Ref(word, (Sub([*items], start, end),) if items else (), start, end)
+
+    params, args = [], []
+    for k, p in enumerate(values):
+        lead = node(length) if k in walked else None
+        params.append(Declared(p.name, _longer(p, lead, program.records), p.start, p.end))
+        args.append(node(p.name, node(at)) if k in walked else node(p.name))
+    word = Word(quoted(f"{plain(head.name.text)}.map{over}"), start, end)
+    body: Stat
+    if _renames(values):
+        body = Invoke("call", Word(name, start, end), [*args], start, end)
+    else:
+        formals = [Word(w, start, end) for w in (*words, *lengths)]
+        macro = quoted(f"{plain(name)}{over}")
+        program.macros[macro] = Macro(word, formals, head.body, types)
+        body = OpStat(macro, [*args, *map(node, lengths)], start, start, end)
+    last = Operator("-", [node(length), Lit(1, start, end)], start, end)
+    loop = For(Word(at, start, end), Lit(0, start, end), last, None, False, [body], start, end)
+    program.mapped.add(word.text)
+    program.excused[word.text] = program.excused[head.name.text]
+    return e.made_for(Func(word, [], params, [loop], start, end), types, word)
+
+
+def _longer(p: Declared, length: Node | None, records: Mapping[str, RecordDef]) -> TypeRef:
+    """A parameter's type, with a dimension in front if it is walked."""
+    t = p.type
+    assert t is not None
+    if length is None:
+        return t
+    args, dims = t.args, t.dims
+    if args is None and dims is not None and t.name in records and records[t.name].types:
+        args, dims = dims, None
+    return TypeRef(t.name, t.frac, t.fields, [length, *(dims or ())], t.start, t.end, args)
+
+
+def _renames(params: Sequence[Declared]) -> bool:
+    """Whether a register of some parameters has another name than these."""
+    inner = (p.type.fields or () for p in params if p.type is not None)
+    return any(p.register for p in params) or any(map(_renames, inner))
