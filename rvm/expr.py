@@ -121,10 +121,34 @@ class Apply(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The half-open range `lo:hi` of one dimension; None is that end of it."""
+    """The slice `lo:hi:by` of one dimension, as in NumPy; None is that end of it, or a step of 1.
+
+    It must lie inside, and does not count from the end.  Of a negative step, `lo` is where the
+    slice begins, the last index if it is None, and it goes down to before `hi`.
+    """
 
     lo: Expr | None = None
     hi: Expr | None = None
+    by: Expr | None = None
+
+    @property
+    def ends(self) -> tuple[Expr | None, ...]:
+        """What it is made of, in order."""
+        return self.lo, self.hi, self.by
+
+    @property
+    def given(self) -> tuple[Expr, ...]:
+        """The expressions of which it is made."""
+        return tuple(e for e in self.ends if e is not None)
+
+    def through(self, f: Callable[[Expr], Expr]) -> Span:
+        """The span with `f` applied to its expressions."""
+        return Span(*(None if e is None else f(e) for e in self.ends))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it takes all of the dimension, in order."""
+        return self == Span()
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,10 +208,7 @@ def children(node: Expr) -> Iterator[Expr]:
             if isinstance(step, Index):
                 for item in step.items:
                     if isinstance(item, Span):
-                        if item.lo is not None:
-                            yield item.lo
-                        if item.hi is not None:
-                            yield item.hi
+                        yield from item.given
                     else:
                         yield item
 
@@ -254,14 +275,7 @@ def rebuild(node: Expr, f: Callable[[Expr], Expr]) -> Expr:
 def _rebuild_step(step: Step, f: Callable[[Expr], Expr]) -> Step:
     if not isinstance(step, Index):
         return step
-    items: list[Expr | Span] = []
-    for item in step.items:
-        if isinstance(item, Span):
-            lo = None if item.lo is None else f(item.lo)
-            items.append(Span(lo, None if item.hi is None else f(item.hi)))
-        else:
-            items.append(f(item))
-    return Index(tuple(items))
+    return Index(tuple([i.through(f) if isinstance(i, Span) else f(i) for i in step.items]))
 
 
 def substitute(node: Expr, operands: tuple[Expr, ...]) -> Expr:

@@ -163,14 +163,10 @@ class _Expander:
     def _step(self, step: Step) -> Step:
         if not isinstance(step, Index):
             return step
-        items: list[Expr | Span] = []
-        for item in step.items:
-            if isinstance(item, Span):
-                lo = None if item.lo is None else self._atom(item.lo)
-                items.append(Span(lo, None if item.hi is None else self._atom(item.hi)))
-            else:
-                items.append(self._atom(item))
-        return Index(tuple(items))
+        atom = self._atom
+        return Index(
+            tuple([i.through(atom) if isinstance(i, Span) else atom(i) for i in step.items])
+        )
 
     # Temporaries.
 

@@ -226,8 +226,11 @@ class ExpressionParser(Cursor):
         while True:
             lo = None if self.kinds[self.i] == ":" else self.expression()
             if self.accept(":"):
-                hi = None if self.kinds[self.i] in (",", "]") else self.expression()
-                items.append(Range(lo, hi))
+                hi = None if self.kinds[self.i] in (":", ",", "]") else self.expression()
+                by = None
+                if self.accept(":") and self.kinds[self.i] not in (",", "]"):
+                    by = self.expression()
+                items.append(Range(lo, hi, by))
             else:
                 assert lo is not None
                 items.append(lo)

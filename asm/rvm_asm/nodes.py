@@ -32,13 +32,19 @@ class FieldStep:
 
 
 class Range:
-    """`lo:hi` inside an index; either end may be missing."""
+    """`lo:hi` or `lo:hi:by` inside an index; any of them may be missing."""
 
-    __slots__ = ("hi", "lo")
+    __slots__ = ("by", "hi", "lo")
 
-    def __init__(self, lo: Node | None, hi: Node | None) -> None:
+    def __init__(self, lo: Node | None, hi: Node | None, by: Node | None = None) -> None:
         self.lo = lo
         self.hi = hi
+        self.by = by
+
+    @property
+    def ends(self) -> tuple[Node | None, ...]:
+        """What it is made of, in order."""
+        return self.lo, self.hi, self.by
 
 
 class Sub:

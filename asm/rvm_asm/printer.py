@@ -191,8 +191,8 @@ class SourcePrinter:
     def _item(self, item: Expr | Span) -> str:
         if not isinstance(item, Span):
             return self.expr(item)
-        lo = "" if item.lo is None else self.expr(item.lo)
-        return f"{lo}:{'' if item.hi is None else self.expr(item.hi)}"
+        ends = item.ends if item.by is not None else item.ends[:2]
+        return ":".join("" if e is None else self.expr(e) for e in ends)
 
     def typed_register(self, reg: int) -> str:
         """The declared type of a register; constants in its lengths have types where they must."""

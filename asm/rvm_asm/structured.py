@@ -230,5 +230,5 @@ def _place(node: Ref) -> str:
 def _item(item: Node | Range) -> str:
     if not isinstance(item, Range):
         return expression(item)
-    ends = ("" if e is None else expression(e) for e in (item.lo, item.hi))
-    return ":".join(ends)
+    ends = item.ends if item.by is not None else item.ends[:2]
+    return ":".join("" if e is None else expression(e) for e in ends)

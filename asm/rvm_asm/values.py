@@ -292,23 +292,23 @@ class ValueReader:
                     f"{taken + len(step.items)} indices for {target.rank} dimensions",
                     step,
                 )
-        items = tuple([self._item(i) for i in step.items])
+        items = tuple([self._item(i, step) for i in step.items])
         last = path[-1] if path else None
         if crossed and isinstance(last, Index) and not any(isinstance(i, Span) for i in last.items):
             path[-1] = Index((*last.items, *items))
         else:
             path.append(Index(items))
 
-    def _item(self, item: Node | Range) -> Expr | Span:
+    def _item(self, item: Node | Range, step: Sub) -> Expr | Span:
         self._depth += 1
         if self._depth > MAX_DEPTH:
             self._depth = 0
-            node = item if not isinstance(item, Range) else item.lo or item.hi
-            assert node is not None
+            inner = item.ends if isinstance(item, Range) else (item,)
+            node = next((e for e in inner if e is not None), step)
             self.reject("A046", f"indices nest deeper than {MAX_DEPTH} levels", node)
         if isinstance(item, Range):
-            lo = None if item.lo is None else self.value(item.lo)
-            out: Expr | Span = Span(lo, None if item.hi is None else self.value(item.hi))
+            ends = (None if e is None else self.value(e) for e in item.ends)
+            out: Expr | Span = Span(*ends)
         else:
             out = self.value(item)
         self._depth -= 1

@@ -233,12 +233,12 @@ def _steady(node: Expr) -> bool:
             return all(map(_steady, args))
         case Place(_, path, t):
             return rank_of(t or I64) > 0 and all(
-                bound is None or _steady(bound)
+                _steady(bound)
                 for step in path
                 if isinstance(step, Index)
                 for item in step.items
                 if isinstance(item, Span)
-                for bound in (item.lo, item.hi)
+                for bound in item.given
             )
         case _:
             return False

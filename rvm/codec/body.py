@@ -18,6 +18,7 @@ from rvm.codec.layout import (
     PLACE,
     SPAN,
     START,
+    STRIDE,
     TOP,
     TRANSPOSED,
     work,
@@ -173,7 +174,7 @@ class Body:
         path: list[Step] = []
         for kind, a, b in islice(pools.steps, min(count, MAX_NODES)):
             if kind == INDEX and b:
-                path.append(Index(tuple(self._item(inner) for _ in self._items(a, b))))
+                path.append(Index(tuple(self._index_items(a, b, inner))))
             elif kind in STEPS and a == b == 0:
                 path.append(STEPS[kind])
             else:
@@ -184,24 +185,32 @@ class Body:
         t: ValueType = place_type(base, path)
         return Place(reg, tuple(path), t), inner
 
-    def _items(self, first: int, count: int) -> range:
+    def _index_items(self, first: int, count: int, inner: list[int]) -> Iterator[Expr | Span]:
         if first != self.pools.items_taken or count > MAX_NODES:
             raise self._fault("B015", f"records {first} to {first + count} of ITEM are not next")
         self.pools.items_taken += count
-        return range(count)
-
-    def _item(self, inner: list[int]) -> Expr | Span:
-        row = next(self.pools.items, None)
-        if row is None:
+        by: Expr | None = None
+        for row in islice(self.pools.items, count):
+            kind, a, b = row
+            count -= 1
+            if kind in (ELEMENT, STRIDE) and b == 0 and by is None:
+                inner.append(a)
+                node = self._index(a)
+                if kind == ELEMENT:
+                    yield node
+                else:
+                    by = node
+            elif kind == SPAN:
+                inner.extend(n - 1 for n in (a, b) if n)
+                lo, hi = (self._index(n - 1) if n else None for n in (a, b))
+                yield Span(lo, hi, by)
+                by = None
+            else:
+                raise self._fault("B010", "an index is of no kind")
+        if count:
             raise self._fault("B015", "an index beyond the records of ITEM")
-        kind, a, b = row
-        if kind == ELEMENT and b == 0:
-            inner.append(a)
-            return self._index(a)
-        if kind != SPAN:
-            raise self._fault("B010", "an index is of no kind")
-        inner.extend(n - 1 for n in (a, b) if n)
-        return Span(self._index(a - 1) if a else None, self._index(b - 1) if b else None)
+        if by is not None:
+            raise self._fault("B010", "the step of no span")
 
     def _index(self, number: int) -> Expr:
         node = self._node(number)

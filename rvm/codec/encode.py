@@ -33,6 +33,7 @@ from rvm.codec.layout import (
     SPAN,
     STACK,
     START,
+    STRIDE,
     TABLES,
     TOP,
     TRANSPOSED,
@@ -245,7 +246,7 @@ class _Body:
         for step in path:
             match step:
                 case Index(items):
-                    out.append(tuple(self._item(i) for i in items))
+                    out.append(tuple(row for i in items for row in self._item(i)))
                 case Part(name):
                     out.append({"re": RE, "im": IM}[name])
                 case Transposed():
@@ -256,11 +257,11 @@ class _Body:
                     raise _refuse(f"{step!r} is not a step", self.f.name)
         return tuple(out)
 
-    def _item(self, item: Expr | Span) -> tuple[int, int, int]:
-        if isinstance(item, Span):
-            ends = [0 if e is None else self.by_id[id(e)] + 1 for e in (item.lo, item.hi)]
-            return SPAN, ends[0], ends[1]
-        return ELEMENT, self.by_id[id(item)], 0
+    def _item(self, item: Expr | Span) -> list[tuple[int, int, int]]:
+        if not isinstance(item, Span):
+            return [(ELEMENT, self.by_id[id(item)], 0)]
+        lo, hi, by = (0 if e is None else self.by_id[id(e)] + 1 for e in item.ends)
+        return [(STRIDE, by - 1, 0)] * bool(by) + [(SPAN, lo, hi)]
 
     def _add(self, node: Expr, shape: tuple[Any, ...], inner: list[int]) -> int:
         w = self.w

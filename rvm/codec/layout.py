@@ -47,7 +47,7 @@ TABLES = (
     _table("TYPE", "BBBBI", "kind (0 scalar, 1 array, 2 stack), rank, fraction bits, 0, name"),
     _table("CNST", "II16s", "type, 0, raw value"),
     _table("LIST", "I", "index"),
-    _table("ITEM", "III", "kind (0 index, 1 span), first, second"),
+    _table("ITEM", "III", "kind (0 index, 1 span, 2 step of the next span), first, second"),
     _table(
         "STEP", "III", "kind (0 index, 1 re, 2 im, 3 transposed, 4 top, 5 len), first item, items"
     ),
@@ -75,7 +75,7 @@ PARTS = ("REGS", "PARM", "DIMS", "EXPR", "CODE", "LINE", "LIST")
 SCALAR, ARRAY, STACK = 0, 1, 2
 CONST, PLACE, APPLY = 0, 1, 2
 INDEX, RE, IM, TRANSPOSED, TOP, LEN = 0, 1, 2, 3, 4, 5
-ELEMENT, SPAN = 0, 1
+ELEMENT, SPAN, STRIDE = 0, 1, 2
 
 MAX_LAYOUT_DEPTH = 32
 """Records in records in records … of a parameter."""

@@ -97,16 +97,40 @@ def _checked(i: Any, length: int, axis: int) -> Any:
 def _slice(item: Span, length: int, axis: int, regs: Regs) -> Any:
     from rvm.engines.evaluate import evaluate
 
-    lo = 0 if item.lo is None else evaluate(item.lo, regs)
-    hi = length if item.hi is None else evaluate(item.hi, regs)
-    if not 0 <= lo <= hi <= length:
+    lo, hi, by = (None if e is None else evaluate(e, regs) for e in item.ends)
+    found = cut(lo, hi, by, length)
+    if found is not None:
+        return found
+    if by == 0:
         raise MachineError(
             "R003",
-            f"the slice {lo}:{hi} does not lie inside a dimension of length {length}",
-            values={"from": lo, "to": hi, "length": length, "axis": axis},
-            hint="a slice a:b needs 0 <= a <= b <= length",
+            "the step of a slice is 0",
+            values={"length": length, "axis": axis},
+            hint="x[::2] is every other element, x[::-1] all of them from the last to the first",
         )
-    return slice(lo, hi)
+    down = by is not None and by < 0
+    lo = (length - 1 if down else 0) if lo is None else lo
+    hi = length if hi is None and not down else hi
+    text = f"{lo}:{'' if hi is None else hi}" + ("" if by is None else f":{by}")
+    raise MachineError(
+        "R003",
+        f"the slice {text} does not lie inside a dimension of length {length}",
+        values={"from": lo, "to": hi, "step": by, "length": length, "axis": axis},
+        hint="a slice a:b with a negative step begins with the element a and ends before it comes "
+        "to b, so it needs length > a >= b >= 0; without b it goes down to the first element"
+        if down
+        else "a slice a:b needs 0 <= a <= b <= length",
+    )
+
+
+def cut(lo: int | None, hi: int | None, by: int | None, length: int) -> slice | None:
+    """A slice of a dimension as NumPy's; None if it does not lie inside, or its step is 0."""
+    if by is None or by > 0:
+        first, end = 0 if lo is None else lo, length if hi is None else hi
+        return slice(first, end, by) if 0 <= first <= end <= length else None
+    first, end = length - 1 if lo is None else lo, 0 if hi is None else hi
+    inside = (lo is None or 0 <= lo < length) and end >= 0 and (hi is None or end <= first)
+    return slice(lo, hi, by) if by and inside else None
 
 
 def store(place: Place, regs: Any, value: Any) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from rvm.engines.evaluate import plain
 from rvm.engines.heap import drop_array, fits, forget, make_array, pop, push, residue
 from rvm.engines.log import keep, keep_floats, taken, taken_float
+from rvm.engines.memory import cut
 from rvm.numbers.gaps import lost
 
 
@@ -46,13 +47,12 @@ def signs(x: float | complex) -> tuple[float, float]:
     return math.copysign(1.0, x.real), math.copysign(1.0, x.imag)
 
 
-def span(lo: int, hi: int | None, length: int) -> slice:
+def span(lo: int | None, hi: int | None, by: int | None, length: int) -> slice:
     """A slice that lies inside a dimension; Trouble if it does not."""
-    if hi is None:
-        hi = length
-    if not 0 <= lo <= hi <= length:
+    found = cut(lo, hi, by, length)
+    if found is None:
         raise Trouble
-    return slice(lo, hi)
+    return found
 
 
 def factor(value: Any, kind: str) -> Any:

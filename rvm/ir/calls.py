@@ -15,7 +15,7 @@ from rvm.ir.places import Location, Variables, View, kinds_of
 from rvm.ir.registers import too_deep
 from rvm.ir.statements import apart, grow, room, shrink
 from rvm.ir.typed import Unprintable
-from rvm.ir.values import located, put, read, value, viewed
+from rvm.ir.values import located, put, read, strides, value, viewed
 from rvm.state import FRAME_BYTES
 from rvm.stmt import Call
 from rvm.types import Array, Scalar
@@ -77,7 +77,7 @@ def call(b: FunctionBuilder, pc: int, done: int, way: Callable[[], str]) -> None
             arguments += view.dims
             if not _is_contiguous(b, place):
                 scattered.add(k)
-                arguments += [b.op("stride", kind="i64", aux=(view.reg, a)) for a in view.axes]
+                arguments += strides(b, view)
         elif not isinstance(t, Scalar):
             arguments.append(b.get(b.stacks[cast(Place, arg).reg]))
         elif k in changed:
@@ -131,8 +131,8 @@ def _is_contiguous(b: FunctionBuilder, arg: Place) -> bool:
     spans = [k for k, item in enumerate(step.items) if isinstance(item, Span)]
     first = spans[0] if spans else len(step.items)
     return all(
-        isinstance(item, Span) and item.lo is None and item.hi is None
-        for item in step.items[first + 1 :]
+        isinstance(item, Span) and (item.is_whole if k else item.by is None)
+        for k, item in enumerate(step.items[first:])
     )
 
 

@@ -16,7 +16,7 @@ from rvm.ir.builder import Builder, rewrite
 from rvm.ir.counters import Counters, counters_of, lengths, rank_at
 from rvm.ir.flow import FALLS, JUMPS, Edge
 from rvm.ir.node import I64, PTR, Block, Node, constant
-from rvm.ir.values import whole_number
+from rvm.ir.values import span, whole_number
 from rvm.isa import ENDS
 
 NULL = constant(None, PTR)
@@ -199,11 +199,8 @@ class _Counting:
 
     def _between(self, item: Span, length: Node | int) -> Node:
         b = self.b
-        if item.hi is not None:
-            high = whole_number(b, item.hi)
-        else:
-            high = b.i64(length) if isinstance(length, int) else length
-        return high if item.lo is None else b.op("wsub", high, whole_number(b, item.lo))
+        held = b.i64(length) if isinstance(length, int) else length
+        return span(b, item, held, checked=False)[1]
 
     def _meet(self, pc: int, key: Sequence[Node]) -> None:
         """Count that an instruction has found some sizes."""

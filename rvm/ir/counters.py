@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from rvm.accounts.counts import Key, Sized, sized_of
 from rvm.expr import Const, Expr, Index, Place, Span, Transposed
@@ -247,13 +247,17 @@ def lengths(
 
 def constant_span(item: Span, dim: Any) -> Any:
     """The length of a span whose ends are known; None if they are not."""
-    if item.lo is None and item.hi is None:
+    if item.is_whole:
         return dim
-    low = 0 if item.lo is None else item.lo.value if isinstance(item.lo, Const) else None
-    high = item.hi.value if isinstance(item.hi, Const) else None
-    if item.hi is None and isinstance(dim, int):
-        high = dim
-    return None if low is None or high is None else high - low
+    if not all(isinstance(e, Const) for e in item.given):
+        return None
+    lo, hi, by = (None if e is None else cast(Const, e).value for e in item.ends)
+    step = 1 if by is None else by
+    if isinstance(dim, int) and step:
+        return len(range(dim)[lo:hi:step])
+    first = 0 if lo is None and step > 0 else lo
+    end = -1 if hi is None and step < 0 else hi
+    return None if first is None or end is None or not step else len(range(first, end, step))
 
 
 def rank_at(node: Expr) -> int:

@@ -63,13 +63,15 @@ class View:
     """An array register, or a part of it.
 
     `bases` are what is added to the indices of the register's axes (None: nothing), `axes` which
-    of those each axis of the view runs along, `dims` the view's lengths.
+    of those each axis of the view runs along, in `steps` of so many (None: 1), `dims` the view's
+    lengths.
     """
 
     reg: int
     elem: Scalar
     bases: tuple[Node | None, ...]
     axes: tuple[int, ...]
+    steps: tuple[Node | None, ...]
     dims: tuple[Node, ...]
     part: int | None = None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import cast
+from typing import NamedTuple, cast
 
 from rvm.expr import Expr, Place
 from rvm.image import Clash
@@ -28,6 +28,7 @@ from rvm.ir.values import (
     raw,
     read,
     scalar,
+    strides,
     value,
     whole_number,
 )
@@ -508,26 +509,38 @@ def differing(b: Builder, one: Sequence[Expr], two: Sequence[Expr]) -> None:
 
 def disjoint(b: Builder, x: Place, y: Place, same_ok: bool) -> None:
     """Trouble if two places reach into each other; whether they then meet is not asked here."""
-    (low, high), (begin, end) = _reach(b, followed(b, x)), _reach(b, followed(b, y))
-    test = b.op("and", b.op("ult", low, end), b.op("ult", begin, high))
+    one, two = _reach(b, followed(b, x)), _reach(b, followed(b, y))
+    test = b.op("and", b.op("ult", one.low, two.high), b.op("ult", two.low, one.high))
     if same_ok:
-        test = b.op("and", test, b.op("ne", low, begin))
+        pairs = zip((one.first, *one.strides), (two.first, *two.strides), strict=True)
+        same = b.all([b.op("eq", p, q) for p, q in pairs])
+        test = b.op("and", test, b.invert(same))
     b.trouble(test)
 
 
-def _reach(b: Builder, place: Location | View) -> tuple[Node, Node]:
-    """The addresses from a place's first byte to after its last."""
+class _Reach(NamedTuple):
+    """The addresses of a place's lowest byte, after its highest, and of its first element."""
+
+    low: Node
+    high: Node
+    first: Node
+    strides: Sequence[Node]
+
+
+def _reach(b: Builder, place: Location | View) -> _Reach:
     if isinstance(place, View):
-        first = at(b, place, (b.i64(0),) * len(place.axes))
-        spans = list(zip(place.axes, place.dims, strict=True))
+        found = at(b, place, (b.i64(0),) * len(place.axes))
+        apart, dims = strides(b, place), place.dims
     elif isinstance(place, Element):
-        first, spans = place, []
+        found, apart, dims = place, [], ()
     else:
         raise Unprintable
-    pointer = b.op("address", *first.at, kind=PTR, aux=(first.reg, first.part or 0))
-    low = b.op("ptrtoint", pointer, kind=I64)
-    high = b.op("wadd", low, b.i64(item_size(first.type)))
-    for axis, dim in spans:
-        stride = b.op("stride", kind=I64, aux=(first.reg, axis))
-        high = b.op("wadd", high, b.product(b.op("wsub", dim, b.i64(1)), stride))
-    return low, high
+    pointer = b.op("address", *found.at, kind=PTR, aux=(found.reg, found.part or 0))
+    first = low = b.op("ptrtoint", pointer, kind=I64)
+    high = b.op("wadd", low, b.i64(item_size(found.type)))
+    zero = b.i64(0)
+    for stride, dim in zip(apart, dims, strict=True):
+        whole = b.product(b.op("wsub", dim, b.i64(1)), stride)
+        low = b.op("wadd", low, b.intrinsic("smin", whole, zero))
+        high = b.op("wadd", high, b.intrinsic("smax", whole, zero))
+    return _Reach(low, high, first, apart)

@@ -14,6 +14,7 @@ from rvm.ir.builder import FALSE, TRUE, Builder, Indices
 from rvm.ir.items import Parts, parts_of, value_of
 from rvm.ir.node import BIT, F64, FLOATS, I64, PTR, Node, constant
 from rvm.ir.places import Behind, Element, Location, Variables, View, item_size, kind_of
+from rvm.ir.slices import Cut, cut
 from rvm.ir.typed import Unprintable, type_of
 from rvm.isa import FUNCTIONS, implementation
 from rvm.leaf import Function
@@ -96,7 +97,8 @@ def behind(b: Builder, pointer: Node, t: Scalar) -> Behind:
 def whole(b: Builder, reg: int, t: Array) -> View:
     """An array register as a view."""
     axes = tuple(range(t.rank))
-    return View(reg, t.elem, (None,) * t.rank, axes, tuple(b.dim(reg, k) for k in axes))
+    none = (None,) * t.rank
+    return View(reg, t.elem, none, axes, none, tuple(b.dim(reg, k) for k in axes))
 
 
 def _stepped(b: Builder, found: Location | View, step: Step) -> Location | View:
@@ -115,25 +117,31 @@ def _stepped(b: Builder, found: Location | View, step: Step) -> Location | View:
         )
     assert isinstance(found, View)
     if isinstance(step, Transposed):
-        return replace(found, axes=found.axes[::-1], dims=found.dims[::-1])
+        return replace(found, axes=found.axes[::-1], steps=found.steps[::-1], dims=found.dims[::-1])
     assert isinstance(step, Index)
     return _indexed(b, found, step)
 
 
 def _indexed(b: Builder, found: View, step: Index) -> Location | View:
-    bases, axes, dims = list(found.bases), [], []
-    for item, axis, length in zip(step.items, found.axes, found.dims, strict=False):
+    bases = list(found.bases)
+    axes, steps, dims = list[int](), list[Node | None](), list[Node]()
+    along = zip(step.items, found.axes, found.steps, found.dims, strict=False)
+    for item, axis, by, length in along:
         if isinstance(item, Span):
-            lo, hi = _span(b, item, length)
-            dims.append(hi if lo is None else b.op("wsub", hi, lo))
+            lo, count, apart = span(b, item, length)
+            dims.append(count)
             axes.append(axis)
-            _move(b, bases, axis, lo)
+            steps.append(by if apart is None else _scaled(b, apart, by))
         else:
-            _move(b, bases, axis, index(b, item, length))
+            lo = index(b, item, length)
+        _move(b, bases, axis, None if lo is None else _scaled(b, lo, by))
     rest = len(step.items)
     dims += found.dims[rest:]
     axes += found.axes[rest:]
-    view = View(found.reg, found.elem, tuple(bases), tuple(axes), tuple(dims), found.part)
+    steps += found.steps[rest:]
+    view = replace(
+        found, bases=tuple(bases), axes=tuple(axes), steps=tuple(steps), dims=tuple(dims)
+    )
     return view if dims else at(b, view, ())
 
 
@@ -142,13 +150,25 @@ def _move(b: Builder, bases: list[Node | None], axis: int, by: Node | None) -> N
     bases[axis] = by if base is None else base if by is None else b.sum(base, by)
 
 
+def _scaled(b: Builder, distance: Node, step: Node | None) -> Node:
+    """A distance along an axis of a view in that of the register."""
+    return distance if step is None else b.product(distance, step)
+
+
 def at(b: Builder, view: View, indices: Indices) -> Element:
     """An element of a view."""
     places = list(view.bases)
-    for axis, i in zip(view.axes, indices, strict=True):
-        _move(b, places, axis, i)
+    for axis, by, i in zip(view.axes, view.steps, indices, strict=True):
+        _move(b, places, axis, _scaled(b, i, by))
     zero = b.i64(0)
     return Element(view.reg, tuple(zero if p is None else p for p in places), view.elem, view.part)
+
+
+def strides(b: Builder, view: View) -> list[Node]:
+    """How many bytes the elements of a view are apart along each of its axes."""
+    along = zip(view.axes, view.steps, strict=True)
+    found = ((b.op("stride", kind=I64, aux=(view.reg, axis)), by) for axis, by in along)
+    return [_scaled(b, stride, by) for stride, by in found]
 
 
 def index(b: Builder, item: Expr, length: Node) -> Node:
@@ -175,14 +195,11 @@ def widened(b: Builder, found: Node, t: Scalar) -> Node:
     return found
 
 
-def _span(b: Builder, item: Span, length: Node) -> tuple[Node | None, Node]:
-    lo = None if item.lo is None else whole_number(b, item.lo)
-    hi = length if item.hi is None else whole_number(b, item.hi)
-    if item.hi is not None:
-        b.trouble(b.op("ugt", hi, length))
-    if lo is not None:
-        b.trouble(b.op("ugt", lo, hi))
-    return lo, hi
+def span(b: Builder, item: Span, length: Node, checked: bool = True) -> Cut:
+    """A slice as `rvm.ir.slices.cut` has it."""
+    ends = tuple([None if e is None else whole_number(b, e) for e in item.ends])
+    signed = item.by is None or elem_of(type_of(item.by)).is_signed
+    return cut(b, ends, length, signed, checked)
 
 
 # ------------------------------------------------------------------------- reading and writing

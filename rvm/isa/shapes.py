@@ -60,7 +60,7 @@ class Lengths:
                     kept: list[int | None] = []
                     for axis, item in zip(axes, items, strict=False):
                         if isinstance(item, Range):
-                            kept.append(axis if item.lo is None and item.hi is None else None)
+                            kept.append(axis if item.is_whole else None)
                     axes = kept + axes[len(items) :]
                 case Part():
                     pass

@@ -189,12 +189,7 @@ def place(reg: int, base: ValueType | Stack, path: Sequence[Step] = ()) -> Place
 
 
 def _item(item: Expr | Span) -> Expr | Span:
-    if isinstance(item, Span):
-        return Span(
-            None if item.lo is None else _index(item.lo),
-            None if item.hi is None else _index(item.hi),
-        )
-    return _index(item)
+    return item.through(_index) if isinstance(item, Span) else _index(item)
 
 
 def _index(node: Expr) -> Expr:

@@ -9,10 +9,12 @@ overlaps another.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import gcd
 from typing import Literal
 
-from rvm.expr import Expr, Index, Part, Peek, Place, Span
+from rvm.expr import Const, Expr, Index, Part, Peek, Place, Span
+from rvm.types import I64
 from rvm.verify.affine import ZERO, Affine, affine, combine, difference
 
 Verdict = Literal["never", "always", "maybe"]
@@ -20,11 +22,15 @@ Verdict = Literal["never", "always", "maybe"]
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """What a place takes of one axis of its register: an index, or `lo` to `hi` (None: the end)."""
+    """What a place takes of one axis of its register: an index, or of `lo` to `hi` (None: the end).
+
+    Of a range it takes every `by`-th index from lo on, in order; 0: some of them, in some order.
+    """
 
     lo: Affine = ZERO
     hi: Affine | None = None
     point: bool = False
+    by: int = 1
 
 
 _WHOLE = _Axis()
@@ -107,11 +113,27 @@ def _base_rank(place: Place) -> int:
 
 
 def _restrict(axis: _Axis, item: Expr | Span) -> _Axis:
+    if not axis.by:
+        return axis
+
+    def along(index: Expr) -> Affine:
+        return combine(axis.lo, affine(index), axis.by)
+
+    def after(index: Expr) -> Affine:
+        return combine(along(index), Affine(axis.by))
+
     if not isinstance(item, Span):
-        return _Axis(combine(axis.lo, affine(item)), None, True)
-    lo = axis.lo if item.lo is None else combine(axis.lo, affine(item.lo))
-    hi = axis.hi if item.hi is None else combine(axis.lo, affine(item.hi))
-    return _Axis(lo, hi)
+        return _Axis(along(item), None, True)
+    by = 1 if item.by is None else item.by.value if isinstance(item.by, Const) else 0
+    if not by:
+        return replace(axis, by=0)
+    if by > 0:
+        lo = axis.lo if item.lo is None else along(item.lo)
+        return _Axis(lo, axis.hi if item.hi is None else along(item.hi), by=axis.by * by)
+    if any(end.type != I64 for end in item.given):
+        return replace(axis, by=0)
+    hi = axis.hi if item.lo is None else after(item.lo)
+    return _Axis(axis.lo if item.hi is None else after(item.hi), hi, by=0)
 
 
 def _meet(p: _Axis, q: _Axis) -> Verdict:
@@ -126,10 +148,13 @@ def _meet(p: _Axis, q: _Axis) -> Verdict:
     if p.point or q.point:
         point, span = (p, q) if p.point else (q, p)
         return _inside(point.lo, span)
-    if p == q:
-        return "always"
     if _not_above(p.hi, q.lo) or _not_above(q.hi, p.lo):
         return "never"
+    if p == q and p.by:
+        return "always"
+    if p.by != 1 or q.by != 1:
+        by = gcd(p.by, q.by) if p.by and q.by else 0
+        return "never" if _between(p.lo, q.lo, by) else "maybe"
     if (_in_span(p.lo, q) and _nonempty(p)) or (_in_span(q.lo, p) and _nonempty(q)):
         return "always"
     return "maybe"
@@ -138,9 +163,16 @@ def _meet(p: _Axis, q: _Axis) -> Verdict:
 def _inside(index: Affine, span: _Axis) -> Verdict:
     above = True if span.lo.is_zero else _sign(span.lo, index)
     below = True if span.hi is None else _sign(index, span.hi, strict=True)
-    if above is False or below is False:
+    if above is False or below is False or _between(index, span.lo, span.by):
         return "never"
-    return "always" if above and below else "maybe"
+    on = span.by == 1 or _between(index, span.lo, span.by) is False
+    return "always" if above and below and on else "maybe"
+
+
+def _between(a: Affine, b: Affine, by: int) -> bool | None:
+    """Whether the difference is no multiple of a step, if that is known."""
+    d = difference(a, b)
+    return None if d is None or not d[1] or not by else bool(d[0] % by)
 
 
 def _in_span(index: Affine, span: _Axis) -> bool:

@@ -234,11 +234,8 @@ class Nodes:
         match step:
             case Index(items) if items:
                 for item in items:
-                    ends = (item.lo, item.hi) if isinstance(item, Span) else (item,)
-                    for end in ends:
-                        if end is not None and not (
-                            isinstance(end.type, Scalar) and end.type.is_integer
-                        ):
+                    for end in item.given if isinstance(item, Span) else (item,):
+                        if not (isinstance(end.type, Scalar) and end.type.is_integer):
                             raise TypeFault(
                                 f"an index is an integer, not a value of type {end.type}", end
                             )

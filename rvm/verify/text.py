@@ -36,8 +36,9 @@ def _show(node: Expr | Span | None, function: Function) -> str:
     match node:
         case None:
             return ""
-        case Span(lo, hi):
-            return f"{_show(lo, function)}:{_show(hi, function)}"
+        case Span(lo, hi, by):
+            text = f"{_show(lo, function)}:{_show(hi, function)}"
+            return text if by is None else f"{text}:{_show(by, function)}"
         case Const(value):
             return str(value).lower() if isinstance(value, bool) else str(value)
         case Place(reg, path):

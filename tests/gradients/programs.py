@@ -44,6 +44,24 @@ func main(y: f64, x: f64, a: f64[n])
         {"y": 0.4, "x": 1.3, "a": a},
         "y",
     ),
+    "views with steps": (
+        """
+func row(b: f64[n], t: f64)
+    for i = 1 to n - 1
+        mul b[i], 1.0 + t * b[i - 1]
+    end
+func main(a: f64[n], M: f64[m, n], y: f64, s: i64)
+    add a[::-1], 0.3 * M[0, :]
+    mul a[::2], 1.5 + y * a[1]
+    call row(M[::-1, 1], y)
+    call row(M[1, ::s], a[0])
+    swap a[:1], M.T[::-2, 0][:1]
+    add M[::-1, ::-1].T, 0.5 * y
+    add y, sum(a[::-1] * M[1, ::s]) + M[::2, ::2][0][1] * M[1, ::-1][2]
+""",
+        {"a": a, "M": np.array([[0.2, -0.5, 1.1], [0.9, 0.4, -0.3]]), "y": 0.6, "s": -1},
+        "y",
+    ),
     "strided loops": (
         """
 func main(y: f64, x: f64, n: i64)

@@ -30,6 +30,7 @@ from rvm.verify.alias import overlap
 X, RI, RJ, RB = 0, 1, 2, 3
 """Registers: a matrix of c128, two i64, one u8."""
 BASE = Array(C128, 2)
+I8 = Scalar("i8")
 
 
 def var(reg: int, t: Scalar = I64) -> Expr:
@@ -79,6 +80,20 @@ CASES = [
     (at(elem(Span(i, j))), at(elem(i)), "maybe"),
     (at(elem(Span(lit(1), None)), elem(i)), at(elem(i1)), "always"),
     (at(elem(Span(lit(1), None)), elem(i)), at(elem(i)), "never"),
+    (at(elem(Span(None, None, lit(2)))), at(elem(Span(lit(1), None, lit(2)))), "never"),
+    (at(elem(Span(i, None, lit(3)))), at(elem(Span(i2, None, lit(3)))), "never"),
+    (at(elem(Span(i, None, lit(4)))), at(elem(Span(i2, None, lit(6)))), "maybe"),
+    (at(elem(Span(i, None, lit(4)))), at(elem(Span(i1, None, lit(6)))), "never"),
+    (at(elem(Span(i, j, lit(2)))), at(elem(Span(i, j, lit(2)))), "always"),
+    (at(elem(Span(i, None, lit(2)))), at(elem(i1)), "never"),
+    (at(elem(Span(None, None, lit(2)), i)), at(elem(Span(), i1)), "never"),
+    (at(elem(Span(None, None, lit(2))), elem(i)), at(elem(f("*", lit(2), i))), "always"),
+    (at(elem(Span(None, None, lit(2))), elem(i)), at(elem(f("+", i, i1))), "never"),
+    (at(elem(Span(None, i, lit(-1)))), at(elem(i)), "never"),
+    (at(elem(Span(i, None, lit(-1)))), at(elem(Span(i1, None))), "never"),
+    (at(elem(Span(i, None, lit(-1)))), at(elem(Span(i, None))), "maybe"),
+    (at(elem(Span(lit(127, I8), None, lit(-1)))), at(elem(lit(0))), "maybe"),
+    (at(elem(Span(None, None, j))), at(elem(Span(i, None, j))), "maybe"),
     (at(Transposed(), elem(i)), at(elem(j)), "always"),
     (at(Transposed(), elem(i)), at(elem(Span(None, None), i1)), "never"),
     (at(Transposed(), elem(i, j)), at(elem(j, i)), "always"),
@@ -130,7 +145,8 @@ index = st.one_of(
     ),
 )
 end = st.one_of(st.none(), index)
-item = st.one_of(index, st.tuples(end, end).map(lambda t: Span(*t)))
+by = st.one_of(st.none(), st.sampled_from([1, 2, 3, -1, -2]).map(lit), st.just(i))
+item = st.one_of(index, st.tuples(end, end, by).map(lambda t: Span(*t)))
 step = st.one_of(
     st.lists(item, min_size=1, max_size=2).map(lambda items: Index(tuple(items))),
     st.sampled_from([Part("re"), Part("im")]),
@@ -178,11 +194,18 @@ def cells(p: Place, env: dict[int, int]) -> set[int] | None:
             for axis, it in enumerate(s.items):
                 n = view.shape[axis]
                 if isinstance(it, Span):
-                    lo = 0 if it.lo is None else value(it.lo, env)
-                    hi = n if it.hi is None else value(it.hi, env)
-                    if not 0 <= lo <= hi <= n:
+                    lo, hi, by = (None if e is None else value(e, env) for e in it.ends)
+                    indices = range(n)[slice(lo, hi, by)] if by != 0 else None
+                    # What NumPy would clip, or count from the end, is out of bounds.
+                    ends = [e for e in (lo, hi) if e is not None]
+                    upwards = by is None or by > 0
+                    first, last = (lo or 0, n if hi is None else hi)
+                    if not upwards:
+                        first, last = (-1 if hi is None else hi, n - 1 if lo is None else lo)
+                    top = n if upwards or lo is None else n - 1
+                    if indices is None or not all(0 <= e <= top for e in ends) or first > last:
                         return None
-                    key.append(slice(lo, hi))
+                    key.append(slice(lo, hi, by))
                 else:
                     k = value(it, env)
                     if not 0 <= k < n:

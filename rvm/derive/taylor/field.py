@@ -167,8 +167,5 @@ def locate(place: Place, regs: Regs, slots: Sequence[Any]) -> Any:
 
 def _item(item: Expr | Span, regs: Regs) -> Any:
     if isinstance(item, Span):
-        return slice(
-            None if item.lo is None else evaluate(item.lo, regs),
-            None if item.hi is None else evaluate(item.hi, regs),
-        )
+        return slice(*(None if e is None else evaluate(e, regs) for e in item.ends))
     return evaluate(item, regs)

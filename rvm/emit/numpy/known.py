@@ -124,7 +124,7 @@ class Known:
         if not isinstance(step, Index):
             return step
         return tuple(
-            tuple(-1 if end is None else self.number(end) for end in (item.lo, item.hi))
+            tuple(-1 if end is None else self.number(end) for end in item.ends)
             if isinstance(item, Span)
             else self.number(item)
             for item in step.items

@@ -85,11 +85,10 @@ def found(p: LaneValues, place: Place, alike: bool = False) -> tuple[str, str | 
 def _index(p: LaneValues, item: Expr | Span, view: str, axis: int, alike: bool) -> tuple[str, bool]:
     """One item of an index ("" for all of an axis), and whether it varies."""
     if isinstance(item, Span):
-        if item.lo is None and item.hi is None:
+        if item.is_whole:
             return "", False
-        lo = "0" if item.lo is None else integer(p, item.lo)
-        hi = "None" if item.hi is None else integer(p, item.hi)
-        return f"span({lo}, {hi}, {view}.shape[{axis}])", False
+        ends = ("None" if e is None else integer(p, e) for e in item.ends)
+        return f"span({', '.join(ends)}, {view}.shape[{axis}])", False
     if not p.known.differs(item):
         return p.scalars.index(item), False
     if alike:

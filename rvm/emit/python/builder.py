@@ -236,12 +236,11 @@ class PythonBuilder(Builder):
 
         def item(given: Expr | Span, axis: int) -> str:
             if isinstance(given, Span):
-                if given.lo is None and given.hi is None:
+                if given.is_whole:
                     return ":"
                 # NumPy clips slices; ours must lie inside, which only the length can tell.
-                lo = "0" if given.lo is None else slot(self.value(given.lo))
-                hi = "None" if given.hi is None else slot(self.value(given.hi))
-                return f"span({lo}, {hi}, {text}.shape[{axis}])"
+                ends = ("None" if e is None else slot(self.value(e)) for e in given.ends)
+                return f"span({', '.join(ends)}, {text}.shape[{axis}])"
             return slot(self.index(given))
 
         for step in place.path:

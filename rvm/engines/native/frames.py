@@ -127,15 +127,17 @@ def array_at(
     owned: bool,
 ) -> NDArray[Any]:
     """Memory as an array; if it is owned it is freed with the array."""
-    size = dtype.itemsize
+    size, first = dtype.itemsize, 0
     for n, stride in zip(shape, strides, strict=True):
-        size += max(n - 1, 0) * stride
+        whole = max(n - 1, 0) * stride
+        size += abs(whole)
+        first -= min(whole, 0)
     if 0 in shape:
-        size = 0
-    buffer = (ctypes.c_char * size).from_address(address)
+        size = first = 0
+    buffer = (ctypes.c_char * size).from_address(address - first)
     if owned:
         weakref.finalize(buffer, _libc().free, address)
-    return np.ndarray(shape, dtype, memoryview(buffer), 0, strides)
+    return np.ndarray(shape, dtype, memoryview(buffer), first, strides)
 
 
 def moved_in(values: list[Any], t: Scalar) -> int:

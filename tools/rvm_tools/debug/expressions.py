@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -187,13 +188,8 @@ def fixed_place(place: Place, function: Function, regs: _Regs) -> Place:
         if not isinstance(step, Index):
             path.append(step)
             continue
-        items: list[Expr | Span] = []
-        for item in step.items:
-            if isinstance(item, Span):
-                ends = [None if e is None else _now(e, function, regs) for e in (item.lo, item.hi)]
-                items.append(Span(*ends))
-            else:
-                items.append(_now(item, function, regs))
+        now = partial(_now, function=function, regs=regs)
+        items = (i.through(now) if isinstance(i, Span) else now(i) for i in step.items)
         path.append(Index(tuple(items)))
     return Place(place.reg, tuple(path), place.type)
 

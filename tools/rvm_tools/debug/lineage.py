@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from rvm.engines.evaluate import evaluate
 from rvm.engines.memory import find
@@ -133,20 +133,24 @@ def _chained(first: Index, then: object) -> Index | None:
         if not isinstance(item, Span) or not rest:
             items.append(item)
             continue
-        low = 0 if item.lo is None else item.lo.value  # type: ignore[attr-defined]
+        low, by = (0 if e is None else cast(Const, e).value for e in (item.lo, item.by))
         inside = rest.pop(0)
         if isinstance(inside, Span):
-            if inside.lo is None and inside.hi is None:
+            if inside.is_whole:
                 items.append(item)
                 continue
+            if by or inside.by is not None:
+                return None
             ends = [low if inside.lo is None else low + inside.lo.value]  # type: ignore[attr-defined]
             if inside.hi is None:
                 items.append(Span(Const(ends[0], I64), item.hi))
             else:
                 high = low + inside.hi.value  # type: ignore[attr-defined]
                 items.append(Span(Const(ends[0], I64), Const(high, I64)))
+        elif by < 0 and item.lo is None:
+            return None
         else:
-            items.append(Const(low + inside.value, I64))  # type: ignore[attr-defined]
+            items.append(Const(low + inside.value * (by or 1), I64))  # type: ignore[attr-defined]
     return Index((*items, *rest))
 
 

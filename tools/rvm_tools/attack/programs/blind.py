@@ -124,8 +124,14 @@ class _RandomFunction:
     def item(self) -> Expr | Span:
         if self.rng.random() < 0.3:
             lo = self.index() if self.rng.random() < 0.6 else None
-            return Span(lo, self.index() if self.rng.random() < 0.6 else None)
+            hi = self.index() if self.rng.random() < 0.6 else None
+            return Span(lo, hi, self.stride() if self.rng.random() < 0.3 else None)
         return self.index()
+
+    def stride(self) -> Expr:
+        if self.rng.random() < 0.2:
+            return self.index()
+        return Const(self.rng.choice((1, 2, 3, -1, -2, 0, 1 << 62, -1 << 63)), I64)
 
     def index(self) -> Expr:
         whole = [

@@ -81,6 +81,9 @@ _ARRAY_FORMS = (
     "call blend({a}, {b}, {v})",
     "uncall blend({a}, {b}, {v})",
     "call blend(M[0, :], M[2, :], {v} * {v})",
+    "call blend(M[::-1, 0], {a}[::-1], {v})",
+    "sub {a}[::-1], M[1, :] * 0.5",
+    "mul M[::2, ::-1], 1.25 + 0.5 * sin({b}[::-1])",
 )
 _HEADER = [
     "record Body",

@@ -1,0 +1,304 @@
+"""Slices with steps mean what NumPy's do, or are errors: on every engine, there and back."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from rvm_asm import disassemble
+from sizes import part, sized
+
+import rvm
+from rvm.codec import decode, encode
+from rvm.engines import executing
+from rvm.faults import AssemblyError, RvmError
+from rvm.registry import having
+
+ENGINES = executing()
+HELPERS = """
+func count(b: i64[p])
+    for i = 0 to p - 1
+        add b[i], i * i + 1
+    end
+func count2(b: i64[p, q])
+    for i = 0 to p - 1
+        for j = 0 to q - 1
+            add b[i, j], 10 * i + j * j
+        end
+    end
+"""
+SHAPES = {"x": (7,), "y": (6,), "a": (4, 5), "b": (5, 3)}
+SCALARS = {"i": 2, "j": -2, "k": 0}
+
+
+def count(b: Any) -> None:
+    b += np.arange(len(b)) ** 2 + 1
+
+
+def count2(b: Any) -> None:
+    b += 10 * np.arange(b.shape[0])[:, None] + np.arange(b.shape[1]) ** 2
+
+
+class Writer:
+    """Writes random views, of which the texts of both languages are the same."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        rng = np.random.default_rng(seed)
+        self.arrays = {name: rng.integers(-9, 9, shape) for name, shape in SHAPES.items()}
+
+    def number(self, n: int) -> str:
+        """A text for a number, now and then one that only the run knows."""
+        texts = [str(n)] + [f"({name} + {n - v})" for name, v in SCALARS.items()]
+        return self.rng.choice(texts[:1] * 3 + texts)
+
+    def item(self, n: int) -> str:
+        """A slice of an axis of length n."""
+        rng = self.rng
+        step = rng.choice((None, None, 1, 2, 3, -1, -1, -2, -3))
+        if step is None or step > 0:
+            lo = rng.randint(0, n)
+            hi = rng.randint(lo, n)
+        else:
+            lo = rng.randint(0, max(n - 1, 0))
+            hi = rng.randint(0, lo)
+        ends = ["" if rng.random() < 0.4 else self.number(e) for e in (lo, hi)]
+        if step is not None and step < 0 and not n:
+            ends = ["", ""]
+        if ends[0] == "" and hi > n - 1 and step is not None and step < 0:
+            ends[1] = ""
+        return ":".join(ends) + ("" if step is None else f":{self.number(step)}")
+
+    def view(self, name: str) -> str:
+        """A view of an array, of as many dimensions as it has."""
+        text = name
+        for _ in range(self.rng.randint(1, 2)):
+            shape = eval(text, {}, self.names).shape
+            if len(shape) == 2 and self.rng.random() < 0.2:
+                text += ".T"
+                continue
+            items = [self.item(n) for n in shape[: self.rng.randint(1, len(shape))]]
+            text += f"[{', '.join(items)}]"
+        return text
+
+    @property
+    def names(self) -> dict[str, Any]:
+        return self.arrays | SCALARS
+
+    def matching(self, name: str, shape: tuple[int, ...]) -> str | None:
+        """A view of a shape, if one is found."""
+        for _ in range(30):
+            text = self.view(name)
+            if eval(text, {}, self.names).shape == shape:
+                return text
+        return None
+
+    def statement(self) -> tuple[str, str]:
+        """A statement, and what it means."""
+        name, other = self.rng.sample(sorted(SHAPES), 2)
+        text = self.view(name)
+        shape = eval(text, {}, self.names).shape
+        roll = self.rng.random()
+        if roll < 0.25:
+            helper = "count" if len(shape) == 1 else "count2"
+            return f"call {helper}({text})", f"{helper}({text})"
+        if roll < 0.5:
+            return f"xor {text}, 5 * i", f"_ = {text}; _ ^= 5 * i"
+        found = self.matching(other, shape)
+        if found is None:
+            return f"neg {text}", f"_ = {text}; _ *= -1"
+        if roll < 0.75:
+            return (
+                f"swap {text}, {found}",
+                f"_ = {text}.copy(); {text}[...] = {found}; {found}[...] = _",
+            )
+        return f"sub {text}, 3 * {found}", f"_ = {text}; _ -= 3 * {found}"
+
+
+def program(seed: int, size: int = 12) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """A random text, the arrays it begins with, and those that it ends with."""
+    writer = Writer(seed)
+    start = {name: a.copy() for name, a in writer.arrays.items()}
+    lines = []
+    for _ in range(size):
+        line, meaning = writer.statement()
+        lines.append(f"    {line}\n")
+        exec(meaning, {"count": count, "count2": count2}, writer.names)
+    params = [f"{n}: i64[{', '.join(f'{n}{k}' for k in range(len(s)))}]" for n, s in SHAPES.items()]
+    params += [f"{n}: i64" for n in SCALARS]
+    return f"func f({', '.join(params)})\n{''.join(lines)}{HELPERS}", start, writer.arrays
+
+
+def same(found: Any, want: dict[str, Any]) -> None:
+    for name, value in want.items():
+        np.testing.assert_array_equal(found[name], value, err_msg=name)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@sized
+def test_random_views_as_numpy_has_them(engine: str) -> None:
+    for seed in range(part(20)):
+        text, start, want = program(seed)
+        lib = rvm.assemble(text)
+        f = lib.f.with_options(engine=engine)
+        there = f(**{n: a.copy() for n, a in start.items()}, **SCALARS)
+        same(there, want)
+        same((~f)(**there), start)
+
+
+@sized
+def test_they_are_written_and_read_back() -> None:
+    for seed in range(part(40)):
+        lib = rvm.assemble(program(seed)[0])
+        data = encode(lib)
+        assert decode(data) == lib.program
+        assert encode(rvm.assemble(disassemble(lib.program)).program) == data
+
+
+@sized
+@pytest.mark.parametrize("engine", having("lanes"))
+def test_in_lanes(engine: str) -> None:
+    for seed in range(part(8)):
+        text, start, want = program(seed)
+        f = rvm.assemble(text).f.with_options(engine=engine)
+        many = {n: np.stack([a, a * 0, a]) for n, a in start.items()}
+        out = f.map(**many, **SCALARS)
+        for lane in (0, 2):
+            same({n: out[n][lane] for n in start}, want)
+        same((~f).map(**out), many)
+
+
+ENDS = """
+func f(x: i64[n], lo: i64, hi: i64, by: i64)
+    add x[lo:hi:by], 1
+func up(x: i64[n], lo: i64, hi: i64, by: u64)
+    add x[lo:hi:by], 1
+func down(x: i64[n], lo: i64, hi: i64)
+    add x[lo:hi:-2], 1
+func by3(x: i64[n], lo: i64, hi: i64)
+    add x[lo:hi:3], 1
+func begin(x: i64[n], lo: i64, by: i64)
+    add x[lo::by], 1
+func end_(x: i64[n], hi: i64, by: i64)
+    add x[:hi:by], 1
+func every(x: i64[n], by: i64)
+    add x[::by], 1
+func counted(y: i64, x: i64[n], lo: i64, hi: i64, by: i64)
+    for k = 0 to 2
+        add y, len(x[lo:hi:by]) + sum(x[lo:hi:by])
+    end
+"""
+FAR = (1 << 63) - 1
+
+
+def inside(n: int, lo: int | None, hi: int | None, by: int) -> bool:
+    """Whether NumPy neither clips a slice nor counts it from the end."""
+    if by == 0 or any(e is not None and not 0 <= e <= n for e in (lo, hi)):
+        return False
+    if by > 0:
+        return (lo or 0) <= (n if hi is None else hi)
+    return (lo is None or lo < n) and (hi is None or hi <= (n - 1 if lo is None else lo))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_ends_are_checked_for_every_value(engine: str) -> None:
+    lib = rvm.assemble(ENDS)
+    ends, steps = (-1, 0, 1, 3, 4, 5, FAR, -FAR - 1), (0, 1, 2, 3, -1, -2, -4, FAR, -FAR - 1)
+    asked: list[tuple[str, dict[str, int]]] = []
+    for lo in ends:
+        asked += [("begin", {"lo": lo, "by": by}) for by in steps]
+        asked += [("end_", {"hi": lo, "by": by}) for by in steps]
+        for hi in ends:
+            asked += [("down", {"lo": lo, "hi": hi}), ("by3", {"lo": lo, "hi": hi})]
+            asked += [("up", {"lo": lo, "hi": hi, "by": by}) for by in (0, 1, 2, FAR + 1)]
+            asked += [("f", {"lo": lo, "hi": hi, "by": by}) for by in steps]
+    asked += [("every", {"by": by}) for by in steps]
+    fixed = {"down": -2, "by3": 3}
+    for n in (0, 4):
+        for name, given in asked:
+            x, want = np.arange(n), np.arange(n)
+            ends_and_step = given.get("lo"), given.get("hi"), given.get("by", fixed.get(name, 1))
+            f = getattr(lib, name).with_options(engine=engine)
+            if inside(n, *ends_and_step):
+                want[slice(*ends_and_step)] += 1
+                assert f(x=x, **given).x.tolist() == want.tolist(), (n, name, given)
+            else:
+                with pytest.raises(RvmError) as caught:
+                    f(x=x, **given)
+                assert caught.value.code == "R003", (n, name, given)
+                assert caught.value.values["length"] == n
+                assert x.tolist() == want.tolist()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_costs_count_the_elements(engine: str) -> None:
+    """What is counted of a slice is what its elements cost one by one, on every engine."""
+    lib = rvm.assemble(ENDS)
+    for lo, hi, by in ((0, 9, 2), (8, 0, -3), (5, 5, 1), (8, 8, -1)):
+        x = np.arange(10)
+        want = {}
+        for e in ("reference", engine):
+            m = rvm.Machine(lib.program, "counted", y=0, x=x, lo=lo, hi=hi, by=by, engine=e)
+            counts = m.count()
+            m.run()
+            sizes = [dict(found) for node in counts.nodes() for found in node.sizes.values()]
+            want[e] = counts.ticks, sizes
+        assert want[engine] == want["reference"]
+        taken = x[lo:hi:by]
+        assert m["y"] == 3 * (len(taken) + taken.sum())
+
+
+OVERLAPS = """
+func f(x: i64[n], s: i64, t: i64)
+    {0} x{1}, x{2}
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@sized
+def test_views_of_one_array_that_meet_are_refused(engine: str) -> None:
+    rng = random.Random(engine)
+    views = ["[::2]", "[1::2]", "[:4]", "[3::-1]", "[4:]", "[:3:-1]", "[s::4][:2]", "[t::4][:2]"]
+    views += ["[s:s+4]", "[::s][:2]", "[::-1][:4]", "[1:][::2]"]
+    for _ in range(part(60)):
+        op = rng.choice(["add", "swap"])
+        one, two = rng.sample(views, 2)
+        s, t = rng.randint(1, 3), rng.randint(0, 3)
+        x = np.arange(8)
+        v, w = (eval(f"x{text}", {}, {"x": x, "s": s, "t": t}) for text in (one, two))
+        if v.shape != w.shape or not v.size:
+            continue
+        apart = not np.shares_memory(v, w)
+        given = {"x": x.copy(), "s": s, "t": t}
+        try:
+            out = rvm.assemble(OVERLAPS.format(op, one, two)).f(**given, engine=engine)
+        except AssemblyError as error:
+            assert {e.code for e in error.diagnostics} <= {"A013", "A016"}
+            assert not apart, (op, one, two, s, t)
+        except RvmError as error:
+            assert error.code == "R004"
+            assert not apart, (op, one, two, s, t)
+        else:
+            same_view = v.__array_interface__ == w.__array_interface__
+            assert apart or (op == "swap" and same_view), (op, one, two, s, t)
+            if op == "add":
+                v += w
+            else:
+                v[...], w[...] = w.copy(), v.copy()
+            assert out.x.tolist() == x.tolist()
+
+
+def test_what_is_said() -> None:
+    lib = rvm.assemble(ENDS)
+    with pytest.raises(RvmError, match="the slice 0:9:2 does not lie inside"):
+        lib.f(x=np.arange(4), lo=0, hi=9, by=2)
+    with pytest.raises(RvmError, match="the slice 4:0:-2 does not lie") as caught:
+        lib.down(x=np.arange(4), lo=4, hi=0)
+    assert "without b it goes down to the first element" in caught.value.hint
+    with pytest.raises(RvmError, match="the step of a slice is 0") as caught:
+        lib.every(x=np.arange(4), by=0)
+    assert caught.value.code == "R003"
+    with pytest.raises(AssemblyError, match=r"1\.5 is not an integer"):
+        rvm.assemble("func f(x: i64[n])\n    neg x[::1.5]\n")
