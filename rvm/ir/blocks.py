@@ -18,7 +18,7 @@ from rvm.ir.node import F64, FLOATS, I32, I64, PTR, Argument, Node, constant
 from rvm.ir.places import Behind, Location, kinds_of
 from rvm.ir.statements import combined, disjoint, factor, rounded, whole_statement
 from rvm.ir.typed import Unprintable
-from rvm.ir.values import applied, located, peeked, raw, read
+from rvm.ir.values import applied, located, measured, peeked, raw, read
 from rvm.types import Scalar
 
 
@@ -63,6 +63,7 @@ class FunctionBuilder(Builder):
     raw = staticmethod(raw)
     applied = applied
     peeked = peeked
+    measured = measured
     combined = combined
     factor = factor
     rounded = rounded

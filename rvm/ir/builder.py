@@ -135,6 +135,10 @@ class Builder(Operations):
         """The `top` of a stack, or a part of it, or its `len`."""
 
     @abstractmethod
+    def measured(self, place: Place, axis: int) -> Node:
+        """The length of a view of an array."""
+
+    @abstractmethod
     def combined(self, op: str, t: Scalar, old: Parts, by: Parts) -> Parts:
         """What an update makes of an old value."""
 

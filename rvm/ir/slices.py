@@ -54,6 +54,6 @@ def cut(b: Builder, ends: Ends, length: Node, signed: bool = True, checked: bool
     size = either(step, b.op("wsub", zero, step))
     if known is None:
         # What is measured but not checked must not be divided by zero.
-        size = b.intrinsic("umax", size, one)
+        size = b.select(b.op("eq", size, zero), one, size)
     count = b.op("udiv", b.op("wadd", count, b.op("wsub", size, one)), size)
     return either(bottom, b.op("wsub", top, one)), count, step

@@ -304,7 +304,12 @@ def _length(b: Builder, place: Place, axis: Const | None) -> Node:
     k = axis.value if axis is not None else 0
     if not isinstance(k, int) or not 0 <= k < rank_of(type_of(place)):
         raise Unprintable
-    return b.dim(place.reg, k) if not place.path else viewed(b, place).dims[k]
+    return b.dim(place.reg, k) if not place.path else b.measured(place, k)
+
+
+def measured(b: Builder, place: Place, axis: int) -> Node:
+    """The length of a view of an array."""
+    return viewed(b, place).dims[axis]
 
 
 def _lazy(b: Builder, fn: str, x: Expr, y: Expr) -> Node:

@@ -302,3 +302,19 @@ def test_what_is_said() -> None:
     assert caught.value.code == "R003"
     with pytest.raises(AssemblyError, match=r"1\.5 is not an integer"):
         rvm.assemble("func f(x: i64[n])\n    neg x[::1.5]\n")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_arrays_that_callers_turned(engine: str) -> None:
+    """Parameters that are views of a caller's array, in loops and calls of compiled code."""
+    text = (
+        "func f(x: i64[n], y: i64[m])\n    for i = 0 to 3\n        add x[::-2], y[1::2]\n"
+        "        call count(x[::-1][1:])\n    end\n" + HELPERS
+    )
+    x, y = np.arange(16)[::-2], np.arange(8)[::-1]
+    want = x.copy()
+    for _ in range(4):
+        want[::-2] += y[1::2]
+        count(want[::-1][1:])
+    out = rvm.assemble(text).f(x=x, y=y, engine=engine)
+    assert out.x.tolist() == want.tolist()

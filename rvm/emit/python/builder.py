@@ -173,6 +173,9 @@ class PythonBuilder(Builder):
         part = f".{'real' if cast(Part, parts[0]).name == 're' else 'imag'}" if parts else ""
         return self.call(f"{name}[-1]{part}", kind=elem_of(type_of(place)).name)
 
+    def measured(self, place: Place, axis: int) -> Node:
+        return self.call(f"{{0}}.shape[{axis}]", self.view(place), kind=I64)
+
     def applied(self, node: Apply) -> Node:
         args = node.args
         if node.fn == "for_end" and args[2] == Const(1, args[2].type):  # type: ignore[arg-type]
