@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attack.programs import sound as random_programs
 from hypothesis import given
 from hypothesis import strategies as st
 from programs.both_ways import Case, cases, refusals
-from rvm_tools.attack.programs import sound as random_programs
 from sizes import examples
 
 import rvm

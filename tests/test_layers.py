@@ -140,6 +140,17 @@ print(*sys.modules)
 """
 
 
+TOOLS = [m for p in ("rvm_tools", "rvm_bench", "rvm_dap") for m in modules("tools", p)]
+
+
+@pytest.mark.parametrize(("module", "path"), TOOLS, ids=lambda v: str(v))
+def test_what_is_a_package_of_its_own_is_needed_by_none(module: str, path: Path) -> None:
+    """Benchmarks and the debug adapter stand on the tools, which find them as entry points."""
+    for name in imported(path):
+        package = name.split(".")[0]
+        assert package not in {"rvm_bench", "rvm_dap", "attack"} - {module.split(".")[0]}, name
+
+
 @pytest.mark.parametrize(("module", "path"), modules("asm", "rvm_asm"), ids=lambda v: str(v))
 def test_the_assembler_uses_no_engine(module: str, path: Path) -> None:
     for name in imported(path):

@@ -7,9 +7,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from attack.programs.sound import inputs, program
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rvm_tools.attack.programs.sound import inputs, program
 from sizes import examples
 
 import rvm

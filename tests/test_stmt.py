@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rvm_tools.attack.programs import smooth
+from attack.programs import smooth
 
 import rvm
 from rvm.engines.data import copied, run_data

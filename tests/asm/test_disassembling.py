@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 
 import pytest
+from attack.programs.blind import random_program
 from hypothesis import given
 from hypothesis import strategies as st
 from rvm_asm import assemble, disassemble, expand
-from rvm_tools.attack.programs.blind import random_program
 from sizes import examples, part, sized
 
 from rvm.codec import encode

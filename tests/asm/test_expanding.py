@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attack.programs import sound as programs_random
 from rvm_asm import assemble
 from rvm_asm.expand import is_strict
-from rvm_tools.attack.programs import sound as programs_random
 from sizes import part, sized
 
 import rvm

@@ -10,8 +10,8 @@ from collections import Counter
 from functools import cache
 
 import pytest
-from rvm_tools.attack.programs.blind import random_program
-from rvm_tools.attack.surgery import join, mutated, tables
+from attack.programs.blind import random_program
+from attack.surgery import join, mutated, tables
 from sizes import part, sized
 
 from rvm.codec import decode, encode

@@ -6,7 +6,7 @@ import struct
 import time
 
 import pytest
-from rvm_tools.attack.surgery import join, patched, tables
+from attack.surgery import join, patched, tables
 from verify.making import Maker, array, program
 
 from rvm.codec import decode, encode

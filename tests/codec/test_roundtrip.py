@@ -7,7 +7,7 @@ import struct
 import time
 
 import pytest
-from rvm_tools.attack.programs.blind import random_program
+from attack.programs.blind import random_program
 from sizes import part, sized
 from verify.making import Maker, array, program
 

@@ -39,7 +39,7 @@ def test_every_launch_argument_is_in_the_table() -> None:
             ),
         )
     )
-    source = (ROOT / "tools" / "rvm_tools" / "dap" / "lifecycle.py").read_text()
+    source = (ROOT / "tools" / "rvm_dap" / "lifecycle.py").read_text()
     body = source.split("def launch(")[1].split('@answers("configurationDone")')[0]
     read = set(re.findall(r'args\.\w+(?:\.get)?\("(\w+)"', body))
     assert told == read

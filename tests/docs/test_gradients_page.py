@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from docs.pages import ROOT, run_page
-from rvm_tools.bench.gradients import costs, counted, table
+from rvm_bench.gradients import costs, counted, table
 
 import rvm
 from rvm.expr import Place
@@ -41,7 +41,7 @@ def shown() -> list[list[str]]:
 def test_costs_are_those_of_the_page(path: Path) -> None:
     have = [line.split() for line in table(list(costs([path]))).splitlines()[1:]]
     assert [row for row in shown() if row[0] == path.stem] == have, (
-        "`python -m rvm_tools.bench.gradients examples/*.rasm examples/gradients/*.rasm` prints "
+        "`python -m rvm_bench.gradients examples/*.rasm examples/gradients/*.rasm` prints "
         "the page's table"
     )
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rvm_tools.attack.programs import sound as programs_random
-from rvm_tools.attack.programs.blind import random_program
-from rvm_tools.attack.surgery import mutated
+from attack.programs import sound as programs_random
+from attack.programs.blind import random_program
+from attack.surgery import mutated
 
 import rvm
 from rvm.codec import decode, encode

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attack.programs import loops as loops_random
+from attack.programs import sound as random_programs
 from hypothesis import given
 from hypothesis import strategies as st
-from rvm_tools.attack.programs import loops as loops_random
-from rvm_tools.attack.programs import sound as random_programs
 from sizes import examples
 
 import rvm

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attack.programs import sound as random_programs
 from hypothesis import given
 from hypothesis import strategies as st
-from rvm_tools.attack.programs import sound as random_programs
 from sizes import examples
 
 import rvm

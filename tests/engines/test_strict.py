@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attack.programs import sound as random_programs
 from hypothesis import given
 from hypothesis import strategies as st
-from rvm_tools.attack.programs import sound as random_programs
 from rvm_tools.trace.energy import model
 from rvm_tools.trace.run import counted
 from sizes import examples

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attack.programs import loops as loops_random
 from hypothesis import given
 from hypothesis import strategies as st
-from rvm_tools.attack.programs import loops as loops_random
 from sizes import examples
 
 import rvm

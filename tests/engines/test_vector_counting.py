@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attack.programs import loops as loops_random
 from engines.test_vector import SHORT, pieces
 from hypothesis import given
 from hypothesis import strategies as st
-from rvm_tools.attack.programs import loops as loops_random
 from sizes import examples
 from test_counting import plain
 

@@ -252,11 +252,11 @@ PRIVATE = {
     "rvm/host/write.py": "the one that does it",
     "rvm/engines/native/kept.py": "kept machine code: checked when it is read, and renamed too",
     "rvm/pebble/bridge/runs/files.py": "states in a private folder, which goes with the run",
-    "tools/rvm_tools/attack/campaign.py": "an input in a folder for the moment",
-    "tools/rvm_tools/attack/crew.py": "what processes share, in a folder for the moment",
-    "tools/rvm_tools/attack/worker.py": "the same",
-    "tools/rvm_tools/attack/kinds": "inputs in a folder for the moment",
-    "tools/rvm_tools/bench": "sources for the C compiler, in a folder for the moment",
+    "tests/attack/campaign.py": "an input in a folder for the moment",
+    "tests/attack/crew.py": "what processes share, in a folder for the moment",
+    "tests/attack/worker.py": "the same",
+    "tests/attack/kinds": "inputs in a folder for the moment",
+    "tools/rvm_bench": "sources for the C compiler, in a folder for the moment",
     "tools/rvm_tools/cli.py": "standard output is closed by opening the null device",
 }
 WRITERS = {"write_text", "write_bytes", "save", "savez", "savez_compressed", "savetxt", "tofile"}

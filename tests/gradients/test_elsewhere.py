@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attack.programs import smooth
 from gradients import properties
 from gradients.elsewhere import Reader, Table
-from rvm_tools.attack.programs import smooth
 
 import rvm
 from rvm.derive.gradients import named_duals

@@ -11,12 +11,12 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+from attack.programs import smooth
 from gradients import properties
 from gradients.agreeing import bits
 from gradients.programs import PROGRAMS
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rvm_tools.attack.programs import smooth
 from sizes import examples
 
 import rvm

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 import rvm_asm
+from attack.programs import smooth
 from gradients import properties
 from gradients.agreeing import ENGINES, bits
 from hypothesis import given
 from hypothesis import strategies as st
-from rvm_tools.attack.programs import smooth
 from sizes import examples
 
 import rvm

@@ -7,9 +7,9 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+from attack.programs import sound as random_programs
 from gradients import properties
 from gradients.programs import PROGRAMS
-from rvm_tools.attack.programs import sound as random_programs
 from tools.running import rvm_json
 
 import rvm

@@ -10,6 +10,8 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from attack.programs import smooth
+from attack.programs import sound as programs_random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lanes.singles import (
@@ -26,8 +28,6 @@ from lanes.singles import (
 from lanes.test_map import ACKERMANN, FACTORIAL, FAILING
 from lanes.test_programs_in_lanes import CASES, LANES, QUIET, inputs
 from programs.both_ways import Case
-from rvm_tools.attack.programs import smooth
-from rvm_tools.attack.programs import sound as programs_random
 from sizes import examples
 
 import rvm

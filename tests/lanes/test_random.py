@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attack.programs import smooth
+from attack.programs import sound as programs_random
 from hypothesis import given
 from hypothesis import strategies as st
 from lanes.singles import (
@@ -18,8 +20,6 @@ from lanes.singles import (
     single,
     stacked,
 )
-from rvm_tools.attack.programs import smooth
-from rvm_tools.attack.programs import sound as programs_random
 from sizes import examples
 
 import rvm

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from attack.programs import sound
 from objects.samples import PROGRAM, seen, work_inputs
-from rvm_tools.attack.programs import sound
 
 import rvm
 from rvm.engines import ENGINES, executing

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from rvm_tools.bench import pebble_peers, pebbling
+from rvm_bench import pebble_peers, pebbling
 
 import rvm.pebble
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from rvm_asm import assemble
-from rvm_tools.bench.gradients import GradientCost, RunWork, costs, counted, table
+from rvm_bench.gradients import GradientCost, RunWork, costs, counted, table
 
 import rvm
 from rvm.run.machine import Machine

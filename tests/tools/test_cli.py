@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 import json
+import sys
+import tomllib
+from importlib.metadata import entry_points
+from pathlib import Path
 
 import pytest
-from rvm_tools.cli import COMMANDS, cli
+import rich_click as click
+from rvm_tools.cli import GROUP, cli
 from tools.running import rvm, rvm_json
 
 import rvm as machine
+
+COMMANDS = cli.list_commands(click.Context(cli))
+
+
+def test_commands_of_other_packages_are_installed_as_declared() -> None:
+    declared = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    wanted = declared["project"]["entry-points"][GROUP]
+    installed = {point.name: point.value for point in entry_points(group=GROUP)}
+    assert installed.items() >= wanted.items(), (
+        f"the installation is older than pyproject.toml: "
+        f"pip --python {sys.executable} install --no-deps -e ."
+    )
+    assert wanted.keys() <= set(COMMANDS)
 
 
 def test_help_names_every_command() -> None:
@@ -29,8 +47,6 @@ def test_an_unknown_command_gets_a_suggestion() -> None:
 
 
 def test_every_option_has_a_help_text() -> None:
-    import rich_click as click
-
     ctx = click.Context(cli)
     for name in COMMANDS:
         command = cli.get_command(ctx, name)

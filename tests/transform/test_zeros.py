@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attack.programs import smooth
 from gradients import properties
 from gradients.agreeing import bits
 from gradients.programs import PROGRAMS, copies
-from rvm_tools.attack.programs import smooth
 
 import rvm
 from rvm.derive.gradients import dressed, named_duals, nested

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from rvm_tools.attack.programs.blind import random_program
+from attack.programs.blind import random_program
 from verify.making import Maker
 from work import processor_time
 

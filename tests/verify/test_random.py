@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from rvm_tools.attack.programs.blind import DATA, random_program
+from attack.programs.blind import DATA, random_program
 
 from rvm.transform import invert
 from rvm.verify import findings, liveness

@@ -12,6 +12,7 @@ import os
 import sys
 from difflib import get_close_matches
 from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 import rich_click as click
@@ -29,13 +30,13 @@ COMMANDS = (
     "grad",
     "trace",
     "debug",
-    "dap",
     "pebble",
     "explain",
-    "bench",
     "completion",
 )
-"""The commands, each in the module of its name in `rvm_tools.commands`, in help order."""
+"""The commands of this package, each in the module of its name in `rvm_tools.commands`."""
+GROUP = "rvm.commands"
+"""The entry points at which other packages offer a command by its name."""
 
 _BUG_EXIT = 70
 INTERRUPTED_EXIT = 130
@@ -47,21 +48,24 @@ class _CommandGroup(click.RichGroup):
     """The group of all commands."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return [*COMMANDS, *sorted(_offered())]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = import_module(f"rvm_tools.commands.{cmd_name}").command
-        return command
+        found: click.Command | None = None
+        if cmd_name in COMMANDS:
+            found = import_module(f"rvm_tools.commands.{cmd_name}").command
+        elif cmd_name in (offered := _offered()):
+            found = offered[cmd_name].load()
+        return found
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
-        if name not in COMMANDS and not name.startswith("-"):
-            near = get_close_matches(name, COMMANDS, 1)
-            hint = f" Did you mean `{near[0]}`?" if near else f" There are: {', '.join(COMMANDS)}."
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            known = self.list_commands(ctx)
+            near = get_close_matches(name, known, 1)
+            hint = f" Did you mean `{near[0]}`?" if near else f" There are: {', '.join(known)}."
             raise click.UsageError(f"There is no command `{name}`.{hint}", ctx)
         return super().resolve_command(ctx, args)
 
@@ -90,6 +94,11 @@ class _CommandGroup(click.RichGroup):
         except Exception as error:
             ctx.exit(_bug(error))
         return value
+
+
+def _offered() -> dict[str, EntryPoint]:
+    """The commands of other packages by their names."""
+    return {point.name: point for point in entry_points(group=GROUP)}
 
 
 def _reported(error: Fault) -> int:

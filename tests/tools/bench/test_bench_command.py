@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rvm_tools.bench.notes import NOTES
-from rvm_tools.bench.page import page
-from rvm_tools.bench.report import seconds, size, tables, times
-from rvm_tools.bench.run import BenchPlan, default
-from rvm_tools.bench.targets import reached
-from rvm_tools.bench.workloads import WORKLOADS
+from rvm_bench.notes import NOTES
+from rvm_bench.page import page
+from rvm_bench.report import seconds, size, tables, times
+from rvm_bench.run import BenchPlan, default
+from rvm_bench.targets import reached
+from rvm_bench.workloads import WORKLOADS
 from tools.running import GOLDEN, rvm_json
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -181,7 +181,7 @@ def test_ratios_and_sizes() -> None:
 def test_the_page_is_made_from_its_data() -> None:
     data = json.loads((DOCS / "performance.json").read_text(encoding="utf-8"))
     assert (DOCS / "performance.md").read_text(encoding="utf-8") == page(data), (
-        "python -m rvm_tools.bench.page docs/performance.json > docs/performance.md"
+        "python -m rvm_bench.page docs/performance.json > docs/performance.md"
     )
 
 

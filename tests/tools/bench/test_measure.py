@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rvm_tools.bench.contest import BACK, FORWARD, GRADIENT, Fresh, Go, Peer, Read, Values, Workload
-from rvm_tools.bench.engines import IN_PLACE, engine_names, engine_peers
-from rvm_tools.bench.measure import Contest, ContestEntry, Times, measure
-from rvm_tools.bench.workloads import WORKLOADS
+from rvm_bench.contest import BACK, FORWARD, GRADIENT, Fresh, Go, Peer, Read, Values, Workload
+from rvm_bench.engines import IN_PLACE, engine_names, engine_peers
+from rvm_bench.measure import Contest, ContestEntry, Times, measure
+from rvm_bench.workloads import WORKLOADS
 
 from rvm.faults import InternalError
 

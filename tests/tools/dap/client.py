@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from rvm_tools.dap.server import serve_socket
+from rvm_dap.server import serve_socket
 
 PATIENCE = 30
 """Seconds that an answer may take before a test gives up; none is expected to take one."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rvm_tools.dap.wire import BadMessage, BrokenStream, read_message, write_message
+from rvm_dap.wire import BadMessage, BrokenStream, read_message, write_message
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from rvm_tools.dap.adapter import ANSWERS
+from rvm_dap.adapter import ANSWERS
 from tools.dap.client import Client, Refused, talking
 from tools.dap.programs import CALLS
 

@@ -102,8 +102,8 @@ def test_none_of_the_stops_is_lost_to_requests_on_the_way(client: Client, long: 
 def test_what_takes_long_is_shown_and_can_be_called_off(
     tmp_path: Path, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rvm_tools.dap.progress.PATIENCE", 0.05)
-    monkeypatch.setattr("rvm_tools.dap.progress.INTERVAL", 0.02)
+    monkeypatch.setattr("rvm_dap.progress.PATIENCE", 0.05)
+    monkeypatch.setattr("rvm_dap.progress.INTERVAL", 0.02)
     (tmp_path / "long.rasm").write_text(LONG)
     with talking() as client:
         inputs = {"s": 0, "n": 10**15}

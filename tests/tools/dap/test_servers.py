@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from rvm_tools.dap.server import address_of
+from rvm_dap.server import address_of
 from tools.dap.client import PATIENCE, Client
 from tools.dap.programs import CALLS
 from tools.running import rvm

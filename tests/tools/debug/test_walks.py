@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attack.programs.sound import inputs, program
 from hypothesis import given
 from hypothesis import strategies as st
-from rvm_tools.attack.programs.sound import inputs, program
 from rvm_tools.debug import Session, Stop
 from rvm_tools.debug.watches import settle
 from sizes import examples

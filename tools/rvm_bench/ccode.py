@@ -1,0 +1,67 @@
+"""Peers in C: compiled by the system's compiler into a folder that is gone afterwards."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import subprocess
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from rvm_bench.contest import WORK, Fresh, Go, Make, Read, Values, compiler, copied
+
+FLAGS = ("-O3", "-march=native", "-ffp-contract=off", "-fno-math-errno")
+"""No fast-math and no fused multiply-add: the arithmetic of the machine."""
+Packed = tuple[Sequence[Any], Callable[[], Values]]
+"""A C function's arguments, and what reads the results from them after the call."""
+
+
+@cache
+def _library(name: str) -> ctypes.CDLL:
+    """The compiled `name.c`."""
+    out = _folder() / f"{name}.so"
+    command = [str(compiler()), *FLAGS, "-shared", "-fPIC", "-o", str(out)]
+    subprocess.run([*command, str(WORK / f"{name}.c"), "-lm"], check=True, capture_output=True)
+    return ctypes.CDLL(str(out))
+
+
+@cache
+def _folder() -> Path:
+    folder = TemporaryDirectory(prefix="rvm-bench-")
+    atexit.register(folder.cleanup)
+    return Path(folder.name)
+
+
+def c(source: str, function: str, pack: Callable[[dict[str, Any]], Packed]) -> Make:
+    """A contestant that calls a C function; `pack` gets inputs that it may change."""
+
+    def make(values: Values) -> Fresh:
+        call = getattr(_library(source), function)
+        call.restype = None
+
+        def fresh() -> tuple[Go, Read]:
+            arguments, read = pack(copied(values))
+            given = [_argument(a) for a in arguments]
+            return lambda: call(*given), lambda _: read()
+
+        return fresh
+
+    return make
+
+
+def _argument(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        pointer = value.ctypes.data_as(ctypes.c_void_p)
+        pointer.array = value  # type: ignore[attr-defined]   # keeps the memory
+        return pointer
+    return ctypes.c_int64(value) if isinstance(value, int) else ctypes.c_double(value)
+
+
+def cell(value: float = 0.0) -> Any:
+    """A number that C may change."""
+    return np.array([value])
