@@ -13,6 +13,7 @@ from rvm.types import SCALARS
 from rvm.verify import inout_slots, verify
 from rvm_asm.blocks import Blocks
 from rvm_asm.check import report_aliases, report_counting, report_findings, report_shared
+from rvm_asm.derivatives import Derivative, complete
 from rvm_asm.generics import (
     FUNCTION,
     IDLE,
@@ -68,9 +69,10 @@ class Build:
         entry = self._entry()
         self._lower()
         kept, generated = set(self.emitters), len(self.declarations.generated)
+        called = dict(self.declarations.derivatives)
         if check and self._is_sound:
             self._try()
-        return self._verified(kept, generated, entry)
+        return self._verified(kept, generated, called, entry)
 
     # ------------------------------------------------------------ functions
 
@@ -215,10 +217,14 @@ class Build:
 
     # ------------------------------------------------------------ the whole
 
-    def _verified(self, kept: set[str], generated: int, entry: str) -> Program:
+    def _verified(
+        self, kept: set[str], generated: int, called: dict[str, Derivative], entry: str
+    ) -> Program:
         declarations, report, emitters = self.declarations, self.report, self.emitters
         whole = tuple(e.function(plain(name)) for name, e in emitters.items())
         lowered = Program((*whole, *declarations.generated), "")
+        more = (*declarations.generated, *complete(lowered, declarations.derivatives, report))
+        lowered = Program((*whole, *more), "")
         report_counting(lowered, emitters, report)
         report_shared(lowered, emitters, report)
         functions: list[Function] = []
@@ -237,7 +243,7 @@ class Build:
         sources = declarations.sources.sources()
         if declarations.positions is not None:
             sources = declarations.positions[1]
-        program = Program((*functions, *declarations.generated), entry, sources)
+        program = Program((*functions, *more), entry, sources)
         if inout_slots in lowered.cache and not any(e.broken for e in emitters.values()):
             program.cache[inout_slots] = lowered.cache[inout_slots]
         plainly = [f for f in declarations.functions.values() if not f.is_generic]
@@ -247,8 +253,9 @@ class Build:
         report.raise_if_failed()
         if len(kept) < len(emitters):
             asked = [f for n, f in zip(emitters, functions, strict=True) if n in kept]
-            rest = declarations.generated[:generated]
-            program = Program((*asked, *rest), entry, sources)
+            asked += declarations.generated[:generated]
+            asked += complete(Program(tuple(asked), ""), called, report)
+            program = Program(tuple(asked), entry, sources)
         program.cache[verify] = True  # it has just been verified
         return program
 

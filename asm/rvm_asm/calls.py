@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from rvm.expr import Apply, Expr, Place, is_count
 from rvm.isa import TypeFault, check_operands, typed
-from rvm.program import Instr
+from rvm.program import Function, Instr
+from rvm.transform.derived import MARKS, head
 from rvm.types import elem_of
+from rvm_asm.derivatives import Derivative, binding, listed
 from rvm_asm.generics import FUNCTION
 from rvm_asm.maps import MAPS, mapping
 from rvm_asm.messages import did_you_mean
-from rvm_asm.nodes import Node, Word
+from rvm_asm.nodes import Node, Ref, Word
+from rvm_asm.printer import quoted
 from rvm_asm.scope import Binding, NameGroup, Slot, plain
 from rvm_asm.specialising import Specialising
 from rvm_asm.stats import EffectStat, Invoke, Iterate
@@ -25,7 +28,13 @@ class Calls(Specialising):
             stat = mapping(self, stat)
         name, args = self.callee(stat)
         signature = self.program.signatures[name]
-        stat = Invoke(stat.name, Word(plain(name), 0, 0), args, stat.start, stat.end)
+        if stat.marks:
+            head = self._derivative(name, args, stat)
+            name, args = quoted(head.name), [*args, *stat.bars]
+            signature = tuple((p.name, binding(p.layout, head)) for p in head.params)
+        stat = Invoke(
+            stat.name, Word(plain(name), 0, 0), args, stat.start, stat.end, bars=stat.bars
+        )
         flat = self._flat_call(stat, signature)
         templates: list[Expr] = []
         done: list[Expr] = []
@@ -47,6 +56,45 @@ class Calls(Specialising):
             except TypeFault as fault:
                 self.fault(fault, arg)
         self.put(Instr(stat.name, tuple(done), -1, plain(name)), stat, tuple(templates))
+
+    def _derivative(self, name: str, args: list[Node], stat: Invoke) -> Function:
+        """The name and parameters of what the marks of a call make of a function."""
+        base = self.program.heads[name]
+        for mark in stat.marks:
+            f, kind = base, MARKS[mark]
+            known = self.program.derivatives.get(f.name + mark)
+            base = head(f, mark) if known is None else known.head
+            if quoted(base.name) in self.program.functions:
+                self.complain(
+                    "A006", f"`{base.name}` is declared, and is the {kind.word} of `{f.name}`", stat
+                )
+            if len(base.params) == len(f.params):
+                self.complain(
+                    "A080",
+                    f"`{f.name}` has no {kind.word}: none of its parameters is a real or "
+                    "complex number",
+                    stat,
+                )
+            if known is None:
+                self.program.derivatives[base.name] = Derivative(f.name, mark, base, stat.callee)
+        own, more = base.params[: len(f.params)], base.params[len(f.params) :]
+        if len(args) != len(own):
+            self.complain(
+                "A044",
+                f"`{base.name}` takes the {len(own)} argument{'s' * (len(own) != 1)} of "
+                f"`{f.name}`, not {len(args)}",
+                stat,
+                f"its parameters are {listed(base, own) or 'none'}",
+            )
+        if len(stat.bars) != len(more):
+            duals = kind.duals if len(more) != 1 else kind.duals[:-1]
+            self.complain(
+                "A080",
+                f"`{base.name}` takes {len(more)} {duals} behind the `;`, not {len(stat.bars)}",
+                stat,
+                f"one for each real parameter of `{f.name}`: {listed(base, more)}",
+            )
+        return base
 
     def callee(self, stat: Invoke | Iterate) -> tuple[str, list[Node]]:
         """The function that is called, made for its types if it is generic, and its arguments."""
@@ -79,6 +127,8 @@ class Calls(Specialising):
         name = stat.callee.text
         params = [b for _, b in signature]
         leaves = [self.leaves(a) for a in stat.args]
+        for k in range(len(stat.args) - len(stat.bars), len(stat.args)):
+            leaves[k] = self._with_bars(stat.args[k], leaves[k], params[k])
         if len(params) != len(stat.args):
             # The leaves of a record may be given one by one, as disassembled code does.
             params = [s for b in params for s in (b.leaves() if isinstance(b, NameGroup) else (b,))]
@@ -94,6 +144,17 @@ class Calls(Specialising):
                 self.reject("A040", f"`{name}` takes {what} here", arg)
             out.append((found, slots))  # type: ignore[arg-type]
         return out
+
+    def _with_bars(self, arg: Node, found: list[Expr] | None, bars: Binding) -> list[Expr] | None:
+        """Of a record's leaves those for which there are bars: a record of the argument's type."""
+        if found is None or not isinstance(bars, NameGroup):
+            return found
+        assert isinstance(arg, Ref)
+        group, _ = self.resolve(arg)
+        assert isinstance(group, NameGroup)
+        by_path = dict(zip(group.paths(), found, strict=True))
+        wanted = list(bars.paths())
+        return [by_path[p] for p in wanted] if set(wanted) <= set(by_path) else found
 
     def effect(self, stat: EffectStat, when: int) -> None:
         """An instruction of an `extern` block."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from rvm.expr import Apply, Expr, Place, children, places
-from rvm.program import Function, Program, Span
+from rvm.program import Function, Program
 from rvm.verify import Nodes, alias_findings, findings, inout_slots
 from rvm.verify.conflicts import CALLS
 from rvm.verify.finding import Finding
@@ -64,7 +64,7 @@ def report_counting(
         for c in changes(emitter.code, emitter.counted, inout):
             emitter.broken = True
             instr = emitter.code[c.pc]
-            start, end = _offsets(emitter.spans[c.pc], report)
+            start, end = report.sources.stretch(emitter.spans[c.pc])
             at = _origins(emitter, c.pc).get(id(instr.args[c.operand]))
             if at is not None and start <= at.start < end:
                 start, end = at.start, at.end
@@ -107,14 +107,9 @@ def _generated(
     if finding.function in program:
         span = program.function(finding.function).span(max(finding.pc, 0))
         if span.line:
-            return _offsets(span, report)
+            return report.sources.stretch(span)
     first = next(iter(emitters.values()))
     return first.func.start, first.func.end
-
-
-def _offsets(span: Span, report: Reporter) -> tuple[int, int]:
-    start = report.sources.files[span.source].starts[span.line - 1] + span.column - 1
-    return start, start + span.end - span.column
 
 
 def report_aliases(function: Function, emitter: CodeEmitter, report: Reporter) -> None:
@@ -129,7 +124,7 @@ def _report(finding: Finding, emitter: CodeEmitter, report: Reporter) -> None:
         start, end = emitter.func.start, emitter.func.end
     else:
         origins = _origins(emitter, finding.pc)
-        start, end = _offsets(emitter.spans[finding.pc], report)
+        start, end = report.sources.stretch(emitter.spans[finding.pc])
         for node, text in finding.labels:
             at = origins.get(id(node))
             if at is not None:

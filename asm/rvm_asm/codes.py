@@ -442,4 +442,19 @@ EXPLANATIONS: dict[str, Explanation] = {
         Where one element does depend on others, write a `for`.
         """,
     ),
+    "A080": explain(
+        "a derivative that can't be called so",
+        """
+        `call f'(x, y; x_bar, y_bar)` runs the gradient of f: behind the `;` stands a place for
+        each parameter of f that is a real or complex number, an array or a stack of such, or a
+        record with such fields, in their order.  Integers and bools have none.  The types are
+        those of the parameters, but f64 for fixed-point numbers and logarithms.
+
+            func norm(y: f64, x: f64[n], k: i64)
+            …
+                call norm'(y, x, k; 1, x_bar)
+
+        Adjoints (`f~'`) and tangents (`f.`) are called alike.
+        """,
+    ),
 }

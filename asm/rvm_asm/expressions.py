@@ -239,7 +239,7 @@ class ExpressionParser(Cursor):
             if not self.accept(","):
                 self.fail("`,` or `]`")
 
-    def arguments(self, close: str) -> list[Node]:
+    def arguments(self, close: str, hint: str = "") -> list[Node]:
         """Expressions up to the closing sign."""
         args: list[Node] = []
         if self.accept(close):
@@ -249,7 +249,7 @@ class ExpressionParser(Cursor):
             if self.accept(close):
                 return args
             if not self.accept(","):
-                self.fail(f"`,` or `{close}`")
+                self.fail(f"`,` or `{close}`", hint)
 
     # Types.
 

@@ -28,7 +28,7 @@ from pygments.token import (
 from rvm.isa import FUNCTIONS, OPCODES
 from rvm.isa.rules import CLASSES
 from rvm.types import SCALARS
-from rvm_asm.lexer import PATTERN
+from rvm_asm.lexer import PATTERN, SEPARATOR, separates
 from rvm_asm.literals import WORDS
 from rvm_asm.maps import MAPS
 from rvm_asm.messages import Reporter
@@ -57,7 +57,7 @@ _BETWEEN = {
     "replace": frozenset({"as", "by"}),
 }
 """Words inside of such a statement, or of its head, that are not names."""
-_BRACKETS = frozenset("()[]{},:.'") | {"...", "…"}
+_BRACKETS = frozenset("()[]{},:.';") | {"...", "…"}
 
 
 @dataclass(slots=True)
@@ -70,6 +70,7 @@ class _Token:
 
 
 NAME, SIGN, NUMBER, NEWLINE, COMMENT, STRING, CONTINUED, WRONG = range(1, 9)
+_SOLID = (NAME, SIGN, NUMBER, STRING, WRONG)
 
 
 class RasmLexer(Lexer):  # type: ignore[misc]  # Pygments has no types
@@ -89,24 +90,31 @@ class RasmLexer(Lexer):  # type: ignore[misc]  # Pygments has no types
         """Position, token type and text, from the first character to the last."""
         line: list[_Token] = []
         in_record = False
-        for found in PATTERN.finditer(text):
-            kind = found.lastindex or COMMENT
-            gap = found.start(kind) - found.start()
-            if gap:
-                line.append(_Token(found.start(), found[0][:gap], 0))
-            if found[kind]:
-                line.append(_Token(found.start(kind), found[kind], kind))
-            if kind == NEWLINE:
-                words = [t for t in line if t.kind == NAME]
-                yield from self._line(line, in_record)
-                if words and words[0].text in TOP | {"end"}:
-                    in_record = words[0].text == "record"
-                line = []
+        at = 0
+        while at >= 0:
+            begin, at = at, -1
+            for found in PATTERN.finditer(text, begin):
+                kind = found.lastindex or COMMENT
+                start = found.start(kind)
+                if start > found.start():
+                    line.append(_Token(found.start(), text[found.start() : start], 0))
+                if kind == COMMENT and found[kind] and separates(_signs(line)):
+                    line.append(_Token(start, SEPARATOR, SIGN))
+                    at = start + 1
+                    break
+                if found[kind]:
+                    line.append(_Token(start, found[kind], kind))
+                if kind == NEWLINE:
+                    words = [t for t in line if t.kind == NAME]
+                    yield from self._line(line, in_record)
+                    if words and words[0].text in TOP | {"end"}:
+                        in_record = words[0].text == "record"
+                    line = []
         yield from self._line(line, in_record)
 
     def _line(self, line: list[_Token], in_record: bool) -> Iterator[tuple[int, Any, str]]:
         """The tokens of a line (or of several, continued ones)."""
-        solid = [t for t in line if t.kind in (NAME, SIGN, NUMBER, STRING, WRONG)]
+        solid = [t for t in line if t.kind in _SOLID]
         kinds = dict(zip(map(id, solid), self._meanings(solid, in_record), strict=True))
         for token in line:
             yield token.start, kinds.get(id(token)) or _plain(token), token.text
@@ -168,6 +176,11 @@ class RasmLexer(Lexer):  # type: ignore[misc]  # Pygments has no types
         if text in self._control:
             return Keyword
         return Name.Function if behind != ":" else Name
+
+
+def _signs(line: list[_Token]) -> list[str]:
+    """The tokens of a line so far, signs as their texts."""
+    return [t.text if t.kind == SIGN else "" for t in line if t.kind in _SOLID]
 
 
 def _plain(token: _Token) -> Any:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from rvm.transform.derived import GRADIENT, MARKS
 from rvm_asm.expressions import ExpressionParser
 from rvm_asm.lexer import NEWLINE, STRING
 from rvm_asm.nodes import Declared, Node, Word
 from rvm_asm.scope import plain
 from rvm_asm.stats import AllocStat, EffectStat, Invoke, Iterate, Jump, Replace, Stat, Undo
+
+DERIVATIVES = frozenset(mark[0] for mark in MARKS)
+"""The signs that a mark begins with."""
 
 
 class InstructionParser(ExpressionParser):
@@ -40,9 +44,28 @@ class InstructionParser(ExpressionParser):
         op = self.texts[self.i - 1]
         callee = self.word("the name of a function")
         types = self.type_args()
+        marks = self._marks()
         self.expect("(")
-        args = self.arguments(")")
-        return Invoke(op, callee, args, start, self.last_end(), types)
+        if not marks:
+            args = self.arguments(")")
+            return Invoke(op, callee, args, start, self.last_end(), types)
+        what = MARKS[marks[-1]].duals
+        form = f"`{op} {callee.text}{''.join(marks)}(arguments; {what})`"
+        args = self.arguments(";", f"{what} follow the arguments: {form}")
+        bars = self.arguments(")")
+        return Invoke(op, callee, args, start, self.last_end(), types, marks, bars)
+
+    def _marks(self) -> tuple[str, ...]:
+        """What stands behind a function's name to name a derivative of it."""
+        out: list[str] = []
+        while self.kinds[self.i] in DERIVATIVES:
+            mark = self.kinds[self.i]
+            self.i += 1
+            while mark not in MARKS:
+                self.expect(GRADIENT, "marks are " + ", ".join(f"`{m}`" for m in MARKS))
+                mark += GRADIENT
+            out.append(mark)
+        return tuple(out)
 
     def _iterate(self, start: int) -> Stat:
         callee = self.word("the name of a step function")

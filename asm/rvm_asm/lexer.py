@@ -7,6 +7,7 @@ kind of a sign or operator is its own text; other kinds are the constants below.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from rvm_asm.messages import Reporter
@@ -18,6 +19,8 @@ STRING = "string"
 NEWLINE = "newline"
 END = "end of file"
 WRONG = "wrong"
+SEPARATOR = ";"
+"""What stands between the arguments of a derivative and its bars; anywhere else, a comment."""
 
 PATTERN = re.compile(
     r"""[ \t\r\f]*(?:
@@ -50,34 +53,62 @@ def lex(file: SourceFile, report: Reporter) -> Tokens:
     starts: list[int] = []
     base = file.base
     add_kind, add_text, add_start = kinds.append, texts.append, starts.append
-    for m in PATTERN.finditer(file.text):
-        k = m.lastindex
-        if k == 5 or k == 7 or (k == 4 and kinds and kinds[-1] is NEWLINE):
-            # Empty lines are not tokens.
-            continue
-        text = m[k]  # type: ignore[index]
-        start = m.start(k) + base  # type: ignore[arg-type]
-        if k == 2:
-            add_kind(text)
-        elif k == 1:
-            add_kind(NAME)
-        elif k == 3:
-            add_kind(NUMBER)
-        elif k == 4:
-            add_kind(NEWLINE)
-        elif k == 6:
-            add_kind(STRING)
-        else:
-            # The parser gives up the line at this token, without a word more.
-            _complain(text, start, report)
-            add_kind(WRONG)
-        add_text(text)
-        add_start(start)
+    at = 0
+    while at >= 0:
+        begin, at = at, -1
+        for m in PATTERN.finditer(file.text, begin):
+            k = m.lastindex
+            if k == 5 and m[5] and separates(kinds):
+                at = m.start(5) + 1
+                add_kind(SEPARATOR)
+                add_text(SEPARATOR)
+                add_start(at - 1 + base)
+                break
+            if k == 5 or k == 7 or (k == 4 and kinds and kinds[-1] is NEWLINE):
+                # Empty lines are not tokens.
+                continue
+            text = m[k]  # type: ignore[index]
+            start = m.start(k) + base  # type: ignore[arg-type]
+            if k == 2:
+                add_kind(text)
+            elif k == 1:
+                add_kind(NAME)
+            elif k == 3:
+                add_kind(NUMBER)
+            elif k == 4:
+                add_kind(NEWLINE)
+            elif k == 6:
+                add_kind(STRING)
+            else:
+                # The parser gives up the line at this token, without a word more.
+                _complain(text, start, report)
+                add_kind(WRONG)
+            add_text(text)
+            add_start(start)
     last = base + len(file.text)
     kinds += (NEWLINE, END)
     texts += ("\n", "")
     starts += (last, last)
     return Tokens(kinds, texts, starts)
+
+
+def separates(kinds: Sequence[str]) -> bool:
+    """Whether a `;` behind tokens of these kinds stands in the brackets of `f'(…)` or `f.(…)`.
+
+    There is one in such brackets; a second begins a comment.
+    """
+    depth = 0
+    for k in range(len(kinds) - 1, 0, -1):
+        kind = kinds[k]
+        if kind is NEWLINE or kind == SEPARATOR:
+            return False
+        if kind == ")":
+            depth += 1
+        elif kind == "(":
+            depth -= 1
+            if depth < 0:
+                return kinds[k - 1] in ("'", ".")
+    return False
 
 
 def _complain(text: str, start: int, report: Reporter) -> None:

@@ -12,6 +12,7 @@ from rvm.isa import OPCODES, TypeFault, typed
 from rvm.program import Dim, Function, Param, Source, Span
 from rvm.types import I64
 from rvm_asm.constants import Constants
+from rvm_asm.derivatives import Derivative
 from rvm_asm.expressions import operator_name
 from rvm_asm.generics import Types
 from rvm_asm.includes import Includes, Refused
@@ -61,6 +62,8 @@ class Declarations:
         """Functions that statements made, besides those that are declared."""
         self.iterated: dict[tuple[object, ...], str] = {}
         """For each `iterate`, by where it stands and what it says, the function that it calls."""
+        self.derivatives: dict[str, Derivative] = {}
+        """The derivatives of functions that calls name, by their names."""
         self.scheduled = 0
         """How many instructions the schedules of `iterate` have, Bennett's not counted."""
         self.specialise: _Specialise | None = None
@@ -93,7 +96,7 @@ class Declarations:
         out.constants.report = out.report
         out.signatures, out.heads, out.made, out.generated, out.iterated = {}, {}, {}, [], {}
         out.macros, out.mapped = dict(self.macros), set()
-        out.scheduled = 0
+        out.derivatives, out.scheduled = {}, 0
         return out
 
     def _include(self, node: Include, path: Path | None) -> None:

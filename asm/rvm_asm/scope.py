@@ -61,6 +61,14 @@ class NameGroup:
             else:
                 yield from f.leaves()
 
+    def paths(self) -> Iterator[str]:
+        """What leads to each leaf, in order: `vel.x`."""
+        for name, f in self.fields.items():
+            if isinstance(f, Slot):
+                yield plain(name)
+            else:
+                yield from (f"{plain(name)}.{inner}" for inner in f.paths())
+
 
 class Length:
     """A dimension variable: the length of an axis of a parameter."""

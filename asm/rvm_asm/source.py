@@ -80,6 +80,11 @@ class SourceMap:
         stop = min(end, first + len(file.line(line)))
         return Span(file.index, line, start - first + 1, max(stop - first + 1, start - first + 2))
 
+    def stretch(self, span: Span) -> tuple[int, int]:
+        """The positions that a span stands for."""
+        start = self.files[span.source].starts[span.line - 1] + span.column - 1
+        return start, start + span.end - span.column
+
     def where(self, start: int, end: int) -> Where:
         """A stretch as messages show it."""
         at = self.span(start, end)

@@ -67,10 +67,11 @@ class Invoke(Stat):
     """`call f(a, b)`, `uncall f(a, b)`, `map f(a, b)`, `unmap f(a, b)`.
 
     `types` are those of `call f[f64](a, b)`.  Of the arguments numbered in `walked` the elements
-    are passed.
+    are passed.  `call f'(a; a_bar)` calls what the `marks` make of f; `bars` is what stands behind
+    the `;`.
     """
 
-    __slots__ = ("args", "callee", "name", "types", "walked")
+    __slots__ = ("args", "bars", "callee", "marks", "name", "types", "walked")
 
     def __init__(
         self,
@@ -81,6 +82,8 @@ class Invoke(Stat):
         end: int,
         types: list[TypeRef] | None = None,
         walked: frozenset[int] = frozenset(),
+        marks: tuple[str, ...] = (),
+        bars: list[Node] | None = None,
     ) -> None:
         super().__init__(start, end)
         self.name = name
@@ -88,6 +91,8 @@ class Invoke(Stat):
         self.args = args
         self.types = types
         self.walked = walked
+        self.marks = marks
+        self.bars = bars or []
 
 
 class Iterate(Stat):

@@ -92,7 +92,9 @@ class _Writer:
 
     @statement.register
     def _(self, stat: Invoke) -> None:
-        self.line(f"{stat.name} {stat.callee.text}({_list(stat.args)})", stat)
+        bars = f"; {_list(stat.bars)}" if stat.marks else ""
+        callee = stat.callee.text + "".join(stat.marks)
+        self.line(f"{stat.name} {callee}({_list(stat.args)}{bars})", stat)
 
     @statement.register
     def _(self, stat: EffectStat) -> None:

@@ -318,4 +318,17 @@ INTERFACE: dict[str, Explanation] = {
         expressions.
         """,
     ),
+    "D015": explain(
+        "a function that calls a derivative of itself",
+        """
+        The gradient of a function calls the function and its adjoint, and the adjoint has the
+        adjoint of whatever is called.  A function that calls its own gradient, perhaps by way of
+        others, would have derivatives of derivatives without end.
+
+            func f(y: f64, x: f64)
+                call f'(y, x; 1, x_bar)
+
+        Let it call the gradient of a function that does not call this one.
+        """,
+    ),
 }

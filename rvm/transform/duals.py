@@ -18,6 +18,9 @@ from rvm.transform.graph import Graph
 from rvm.transform.sharing import share
 from rvm.types import F64, I64, Array, RegisterType, Scalar, Stack, ValueType, elem_of, with_rank
 
+BAR, DOT = "_bar", "_dot"
+"""What is added to the names of registers for those of their adjoints, and tangents."""
+
 
 def unique(name: str, taken: set[str]) -> str:
     """`name`, made longer until it is none of those taken."""

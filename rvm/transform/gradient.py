@@ -13,6 +13,7 @@ reversible Turing machine" (2020), algorithm 1 and theorem 1.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -22,18 +23,18 @@ from rvm.isa import OPCODES, apply, invert_instr, lower, typed
 from rvm.program import Function, Instr, Program, Span
 from rvm.stmt import Map, Update, writes
 from rvm.transform.adjoint import sweep
-from rvm.transform.duals import bar_slots, bar_type, reachable, unique
+from rvm.transform.duals import BAR, bar_slots, bar_type, reachable, unique
 from rvm.transform.forth import without_directions
 from rvm.transform.graph import Graph
 from rvm.transform.maps import adjoint_map
-from rvm.transform.walker import Rules, Walker
+from rvm.transform.walker import Rules, Walker, placed
 from rvm.transform.zeros import passes_nothing, zeros
 from rvm.types import Array, RegisterType, Scalar, Stack, ValueType, elem_of
 from rvm.verify import inout_slots
 from rvm.verify.alias import overlap
 
-ADJOINT, GRADIENT, BAR = "_adjoint", "_gradient", "_bar"
-"""What is added to the names of functions and registers."""
+ADJOINT, GRADIENT = "_adjoint", "_gradient"
+"""What is added to the names of functions."""
 OPPOSITE = {"add": "sub", "sub": "add"}
 
 
@@ -47,15 +48,27 @@ def gradient(program: Program, function: str | None = None, *, loss: str | None 
     name = function or program.entry
     if name not in program:
         raise UsageError("U001", f"the program has no function `{name}`")
-    functions = {f.name: f for f in program.functions}
     names = adjoint_names(program)
     kept = reachable(program, name)
-    changed = inout_slots(program)
-    made = [_adjoint(without_directions(functions[n]), functions, names, changed) for n in kept]
-    entry = _entry(functions[name], made[0], loss, set(functions) | set(names.values()))
+    made = adjoints_of(program, kept, names)
+    f = program.function(name)
+    wanted = unique(name + GRADIENT, set(program) | set(names.values()))
+    entry = there_and_back(f, made[0], wanted, loss)
     # That one of them is an adjoint itself is no longer of use: it is undone, all of it.
-    originals = (replace(functions[n], undoing=None) for n in kept)
+    originals = (replace(program.function(n), undoing=None) for n in kept)
     return Program((entry, *made, *originals), entry.name, program.sources)
+
+
+def adjoints_of(
+    program: Program, wanted: Sequence[str], names: dict[str, str]
+) -> tuple[Function, ...]:
+    """The adjoints of functions, called as `names` says; so are those that they call."""
+    functions = {f.name: f for f in program.functions}
+    changed = inout_slots(program)
+    with placed(program):
+        return tuple(
+            _adjoint(without_directions(functions[n]), functions, names, changed) for n in wanted
+        )
 
 
 def adjoint_names(program: Program) -> dict[str, str]:
@@ -63,8 +76,8 @@ def adjoint_names(program: Program) -> dict[str, str]:
     return {n: unique(n + ADJOINT, set(program)) for n in program}
 
 
-def _entry(f: Function, adjoint: Function, loss: str | None, taken: set[str]) -> Function:
-    """`f_gradient`: run `f`, seed the loss, run its adjoint."""
+def there_and_back(f: Function, adjoint: Function, name: str, loss: str | None = None) -> Function:
+    """The gradient of `f`: run it, seed the loss, run its adjoint."""
     registers = adjoint.registers[: adjoint.n_args]
     args = [_whole(k, r.type) for k, r in enumerate(registers)]
     code = [Instr("call", tuple(args[: f.n_args]), symbol=f.name)]
@@ -82,7 +95,7 @@ def _entry(f: Function, adjoint: Function, loss: str | None, taken: set[str]) ->
     code.append(Instr("call", tuple(args), symbol=adjoint.name))
     span = f.span(0)
     return Function(
-        unique(f.name + GRADIENT, taken),
+        name,
         adjoint.params,
         registers,
         tuple(code),

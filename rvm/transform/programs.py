@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from rvm.expr import Place
 from rvm.host.once import once
 from rvm.program import Function, Instr, Program
+from rvm.transform.derived import ADJOINT as MARK
+from rvm.transform.derived import marked
 from rvm.transform.duals import bar_slots, reachable
-from rvm.transform.gradient import ADJOINT, adjoint_names, gradient
+from rvm.transform.gradient import ADJOINT, adjoint_names, adjoints_of, gradient
 from rvm.transform.invert import invert
 from rvm.transform.tangent import tangent
 
@@ -66,16 +68,18 @@ def adjoints(program: Program) -> Mapping[str, str]:
 def _adjoints(program: Program) -> dict[str, str]:
     found: dict[str, str] = {}
     for f in program.functions:
-        if f.name + ADJOINT not in program or f.name + ADJOINT in found:
-            continue
-        # Names of adjoints are those that hold for the function and what it may call.
-        alone = Program(tuple(map(program.function, reachable(program, f.name))), f.name)
-        names, made = adjoint_names(alone), gradient_program(alone, f.name)
-        # What an adjoint does hangs on those that it calls, too.
-        if all(
-            a in program and _alike(made.function(a), program.function(a)) for a in names.values()
-        ):
-            found |= {adjoint: name for name, adjoint in names.items()}
+        for end, names_of in ((ADJOINT, adjoint_names), (MARK, marked)):
+            if f.name + end not in program or f.name + end in found:
+                continue
+            # Names of adjoints are those that hold for the function and what it may call.
+            alone = Program(tuple(map(program.function, reachable(program, f.name))), f.name)
+            names = names_of(alone)
+            # What an adjoint does hangs on those that it calls, too.
+            if all(
+                made.name in program and _alike(made, program.function(made.name))
+                for made in adjoints_of(alone, tuple(alone), names)
+            ):
+                found |= {adjoint: name for name, adjoint in names.items()}
     return found
 
 

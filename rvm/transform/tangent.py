@@ -8,7 +8,7 @@ code, as reversible as `f`; of a gradient program it makes Hessian-vector produc
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import cast
 
@@ -17,17 +17,17 @@ from rvm.faults import UsageError
 from rvm.isa import OPCODES, apply, typed
 from rvm.isa.shapes import Lengths
 from rvm.isa.tangents import choice_of, tangent_of
-from rvm.program import Instr, Program
+from rvm.program import Function, Instr, Program
 from rvm.stmt import Map, Update
-from rvm.transform.duals import bar_slots, reachable, unique
+from rvm.transform.duals import DOT, bar_slots, reachable, unique
 from rvm.transform.factors import signed
 from rvm.transform.graph import Graph, Node
 from rvm.transform.maps import tangent_map
-from rvm.transform.walker import OPS, Rules, Walker
+from rvm.transform.walker import OPS, Rules, Walker, placed
 from rvm.types import Array, Scalar, ValueType, elem_of, rank_of
 
-TANGENT, DOT = "_tangent", "_dot"
-"""What is added to the names of functions and registers."""
+TANGENT = "_tangent"
+"""What is added to the names of functions."""
 
 
 def tangent(program: Program, function: str | None = None) -> Program:
@@ -39,12 +39,19 @@ def tangent(program: Program, function: str | None = None) -> Program:
     name = function or program.entry
     if name not in program:
         raise UsageError("U001", f"the program has no function `{name}`")
-    functions = {f.name: f for f in program.functions}
-    names = tangent_names(program)
     kept = reachable(program, name)
-    made = [Walker(functions[n], functions, names, TANGENT_RULES).walk() for n in kept]
-    originals = (functions[n] for n in kept)
+    made = tangents_of(program, kept, tangent_names(program))
+    originals = map(program.function, kept)
     return Program((*made, *originals), made[0].name, program.sources)
+
+
+def tangents_of(
+    program: Program, wanted: Sequence[str], names: dict[str, str]
+) -> tuple[Function, ...]:
+    """The tangents of functions, called as `names` says; so are those that they call."""
+    functions = {f.name: f for f in program.functions}
+    with placed(program):
+        return tuple(Walker(functions[n], functions, names, TANGENT_RULES).walk() for n in wanted)
 
 
 def tangent_names(program: Program) -> dict[str, str]:

@@ -11,18 +11,20 @@ directions apart, and is code like any other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from rvm.expr import Expr, Place
-from rvm.faults import DefinitionError
+from rvm.faults import DefinitionError, Where
 from rvm.isa import ENDS, OPCODES, apply, invert_instr, lower
-from rvm.program import Function, Instr, Register
+from rvm.program import Function, Instr, Program, Register
 from rvm.stmt import Exchange, Map, Stmt, Update, When, only_exchanges
 from rvm.transform.duals import Duals
 from rvm.transform.graph import Graph
 from rvm.transform.zeros import Changed
 from rvm.types import BOOL, Array, Scalar, elem_of
+from rvm.verify import where_of
 
 FORTH = "forth"
 """The name of the register that holds forwards."""
@@ -45,6 +47,18 @@ class Rules:
     update: Callable[[Walker, Update, Instr], None]
     """For an update, and the instruction that does it, or undoes it."""
     map: Callable[[Walker, Instr, Map], None]
+
+
+@contextmanager
+def placed(program: Program) -> Iterator[None]:
+    """While errors about an instruction of a program are to name its line in the source."""
+    try:
+        yield
+    except DefinitionError as error:
+        if error.where.function in program:
+            function = program.function(error.where.function)
+            error.where = where_of(program, function, error.where.pc)
+        raise
 
 
 def _in_field(angle: Expr) -> Expr:
@@ -82,7 +96,11 @@ class Walker(Duals):
             self.pc = pc
             if visit is not None:
                 visit(pc)
-            self._instruction(replace(instr, args=tuple(self.value(a) for a in instr.args)))
+            try:
+                self._instruction(replace(instr, args=tuple(self.value(a) for a in instr.args)))
+            except DefinitionError as error:
+                error.where = Where(function=f.name, pc=pc)
+                raise
             self.spanned(pc)
         self.settle()
         for pc, new in at.items():

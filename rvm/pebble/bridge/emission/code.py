@@ -16,8 +16,7 @@ from rvm.isa import apply, place
 from rvm.pebble.bridge.emission.body import Body, integer
 from rvm.pebble.bridge.emission.step import Step
 from rvm.program import Dim, Layout, Param, Record, Register, slots_of
-from rvm.transform.duals import bar_type, unique
-from rvm.transform.gradient import BAR
+from rvm.transform.duals import BAR, bar_type, unique
 from rvm.types import RegisterType, Scalar, elem_of, rank_of, with_rank
 
 

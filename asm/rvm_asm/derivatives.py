@@ -1,0 +1,77 @@
+"""Calls of derivatives: `call f'(x; x_bar)`, `call f~'(x; x_bar)`, `call f.(x; x_dot)`.
+
+The parameters of what is called are known from those of `f`.  It is made by
+`rvm.transform.derived` once all functions are lowered and sound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from rvm.faults import DefinitionError
+from rvm.program import Function, Layout, Param, Program
+from rvm.transform.derived import derived
+from rvm.verify import findings
+from rvm_asm.messages import Reporter
+from rvm_asm.nodes import Word
+from rvm_asm.scope import NameGroup, Slot
+
+
+class Derivative(NamedTuple):
+    """What a mark behind a function's name stands for: of what it is, and where it is called."""
+
+    of: str
+    mark: str
+    head: Function
+    """Its name and parameters: those of the function, then their bars or dots."""
+    at: Word
+
+
+def binding(layout: Layout, f: Function) -> Slot | NameGroup:
+    """What a parameter of such a layout stands for."""
+    if isinstance(layout, int):
+        return Slot(layout, f.registers[layout].type)
+    return NameGroup(layout.name, {n: binding(inner, f) for n, inner in layout.fields}, 0)
+
+
+def listed(f: Function, params: Sequence[Param]) -> str:
+    """Some of a function's parameters with their types, for a message."""
+    return ", ".join(f"{p.name}: {_type_text(p.layout, f)}" for p in params)
+
+
+def _type_text(layout: Layout, f: Function) -> str:
+    if isinstance(layout, int):
+        return str(f.registers[layout].type)
+    return f"{{{', '.join(f'{n}: {_type_text(inner, f)}' for n, inner in layout.fields)}}}"
+
+
+def complete(
+    program: Program, called: Mapping[str, Derivative], report: Reporter
+) -> tuple[Function, ...]:
+    """The derivatives that a program's functions call, and what these call.
+
+    Where something is wrong, which is reported now or by the verifier, they do nothing.
+    """
+    heads = tuple(d.head for d in called.values())
+    if not called or report.failed or findings(Program((*program.functions, *heads), "")):
+        return heads
+    try:
+        return derived(program, {name: (d.of, d.mark) for name, d in called.items()})
+    except DefinitionError as error:
+        _refuse(program, called, error, report)
+    return heads
+
+
+def _refuse(
+    program: Program, called: Mapping[str, Derivative], error: DefinitionError, report: Reporter
+) -> None:
+    where = error.where
+    first = next(iter(called.values()))
+    d = called.get(where.function, first)
+    start, end = d.at.start, d.at.end
+    also: tuple[tuple[int, int, str], ...] = ()
+    if where.function in program:
+        also = ((start, end, f"`{d.of}` is differentiated here"),)
+        start, end = report.sources.stretch(program.function(where.function).span(where.pc))
+    report.error(error.code, error.message, start, end, also=also, hint=error.hint)

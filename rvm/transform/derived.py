@@ -1,0 +1,113 @@
+"""Derivatives of functions beside the functions themselves, for programs that call them.
+
+A mark behind a function's name names one that is derived from it: `f'` is its gradient, `f~'` its
+adjoint, which goes from results to inputs, and `f.` its tangent.  They are what `gradient` and
+`tangent` make, in the same program as `f`.  Marks may follow each other: `f'.` is the tangent of
+the gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from rvm.faults import DefinitionError, Where
+from rvm.program import Function, Program
+from rvm.transform.duals import BAR, DOT, reachable
+from rvm.transform.gradient import adjoints_of, there_and_back
+from rvm.transform.tangent import tangents_of
+
+GRADIENT, ADJOINT, TANGENT = "'", "~'", "."
+
+
+class Mark(NamedTuple):
+    """What a mark makes of a function, how the derivatives are called, and an end of names."""
+
+    word: str
+    duals: str
+    suffix: str
+
+
+MARKS = {
+    GRADIENT: Mark("gradient", "bars", BAR),
+    ADJOINT: Mark("adjoint", "bars", BAR),
+    TANGENT: Mark("tangent", "dots", DOT),
+}
+Asked = Mapping[str, tuple[str, str]]
+"""For the name of a derived function the function that it is of, and the mark."""
+
+
+def marked(program: Program, mark: str = ADJOINT) -> dict[str, str]:
+    """For each function the name of what a mark makes of it."""
+    return {n: n + mark for n in program}
+
+
+def head(f: Function, mark: str) -> Function:
+    """The derived function without code: its name and parameters, which those of `f` tell."""
+    dims = tuple(d for d in f.dims if d.reg < f.n_args)
+    bare = Function(f.name, f.params, f.registers[: f.n_args], (), (), dims)
+    of = tangents_of if mark == TANGENT else adjoints_of
+    return of(Program((bare,), f.name), (f.name,), {f.name: f.name + mark})[0]
+
+
+def derived(program: Program, asked: Asked) -> tuple[Function, ...]:
+    """The functions that are asked for, and those that they call, which `program` has not.
+
+    DefinitionError D011 or D012 where there is no derivative, D015 if a function calls its own.
+    """
+    making = _Making(program, asked)
+    for name in asked:
+        making.make(name)
+    return tuple(making.functions.values())[len(program.functions) :]
+
+
+class _Making:
+    """Functions to which those that are derived from them are added."""
+
+    def __init__(self, program: Program, asked: Asked) -> None:
+        self.functions = {f.name: f for f in program.functions}
+        self.asked = asked
+        self._sources = program.sources
+        self._open: list[str] = []
+
+    def make(self, name: str) -> None:
+        """Make one, after all that it is made of."""
+        if name in self.functions:
+            return
+        base, mark = self.asked[name]
+        if name in self._open:
+            chain = ", which needs ".join(f"`{n}`" for n in (*self._open, name))
+            raise DefinitionError(
+                "D015",
+                f"`{base}` calls a derivative of itself: {chain}",
+                where=Where(function=name),
+                hint="let it call the derivative of another function",
+            )
+        self._open.append(name)
+        self._complete(base)
+        program = Program(tuple(self.functions.values()), base, self._sources)
+        kept = reachable(program, base)
+        end = TANGENT if mark == TANGENT else ADJOINT
+        names = {n: n + end for n in kept}
+        of = tangents_of if mark == TANGENT else adjoints_of
+        missing = [n for n in kept if names[n] not in self.functions]
+        for made in of(program, missing, names):
+            # The log of a run undoes all of it, what an adjoint undoes like the rest.
+            self.functions[made.name] = replace(made, undoing=None)
+        if mark == GRADIENT:
+            f, adjoint = program.function(base), self.functions[names[base]]
+            self.functions[name] = there_and_back(f, adjoint, name)
+        self._open.pop()
+
+    def _complete(self, name: str) -> None:
+        """Make a function, and all that it may call."""
+        seen, todo = {name}, [name]
+        while todo:
+            found = todo.pop()
+            if found in self.asked:
+                self.make(found)
+            for instr in self.functions[found].code:
+                if instr.op in ("call", "uncall") and instr.symbol not in seen:
+                    seen.add(instr.symbol)
+                    todo.append(instr.symbol)
