@@ -5,7 +5,7 @@ from __future__ import annotations
 from rvm.expr import Apply, Expr, Place, is_count
 from rvm.isa import TypeFault, check_operands, typed
 from rvm.program import Function, Instr
-from rvm.transform.derived import MARKS, head
+from rvm.transform.derived import MARKS, SUFFIXES, head
 from rvm.types import elem_of
 from rvm_asm.derivatives import Derivative, binding, listed
 from rvm_asm.generics import FUNCTION
@@ -105,7 +105,11 @@ class Calls(Specialising):
             name = bound.name
         func = self.program.generics.get(name)
         if func is not None:
-            return self._specialised(func, stat)
+            # Of a derivative of a derivative some arguments are bars of the first.
+            more = isinstance(stat, Invoke) and len(stat.marks) > 1
+            n = len(func.params) if more else len(stat.args)
+            name, args = self._specialised(func, stat, stat.args[:n])
+            return name, [*args, *stat.args[n:]]
         if stat.types is not None and name in self.program.functions:
             self.complain("A071", f"`{plain(name)}` has no type parameters", stat)
         if name not in self.program.signatures:
@@ -141,7 +145,10 @@ class Calls(Specialising):
                 found is not None and len(found) != len(slots)
             ):
                 what = f"a record `{b}`" if isinstance(b, NameGroup) else "no record"
-                self.reject("A040", f"`{name}` takes {what} here", arg)
+                hint = (
+                    _fields(b) if isinstance(b, NameGroup) and b.record.endswith(SUFFIXES) else ""
+                )
+                self.reject("A040", f"`{name}` takes {what} here", arg, hint)
             out.append((found, slots))  # type: ignore[arg-type]
         return out
 
@@ -166,3 +173,9 @@ class Calls(Specialising):
         except TypeFault as fault:
             self._type_fault(fault, stat, stat.args)
         self.put(Instr(stat.name, done, when, stat.text), stat, templates)
+
+
+def _fields(group: NameGroup) -> str:
+    """What a record of bars holds, for a message."""
+    leaves = zip(group.paths(), group.leaves(), strict=True)
+    return f"with {', '.join(f'{path}: {slot.type}' for path, slot in leaves)}"

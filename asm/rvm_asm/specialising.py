@@ -31,21 +31,23 @@ from rvm_asm.values import Rejected
 class Specialising(Memory):
     """Finds out what type parameters stand for where a generic function is called."""
 
-    def _specialised(self, func: Func, stat: Invoke | Iterate) -> tuple[str, list[Node]]:
+    def _specialised(
+        self, func: Func, stat: Invoke | Iterate, passed: Sequence[Node]
+    ) -> tuple[str, list[Node]]:
         """The function made for the types of a call, and the arguments that are no functions."""
         name = plain(func.name.text)
-        if len(stat.args) != len(func.params):
-            self.wrong_count(name, [plain(p.name) for p in func.params], len(stat.args), stat)
+        if len(passed) != len(func.params):
+            self.wrong_count(name, [plain(p.name) for p in func.params], len(passed), stat)
         inference = Inference(func, self.program.records)
         self._explicit(func, inference, stat)
-        pairs = list(zip(func.params, stat.args, strict=True))
+        pairs = list(zip(func.params, passed, strict=True))
         values = [(p, a) for p, a in pairs if not p.is_function]
         walked = stat.walked if isinstance(stat, Invoke) else ()
         weak: list[tuple[Declared, Node]] = []
-        for k, (p, passed) in enumerate(pairs):
+        for k, (p, given_arg) in enumerate(pairs):
             if p.is_function:
                 continue
-            arg = _first(stat, passed)
+            arg = _first(stat, given_arg)
             shape = self.shape(arg)
             if shape is not None and k in walked:
                 shape = shape.element()
@@ -61,7 +63,7 @@ class Specialising(Memory):
             if signature is not None and len(signature) == len(wanted):
                 for (_, binding), t in zip(signature, wanted, strict=True):
                     assert isinstance(binding, (Slot, NameGroup))
-                    at = stat.args[func.params.index(p)]
+                    at = passed[func.params.index(p)]
                     self._found(inference, p, t, shape_of(binding), at)
         for p, arg in weak:
             template = self.operand(arg)
@@ -74,7 +76,7 @@ class Specialising(Memory):
         self._check_classes(func, inference.found, stat)
         types = {p.name: inference.found[p.name] for p in func.types}
         for p, given in functions:
-            at = stat.args[func.params.index(p)]
+            at = passed[func.params.index(p)]
             types[p.name] = self._fitting(p, given, types, at)
         return self.made_for(func, types, stat.callee), [a for _, a in values]
 

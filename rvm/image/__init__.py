@@ -23,7 +23,7 @@ from rvm.program import AnyProgram, Function, Instr, Program, Span, program_of
 from rvm.stmt import Drop, Free, Map, Pop, Stmt, Update, When, invert, writes
 from rvm.transform import invert_function
 from rvm.transform.duals import reachable
-from rvm.transform.programs import adjoints
+from rvm.transform.programs import in_values
 from rvm.types import Stack, elem_of
 from rvm.verify import inout_slots
 from rvm.verify.conflicts import conflicts
@@ -234,22 +234,22 @@ class Image:
 
         def find() -> tuple[Sizes, Matches]:
             ways = function, invert_function(function)
-            there, back = (matched(f, self.inout, self._undone) for f in ways)
+            there, back = (matched(f, self.inout, self._in_values) for f in ways)
             matches = there, back
             return kept_for(function, zip(ways, matches, strict=True)), matches
 
         return once(self._sizes, function.name, tuple, find)
 
-    def _undone(self, name: str) -> Function | None:
-        """The function that an adjoint undoes."""
-        found = adjoints(self.program).get(name)
-        return None if found is None else self.program.function(found)
+    def _in_values(self, name: str) -> tuple[Function, bool] | None:
+        """What an adjoint or a tangent does to values: a function, and whether it undoes it."""
+        found = in_values(self.program).get(name)
+        return None if found is None else (self.program.function(found[0]), found[1])
 
     def restored(self, name: str) -> frozenset[int]:
         """The parameters that a function leaves as they were, by construction."""
         function = self.program.function(name)
         found: frozenset[int] = once(
-            self._sizes, (name,), frozenset, lambda: restored(function, self.inout, self._undone)
+            self._sizes, (name,), frozenset, lambda: restored(function, self.inout, self._in_values)
         )
         return found
 

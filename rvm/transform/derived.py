@@ -34,13 +34,19 @@ MARKS = {
     ADJOINT: Mark("adjoint", "bars", BAR),
     TANGENT: Mark("tangent", "dots", DOT),
 }
+SUFFIXES = tuple({mark.suffix for mark in MARKS.values()})
 Asked = Mapping[str, tuple[str, str]]
 """For the name of a derived function the function that it is of, and the mark."""
 
 
-def marked(program: Program, mark: str = ADJOINT) -> dict[str, str]:
-    """For each function the name of what a mark makes of it."""
-    return {n: n + mark for n in program}
+def adjoint_names(program: Program) -> dict[str, str]:
+    """For each function the name of its adjoint."""
+    return {n: n + ADJOINT for n in program}
+
+
+def tangent_names(program: Program) -> dict[str, str]:
+    """For each function the name of its tangent."""
+    return {n: n + TANGENT for n in program}
 
 
 def head(f: Function, mark: str) -> Function:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from rvm.expr import Place
 from rvm.host.once import once
 from rvm.program import Function, Instr, Program
-from rvm.transform.derived import ADJOINT as MARK
-from rvm.transform.derived import marked
+from rvm.transform import derived
 from rvm.transform.duals import bar_slots, reachable
 from rvm.transform.gradient import ADJOINT, adjoint_names, adjoints_of, gradient
 from rvm.transform.invert import invert
-from rvm.transform.tangent import tangent
+from rvm.transform.tangent import TANGENT, tangent, tangent_names, tangents_of
+
+_Makes = Callable[[Program, Sequence[str], dict[str, str]], tuple[Function, ...]]
 
 
 def inverse(program: Program) -> Program:
@@ -56,30 +57,44 @@ def _differentiated(program: Program, f: Function) -> str | None:
         return None
     if f.n_args != inner.n_args + len(bar_slots(inner)):
         return None
-    return inner.name if adjoints(program).get(back.symbol) == inner.name else None
+    return inner.name if in_values(program).get(back.symbol) == (inner.name, True) else None
 
 
-def adjoints(program: Program) -> Mapping[str, str]:
-    """For each adjoint that a program holds the function that it undoes, as seen from the code."""
-    found: dict[str, str] = once(program.cache, adjoints, dict, lambda: _adjoints(program))
+def in_values(program: Program) -> Mapping[str, tuple[str, bool]]:
+    """What the adjoints and tangents that a program holds do to values, as seen from the code.
+
+    For each the function that it is of, and whether it undoes that.
+    """
+    found: dict[str, tuple[str, bool]] = once(
+        program.cache, in_values, dict, lambda: _in_values(program)
+    )
     return found
 
 
-def _adjoints(program: Program) -> dict[str, str]:
-    found: dict[str, str] = {}
+_KINDS: tuple[tuple[str, Callable[[Program], dict[str, str]], _Makes, bool], ...] = (
+    (ADJOINT, adjoint_names, adjoints_of, True),
+    (derived.ADJOINT, derived.adjoint_names, adjoints_of, True),
+    (TANGENT, tangent_names, tangents_of, False),
+    (derived.TANGENT, derived.tangent_names, tangents_of, False),
+)
+"""The end of a derived function's name, all names for a program, and what makes them."""
+
+
+def _in_values(program: Program) -> dict[str, tuple[str, bool]]:
+    found: dict[str, tuple[str, bool]] = {}
     for f in program.functions:
-        for end, names_of in ((ADJOINT, adjoint_names), (MARK, marked)):
+        for end, names_of, make, undoes in _KINDS:
             if f.name + end not in program or f.name + end in found:
                 continue
-            # Names of adjoints are those that hold for the function and what it may call.
+            # Names are those that hold for the function and what it may call.
             alone = Program(tuple(map(program.function, reachable(program, f.name))), f.name)
             names = names_of(alone)
-            # What an adjoint does hangs on those that it calls, too.
+            # What a derived function does hangs on those that it calls, too.
             if all(
                 made.name in program and _alike(made, program.function(made.name))
-                for made in adjoints_of(alone, tuple(alone), names)
+                for made in make(alone, tuple(alone), names)
             ):
-                found |= {adjoint: name for name, adjoint in names.items()}
+                found |= {name: (of, undoes) for of, name in names.items()}
     return found
 
 

@@ -10,8 +10,9 @@ numbers that it finds those that it leaves.  It is entered in both directions: w
 undoes it finds the numbers that it left, those are there again that it had found.
 
 The adjoint of a function undoes it, and changes adjoints besides: a call of it is the uncall of the
-function for the values that it was passed.  Adjoints do more in one direction than in the other:
-branches on a register that tells directions apart are followed, where it is known what it holds.
+function for the values that it was passed.  A tangent likewise does the function.  Adjoints do more
+in one direction than in the other: branches on a register that tells directions apart are followed,
+where it is known what it holds.
 """
 
 from __future__ import annotations
@@ -35,30 +36,33 @@ Key = tuple[object, Numbers]
 """What an item consists of, and what it finds."""
 
 
-Undone = Callable[[str], "Function | None"]
-"""For the name of an adjoint the function that it undoes; None for other names."""
+InValues = Callable[[str], "tuple[Function, bool] | None"]
+"""For the name of an adjoint or a tangent what it does to values: a function, and whether it
+undoes that; None for other names."""
 
 
 def matched(
-    function: Function, inout: Mapping[str, Collection[int]], undone: Undone
+    function: Function, inout: Mapping[str, Collection[int]], in_values: InValues
 ) -> frozenset[int]:
     """The instructions that free, or pop into, a place which is back at its value by construction.
 
     `inout` holds for each function the parameters that it may change.
     """
-    return frozenset(_whole(function, inout, undone).found)
+    return frozenset(_whole(function, inout, in_values).found)
 
 
 def restored(
-    function: Function, inout: Mapping[str, Collection[int]], undone: Undone
+    function: Function, inout: Mapping[str, Collection[int]], in_values: InValues
 ) -> frozenset[int]:
     """The parameters that hold at the end what they held at the beginning, by construction."""
-    whole = _whole(function, inout, undone)
+    whole = _whole(function, inout, in_values)
     return frozenset(k for k in range(function.n_args) if whole.number(k) == whole.begun.get(k))
 
 
-def _whole(function: Function, inout: Mapping[str, Collection[int]], undone: Undone) -> _Region:
-    return _Region(function, inout, undone, liveness(function), {}, 0, len(function.code))
+def _whole(
+    function: Function, inout: Mapping[str, Collection[int]], in_values: InValues
+) -> _Region:
+    return _Region(function, inout, in_values, liveness(function), {}, 0, len(function.code))
 
 
 class _Region:
@@ -68,7 +72,7 @@ class _Region:
         self,
         function: Function,
         inout: Mapping[str, Collection[int]],
-        undone: Undone,
+        in_values: InValues,
         lives: Liveness,
         truth: Mapping[int, bool],
         start: int,
@@ -76,7 +80,7 @@ class _Region:
     ) -> None:
         self.function = function
         self.inout = inout
-        self.undone = undone
+        self.in_values = in_values
         self.truth = dict(truth)
         """What is known of registers that hold truth values."""
         self.found: list[int] = []
@@ -177,33 +181,34 @@ class _Region:
                 self.truth[reg] = not held
 
     def _plain(self, call: Instr) -> Instr | None:
-        """For a call of an adjoint that of the function, as far as values go."""
-        f = self.undone(call.symbol) if call.op in ("call", "uncall") else None
-        if f is None:
+        """For a call of an adjoint or a tangent that of the function, as far as values go."""
+        found = self.in_values(call.symbol) if call.op in ("call", "uncall") else None
+        if found is None:
             return None
-        op = "uncall" if call.op == "call" else "call"
+        f, undoes = found
+        op = call.op if not undoes else "uncall" if call.op == "call" else "call"
         return Instr(op, call.args[: f.n_args], symbol=f.name)
 
     def _applied(self, instr: Instr, used: set[int], changed: set[int]) -> None:
         """Go over an instruction on data, or a call."""
         plain = self._plain(instr)
         if plain is not None:
-            self._adjoint_call(instr, plain, used, changed)
+            self._derived_call(instr, plain, used, changed)
         elif changed:
             self._item((instr,), used, changed)
 
-    def _adjoint_call(self, call: Instr, plain: Instr, used: set[int], changed: set[int]) -> None:
-        """Values are as the function's undo leaves them; adjoints hang on both."""
+    def _derived_call(self, call: Instr, plain: Instr, used: set[int], changed: set[int]) -> None:
+        """Values are as the function, or its undo, leaves them; duals hang on both."""
         values = {p.reg for s in lower(plain) for p in writes(s, self.inout)}
         read = {p.reg for s in lower(plain) for p in reads(s)}
-        adjoints = changed - values
-        if adjoints & read or not values <= changed:
+        duals = changed - values
+        if duals & read or not values <= changed:
             self._item((call,), used, changed)
             return
         found = self._numbers(used)
         self._applied(plain, values | read, values)
-        if adjoints:
-            self._enter_item((call,), found, adjoints)
+        if duals:
+            self._enter_item((call,), found, duals)
 
     def _life(self, pc: int, instr: Instr, place: Place) -> None:
         reg = place.reg
@@ -266,7 +271,7 @@ class _Region:
     def _apart(self, start: int, end: int) -> None:
         """What is in a loop or an `if`, for itself."""
         for low, high in _segments(self.function.code, start, end):
-            parts = self.function, self.inout, self.undone, self.lives, self.truth
+            parts = self.function, self.inout, self.in_values, self.lives, self.truth
             self.found += _Region(*parts, low, high).found
 
     def _taken(self, code: Sequence[Instr]) -> bool | None:
