@@ -5,6 +5,7 @@ from __future__ import annotations
 from rvm.transform.derived import GRADIENT, MARKS
 from rvm_asm.expressions import ExpressionParser
 from rvm_asm.lexer import NEWLINE, STRING
+from rvm_asm.maps import MAPS
 from rvm_asm.nodes import Declared, Node, Word
 from rvm_asm.scope import plain
 from rvm_asm.stats import AllocStat, EffectStat, Invoke, Iterate, Jump, Replace, Stat, Undo
@@ -44,7 +45,7 @@ class InstructionParser(ExpressionParser):
         op = self.texts[self.i - 1]
         callee = self.word("the name of a function")
         types = self.type_args()
-        marks = self._marks()
+        marks = () if op in MAPS else self._marks()
         self.expect("(")
         if not marks:
             args = self.arguments(")")
@@ -53,7 +54,7 @@ class InstructionParser(ExpressionParser):
         form = f"`{op} {callee.text}{''.join(marks)}(arguments; {what})`"
         args = self.arguments(";", f"{what} follow the arguments: {form}")
         bars = self.arguments(")")
-        return Invoke(op, callee, args, start, self.last_end(), types, marks, bars)
+        return Invoke(op, callee, args, start, self.last_end(), types, marks=marks, bars=bars)
 
     def _marks(self) -> tuple[str, ...]:
         """What stands behind a function's name to name a derivative of it."""
