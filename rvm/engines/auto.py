@@ -38,10 +38,6 @@ class Choice(NamedTuple):
 
 def choose(image: Image, name: str, options: Options) -> Choice:
     """What `auto` means for a function."""
-    if options.strict and not image.is_exact(name):
-        return _only(
-            "python", "the strict log is kept by generated Python, and not by machine code"
-        )
     if not options.checks:
         return _only("native", "only machine code can leave out the checks")
     if options.bits == "machine":

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rvm.faults import LimitError
 from rvm.numbers import gaps, system
@@ -19,17 +21,21 @@ F64_SYSTEM = system(F64)
 def keep(state: State, *pairs: tuple[NumberSystem, Any, Any]) -> None:
     """Push the gaps from what undoing would give to what there was: of numbers, or of arrays.
 
-    `pairs` are these two, with their number system.  LimitError R011 if the log would be larger
-    than the memory that is left; nothing is pushed then.
+    `pairs` are these two, with their number system.  The gaps of several arrays of one shape go on
+    the log element by element.  LimitError R011 if the log would be larger than the
+    memory that is left; nothing is pushed then.
     """
     log = state.residue
     assert log is not None
     height, size = log.height, log.bytes
-    for sys, guess, meant in pairs:
-        if isinstance(meant, np.ndarray):
-            like = np.broadcast_to(guess, meant.shape).astype(meant.dtype)
-            log.push_all(gaps.gaps(sys.type, like, meant))
-        else:
+    if _alike([meant for _, _, meant in pairs]):
+        rows = [_gaps(*pair).reshape(-1, gaps.parts(pair[0].type)) for pair in pairs]
+        log.push_all(np.concatenate(rows, axis=1).reshape(-1))
+    else:
+        for sys, guess, meant in pairs:
+            if isinstance(meant, np.ndarray):
+                log.push_all(_gaps(sys, guess, meant))
+                continue
             for found in gaps.gap(sys.type, guess, meant):
                 log.push(found)
     more = log.bytes - size
@@ -83,21 +89,43 @@ def taken_float(state: State, guess: float) -> float:
         if code != ESCAPE:
             codes.count = n
             return guess if not code else gaps.float_moved(guess, 1 if code == 1 else -1)
-    found: float = taken(state, F64_SYSTEM, guess)
+    found: float = taken(state, (F64_SYSTEM, guess))[0]
     return found
 
 
-def taken(state: State, sys: NumberSystem, guess: Any) -> Any:
-    """What there was, from what undoing gives and the gap on top of the log."""
-    log, t = state.residue, sys.type
+def taken(state: State, *guesses: tuple[NumberSystem, Any]) -> list[Any]:
+    """What there was, from what undoing gives and the gaps on top of the log.
+
+    `guesses` are what it gives, with their number system: those that were pushed last come first.
+    """
+    log = state.residue
     assert log is not None
     size = log.bytes
-    if isinstance(guess, np.ndarray):
-        found = gaps.all_moved(t, guess, log.pop_all(guess.size * gaps.parts(t)))
-    elif t.is_complex:
-        second = log.pop()
-        found = gaps.moved(t, guess, (log.pop(), second))
+    widths = [gaps.parts(sys.type) for sys, _ in guesses]
+    found = list[Any]()
+    if _alike([guess for _, guess in guesses]):
+        end = sum(widths)
+        rows = log.pop_all(guesses[0][1].size * end).reshape(-1, end)
+        for (sys, guess), width in zip(guesses, widths, strict=True):
+            found.append(gaps.all_moved(sys.type, guess, rows[:, end - width : end].reshape(-1)))
+            end -= width
     else:
-        found = gaps.moved(t, guess, (log.pop(),))
+        for (sys, guess), width in zip(guesses, widths, strict=True):
+            if isinstance(guess, np.ndarray):
+                found.append(gaps.all_moved(sys.type, guess, log.pop_all(guess.size * width)))
+                continue
+            popped = [log.pop() for _ in range(width)]
+            found.append(gaps.moved(sys.type, guess, tuple(reversed(popped))))
     state.account.live_bytes += log.bytes - size
     return found
+
+
+def _alike(values: Sequence[Any]) -> bool:
+    """Whether values are arrays of one shape: their gaps go on the log element by element."""
+    arrays = all(isinstance(v, np.ndarray) for v in values)
+    return arrays and len({np.shape(v) for v in values}) == 1
+
+
+def _gaps(sys: NumberSystem, guess: Any, meant: NDArray[Any]) -> gaps.Gaps:
+    like = np.broadcast_to(guess, meant.shape).astype(meant.dtype)
+    return gaps.gaps(sys.type, like, meant)

@@ -217,9 +217,9 @@ def _made(state: State, frame: Frame, register: Register, value: Any) -> Any:
     if _logging(state, frame) >= 0:
         return made
     if not isinstance(register.type, Array):
-        return taken(state, sys, made)
+        return taken(state, (sys, made))[0]
     try:
-        made[...] = taken(state, sys, made)
+        made[...] = taken(state, (sys, made))[0]
     except InvertibilityError:
         state.account.live_bytes -= made.nbytes
         raise
@@ -308,7 +308,7 @@ def _other(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
             left, moved = sys.zero, find(src, regs).read()
             room(state, SCALAR_BYTES)
             if _logging(state, frame) < 0:
-                left = taken(state, sys, left)
+                left = taken(state, (sys, left))[0]
             push(state, regs[stack.reg], moved)
             store(src, regs, left)
         case Pop() as popped:
@@ -382,7 +382,8 @@ def _enter(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
     if _logging(state, frame) < 0:
         changed = frame.code.image.inout[call.callee]
         for k in reversed(_passed(call, changed)):
-            regs[k] = taken(state, system(elem_of(cast(Scalar, call.args[k].type))), regs[k])
+            sys = system(elem_of(cast(Scalar, call.args[k].type)))
+            regs[k] = taken(state, (sys, regs[k]))[0]
     regs.extend([None] * (len(function.registers) - len(regs)))
     for k in range(len(call.args)):
         for axis, dim in enumerate(function.registers[k].dims):

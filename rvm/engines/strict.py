@@ -2,7 +2,8 @@
 
 A statement that pushes is undone at once, from its new values, on the side: the gaps from what
 that gives to the old values go on the log.  One that pops is done, and its values moved by the gaps
-on top.  Numbers of one statement are pushed from the last place to the first.
+on top.  Numbers of one statement are pushed from the last place to the first, of arrays so in each
+element.
 """
 
 from __future__ import annotations
@@ -94,8 +95,8 @@ def _push(keep: Keep, regs: Any, stmts: Sequence[Stmt], undone: Sequence[Stmt]) 
                 before = [copied(find(d, regs).read()) for d in dsts]
                 run_data(stmt, regs)
                 guesses = [copied(evaluate(v, regs)) for v in values]
-                for d, guess, x in reversed(list(zip(dsts, guesses, before, strict=True))):
-                    keep((_system(d), guess, x))
+                pairs = zip(map(_system, dsts), guesses, before, strict=True)
+                keep(*(pair for pair in reversed(list(pairs)) if not pair[0].exact))
             case When(cond, body), When(_, inverse):
                 if evaluate(cond, regs):
                     _push(keep, regs, body, inverse)
@@ -108,13 +109,19 @@ def _pop(state: State, regs: Any, stmt: Stmt) -> None:
     match stmt:
         case Update(dst, _, value):
             guess = combined(stmt, find(dst, regs).read(), evaluate(value, regs))
-            store(dst, regs, taken(state, _system(dst), guess))
+            store(dst, regs, *taken(state, (_system(dst), guess)))
         case Map(dsts, values):
             guesses = [copied(evaluate(v, regs)) for v in values]
-            for d, guess in zip(dsts, guesses, strict=True):
-                if isinstance(d.type, Array):
-                    guess = np.broadcast_to(guess, np.shape(find(d, regs).read()))
-                store(d, regs, taken(state, _system(d), guess))
+            rounding = [k for k, d in enumerate(dsts) if not _type(d).is_exact]
+            for k in rounding:
+                if isinstance(dsts[k].type, Array):
+                    shape = np.shape(find(dsts[k], regs).read())
+                    guesses[k] = np.broadcast_to(guesses[k], shape)
+            meant = taken(state, *((_system(dsts[k]), guesses[k]) for k in rounding))
+            for k, value in zip(rounding, meant, strict=True):
+                guesses[k] = value
+            for d, value in zip(dsts, guesses, strict=True):
+                store(d, regs, value)
         case When(cond, body):
             if evaluate(cond, regs):
                 for inner in body:

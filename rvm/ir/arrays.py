@@ -21,6 +21,7 @@ from rvm.ir.typed import Unprintable
 from rvm.ir.values import at, put, raw, read, viewed, whole, whole_number
 from rvm.isa import implementation
 from rvm.numbers import system
+from rvm.numbers.gaps import parts
 from rvm.stmt import Held, Map, Update
 from rvm.types import Array, Scalar, elem_of, rank_of
 
@@ -43,11 +44,20 @@ def update(b: Builder, stmt: Update) -> None:
         where = at(b, place, i)
         put(b, where, scalars.changed(b, stmt.op, t, read(b, where), by))
 
-    _everywhere(b, place.dims, new)
+    _everywhere(b, place.dims, new, t)
 
 
-def _everywhere(b: Builder, dims: Sequence[Node], body: Callable[[Indices], object]) -> None:
-    """Do `body` at all indices or at none; what it loses to rounding is counted at once."""
+def _everywhere(
+    b: Builder, dims: Sequence[Node], body: Callable[[Indices], object], *types: Scalar
+) -> None:
+    """Do `body` at all indices or at none; what it loses to rounding is counted at once.
+
+    `types` are those of the numbers that change.
+    """
+    if b.way:
+        _prepare(b, dims, *(t for t in types if not t.is_exact))
+        b.everywhere(dims, _in_order(b, dims, body))
+        return
     pc = b.rounding
     if pc is None:
         b.everywhere(dims, body)
@@ -57,6 +67,30 @@ def _everywhere(b: Builder, dims: Sequence[Node], body: Callable[[Indices], obje
     b.everywhere(dims, body)
     b.lost = None
     b.do("rounded", b.get(lost), aux=pc)
+
+
+def _prepare(b: Builder, dims: Sequence[Node], *types: Scalar) -> None:
+    """Trouble unless the strict log has room for numbers of some types at all indices, or has them.
+
+    From then on there is none.
+    """
+    gaps = b.i64(sum(map(parts, types)))
+    for dim in dims:
+        gaps = b.product(gaps, dim)
+    if b.way > 0:
+        b.reserve(gaps)
+    else:
+        b.ask(gaps)
+
+
+def _in_order(
+    b: Builder, dims: Sequence[Node], body: Callable[[Indices], object]
+) -> Callable[[Indices], object]:
+    """`body` at the indices as they come; where it pops from the strict log, from the last on."""
+    if b.way >= 0:
+        return body
+    last = [b.op("wsub", dim, b.i64(1)) for dim in dims]
+    return lambda i: body([b.op("wsub", *pair) for pair in zip(last, i, strict=True)])
 
 
 def exchange(b: Builder, a: Place, c: Place) -> None:
@@ -86,20 +120,30 @@ def assign(b: Builder, stmt: Map) -> None:
     found = [elements(b, v) for v in values]
     for shape, _ in found:
         matching(b, shape, views[0].dims)
-    undone = [] if b.rounding is None else [elements(b, v) for v in stmt.inverse]
+    undoes = b.rounding is not None or b.way > 0
+    undone = [elements(b, v) for v in stmt.inverse] if undoes else []
+    rounding = [k for k, view in enumerate(views) if not view.elem.is_exact]
 
     def store(i: Indices) -> None:
         new = [element(i[len(i) - len(shape) :]) for shape, element in found]
         b.instead = dict(zip(dsts, new, strict=True))
         guesses = [element(i[len(i) - len(shape) :]) for shape, element in undone]
         b.instead = {}
-        for view, guess in zip(views, guesses, strict=False):
-            if not view.elem.is_exact:
-                b.rounded((view.elem, guess, read(b, at(b, view, i))))
+        if undoes:
+            note_down = b.keep if b.way > 0 else b.rounded
+            note_down(
+                *(
+                    (views[k].elem, guesses[k], read(b, at(b, views[k], i)))
+                    for k in reversed(rounding)
+                )
+            )
+        elif b.way < 0:
+            for k in rounding:
+                new[k] = b.taken(views[k].elem, new[k])
         for view, value in zip(views, new, strict=True):
             put(b, at(b, view, i), value)
 
-    _everywhere(b, views[0].dims, store)
+    _everywhere(b, views[0].dims, store, *(view.elem for view in views))
 
 
 # ------------------------------------------------------------------------- coming and going
@@ -119,6 +163,8 @@ def make(b: Builder, reg: int, value: Expr | None) -> None:
         inner = element
         b.surely(dims, lambda i: inner(i[len(i) - rank :]))
     total = scalars.room(b, size)
+    if b.way:
+        _prepare(b, dims, t.elem)
     zero = not shape and uniform is not None and _is_zero(uniform)
     many = WIDTH if reg in (b.varying or ()) else 1
     taken = b.product(size, b.i64(many))
@@ -139,16 +185,18 @@ def make(b: Builder, reg: int, value: Expr | None) -> None:
         b.set(variable, dim)
     contiguous(b, reg, item_size(t.elem))
     scalars.grow(b, total)
-    if element is not None and not zero:
+    if b.way < 0 or (element is not None and not zero):
         view, filling = whole(b, reg, t), element
 
         def fill(i: Indices) -> None:
-            put(b, at(b, view, i), filling(i[len(i) - rank :]))
+            new = uniform if filling is None else filling(i[len(i) - rank :])
+            assert new is not None
+            put(b, at(b, view, i), new if b.way >= 0 else b.taken(t.elem, new))
 
         if b.kind.anew:
             b.nest(dims, fill)
         else:
-            b.trusting(lambda: b.nest(dims, fill))
+            b.trusting(lambda: b.nest(dims, _in_order(b, dims, fill)))
 
 
 def contiguous(b: Builder, reg: int, size: int) -> None:
@@ -170,8 +218,11 @@ def give_up(b: Builder, reg: int, value: Expr | None, check: bool, sizes: Held |
     t = cast(Array, register.type)
     held = whole(b, reg, t)
     if value is None:
-        _count_differing(b, held, lambda v: scalars.nonzero(b, t.elem, v))
-    elif check:
+        if b.way > 0:
+            _keep_all(b, held, lambda _: raw(system(t.elem).zero, t.elem))
+        else:
+            _count_differing(b, held, lambda v: scalars.nonzero(b, t.elem, v))
+    elif check or b.way > 0:
         dims = [whole_number(b, cast(Expr, d)) for d in register.dims]
         matching(b, dims, held.dims, exactly=True)
         _check(b, held, value, sizes)
@@ -220,9 +271,20 @@ def _check(b: Builder, held: View, value: Expr, sizes: Held | None) -> None:
     some = b.op("ne", b.get(bad), b.i64(0))
     if off is None:
         b.trouble(some)
+        return
+    b.when(some, off.judge, unlikely=True)
+    if b.way > 0:
+        _keep_all(b, held, lambda i: element(i[len(i) - len(shape) :]))
     else:
-        b.when(some, off.judge, unlikely=True)
-    _erase_many(b, count, t)
+        _erase_many(b, count, t)
+
+
+def _keep_all(b: Builder, held: View, guess: Callable[[Indices], Parts]) -> None:
+    """Push on the strict log the gaps from what undoing would give to an array's elements."""
+    _prepare(b, held.dims, held.elem)
+    b.trusting(
+        lambda: b.nest(held.dims, lambda i: b.keep((held.elem, guess(i), read(b, at(b, held, i)))))
+    )
 
 
 def _count_differing(b: Builder, held: View, test: Callable[[Parts], Node]) -> None:

@@ -8,11 +8,11 @@ from typing import Protocol, cast
 
 from rvm.image import Code
 from rvm.image.traps import Changed
-from rvm.ir import context
+from rvm.ir import context, strict
 from rvm.ir.builder import Builder, Way
 from rvm.ir.counters import Meter
 from rvm.ir.flow import Flow
-from rvm.ir.items import Parts, parts_of
+from rvm.ir.items import parts_of
 from rvm.ir.kind import Kind
 from rvm.ir.node import F64, FLOATS, I32, I64, PTR, Argument, Node, constant
 from rvm.ir.places import Behind, Location, kinds_of
@@ -69,6 +69,10 @@ class FunctionBuilder(Builder):
     rounded = rounded
     statement = whole_statement
     disjoint = disjoint
+    keep = strict.keep
+    reserve = strict.reserve
+    ask = strict.ask
+    taken = strict.taken
 
     def __init__(
         self,
@@ -96,12 +100,8 @@ class FunctionBuilder(Builder):
         self.erased = self.variable(I64, "erased")
         if self.lanes:
             self.drift = self.variable(F64, "drift")
-
-    def keep(self, *pairs: tuple[Scalar, Parts, Parts]) -> None:
-        raise Unprintable
-
-    def taken(self, t: Scalar, guess: Parts) -> Parts:
-        raise Unprintable
+        if any(code.logging(pc, kind.strict) for pc in range(len(code))):
+            self.log = strict.Log(self.variable(I64, "log"), self.variable(I64, "logword"))
 
     def given(self, argument: Argument) -> Node:
         """An argument's value."""

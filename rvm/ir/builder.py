@@ -26,6 +26,7 @@ from rvm.ir.node import (
     Var,
 )
 from rvm.ir.oneway import OneWay
+from rvm.ir.strict import Log
 from rvm.program import Function
 from rvm.stmt import Stmt
 from rvm.types import Scalar
@@ -86,6 +87,8 @@ class Builder(Operations):
         """The present instruction's position if the bits that it loses to rounding are counted."""
         self.lost: Var | None = None
         """The variable that sums up what is lost in the elements of an array."""
+        self.log: Log | None = None
+        """The variables of the strict log, if the function uses it."""
         self.instead: Mapping[Place, Parts] = {}
         """Values that places are to have in expressions."""
         self.writes = True
@@ -154,8 +157,19 @@ class Builder(Operations):
         """Count the bits of the gaps from what undoing would give to what there is, as lost."""
 
     @abstractmethod
+    def reserve(self, gaps: Node) -> None:
+        """Trouble unless the strict log has room for so many gaps, however large they are."""
+
+    @abstractmethod
+    def ask(self, gaps: Node) -> None:
+        """Trouble unless the strict log has so many gaps."""
+
+    @abstractmethod
     def taken(self, t: Scalar, guess: Parts) -> Parts:
-        """What there was, from what undoing gives and the gap on top of the strict log."""
+        """What there was, from what undoing gives and the gap on top of the strict log.
+
+        That there is one has been asked before.
+        """
 
     @abstractmethod
     def factor(self, by: Parts, t: Scalar) -> None:
@@ -353,6 +367,10 @@ class Builder(Operations):
             self.set(self.ticks, self.op("wsub", self.get(self.ticks), taken))
 
 
+LASTING = "r", "log"
+"""What the names of variables begin with that outlive an instruction: registers, the strict log."""
+
+
 def checked(items: Sequence[Node], changed: bool = False) -> bool:
     """Refuse trouble that may come after a change that others see; whether there is a change."""
     for node in items:
@@ -365,7 +383,8 @@ def checked(items: Sequence[Node], changed: bool = False) -> bool:
             changed = checked(node.aux[1], changed)
             checked(node.aux[1], changed)
         elif node.op in ("store", "poke", "set"):
-            changed = changed or node.op != "set" or cast(Var, node.aux).name.startswith("r")
+            name = "" if node.op != "set" else cast(Var, node.aux).name
+            changed = changed or not name or name.startswith(LASTING)
     return changed
 
 

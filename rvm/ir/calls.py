@@ -7,7 +7,7 @@ from typing import cast
 
 from rvm.expr import Apply, Const, Expr, Index, Place, Span, reads
 from rvm.image import Code
-from rvm.ir import context
+from rvm.ir import context, strict
 from rvm.ir.blocks import FunctionBuilder
 from rvm.ir.items import parts_of
 from rvm.ir.node import I32, PTR, Node, constant
@@ -99,10 +99,12 @@ def call(b: FunctionBuilder, pc: int, done: int, way: Callable[[], str]) -> None
     grow(b, total)
     entered = b.op("wsub", b.get(b.ticks), b.i64(done + 1))
     b.write_field(context.TICKS, entered)
+    strict.settle(b)
     symbol = b.callees.inner(callee, frozenset(scattered), varying)
     how = b.op("call", *arguments, kind=I32, aux=(symbol, by_lane, pc))
     left = b.read_field(context.TICKS)
     b.set(b.ticks, left)
+    strict.load(b)
     stopped, back = b.fresh("stopped"), b.fresh("back")
     b.fork(b.op("ne", how, constant(context.DONE, I32)), stopped, back, unlikely=True)
     b.block(stopped)

@@ -11,15 +11,22 @@ from collections.abc import Iterable
 
 from rvm.types import Array, RegisterType, Scalar
 
-TICKS, PC, LIVE, PEAK, ERASED, LIMIT, TOLERANCE, DEEPEST, FRAMES, DRIFT = range(10)
+TICKS, PC, LIVE, PEAK, ERASED, LIMIT, TOLERANCE, DEEPEST, FRAMES, DRIFT, GAPS = range(11)
 """Ticks left; where the run stopped; live and peak bytes; erased bits; the memory limit (all i64);
 the tolerance (double; below 0 where there is none); the lowest address that frames on the stack may
 have, which a root raises by what one call takes; the frames that a run stopped in, outermost first
-(pointer); the largest residue, in parts of what was allowed (double)."""
-FIELDS = 10
+(pointer); the largest residue, in parts of what was allowed (double); the strict log (pointer)."""
+FIELDS = 11
 """How many fields the context has."""
 NO_TOLERANCE, EDITED = -1.0, -2.0
 """What stands for no tolerance; and where values were changed from outside."""
+
+WORDS, COUNT, ROOM, STACK = range(4)
+WANTED = 3 * STACK
+LOG_FIELDS = WANTED + 1
+"""The strict log is a row of fields: of each of its stacks, in the order of
+`rvm.numbers.residue.Residue.stacks`, where its words are, how many entries it has, and room for how
+many; then for how many gaps there was no room."""
 
 WIDTH = 8
 """Lanes in a vector."""

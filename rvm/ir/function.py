@@ -26,7 +26,7 @@ from rvm.ir.node import Node
 from rvm.ir.oneway import one_way
 from rvm.ir.reading import live_at, turns
 from rvm.ir.registers import declare, enter, finish, stop
-from rvm.ir.statements import instruction, note, rounding_at
+from rvm.ir.statements import instruction_at, note
 from rvm.ir.typed import Unprintable
 from rvm.ir.values import scalar
 from rvm.stmt import Branch, Land
@@ -56,15 +56,11 @@ def _planned(code: Code, checks: bool, strict: int) -> Plan:
         if i.op in ("call", "uncall") and is_callable(code, pc)
     }
     # Code for all gates checks what others are certain of.
-    b = FunctionBuilder("trial", code, Kind(INNER, frozenset(), checks), Flow(code, (), ()))
+    b = FunctionBuilder("trial", code, Kind(INNER, frozenset(), checks, strict), Flow(code, (), ()))
     declare(b)
-    apart = {
-        pc
-        for pc in range(len(code))
-        if pc not in calls and (code.logging(pc, strict) or not _is_able(b, pc))
-    }
+    apart = {pc for pc in range(len(code)) if pc not in calls and not _is_able(b, pc)}
     flow = Flow(code, apart, calls)
-    return Plan(flow, counted(code, flow))
+    return Plan(flow, counted(code, flow, strict))
 
 
 def _is_able(b: FunctionBuilder, pc: int) -> bool:
@@ -78,7 +74,7 @@ def _is_able(b: FunctionBuilder, pc: int) -> bool:
             scalar(b, instr.args[0])
             scalar(b, code.instrs[instr.aux].args[0])
         else:
-            instruction(b, code.stmts(pc), code.clashes(pc), code.notes(pc))
+            instruction_at(b, pc)
     except Unprintable:
         return False
     return instr.op not in ("call", "uncall")
@@ -298,9 +294,7 @@ class MachineMaker(Maker):
             self.goto(copy, target)
 
     def instruction(self, pc: int) -> None:
-        b, code = self.b, self.b.code
-        rounding = rounding_at(b, pc)
-        instruction(b, code.stmts(pc), code.clashes(pc), code.notes(pc), rounding=rounding)
+        instruction_at(self.b, pc)
 
     def call(self, pc: int, done: int, way: Way) -> None:
         call(self.b, pc, done, way)

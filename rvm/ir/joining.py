@@ -10,7 +10,7 @@ from rvm.ir.blocks import FunctionBuilder
 from rvm.ir.flow import FALLS, JUMPS, Edge
 from rvm.ir.jam import Jam, Rounds
 from rvm.ir.node import Node, Var
-from rvm.ir.statements import instruction, rounding_at
+from rvm.ir.statements import instruction_at
 from rvm.ir.typed import Unprintable
 from rvm.ir.values import scalar
 
@@ -38,7 +38,7 @@ def join(b: FunctionBuilder, jam: Jam, rest: str, past: str) -> None:
     """
     b.leaving(lambda: rest)
     for pc in jam.before:
-        instruction(b, b.code.stmts(pc), b.code.clashes(pc), rounding=rounding_at(b, pc))
+        instruction_at(b, pc)
     levels = []
     for rounds, many in zip(jam.loops, jam.together, strict=True):
         variable = b.scalars[rounds.variable][0]
@@ -162,7 +162,7 @@ def _body(b: FunctionBuilder, around: Sequence[Joined], body: Sequence[int]) -> 
             moved = (offset + level.rounds.early) * level.rounds.step
             b.set(level.variable, b.op("add", at, b.i64(moved)))
         for pc in body:
-            instruction(b, b.code.stmts(pc), b.code.clashes(pc), rounding=rounding_at(b, pc))
+            instruction_at(b, pc)
 
 
 def _between(b: FunctionBuilder, first: Node, end: Node, step: int) -> Node:

@@ -88,11 +88,14 @@ class Counted:
         return cycle.back - cycle.head - len(covered)
 
 
-def counted(code: Code, flow: Flow) -> dict[int, Counted]:
-    """The counting loops of a code, nests among them, by the position of their come-from."""
+def counted(code: Code, flow: Flow, strict: int = 0) -> dict[int, Counted]:
+    """The counting loops of a code, nests among them, by the position of their come-from.
+
+    `strict` is what a run does with the strict log, whose order iterations keep.
+    """
     out = {}
     for cycle in flow.cycles:
-        found = _Survey(code, flow, cycle).result()
+        found = _Survey(code, flow, cycle, strict).result()
         if found is not None:
             out[cycle.head] = found
     return out
@@ -109,11 +112,12 @@ class Stepped(NamedTuple):
 class _Survey:
     """One loop, looked at: what changes in it, what its variables are."""
 
-    def __init__(self, code: Code, flow: Flow, cycle: Cycle) -> None:
+    def __init__(self, code: Code, flow: Flow, cycle: Cycle, strict: int) -> None:
         self.code = code
         self.flow = flow
         self.cycle = cycle
         self.inside = range(cycle.head + 1, cycle.back)
+        self.ways = {pc: code.logging(pc, strict) for pc in self.inside}
         self.within = sorted(
             (c for c in flow.cycles if cycle.head < c.head and c.back < cycle.back),
             key=lambda c: c.head - c.back,
@@ -167,6 +171,9 @@ class _Survey:
     def _jams(self, inner: Sequence[Inner]) -> dict[int, Jam]:
         """The loops of the nest whose iterations can be joined, with the innermost ones in them."""
         out: dict[int, Jam] = {}
+        if any(self.ways.values()):
+            # Joined iterations would use the strict log in another order.
+            return out
         known = {i.cycle: i for i in inner}
         for loop in inner:
             if any(loop.cycle.head < c.head < loop.cycle.back for c in known):
@@ -337,7 +344,7 @@ class _Survey:
         proved: set[int] = set()
         registers = self.code.function.registers
         for pc in self.inside:
-            for place in touched(self.code.stmts(pc)):
+            for place in touched(self.code.logged(pc, self.ways[pc])):
                 first = place.path[0] if place.path else None
                 if not isinstance(first, Index) or not isinstance(registers[place.reg].type, Array):
                     continue

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
-from rvm.ir import context
+from rvm.ir import context, strict
 from rvm.ir.arrays import contiguous, release
 from rvm.ir.blocks import FunctionBuilder
 from rvm.ir.context import FRAMED, MINE, WIDTH, slots
@@ -68,6 +68,7 @@ def enter(b: FunctionBuilder) -> None:
             b.set(held.owner, b.i64(0))
     b.set(b.ticks, b.read_field(context.TICKS))
     b.set(b.erased, b.i64(0))
+    strict.load(b)
     if b.lanes:
         b.set(b.drift, constant(0.0, F64))
 
@@ -159,6 +160,7 @@ def _from_arguments(b: FunctionBuilder) -> None:
 def settle(b: FunctionBuilder) -> None:
     """Give the counters back to the context."""
     b.write_field(context.TICKS, b.get(b.ticks))
+    strict.settle(b)
     field = b.op("total", kind=PTR, aux=context.ERASED)
     b.poke(b.op("wadd", b.peek(I64, field), b.get(b.erased)), field)
     if b.lanes:

@@ -17,6 +17,7 @@ from rvm.ir.builder import Builder, checked
 from rvm.ir.items import Parts, parts_of, value_of
 from rvm.ir.node import BIT, F32, F64, I32, I64, PTR, Node, constant
 from rvm.ir.places import Element, Location, View, item_size
+from rvm.ir.strict import bits_lost
 from rvm.ir.typed import Unprintable, element, scalar_of, type_of
 from rvm.ir.values import (
     at,
@@ -34,6 +35,7 @@ from rvm.ir.values import (
 )
 from rvm.numbers import system
 from rvm.numbers.elementary import text
+from rvm.numbers.gaps import parts
 from rvm.numbers.rounding import LOST
 from rvm.state import SCALAR_BYTES
 from rvm.stmt import (
@@ -87,9 +89,12 @@ def instruction(
     note(b, notes)
 
 
-def rounding_at(b: Builder, pc: int) -> int | None:
-    """The position, if code counts what the instruction there loses to rounding."""
-    return pc if b.kind.counts and b.code.rounds(pc) else None
+def instruction_at(b: Builder, pc: int) -> None:
+    """Append the instruction at a position of the code, as `b.kind` has it."""
+    code = b.code
+    way = code.logging(pc, b.kind.strict)
+    rounding = pc if b.kind.counts and not way and code.rounds(pc) else None
+    instruction(b, code.logged(pc, way), code.clashes(pc), code.notes(pc), way, rounding)
 
 
 def note(b: Builder, notes: Sequence[Stmt]) -> None:
@@ -154,6 +159,8 @@ def _update(b: Builder, stmt: Update) -> None:
     found = value(b, stmt.value)
     if stmt.op in "*/" and b.checks:
         b.factor(found, t)
+    if not t.is_exact:
+        ask(b, t)
     put(b, place, changed(b, stmt.op, t, read(b, place), found))
 
 
@@ -167,6 +174,13 @@ def changed(b: Builder, op: str, t: Scalar, old: Parts, by: Parts) -> Parts:
     elif b.rounding is not None and not t.is_exact:
         b.rounded((t, b.combined(UNDO[op], t, new, by), old))
     return new
+
+
+def ask(b: Builder, *types: Scalar) -> None:
+    """Trouble unless the strict log has what is going to be popped for numbers of some types."""
+    gaps = sum(map(parts, types))
+    if b.way < 0 and gaps:
+        b.ask(b.i64(gaps))
 
 
 def combined(b: Builder, op: str, t: Scalar, old: Parts, by: Parts) -> Parts:
@@ -207,6 +221,7 @@ def _assign(b: Builder, stmt: Map) -> None:
         note_down = b.keep if b.way > 0 else b.rounded
         note_down(*((places[k].type, guesses[k], read(b, places[k])) for k in reversed(rounding)))
     elif b.way < 0:
+        ask(b, *(places[k].type for k in rounding))
         for k in rounding:
             new[k] = b.taken(places[k].type, new[k])
     for place, found in zip(places, new, strict=True):
@@ -219,30 +234,11 @@ def rounded(b: Builder, *pairs: tuple[Scalar, Parts, Parts]) -> None:
         return
     for _, guess, meant in pairs:
         for x, y in zip(parts_of(guess), parts_of(meant), strict=True):
-            bits = _bits_lost(b, x, y)
+            bits = bits_lost(b, x, y)
             if b.lost is not None:
                 b.add_to(b.lost, bits)
             else:
                 b.do("rounded", bits, aux=b.rounding)
-
-
-def _bits_lost(b: Builder, guess: Node, meant: Node) -> Node:
-    """The bits of the gap between two floats, as `rvm.numbers.gaps` has it."""
-    gap = b.op("wsub", _key(b, meant), _key(b, guess))
-    size = b.select(b.op("lt", gap, b.i64(0)), b.op("wsub", b.i64(0), gap), gap)
-    bits = b.op("wsub", b.i64(64), b.intrinsic("ctlz", size, constant(False, BIT)))
-    return b.select(b.op("feq", guess, meant), b.i64(0), bits)
-
-
-def _key(b: Builder, x: Node) -> Node:
-    """The bits of a float in numerical order; of every NaN the same."""
-    if x.kind == F32:
-        whole, nan, most = b.op("sext", b.op("bitcast", x, kind=I32), kind=I64), 0x7FC0 << 16, 31
-    else:
-        whole, nan, most = b.op("bitcast", x, kind=I64), 0x7FF8 << 48, 63
-    whole = b.select(b.op("funo", x, x), b.i64(nan), whole)
-    mask = b.op("and", b.op("ashr", whole, b.i64(63)), b.i64((1 << most) - 1))
-    return b.op("xor", whole, mask)
 
 
 # ------------------------------------------------------------------------- ancillas
@@ -259,6 +255,7 @@ def _made(b: Builder, stmt: Alloc | Fresh, reg: Place) -> None:
         arrays.make(b, reg.reg, given)
     else:
         new = raw(system(t).zero, t) if given is None else value(b, given)
+        ask(b, t)
         put(b, located(b, reg), new if b.way >= 0 else b.taken(t, new))
 
 
@@ -454,20 +451,25 @@ def _push(b: Builder, src: Place, stack: Place) -> None:
     place = located(b, src)
     held, t = _stack(b, stack)
     found = read(b, place)
+    left = raw(system(scalar_of(src)).zero, scalar_of(src))
     total = room(b, b.i64(SCALAR_BYTES))
+    ask(b, t)
     slot = b.helper("rvm_stack_push", PTR, held, b.i64(item_size(t)))
     b.trouble(b.op("eq", slot, constant(None, PTR)))
     put(b, behind(b, slot, t), found)
     grow(b, total)
-    put(b, place, raw(system(scalar_of(src)).zero, scalar_of(src)))
+    put(b, place, left if b.way >= 0 else b.taken(t, left))
 
 
 def _pop(b: Builder, dst: Place, stack: Place) -> None:
     place = located(b, dst)
     held, t = _stack(b, stack)
-    _cleared(b, t, read(b, place))
+    old = read(b, place)
+    _cleared(b, t, old)
     count = b.helper("rvm_stack_count", I64, held)
     b.trouble(b.op("eq", count, b.i64(0)))
+    if b.way > 0:
+        b.keep((t, raw(system(t).zero, t), old))
     slot = b.helper("rvm_stack_pop", PTR, held, b.i64(item_size(t)))
     put(b, place, read(b, behind(b, slot, t)))
     shrink(b, b.i64(SCALAR_BYTES))

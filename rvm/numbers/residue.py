@@ -9,7 +9,6 @@ end of the way back.
 
 from __future__ import annotations
 
-from array import array
 from typing import Any
 
 import numpy as np
@@ -34,34 +33,62 @@ Height = tuple[int, int, int]
 
 
 class Packed:
-    """A stack of whole numbers of so many bits, packed into words from their low ends."""
+    """A stack of whole numbers of so many bits, packed into words from their low ends.
 
-    __slots__ = ("bits", "count", "words")
+    Its words are memory that stays where it is until `reserve` is asked for more, so that machine
+    code can work on it.
+    """
+
+    __slots__ = ("bits", "block", "count", "words")
 
     def __init__(self, bits: int) -> None:
         self.bits = bits
         self.count = 0
-        self.words = array("Q")
-        """What lies above the last entry has no meaning."""
+        self._hold(np.empty(0, np.uint64))
+
+    def _hold(self, block: NDArray[np.uint64]) -> None:
+        self.block = block
+        self.words = block.data
+        """The same, read and written as Python's numbers; what lies above the last entry has no
+        meaning."""
 
     def __getstate__(self) -> Any:
-        words = self.words[: self.used]
-        over = self.count * self.bits % WORD
-        if over:
-            words[-1] &= (1 << over) - 1
-        return None, {"bits": self.bits, "count": self.count, "words": words}
+        self.clear()
+        return self.bits, self.count, self.block[: self.used].copy()
+
+    def __setstate__(self, state: Any) -> None:
+        self.bits, self.count, block = state
+        self._hold(block)
 
     @property
     def used(self) -> int:
         """The words that hold entries."""
         return -(-self.count * self.bits // WORD)
 
+    @property
+    def room(self) -> int:
+        """How many more entries there is room for."""
+        return len(self.block) * WORD // self.bits - self.count
+
+    def clear(self) -> None:
+        """Make the bits above the last entry of its word 0."""
+        over = self.count * self.bits % WORD
+        if over:
+            self.words[self.used - 1] &= (1 << over) - 1
+
+    def reserve(self, more: int) -> None:
+        """Have room for so many more entries; for many times as many, if there is not."""
+        need = -(-(self.count + more) * self.bits // WORD)
+        if need > len(self.block):
+            block = np.empty(max(need, 2 * len(self.block), 8), np.uint64)
+            block[: self.used] = self.block[: self.used]
+            self._hold(block)
+
     def push(self, entry: int) -> None:
         at, over = divmod(self.count * self.bits, WORD)
         if at == len(self.words):
-            self.words.append(entry)
-        else:
-            self.words[at] = self.words[at] & ((1 << over) - 1) | entry << over
+            self.reserve(1)
+        self.words[at] = self.words[at] & ((1 << over) - 1) | entry << over
         self.count += 1
 
     def pop(self) -> int:
@@ -70,6 +97,7 @@ class Packed:
         return self.words[at] >> over & ((1 << self.bits) - 1)
 
     def push_all(self, entries: NDArray[np.uint64]) -> None:
+        self.reserve(len(entries))
         each = WORD // self.bits
         over = self.count % each
         total = self.count + len(entries)
@@ -78,8 +106,8 @@ class Packed:
         lost = -len(whole) % each
         whole = np.concatenate([whole, np.zeros(lost, np.uint64)]).reshape(-1, each)
         packed = np.bitwise_or.reduce(whole << self._shifts, axis=1, dtype=np.uint64)
-        del self.words[self.count // each :]
-        self.words.frombytes(packed.tobytes())
+        at = self.count // each
+        self.block[at : at + len(packed)] = packed
         self.count = total
 
     def pop_all(self, n: int) -> NDArray[np.uint64]:
@@ -91,8 +119,7 @@ class Packed:
         """The `n` entries above the last one."""
         each = WORD // self.bits
         first, end = self.count // each, -(-(self.count + n) // each)
-        words = np.frombuffer(self.words[first:end], np.uint64)
-        found = words[:, None] >> self._shifts & np.uint64((1 << self.bits) - 1)
+        found = self.block[first:end, None] >> self._shifts & np.uint64((1 << self.bits) - 1)
         over = self.count % each
         return found.reshape(-1)[over : over + n]
 
@@ -117,14 +144,19 @@ class Residue:
         self.codes, self.nibbles, self.wholes = Packed(2), Packed(4), Packed(WORD)
 
     @property
+    def stacks(self) -> tuple[Packed, Packed, Packed]:
+        """The three of them, in this order wherever they are listed."""
+        return self.codes, self.nibbles, self.wholes
+
+    @property
     def bytes(self) -> int:
         """The size of all words that are used."""
-        return WORD // 8 * (self.codes.used + self.nibbles.used + self.wholes.used)
+        return WORD // 8 * sum(s.used for s in self.stacks)
 
     @property
     def bits(self) -> int:
         """The bits of all entries."""
-        return sum(s.count * s.bits for s in (self.codes, self.nibbles, self.wholes))
+        return sum(s.count * s.bits for s in self.stacks)
 
     def __len__(self) -> int:
         return self.codes.count
@@ -137,6 +169,11 @@ class Residue:
     def fall(self, height: Height) -> None:
         """Go back to an earlier height."""
         self.codes.count, self.nibbles.count, self.wholes.count = height
+
+    def reserve(self, gaps: int) -> None:
+        """Have room for so many more gaps, however large they are."""
+        for stack in self.stacks:
+            stack.reserve(gaps)
 
     # ------------------------------------------------------------ gaps
 

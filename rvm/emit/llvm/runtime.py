@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rvm.emit.llvm.logging import LOGGING
 from rvm.ir.context import (
     ALONE,
     CALL_WORDS,
@@ -340,6 +341,7 @@ out:
   ret void
 }}
 """,
+    **LOGGING,
 }
 """Definitions by name.  A stack is a row of three: pointer to the values, how many, room for how
 many.  `rvm_frame` and `rvm_copied` are for leaving: without memory for that a run is lost.

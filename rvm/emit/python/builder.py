@@ -285,9 +285,16 @@ class PythonBuilder(Builder):
             count = f"_rounded += lost({self.bind(t)}, {{0}}, {{1}})"
             self.line(f"if {{0}} != {{1}}: {count}", *(cast(Node, x) for x in numbers))
 
+    def reserve(self, gaps: Node) -> None:
+        raise AssertionError("whole arrays are lines")
+
+    def ask(self, gaps: Node) -> None:
+        # It is found out where they are popped, before anything has changed.
+        pass
+
     def taken(self, t: Scalar, guess: Parts) -> Node:
         # Each is one of its own.
-        text = f"taken(state, {self.bind(system(t))}, {{0}})"
+        text = f"taken(state, ({self.bind(system(t))}, {{0}}))[0]"
         if t == F64:
             text = "taken_float(state, {0})"
         made = Node("template", t.name, (cast(Node, guess),), (text, ""))

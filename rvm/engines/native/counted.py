@@ -96,7 +96,7 @@ class CountingNative(Native):
         flight.fields += self._fields(row)
         self._flight, self._began, self._direction = flight, state.time, state.direction
         began = perf_counter()
-        flight.go(account.live_bytes, state.options, state.edited)
+        flight.go(account.live_bytes, state.options, state.edited, state.residue)
         root.busy += perf_counter() - began
         self._read()
         left = flight.land(state)

@@ -11,16 +11,18 @@ from typing import Any
 
 from rvm.engines.native.extent import most_ticks
 from rvm.engines.native.frames import Layout, free, layout_of
+from rvm.engines.native.gaps import Gaps
 from rvm.engines.native.roots import Derived, Root, root_of
 from rvm.engines.native.stacks import large_stack, stack_floor
 from rvm.image import Code
 from rvm.ir import context
 from rvm.ir.kind import Kind
 from rvm.ir.reading import live_at
+from rvm.numbers.residue import Residue
 from rvm.state import Frame, Options, State
 from rvm.types import Array
 
-CONTEXT = struct.Struct("<qqqqqqdQQd")
+CONTEXT = struct.Struct("<qqqqqqdQQdQ")
 HEADER = struct.Struct("<Qqq")
 FIELD = struct.Struct("<q")
 NO_LIMIT = 1 << 62
@@ -44,8 +46,11 @@ class Flight:
         self.fields = bytearray(CONTEXT.size)
         self.how = context.STOPPED
 
-    def go(self, live: int, options: Options, edited: bool = False) -> None:
-        """Run, with so many live bytes at the start."""
+    def go(
+        self, live: int, options: Options, edited: bool = False, log: Residue | None = None
+    ) -> None:
+        """Run, with so many live bytes at the start, and a strict log if there is one."""
+        gaps = None if log is None else Gaps(log)
         limit = options.max_memory
         none = context.EDITED if edited else context.NO_TOLERANCE
         CONTEXT.pack_into(
@@ -61,16 +66,19 @@ class Flight:
             stack_floor(),
             0,
             0.0,
+            0 if gaps is None else gaps.address,
         )
         for cell in self.root.cells:
             cell.fill()
         large = large_stack() if self.root.deep else None
         if large is None:
             self.how = self.root.run(_address(self.slots), _address(self.fields))
-            return
-        FIELD.pack_into(self.fields, FIELD.size * context.DEEPEST, large.floor)
-        self.how = large.run(self.root.run, _address(self.slots), _address(self.fields))
-        large.tidy(FIELD.unpack_from(self.fields, FIELD.size * context.PEAK)[0] - live)
+        else:
+            FIELD.pack_into(self.fields, FIELD.size * context.DEEPEST, large.floor)
+            self.how = large.run(self.root.run, _address(self.slots), _address(self.fields))
+            large.tidy(FIELD.unpack_from(self.fields, FIELD.size * context.PEAK)[0] - live)
+        if gaps is not None:
+            gaps.land()
 
     @property
     def done(self) -> bool:
@@ -101,7 +109,7 @@ class Flight:
         Frames that were entered on the way and not left again are put on the state's.  MemoryError
         if there was no memory for them: what the state holds is then neither old nor new.
         """
-        _, pc, _, _, _, _, _, _, first, _ = CONTEXT.unpack_from(self.fields)
+        _, pc, _, _, _, _, _, _, first, _, _ = CONTEXT.unpack_from(self.fields)
         if self.how == context.LOST:
             _forget(first)
             raise MemoryError("no memory is left for the frames of a run of machine code")
@@ -115,7 +123,7 @@ class Flight:
 
     def settle(self, state: State) -> int:
         """Enter in a state's account and time what the run has cost; the ticks that are left."""
-        left, _, live, peak, erased, _, _, _, _, drift = CONTEXT.unpack_from(self.fields)
+        left, _, live, peak, erased, _, _, _, _, drift, _ = CONTEXT.unpack_from(self.fields)
         account = state.account
         account.live_bytes, account.peak_bytes = live, max(account.peak_bytes, peak)
         account.erased_bits += erased
@@ -129,7 +137,7 @@ def run(state: State, frame: Frame, kind: Kind, ticks: int) -> tuple[int, int]:
     layout, options, root = layout_of(frame.code), state.options, root_of(frame.code, kind)
     flight = Flight(root, layout, layout.packed(frame.regs), ticks, frame.pc)
     began = perf_counter()
-    flight.go(state.account.live_bytes, options, state.edited)
+    flight.go(state.account.live_bytes, options, state.edited, state.residue)
     root.busy += perf_counter() - began
     return flight.land(state), flight.how
 
