@@ -42,9 +42,6 @@ class Source:
     counts = False
     """Whether it counts what it executes."""
 
-    logs = True
-    """Whether the source uses the strict log itself."""
-
     def __init__(self, code: Code, strict: int) -> None:
         self.code = code
         self.strict = strict
@@ -56,8 +53,6 @@ class Source:
         for pc, instr in enumerate(code.instrs):
             listen()
             if instr.op == "br" or instr.op in VARIADIC:
-                continue
-            if not self.logs and code.logging(pc, strict):
                 continue
             try:
                 lines[pc] = self._instruction(pc)

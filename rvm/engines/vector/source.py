@@ -24,7 +24,6 @@ class VectorSource(Source):
     the others are not.
     """
 
-    logs = False
     support: ClassVar[dict[str, object]] = VECTOR_SUPPORT
 
     def __init__(self, code: Code, strict: int) -> None:
@@ -47,6 +46,8 @@ class VectorSource(Source):
         """A loop that is printed as one piece; Declined for others."""
         for pc in range(cycle.head + 1, cycle.back):
             instr = self.code.instrs[pc]
+            if self.code.logging(pc, self.strict):
+                raise Declined(f"it holds `{instr.op}`, and strict mode logs what that loses")
             if pc in self.flow.apart:
                 what = f"calls `{instr.symbol}`" if "call" in instr.op else f"holds `{instr.op}`"
                 raise Declined(f"it {what}")
