@@ -127,15 +127,17 @@ def residue(
     if size is None and state.edited and tolerance is None:
         # What was changed from outside is not known by construction.
         size, updates = gap, PASSED
+    drift = 0.0
     if size is not None:
-        _judge(state, sys, name, held, expected, gap, magnitude, size, updates)
+        drift = _judged(state, sys, name, held, expected, gap, magnitude, size, updates)
     if logged:
         keep(state, (sys, expected, held))
     else:
         state.account.erased_bits += sys.type.bits * int(np.count_nonzero(off))
+    state.account.drift = max(state.account.drift, drift)
 
 
-def _judge(
+def _judged(
     state: State,
     sys: NumberSystem,
     name: str,
@@ -145,11 +147,14 @@ def _judge(
     magnitude: float,
     size: float,
     updates: float,
-) -> None:
-    """R001 unless rounding explains how far a place is from its value, and leaves something."""
+) -> float:
+    """How far a place is from its value, in parts of what is allowed.
+
+    R001 unless rounding explains that, and leaves something.
+    """
     tolerance = state.options.tolerance
     if tolerance == math.inf:
-        return
+        return 0.0
     size = max(size, magnitude)
     allowed = allowance(sys.type, size, updates, tolerance)
     if tolerance is None and state.pardons:
@@ -171,8 +176,7 @@ def _judge(
             hint="keep large and small numbers in places of their own, or compute with fixed-point "
             "numbers",
         )
-    if gap:
-        state.account.drift = max(state.account.drift, gap / allowed)
+    return gap / allowed if gap else 0.0
 
 
 def _gap(held: Any, expected: Any, off: Any) -> tuple[float, float]:

@@ -219,6 +219,7 @@ def give_up(b: Builder, reg: int, value: Expr | None, check: bool, sizes: Held |
     held = whole(b, reg, t)
     if value is None:
         if b.way > 0:
+            _prepare(b, held.dims, t.elem)
             _keep_all(b, held, lambda _: raw(system(t.elem).zero, t.elem))
         else:
             _count_differing(b, held, lambda v: scalars.nonzero(b, t.elem, v))
@@ -251,6 +252,8 @@ def _check(b: Builder, held: View, value: Expr, sizes: Held | None) -> None:
         b.set(variable, b.i64(0))
 
     off = None if t.is_exact else scalars.Residue(b, t, sizes)
+    if b.way > 0:
+        _prepare(b, held.dims, t)
 
     def note(far: Node) -> None:
         b.set(bad, b.op("or", b.get(bad), b.op("zext", far, kind=I64)))
@@ -280,8 +283,10 @@ def _check(b: Builder, held: View, value: Expr, sizes: Held | None) -> None:
 
 
 def _keep_all(b: Builder, held: View, guess: Callable[[Indices], Parts]) -> None:
-    """Push on the strict log the gaps from what undoing would give to an array's elements."""
-    _prepare(b, held.dims, held.elem)
+    """Push on the strict log the gaps from what undoing would give to an array's elements.
+
+    There must be room for them.
+    """
     b.trusting(
         lambda: b.nest(held.dims, lambda i: b.keep((held.elem, guess(i), read(b, at(b, held, i)))))
     )

@@ -6,7 +6,7 @@ An instruction either is done, or is given up before it has changed anything.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, cast
 
@@ -289,17 +289,19 @@ def freed(b: Builder, t: Scalar, held: Parts, expected: Parts, sizes: Held | Non
     def number() -> None:
         off = Residue(b, t, sizes)
         off.add(held, expected)
-        off.judge()
+        off.judge(keep)
         if not b.way:
             erase(b, unequal(b, held, expected), t.bits)
 
+    def keep() -> None:
+        if b.way > 0:
+            b.keep((t, expected, held))
+
     def differs() -> None:
         # Where nothing has happened to a value LLVM finds that this is all there can be.
-        b.when(both_nan(b, held, expected), lambda: None, number)
+        b.when(both_nan(b, held, expected), keep, number)
 
-    b.when(altered(b, held, expected), differs, unlikely=True)
-    if b.way > 0:
-        b.keep((t, expected, held))
+    b.when(altered(b, held, expected), differs, keep, unlikely=True)
 
 
 def both_nan(b: Builder, x: Parts, y: Parts) -> Node:
@@ -365,8 +367,8 @@ class Residue:
             bits = b.op("bitcast", b.intrinsic("fabs", found), kind=I64)
             b.set(variable, b.intrinsic("smax", b.get(variable), bits))
 
-    def judge(self) -> None:
-        """Trouble unless what is off is rounding."""
+    def judge(self, accepted: Callable[[], None] = lambda: None) -> None:
+        """Trouble unless what is off is rounding, which is then `accepted`."""
         b = self.b
         tolerance = b.read_field(context.TOLERANCE, F64)
         zero = constant(0.0, F64)
@@ -376,6 +378,7 @@ class Residue:
         b.trouble(b.op("feq", tolerance, zero))
         if self.sizes is None:
             b.trouble(b.op("feq", tolerance, constant(context.EDITED, F64)))
+            accepted()
             return
         size, updates = (b.get(b.scalars[p.reg][0]) for p in self.sizes)
         size = b.larger(size, expected)
@@ -386,6 +389,7 @@ class Residue:
         b.trouble(b.invert(b.op("fle", gap, allowed)))
         lost = b.op("fgt", gap, b.op("fmul", constant(LOST, F64), expected))
         b.trouble(b.op("and", lost, b.op("fgt", expected, zero)))
+        accepted()
         drift = b.op("fdiv", gap, allowed)
         if b.lanes:
             b.set(b.drift, b.larger(drift, b.get(b.drift)))
