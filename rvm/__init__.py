@@ -13,6 +13,10 @@ from time import time_ns
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from typing import Annotated as Array
+    from typing import List as Stack  # noqa: UP035
+    from typing import TypeAlias
+
     from rvm.faults import (
         AssemblyError,
         BudgetError,
@@ -29,16 +33,33 @@ if TYPE_CHECKING:
         UsageError,
         VerifyError,
     )
-    from rvm.isa.define import Mut, Use, exchange, opcode, when
+    from rvm.isa.define import Mut, Use, exchange, opcode
     from rvm.isa.user import function
     from rvm.library.derived import check_grad, gradient, invert, tangent
     from rvm.library.frontends import assemble, load
     from rvm.library.handle import FunctionHandle, Library
     from rvm.library.lane_map import LaneErrors
+    from rvm.library.reversible import reversible
+    from rvm.library.vocabulary import record, when
     from rvm.numbers import Fixed, LogNumber
     from rvm.program import Program
     from rvm.run.machine import Machine
     from rvm.state import Options
+
+    # What the types are to checkers: any numbers.  A test holds the names to the table.
+    i8: TypeAlias = Any
+    i16: TypeAlias = Any
+    i32: TypeAlias = Any
+    i64: TypeAlias = Any
+    u8: TypeAlias = Any
+    u16: TypeAlias = Any
+    u32: TypeAlias = Any
+    u64: TypeAlias = Any
+    f32: TypeAlias = Any
+    f64: TypeAlias = Any
+    c128: TypeAlias = Any
+    fixed: TypeAlias = Any
+    log64: TypeAlias = Any
 
 __version__ = "0.1.0"
 BEGAN = time_ns()
@@ -47,7 +68,9 @@ BEGAN = time_ns()
 _HOMES = {
     "library.derived": ("check_grad", "gradient", "invert", "tangent"),
     "library.handle": ("FunctionHandle", "Library"),
-    "isa.define": ("Mut", "Use", "exchange", "opcode", "when"),
+    "isa.define": ("Mut", "Use", "exchange", "opcode"),
+    "library.reversible": ("reversible",),
+    "library.vocabulary": ("Array", "Stack", "record", "when"),
     "faults": (
         "AssemblyError",
         "BudgetError",
@@ -75,6 +98,7 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Array",
     "AssemblyError",
     "BudgetError",
     "BytecodeError",
@@ -96,6 +120,7 @@ __all__ = [
     "Program",
     "RvmError",
     "ScheduleError",
+    "Stack",
     "UsageError",
     "Use",
     "VerifyError",
@@ -107,6 +132,8 @@ __all__ = [
     "invert",
     "load",
     "opcode",
+    "record",
+    "reversible",
     "tangent",
     "when",
 ]
@@ -118,9 +145,15 @@ def __getattr__(name: str) -> Any:
 
     if name == "pebble":
         return import_module("rvm.pebble")
-    if home is None:
+    if home is not None:
+        value = getattr(import_module(f"rvm.{home}"), name)
+    elif name.startswith("_"):
+        value = None
+    else:
+        # A type, an opcode or a function of the table, as a word of reversible functions.
+        value = import_module("rvm.library.vocabulary").word(name)
+    if value is None:
         raise AttributeError(f"module 'rvm' has no attribute {name!r}")
-    value = getattr(import_module(f"rvm.{home}"), name)
     globals()[name] = value
     return value
 

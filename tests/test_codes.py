@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from rvm_asm.codes import EXPLANATIONS as ASSEMBLY
+from rvm_python.codes import EXPLANATIONS as PYTHON
 from rvm_tools.codes import TOOLS
 
 from rvm.codes import EXPLANATIONS
@@ -19,7 +20,7 @@ CODE = re.compile(r'"([ABCDIPRU]\d{3})"')
 
 def raised() -> set[str]:
     found: set[str] = set()
-    for folder in ("rvm", "asm/rvm_asm", "tools/rvm_tools"):
+    for folder in ("rvm", "asm", "tools"):
         for path in (ROOT / folder).rglob("*.py"):
             if path.name != "codes.py" and path.parent.name != "codes":
                 found |= set(CODE.findall(path.read_text()))
@@ -27,11 +28,12 @@ def raised() -> set[str]:
 
 
 def test_codes_and_explanations_are_the_same_set() -> None:
-    explained = set(EXPLANATIONS) | set(ASSEMBLY) | set(TOOLS)
+    explained = set(EXPLANATIONS) | set(ASSEMBLY) | set(PYTHON) | set(TOOLS)
     assert raised() - explained == set(), "raised, but not explained"
     assert explained - raised() == set(), "explained, but never raised"
 
 
 def test_no_code_is_explained_twice() -> None:
     assert not set(EXPLANATIONS) & set(ASSEMBLY)
-    assert not set(TOOLS) & (set(EXPLANATIONS) | set(ASSEMBLY))
+    assert not set(PYTHON) & (set(EXPLANATIONS) | set(ASSEMBLY))
+    assert not set(TOOLS) & (set(EXPLANATIONS) | set(ASSEMBLY) | set(PYTHON))

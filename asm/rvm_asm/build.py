@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 
-from rvm.isa import FUNCTIONS
+from rvm.isa import FUNCTIONS, wholes_as_reals
 from rvm.isa.rules import CLASSES
 from rvm.program import Function, Program, Span
 from rvm.types import SCALARS
@@ -26,6 +27,7 @@ from rvm_asm.generics import (
 )
 from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Declared, TypeParam, TypeRef, Word
+from rvm_asm.parser import parse_named
 from rvm_asm.printer import quoted
 from rvm_asm.program import Declarations
 from rvm_asm.scope import plain
@@ -70,7 +72,7 @@ class Build:
         self._lower()
         kept, generated = set(self.emitters), len(self.declarations.generated)
         called = dict(self.declarations.derivatives)
-        if check and self._is_sound:
+        if check and self._is_sound and not self.declarations.as_python:
             self._try()
         return self._verified(kept, generated, called, entry)
 
@@ -92,7 +94,9 @@ class Build:
     def _lower(self) -> None:
         while self._work:
             emitter = self.emitters[self._work.popleft()]
-            with self.report.within(emitter.func, emitter.instance):
+            as_python = self.declarations.as_python
+            typing = wholes_as_reals(emitter.converted) if as_python else nullcontext()
+            with self.report.within(emitter.func, emitter.instance), typing:
                 emitter.statements(emitter.func.body)
                 emitter.pair_jumps(0, 0)
 
@@ -242,7 +246,8 @@ class Build:
             declarations.constants.literal(constant)
         sources = declarations.sources.sources()
         if declarations.positions is not None:
-            sources = declarations.positions[1]
+            marks, sources = declarations.positions
+            more = tuple([replace(f, spans=_spans(f, marks)) for f in more])
         program = Program((*functions, *more), entry, sources)
         if inout_slots in lowered.cache and not any(e.broken for e in emitters.values()):
             program.cache[inout_slots] = lowered.cache[inout_slots]
@@ -253,7 +258,7 @@ class Build:
         report.raise_if_failed()
         if len(kept) < len(emitters):
             asked = [f for n, f in zip(emitters, functions, strict=True) if n in kept]
-            asked += declarations.generated[:generated]
+            asked += more[:generated]
             asked += complete(Program(tuple(asked), ""), called, report)
             program = Program(tuple(asked), entry, sources)
         program.cache[verify] = True  # it has just been verified
@@ -296,6 +301,7 @@ class Build:
 
     def _usual_entry(self, func: Func) -> str:
         """A generic entry, for the types that are usual."""
+        declarations = self.declarations
         if func.functions:
             self.report.error(
                 "A045",
@@ -305,17 +311,32 @@ class Build:
                 hint="add a function that calls it with one, or `include` this text in another",
             )
             return plain(func.name.text)
+        if declarations.as_python:
+            declarations.usual_entry = plain(func.name.text)
+            return plain(func.name.text)
         try:
             types = {p.name: usual(p) for p in func.types}
         except IndexError:
             return plain(func.name.text)
         made = self._asked(func, types, func.name)
-        self.declarations.usual_entry = plain(func.name.text)
+        declarations.usual_entry = plain(func.name.text)
         return plain(made or func.name.text)
 
     def named(self, func: Func, written: list[TypeRef], at: Word) -> Wanted:
         """A function with types, and functions, as they are named in brackets."""
         return func, Blocks(self.declarations, func).named(func, written, at), at
+
+    def wanted(self, function: str) -> Wanted:
+        """A generic function as callers name it, `axpy[f32]`; AssemblyError if it can't be."""
+        try:
+            word, written = parse_named(function, self.report)
+            func = next(
+                f for n, f in self.declarations.generics.items() if plain(n) == plain(word.text)
+            )
+            return self.named(func, written or [], word)
+        except Rejected:
+            self.report.raise_if_failed()
+            raise
 
 
 def _combinations(func: Func) -> Iterator[dict[str, TypeValue]]:

@@ -27,6 +27,7 @@ class Calls(Specialising):
         if stat.name in MAPS:
             stat = mapping(self, stat)
         name, args = self.callee(stat)
+        self.became[id(stat)] = name, args
         signature = self.program.signatures[name]
         if stat.marks:
             head = self._derivative(name, args, stat)

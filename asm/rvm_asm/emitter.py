@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from rvm.expr import Const, Expr, Place
 from rvm.isa import ENDS, MAKES, OPCODES, TypeFault, check_operands
 from rvm.program import Function, Instr, Span
-from rvm.types import BOOL
+from rvm.types import BOOL, Scalar
 from rvm_asm.counters import CountedLoop
 from rvm_asm.generics import Types, instance_text
 from rvm_asm.jumps import PendingJump, pair
@@ -52,6 +52,12 @@ class CodeEmitter(ValueReader, ABC):
         """The loops of the code so far."""
         self.shared: list[Shared] = []
         """What is the same for all elements that functions are mapped over."""
+        self.became: dict[int, Any] = {}
+        """What syntax nodes stand for that follows from types alone, by the nodes' identity.
+
+        A declaration has the type that nothing wrote, a call the function for its types, and a
+        whole number the real type that it was converted to.
+        """
         self._source = program.sources
         self._expansions = 0
         self._level = 0
@@ -78,6 +84,12 @@ class CodeEmitter(ValueReader, ABC):
             tuple(self.spans),
             tuple(self.registers.dims),
         )
+
+    def converted(self, template: Expr, t: Scalar) -> None:
+        """Keep that a whole number was converted to a real type."""
+        at = self.origin(template)
+        if at is not None:
+            self.became[id(at)] = t
 
     # Instructions.
 
@@ -119,7 +131,9 @@ class CodeEmitter(ValueReader, ABC):
                 done = check_operands(name, templates, self.registers.list)
             except TypeFault as fault:
                 self._type_fault(fault, stat, args)
-            self._sound.add(shape)
+            # Where something was converted, it is to be converted again.
+            if all(a is b for a, b in zip(done, templates, strict=True)) or None in shape:
+                self._sound.add(shape)
         self.put(Instr(name, done), stat, templates)
 
     def _no_stacks(self, templates: tuple[Expr, ...], args: list[Node], name: str) -> None:

@@ -10,7 +10,17 @@ from rvm.types import Array, Scalar, Stack, elem_of, rank_of
 from rvm_asm.generics import FUNCTION, NUMBERS, TypeValue
 from rvm_asm.inference import record_of
 from rvm_asm.iterations import Iterations
-from rvm_asm.nodes import Application, Declared, Lit, Node, Operator, Ref, TypeRef, Word
+from rvm_asm.nodes import (
+    Application,
+    Declared,
+    LikeRef,
+    Lit,
+    Node,
+    Operator,
+    Ref,
+    TypeRef,
+    Word,
+)
 from rvm_asm.scope import NameGroup
 from rvm_asm.stats import AllocStat, Invoke, OpStat, Replace, Stat
 
@@ -30,7 +40,11 @@ class Holding(Iterations):
     def hold(self, declared: Declared, value: Node | None, stat: Stat) -> Held:
         """Make a register that holds a value; of the value's type, if none is written."""
         t = None if value is None else self._type_of(value)
-        if declared.type is None and declared.name not in self.scope.names:
+        as_written = declared
+        if isinstance(declared.type, LikeRef):
+            like = self._like(declared.type.place)
+            declared = Declared(declared.name, like, declared.start, declared.end)
+        elif declared.type is None and declared.name not in self.scope.names:
             written = None
             if isinstance(t, Array) and not isinstance(value, Ref):
                 assert value is not None
@@ -47,6 +61,7 @@ class Holding(Iterations):
                 nothing = TypeRef("", None, None, None, declared.start, declared.end)
                 written = TypeValue(NUMBERS, t).written("", nothing)
             declared = Declared(declared.name, written, declared.start, declared.end)
+        self.became[id(as_written)] = declared.type
         held = Held(declared, value, rank_of(t) > 0 if t is not None else False)
         self._memory("alloc", held, stat)
         if held.added:

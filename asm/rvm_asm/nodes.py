@@ -124,6 +124,16 @@ class TypeRef:
         return self.name == "func" and self.fields is not None
 
 
+class LikeRef(TypeRef):
+    """The type of a place, for a register that is held."""
+
+    __slots__ = ("place",)
+
+    def __init__(self, place: Ref) -> None:
+        super().__init__("", None, None, None, place.start, place.end)
+        self.place = place
+
+
 class Declared:
     """`name: type`, as a parameter, a field or a local.
 

@@ -33,9 +33,11 @@ _Signature = tuple[tuple[str, Binding], ...]
 class Declarations:
     """Everything that is declared, and where the texts come from."""
 
-    def __init__(self, includes: Includes | None = None) -> None:
+    def __init__(
+        self, includes: Includes | None = None, reporter: type[Reporter] = Reporter
+    ) -> None:
         self.sources = SourceMap()
-        self.report = Reporter(self.sources)
+        self.report = reporter(self.sources)
         self._includes = includes or Includes("none", (), None)
         self.constants = Constants(self.report)
         self.functions: dict[str, Func] = {}
@@ -47,6 +49,9 @@ class Declarations:
         self.excused: dict[str, set[str]] = {}
         """For each function's name the names on unreadable lines of its file."""
         self.entry: EntryDef | None = None
+        self.as_python = False
+        """Whether types are those of Python: whole numbers are real beside real ones, and a generic
+        function promises nothing for types that it is not called with."""
         self.usual_entry = ""
         """The function that the entry is, if it is generic and no types are named with it."""
         self.positions: tuple[dict[int, Span], tuple[Source, ...]] | None = None
@@ -91,7 +96,7 @@ class Declarations:
         """The same declarations, of which nothing has been made yet."""
         out = copy(self)
         out.sources = self.sources.copy()
-        out.report = Reporter(out.sources)
+        out.report = type(self.report)(out.sources)
         out.constants = copy(self.constants)
         out.constants.report = out.report
         out.signatures, out.heads, out.made, out.generated, out.iterated = {}, {}, {}, [], {}

@@ -7,13 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import singledispatchmethod
-from typing import Any
 
-from rvm.isa import FUNCTIONS
 from rvm.stmt import BACKWARD, FORWARD
-from rvm_asm.expressions import BINARY, COMPARE, NOT, POWER, UNARY
-from rvm_asm.literals import plain_literal
-from rvm_asm.nodes import Declared, FieldStep, Lit, Node, Operator, Range, Ref, TypeRef
+from rvm_asm.nodes import Node
 from rvm_asm.positions import mark, source_lines
 from rvm_asm.source import SourceMap
 from rvm_asm.stats import (
@@ -26,21 +22,41 @@ from rvm_asm.stats import (
     Func,
     IfStat,
     Invoke,
+    Iterate,
     OpStat,
+    RecordDef,
     Routine,
     Stat,
+    Undo,
     While,
+    With,
 )
+from rvm_asm.syntax_text import Texts
 
-_ATOM = 99
 _DIRECTIONS = {FORWARD: "forward", BACKWARD: "backward", FORWARD | BACKWARD: "both"}
 
 
-def structured(functions: Iterable[Func], sources: SourceMap, *, positions: bool = True) -> str:
+Printed = tuple[str, Func, Texts]
+"""A function as it is printed: its name there, and what in it follows from types."""
+
+
+def structured(
+    functions: Iterable[Func | Printed],
+    sources: SourceMap,
+    *,
+    positions: bool = True,
+    records: Iterable[RecordDef] = (),
+    entry: str = "",
+) -> str:
     """The text of some functions; `;@` comments hold where statements stand in their sources."""
     writer = _Writer(sources if positions else None)
-    for func in functions:
-        writer.function(func)
+    for definition in records:
+        writer.record(definition)
+    for one in functions:
+        name, func, texts = (one.name.text, one, Texts({}, {})) if isinstance(one, Func) else one
+        writer.function(func, name, texts)
+    if entry:
+        writer.line(f"entry {entry}")
     if positions:
         writer.lines += source_lines(sources.sources())
     return "\n".join(writer.lines) + "\n"
@@ -53,10 +69,21 @@ class _Writer:
         self.sources = sources
         self.lines: list[str] = []
         self.depth = 0
+        self.texts = Texts({}, {})
 
-    def function(self, func: Func) -> None:
-        params = ", ".join(map(_declared, func.params))
-        self.line(f"func {func.name.text}({params})")
+    def record(self, definition: RecordDef) -> None:
+        self.line(f"record {definition.name.text}")
+        self.depth += 1
+        for field in definition.fields:
+            self.line(self.texts.declared(field))
+        self.depth -= 1
+        self.line("end")
+        self.lines.append("")
+
+    def function(self, func: Func, name: str, texts: Texts) -> None:
+        self.texts = texts
+        params = ", ".join(map(self.texts.declared, func.params))
+        self.line(f"func {name}({params})")
         self.block(func.body)
         self.lines.append("")
 
@@ -83,23 +110,64 @@ class _Writer:
 
     @statement.register
     def _(self, stat: OpStat) -> None:
-        self.line(f"{stat.name} {_list(stat.args)}", stat)
+        self.line(f"{stat.name} {self.texts.list(stat.args)}", stat)
 
     @statement.register
     def _(self, stat: AllocStat) -> None:
-        value = "" if stat.value is None else f" = {expression(stat.value)}"
-        self.line(f"{stat.name} {_declared(stat.declared)}{value}", stat)
+        value = "" if stat.value is None else f" = {self.texts.expression(stat.value)}"
+        self.line(f"{stat.name} {self.texts.declared(stat.declared)}{value}", stat)
 
     @statement.register
     def _(self, stat: Invoke) -> None:
-        bars = f"; {_list(stat.bars)}" if stat.marks else ""
-        callee = stat.callee.text + "".join(stat.marks)
-        self.line(f"{stat.name} {callee}({_list(stat.args)}{bars})", stat)
+        name, args = self._callee(stat)
+        bars = f"; {self.texts.list(stat.bars)}" if stat.marks else ""
+        callee = name + "".join(stat.marks)
+        self.line(f"{stat.name} {callee}({self.texts.list(args)}{bars})", stat)
+
+    def _callee(self, stat: Invoke | Iterate) -> tuple[str, Sequence[Node]]:
+        """What a call runs, and with which arguments: of a generic function that for its types."""
+        found: tuple[str, Sequence[Node]] | None = self.texts.became.get(id(stat))
+        return (stat.callee.text, stat.args) if found is None else found
+
+    @statement.register
+    def _(self, stat: Iterate) -> None:
+        name, args = self._callee(stat)
+        count = f"times {self.texts.expression(stat.last)}"
+        if stat.var is not None and stat.first is not None:
+            way = "downto" if stat.down else "to"
+            ends = map(self.texts.expression, (stat.first, stat.last))
+            count = f"for {stat.var.text} = {f' {way} '.join(ends)}"
+        policy = ", ".join(f"{w.text} = {self.texts.expression(v)}" for w, v in stat.policy)
+        self.line(f"iterate {name}({self.texts.list(args)}) {count} with {policy}", stat)
+
+    @statement.register
+    def _(self, stat: Routine) -> None:
+        # One without a name is known by where it stands.
+        self.line("routine" + f" {stat.name.text}" * (stat.name.text[:1] != " "), stat)
+        self.block(stat.body)
+        if stat.result is not None:
+            self.line("result")
+            self.block(stat.result)
+        self.line("end")
+
+    @statement.register
+    def _(self, stat: Undo) -> None:
+        self.line(f"undo {stat.name.text}", stat)
+
+    @statement.register
+    def _(self, stat: With) -> None:
+        held = []
+        for d, value in stat.held:
+            text = self.texts.declared(d)
+            held.append(text if value is None else f"{text} = {self.texts.expression(value)}")
+        self.line(f"with {', '.join(held)}", stat)
+        self.block(stat.body)
+        self.line("end")
 
     @statement.register
     def _(self, stat: EffectStat) -> None:
         text = '"' + stat.text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
-        args = _list(stat.args)
+        args = self.texts.list(stat.args)
         if stat.name == "assert":
             self.line(f"assert {args}" + f", {text}" * bool(stat.text), stat)
         else:
@@ -114,9 +182,9 @@ class _Writer:
     @statement.register
     def _(self, stat: IfStat) -> None:
         for k, arm in enumerate(stat.arms):
-            post = "" if arm.post is None else f", {expression(arm.post)}"
+            post = "" if arm.post is None else f", {self.texts.expression(arm.post)}"
             word = "elseif" if k else "if"
-            self.line(f"{word} {expression(arm.cond)}{post}", Empty(arm.start, arm.end))
+            self.line(f"{word} {self.texts.expression(arm.cond)}{post}", Empty(arm.start, arm.end))
             self.block(arm.body)
         if stat.orelse is not None:
             self.line("else")
@@ -125,112 +193,26 @@ class _Writer:
 
     @statement.register
     def _(self, stat: While) -> None:
-        self.line(f"while {expression(stat.cond)}, {expression(stat.post)}", stat)
+        self.line(
+            f"while {self.texts.expression(stat.cond)}, {self.texts.expression(stat.post)}", stat
+        )
         self.block(stat.body)
         self.line("end")
 
     @statement.register
     def _(self, stat: From) -> None:
-        self.line(f"from {expression(stat.entry)}", stat)
+        self.line(f"from {self.texts.expression(stat.entry)}", stat)
         self.block(stat.body)
         if stat.again:
             self.line("loop")
             self.block(stat.again)
-        self.line(f"until {expression(stat.until)}")
+        self.line(f"until {self.texts.expression(stat.until)}")
 
     @statement.register
     def _(self, stat: For) -> None:
         way = "downto" if stat.down else "to"
-        step = "" if stat.step is None else f" step {expression(stat.step)}"
-        ends = f"{expression(stat.first)} {way} {expression(stat.last)}{step}"
+        step = "" if stat.step is None else f" step {self.texts.expression(stat.step)}"
+        ends = f"{self.texts.expression(stat.first)} {way} {self.texts.expression(stat.last)}{step}"
         self.line(f"for {stat.var.text} = {ends}", stat)
         self.block(stat.body)
         self.line("end")
-
-    @statement.register
-    def _(self, stat: Routine) -> None:
-        # One without a name is known by where it stands.
-        self.line("routine" + f" {stat.name.text}" * (stat.name.text[:1] != " "), stat)
-        self.block(stat.body)
-        if stat.result is not None:
-            self.line("result")
-            self.block(stat.result)
-        self.line("end")
-
-
-def _list(args: Sequence[Node]) -> str:
-    return ", ".join(map(expression, args))
-
-
-def _declared(d: Declared) -> str:
-    register = f" as {d.register}" if d.register else ""
-    return f"{d.name}{register}" + (f": {_type(d.type)}" if d.type else "") + " = 0" * d.zero
-
-
-def _type(t: TypeRef) -> str:
-    text = t.name
-    if t.frac is not None:
-        text += f"({t.frac})"
-    if t.name == "stack" and t.fields and t.fields[0].type:
-        text += f"[{_type(t.fields[0].type)}]"
-    elif t.fields is not None:
-        text += "{" + ", ".join(map(_declared, t.fields)) + "}"
-    if t.dims:
-        text += "[" + ", ".join(":" if d is None else expression(d) for d in t.dims) + "]"
-    return text
-
-
-def expression(node: Node) -> str:
-    """An expression, with brackets where its operators need them."""
-    return _printed(node)[0]
-
-
-def _printed(node: Node) -> tuple[str, int]:
-    """An expression, and how tight its outermost operator binds."""
-    if isinstance(node, Ref):
-        return _place(node), _ATOM
-    if isinstance(node, Lit):
-        return _literal(node)
-    if not isinstance(node, Operator):
-        return f"{node.name}({_list(node.args)})", _ATOM
-    sign = FUNCTIONS[node.name].symbol or node.name if node.name in FUNCTIONS else node.name
-    if len(node.args) == 1:
-        power = NOT if sign == "not" else UNARY
-        gap = " " if sign == "not" else ""
-        return f"{sign}{gap}{_inside(node.args[0], power)}", power
-    power = BINARY[sign]
-    # Comparisons do not chain, and powers go from the right.
-    left = power + (power in (COMPARE, POWER))
-    right = power + (power != POWER)
-    return f"{_inside(node.args[0], left)} {sign} {_inside(node.args[1], right)}", power
-
-
-def _inside(node: Node, least: int) -> str:
-    text, power = _printed(node)
-    return text if power >= least else f"({text})"
-
-
-def _literal(node: Lit) -> tuple[str, int]:
-    value: Any = node.value
-    text = plain_literal(value)
-    assert text is not None
-    if node.type is not None:
-        text += f"'{_type(node.type)}"
-    return text, UNARY if text.startswith("-") else _ATOM
-
-
-def _place(node: Ref) -> str:
-    text = node.name
-    for step in node.steps:
-        if isinstance(step, FieldStep):
-            text += f".{step.name}"
-        else:
-            text += "[" + ", ".join(map(_item, step.items)) + "]"
-    return text
-
-
-def _item(item: Node | Range) -> str:
-    if not isinstance(item, Range):
-        return expression(item)
-    ends = item.ends if item.by is not None else item.ends[:2]
-    return ":".join("" if e is None else expression(e) for e in ends)

@@ -10,9 +10,8 @@ import numpy as np
 
 from rvm.program import Program
 from rvm_asm.blocks import Blocks
-from rvm_asm.build import Build, Wanted
+from rvm_asm.build import Build
 from rvm_asm.inference import Given
-from rvm_asm.parser import parse_named
 from rvm_asm.program import Declarations
 from rvm_asm.scope import plain
 from rvm_asm.values import Rejected
@@ -59,7 +58,7 @@ class GenericText:
         if found is None:
             declarations = self._declarations.again()
             build = Build(declarations)
-            wanted = [self._named(build, f) for f in (*self._asked, function)]
+            wanted = [build.wanted(f) for f in (*self._asked, function)]
             program = build.program(wanted, check=False)
             name = plain(build.specialise(*wanted[-1]))
             generics = GenericText(self._declarations, (*self._asked, name))
@@ -85,15 +84,6 @@ class GenericText:
             if not any(type(part) is object for kind in kinds for part in kind):
                 self._inferred[key] = known
         return known
-
-    def _named(self, build: Build, function: str) -> Wanted:
-        report = build.declarations.report
-        try:
-            word, written = parse_named(function, report)
-            return build.named(self._functions[plain(word.text)], written or [], word)
-        except Rejected:
-            report.raise_if_failed()
-            raise
 
 
 def _kind(value: Any) -> tuple[object, ...]:

@@ -208,6 +208,42 @@ INTERFACE: dict[str, Explanation] = {
             lib.axpy.of(y=y, a=2.0, x=x)                # the one for these arguments
         """,
     ),
+    "U048": explain(
+        "a Python function whose source can't be read",
+        """
+        `@rvm.reversible` reads a function's source and does not run it.  Functions in files and in
+        cells of notebooks have one; what `exec`, `python -c` and the prompt of older Pythons make
+        has none, and a lambda has no statements.
+
+            f = rvm.reversible.source("def f(x):\\n    x += 1\\n")    # of generated code
+
+        A file that was changed after it was imported holds another function by now: import it
+        again.
+        """,
+    ),
+    "U045": explain(
+        "a word of reversible functions that is run",
+        """
+        `rvm.ancilla`, `rvm.rot`, `rvm.f64(x)` and the like mean something in the source of a
+        function under `@rvm.reversible`, which is read.  As Python they do nothing.
+
+            @rvm.reversible
+            def turn(a, b, t):
+                rvm.rot(a, b, t)
+
+            turn(1.0, 0.0, 0.5)         # calls the function that stands under the decorator
+        """,
+    ),
+    "U046": explain(
+        "a list that a function would change",
+        """
+        Arrays are changed in place, and so are lists that are stacks.  A list of numbers for an
+        array is copied, so that the caller would never see a change; where the function changes the
+        parameter, an array is wanted.
+
+            f(x=np.array([1.0, 2.0]))
+        """,
+    ),
     "D001": explain(
         "an opcode that returns the wrong number of values",
         """

@@ -14,7 +14,7 @@ from rvm.isa.machine_ops import ENDS, MAKES, VARIADIC
 from rvm.isa.number_types import number_type
 from rvm.isa.rows import FUNCTIONS, OPCODES, Code, FunctionRow, OpRow
 from rvm.isa.rules import TypeFault
-from rvm.isa.typing import apply, place, place_type, typed
+from rvm.isa.typing import apply, place, place_type, typed, wholes_as_reals
 from rvm.types import SCALARS
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "place_type",
     "typed",
     "value",
+    "wholes_as_reals",
     "zero_literal",
 ]
 

@@ -11,7 +11,7 @@ from rvm.expr import Apply, Const, Expr, Formal, Place, is_count, rebuild, subst
 from rvm.isa.machine_ops import ENDS, MAKES, SHOWS, VARIADIC
 from rvm.isa.rows import OPCODES, OpRow, angle_type
 from rvm.isa.rules import CLASSES, TypeFault
-from rvm.isa.typing import typed
+from rvm.isa.typing import as_real, typed
 from rvm.numbers import system
 from rvm.program import Instr, Register
 from rvm.stmt import Exchange, Map, Stmt, Update, When
@@ -196,7 +196,7 @@ def _data(row: OpRow, args: Sequence[Expr]) -> tuple[Expr, ...]:
     for k, (arg, o) in enumerate(zip(args, row.operands, strict=True)):
         want = {"T": t, "angle": angle_type(t), "bool": BOOL, "i64": I64}.get(o.kind)
         try:
-            node = typed(arg, want)
+            node = as_real(arg, typed(arg, want), want if o.mode == "use" else None)
         except TypeFault as fault:
             fault.operand = k
             fault.node = arg if fault.node is None else fault.node
@@ -277,7 +277,8 @@ def _machine(row: OpRow, args: Sequence[Expr], registers: Sequence[Register]) ->
         if isinstance(t, Stack):
             _expect(len(args) == 1, "a stack begins and ends empty", 1, args)
             return (target,)
-        value = typed(args[1] if len(args) > 1 else Const(zero_literal(elem_of(t))), elem_of(t))
+        written = args[1] if len(args) > 1 else Const(zero_literal(elem_of(t)))
+        value = as_real(written, typed(written, elem_of(t)), elem_of(t))
         assert value.type is not None
         _expect(
             elem_of(value.type) == elem_of(t),

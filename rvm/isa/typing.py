@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from rvm.expr import (
     Apply,
@@ -20,14 +22,69 @@ from rvm.expr import (
 )
 from rvm.faults import DefinitionError
 from rvm.isa.rows import FUNCTIONS, FunctionRow
-from rvm.isa.rules import FIXED_RESULT, Arg, TypeFault, choice, default_type, widest_default
+from rvm.isa.rules import (
+    FIXED_RESULT,
+    Arg,
+    TypeFault,
+    Typing,
+    choice,
+    default_type,
+    widest_default,
+)
 from rvm.numbers import has_own_system, system
-from rvm.types import BOOL, F64, I64, Array, Scalar, Stack, ValueType, elem_of, rank_of, with_rank
+from rvm.types import (
+    BOOL,
+    C128,
+    F64,
+    I64,
+    Array,
+    Scalar,
+    Stack,
+    ValueType,
+    elem_of,
+    rank_of,
+    with_rank,
+)
 
 MAX_NODES = 4096
 """The largest expression that one instruction may hold, in nodes of its tree."""
 MAX_DEPTH = 100
 """How deep an expression may nest: walking it must not meet Python's recursion limit."""
+
+Converted = Callable[[Expr, Scalar], None]
+"""What is told of an operand that is converted, and of the type that it is converted to."""
+_converted: ContextVar[Converted | None] = ContextVar("converted", default=None)
+
+
+@contextmanager
+def wholes_as_reals(told: Converted) -> Iterator[None]:
+    """Within, a whole number beside real ones is a real one, as Python has it.
+
+    So is one that goes to a real place, or to a function that takes no whole numbers, such as `/`.
+    """
+    token = _converted.set(told)
+    try:
+        yield
+    finally:
+        _converted.reset(token)
+
+
+def as_real(node: Expr, typed_node: Expr, want: Scalar | None) -> Expr:
+    """`typed_node`, made real if it is whole, a real is wanted, and that is what Python does."""
+    told = _converted.get()
+    t = typed_node.type
+    if told is None or want is None or not _is_whole(t) or not _is_real(want):
+        return typed_node
+    told(node, want)
+    return apply(str(want), typed_node)
+
+
+def _is_whole(t: ValueType | None) -> bool:
+    return t is not None and elem_of(t).is_integer
+
+
+def _is_real(t: Scalar) -> bool:
+    return not (t.is_integer or t.is_bool)
 
 
 def literal(value: object, t: Scalar, node: Expr | None = None) -> Const:
@@ -79,8 +136,7 @@ def _typed_apply(node: Apply, want: Scalar | None) -> Expr:
         for a, h in zip(first, hints, strict=True)
     ]
     try:
-        typing = row.rule([_arg(p) for p in parts], want)
-        done = tuple(_as(p, t) for p, t in zip(parts, typing.elems, strict=True))
+        typing, done = _applied(node, row, parts, want)
     except TypeFault as fault:
         if fault.message.startswith(("does not", "takes")):
             fault.message = f"`{row.symbol or row.name}` {fault.message}"
@@ -93,6 +149,61 @@ def _typed_apply(node: Apply, want: Scalar | None) -> Expr:
     if own is not None and not _has_code(node.fn, typing.elems):
         raise TypeFault(f"`{row.symbol or row.name}` does not take a value of type {own}", node)
     return Apply(node.fn, done, typing.result)
+
+
+def _applied(
+    node: Apply, row: FunctionRow, parts: list[Expr], want: Scalar | None
+) -> tuple[Typing, tuple[Expr, ...]]:
+    """The types by the function's rule; whole numbers as real ones where it needs that."""
+    told = _converted.get()
+    wholes = [k for k, p in enumerate(parts) if _is_whole(p.type)] if told is not None else []
+    by_rule: TypeFault | None = None
+    if not (wholes and _has_real_literal(parts)):
+        try:
+            return _by_rule(row, parts, want)
+        except TypeFault as fault:
+            if not wholes:
+                raise
+            by_rule = fault
+    assert told is not None
+    target = _real_target(parts, want)
+    as_reals = list(parts)
+    for k in wholes:
+        as_reals[k] = apply(str(target), parts[k])
+    try:
+        found = _by_rule(row, as_reals, want)
+    except TypeFault:
+        if by_rule is not None:
+            raise by_rule from None
+        return _by_rule(row, parts, want)
+    for k in wholes:
+        told(node.args[k], target)
+    return found
+
+
+def _by_rule(
+    row: FunctionRow, parts: Sequence[Expr], want: Scalar | None
+) -> tuple[Typing, tuple[Expr, ...]]:
+    typing = row.rule([_arg(p) for p in parts], want)
+    return typing, tuple(_as(p, t) for p, t in zip(parts, typing.elems, strict=True))
+
+
+def _has_real_literal(parts: Sequence[Expr]) -> bool:
+    return any(
+        p.type is None and isinstance(p, Const) and isinstance(p.value, (float, complex))
+        for p in parts
+    )
+
+
+def _real_target(parts: Sequence[Expr], want: Scalar | None) -> Scalar:
+    """The real type for whole numbers: that of the others, else what is wanted, else f64."""
+    for p in parts:
+        if p.type is not None and _is_real(elem_of(p.type)):
+            return elem_of(p.type)
+    if want is not None and _is_real(want):
+        return want
+    literals = [_arg(p) for p in parts if p.type is None and isinstance(p, Const)]
+    return C128 if literals and widest_default(literals) == C128 else F64
 
 
 def _has_code(fn: str, elems: tuple[Scalar, ...]) -> bool:

@@ -1,14 +1,15 @@
-"""Generic functions of a text as Python callables: each call is of the function for its types."""
+"""Functions made for types, as Python callables: each call is of the function for its types."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol
 
 from rvm.derive.target import Target
 from rvm.faults import UsageError
 from rvm.library.handle import FunctionHandle
 from rvm.program import Program
+from rvm.run.results import is_of_a_run
 from rvm.state import Options
 
 if TYPE_CHECKING:
@@ -16,24 +17,64 @@ if TYPE_CHECKING:
     from rvm.run.machine import Machine
     from rvm.run.results import Result
 
+P = ParamSpec("P")
 
-class GenericFunction(FunctionHandle):
-    """A function with type parameters, which follow from the arguments: see `of`.
+
+class Origin(Protocol):
+    """Where functions for types come from: a text, or a function in Python."""
+
+    @property
+    def name(self) -> str:
+        """What the function is called."""
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters that take values, in order."""
+
+    def program(self) -> Program | None:
+        """The program where it does not depend on arguments, or that of a text; None else."""
+
+    def made(self, values: Mapping[str, Any] | None) -> tuple[Program, str] | None:
+        """The program for such values, by parameter, and the function's name there.
+
+        Of None, for no values: where one program serves all, else None.
+        """
+
+    def completed(self, values: dict[str, Any], positional: int) -> dict[str, Any]:
+        """A call's values, of which so many were given by position, with those it leaves out."""
+
+    def finished(self, result: Result, name: str) -> Result:
+        """A call's result as callers get it."""
+
+    def source(self, program: Program, name: str) -> str:
+        """A program that was made, in the assembly language."""
+
+    def reduced(self, undo: bool, options: Options) -> tuple[Any, ...]:
+        """How a function with these options is pickled."""
+
+
+class GenericFunction(FunctionHandle, Generic[P]):
+    """A function whose types follow from the arguments: see `of`.
 
     It is called, run back, mapped and differentiated as any function.  What is asked without
     arguments is asked of the function for types, `lib["axpy[f32]"]`.
     """
 
     def __init__(
-        self, program: Program, name: str, *, undo: bool = False, options: Options | None = None
+        self, origin: Origin, *, undo: bool = False, options: Options | None = None
     ) -> None:
-        assert program.generics is not None
-        self.program = program
-        self.name = name
+        self.origin = origin
+        self.name = origin.name
         self.undo = undo
         self._options = options or Options()
-        self._parameters = program.generics.parameters(name)
-        self._known = frozenset(self._parameters)
+        self._known = frozenset(origin.parameters)
+        self._last: tuple[Program, FunctionHandle] | None = None
+
+    @property
+    def program(self) -> Program:  # type: ignore[override]
+        """The program: that of the text, or the one that serves all arguments."""
+        found = self.origin.program()
+        return self._alone().program if found is None else found
 
     def of(self, /, *args: Any, **inputs: Any) -> FunctionHandle:
         """The function for the types of these arguments.
@@ -48,13 +89,20 @@ class GenericFunction(FunctionHandle):
         return self._for(values, self._options)
 
     def _for(self, values: Mapping[str, Any], options: Options) -> FunctionHandle:
-        found = self.program.having(self.name, values)
+        found = self.origin.made(values)
         assert found is not None
-        return FunctionHandle(*found, undo=self.undo, options=options)
+        last = self._last
+        same = last is not None and last[0] is found[0] and last[1].name == found[1]
+        if last is not None and same and options is self._options:
+            return last[1]
+        handle = FunctionHandle(*found, undo=self.undo, options=options)
+        if options is self._options:
+            self._last = found[0], handle
+        return handle
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        return self._parameters
+        return self.origin.parameters
 
     @property
     def options(self) -> Options:
@@ -62,43 +110,113 @@ class GenericFunction(FunctionHandle):
 
     @property
     def target(self) -> Target:  # type: ignore[override]
-        raise UsageError(
-            "U043",
-            f"`{self.name}` is generic, and here are no arguments that say for which types",
-            hint=f'name them: lib["{self.name}[f64]"]',
-        )
+        return self._alone().target
 
-    def __invert__(self) -> FunctionHandle:
-        return GenericFunction(self.program, self.name, undo=not self.undo, options=self._options)
+    def _alone(self) -> FunctionHandle:
+        """The function for all arguments; UsageError U043 if it depends on their types."""
+        found = self.origin.made(None)
+        if found is None:
+            raise UsageError(
+                "U043",
+                f"`{self.name}` is generic, and here are no arguments that say for which types",
+                hint=f'name them: lib["{self.name}[f64]"], or {self.name}.of(…)',
+            )
+        return FunctionHandle(*found, undo=self.undo, options=self._options)
 
-    def with_options(self, **options: Any) -> FunctionHandle:
-        return GenericFunction(self.program, self.name, undo=self.undo, options=self._with(options))
+    def __invert__(self) -> GenericFunction[P]:
+        return self._other(undo=not self.undo, options=self._options)
+
+    def with_options(self, **options: Any) -> GenericFunction[P]:
+        return self._other(undo=self.undo, options=self._with(options))
+
+    def _other(self, undo: bool, options: Options) -> GenericFunction[P]:
+        return GenericFunction(self.origin, undo=undo, options=options)
 
     def machine(self, /, *args: Any, **inputs: Any) -> Machine:
-        return self.of(*args, **inputs).machine(*args, **inputs)
+        options, values = self._split(args, inputs)
+        return self._for(values, options).machine(**values)
 
-    def __call__(self, /, *args: Any, **inputs: Any) -> Result:
-        return self.of(*args, **inputs)(*args, **inputs)
+    def __call__(self, /, *args: P.args, **inputs: P.kwargs) -> Result:
+        if len(args) == 1 and is_of_a_run(args[0]):
+            # A result of a strict run, which is taken back by the log that it keeps.
+            result: Any = args[0]
+            options, values = self._split((), {**result, **inputs})
+            handle = self._for(values, options)
+            return self.origin.finished(handle(args[0], **inputs), handle.name)
+        options, values = self._split(args, inputs)
+        handle = self._for(values, options)
+        return self.origin.finished(handle(**values), handle.name)
 
     def pullback(self, /, *args: Any, **inputs: Any) -> Pullback:
-        return self.of(*args, **inputs).pullback(*args, **inputs)
+        options, values = self._split(args, inputs)
+        return self._for(values, options).pullback(**values)
 
     def target_of(
         self, given: Mapping[str, Any] | None, inputs: Mapping[str, Any]
     ) -> tuple[Target, dict[str, Any]]:
-        values = {**(given if isinstance(given, Mapping) else {}), **inputs}
+        if given is not None and not isinstance(given, Mapping):
+            return super().target_of(given, {})  # which says what is wrong with it
+        values = {**(given or {}), **inputs}
+        for name in inputs:
+            if name in (given or ()):
+                raise UsageError("U005", f"`{self.name}` got `{name}` twice")
         named = {n: v for n, v in values.items() if n in self._known}
-        return self.for_values(named).target_of(given, inputs)
+        whole = self.origin.completed(named, 0)
+        rest = {n: v for n, v in inputs.items() if n not in whole}
+        unknown = {n: v for n, v in (given or {}).items() if n not in whole}
+        return self.for_values(whole).target_of({**whole, **unknown}, rest)
 
     def _split(
         self, args: tuple[Any, ...], inputs: Mapping[str, Any]
     ) -> tuple[Options, dict[str, Any]]:
         if not args and inputs.keys() == self._known:
-            return self._options, dict(inputs)
-        return super()._split(args, inputs)
+            return self._options, self.origin.completed(dict(inputs), 0)
+        options, values = super()._split(args, inputs)
+        return options, self.origin.completed(values, len(args))
+
+    @property
+    def source(self) -> str:
+        """The program in the assembly language, where it serves all arguments: else of `of(…)`."""
+        handle = self._alone()
+        return self.origin.source(handle.program, handle.name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self.origin.reduced(self.undo, self._options)
 
     def __repr__(self) -> str:
-        return f"<generic function {'~' * self.undo}{self.name}({', '.join(self._parameters)})>"
+        return f"<generic function {'~' * self.undo}{self.name}({', '.join(self.parameters)})>"
 
 
-__all__ = ["GenericFunction"]
+class TextOrigin:
+    """A generic function of the text that a program is from."""
+
+    def __init__(self, program: Program, name: str) -> None:
+        assert program.generics is not None
+        self._program = program
+        self.name = name
+        self.parameters = program.generics.parameters(name)
+
+    def program(self) -> Program | None:
+        return self._program
+
+    def made(self, values: Mapping[str, Any] | None) -> tuple[Program, str] | None:
+        return None if values is None else self._program.having(self.name, values)
+
+    def completed(self, values: dict[str, Any], positional: int) -> dict[str, Any]:
+        return values
+
+    def finished(self, result: Result, name: str) -> Result:
+        return result
+
+    def source(self, program: Program, name: str) -> str:
+        raise UsageError("U043", f"`{name}` is of a text, which is its source")
+
+    def reduced(self, undo: bool, options: Options) -> tuple[Any, ...]:
+        return _again, (self._program, self.name, undo, options)
+
+
+def _again(program: Program, name: str, undo: bool, options: Options) -> GenericFunction[...]:
+    return GenericFunction(TextOrigin(program, name), undo=undo, options=options)
+
+
+__all__ = ["GenericFunction", "Origin", "TextOrigin"]

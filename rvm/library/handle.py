@@ -353,9 +353,9 @@ class Library(Holder):
 
     def __getitem__(self, name: str) -> FunctionHandle:
         if name not in self._program and name in self.generics:
-            from rvm.library.generic import GenericFunction
+            from rvm.library.generic import GenericFunction, TextOrigin
 
-            return GenericFunction(self._program, name)
+            return GenericFunction(TextOrigin(self._program, name))
         return FunctionHandle(self._program, name)
 
     def __getattr__(self, name: str) -> FunctionHandle:

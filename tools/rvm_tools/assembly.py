@@ -56,7 +56,7 @@ def assemble_file(
 
         _write(output, disassemble(program, positions=False).encode())
     elif emit == "rasm":
-        _write(output, _structured(file).encode())
+        _write(output, _structured(file, functions).encode())
     elif emit == "listing":
         _write(output, _listing(program).encode())
     else:
@@ -86,12 +86,15 @@ def _assembled(file: str, folders: Sequence[str]) -> Program:
     )
 
 
-def _structured(file: str) -> str:
+def _structured(file: str, functions: Sequence[str]) -> str:
     """The text in the assembly language that a text in another language stands for."""
     write = getattr(front_end(file), "rasm", None)
     if write is None:
         raise UsageError("U011", f"{file} is in the assembly language already")
-    return str(write(read_text(file), file, **reading_options()))
+    options = reading_options()
+    if functions:
+        options["functions"] = functions
+    return str(write(read_text(file), file, **options))
 
 
 def _check_round_trip(program: Program) -> None:

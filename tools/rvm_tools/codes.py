@@ -286,5 +286,6 @@ TOOLS: dict[str, Explanation] = {
 def explanations() -> Mapping[str, Explanation]:
     """Every diagnostic's explanation by its code."""
     from rvm_asm.codes import EXPLANATIONS as ASSEMBLER
+    from rvm_python.codes import EXPLANATIONS as PYTHON
 
-    return dict(sorted({**MACHINE, **ASSEMBLER, **TOOLS}.items()))
+    return dict(sorted({**MACHINE, **ASSEMBLER, **PYTHON, **TOOLS}.items()))

@@ -5,6 +5,7 @@
     ;! run drop(x=1.2) fails R002
     ;! fails A013
 
+In Python they are comments, `# ;! run …`.
 A directive goes on over following `;!` lines while a bracket is open.
 """
 
@@ -22,7 +23,7 @@ from rvm_tools.literals import Reader
 _WITHIN = 1e-9
 """How far a float may be from what is expected, as a share of it where it is above 1."""
 
-_LINE = re.compile(r"^\s*;!\s*(.*?)\s*$")
+_LINE = re.compile(r"^\s*(?:#\s*)?;!\s*(.*?)\s*$")
 _CODE = re.compile(r"[A-Z]\d{3}")
 
 

@@ -1,0 +1,19 @@
+"""Functions in Python as a front end of the machine: what `@rvm.reversible` reads.
+
+The source of a function becomes declarations of the assembly language, with positions in the
+Python text; the assembler types, lowers and verifies them.
+"""
+
+from __future__ import annotations
+
+from rvm.library.reversible import PythonOrigin, Translated
+from rvm_python.files import load, rasm
+from rvm_python.translate import Translation
+
+
+def translate(origin: PythonOrigin) -> Translated:
+    """What a function and all that it calls become; AssemblyError holds what is wrong with it."""
+    return Translation(origin)
+
+
+__all__ = ["load", "rasm", "translate"]

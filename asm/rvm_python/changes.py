@@ -1,0 +1,94 @@
+"""What a Python function changes, found before it is read."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+
+Changed = Callable[[ast.Call], Sequence[ast.expr]]
+"""The arguments that a call on a line of its own changes."""
+
+
+def root(e: ast.AST) -> str:
+    """The name that a place begins with; "" of what is no place."""
+    while isinstance(e, (ast.Attribute, ast.Subscript)):
+        e = e.value
+    return e.id if isinstance(e, ast.Name) else ""
+
+
+def changed_names(body: Sequence[ast.stmt], changed: Changed) -> dict[str, int]:
+    """The names of what a body changes, with the first line that does."""
+    found: dict[str, int] = {}
+    for node in _statements(body):
+        for target in _targets(node, changed):
+            name = root(target)
+            if name:
+                found.setdefault(name, node.lineno)
+    return found
+
+
+def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    for stat in body:
+        for node in ast.walk(stat):
+            if isinstance(node, ast.stmt):
+                yield node
+
+
+def _targets(stat: ast.stmt, changed: Changed) -> Iterator[ast.expr]:
+    match stat:
+        case ast.AugAssign(target):
+            yield target
+        case ast.Assign([target], value) if is_exchange(target, value):
+            assert isinstance(target, ast.Tuple)
+            yield from target.elts
+        case ast.Assign([target], value) if same(operand_of(value), target):
+            yield target
+        case ast.Expr(ast.Call() as call):
+            yield from changed(call)
+
+
+def operand_of(value: ast.expr) -> ast.expr | None:
+    """What `-x`, `~x`, `not x`, `x.conjugate()` or `f(x)` is of."""
+    match value:
+        case ast.UnaryOp(ast.USub() | ast.Invert() | ast.Not(), operand):
+            return operand
+        case ast.Call(ast.Attribute(whole, "conjugate" | "conj"), [], []):
+            return whole
+        case ast.Call(_, [operand], []):
+            return operand
+    return None
+
+
+def is_exchange(target: ast.expr, value: ast.expr) -> bool:
+    """Whether an assignment is `a, b = b, a`, of places in any order."""
+    if not (isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)):
+        return False
+    here, there = [sorted(map(_key, t.elts)) for t in (target, value)]
+    return here == there and len(set(here)) == len(here)
+
+
+def same(a: ast.AST | None, b: ast.AST | None) -> bool:
+    """Whether two expressions are written alike."""
+    return a is not None and b is not None and _key(a) == _key(b)
+
+
+def _key(e: ast.AST) -> str:
+    return ast.unparse(e)
+
+
+def reads(e: ast.expr, keep: Callable[[str], bool] = lambda _: True) -> Iterator[ast.Name]:
+    """The names whose values an expression reads; lengths of arrays are no values."""
+    match e:
+        case ast.Call(ast.Name("len"), [ast.Name()], []):
+            return
+        case ast.Subscript(ast.Attribute(ast.Name(), "shape")):
+            return
+        case ast.Attribute(ast.Name(), "shape"):
+            return
+        case ast.Name():
+            yield e
+    for inner in ast.iter_child_nodes(e):
+        if isinstance(inner, ast.expr):
+            yield from reads(inner)
+        elif isinstance(inner, ast.keyword):
+            yield from reads(inner.value)

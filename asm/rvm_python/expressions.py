@@ -1,0 +1,475 @@
+"""Expressions of Python as nodes of the assembler."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any, NoReturn
+
+import numpy as np
+from rvm_asm.messages import Reporter, did_you_mean
+from rvm_asm.nodes import Application, FieldStep, Lit, Node, Operator, Range, Ref, Sub
+from rvm_asm.printer import quoted
+
+from rvm.library.generic import GenericFunction
+from rvm_python.changes import root
+from rvm_python.messages import OUTSIDE, REFUSED, UNREAD
+from rvm_python.scope import MISSING, Block, Local, Outside, Shorthand, Variable, constant
+from rvm_python.source import SourceText
+from rvm_python.table import function_named, opcode_named
+
+MAX_DEPTH = 90
+"""How deeply expressions may nest."""
+MAX_NODES = 4096
+"""The largest expression, with what names stand for put in."""
+SIGNS: dict[type[ast.AST], str] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.MatMult: "@",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+    ast.USub: "-",
+    ast.Invert: "~",
+    ast.Not: "not",
+    ast.And: "and",
+    ast.Or: "or",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+}
+_FOLDED: dict[type[ast.AST], Callable[..., Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+    ast.Invert: operator.invert,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
+_PARTS = {"real": "re", "imag": "im"}
+_METHODS = {"conjugate": "conj", "conj": "conj", "sum": "sum", "prod": "prod", "max": "amax",
+            "min": "amin", "dot": "@", "transpose": "transpose"}  # fmt: skip
+_MUTABLE = (list, dict, set, bytearray, np.ndarray)
+MAX_BITS = 1 << 14
+"""The longest whole number that is computed while a function is read."""
+
+
+class Refused(Exception):
+    """Something that is wrong, and has been reported."""
+
+
+class Expressions:
+    """Reads the expressions of one function."""
+
+    def __init__(self, source: SourceText, base: int, outside: Outside, report: Reporter) -> None:
+        self.source = source
+        self.base = base
+        self.outside = outside
+        self.report = report
+        self.names: dict[str, Local] = {}
+        self.gone: dict[str, str] = {}
+        """Names that stood for something further up, and why they no longer do."""
+        self.spoiled: set[str] = set()
+        """Names whose definition was refused: what they stand for has been told."""
+        self.stacks: set[str] = set()
+        """The names of what is a stack by what is done with it."""
+        self._depth = 0
+        self._count = 0
+
+    # Places in the text, and refusals.
+
+    def at(self, node: ast.AST) -> tuple[int, int]:
+        """Where a node stands."""
+        n: Any = node
+        offset = self.source.offset
+        start = self.base + offset(n.lineno, n.col_offset)
+        return start, self.base + offset(n.end_lineno, n.end_col_offset)
+
+    def refuse(self, code: str, message: str, node: ast.AST, hint: str = "") -> NoReturn:
+        """Report a node, and give up what it stands in."""
+        self.report.error(code, message, *self.at(node), hint=hint)
+        raise Refused
+
+    def refuse_kind(self, node: ast.AST) -> NoReturn:
+        """Refuse what is refused wherever it stands."""
+        kind = type(node)
+        if kind in REFUSED:
+            code, message, hint = REFUSED[kind]
+            self.refuse(code, message, node, hint)
+        self.refuse(UNREAD, f"`{ast.unparse(node)[:60]}` is not read here", node)
+
+    # Expressions.
+
+    def operand(self, e: ast.expr) -> Node:
+        """A whole expression."""
+        self._depth = self._count = 0
+        return self.node(e)
+
+    def node(self, e: ast.expr) -> Node:
+        """An expression, or a part of one."""
+        self._count += 1
+        self._depth += 1
+        if self._depth > MAX_DEPTH or self._count > MAX_NODES:
+            much = "nests too deeply" if self._depth > MAX_DEPTH else "is too large"
+            self.refuse(
+                "A046", f"the expression {much}", e, "`with rvm.ancilla(…) as t:` holds a part"
+            )
+        start, end = self.at(e)
+        value = self.constant(e)
+        if value is not MISSING:
+            out: Node = self._literal(value, e)
+        else:
+            out = self._node(e, start, end)
+        self._depth -= 1
+        return out
+
+    def _node(self, e: ast.expr, start: int, end: int) -> Node:
+        match e:
+            case ast.Name() | ast.Attribute() | ast.Subscript():
+                return self._value_of(e)
+            case ast.BinOp(left, op, right) if type(op) in SIGNS:
+                return Operator(SIGNS[type(op)], [self.node(left), self.node(right)], start, end)
+            case ast.UnaryOp(ast.UAdd(), operand):
+                return self.node(operand)
+            case ast.UnaryOp(op, operand):
+                return Operator(SIGNS[type(op)], [self.node(operand)], start, end)
+            case ast.BoolOp(op, values):
+                return self._joined(SIGNS[type(op)], [self.node(v) for v in values], start, end)
+            case ast.Compare(left, ops, rights):
+                return self._compared(e, [left, *rights], ops)
+            case ast.IfExp(test, body, orelse):
+                chosen = self.constant(test)
+                if isinstance(chosen, bool):
+                    return self.node(body if chosen else orelse)
+                parts = [self.node(test), self.node(body), self.node(orelse)]
+                return Application("choose", parts, start, end)
+            case ast.Call():
+                return self._call(e, start, end)
+        return self.refuse_kind(e)
+
+    def _joined(self, sign: str, parts: Sequence[Node], start: int, end: int) -> Node:
+        out = parts[0]
+        for part in parts[1:]:
+            out = Operator(sign, [out, part], start, end)
+        return out
+
+    def _compared(self, e: ast.expr, terms: Sequence[ast.expr], ops: Sequence[ast.cmpop]) -> Node:
+        parts: list[Node] = []
+        start, end = self.at(e)
+        for k, op in enumerate(ops):
+            if type(op) not in SIGNS:
+                word = {ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not"}
+                self.refuse(UNREAD, f"`{word[type(op)]}` is not read", e, "compare with `==`")
+            a, b = self.node(terms[k]), self.node(terms[k + 1])
+            parts.append(Operator(SIGNS[type(op)], [a, b], a.start, b.end))
+        return self._joined("and", parts, start, end)
+
+    def _literal(self, value: Any, e: ast.expr) -> Lit:
+        if isinstance(value, tuple):
+            self.refuse(UNREAD, "a tuple is no value here", e, "take one of its numbers: `t[0]`")
+        return Lit(value, *self.at(e))
+
+    # Constants.
+
+    def constant(self, e: ast.expr) -> Any:
+        """What an expression of constants is, computed by Python; MISSING if it is none."""
+        match e:
+            case ast.Constant(value):
+                return constant(value)
+            case ast.Name(name) if name in self.names or name in self.spoiled:
+                local = self.names.get(name)
+                if not isinstance(local, Shorthand):
+                    return MISSING
+                with self._within(local):
+                    return self.constant(local.value)
+            case ast.Name() | ast.Attribute():
+                return constant(self.outer(e))
+            case ast.UnaryOp(op, operand) if type(op) in _FOLDED:
+                return self._folded(e, type(op), [operand])
+            case ast.BinOp(left, op, right) if type(op) in _FOLDED:
+                return self._folded(e, type(op), [left, right])
+            case ast.Subscript(value, index):
+                whole, k = self.constant(value), self.constant(index)
+                if isinstance(whole, tuple) and type(k) is int:
+                    if not -len(whole) <= k < len(whole):
+                        self.refuse(
+                            OUTSIDE, f"the tuple has {len(whole)} elements, and no [{k}]", e
+                        )
+                    return whole[k]
+            case ast.Call(ast.Name("len"), [arg], []):
+                whole = self.constant(arg)
+                return len(whole) if isinstance(whole, tuple) else MISSING
+            case ast.Compare(left, [op], [right]) if type(op) in _FOLDED:
+                return self._folded(e, type(op), [left, right])
+            case ast.IfExp(test, body, orelse):
+                chosen = self.constant(test)
+                if isinstance(chosen, bool):
+                    return self.constant(body if chosen else orelse)
+        return MISSING
+
+    def _folded(self, e: ast.expr, op: type[ast.AST], parts: Sequence[ast.expr]) -> Any:
+        values = [self.constant(p) for p in parts]
+        if any(v is MISSING or isinstance(v, tuple) for v in values):
+            return MISSING
+        if op in (ast.Pow, ast.LShift) and all(type(v) is int for v in values):
+            base, by = values
+            if by > MAX_BITS or by * max(1, base.bit_length() * (op is ast.Pow)) > MAX_BITS:
+                self.refuse("A041", "the number is too large", e)
+        try:
+            return _FOLDED[op](*values)
+        except (ArithmeticError, ValueError, TypeError) as error:
+            self.refuse("A041", f"`{ast.unparse(e)[:60]}` has no value: {error}", e)
+
+    # Names.
+
+    @contextmanager
+    def _within(self, short: Shorthand) -> Iterator[None]:
+        """Inside of what a name for an expression stands for."""
+        names, self.names = self.names, short.names
+        try:
+            yield
+        finally:
+            self.names = names
+
+    def outer(self, e: ast.expr) -> Any:
+        """The object from outside that a name with dots stands for; MISSING if it is local."""
+        match e:
+            case ast.Name(name):
+                if name in self.names or name in self.spoiled:
+                    return MISSING
+                return self.outside.named(name)
+            case ast.Attribute(value, name):
+                whole = self.outer(value)
+                return MISSING if whole is MISSING else self.outside.part(whole, name)
+        return MISSING
+
+    def is_local(self, e: ast.expr) -> bool:
+        """Whether an expression is a place, of a name that the function has itself."""
+        while isinstance(e, (ast.Attribute, ast.Subscript)):
+            e = e.value
+        return isinstance(e, ast.Name) and (e.id in self.names or e.id in self.spoiled)
+
+    def local(self, e: ast.Name) -> Local:
+        """What a name stands for in the function."""
+        if e.id in self.spoiled and e.id not in self.names:
+            raise Refused
+        found = self.names.get(e.id)
+        if found is None:
+            self._unknown(e)
+        if isinstance(found, Variable) and not found.live:
+            why = "which has been freed" if not self.gone.get(e.id) else self.gone[e.id]
+            self.refuse("A005", f"`{e.id}` is of line {found.line}, {why}", e)
+        return found
+
+    def _unknown(self, e: ast.Name) -> NoReturn:
+        if e.id in self.gone:
+            self.refuse("A005", f"`{e.id}` {self.gone[e.id]}", e)
+        known = [*self.names, *self.outside.namespace()]
+        hint = did_you_mean(e.id, known)
+        self.refuse(
+            "A005",
+            f"nothing here is called `{e.id}`",
+            e,
+            hint or f"`with rvm.ancilla(0.0) as {e.id}:` makes a place",
+        )
+
+    def _value_of(self, e: ast.expr) -> Node:
+        """A name, an element or a field, as a value."""
+        match e:
+            case ast.Subscript(ast.Attribute(array, "shape"), index) if self.is_local(array):
+                return self._length(e, array, index)
+            case ast.Attribute(value, "shape" | "size" | "ndim" as what) if self.is_local(value):
+                self.refuse(UNREAD, f"`.{what}` is no value here", e, "`len(x)`, or `x.shape[0]`")
+        if self.is_local(e):
+            root: Any = e
+            while not isinstance(root, ast.Name):
+                root = root.value
+            if isinstance(self.names.get(root.id), Shorthand) and isinstance(e, ast.Name):
+                short = self.local(root)
+                assert isinstance(short, Shorthand)
+                with self._within(short):
+                    return self.node(short.value)
+            return self.place(e)
+        if isinstance(e, ast.Subscript) and not isinstance(e.value, (ast.Name, ast.Attribute)):
+            self.refuse("A052", "only a place has elements", e)
+        return self._no_value(e)
+
+    def _no_value(self, e: ast.expr) -> NoReturn:
+        """Refuse an object from outside as a value."""
+        at: Any = e.value if isinstance(e, ast.Subscript) else e
+        found = self.outer(at)
+        text = ast.unparse(at)
+        if found is MISSING:
+            root = at
+            while isinstance(root, ast.Attribute):
+                root = root.value
+            if isinstance(root, ast.Name) and self.outer(root) is MISSING:
+                self.local(root)
+            whole = self.outer(root) if isinstance(root, ast.Name) else MISSING
+            near = did_you_mean(at.attr, dir(whole)) if isinstance(at, ast.Attribute) else ""
+            self.refuse("A005", f"nothing is called `{text}`", e, near)
+        if isinstance(found, _MUTABLE):
+            self.refuse(
+                OUTSIDE,
+                f"`{text}` is a {type(found).__name__} from outside, which may change",
+                e,
+                "make it a parameter; a tuple of numbers is a constant",
+            )
+        if isinstance(found, tuple):
+            self.refuse(OUTSIDE, f"`{text}` has no element that is known here", e)
+        what = "a module" if isinstance(found, ModuleType) else f"{type(found).__name__}"
+        self.refuse(OUTSIDE, f"`{text}` is no number ({what})", e, "make it a parameter")
+
+    # Places.
+
+    def place(self, e: ast.expr) -> Ref:
+        """A place: a name with elements, fields and parts."""
+        start, end = self.at(e)
+        match e:
+            case ast.Name(name):
+                found = self.local(e)
+                if isinstance(found, Shorthand):
+                    with self._within(found):
+                        return self.place(found.value)
+                if isinstance(found, Block):
+                    self.refuse(UNREAD, f"`{name}` is a block, no value", e, f"`{name}.undo()`")
+                return Ref(found.name, (), start, end)
+            case ast.Attribute(value, name):
+                inner = self.place(value)
+                step = FieldStep(_PARTS.get(name, quoted(name)), inner.end, end)
+                return Ref(inner.name, (*inner.steps, step), start, end)
+            case ast.Subscript(value, index):
+                inner = self.place(value)
+                items = index.elts if isinstance(index, ast.Tuple) else [index]
+                read = [self._item(i, inner, k) for k, i in enumerate(items)]
+                return Ref(inner.name, (*inner.steps, Sub(read, inner.end, end)), start, end)
+        text = f"`{ast.unparse(e)[:60]}` is no place"
+        return self.refuse("A052", text, e, "a name, `x[i]`, `p.field`")
+
+    def _item(self, e: ast.expr, whole: Ref, axis: int) -> Node | Range:
+        if not isinstance(e, ast.Slice):
+            return self._counted(e, whole, axis)
+        by = None if e.step is None else self.node(e.step)
+        low = None if e.lower is None else self._counted(e.lower, whole, axis)
+        high = None if e.upper is None else self._counted(e.upper, whole, axis)
+        return Range(low, high, by)
+
+    def _counted(self, e: ast.expr, whole: Ref, axis: int) -> Node:
+        """An index; a written negative one counts from the end."""
+        value = self.constant(e)
+        if type(value) is not int or value >= 0:
+            if isinstance(e, ast.Constant) and value is MISSING:
+                self.refuse(UNREAD, f"`{ast.unparse(e)}` is no index", e)
+            return self.node(e)
+        start, end = self.at(e)
+        length = Application("dim", [whole, Lit(axis, start, end)], start, end)
+        return Operator("-", [length, Lit(-value, start, end)], start, end)
+
+    def _length(self, e: ast.expr, array: ast.expr, index: ast.expr) -> Node:
+        k = self.constant(index)
+        if type(k) is not int or k < 0:
+            self.refuse(UNREAD, "the axis is a constant, from 0", index)
+        start, end = self.at(e)
+        return Application("dim", [self.place(array), Lit(k, *self.at(index))], start, end)
+
+    # Functions.
+
+    def _call(self, e: ast.Call, start: int, end: int) -> Node:
+        f = e.func
+        if isinstance(f, ast.Attribute) and self.outer(f.value) is MISSING:
+            if f.attr not in _METHODS:
+                self.refuse("A004", f"there is no method `{f.attr}` here", f)
+            name, args = _METHODS[f.attr], [f.value, *e.args]
+        else:
+            name, args = self._function(f), e.args
+        if e.keywords:
+            self.refuse(
+                UNREAD,
+                f"`{ast.unparse(f)}` takes no `{e.keywords[0].arg}=` here",
+                e.keywords[0],
+            )
+        if name in ("top", "empty") and args:
+            self.stacks.add(root(args[0]))
+        parts = [self.node(a) for a in args]
+        return self._applied(name, f, parts, start, end)
+
+    def _applied(self, name: str, f: ast.expr, parts: list[Node], start: int, end: int) -> Node:
+        """A function of the table, where Python's takes other numbers of arguments."""
+        text = ast.unparse(f)
+        if name in ("min", "max") and len(parts) == 1:
+            return Application("amin" if name == "min" else "amax", parts, start, end)
+        if name in ("min", "max", "hypot") and len(parts) > 2:
+            out = parts[0]
+            for part in parts[1:]:
+                out = Application(name, [out, part], start, end)
+            return out
+        if name == "log" and len(parts) == 2:
+            logs: list[Node] = [Application("log", [p], start, end) for p in parts]
+            return Operator("/", logs, start, end)
+        if name == "c128" and len(parts) == 2:
+            return Application("complex", parts, start, end)
+        if text in ("math.floor", "math.ceil"):
+            return Application("i64", [Application("floor", parts, start, end)], start, end)
+        if name in SIGNS.values() or name == "neg":
+            return Operator("-" if name == "neg" else name, parts, start, end)
+        return Application(name, parts, start, end)
+
+    def _function(self, f: ast.expr) -> str:
+        """The function of the table that is called."""
+        found = self.outer(f)
+        text = ast.unparse(f)[:60]
+        if found is MISSING:
+            self._value_of(f)
+            self.refuse("A004", f"`{text}` is no function", f)
+        name = "floor" if text == "math.floor" else "len" if found is len else function_named(found)
+        if name:
+            return name
+        if isinstance(found, GenericFunction):
+            what = f"`{text}` changes places and has no value"
+            self.refuse("A004", what, f, f"call it on a line of its own: `{text}(y, x)`")
+        if opcode_named(found):
+            self.refuse("A004", f"`{text}` is an instruction, with a line of its own", f)
+        here = getattr(found, "__module__", None)
+        if callable(found) and here not in ("builtins", "numpy", "math", "cmath", None):
+            self.refuse(
+                UNREAD,
+                f"`{text}` is an ordinary function, whose code is not read",
+                f,
+                "put it under `@rvm.reversible`, or `@rvm.function()` if it is a formula",
+            )
+        hint = did_you_mean(text, _known())
+        return self.refuse("A004", f"there is no function `{text}` here", f, hint)
+
+
+def _known() -> Mapping[str, Any]:
+    from rvm.isa import FUNCTIONS
+
+    return FUNCTIONS

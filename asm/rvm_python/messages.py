@@ -1,0 +1,140 @@
+"""Messages in the words of Python: refusals, and what the assembler says of its own statements."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Sequence
+
+from rvm_asm.messages import Reporter
+
+FORGETS, UNREAD, CHANGES, OUTSIDE = "A090", "A091", "A092", "A093"
+"""Codes: a statement that forgets; one that is not read; a name for a value that changes; a name
+from outside that is no constant."""
+
+REFUSED: dict[type[ast.AST], tuple[str, str, str]] = {
+    ast.Return: (
+        FORGETS,
+        "a reversible function gives nothing back: its results are its parameters",
+        "add to a parameter, `out += …`, and leave `return` out",
+    ),
+    ast.Break: (
+        UNREAD,
+        "a loop is left at one place, where its condition says so",
+        "`while rvm.loop(p, q):`, with p false where the loop ends and q false where it begins",
+    ),
+    ast.Continue: (
+        UNREAD,
+        "a step of a loop goes to its end",
+        "put what follows under `if rvm.when(p, q):`",
+    ),
+    ast.Try: (UNREAD, "errors end a run, and take all back", "leave `try` out; `assert` checks"),
+    ast.Raise: (UNREAD, "`raise` is not read", '`assert condition, "text"` ends the run'),
+    ast.Global: (FORGETS, "what stands outside is a constant here", "make it a parameter"),
+    ast.Nonlocal: (FORGETS, "what stands outside is a constant here", "make it a parameter"),
+    ast.FunctionDef: (
+        UNREAD,
+        "a function inside of a reversible one is not read",
+        "put it outside, under `@rvm.reversible`",
+    ),
+    ast.ClassDef: (UNREAD, "a class inside of a reversible function is not read", ""),
+    ast.Import: (UNREAD, "an import inside of a reversible function is not read", "put it outside"),
+    ast.ImportFrom: (
+        UNREAD,
+        "an import inside of a reversible function is not read",
+        "put it outside",
+    ),
+    ast.Match: (UNREAD, "`match` is not read", "`if … elif … else`"),
+    ast.Lambda: (UNREAD, "a lambda is no value here", "write the expression where it is used"),
+    ast.ListComp: (
+        FORGETS,
+        "a list that is made here would be forgotten",
+        "`with rvm.ancilla(rvm.f64, n) as t:`, and a loop that adds to t",
+    ),
+    ast.GeneratorExp: (
+        UNREAD,
+        "a generator is not read",
+        "a loop that adds to a place, or `np.sum` of an expression over arrays",
+    ),
+    ast.SetComp: (FORGETS, "a set that is made here would be forgotten", ""),
+    ast.DictComp: (FORGETS, "a dict that is made here would be forgotten", ""),
+    ast.List: (
+        FORGETS,
+        "a list that is made here would be forgotten",
+        "`with rvm.ancilla(rvm.f64, n) as t:` makes an array",
+    ),
+    ast.Dict: (FORGETS, "a dict that is made here would be forgotten", ""),
+    ast.Set: (FORGETS, "a set that is made here would be forgotten", ""),
+    ast.NamedExpr: (FORGETS, "`:=` is not read", "a line `name = expression` before this one"),
+    ast.Yield: (UNREAD, "a reversible function is no generator", ""),
+    ast.YieldFrom: (UNREAD, "a reversible function is no generator", ""),
+    ast.Await: (UNREAD, "a reversible function does not wait", ""),
+    ast.Starred: (UNREAD, "`*` is not read here", "name the arguments one by one"),
+    ast.JoinedStr: (UNREAD, "a text stands in `print` and `assert` only", ""),
+}
+"""What is refused wherever it stands: code, message, what to write instead."""
+
+FORGETTING = {
+    ast.FloorDiv: ("//=", "the remainder", "`with rvm.ancilla(x // n) as h:` holds the quotient"),
+    ast.Mod: ("%=", "the quotient", "`with rvm.ancilla(x % n) as r:` holds the remainder"),
+    ast.Pow: ("**=", "which root it was", "`y += x ** n` adds the power to another place"),
+    ast.LShift: ("<<=", "the bits that are shifted out", "`rvm.rol(x, k)` rotates them"),
+    ast.RShift: (">>=", "the bits that are shifted out", "`rvm.ror(x, k)` rotates them"),
+    ast.BitOr: ("|=", "which bits were set before", "`x ^= …`, or `y += x | …`"),
+    ast.BitAnd: ("&=", "which bits were set before", "`x ^= …`, or `y += x & …`"),
+    ast.MatMult: ("@=", "what x was", "`y += A @ x` adds the product to another place"),
+}
+"""Updates that can't be undone: their sign, what they forget, what to write instead."""
+
+_WORDS = (
+    (r"`alloc (\w+): \w+`", r"`with rvm.ancilla(0.0) as \1:`"),
+    (r"`alloc t: f64\[n\]`", "`rvm.ancilla(rvm.f64, n)`"),
+    (r"`call (\w+)(\(…\)|\[[^\]]*\]\(…\))`", r"`\1(…)`"),
+    (r"`uncall (\w+)\(…\)`", r"`(~\1)(…)`"),
+    (r"`for example `with (\w+): (\w+)\[n\] = …``", r"`rvm.ancilla(e, like=x) as \1`"),
+    (r"for example `with (\w+): (\w+)\[n\] = …`", r"`rvm.ancilla(…, like=x) as \1`"),
+    (r"`(\w+)\.re` or `\.im`", r"`\1.real` or `.imag`"),
+    (r"take its `\.re` or `\.im`", "take its `.real` or `.imag`"),
+    (r"take its `\.re`", "take its `.real`"),
+    (r"`(sub|add) (\w+), ([^`]*)`", lambda m: f"`{m[2]} {'+-'[m[1] == 'sub']}= {m[3]}`"),
+    (r"`push x, s`", "`rvm.push(x, s)`"),
+    (r"`pop x, s`", "`rvm.pop(x, s)`"),
+    (r"; use `while` to count otherwise", "; use `while rvm.loop(p, q):` to count otherwise"),
+    (r"`(\w+): func\b", r"`\1: a function"),
+)
+"""What the assembler's messages say of its statements, and what that is in Python."""
+_COMPILED = [(re.compile(pattern), text) for pattern, text in _WORDS]
+
+
+def in_python(text: str) -> str:
+    """A message of the assembler with statements as Python has them."""
+    for pattern, instead in _COMPILED:
+        text = pattern.sub(instead, text)
+    return text
+
+
+class PythonReporter(Reporter):
+    """A reporter whose messages speak of Python."""
+
+    def error(
+        self,
+        code: str,
+        message: str,
+        start: int,
+        end: int,
+        *,
+        label: str = "",
+        also: Iterable[tuple[int, int, str]] = (),
+        notes: Sequence[str] = (),
+        hint: str = "",
+    ) -> None:
+        super().error(
+            code,
+            in_python(message),
+            start,
+            end,
+            label=label,
+            also=also,
+            notes=[in_python(n) for n in notes],
+            hint=in_python(hint),
+        )

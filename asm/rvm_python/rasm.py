@@ -1,0 +1,27 @@
+"""What functions in Python have become, as a text in the assembly language."""
+
+from __future__ import annotations
+
+from rvm_asm.build import Build
+from rvm_asm.printer import quoted
+from rvm_asm.scope import plain
+from rvm_asm.structured import Printed, structured
+from rvm_asm.syntax_text import Texts
+
+from rvm.program import Program
+
+
+def written(build: Build, program: Program, *, positions: bool = True) -> str:
+    """The program that a build has made, each function for its types; it makes the same bytes."""
+    declarations = build.declarations
+    functions: list[Printed] = []
+    for name, emitter in build.emitters.items():
+        texts = Texts(emitter.became, emitter.scope.types)
+        functions.append((quoted(plain(name)), emitter.func, texts))
+    return structured(
+        functions,
+        declarations.sources,
+        positions=positions,
+        records=declarations.records.values(),
+        entry=quoted(program.entry),
+    )

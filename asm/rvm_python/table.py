@@ -1,0 +1,116 @@
+"""Python's functions and types as those of the machine's table."""
+
+from __future__ import annotations
+
+import builtins
+import cmath
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from rvm.isa import FUNCTIONS, OPCODES
+from rvm.isa.rows import defining_module
+from rvm.library.vocabulary import ArrayWord, StackWord, TypeWord, Word, empty, top
+from rvm.numbers import system
+from rvm.types import SCALARS
+
+_RENAMED = {
+    "arcsin": "asin",
+    "arccos": "acos",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arcsinh": "asinh",
+    "arccosh": "acosh",
+    "arctanh": "atanh",
+    "absolute": "abs",
+    "fabs": "abs",
+    "maximum": "max",
+    "minimum": "min",
+    "max": "amax",
+    "min": "amin",
+    "amax": "amax",
+    "amin": "amin",
+    "power": "**",
+    "pow": "**",
+    "float_power": "**",
+    "conjugate": "conj",
+    "where": "select",
+    "dot": "@",
+    "matmul": "@",
+    "cumsum": "scan_left",
+    "phase": "angle",
+    "negative": "neg",
+    "logical_and": "and",
+    "logical_or": "or",
+    "logical_not": "not",
+}
+"""Functions of NumPy, math and cmath that the table has under another name."""
+_OTHERS = frozenset({"select", "choose", "identity", "bool", "complex", "floor"})
+"""Names that mean something else there."""
+_BUILT_IN = {"abs": "abs", "min": "min", "max": "max", "sum": "sum", "pow": "**"}
+_TYPES: dict[Any, str] = {float: "f64", int: "i64", bool: "bool", complex: "c128"}
+
+
+@cache
+def _functions() -> dict[Any, str]:
+    found: dict[Any, str] = {}
+    for module in (math, cmath, np):
+        for name in (*FUNCTIONS, *_RENAMED):
+            value = getattr(module, name, None) if name.isidentifier() else None
+            if callable(value) and name not in _OTHERS:
+                found[value] = _RENAMED.get(name, name)
+    found[math.prod] = "prod"
+    found[np.floor] = "floor"
+    found.update({getattr(builtins, n): f for n, f in _BUILT_IN.items()})
+    return found
+
+
+def function_named(value: Any) -> str:
+    """The function of the table that an object is; "" if it is none."""
+    if isinstance(value, Word):
+        return value.name if value.name in FUNCTIONS or value in (top, empty) else ""
+    try:
+        known = _functions().get(value)
+    except TypeError:
+        return ""
+    if known is not None:
+        return known
+    name = type_named(value)
+    if name:
+        return name
+    name = getattr(value, "__name__", "")
+    row = FUNCTIONS.get(name)
+    own = row is not None and row.module and row.module == defining_module(value)
+    return name if own and not isinstance(value, type) else ""
+
+
+def opcode_named(value: Any) -> str:
+    """The opcode that an object is, the machine's own or a user's; "" if it is none."""
+    if isinstance(value, Word):
+        return value.name if value.name in OPCODES else ""
+    name = getattr(value, "__name__", "").rstrip("_")
+    row = OPCODES.get(name)
+    return name if row is not None and row.module and row.module == defining_module(value) else ""
+
+
+def type_named(value: Any) -> str:
+    """The type of numbers that an object stands for; "" if it is none."""
+    if isinstance(value, TypeWord):
+        return value.name
+    try:
+        if value in _TYPES:
+            return _TYPES[value]
+    except TypeError:
+        return ""
+    if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
+        dtype = np.dtype(value)
+        return next((t.name for t in SCALARS.values() if system(t).dtype == dtype), "")
+    return ""
+
+
+def is_type(value: Any) -> bool:
+    """Whether an object may be an annotation."""
+    words = isinstance(value, (ArrayWord, StackWord)) or hasattr(value, "__rvm_record__")
+    return words or bool(type_named(value))

@@ -1,0 +1,169 @@
+"""`@rvm.reversible`: functions in Python as functions of the machine.
+
+The source of a function is read, by the front end that is registered for `.py` files, and never
+run.  What comes of it is made at the first call, and again when what the function sees outside of
+itself has changed.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable, Mapping
+from functools import cached_property, update_wrapper
+from importlib import import_module
+from itertools import count
+from types import FunctionType
+from typing import Any, ParamSpec, Protocol
+
+from rvm.faults import UsageError
+from rvm.library.generic import GenericFunction
+from rvm.program import Program
+from rvm.run.results import Result
+from rvm.state import Options
+
+P = ParamSpec("P")
+
+
+class Translated(Protocol):
+    """What a front end has made of a function."""
+
+    def is_current(self) -> bool:
+        """Whether what the function sees outside of itself is as it was."""
+
+    def made(self, values: Mapping[str, Any] | None) -> tuple[Program, str] | None:
+        """The program for such values, and the function's name there."""
+
+    def without_lists(self, values: dict[str, Any]) -> dict[str, Any]:
+        """The values with arrays for lists of numbers; UsageError U046 where one would change."""
+
+    def finished(self, result: Result, name: str) -> Result:
+        """A call's result as callers get it."""
+
+    def source(self, program: Program, name: str) -> str:
+        """A program that has been made, in the assembly language."""
+
+
+class PythonOrigin:
+    """A function in Python, and what has been made of it."""
+
+    def __init__(self, function: FunctionType) -> None:
+        self.function = function
+        self.name = function.__name__
+        code = function.__code__
+        self.positional = code.co_argcount
+        self.parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        self._translated: Translated | None = None
+
+    @cached_property
+    def defaults(self) -> dict[str, Any]:
+        """The values of parameters that callers may leave out."""
+        f = self.function
+        values = f.__defaults__ or ()
+        names = self.parameters[self.positional - len(values) : self.positional]
+        return {**dict(zip(names, values, strict=True)), **(f.__kwdefaults__ or {})}
+
+    @property
+    def translated(self) -> Translated:
+        """What the front end has made of it, by what it sees outside of itself now."""
+        found = self._translated
+        if found is None or not found.is_current():
+            found = self._translated = _front_end().translate(self)
+        return found
+
+    def program(self) -> Program | None:
+        return None
+
+    def made(self, values: Mapping[str, Any] | None) -> tuple[Program, str] | None:
+        return self.translated.made(values)
+
+    def completed(self, values: dict[str, Any], positional: int) -> dict[str, Any]:
+        if positional > self.positional:
+            raise UsageError(
+                "U005",
+                f"`{self.name}` takes {self.positional} arguments in order, not {positional}",
+                hint=f"it takes: {', '.join(self.parameters)}",
+            )
+        for name, value in self.defaults.items():
+            values.setdefault(name, value)
+        if any(type(v) is list for v in values.values()):
+            return self.translated.without_lists(values)
+        return values
+
+    def finished(self, result: Result, name: str) -> Result:
+        return self.translated.finished(result, name)
+
+    def source(self, program: Program, name: str) -> str:
+        return self.translated.source(program, name)
+
+    def reduced(self, undo: bool, options: Options) -> tuple[Any, ...]:
+        return _again, (self.function.__module__, self.function.__qualname__, undo, options)
+
+
+def _again(module: str, name: str, undo: bool, options: Options) -> GenericFunction[...]:
+    """A function that was pickled: by its name, as functions are."""
+    found: Any = import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    assert isinstance(found, GenericFunction)
+    return GenericFunction(found.origin, undo=undo, options=options)
+
+
+class Decorator:
+    """`rvm.reversible`: makes a Python function one of the machine."""
+
+    def __call__(self, function: Callable[P, None]) -> GenericFunction[P]:
+        """The function as one that runs there and back, with all that these have.
+
+        Its source is read at the first call: AssemblyError says what in it can't be undone or has
+        no meaning, UsageError U048 where there is no source.
+        """
+        if not isinstance(function, FunctionType):
+            raise UsageError(
+                "U048",
+                f"`rvm.reversible` takes a function, not {type(function).__name__}",
+                hint="it stands next to `def`, below other decorators",
+            )
+        made: GenericFunction[P] = GenericFunction(PythonOrigin(function))
+        return update_wrapper(made, function)  # type: ignore[return-value]
+
+    def source(
+        self, text: str, globals: dict[str, Any] | None = None, name: str = ""
+    ) -> GenericFunction[...]:
+        """The last function that a text defines, of generated code.
+
+        `globals` is what the text sees outside of itself.
+        """
+        file = name or f"<reversible {next(_texts)}>"
+        names: dict[str, Any] = {"__name__": __name__, **(globals or {})}
+        lines = text.splitlines(keepends=True)
+        linecache.cache[file] = len(text), None, lines, file
+        before = set(map(id, names.values()))
+        exec(compile(text, file, "exec"), names)
+        found = [
+            v
+            for v in names.values()
+            if isinstance(v, (FunctionType, GenericFunction)) and id(v) not in before
+        ]
+        if not found:
+            raise UsageError("U048", "the text defines no function", hint="`def f(x): …`")
+        last = found[-1]
+        return last if isinstance(last, GenericFunction) else self(last)
+
+    def __repr__(self) -> str:
+        return "rvm.reversible"
+
+
+_texts = count(1)
+reversible = Decorator()
+
+
+def _front_end() -> Any:
+    from rvm.library.frontends import front_end
+
+    found = front_end("a.py")
+    if found is None:
+        raise UsageError("U006", "nothing here reads functions in Python")
+    return found
+
+
+__all__ = ["PythonOrigin", "Translated", "reversible"]

@@ -1,0 +1,173 @@
+"""The words of reversible Python: types for annotations, and what stands in functions' bodies.
+
+`@rvm.reversible` reads a function's source and never runs it, so that these words mean something
+there; run as Python they raise U045.  `rvm.f64`, `rvm.rot` and so on are made when they are first
+asked for, from the types, opcodes and functions of the table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, is_dataclass
+from typing import Any, NoReturn, TypeVar, dataclass_transform
+
+from rvm.faults import UsageError
+from rvm.isa import FUNCTIONS, OPCODES
+from rvm.isa.define import when as when_in_opcode
+from rvm.isa.functions.conversions import conversion_target
+from rvm.types import SCALARS
+
+T = TypeVar("T")
+
+
+def outside(word: str) -> NoReturn:
+    """UsageError U045: a word of reversible functions is run."""
+    raise UsageError(
+        "U045",
+        f"`rvm.{word}` stands in a function under `@rvm.reversible`, which is read and not run",
+        hint="put the decorator on the function that it stands in, and call that",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """An opcode, a function or a statement of the machine, by its name."""
+
+    name: str
+
+    def __call__(self, *args: Any, **named: Any) -> NoReturn:
+        outside(self.name)
+
+    def __repr__(self) -> str:
+        return f"rvm.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class TypeWord:
+    """A type of numbers: an annotation, and a conversion where it is called in a body."""
+
+    name: str
+
+    def __getitem__(self, lengths: Any) -> ArrayWord:
+        return ArrayWord(self, lengths if isinstance(lengths, tuple) else (lengths,))
+
+    def __call__(self, bits: Any = None) -> TypeWord:
+        if self.name == "fixed" and type(bits) is int:
+            name = f"fixed({bits})"
+            if conversion_target(name) is None:
+                raise UsageError("U045", f"there is no type `{name}`", hint="0 to 62 bits")
+            return TypeWord(name)
+        outside(self.name)
+
+    def __repr__(self) -> str:
+        return f"rvm.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayWord:
+    """The type of an array: that of its elements, and lengths: a number, a name, or `:`."""
+
+    elem: Any
+    lengths: tuple[Any, ...]
+
+    def __repr__(self) -> str:
+        inside = ", ".join(map(repr, self.lengths))
+        return f"rvm.Array[{self.elem!r}, {inside}]"
+
+    def __call__(self) -> NoReturn:  # what `typing` takes for a type can be called
+        outside("Array")
+
+
+@dataclass(frozen=True, slots=True)
+class StackWord:
+    """The type of a stack, a list of numbers in Python."""
+
+    elem: Any
+
+    def __repr__(self) -> str:
+        return f"rvm.Stack[{self.elem!r}]"
+
+    def __call__(self) -> NoReturn:
+        outside("Stack")
+
+
+class Array:
+    """`Array[f64, "n"]`, `Array[f64, "m", 3]`: an array and the lengths of its axes.
+
+    A name is bound to the length where it first stands, and equals it from then on; the text may
+    be a formula of such names, `"2 * n"`.  `":"` is any length.
+    """
+
+    def __class_getitem__(cls, parts: Any) -> ArrayWord:
+        elem, *lengths = parts if isinstance(parts, tuple) else (parts,)
+        return ArrayWord(elem, tuple(lengths) or (":",))
+
+
+class Stack:
+    """`Stack[f64]`: a stack, which `rvm.push` and `rvm.pop` change."""
+
+    def __class_getitem__(cls, elem: Any) -> StackWord:
+        return StackWord(elem)
+
+
+def when(cond: Any, *after: Any) -> Any:
+    """`if rvm.when(p, q):` tells what holds before and what holds after a branch that is taken.
+
+    With one argument it is the condition of statements in an opcode's body: `with when(c):`.
+    """
+    if after:
+        outside("when")
+    return when_in_opcode(cond)
+
+
+ancilla = Word("ancilla")
+compute = Word("compute")
+loop = Word("loop")
+iterate = Word("iterate")
+push = Word("push")
+pop = Word("pop")
+top = Word("top")
+empty = Word("empty")
+_STATEMENTS = {w.name: w for w in (ancilla, compute, loop, iterate, push, pop, top, empty)}
+
+
+def word(name: str) -> Any:
+    """What `rvm.NAME` is, if it is a word of reversible functions; None if it is none."""
+    if name in SCALARS:
+        return TypeWord(name)
+    if name in _STATEMENTS:
+        return _STATEMENTS[name]
+    if name in FUNCTIONS or (name in OPCODES and OPCODES[name].is_data):
+        return Word(name)
+    return None
+
+
+@dataclass_transform()
+def record(cls: type[T]) -> type[T]:
+    """A class whose instances are records of a reversible function: its fields have annotations.
+
+    It is made a dataclass, if it is none.  Its arrays are changed in place, as all arrays are.
+    """
+    made = cls if is_dataclass(cls) else dataclass(cls)
+    made.__rvm_record__ = True  # type: ignore[attr-defined]
+    return made
+
+
+__all__ = [
+    "Array",
+    "ArrayWord",
+    "Stack",
+    "StackWord",
+    "TypeWord",
+    "Word",
+    "ancilla",
+    "compute",
+    "empty",
+    "iterate",
+    "loop",
+    "pop",
+    "push",
+    "record",
+    "top",
+    "when",
+    "word",
+]
