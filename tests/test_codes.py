@@ -3,37 +3,63 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
-from rvm_asm.codes import EXPLANATIONS as ASSEMBLY
-from rvm_python.codes import EXPLANATIONS as PYTHON
-from rvm_tools.codes import TOOLS
+from rvm_tools import cli
+from rvm_tools.explanations import GROUPS
+from rvm_tools.explanations import explanations as installed
 
-from rvm.codes import EXPLANATIONS
+from rvm.codes import explanations
+from rvm.library import frontends
 
 pytestmark = pytest.mark.smoke
 
 ROOT = Path(__file__).parent.parent
+PACKAGES = {
+    path.name: path
+    for folder in (".", "asm", "tools")
+    for path in sorted((ROOT / folder).glob("rvm*"))
+    if (path / "__init__.py").exists()
+}
 CODE = re.compile(r'"([ABCDIPRU]\d{3})"')
+SECTION = re.compile(r"^## (\w+)", re.M)
 
 
-def raised() -> set[str]:
-    found: set[str] = set()
-    for folder in ("rvm", "asm", "tools"):
-        for path in (ROOT / folder).rglob("*.py"):
-            if path.name != "codes.py" and path.parent.name != "codes":
-                found |= set(CODE.findall(path.read_text()))
-    return found
+def test_all_packages_that_plug_in_are_asked() -> None:
+    assert set(GROUPS) == {cli.GROUP, frontends.GROUP}
 
 
 def test_codes_and_explanations_are_the_same_set() -> None:
-    explained = set(EXPLANATIONS) | set(ASSEMBLY) | set(PYTHON) | set(TOOLS)
-    assert raised() - explained == set(), "raised, but not explained"
-    assert explained - raised() == set(), "explained, but never raised"
+    raised = {
+        code
+        for package in PACKAGES.values()
+        for path in package.rglob("*.py")
+        for code in CODE.findall(path.read_text(encoding="utf-8"))
+    }
+    explained = set(installed())
+    assert raised - explained == set(), "raised, but not explained"
+    assert explained - raised == set(), "explained, but never raised"
 
 
 def test_no_code_is_explained_twice() -> None:
-    assert not set(EXPLANATIONS) & set(ASSEMBLY)
-    assert not set(PYTHON) & (set(EXPLANATIONS) | set(ASSEMBLY))
-    assert not set(TOOLS) & (set(EXPLANATIONS) | set(ASSEMBLY) | set(PYTHON))
+    told = Counter(
+        code
+        for package in PACKAGES.values()
+        for path in package.glob("codes/*.md")
+        for code in SECTION.findall(path.read_text(encoding="utf-8"))
+    )
+    assert set(told) == set(installed()) and set(told.values()) == {1}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_sections_are_read_whole(package: str) -> None:
+    """Titles of one line, texts with neither a lost line nor one of the next section's."""
+    found = explanations(package)
+    text = "".join(p.read_text(encoding="utf-8") for p in PACKAGES[package].glob("codes/*.md"))
+    assert all(e.title and e.text and "\n## " not in e.text for e in found.values())
+    lines = [line for e in found.values() for line in e.text.splitlines() if line]
+    heads = [line for line in text.splitlines() if line.startswith("#")]
+    assert len(lines) + len(heads) == len([line for line in text.splitlines() if line])
+    assert len(heads) == len(found) + len(list(PACKAGES[package].glob("codes/*.md")))

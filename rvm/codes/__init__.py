@@ -1,16 +1,33 @@
-"""The registry of diagnostics: a title and a long text for every code of the machine.
+"""The long texts of diagnostics: a folder `codes` of Markdown in each package that reports some.
 
-The assembler's own codes (names, syntax, macros) are in its package.
+A section is a diagnostic: `## A013: its title`, then what it means, an example and a way out.
 """
 
-from rvm.codes.explanation import Explanation
-from rvm.codes.files import FILES
-from rvm.codes.interface import INTERFACE
-from rvm.codes.pebbling import PEBBLING
-from rvm.codes.running import RUNNING
-from rvm.codes.static import STATIC
+from __future__ import annotations
 
-__all__ = ["EXPLANATIONS", "Explanation"]
+import re
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 
-EXPLANATIONS: dict[str, Explanation] = {**STATIC, **FILES, **RUNNING, **INTERFACE, **PEBBLING}
-"""Every code that the machine, its files and its Python interface can report."""
+_SECTION = re.compile(r"^## (\w+): (.+)\n", re.M)
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The long form of a diagnostic: a title, then what it means, an example and a way out."""
+
+    title: str
+    text: str
+
+
+def explanations(package: str) -> dict[str, Explanation]:
+    """The explanations that a package brings along by their codes; the package is not imported."""
+    spec = find_spec(package)
+    found: dict[str, Explanation] = {}
+    for folder in (spec and spec.submodule_search_locations) or ():
+        for path in sorted(Path(folder, "codes").glob("*.md")):
+            _, *parts = _SECTION.split(path.read_text(encoding="utf-8"))
+            for code, title, text in zip(*[iter(parts)] * 3, strict=True):
+                found[code] = Explanation(title, text.strip())
+    return found

@@ -146,7 +146,7 @@ def sound(error: RvmError) -> None:
 @cache
 def explained() -> frozenset[str]:
     """All codes that `rvm explain` knows."""
-    from rvm_tools.codes import explanations
+    from rvm_tools.explanations import explanations
 
     return frozenset(explanations())
 

@@ -7,7 +7,7 @@ from click.shell_completion import CompletionItem
 
 
 def _codes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from rvm_tools.codes import explanations
+    from rvm_tools.explanations import explanations
 
     return [
         CompletionItem(code, help=found.title)
@@ -25,7 +25,7 @@ def command(code: str | None, as_json: bool) -> None:
     from difflib import get_close_matches
 
     from rvm.faults import UsageError
-    from rvm_tools.codes import explanations
+    from rvm_tools.explanations import explanations
 
     known = explanations()
     if code is None:
