@@ -6,5 +6,6 @@ reverse* (2020).
 """
 
 from rvm_pure.assembler import assemble, load, rasm
+from rvm_pure.functions import PureFunction, functions
 
-__all__ = ["assemble", "load", "rasm"]
+__all__ = ["PureFunction", "assemble", "functions", "load", "rasm"]

@@ -62,6 +62,8 @@ def elem(e: Term, i: Term, names: Names) -> Term:
             if not isinstance(a, Var):
                 raise Hard(a)
             return Index(a, (elem(k, i, names),), **at)  # type: ignore[arg-type]
+        case Op("spread_like", (a, _)) if isinstance(a.type, Scalar) and len(dims(t)) == 1:
+            return a
         case Op(fn, args) if is_elementwise(fn):
             if all(isinstance(a.type, Scalar) or dims(a.type or t) == dims(t) for a in args):
                 found = [a if isinstance(a.type, Scalar) else elem(a, i, names) for a in args]
@@ -81,7 +83,7 @@ def length(e: Term) -> Term:
             return length(arrays[0])
         case Fold("scanl" | "scanr", _, _, array):
             return Op("+", (length(array), _ONE), type=I64)
-        case Update(of):
+        case Update(of) | Fold("reduce" | "foldl", _, of):
             return length(of)
         case If(_, a, _):
             return length(a)
@@ -90,7 +92,7 @@ def length(e: Term) -> Term:
             return Let(p, a, n, type=I64) if set(names_in(p)) & set(free(n)) else n
         case Op("scatter", (_, _, n)):
             return n
-        case Op("gather", (_, k)):
+        case Op("gather" | "spread_like" | "sum_like", (_, k)):
             return length(k)
         case Op("transpose", (a,)):
             return Op("dim", (a, _ONE), type=I64)

@@ -80,6 +80,9 @@ def expression(e: Term, env: Env) -> Value:
             return _vector(e, fn, arrays, env)
         case Fold("reduce" | "foldl"):
             return _reduction(e, env)
+        case Prim("dup", (a,)):
+            value = expression(a, env)
+            return value, value
         case Prim("replicate", (n, a)) if isinstance(a, Num) and isinstance(n, Op):
             # As long as an array that there is.
             if n.fn == "len" and isinstance(a.type, Scalar):

@@ -71,6 +71,8 @@ class Lowering:
         self.d = d
         self.start, self.end = d.name.start, d.name.end
         taken = {*(p.name for p in d.params), *lengths_of(d.params)}
+        self._fixed = taken
+        """Names that stand for what they stand for in types, too."""
         self.body = normal(d.body, taken)
         self.names = Names({*taken, *binders(self.body)})
         self.notes: list[tuple[str, str, str]] = []
@@ -137,13 +139,26 @@ class Lowering:
         sign = "+" if n.more > 0 else "-"
         return Operator(sign, [name, Lit(abs(n.more), start, end)], start, end)
 
+    def length(self, e: Term) -> Term:
+        """How many elements an array has: by a name of a length, where one is known."""
+        n = e.type.length if isinstance(e.type, Arr) else None
+        if n is None or (n.name and n.name not in self._fixed):
+            return length(e)
+        if not n.name:
+            return Num(n.more, type=I64)
+        name = Var(n.name, type=I64)
+        if not n.more:
+            return name
+        more = Op("+" if n.more > 0 else "-", (name, Num(abs(n.more), type=I64)), type=I64)
+        return more if n.more > 0 else Op("max", (more, Num(0, type=I64)), type=I64)
+
     def _checks(self, place: Value, e: Term, env: Env) -> list[Stat]:
         """Assertions of what the type of `out` does not say of its lengths."""
         t = e.type
         if not isinstance(t, Arr) or (t.length is not None and not t.length.more):
             return []
         try:
-            want = expression(length(e), env)
+            want = expression(self.length(e), env)
         except Hard:
             return []
         first = place
@@ -312,7 +327,7 @@ class Lowering:
             sizes.append(self._node(more, env))
         at: Term = e
         while isinstance(t, Arr):
-            sizes.append(self._node(length(at), env))
+            sizes.append(self._node(self.length(at), env))
             t = t.elem
             at = Index(at, (Num(0, type=I64),), type=t, start=e.start, end=e.end)
         ref = self._type(t, None)
@@ -340,7 +355,7 @@ class Lowering:
     def _elements(self, place: Value, e: Term, env: Env, fresh: bool) -> list[Stat]:
         i = self.names.new("i")
         one = elem(e, Var(i, type=I64, start=e.start, end=e.end), self.names)
-        count = self._node(length(e), env)
+        count = self._node(self.length(e), env)
         node = self._ref(i, e)
         body = self.add(_at(place, node), one, {**env, i: node}, fresh)
         return [self._for(i, count, body, e)]
@@ -362,7 +377,7 @@ class Lowering:
         node = self._ref(i, e)
         try:
             one = elem(e.array, Var(i, type=I64, start=e.start, end=e.end), self.names)
-            count = self._node(length(e.array), env)
+            count = self._node(self.length(e.array), env)
         except Hard as hard:
             return self._first(hard.term, e, env, lambda r, inner: self.add(place, r, inner))
         own = substitute(Lam((p,), rest), {}, self.names)
@@ -376,7 +391,7 @@ class Lowering:
         array = e.array
         try:
             elem(array, Var("", type=I64), self.names)
-            n = length(array)
+            n = self.length(array)
             self._node(n, env)
         except Hard as hard:
             return self._first(hard.term, e, env, lambda r, inner: self._states(r, inner, result))
@@ -399,7 +414,7 @@ class Lowering:
         i = self.names.new("i")
         var = Var(i, type=I64, start=e.start, end=e.end)
         down = e.kind == "scanr"
-        n = length(array)
+        n = self.length(array)
         one = Num(1, type=I64)
         where: Term = var
         if down:

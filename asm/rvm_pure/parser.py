@@ -72,6 +72,8 @@ class Definition:
     body: Term
     block: bool = False
     """Whether the body is written as lines, each of which names a value."""
+    continuation: tuple[str, ...] = ()
+    """A continuation's name, and the variables whose adjoints it takes: `Y(x, A)`."""
 
 
 class TermParser(Cursor):
@@ -118,20 +120,32 @@ class TermParser(Cursor):
         word = self.name("the definition's name")
         self.expect("(")
         params: list[Param] = []
+        continuation: tuple[str, ...] = ()
         while self.kinds[self.i] != ")":
             p = self.name("a parameter")
+            if self.accept("("):
+                continuation = (p.text, *self._adjoints())
+                break
             self.expect(":", f"every parameter has a type: `{p.text}: f64`")
             params.append(Param(p.text, self.type(), p.start, p.end))
             if not self.accept(","):
                 break
         self.expect(")")
         self.expect("=")
-        self.bound = [p.name for p in params]
+        self.bound = [*(p.name for p in params), *continuation[:1]]
         lines = self._lines()
         body = self._block(lines) if lines else self.term()
         if not self.accept(NEWLINE):
             self.fail("the end of the definition")
-        return Definition(word, tuple(params), body, bool(lines))
+        return Definition(word, tuple(params), body, bool(lines), continuation)
+
+    def _adjoints(self) -> list[str]:
+        """The variables of a continuation, which is the last parameter."""
+        found = [self.name("a variable").text]
+        while self.accept(","):
+            found.append(self.name("a variable").text)
+        self.expect(")")
+        return found
 
     def type(self) -> Type:
         """A type as written: `f64`, `f64[n, 3]`, `(f64, f64[n])[m]`."""

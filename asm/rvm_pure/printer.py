@@ -37,7 +37,10 @@ _WORD_OF = {name: word for word, name in PREFIX.items()}
 
 def definition(d: Definition, *, block: bool | None = None, prefix: bool = False) -> str:
     """A definition; with `block` its outer lets as lines, with `prefix` every function a word."""
-    params = ", ".join(f"{p.name}: {p.type}" for p in d.params)
+    shown = [f"{p.name}: {p.type}" for p in d.params]
+    if d.continuation:
+        shown.append(f"{d.continuation[0]}({', '.join(d.continuation[1:])})")
+    params = ", ".join(shown)
     head = f"def {d.name.text}({params}) ="
     printer = Printer(prefix)
     if d.block if block is None else block:
@@ -174,7 +177,7 @@ class Printer:
         raise TypeError(f"a {type(e).__name__} is not printed")
 
     def _op(self, fn: str, args: tuple[Term, ...]) -> tuple[str, int]:
-        if self.prefix:
+        if self.prefix and (fn in _WORD_OF or len(args) == 1):
             return f"{_WORD_OF.get(fn, fn)} {self._atoms((_tuple(args),))}", _APPLICATION
         sign = FUNCTIONS[fn].symbol or fn
         if len(args) == 1 and (sign in ("-", "~") or fn == "not"):

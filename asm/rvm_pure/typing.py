@@ -20,6 +20,7 @@ from rvm.isa.typing import literal
 from rvm.types import BOOL, C128, F64, I64, SCALARS, Scalar, elem_of, rank_of
 from rvm_pure.lengths import result_type, size_of
 from rvm_pure.parser import Definition, Param
+from rvm_pure.partial import closed, reduced
 from rvm_pure.terms import (
     App,
     Call,
@@ -43,6 +44,7 @@ from rvm_pure.terms import (
     binders,
     names_in,
     substitute,
+    walk,
 )
 from rvm_pure.types import (
     Arr,
@@ -108,9 +110,17 @@ class Typer:
                 self.wrong("A063", what, p, hint="call it otherwise")
             env[n] = I64
         self._lengths_known(d)
-        body = self.term(d.body, env)
+        body = d.body
+        if d.continuation:
+            for n in d.continuation[1:]:
+                if n not in env:
+                    self.wrong("A005", f"nothing here is called `{n}`", d.name)
+            body = closed(body, env, d.continuation)
+        elif any(isinstance(x, App) for x in walk(body)):
+            body = reduced(body, env)
+        body = self.term(body, env)
         self._open.pop()
-        out = self._done[name] = replace(d, body=body)
+        out = self._done[name] = replace(d, body=body, continuation=())
         return out
 
     def give_up(self) -> None:
@@ -163,6 +173,10 @@ class Typer:
                 return replace(e, of=of, type=t.items[k])
             case If(c, a, b):
                 return self._if(e, self.term(c, env, BOOL), a, b, env, want)
+            case Op("*", (a, Tup(items))):
+                # A number times each part of a tuple, as in reverse programs of lines.
+                made = tuple(Op("*", (a, x), start=e.start, end=e.end) for x in items)
+                return self.term(Tup(made, start=e.start, end=e.end), env, want)
             case Op(_, args):
                 return self._op(e, args, env, want)
             case Call(name, args):

@@ -31,6 +31,7 @@ COMMANDS = (
     "trace",
     "debug",
     "pebble",
+    "pure",
     "explain",
     "completion",
 )

@@ -1,0 +1,218 @@
+"""What evaluating a term costs, counted as paper 003 counts: moves, additions, products, others.
+
+`figure` is the account of its figure 11 as printed.  `work` is the one in which the bound on
+gradients holds: what is bound, named, taken apart or constant moves nothing.
+
+Source: Huot and Shaikhha, figure 11 and section 5.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from rvm.isa import FUNCTIONS
+from rvm.isa.rows import COSTS
+from rvm.isa.rules import OF_ARRAYS
+from rvm_pure.formulas import adjoint_gains
+from rvm_pure.terms import (
+    Each,
+    Fold,
+    If,
+    Index,
+    Lam,
+    Let,
+    Loop,
+    Num,
+    Op,
+    Prim,
+    Proj,
+    Term,
+    Tup,
+    Update,
+    Var,
+    children,
+    walk,
+)
+from rvm_pure.types import Arr, dims, is_active
+
+MOVES, ADDS, MULTS, NLOPS = COSTS
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Counts by class, in the order of the machine's cost classes."""
+
+    moves: int = 0
+    adds: int = 0
+    mults: int = 0
+    nlops: int = 0
+
+    def __add__(self, other: Cost) -> Cost:
+        pairs = zip(self.counts, other.counts, strict=True)
+        return Cost(*(a + b for a, b in pairs))
+
+    def __mul__(self, n: int) -> Cost:
+        return Cost(*(n * a for a in self.counts))
+
+    @property
+    def counts(self) -> tuple[int, int, int, int]:
+        return self.moves, self.adds, self.mults, self.nlops
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts)
+
+    @property
+    def arithmetic(self) -> int:
+        """Without the moves."""
+        return self.adds + self.mults + self.nlops
+
+
+class Count:
+    """Counts over a typed term, given its lengths by name; a choice costs its dearer branch.
+
+    `free` is the account without moves of variables, constants, lets and projections.
+    """
+
+    def __init__(self, sizes: Mapping[str, int], free: bool = True) -> None:
+        self.sizes = dict(sizes)
+        self.touch = Cost(0 if free else 1)
+
+    def length(self, e: Term) -> int:
+        """How many elements an array has; ValueError where its type does not say."""
+        assert isinstance(e.type, Arr)
+        return self.size(e.type)
+
+    def size(self, t: Arr) -> int:
+        n = t.length
+        if n is None or (n.name and n.name not in self.sizes):
+            raise ValueError(f"a length is not known: {n}")
+        return max(0, (self.sizes[n.name] if n.name else 0) + n.more)
+
+    def of(self, e: Term) -> Cost:
+        """What a term costs."""
+        match e:
+            case Var() | Num():
+                return self.touch
+            case Let(_, a, b):
+                return self.touch + self.of(a) + self.of(b)
+            case Proj(_, a):
+                return self.touch + self.of(a)
+            case Tup(items):
+                return self.all(items)
+            case Op(fn, args):
+                return self.op(e) + self.all(args)
+            case If(c, a, b):
+                return self.of(c) + max(self.of(a), self.of(b), key=lambda k: k.total)
+            case Each(fn, arrays):
+                each = self.of(fn.body) + Cost(len(arrays))
+                return each * self.length(arrays[0]) + self.all(arrays)
+            case Fold(kind, fn, init, array):
+                each = self.of(fn.body) + Cost(3 if kind.startswith("scan") else 2)
+                return each * self.length(array) + self.of(init) + self.of(array)
+            case Prim("iota" | "replicate"):
+                assert isinstance(e.type, Arr)
+                return Cost(self.size(e.type)) + self.all(e.args)
+            case Prim(_, args):
+                return Cost(self.length(e)) + self.all(args) if isinstance(e.type, Arr) else Cost()
+            case Index(of, items):
+                return self.touch + self.of(of) + self.all(items)
+            case Update(of, items, v):
+                return Cost(1) + self.of(of) + self.all(items) + self.of(v)
+            case Loop(_, init, _, n, body):
+                return self.of(init) + self.of(n) + self.of(body) * self.steps(n)
+        raise TypeError(f"a {type(e).__name__} is not counted")
+
+    def all(self, items: Sequence[Term]) -> Cost:
+        out = Cost()
+        for x in items:
+            out += self.of(x)
+        return out
+
+    def steps(self, n: Term) -> int:
+        """How often a loop runs; ValueError where that is not written."""
+        match n:
+            case Num(int(k)):
+                return max(0, k)
+            case Var(name) if name in self.sizes:
+                return self.sizes[name]
+            case Op("len", (a,)):
+                return self.length(a)
+        raise ValueError("how often a loop runs is not known")
+
+    def op(self, e: Op) -> Cost:
+        """What a function costs besides its arguments, once for each element."""
+        row = FUNCTIONS[e.fn]
+        if e.fn in ("len", "dim"):
+            return self.touch
+        shapes = [self.shape(a) for a in (e, *e.args)]
+        n = max(map(prod, shapes))
+        if e.fn in ("@", "dot", "matvec", "matmul"):
+            n = prod(shapes[0]) * shapes[1][-1]
+            return Cost(3 * n, n, n)
+        once = Cost(1 + row.arity) + Cost(*(int(c == row.cost and c != MOVES) for c in COSTS))
+        if row.rule in OF_ARRAYS and not row.cost == MOVES:
+            once = Cost(2) + Cost(*(int(c == row.cost) for c in COSTS))
+        return once * n
+
+    def shape(self, e: Term) -> tuple[int, ...]:
+        t = e.type
+        out: list[int] = []
+        while isinstance(t, Arr):
+            out.append(self.size(t))
+            t = t.elem
+        return tuple(out)
+
+
+def figure(e: Term, sizes: Mapping[str, int]) -> Cost:
+    """The account of figure 11, where all that is named moves."""
+    return Count(sizes, free=False).of(e)
+
+
+def work(e: Term, sizes: Mapping[str, int]) -> Cost:
+    """The account in which the bound holds."""
+    return Count(sizes).of(e)
+
+
+def nesting(e: Term) -> int:
+    """How deeply maps and folds stand inside of each other's functions, NAO of the paper."""
+    match e:
+        case Each(fn) | Fold(_, fn):
+            outside = [x for x in children(e) if x is not fn]
+            return max(1 + nesting(fn.body), *map(nesting, outside))
+        case Loop(init=a, count=n, body=b):
+            return max(1 + nesting(b), nesting(a), nesting(n))
+    return max(map(nesting, children(e)), default=0)
+
+
+def bound(e: Term) -> float:
+    """The most that the gradient's work may be, in parts of the term's: kappa times 3 ** NAO."""
+    return max(4.0, kappa(e)) * 3 ** nesting(e)
+
+
+def kappa(e: Term) -> float:
+    """The most that a function of the term costs with its derivatives, in parts of itself."""
+    worst = 0.0
+    for x in walk(e):
+        if isinstance(x, Op) and is_active(x.type) and not dims(x.type or x.type):  # type: ignore[arg-type]
+            own = Count({}).op(x).total
+            more = own
+            args = [Var(f"x{k}", type=a.type) for k, a in enumerate(x.args)]
+            for g in adjoint_gains(x, args, Var("z", type=x.type)):
+                if g is not None:
+                    more += _untyped(g) + 4
+            worst = max(worst, more / own)
+    return worst
+
+
+def _untyped(e: Term) -> int:
+    """What a formula of numbers costs."""
+    if not isinstance(e, Op):
+        return 0
+    row = FUNCTIONS[e.fn]
+    return 1 + row.arity + (row.cost != MOVES) + sum(map(_untyped, e.args))
+
+
+__all__ = ["Cost", "Lam", "bound", "figure", "kappa", "nesting", "work"]

@@ -1,0 +1,202 @@
+"""Pure functions as objects: their values, their programs, the texts of their stages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from rvm_asm.messages import Reporter
+from rvm_asm.program import Declarations
+from rvm_asm.texts import build
+
+from rvm.faults import UsageError
+from rvm.library.handle import Library
+from rvm.numbers import system
+from rvm.types import Scalar
+from rvm_pure import gradient as gradients
+from rvm_pure.assembler import read
+from rvm_pure.faults import StageFault
+from rvm_pure.lowering import OUT, Lowering
+from rvm_pure.parser import Definition
+from rvm_pure.stages import STAGES, stage
+from rvm_pure.types import Arr, Product, Type, dims, elem_type
+
+
+def functions(text: str, name: str = "<text>") -> dict[str, PureFunction]:
+    """The functions of a pure text by name; AssemblyError holds what is wrong with it."""
+    declarations = Declarations()
+    found = read(text, declarations, name)
+    return {d.name.text: PureFunction(d, declarations) for d in found}
+
+
+class PureFunction:
+    """A function without state: called, it gives its value, as NumPy would.
+
+    `program` holds it as a function of the machine, which adds the value to its first parameter
+    and can be undone.
+    """
+
+    def __init__(self, definition: Definition, declarations: Declarations) -> None:
+        self.definition = definition
+        self._declarations = declarations
+
+    @property
+    def name(self) -> str:
+        return self.definition.name.text
+
+    def __repr__(self) -> str:
+        params = ", ".join(f"{p.name}: {p.type}" for p in self.definition.params)
+        return f"<pure {self.name}({params}) -> {self.definition.body.type}>"
+
+    @cached_property
+    def program(self) -> Library:
+        """The reversible program: its function is `f(out, x)`."""
+        declarations = self._fresh()
+        declarations.enter(Lowering(self.definition).function(), set())
+        return Library(build(declarations))
+
+    def stage(self, name: str, *, prefix: bool = False, wrt: str | Sequence[str] = ()) -> str:
+        """The text of a stage, by `rvm_pure.stages.STAGES`; of derivatives by `wrt`, or by all.
+
+        AssemblyError where a term has no place in it, UsageError U006 if there is no such stage.
+        """
+        self._known(wrt)
+        if name not in STAGES:
+            raise UsageError(
+                "U006", f"there is no stage `{name}`", hint=f"there are {', '.join(STAGES)}"
+            )
+        try:
+            return stage(self.definition, name, prefix=prefix, wrt=_names(wrt))
+        except StageFault as fault:
+            self._raise(fault)
+            raise
+
+    def gradient(self, wrt: str | Sequence[str] = ()) -> PureFunction:
+        """The function of the derivatives by the named parameters, or by all that have any."""
+        self._known(wrt)
+        try:
+            found = gradients.gradient(self.definition, _names(wrt) or None)
+        except StageFault as fault:
+            self._raise(fault)
+            raise
+        return PureFunction(found, self._declarations)
+
+    def _fresh(self) -> Declarations:
+        """Declarations of nothing yet, whose positions are those of the text."""
+        out = Declarations()
+        out.sources = self._declarations.sources.copy()
+        out.report = out.constants.report = Reporter(out.sources)
+        return out
+
+    def _raise(self, fault: StageFault) -> None:
+        report = self._fresh().report
+        at = fault.term if fault.term.end else self.definition.name
+        report.error("A085", fault.message, at.start, at.end, hint=fault.hint)
+        report.raise_if_failed()
+
+    def _known(self, wrt: str | Sequence[str]) -> None:
+        names = [p.name for p in self.definition.params]
+        for n in _names(wrt):
+            if n not in names:
+                raise UsageError(
+                    "U006",
+                    f"`{self.name}` has no parameter `{n}`",
+                    hint=f"it has {', '.join(names)}",
+                )
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """The value for numbers and arrays; a tuple's is a tuple."""
+        d = self.definition
+        given = self.given(args, named)
+        assert d.body.type is not None
+        out = zeros(d.body.type, self.lengths(given))
+        if out is None:
+            raise UsageError(
+                "U006",
+                f"how long the value of `{self.name}` is, is not known before it runs",
+                hint="call `program`, and give `out` its length",
+            )
+        handle = self.program[self.name]
+        found = handle(**{handle.parameters[0]: out}, **given)
+        return plain(d.body.type, found[handle.parameters[0]])
+
+    def given(self, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments by parameter."""
+        names = [p.name for p in self.definition.params]
+        if len(args) > len(names):
+            what = f"`{self.name}` takes {len(names)} arguments, not {len(args)}"
+            raise UsageError("U006", what)
+        out = {**dict(zip(names, args, strict=False)), **named}
+        missing = [n for n in names if n not in out] + [n for n in out if n not in names]
+        if missing:
+            raise UsageError("U006", f"`{self.name}` takes {', '.join(names)}")
+        return {
+            n: as_argument(p.type, out[n])
+            for n, p in zip(names, self.definition.params, strict=True)
+        }
+
+    def lengths(self, given: Mapping[str, Any]) -> dict[str, int]:
+        """What the names of lengths stand for."""
+        out: dict[str, int] = {}
+        for p in self.definition.params:
+            shape = _shape(given[p.name])
+            for n, k in zip(dims(p.type), shape, strict=False):
+                if n is not None and n.name and not n.more:
+                    out.setdefault(n.name, k)
+        return out
+
+
+def _names(wrt: str | Sequence[str]) -> tuple[str, ...]:
+    return (wrt,) if isinstance(wrt, str) else tuple(wrt)
+
+
+def _shape(v: Any) -> tuple[int, ...]:
+    while isinstance(v, dict):
+        v = next(iter(v.values()))
+    return tuple(np.shape(v))
+
+
+def as_argument(t: Type, v: Any) -> Any:
+    """A value as the machine takes it: tuples as records."""
+    elem = elem_type(t)
+    if isinstance(elem, Product):
+        return {
+            f"p{k + 1}": as_argument(_of(t, item), x)
+            for k, (item, x) in enumerate(zip(elem.items, v, strict=True))
+        }
+    assert isinstance(elem, Scalar)
+    return np.asarray(v, system(elem).dtype) if isinstance(t, Arr) else v
+
+
+def _of(t: Type, item: Type) -> Type:
+    return Arr(item, t.length) if isinstance(t, Arr) else item
+
+
+def plain(t: Type, v: Any) -> Any:
+    """A value of the machine as one of Python: records as tuples."""
+    elem = elem_type(t)
+    if isinstance(elem, Product):
+        return tuple(plain(_of(t, item), v[f"p{k + 1}"]) for k, item in enumerate(elem.items))
+    return v
+
+
+def zeros(t: Type, lengths: Mapping[str, int], shape: tuple[int, ...] = ()) -> Any:
+    """Zeros of a type; None where a length is not known."""
+    if isinstance(t, Arr):
+        n = t.length
+        if n is None or (n.name and n.name not in lengths):
+            return None
+        k = (lengths[n.name] if n.name else 0) + n.more
+        return zeros(t.elem, lengths, (*shape, max(0, k)))
+    if isinstance(t, Product):
+        parts = [zeros(item, lengths, shape) for item in t.items]
+        if any(p is None for p in parts):
+            return None
+        return {f"p{k + 1}": p for k, p in enumerate(parts)}
+    made = np.zeros(shape, system(t).dtype)
+    return made if shape else made.item()
+
+
+__all__ = ["OUT", "PureFunction", "functions"]

@@ -1,0 +1,278 @@
+"""The stages of the papers' examples are those of the papers, where these have no slips."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from pure.oracle import gradient as complex_step
+from pure.terms import Writer
+from rvm_pure import PureFunction, functions
+from rvm_pure.stages import LINES
+from rvm_pure.values import evaluate
+from tools.running import rvm as command
+
+from rvm.faults import AssemblyError, UsageError
+
+ARTICLE = """
+def article(x: f64, y: f64) =
+    p = 7 * x
+    r = 1 / y
+    q = p * x * 5
+    v = 2 * p * q + 3 * r
+    v
+"""
+ANF = """
+    p = mul (7, x)
+    r = div (1, y)
+    i1 = mul (p, x)
+    q = mul (i1, 5)
+    i2 = mul (2, p)
+    i3 = mul (i2, q)
+    i4 = mul (3, r)
+    v = add (i3, i4)
+    v
+"""
+DUP = """
+    (x1, x2) = dup x
+    p = mul (7, x1)
+    (p1, p2) = dup p
+    r = div (1, y)
+    i1 = mul (p1, x2)
+    q = mul (i1, 5)
+    i2 = mul (2, p2)
+    i3 = mul (i2, q)
+    i4 = mul (3, r)
+    v = add (i3, i4)
+"""
+FORWARD = """
+    p = mul (7, x)
+    dp = mul (7, dx)
+    r = div (1, y)
+    dr = negate (div (dy, mul (y, y)))
+    i1 = mul (p, x)
+    di1 = add (mul (dp, x), mul (p, dx))
+    q = mul (i1, 5)
+    dq = mul (di1, 5)
+    i2 = mul (2, p)
+    di2 = mul (2, dp)
+    i3 = mul (i2, q)
+    di3 = add (mul (di2, q), mul (i2, dq))
+    i4 = mul (3, r)
+    di4 = mul (3, dr)
+    v = add (i3, i4)
+    dv = add (di3, di4)
+    (v, dv)
+"""
+# The article's rows, last first, with its slips mended: `d_dx1` and `d_dx2` for `d_x1` and a second
+# `d_dx1`, `x2` for `x` where i1 is made, `i1` for `di1`, and `d_dx1` where p is.
+REVERSE = """
+    (d_di3, d_di4) = dup d_dv
+    (_, d_dr) = mul (d_di4, (r, 3))
+    (d_di2, d_dq) = mul (d_di3, (q, i2))
+    (_, d_dp2) = mul (d_di2, (p2, 2))
+    (d_di1, _) = mul (d_dq, (5, i1))
+    (d_dp1, d_dx2) = mul (d_di1, (x2, p1))
+    d_dy = negate (div (d_dr, mul (y, y)))
+    d_dp = add (d_dp1, d_dp2)
+    (_, d_dx1) = mul (d_dp, (x1, 7))
+    d_dx = add (d_dx1, d_dx2)
+    (v, d_dx, d_dy)
+"""
+
+
+def lines(text: str) -> str:
+    return text.strip("\n").split("\n", 1)[1].strip()
+
+
+def test_the_article_s_listings() -> None:
+    f = functions(ARTICLE)["article"]
+    assert lines(f.stage("anf", prefix=True)) == ANF.strip()
+    assert lines(f.stage("dup", prefix=True)) == (DUP + "    v").strip()
+    assert lines(f.stage("forward", prefix=True)) == FORWARD.strip()
+    assert lines(f.stage("reverse", prefix=True)) == (DUP.rstrip() + REVERSE.rstrip()).strip()
+
+
+PAPER = """
+def first(x1: f64, x2: f64, x3: f64) = let w1 = x1 * x2 in let w2 = w1 * x1 in w2
+def prod(A: f64[n]) = reduce * 1 A
+def total(A: f64[n]) = reduce + 0 A
+def dot(A: f64[n], B: f64[n]) = reduce + 0 (map2 * A B)
+"""
+
+
+def test_the_gradients_of_the_introduction() -> None:
+    """The paper's product is of `scanr * 1 (shift1L A)`, which of no elements has one too many."""
+    f = functions(PAPER)
+    product = "map2 * (shift1L (scanr * 1.0 A)) (shift1R (scanl * 1 A))"
+    assert f["prod"].stage("gradient") == f"def prod(A: f64[n]) = {product}\n"
+    assert f["total"].stage("gradient") == "def total(A: f64[n]) = map (_. 1.0) A\n"
+    assert f["dot"].stage("gradient", wrt="A") == "def dot(A: f64[n], B: f64[n]) = B\n"
+    assert f["prod"].gradient()(np.zeros(0)).tolist() == []
+    want = "(x1 * x2 + x2 * x1, x1 * x1, 0.0)"
+    assert f["first"].stage("gradient").endswith(f"= {want}\n")
+
+
+def test_the_transformation_of_the_first_example() -> None:
+    """Example 3.1 but for names: `Y1`, `w2`, and five adjoints in the last body but one."""
+    text = functions(PAPER)["first"].stage("direct")
+    for line in (
+        "fun (y1, y2, y3, z) -> Y(y1 + z, y2, y3)",
+        "fun (y1, y2, y3, y4, z) -> Y7(y1, y2 + z, y3, y4)",
+        "(x8 * x9, fun (y1, y2, y3, z) -> Y8(y1, y2, y3, x9 * z, x8 * z))",
+        "fun (y1, y2, y3, y4, z) -> Y1(y1, y2, y3, y4 + z)",
+        "fun (y1, y2, y3, y4, y5, z) -> Y5(y1 + z, y2, y3, y4, y5)",
+        "(x6 * x7, fun (y1, y2, y3, y4, z) -> Y6(y1, y2, y3, y4, x7 * z, x6 * z))",
+        "(x4, fun (y1, y2, y3, z) -> Y2(y1, y2, y3, 0.0, z))",
+    ):
+        assert line in text
+
+
+# Where the paper's rules are wrong, by its own definitions.
+SLIPS: list[tuple[str, dict[str, Any]]] = [
+    (
+        "def f(c: f64, A: f64[n]) = reduce (x, y. x + y + c * x * y) 0 A",
+        {"c": 0.8, "A": np.array([1.1, 0.4, 2.0])},
+    ),
+    ("def f(v: f64, A: f64[n]) = reduce + v A", {"v": 2.0, "A": np.ones(2)}),
+    ("def f(v: f64, A: f64[n]) = foldl (s, a. sin(s * a)) v A", {"v": 2.0, "A": np.zeros(0)}),
+    ("def f(x: f64) = if x < 1 then x else log(x - 1)", {"x": 0.5}),
+    ("def f(x: f64, A: f64[n]) = sum(map (a. a * x) A)", {"x": 0.5, "A": np.arange(3.0)}),
+    ("def f(x: f64, n: i64) = loop p = x for i < n do p * x", {"x": 1.5, "n": 3}),
+    (
+        "def f(x: f64, n: i64) = let (a, b) = loop (a, b) = (x, 1.0) for i < n do"
+        " (sin(b), a * f64(i)) in a * b",
+        {"x": 1.5, "n": 4},
+    ),
+    ("def f(A: f64[n]) = (scanl (s, a. s * a + s) 1 A)[2] * A[0]", {"A": np.arange(1.0, 4.0)}),
+    ("def f(A: f64[n], x: f64) = sum(A with [1] = x * A[1])", {"A": np.ones(3), "x": 2.0}),
+    (
+        "def f(A: f64[n]) = let B = shift1L A in sum(map2 * B (shift1R A))",
+        {"A": np.arange(1.0, 5.0)},
+    ),
+    ("def f(x: f64) = sum(replicate 3 (x * x))", {"x": 1.5}),
+]
+
+
+def close(have: Any, want: list[Any]) -> float:
+    """How far adjoints are apart, in parts of the largest."""
+    top = max(float(np.max(np.abs(w), initial=1e-300)) for w in want)
+    have = have if isinstance(have, tuple) else (have,)
+    return max(
+        float(np.max(np.abs(np.asarray(h) - w), initial=0)) / top
+        for h, w in zip(have, want, strict=True)
+    )
+
+
+def active(f: PureFunction) -> tuple[str, ...]:
+    return tuple(p.name for p in f.definition.params if str(p.type) != "i64")
+
+
+@pytest.mark.parametrize(("text", "given"), SLIPS, ids=[t.split("=", 1)[1][:24] for t, _ in SLIPS])
+def test_where_the_paper_s_rules_are_wrong_ours_are_right(text: str, given: dict[str, Any]) -> None:
+    f = functions(text)["f"]
+    sizes = {"n": len(given["A"])} if "A" in given else {}
+    want = complex_step(f.definition.body, {**given, **sizes}, active(f))
+    assert close(f.gradient()(**given), want) < 1e-14
+    for name in ("direct", "loops"):
+        again = functions(f.stage(name))["f"]
+        value, gradient = evaluate(again.definition.body, {**given, **sizes})
+        assert value == pytest.approx(f(**given), rel=1e-14)
+        assert close(gradient, want) < 1e-14
+
+
+def agree(seeds: range, more: bool) -> None:
+    """Three gradients of random terms: the stage's on the machine, gradient mode, complex steps."""
+    for seed in seeds:
+        text = Writer(seed, more=more).definition(6)
+        rng = np.random.default_rng(seed)
+        n = (0, 1, 2, 5)[seed % 4]
+        x, y = rng.normal(size=2)
+        given = {"x": x, "y": y, "A": rng.normal(size=n), "B": rng.normal(size=n)}
+        f = functions(text)["f"]
+        names = active(f)
+        want = complex_step(f.definition.body, {**given, "n": n}, names)
+        (g,) = functions(f.stage("gradient")).values()
+        handle = g.program.f.with_options(engine="reference")
+        zeros = {f"p{k + 1}": np.zeros_like(w) if w.ndim else 0.0 for k, w in enumerate(want)}
+        found = handle(out=zeros, **given)
+        have = tuple(found["out"][p] for p in zeros)
+        assert close(have, want) < 1e-12, text
+        assert close(tuple((~handle)(**found)["out"].values()), [0 * w for w in want]) == 0
+        mode = f.program.f.with_options(engine="reference").grad(out=0.0, **given, loss="out")
+        assert close(tuple(mode[p] for p in names), want) < 1e-12, text
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_three_gradients_of_random_terms_agree(part: int) -> None:
+    agree(range(part, part + 9, 8), True)
+    agree(range(part, part + 9, 8), False)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("part", range(20))
+def test_three_gradients_of_many_random_terms_agree(part: int) -> None:
+    agree(range(100 + 250 * part, 350 + 250 * part), True)
+    agree(range(100 + 250 * part, 350 + 250 * part), False)
+
+
+@pytest.mark.parametrize("stage", LINES)
+def test_stages_of_lines_are_read_again_and_give_derivatives(stage: str) -> None:
+    text = (
+        "def f(x: f64, y: f64) = let (a, b) = (sin x, x) in atan2(a * x, y + b) ** 2 - x / y / x\n"
+    )
+    f = functions(text)["f"]
+    by_x, by_y = f.gradient()(0.7, 1.3)
+    for prefix in (False, True):
+        (again,) = functions(f.stage(stage, prefix=prefix)).values()
+        given = {"x": 0.7, "y": 1.3, "dx": 0.5, "dy": -0.25, "d_dv": 2.0}
+        found = evaluate(again.definition.body, given)
+        found = found if isinstance(found, tuple) else (found,)
+        want: tuple[Any, ...] = (f(0.7, 1.3),)
+        if stage == "forward":
+            want += (0.5 * by_x - 0.25 * by_y,)
+        if stage == "reverse":
+            want += (2 * by_x, 2 * by_y)
+        assert found == pytest.approx(want, rel=1e-13)
+
+
+def test_what_is_never_used_has_the_derivative_zero() -> None:
+    f = functions("def f(x: f64, y: f64) =\n    w = sin y\n    x * x\n")["f"]
+    assert "    d_dw = 0.0\n" in f.stage("reverse", prefix=True)
+    (again,) = functions(f.stage("reverse")).values()
+    assert again(3.0, 1.0, 1.0) == (9.0, 6.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "stage", "part"),
+    [
+        ("def f(a: f64[n]) = sum(map sin a)", "anf", "sum(map sin a)"),
+        ("def f(a: f64[n]) = map sin a", "gradient", "map sin a"),
+        ("def f(k: i64) = k", "gradient", "k"),
+        ("def f(x: f64) = if x < 0 then x else 1", "dup", "if x < 0 then x else 1"),
+    ],
+)
+def test_what_a_stage_cannot_take_is_shown(text: str, stage: str, part: str) -> None:
+    with pytest.raises(AssemblyError) as caught:
+        functions(text)["f"].stage(stage)
+    (found,) = caught.value.diagnostics
+    where = found.where
+    assert found.code == "A085" and text[where.column - 1 : (where.end or 0) - 1] == part
+
+
+def test_wrong_names() -> None:
+    f = functions(PAPER)["dot"]
+    for call in (lambda: f.stage("antiderivative"), lambda: f.stage("gradient", wrt="C")):
+        with pytest.raises(UsageError):
+            call()
+
+
+def test_the_command_prints_stages(tmp_path: Any) -> None:
+    file = tmp_path / "p.pure"
+    file.write_text(PAPER)
+    assert command("pure", str(file), "-f", "dot", "--stage", "gradient", "--wrt", "B").stdout == (
+        "def dot(A: f64[n], B: f64[n]) = A\n"
+    )
+    assert command("pure", str(file)).stdout.count("def ") == 4
+    assert "no definition `cross`" in command("pure", str(file), "-f", "cross", code=2).stderr

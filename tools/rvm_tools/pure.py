@@ -1,0 +1,30 @@
+"""What `rvm pure` does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import rich_click as click
+from rvm_pure import PureFunction, functions
+
+from rvm.faults import UsageError
+from rvm_tools.programs import read_text
+
+
+def show_stage(
+    file: str, function: str | None, stage: str, wrt: Sequence[str], prefix: bool
+) -> None:
+    """Print a stage of one definition, or of all."""
+    shown = [f.stage(stage, prefix=prefix, wrt=wrt) for f in chosen(file, function)]
+    click.echo("\n".join(shown), nl=False)
+
+
+def chosen(file: str, function: str | None) -> list[PureFunction]:
+    """The definitions of a file, or the one that is named; UsageError U006 if it is not there."""
+    found = functions(read_text(file), file)
+    if function is None:
+        return list(found.values())
+    if function not in found:
+        known = ", ".join(found)
+        raise UsageError("U006", f"there is no definition `{function}`", hint=f"there are {known}")
+    return [found[function]]
