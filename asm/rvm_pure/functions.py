@@ -16,12 +16,14 @@ from rvm.library.handle import Library
 from rvm.numbers import system
 from rvm.types import Scalar
 from rvm_pure import gradient as gradients
+from rvm_pure.account import Account, account
 from rvm_pure.assembler import read
 from rvm_pure.faults import StageFault
 from rvm_pure.lowering import OUT, Lowering
 from rvm_pure.parser import Definition
 from rvm_pure.stages import STAGES, stage
 from rvm_pure.types import Arr, Product, Type, dims, elem_type
+from rvm_pure.zeros import zeros
 
 
 def functions(text: str, name: str = "<text>") -> dict[str, PureFunction]:
@@ -89,6 +91,18 @@ class PureFunction:
         out.sources = self._declarations.sources.copy()
         out.report = out.constants.report = Reporter(out.sources)
         return out
+
+    def cost(self, wrt: str | Sequence[str] = (), **lengths: int) -> Account:
+        """What the function and its gradient cost where the named lengths, and counts, are these.
+
+        UsageError U006 where a length is not among them and follows from none.
+        """
+        try:
+            return account(self, _names(wrt), lengths)
+        except (ValueError, KeyError) as error:
+            raise UsageError(
+                "U006", f"what `{self.name}` costs is not known: {error}", hint="name all lengths"
+            ) from None
 
     def _raise(self, fault: StageFault) -> None:
         report = self._fresh().report
@@ -180,23 +194,6 @@ def plain(t: Type, v: Any) -> Any:
     if isinstance(elem, Product):
         return tuple(plain(_of(t, item), v[f"p{k + 1}"]) for k, item in enumerate(elem.items))
     return v
-
-
-def zeros(t: Type, lengths: Mapping[str, int], shape: tuple[int, ...] = ()) -> Any:
-    """Zeros of a type; None where a length is not known."""
-    if isinstance(t, Arr):
-        n = t.length
-        if n is None or (n.name and n.name not in lengths):
-            return None
-        k = (lengths[n.name] if n.name else 0) + n.more
-        return zeros(t.elem, lengths, (*shape, max(0, k)))
-    if isinstance(t, Product):
-        parts = [zeros(item, lengths, shape) for item in t.items]
-        if any(p is None for p in parts):
-            return None
-        return {f"p{k + 1}": p for k, p in enumerate(parts)}
-    made = np.zeros(shape, system(t).dtype)
-    return made if shape else made.item()
 
 
 __all__ = ["OUT", "PureFunction", "functions"]

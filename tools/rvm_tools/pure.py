@@ -19,6 +19,18 @@ def show_stage(
     click.echo("\n".join(shown), nl=False)
 
 
+def show_cost(file: str, function: str | None, wrt: Sequence[str], lengths: str) -> None:
+    """Print the accounts of definitions at lengths, `n=100,m=3`."""
+    sizes: dict[str, int] = {}
+    for part in filter(None, lengths.split(",")):
+        name, _, value = part.partition("=")
+        if not value.strip().isdigit():
+            raise UsageError("U006", f"`{part}` is no length", hint="--cost n=100,m=3")
+        sizes[name.strip()] = int(value)
+    for f in chosen(file, function):
+        click.echo(f"{f!r}\n{f.cost(wrt, **sizes)}")
+
+
 def chosen(file: str, function: str | None) -> list[PureFunction]:
     """The definitions of a file, or the one that is named; UsageError U006 if it is not there."""
     found = functions(read_text(file), file)

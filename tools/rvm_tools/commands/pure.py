@@ -21,11 +21,20 @@ import rich_click as click
     help="What to differentiate by; by default all that there is.",
 )
 @click.option("--prefix", is_flag=True, help="Words for signs, as in `mul (x, y)`.")
-def command(file: str, function: str | None, stage: str, wrt: str, prefix: bool) -> None:
+@click.option(
+    "--cost", metavar="N=100,…", help="What definition and gradient cost at these lengths."
+)
+def command(
+    file: str, function: str | None, stage: str, wrt: str, prefix: bool, cost: str | None
+) -> None:
     """Print a stage of the definitions in FILE.
 
     Each stage is a text that is read again as the definition that it shows.
     """
-    from rvm_tools.pure import show_stage
+    from rvm_tools.pure import show_cost, show_stage
 
-    show_stage(file, function, stage, [n for n in wrt.split(",") if n], prefix)
+    names = [n for n in wrt.split(",") if n]
+    if cost is not None:
+        show_cost(file, function, names, cost)
+    else:
+        show_stage(file, function, stage, names, prefix)

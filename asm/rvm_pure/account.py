@@ -1,0 +1,112 @@
+"""What a function and its gradient cost: the paper's accounts, and what the machine counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rvm.isa.rows import COSTS
+from rvm.numbers import system
+from rvm.types import Scalar
+from rvm_pure.cost import Cost, figure, kappa, nesting, work
+from rvm_pure.types import Product, Type, array_of, dims, elem_type, is_active
+from rvm_pure.zeros import zeros
+
+if TYPE_CHECKING:
+    from rvm_pure.functions import PureFunction
+
+
+def counted(f: PureFunction, sizes: Mapping[str, int]) -> Cost:
+    """What the machine counts when it adds the value of a function, of arguments all one half."""
+    given = f.given([example(p.type, sizes) for p in f.definition.params], {})
+    assert f.definition.body.type is not None
+    handle = f.program[f.name]
+    out = zeros(f.definition.body.type, sizes)
+    m = handle.with_options(engine="reference").machine(**{handle.parameters[0]: out}, **given)
+    counts = m.count()
+    m.run()
+    found = dict.fromkeys(COSTS, 0)
+    for node in counts.nodes():
+        for pc in range(len(node.code)):
+            for times, cost in node.costs(pc):
+                for kind, k in cost.work.items():
+                    found[kind.cls] += times * k
+    return Cost(*(found[c] for c in COSTS))
+
+
+def example(t: Type, sizes: Mapping[str, int]) -> object:
+    """A value of a type: numbers of one half, whole numbers of 1."""
+    if isinstance(t, Product):
+        return tuple(example(item, sizes) for item in t.items)
+    shape = tuple(
+        0 if n is None else max(0, (sizes[n.name] if n.name else 0) + n.more) for n in dims(t)
+    )
+    elem = elem_type(t)
+    if isinstance(elem, Product):
+        return tuple(example(array_of(item, dims(t)), sizes) for item in elem.items)
+    assert isinstance(elem, Scalar)
+    one = 0.5 if is_active(elem) else 1
+    return np.full(shape, one, system(elem).dtype) if shape else one
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Three accounts: figure 11's, that in which the bound holds, what the machine counts."""
+
+    stage: str
+    figure: Cost
+    work: Cost
+    machine: Cost
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What a function and its gradient cost at some lengths."""
+
+    source: Row
+    gradient: Row
+    nesting: int
+    kappa: float
+
+    @property
+    def bound(self) -> float:
+        """The most that the gradient's work may be, in parts of the function's."""
+        return float(self.kappa * 3**self.nesting)
+
+    @property
+    def ratio(self) -> float:
+        """The gradient's work in parts of the function's."""
+        return self.gradient.work.total / max(1, self.source.work.total)
+
+    def __str__(self) -> str:
+        lines = [f"{'':14}" + "".join(f"{c:>9}" for c in COSTS)]
+        for row in (self.source, self.gradient):
+            for name in ("figure", "work", "machine"):
+                counts = getattr(row, name).counts
+                label = {"figure": "figure 11", "work": "work", "machine": "counted"}[name]
+                lines.append(f"{label:14}" + "".join(f"{k:>9}" for k in counts))
+            lines.insert(-3, row.stage)
+        lines.append(
+            f"work of the gradient {self.ratio:.2f} times the function's, at most "
+            f"{self.bound:g}: kappa {self.kappa:.3g}, NAO {self.nesting}"
+        )
+        return "\n".join(lines)
+
+
+def account(f: PureFunction, wrt: Sequence[str], sizes: Mapping[str, int]) -> Account:
+    """The account of a function and its gradient."""
+    g = f.gradient(wrt)
+    rows = [
+        Row(
+            name,
+            figure(x.definition.body, sizes),
+            work(x.definition.body, sizes),
+            counted(x, sizes),
+        )
+        for name, x in (("source", f), ("gradient", g))
+    ]
+    body = f.definition.body
+    return Account(rows[0], rows[1], nesting(body), kappa(body))
