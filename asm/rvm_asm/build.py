@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 
+from rvm.expr import Place
 from rvm.isa import FUNCTIONS, wholes_as_reals
 from rvm.isa.rules import CLASSES
-from rvm.program import Function, Program, Span
+from rvm.program import Function, Instr, Program, Span
 from rvm.types import SCALARS
 from rvm.verify import inout_slots, verify
+from rvm.verify.conflicts import CALLS
 from rvm_asm.blocks import Blocks
 from rvm_asm.check import report_aliases, report_counting, report_findings, report_shared
-from rvm_asm.derivatives import Derivative, complete
+from rvm_asm.derivatives import Derivative, changing, complete
 from rvm_asm.generics import (
     FUNCTION,
     IDLE,
@@ -70,10 +72,12 @@ class Build:
             self._asked(func, types, at)
         entry = self._entry()
         self._lower()
+        self._settle()
         kept, generated = set(self.emitters), len(self.declarations.generated)
         called = dict(self.declarations.derivatives)
         if check and self._is_sound and not self.declarations.as_python:
             self._try()
+            self._settle()
         return self._verified(kept, generated, called, entry)
 
     # ------------------------------------------------------------ functions
@@ -99,6 +103,35 @@ class Build:
             with self.report.within(emitter.func, emitter.instance), typing:
                 emitter.statements(emitter.func.body)
                 emitter.pair_jumps(0, 0)
+
+    def _settle(self) -> None:
+        """Lower those functions again of whose arguments some are changed by way of bijections.
+
+        Which parameters a function changes is known when all functions are lowered.  Where a call
+        may change `-x`, and so x, it is looked at as one that passes x.
+        """
+        offered = {n: e.offered for n, e in self.emitters.items() if e.offered}
+        if not offered or self.report.failed:
+            return
+        functions = [e.function(plain(n)) for n, e in self.emitters.items()]
+        whole = [
+            replace(f, code=tuple(_passing(f.code, e.offered))) if e.offered else f
+            for f, e in zip(functions, self.emitters.values(), strict=True)
+        ]
+        heads = {f.name: f for f in whole}
+        for name, d in self.declarations.derivatives.items():
+            heads[name] = changing(d, len(heads[d.of].params))
+        changed = inout_slots(Program((*heads.values(), *self.declarations.generated), ""))
+        self.declarations.changed = changed
+        for name, places in offered.items():
+            if any(
+                id(arg) in places and k in changed.get(instr.symbol, ())
+                for instr in self.emitters[name].code
+                for k, arg in enumerate(instr.args)
+                if instr.op in CALLS
+            ):
+                self._sign(name, Blocks(self.declarations, *self.declarations.made[name]))
+        self._lower()
 
     def specialise(self, func: Func, types: Types, at: Word) -> str:
         """The name of a generic function made for such types; Rejected if it can't be."""
@@ -346,6 +379,12 @@ def _combinations(func: Func) -> Iterator[dict[str, TypeValue]]:
         return
     for k in range(max(map(len, columns), default=1)):
         yield {p.name: c[k % len(c)] for p, c in zip(func.types, columns, strict=True)}
+
+
+def _passing(code: Sequence[Instr], offered: Mapping[int, Place]) -> Iterator[Instr]:
+    """Code with places instead of bijections of them."""
+    for instr in code:
+        yield replace(instr, args=tuple([offered.get(id(arg), arg) for arg in instr.args]))
 
 
 def _spans(function: Function, marks: dict[int, Span]) -> tuple[Span, ...]:

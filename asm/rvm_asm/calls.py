@@ -7,6 +7,7 @@ from rvm.isa import TypeFault, check_operands, typed
 from rvm.program import Function, Instr
 from rvm.transform.derived import MARKS, SUFFIXES, head
 from rvm.types import elem_of
+from rvm_asm.bijections import Bijection, bijection
 from rvm_asm.derivatives import Derivative, binding, listed
 from rvm_asm.generics import FUNCTION
 from rvm_asm.maps import MAPS, mapping
@@ -37,13 +38,18 @@ class Calls(Specialising):
             stat.name, Word(plain(name), 0, 0), args, stat.start, stat.end, bars=stat.bars
         )
         flat = self._flat_call(stat, signature)
+        changed = self.program.changed.get(plain(name), frozenset())
+        views: dict[int, tuple[Bijection, Node]] = {}
+        nodes: list[Node] = []
         templates: list[Expr] = []
         done: list[Expr] = []
         for arg, (leaves, slots) in zip(stat.args, flat, strict=True):
             if leaves is not None:
                 templates += leaves
                 done += leaves
+                nodes += [arg] * len(leaves)
                 continue
+            nodes.append(arg)
             template = self.operand(arg)
             templates.append(template)
             slot = slots[0]
@@ -52,11 +58,23 @@ class Calls(Specialising):
             if isinstance(template, Place):
                 done.append(template)
                 continue
+            view = bijection(template, self.may_change)
+            if view is not None and len(done) in changed:
+                views[len(done)] = view, arg
+                templates[-1] = view.place
+                done.append(view.place)
+                continue
             try:
                 done.append(typed(template, elem_of(slot.type)))
             except TypeFault as fault:
                 self.fault(fault, arg)
-        self.put(Instr(stat.name, tuple(done), -1, plain(name)), stat, tuple(templates))
+            if view is not None:
+                self.offered[id(done[-1])] = view.place
+        for at, (view, arg) in views.items():
+            others = ((done[k], nodes[k]) for k in changed if k != at)
+            self.keep_apart(view, arg, others)
+        instr = Instr(stat.name, tuple(done), -1, plain(name))
+        self.through([view for view, _ in views.values()], instr, stat, tuple(templates))
 
     def _derivative(self, name: str, args: list[Node], stat: Invoke) -> Function:
         """The name and parameters of what the marks of a call make of a function."""

@@ -7,11 +7,14 @@ The parameters of what is called are known from those of `f`.  It is made by
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
+from rvm.expr import Place
 from rvm.faults import DefinitionError
-from rvm.program import Function, Layout, Param, Program
-from rvm.transform.derived import derived
+from rvm.program import Function, Instr, Layout, Param, Program, slots_of
+from rvm.transform.derived import GRADIENT, derived
+from rvm.types import Stack
 from rvm.verify import findings
 from rvm_asm.messages import Reporter
 from rvm_asm.nodes import Word
@@ -44,6 +47,26 @@ def _type_text(layout: Layout, f: Function) -> str:
     if isinstance(layout, int):
         return str(f.registers[layout].type)
     return f"{{{', '.join(f'{n}: {_type_text(inner, f)}' for n, inner in layout.fields)}}}"
+
+
+def changing(d: Derivative, own: int) -> Function:
+    """A derivative that does nothing but change what it changes: its bars or dots, and what the
+    function with `own` parameters changes, which the gradient alone puts back.
+    """
+    f = d.head
+    args, duals = (
+        tuple([_place(f, r) for p in params for r in slots_of(p.layout)])
+        for params in (f.params[:own], f.params[own:])
+    )
+    code = [Instr("neg", (dual,)) for dual in duals]
+    if d.mark != GRADIENT:
+        code.append(Instr("call", args, symbol=d.of))
+    return replace(f, code=tuple(code))
+
+
+def _place(f: Function, reg: int) -> Place:
+    t = f.registers[reg].type
+    return Place(reg, (), None if isinstance(t, Stack) else t)
 
 
 def complete(

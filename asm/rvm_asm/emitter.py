@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from rvm.expr import Const, Expr, Place
+from rvm.expr import Apply, Const, Expr, Place
 from rvm.isa import ENDS, MAKES, OPCODES, TypeFault, check_operands
+from rvm.isa.rows import OpRow
 from rvm.program import Function, Instr, Span
 from rvm.types import BOOL, Scalar
+from rvm.verify.alias import overlap
+from rvm_asm.bijections import Bijection, Step, bijection
 from rvm_asm.counters import CountedLoop
 from rvm_asm.generics import Types, instance_text
 from rvm_asm.jumps import PendingJump, pair
@@ -61,6 +64,8 @@ class CodeEmitter(ValueReader, ABC):
         self._source = program.sources
         self._expansions = 0
         self._level = 0
+        self.offered: dict[int, Place] = {}
+        """Arguments of calls that are bijections of places, by the identity of the expression."""
         self._sound: set[tuple[object, ...]] = set()
         """Opcodes with the types of places that they take."""
         self._at: Stat = Stat(func.start, func.end)
@@ -121,6 +126,9 @@ class CodeEmitter(ValueReader, ABC):
         if name in ("swap", "exch") and self._records(stat):
             return
         templates = tuple([self.operand(a) for a in args])
+        views: list[Bijection] = []
+        if Apply in map(type, templates):
+            templates, views = self._unwrapped(row, templates, args)
         # What places of such types may do has been asked before, most of the time.
         shape = (name, *[t.type if type(t) is Place else None for t in templates])
         if shape in self._sound and None not in shape:
@@ -134,7 +142,59 @@ class CodeEmitter(ValueReader, ABC):
             # Where something was converted, it is to be converted again.
             if all(a is b for a, b in zip(done, templates, strict=True)) or None in shape:
                 self._sound.add(shape)
-        self.put(Instr(name, done), stat, templates)
+        self.through(views, Instr(name, done), stat, templates)
+
+    # Destinations that are bijections of places.
+
+    def may_change(self, place: Place) -> bool:
+        """Whether a place may be turned into a bijection of it: no stack, no loop's variable."""
+        return place.type is not None and place.reg not in self.loops
+
+    def _unwrapped(
+        self, row: OpRow, templates: tuple[Expr, ...], args: list[Node]
+    ) -> tuple[tuple[Expr, ...], list[Bijection]]:
+        """The operands with places for what is changed, and the bijections of these."""
+        done, views = list(templates), dict[int, Bijection]()
+        changed = [k for k, o in enumerate(row.operands) if o.mode == "mut" and k < len(done)]
+        for k in changed:
+            if isinstance(done[k], Apply):
+                found = bijection(done[k], self.may_change)
+                if found is not None:
+                    done[k], views[k] = found.place, found
+        for k, found in views.items():
+            others = ((done[j], args[j]) for j in changed if j != k)
+            self.keep_apart(found, args[k], others)
+        return tuple(done), list(views.values())
+
+    def keep_apart(self, view: Bijection, at: Node, others: Iterable[tuple[Expr, Node]]) -> None:
+        """Refuse a bijection of what else is changed, and one by what is changed."""
+        for other, node in others:
+            if not isinstance(other, Place):
+                continue
+            one, two = (self.report.sources.text(n.start, n.end) for n in (at, node))
+            if overlap(view.place, other) == "always":
+                self.reject("A016", f"`{one}` and `{two}` are one place, and both are changed", at)
+            if view.reads(other):
+                self.reject("A013", f"what `{one}` is follows from `{two}`, which is changed", at)
+
+    def through(
+        self, views: Sequence[Bijection], instr: Instr, stat: Stat, templates: tuple[Expr, ...]
+    ) -> None:
+        """Append an instruction, on places that are turned before and turned back after it."""
+        steps = [(view.place, step) for view in views for step in view.steps]
+        for place, step in steps:
+            self._turn(place, step, stat)
+        self.put(instr, stat, templates)
+        for place, step in reversed(steps):
+            self._turn(place, step.undone, stat)
+
+    def _turn(self, place: Place, step: Step, stat: Stat) -> None:
+        templates = (place, *step.values)
+        try:
+            done = check_operands(step.op, templates, self.registers.list)
+        except TypeFault as fault:
+            self._type_fault(fault, stat, [])
+        self.put(Instr(step.op, done), stat, templates)
 
     def _no_stacks(self, templates: tuple[Expr, ...], args: list[Node], name: str) -> None:
         """Refuse a stack where a value or a place of one is wanted."""

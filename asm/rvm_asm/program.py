@@ -61,6 +61,8 @@ class Declarations:
         """The functions with their parameters alone."""
         self.made: dict[str, tuple[Func, Types]] = {}
         """For each function how it is declared, and what its type parameters stand for."""
+        self.changed: dict[str, frozenset[int]] = {}
+        """The parameters that functions change, where bijections of places are passed."""
         self.mapped: set[str] = set()
         """The functions that `map` made, whose bodies are those of others."""
         self.generated: list[Function] = []
@@ -102,6 +104,7 @@ class Declarations:
         out.signatures, out.heads, out.made, out.generated, out.iterated = {}, {}, {}, [], {}
         out.macros, out.mapped = dict(self.macros), set()
         out.derivatives, out.scheduled = {}, 0
+        out.changed = {}
         return out
 
     def _include(self, node: Include, path: Path | None) -> None:

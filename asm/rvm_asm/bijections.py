@@ -1,0 +1,90 @@
+"""Bijections of a place as destinations: `-x`, `x + c`, `conj(z)`.
+
+An instruction that changes `-x` is `neg x`, the instruction on x, `neg x`: the place is turned into
+what is named, changed, and turned back.  Which functions can be used is read from the table: those
+that some opcode applies in place, so that its inverse undoes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple
+
+from rvm.expr import Apply, Expr, Place, is_count, reads
+from rvm.isa import OPCODES
+from rvm.isa.rows import OpRow
+from rvm.stmt import Map, Update
+from rvm.verify.alias import overlap
+
+TURNED = {"+": ("+",), "*": ("*",), "^": ("^",), "-": ("neg", "+")}
+"""What makes c + x of x, and c * x, c ^ x, c - x, where c is the last one's operand."""
+
+
+class Step(NamedTuple):
+    """An opcode that is applied in place, and its other operands."""
+
+    op: str
+    values: tuple[Expr, ...]
+
+    @property
+    def undone(self) -> Step:
+        """The step that takes it back."""
+        return Step(OPCODES[self.op].inverse, self.values)
+
+
+class Bijection(NamedTuple):
+    """A place, and what is applied to it, the innermost first."""
+
+    place: Place
+    steps: tuple[Step, ...]
+
+    def reads(self, place: Place) -> bool:
+        """Whether a step's value is known to depend on a place."""
+        found = (p for step in self.steps for v in step.values for p in reads(v))
+        return any(overlap(p, place) == "always" for p in found)
+
+
+@cache
+def in_place() -> dict[str, str]:
+    """The opcodes by the functions that they apply to their first operand."""
+    out: dict[str, str] = {}
+    for name, row in OPCODES.items():
+        fn = _function(row)
+        if fn:
+            out.setdefault(fn, name)
+    return out
+
+
+def _function(row: OpRow) -> str:
+    modes = tuple(o.mode for o in row.operands)
+    if modes not in (("mut",), ("mut", "use")) or len(row.body) != 1:
+        return ""
+    match row.body[0]:
+        case Update(_, op, value) if len(modes) == 2 and _is_formal(value, 1):
+            return op
+        case Map((_,), (Apply(fn, args),)) if len(args) == len(modes):
+            return fn if all(_is_formal(a, k) for k, a in enumerate(args)) else ""
+    return ""
+
+
+def _is_formal(node: Expr, index: int) -> bool:
+    return getattr(node, "index", None) == index
+
+
+def bijection(node: Expr, may_change: Callable[[Place], bool]) -> Bijection | None:
+    """What an expression is a bijection of: its first place that may change; None if of none."""
+    if isinstance(node, Place):
+        return None if is_count(node) or not may_change(node) else Bijection(node, ())
+    if not isinstance(node, Apply) or not 1 <= len(node.args) <= 2:
+        return None
+    first, *rest = node.args
+    inner = bijection(first, may_change)
+    fns: tuple[str, ...] = (node.fn,)
+    if inner is None and rest:
+        inner, rest, fns = bijection(rest[0], may_change), [first], TURNED.get(node.fn, ())
+    if inner is None or not fns or any(fn not in in_place() for fn in fns):
+        return None
+    ops = [in_place()[fn] for fn in fns]
+    steps = [*(Step(op, ()) for op in ops[:-1]), Step(ops[-1], tuple(rest))]
+    return Bijection(inner.place, (*inner.steps, *steps))
