@@ -280,3 +280,22 @@ def test_every_opcode_that_changes_one_place_is_a_bijection() -> None:
     for fn, op in known.items():
         row = OPCODES[op]
         assert row.operands[0].mode == "mut" and OPCODES[row.inverse].operands == row.operands, fn
+
+
+def test_bars_of_derivatives() -> None:
+    """What a derivative changes is known before it is made: its bars, and what these stand for."""
+    text = """
+func f(y: f64, x: f64)
+    add y, sin(x)
+func slope(d: f64, x: f64)
+    alloc y: f64
+    call f'(y, x; 1, d)
+    free y
+func main(d: f64, e: f64, x: f64)
+    call slope(-d, x)
+    call f'(0, x + 1; 1, 2 * e)
+"""
+    lib = rvm.assemble(text)
+    out = lib.main(d=0.0, e=0.0, x=0.5)
+    assert out.d == -np.cos(0.5) and out.e == pytest.approx(np.cos(1.5) / 2)
+    assert (~lib.main)(**out).d == 0.0
