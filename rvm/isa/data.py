@@ -32,10 +32,27 @@ def xor(y: Mut, v: Use) -> None:
     y ^= v
 
 
-@opcode(inverse="div", types="multiplies", cost="MULTS")
+def _odd_product(y: Mut, v: Use) -> Any:
+    return _f("odd_product", y, v)
+
+
+@opcode(
+    inverse="div",
+    types="multiplied",
+    cost="MULTS",
+    exact=_odd_product,
+    exact_inverse="unmul",
+    exact_types="int",
+)
 def mul(y: Mut, v: Use) -> None:
-    """y *= v; v must be finite and not zero"""
+    """y *= v; v must be finite and not zero, of integers odd: they wrap"""
     y *= v
+
+
+@opcode(inverse="mul", types="int", cost="MULTS")
+def unmul(y: Mut, v: Use) -> Any:
+    """Undo `mul y, v` of integers: y becomes its product with the inverse of v modulo 2^bits."""
+    return _f("odd_quotient", y, v)
 
 
 @opcode(inverse="mul", types="multiplies", cost="MULTS")

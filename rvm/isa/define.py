@@ -100,17 +100,22 @@ def opcode(
     cost: str = "ADDS",
     name: str = "",
     exact: Callable[..., Any] | None = None,
+    exact_inverse: str = "",
+    exact_types: str = "exact",
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Enter a function as an opcode.
 
     `inverse` names the opcode that undoes it; without it the opcode must undo itself, which is
     proved here.  `types` is the class of `rvm.isa.rules.CLASSES` that its operands are of.
-    `exact` is another body, of the same operands, for those of its types that are exact.
+    `exact` is another body, of the same operands, for those of its types that are of the class
+    `exact_types`, and `exact_inverse` the opcode that undoes it there, where that is another one.
     DefinitionError (D001 … D006) refuses a body that can't be right.
     """
 
     def enter(body: Callable[..., Any]) -> Callable[..., Any]:
-        add_opcode(_row(body, name or body.__name__.rstrip("_"), inverse, types, cost, exact))
+        named = name or body.__name__.rstrip("_")
+        apart = (exact, exact_inverse, exact_types)
+        add_opcode(_row(body, named, inverse, types, cost, *apart))
         return body
 
     return enter
@@ -123,6 +128,8 @@ def _row(
     types: str,
     cost: str,
     exact: Callable[..., Any] | None = None,
+    exact_inverse: str = "",
+    exact_types: str = "exact",
 ) -> OpRow:
     operands = _operands(body, name)
     row = OpRow(
@@ -135,12 +142,15 @@ def _row(
         cost=cost,
         module=defining_module(body),
         exact=_recorded(exact, name, operands) if exact else (),
+        exact_inverse=exact_inverse,
+        exact_types=exact_types,
     )
-    partner = row if row.inverse == name else OPCODES.get(row.inverse)
-    if partner is not None:
-        prove_inverse(row, partner)
+    partners = [OPCODES.get(n) if n != name else row for n in (row.inverse, exact_inverse) if n]
+    for partner in partners:
+        if partner is not None:
+            prove_inverse(row, partner)
     for other in OPCODES.values():
-        if other.inverse == name and other is not partner:
+        if name in (other.inverse, other.exact_inverse) and other not in partners:
             prove_inverse(other, row)
     return row
 

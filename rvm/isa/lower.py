@@ -23,8 +23,14 @@ def lower(instr: Instr) -> tuple[Stmt, ...]:
     row = OPCODES[instr.op]
     if row.build is not None:
         return (row.build(instr),)
-    exact = bool(row.exact) and _operand_type(row, instr.args).is_exact
-    return tuple(_instantiate(s, instr.args) for s in linked_body(row.name, exact))
+    apart = _apart(row) and CLASSES[_apart(row)](_operand_type(row, instr.args))
+    return tuple(_instantiate(s, instr.args) for s in linked_body(row.name, bool(apart)))
+
+
+def _apart(row: OpRow) -> str:
+    """The class of types on which an opcode, or what undoes it, has another meaning, if any."""
+    both = (row, OPCODES[row.inverse])
+    return next((r.exact_types for r in both if r.exact), "")
 
 
 def _operand_type(row: OpRow, args: Sequence[Expr]) -> Scalar:
@@ -67,18 +73,19 @@ def invert_instr(instr: Instr) -> Instr:
     aux = instr.aux
     if row.name in ("print", "assert", "callback"):
         aux = (aux >> 1) | ((aux & 1) << 1)
-    return Instr(row.inverse, instr.args, aux, instr.symbol)
+    inverse = row.inverse_on(_operand_type(row, instr.args)) if row.exact_inverse else row.inverse
+    return Instr(inverse, instr.args, aux, instr.symbol)
 
 
 @cache
 def linked_body(name: str, exact: bool = False) -> tuple[Stmt, ...]:
     """An opcode's statement templates, each Map with the values that undo it.
 
-    `exact`: those for exact types, which differ.
+    `exact`: those for the class of types on which they differ.
     """
     row = OPCODES[name]
-    partner = OPCODES[row.inverse]
-    bodies = (row.exact, partner.exact) if exact else (row.body, partner.body)
+    partner = OPCODES[row.exact_inverse if exact and row.exact_inverse else row.inverse]
+    bodies = [(r.exact or r.body) if exact else r.body for r in (row, partner)]
     return tuple(_link(s, t) for s, t in zip(bodies[0], reversed(bodies[1]), strict=True))
 
 
@@ -249,6 +256,8 @@ def _instead(op: str, t: Scalar) -> str:
     can = system(t).updates
     if op in ("add", "sub") and can:
         return f"a {t} accumulates by {'`mul` and `div`' if 'mul' in can else '`xor`'}"
+    if op == "div" and CLASSES["int"](t):
+        return "`mul` by an odd number is undone by `unmul`; `x // y` rounds down"
     if op in ("mul", "div") and "add" in can:
         return f"{t} does not divide exactly; accumulate a product: `add t, x * y`"
     return ""

@@ -43,7 +43,7 @@ def number_type(row: TypeRow, make: Callable[[Scalar], NumberSystem] | None = No
             _prove_update(t, update)
         for opcode in OPCODES.values():
             if opcode.is_data and CLASSES[opcode.types](t):
-                prove_inverse(opcode, OPCODES[opcode.inverse], t)
+                prove_inverse(opcode, OPCODES[opcode.inverse_on(t)], t)
     except RvmError:
         forget(row.name)
         raise

@@ -27,6 +27,12 @@ from rvm.types import BOOL, F64, I64, SCALARS, Scalar, ValueType, elem_of
 SAMPLES = 16
 MAX_CASES = 6
 """The most conditions whose outcomes are told apart."""
+TAKEN_BACK = {
+    fn: other
+    for pair in (("rotl", "rotr"), ("odd_product", "odd_quotient"))
+    for fn, other in (pair, pair[::-1])
+}
+"""Functions of integers that undo each other, by one second argument."""
 TYPES = 'name the types that both are for: @opcode(types="inexact", …)'
 HINT = "name the opcode that does: @opcode(inverse=…)"
 
@@ -38,14 +44,18 @@ def prove_inverse(row: OpRow, partner: OpRow, *types: Scalar) -> None:
     """
     if [(o.mode, o.kind) for o in row.operands] != [(o.mode, o.kind) for o in partner.operands]:
         raise DefinitionError("D006", f"`{partner.name}` takes other operands than `{row.name}`")
-    if (row.name, partner.name) != (partner.inverse, row.inverse):
+    undoes, undone = ((r.inverse, r.exact_inverse) for r in (row, partner))
+    if partner.name not in undoes or row.name not in undone:
         raise DefinitionError(
             "D006",
             f"`{row.name}` is to be undone by `{row.inverse}`, `{partner.name}` by "
             f"`{partner.inverse}`: they are not a pair",
         )
     if not types:
-        own, its = ([t for t in SCALARS.values() if CLASSES[r.types](t)] for r in (row, partner))
+        own, its = (
+            [t for t in SCALARS.values() if CLASSES[r.types](t) and r.inverse_on(t) == s.name]
+            for r, s in ((row, partner), (partner, row))
+        )
         if own != its:
             raise DefinitionError(
                 "D006",
@@ -56,7 +66,7 @@ def prove_inverse(row: OpRow, partner: OpRow, *types: Scalar) -> None:
     if (
         tuple(invert(s) for s in reversed(row.body)) == partner.body
         and not _maps(row.body)
-        and not row.exact
+        and all(row.body_on(t) is row.body for t in types)
     ):
         return
     tried = False
@@ -184,8 +194,8 @@ class _Algebra:
                 return self.sum(frozenset(), self.form(a), -1 if self.outcome(cond) else 1)
             case Apply(fn, args):
                 forms = [self.form(a) for a in args]
-                if fn in ("rotl", "rotr") and node.type == self.type:
-                    return self.rotated(fn, *forms)
+                if fn in TAKEN_BACK and node.type == self.type:
+                    return self.taken_back(fn, *forms)
                 # What has another type is another function, and does not compute modulo 2^n.
                 return self.apply(fn, forms) if self.own(node) else self.atom(fn, node.type, *forms)
             case Const(bool(v) | int(v)) if self.own(node) and (not self.type.is_fixed or not v):
@@ -224,9 +234,9 @@ class _Algebra:
                 return self.product(a, b)
         return self.atom(fn, *args)
 
-    def rotated(self, fn: str, a: Polynomial, k: Polynomial) -> Polynomial:
-        """Bits rotated by `k`: what `a` was before it was rotated by `k` the other way."""
-        other = "rotr" if fn == "rotl" else "rotl"
+    def taken_back(self, fn: str, a: Polynomial, k: Polynomial) -> Polynomial:
+        """A function of `a` and `k`: what `a` was before the other of its pair, by the same `k`."""
+        other = TAKEN_BACK[fn]
         for monomial, c in a:
             if len(a) == 1 and c == 1 and len(monomial) == 1:
                 name, *rest = monomial[0]

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rvm.expr import Expr
+from rvm.isa.rules import CLASSES, Rule
 from rvm.leaf import Node
 from rvm.numbers.code import Code as Code
 from rvm.stmt import Stmt
 from rvm.types import F64, Scalar
 
 if TYPE_CHECKING:
-    from rvm.isa.rules import Rule
     from rvm.program import Instr
 
 COSTS = ("MOVES", "ADDS", "MULTS", "NLOPS")
@@ -110,11 +110,19 @@ class OpRow:
     module: str = ""
     """The module that defines it, of a user's own: other processes import it."""
     exact: tuple[Stmt, ...] = ()
-    """Its meaning on exact types, where that is another one there."""
+    """Its meaning on the types of the class `exact_types`, where that is another one there."""
+    exact_inverse: str = ""
+    """The opcode that undoes it on these, where that is another one."""
+    exact_types: str = "exact"
 
     def body_on(self, t: Scalar) -> tuple[Stmt, ...]:
         """The meaning on operands of a type."""
-        return self.exact if self.exact and t.is_exact else self.body
+        return self.exact if self.exact and CLASSES[self.exact_types](t) else self.body
+
+    def inverse_on(self, t: Scalar) -> str:
+        """The opcode that undoes it on operands of a type."""
+        apart = self.exact_inverse and CLASSES[self.exact_types](t)
+        return self.exact_inverse if apart else self.inverse
 
     @property
     def is_data(self) -> bool:

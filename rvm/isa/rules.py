@@ -92,6 +92,7 @@ CLASSES: dict[str, Callable[[Scalar], bool]] = {
     "log": _of_kind("log"),
     "complex": _of_kind("complex"),
     "multiplies": _offering("mul"),
+    "multiplied": lambda t: CLASSES["multiplies"](t) or CLASSES["int"](t),
     "analytic": _offering("/"),
     "signed": _offering("shear"),
     "rotated": lambda t: CLASSES["inexact"](t) or CLASSES["signed"](t),

@@ -26,7 +26,7 @@ from rvm.leaf.trace import Fault, apply, compare, constant, fitting, unless
 from rvm.numbers.base import NumberSystem, plain, refuse, shortened, shown
 from rvm.numbers.code import Body, Code, Codes, codes_of, comparisons
 from rvm.numbers.lifting import KINDS, lifting_bodies
-from rvm.numbers.support import division_by_zero, name, outside_domain
+from rvm.numbers.support import division_by_zero, even_factor, name, outside_domain
 from rvm.types import Scalar
 
 
@@ -140,6 +140,7 @@ def _power_fault(x: int, n: int) -> Exception:
     return outside_domain("an integer to a negative power", base=x, exponent=n)
 
 
+EVEN_FACTOR = Fault("even_factor", even_factor)
 NEGATIVE_POWER = Fault("negative_power", _power_fault)
 
 
@@ -173,6 +174,17 @@ def bodies(kind: str) -> dict[str, Body]:
     def turned(name: str) -> Body:
         return lambda x, k: apply(name, x, fitting(apply("and", k, bits - 1), kind))
 
+    def odd(k: Node) -> Node:
+        return unless(k, compare("eq", k & 1, 0), EVEN_FACTOR, k)
+
+    def reciprocal(k: Node) -> Node:
+        """The inverse of an odd k modulo 2^bits, by Newton's steps: k has itself in 3 bits."""
+        found, right = k, 3
+        while right < bits:
+            found = apply("wmul", found, apply("wsub", 2, apply("wmul", k, found)))
+            right *= 2
+        return found
+
     def sign(x: Node) -> Node:
         below = select(compare("ne", x, 0), constant(-1 if has_sign else 1, kind), 0)
         return select(x > 0, constant(1, kind), below) if has_sign else below
@@ -198,6 +210,8 @@ def bodies(kind: str) -> dict[str, Body]:
         "~": lambda x: apply("inv", x),
         "<<": lambda x, k: shifted(x, k, down=False),
         ">>": lambda x, k: shifted(x, k, down=True),
+        "odd_product": lambda x, k: apply("wmul", x, odd(k)),
+        "odd_quotient": lambda x, k: apply("wmul", x, reciprocal(odd(k))),
         "rotl": turned("rotl"),
         "rotr": turned("rotr"),
         **(lifting_bodies(kind, kind) if has_sign else {}),

@@ -50,6 +50,16 @@ def outside_domain(message: str, **values: Any) -> NumberFault:
     return NumberFault("R015", message, values=values)
 
 
+def even_factor(k: Any) -> NumberFault:
+    """R007: an integer multiplied by an even number, which loses its highest bit."""
+    return NumberFault(
+        "R007",
+        "multiplying by this loses the value",
+        values={"factor": k},
+        hint="the factor of an integer must be odd",
+    )
+
+
 def unequal_lengths(a: Any, b: Any) -> NumberFault:
     """R008: arrays whose lengths do not go together."""
     return NumberFault("R008", f"lengths do not match: {a} and {b}", values={"one": a, "other": b})

@@ -93,6 +93,8 @@ def oracle(op: str, t: Scalar, v: Cell) -> Cell:
             return (v[0] ^ v[1], v[1])
         case "mul":
             return (v[0] + v[1] if t.is_log else v[0] * v[1], v[1])
+        case "unmul":
+            return (v[0] * pow(v[1], -1, 2**t.bits), v[1])
         case "div":
             return (v[0] - v[1] if t.is_log else v[0] / v[1], v[1])
         case "swap" | "exch":
@@ -140,6 +142,8 @@ def draw(rng: random.Random, t: Scalar, op: str, k: int) -> Any:
     if t.is_integer or t.is_fixed:
         low = 0 if t.name.startswith("u") else -(2 ** (t.bits - 1))
         wide = rng.randrange(low, low + 2**t.bits)
+        if op in ("mul", "unmul") and k == 1:
+            return wide | 1
         return rng.choice([wide, rng.randrange(0, 5), low, low + 2**t.bits - 1])
     if t.is_complex:
         return complex(rng.uniform(-4, 4), rng.uniform(0.1, 4))
