@@ -73,6 +73,13 @@ def _class_of(types: Sequence[str]) -> str:
 # ---------------------------------------------------------------- opcodes
 
 
+def _undone(row: OpRow) -> str:
+    """What undoes an opcode, with another one on some types if there is one."""
+    if not row.exact_inverse:
+        return _code(row.inverse)
+    return f"{_code(row.inverse)}, on {row.exact_types} {_code(row.exact_inverse)}"
+
+
 def _opcodes() -> Iterator[str]:
     yield "## Instructions\n"
     yield (
@@ -84,7 +91,7 @@ def _opcodes() -> Iterator[str]:
     for row in OPCODES.values():
         yield (
             f"| {_code(_written(row))} | {_cell(_meaning(row))} | "
-            f"{_code(row.inverse)} | {row.types} | {row.cost} |"
+            f"{_undone(row)} | {row.types} | {row.cost} |"
         )
     yield ""
     for row in OPCODES.values():
