@@ -15,6 +15,7 @@ from typing import Any
 import rvm.codec.pickled  # noqa: F401 - code is pickled with its program
 from rvm.expr import Apply, Expr, Place
 from rvm.host.once import once
+from rvm.image.changes import Changes
 from rvm.image.sizes import Sizes, kept_for, notes, with_sizes
 from rvm.image.traps import Traps
 from rvm.isa import FUNCTIONS, lower
@@ -23,12 +24,11 @@ from rvm.program import AnyProgram, Function, Instr, Program, Span, program_of
 from rvm.stmt import Drop, Free, Map, Pop, Stmt, Update, When, invert, writes
 from rvm.transform import invert_function
 from rvm.transform.duals import reachable
-from rvm.transform.programs import in_values
 from rvm.types import Stack, elem_of
 from rvm.verify import inout_slots
 from rvm.verify.conflicts import conflicts
 from rvm.verify.flow import LIVES
-from rvm.verify.matching import matched, restored
+from rvm.verify.matching import matched
 
 
 class Code:
@@ -206,6 +206,7 @@ class Image:
         self.program = program
         self._codes: dict[tuple[str, bool], Code] = {}
         self._sizes: dict[object, Any] = {}
+        self._changes = Changes(program)
         self.heat: Counter[str] = Counter()
         """Ticks that runs of each function have taken so far, as far as engines care to count."""
 
@@ -234,24 +235,17 @@ class Image:
 
         def find() -> tuple[Sizes, Matches]:
             ways = function, invert_function(function)
-            there, back = (matched(f, self.inout, self._in_values) for f in ways)
+            changes = self._changes
+            changed = changes.of_calls(function)
+            there, back = (matched(f, changed, changes.in_values) for f in ways)
             matches = there, back
             return kept_for(function, zip(ways, matches, strict=True)), matches
 
         return once(self._sizes, function.name, tuple, find)
 
-    def _in_values(self, name: str) -> tuple[Function, bool] | None:
-        """What an adjoint or a tangent does to values: a function, and whether it undoes it."""
-        found = in_values(self.program).get(name)
-        return None if found is None else (self.program.function(found[0]), found[1])
-
     def restored(self, name: str) -> frozenset[int]:
         """The parameters that a function leaves as they were, by construction."""
-        function = self.program.function(name)
-        found: frozenset[int] = once(
-            self._sizes, (name,), frozenset, lambda: restored(function, self.inout, self._in_values)
-        )
-        return found
+        return self._changes.restored(name)
 
     def is_exact(self, name: str) -> bool:
         """Whether running `name` back restores every bit: no inexact number is ever changed."""

@@ -1,0 +1,121 @@
+"""What functions change, and what of that is as it was when they return, by construction.
+
+A function that undoes what it did to a parameter, or whose adjoint does, leaves it as it was; so
+does one that calls such functions.  `rvm.verify.matching` sees that in the code, if it is known
+of the functions that are called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from rvm.host.once import once
+from rvm.program import Function, Program
+from rvm.transform.duals import reachable
+from rvm.transform.programs import in_values
+from rvm.verify import inout_slots
+from rvm.verify.conflicts import CALLS
+from rvm.verify.matching import restored
+
+
+class Changes(Mapping[str, frozenset[int]]):
+    """For each function the parameters that it may leave otherwise than they were.
+
+    What it restores is known once it was asked for, by `restored` or `of_calls`.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._inout = inout_slots(program)
+        self._groups: dict[object, object] = {}
+        self._known: dict[object, object] = {}
+        """For each group of functions by number what each of them restores."""
+
+    def __getitem__(self, name: str) -> frozenset[int]:
+        number, _ = self._group(name)
+        known = self._known.get(number)
+        return self._inout[name] - (known[name] if isinstance(known, dict) else frozenset())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._inout)
+
+    def __len__(self) -> int:
+        return len(self._inout)
+
+    def in_values(self, name: str) -> tuple[Function, bool] | None:
+        """What an adjoint or a tangent does to values: a function, and whether it undoes it."""
+        found = in_values(self._program).get(name)
+        return None if found is None else (self._program.function(found[0]), found[1])
+
+    def restored(self, name: str) -> frozenset[int]:
+        """The parameters that a function leaves as they were, by construction."""
+        self.of_calls(self._program.function(name))
+        return self._of_group(*self._group(name))[name]
+
+    def of_calls(self, function: Function) -> Changes:
+        """These, with what is known of all functions that one may call."""
+        if _called(function):
+            names = reachable(self._program, function.name)
+            for group in sorted({self._group(n) for n in names}):
+                self._of_group(*group)
+        return self
+
+    def _of_group(self, number: int, names: tuple[str, ...]) -> dict[str, frozenset[int]]:
+        """What functions that may call each other restore, if calls among them restore nothing."""
+        functions = map(self._program.function, names)
+        return once(
+            self._known,
+            number,
+            dict,
+            lambda: {f.name: restored(f, self, self.in_values) for f in functions},
+        )
+
+    def _group(self, name: str) -> tuple[int, tuple[str, ...]]:
+        """The functions that may call a function and that it may call, with their number.
+
+        Those that they call besides have lower numbers.
+        """
+        groups = once(self._groups, _grouped, dict, lambda: _grouped(self._program))
+        found: tuple[int, tuple[str, ...]] = groups[name]
+        return found
+
+
+def _grouped(program: Program) -> dict[str, tuple[int, tuple[str, ...]]]:
+    """For each function its strongly connected component of the graph of calls, and its number.
+
+    Source: R. Tarjan, "Depth-first search and linear graph algorithms" (1972).
+    """
+    out: dict[str, tuple[int, tuple[str, ...]]] = {}
+    order: dict[str, int] = {}
+    low: dict[str, int] = {}
+    path: list[str] = []
+    count = 0
+    for root in program:
+        todo = [] if root in order else [(root, iter(_called(program.function(root))))]
+        while todo:
+            name, rest = todo[-1]
+            if name not in order:
+                order[name] = low[name] = len(order)
+                path.append(name)
+            for other in rest:
+                if other not in order:
+                    todo.append((other, iter(_called(program.function(other)))))
+                    break
+                if other not in out:
+                    low[name] = min(low[name], low[other])
+            else:
+                todo.pop()
+                if todo:
+                    low[todo[-1][0]] = min(low[todo[-1][0]], low[name])
+                if low[name] == order[name]:
+                    at = len(path) - 1
+                    while path[at] != name:
+                        at -= 1
+                    out |= dict.fromkeys(path[at:], (count, tuple(path[at:])))
+                    count += 1
+                    del path[at:]
+    return out
+
+
+def _called(function: Function) -> dict[str, None]:
+    return {i.symbol: None for i in function.code if i.op in CALLS}
