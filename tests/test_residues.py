@@ -414,3 +414,48 @@ def test_frees_of_the_large_examples_are_matched() -> None:
         program = rvm.load(f"examples/{name}.rasm").program
         image = image_of(program)
         assert not any(image.sizes(f)[0] for f in program.functions), name
+
+
+RESTORED = """
+func leaves(y: f64[2], x: f64)
+    add y, 0.1 * x
+    add y, 1e4 * x
+func passes(y: f64[2], x: f64)
+    call leaves(y, x)
+    uncall leaves(y, x)
+func deeper(y: f64[2], x: f64, n: i64)         ; calls itself, so that of its calls nothing is known
+    if n > 0
+        call deeper(y, x, n - 1)
+    end
+    call passes(y, x)
+func main(x: f64, b: f64, c: f64[2])
+    alloc y: f64[2]
+    call passes(y, x)
+    call leaves'(y, x; c, b)
+    free y
+func recursive(x: f64)
+    alloc y: f64[2]
+    call deeper(y, x, 3)
+    free y
+"""
+
+
+@pytest.mark.parametrize("engine", executing())
+def test_what_a_callee_restores_by_construction_is_known_to_the_caller(engine: str) -> None:
+    library = rvm.assemble(RESTORED)
+    image = image_of(library.program)
+    assert {n: image.restored(n) for n in library} == {
+        "leaves": {1},
+        "passes": {0, 1},
+        "deeper": {1, 2},
+        "main": {0, 2},
+        "recursive": {0},
+        "leaves'": {0, 1, 2},
+        "leaves~'": {1, 2},
+    }
+    # So no size of `y` is kept, by which what is left of it would be judged.
+    assert image.sizes(library.program.function("main"))[0] == {}
+    for x in (1.0, 1e-3, 7.3):
+        assert library["main"].with_options(engine=engine)(
+            x=x, b=0.0, c=np.array([1.0, 2.0])
+        ).b == pytest.approx(3 * 10000.1)
