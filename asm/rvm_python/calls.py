@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from rvm_asm.messages import Reporter
-from rvm_asm.nodes import Declared, LikeRef, Lit, Node, Ref, TypeRef, Word
+from rvm_asm.nodes import Lit, Node, Ref, Word
 from rvm_asm.printer import quoted
-from rvm_asm.stats import EffectStat, Extern, Invoke, Iterate, OpStat, Stat, With
+from rvm_asm.stats import EffectStat, Extern, Invoke, Iterate, OpStat, Stat
 
 from rvm.isa import OPCODES
 from rvm.library import vocabulary
@@ -19,13 +19,12 @@ from rvm.library.generic import GenericFunction
 from rvm.library.reversible import PythonOrigin
 from rvm.library.vocabulary import Word as WordOf
 from rvm.stmt import BACKWARD, FORWARD
-from rvm_python.annotations import TypeReader, WrongType
-from rvm_python.changes import root
-from rvm_python.expressions import Expressions, Refused
+from rvm_python.changes import root, shown
+from rvm_python.expressions import Expressions
 from rvm_python.messages import OUTSIDE, UNREAD
 from rvm_python.scope import MISSING, Local, Outside, Variable, constant
 from rvm_python.source import SourceText
-from rvm_python.table import is_type, opcode_named
+from rvm_python.table import opcode_named
 
 _POLICIES = ("pebbles", "max_moves", "memory", "state_bytes", "bennett", "goal")
 
@@ -66,14 +65,9 @@ class Calls(Expressions, ABC):
     @abstractmethod
     def undo_of(self, call: ast.Call) -> list[Stat] | None: ...
 
-    @abstractmethod
-    def new(self, name: str, t: TypeRef | None, at: ast.AST, line: int = 0) -> Declared: ...
-
     def length_name(self, name: str) -> str:
         """What a length of the name is called in the program."""
         return quoted(f"{name} (length)" if name in self.taken else name)
-
-    # What is called.
 
     def callee(self, f: ast.expr) -> tuple[PythonOrigin, bool] | None:
         """The reversible function that is called, and whether it is undone."""
@@ -131,7 +125,7 @@ class Calls(Expressions, ABC):
         return self.place(e) if is_mut or op in ("push", "pop") else self.operand(e)
 
     def _no_call(self, call: ast.Call, target: Any) -> NoReturn:
-        text = ast.unparse(call.func)[:60]
+        text = shown(call.func)
         if isinstance(target, WordOf) and target in (vocabulary.ancilla, vocabulary.compute):
             self.refuse(UNREAD, f"`{text}` stands in a `with`", call, f"`with {text}(…) as t:`")
         if target is MISSING and isinstance(call.func, ast.Attribute):
@@ -150,7 +144,7 @@ class Calls(Expressions, ABC):
             UNREAD,
             f"the value of `{text}` goes nowhere",
             call,
-            f"`y += {ast.unparse(call)[:60]}` adds it to a place",
+            f"`y += {shown(call)}` adds it to a place",
         )
 
     def _arguments(self, call: ast.Call, origin: PythonOrigin) -> list[Node]:
@@ -192,8 +186,6 @@ class Calls(Expressions, ABC):
             return False
         return isinstance(self.names.get(at.id), Variable)
 
-    # Many steps.
-
     def _iterate(self, call: ast.Call) -> Stat:
         """`rvm.iterate(step, y, x, …, times=1000, pebbles=12)`."""
         start, end = self.at(call)
@@ -224,116 +216,6 @@ class Calls(Expressions, ABC):
         word = Word(self.named(found[0]), *self.at(call.args[0]))
         times = self.operand(named["times"])
         return Iterate(word, args, None, None, times, False, policy, start, end)
-
-    # Ancillas.
-
-    def _with(self, stat: ast.With) -> list[Stat]:
-        """`with rvm.ancilla(…) as t, … :` and `with rvm.compute() as r:`."""
-        calls: list[tuple[ast.withitem, Any]] = []
-        for item in stat.items:
-            e = item.context_expr
-            found = self.outer(e.func) if isinstance(e, ast.Call) else MISSING
-            if found not in (vocabulary.ancilla, vocabulary.compute):
-                hint = "`rvm.ancilla(…) as t`, or `rvm.compute() as r`"
-                self.refuse(UNREAD, "`with` holds ancillas here", e, hint)
-            calls.append((item, found))
-        if any(found == vocabulary.compute for _, found in calls):
-            if len(calls) > 1:
-                self.refuse(
-                    UNREAD, "`rvm.compute()` has a `with` of its own", stat.items[0].context_expr
-                )
-            return self.compute(stat, stat.items[0])
-        start, end = self.at(stat.items[0].context_expr)[0], self.at(stat.items[-1].context_expr)[1]
-        held: list[tuple[Declared, Node | None]] = []
-        mine: list[tuple[str, Local | None]] = []
-        broken = False
-        for item, _ in calls:
-            try:
-                mine.append(self._held(item, held))
-            except Refused:
-                broken = True
-                if isinstance(item.optional_vars, ast.Name):
-                    self.spoiled.add(item.optional_vars.id)
-        body = self.body(stat.body)
-        for name, before in reversed(mine):
-            local = self.names.get(name)
-            if isinstance(local, Variable):
-                local.live = False
-                self.gone[name] = f"is the ancilla of line {local.line}, and is gone after it"
-            self.names.pop(name, None)
-            if before is not None:
-                self.names[name] = before
-        if broken:
-            raise Refused
-        return [With(held, body, start, end)]
-
-    def _held(
-        self, item: ast.withitem, held: list[tuple[Declared, Node | None]]
-    ) -> tuple[str, Local | None]:
-        call: Any = item.context_expr
-        target = item.optional_vars
-        if not isinstance(target, ast.Name):
-            self.refuse(
-                UNREAD, "the ancilla has no name", call, f"`with {ast.unparse(call)} as t:`"
-            )
-        named = {k.arg: k.value for k in call.keywords}
-        like = named.pop("like", None)
-        if named:
-            self.refuse("A044", f"`rvm.ancilla` takes no `{next(iter(named))}=`", call)
-        args = call.args
-        first = self._type_object(args[0]) if args else MISSING
-        value: Node | None = None
-        t: TypeRef | None = None
-        start, end = self.at(call)
-        if like is not None:
-            t = LikeRef(self.place(like))
-            if args:
-                value = self.operand(args[0])
-        elif not args:
-            self.refuse(
-                "A044",
-                "`rvm.ancilla` takes a value, a type, or `like=`",
-                call,
-                "`rvm.ancilla(0.0)`, `rvm.ancilla(rvm.f64, n)`, `rvm.ancilla(like=x)`",
-            )
-        elif first is not MISSING:
-            try:
-                t = TypeReader(*self.at(args[0]), self.record, self.length_name).type(first)
-            except WrongType as wrong:
-                self.refuse("A011", wrong.message, args[0], wrong.hint)
-            dims: list[Node | None] = [self.operand(a) for a in args[1:]]
-            t = TypeRef(t.name, t.frac, t.fields, [*(t.dims or []), *dims] or None, start, end)
-        elif len(args) > 1:
-            hint = "`rvm.ancilla(rvm.f64, n)`"
-            self.refuse("A044", "`rvm.ancilla` takes one value, or a type and lengths", call, hint)
-        else:
-            value = self.place(args[0]) if self._is_place(args[0]) else self.operand(args[0])
-        before = self.names.get(target.id)
-        declared = self.new(target.id, t, target)
-        declared.start, declared.end = start, self.at(target)[1]
-        held.append((declared, value))
-        return target.id, None if isinstance(before, Variable) else before
-
-    def _type_object(self, e: ast.expr) -> Any:
-        """The type that an expression stands for, `rvm.f64` or `rvm.Array[…]`; MISSING if none."""
-        match e:
-            case ast.Name() | ast.Attribute():
-                found = self.outer(e)
-                return found if found is not MISSING and is_type(found) else MISSING
-            case ast.Subscript(whole) if self.outer(whole) in (vocabulary.Array, vocabulary.Stack):
-                pass
-            case ast.Call(f, [ast.Constant(int())], []):
-                if self._type_object(f) is MISSING or ast.unparse(f).split(".")[-1] != "fixed":
-                    return MISSING
-            case _:
-                return MISSING
-        code = compile(ast.Expression(e), self.source.name, "eval")
-        try:
-            return eval(code, self.outside.namespace())
-        except Exception as error:
-            self.refuse("A011", f"the type has no value: {error}", e)
-
-    # What is printed.
 
     def _print(self, call: ast.Call) -> Stat:
         start, end = self.at(call)

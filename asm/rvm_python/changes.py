@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Sequence
 
+MAX_SHOWN = 60
 Changed = Callable[[ast.Call], Sequence[ast.expr]]
 """The arguments that a call on a line of its own changes."""
 
@@ -70,6 +71,12 @@ def is_exchange(target: ast.expr, value: ast.expr) -> bool:
 def same(a: ast.AST | None, b: ast.AST | None) -> bool:
     """Whether two expressions are written alike."""
     return a is not None and b is not None and _key(a) == _key(b)
+
+
+def shown(e: ast.AST) -> str:
+    """A piece of Python as messages show it: its first line, cut where it is long."""
+    text = ast.unparse(e).split("\n")[0]
+    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 1]}…"
 
 
 def _key(e: ast.AST) -> str:

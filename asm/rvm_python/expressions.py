@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import ast
-import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from types import ModuleType
-from typing import Any, NoReturn
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from rvm_asm.messages import Reporter, did_you_mean
+from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Application, FieldStep, Lit, Node, Operator, Range, Ref, Sub
 from rvm_asm.printer import quoted
 
 from rvm.library.generic import GenericFunction
-from rvm_python.changes import root
-from rvm_python.messages import OUTSIDE, REFUSED, UNREAD
-from rvm_python.scope import MISSING, Block, Local, Outside, Shorthand, Variable, constant
-from rvm_python.source import SourceText
+from rvm_python.changes import root, shown
+from rvm_python.messages import REFUSED, UNREAD
+from rvm_python.names import Names
+from rvm_python.scope import MISSING, Block, Shorthand
 from rvm_python.table import function_named, opcode_named
 
 MAX_DEPTH = 90
@@ -51,82 +48,13 @@ SIGNS: dict[type[ast.AST], str] = {
     ast.Eq: "==",
     ast.NotEq: "!=",
 }
-_FOLDED: dict[type[ast.AST], Callable[..., Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
-    ast.BitAnd: operator.and_,
-    ast.BitOr: operator.or_,
-    ast.BitXor: operator.xor,
-    ast.LShift: operator.lshift,
-    ast.RShift: operator.rshift,
-    ast.USub: operator.neg,
-    ast.UAdd: operator.pos,
-    ast.Invert: operator.invert,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-}
 _PARTS = {"real": "re", "imag": "im"}
 _METHODS = {"conjugate": "conj", "conj": "conj", "sum": "sum", "prod": "prod", "max": "amax",
             "min": "amin", "dot": "@", "transpose": "transpose"}  # fmt: skip
-_MUTABLE = (list, dict, set, bytearray, np.ndarray)
-MAX_BITS = 1 << 14
-"""The longest whole number that is computed while a function is read."""
 
 
-class Refused(Exception):
-    """Something that is wrong, and has been reported."""
-
-
-class Expressions:
+class Expressions(Names):
     """Reads the expressions of one function."""
-
-    def __init__(self, source: SourceText, base: int, outside: Outside, report: Reporter) -> None:
-        self.source = source
-        self.base = base
-        self.outside = outside
-        self.report = report
-        self.names: dict[str, Local] = {}
-        self.gone: dict[str, str] = {}
-        """Names that stood for something further up, and why they no longer do."""
-        self.spoiled: set[str] = set()
-        """Names whose definition was refused: what they stand for has been told."""
-        self.stacks: set[str] = set()
-        """The names of what is a stack by what is done with it."""
-        self._depth = 0
-        self._count = 0
-
-    # Places in the text, and refusals.
-
-    def at(self, node: ast.AST) -> tuple[int, int]:
-        """Where a node stands."""
-        n: Any = node
-        offset = self.source.offset
-        start = self.base + offset(n.lineno, n.col_offset)
-        return start, self.base + offset(n.end_lineno, n.end_col_offset)
-
-    def refuse(self, code: str, message: str, node: ast.AST, hint: str = "") -> NoReturn:
-        """Report a node, and give up what it stands in."""
-        self.report.error(code, message, *self.at(node), hint=hint)
-        raise Refused
-
-    def refuse_kind(self, node: ast.AST) -> NoReturn:
-        """Refuse what is refused wherever it stands."""
-        kind = type(node)
-        if kind in REFUSED:
-            code, message, hint = REFUSED[kind]
-            self.refuse(code, message, node, hint)
-        self.refuse(UNREAD, f"`{ast.unparse(node)[:60]}` is not read here", node)
-
-    # Expressions.
 
     def operand(self, e: ast.expr) -> Node:
         """A whole expression."""
@@ -197,110 +125,6 @@ class Expressions:
             self.refuse(UNREAD, "a tuple is no value here", e, "take one of its numbers: `t[0]`")
         return Lit(value, *self.at(e))
 
-    # Constants.
-
-    def constant(self, e: ast.expr) -> Any:
-        """What an expression of constants is, computed by Python; MISSING if it is none."""
-        match e:
-            case ast.Constant(value):
-                return constant(value)
-            case ast.Name(name) if name in self.names or name in self.spoiled:
-                local = self.names.get(name)
-                if not isinstance(local, Shorthand):
-                    return MISSING
-                with self._within(local):
-                    return self.constant(local.value)
-            case ast.Name() | ast.Attribute():
-                return constant(self.outer(e))
-            case ast.UnaryOp(op, operand) if type(op) in _FOLDED:
-                return self._folded(e, type(op), [operand])
-            case ast.BinOp(left, op, right) if type(op) in _FOLDED:
-                return self._folded(e, type(op), [left, right])
-            case ast.Subscript(value, index):
-                whole, k = self.constant(value), self.constant(index)
-                if isinstance(whole, tuple) and type(k) is int:
-                    if not -len(whole) <= k < len(whole):
-                        self.refuse(
-                            OUTSIDE, f"the tuple has {len(whole)} elements, and no [{k}]", e
-                        )
-                    return whole[k]
-            case ast.Call(ast.Name("len"), [arg], []):
-                whole = self.constant(arg)
-                return len(whole) if isinstance(whole, tuple) else MISSING
-            case ast.Compare(left, [op], [right]) if type(op) in _FOLDED:
-                return self._folded(e, type(op), [left, right])
-            case ast.IfExp(test, body, orelse):
-                chosen = self.constant(test)
-                if isinstance(chosen, bool):
-                    return self.constant(body if chosen else orelse)
-        return MISSING
-
-    def _folded(self, e: ast.expr, op: type[ast.AST], parts: Sequence[ast.expr]) -> Any:
-        values = [self.constant(p) for p in parts]
-        if any(v is MISSING or isinstance(v, tuple) for v in values):
-            return MISSING
-        if op in (ast.Pow, ast.LShift) and all(type(v) is int for v in values):
-            base, by = values
-            if by > MAX_BITS or by * max(1, base.bit_length() * (op is ast.Pow)) > MAX_BITS:
-                self.refuse("A041", "the number is too large", e)
-        try:
-            return _FOLDED[op](*values)
-        except (ArithmeticError, ValueError, TypeError) as error:
-            self.refuse("A041", f"`{ast.unparse(e)[:60]}` has no value: {error}", e)
-
-    # Names.
-
-    @contextmanager
-    def _within(self, short: Shorthand) -> Iterator[None]:
-        """Inside of what a name for an expression stands for."""
-        names, self.names = self.names, short.names
-        try:
-            yield
-        finally:
-            self.names = names
-
-    def outer(self, e: ast.expr) -> Any:
-        """The object from outside that a name with dots stands for; MISSING if it is local."""
-        match e:
-            case ast.Name(name):
-                if name in self.names or name in self.spoiled:
-                    return MISSING
-                return self.outside.named(name)
-            case ast.Attribute(value, name):
-                whole = self.outer(value)
-                return MISSING if whole is MISSING else self.outside.part(whole, name)
-        return MISSING
-
-    def is_local(self, e: ast.expr) -> bool:
-        """Whether an expression is a place, of a name that the function has itself."""
-        while isinstance(e, (ast.Attribute, ast.Subscript)):
-            e = e.value
-        return isinstance(e, ast.Name) and (e.id in self.names or e.id in self.spoiled)
-
-    def local(self, e: ast.Name) -> Local:
-        """What a name stands for in the function."""
-        if e.id in self.spoiled and e.id not in self.names:
-            raise Refused
-        found = self.names.get(e.id)
-        if found is None:
-            self._unknown(e)
-        if isinstance(found, Variable) and not found.live:
-            why = "which has been freed" if not self.gone.get(e.id) else self.gone[e.id]
-            self.refuse("A005", f"`{e.id}` is of line {found.line}, {why}", e)
-        return found
-
-    def _unknown(self, e: ast.Name) -> NoReturn:
-        if e.id in self.gone:
-            self.refuse("A005", f"`{e.id}` {self.gone[e.id]}", e)
-        known = [*self.names, *self.outside.namespace()]
-        hint = did_you_mean(e.id, known)
-        self.refuse(
-            "A005",
-            f"nothing here is called `{e.id}`",
-            e,
-            hint or f"`with rvm.ancilla(0.0) as {e.id}:` makes a place",
-        )
-
     def _value_of(self, e: ast.expr) -> Node:
         """A name, an element or a field, as a value."""
         match e:
@@ -319,36 +143,10 @@ class Expressions:
                     return self.node(short.value)
             return self.place(e)
         if isinstance(e, ast.Subscript) and not isinstance(e.value, (ast.Name, ast.Attribute)):
+            if type(e.value) in REFUSED:
+                self.refuse_kind(e.value)
             self.refuse("A052", "only a place has elements", e)
         return self._no_value(e)
-
-    def _no_value(self, e: ast.expr) -> NoReturn:
-        """Refuse an object from outside as a value."""
-        at: Any = e.value if isinstance(e, ast.Subscript) else e
-        found = self.outer(at)
-        text = ast.unparse(at)
-        if found is MISSING:
-            root = at
-            while isinstance(root, ast.Attribute):
-                root = root.value
-            if isinstance(root, ast.Name) and self.outer(root) is MISSING:
-                self.local(root)
-            whole = self.outer(root) if isinstance(root, ast.Name) else MISSING
-            near = did_you_mean(at.attr, dir(whole)) if isinstance(at, ast.Attribute) else ""
-            self.refuse("A005", f"nothing is called `{text}`", e, near)
-        if isinstance(found, _MUTABLE):
-            self.refuse(
-                OUTSIDE,
-                f"`{text}` is a {type(found).__name__} from outside, which may change",
-                e,
-                "make it a parameter; a tuple of numbers is a constant",
-            )
-        if isinstance(found, tuple):
-            self.refuse(OUTSIDE, f"`{text}` has no element that is known here", e)
-        what = "a module" if isinstance(found, ModuleType) else f"{type(found).__name__}"
-        self.refuse(OUTSIDE, f"`{text}` is no number ({what})", e, "make it a parameter")
-
-    # Places.
 
     def place(self, e: ast.expr) -> Ref:
         """A place: a name with elements, fields and parts."""
@@ -371,7 +169,7 @@ class Expressions:
                 items = index.elts if isinstance(index, ast.Tuple) else [index]
                 read = [self._item(i, inner, k) for k, i in enumerate(items)]
                 return Ref(inner.name, (*inner.steps, Sub(read, inner.end, end)), start, end)
-        text = f"`{ast.unparse(e)[:60]}` is no place"
+        text = f"`{shown(e)}` is no place"
         return self.refuse("A052", text, e, "a name, `x[i]`, `p.field`")
 
     def _item(self, e: ast.expr, whole: Ref, axis: int) -> Node | Range:
@@ -400,13 +198,14 @@ class Expressions:
         start, end = self.at(e)
         return Application("dim", [self.place(array), Lit(k, *self.at(index))], start, end)
 
-    # Functions.
-
     def _call(self, e: ast.Call, start: int, end: int) -> Node:
         f = e.func
         if isinstance(f, ast.Attribute) and self.outer(f.value) is MISSING:
+            if not self.is_local(f.value) and isinstance(root_of(f.value), ast.Name):
+                self._no_value(f.value)
             if f.attr not in _METHODS:
-                self.refuse("A004", f"there is no method `{f.attr}` here", f)
+                hint = "`np.sum(x) / len(x)`" if f.attr == "mean" else ""
+                self.refuse("A004", f"there is no method `{f.attr}` here", f, hint)
             name, args = _METHODS[f.attr], [f.value, *e.args]
         else:
             name, args = self._function(f), e.args
@@ -444,8 +243,10 @@ class Expressions:
 
     def _function(self, f: ast.expr) -> str:
         """The function of the table that is called."""
+        if type(f) in REFUSED:
+            self.refuse_kind(f)
         found = self.outer(f)
-        text = ast.unparse(f)[:60]
+        text = shown(f)
         if found is MISSING:
             self._value_of(f)
             self.refuse("A004", f"`{text}` is no function", f)
@@ -465,8 +266,20 @@ class Expressions:
                 f,
                 "put it under `@rvm.reversible`, or `@rvm.function()` if it is a formula",
             )
-        hint = did_you_mean(text, _known())
+        hint = "`np.sum(x) / len(x)`" if text == "np.mean" else did_you_mean(text, _known())
         return self.refuse("A004", f"there is no function `{text}` here", f, hint)
+
+
+def root_of(e: ast.expr) -> ast.expr:
+    """What an expression with dots and brackets begins with."""
+    while isinstance(e, (ast.Attribute, ast.Subscript)):
+        e = e.value
+    return e
+
+
+def _kind(value: object) -> str:
+    name = "array" if isinstance(value, np.ndarray) else type(value).__name__
+    return f"an {name}" if name[0] in "aeiou" else f"a {name}"
 
 
 def _known() -> Mapping[str, Any]:

@@ -75,16 +75,20 @@ REFUSED: dict[type[ast.AST], tuple[str, str, str]] = {
 """What is refused wherever it stands: code, message, what to write instead."""
 
 FORGETTING = {
-    ast.FloorDiv: ("//=", "the remainder", "`with rvm.ancilla(x // n) as h:` holds the quotient"),
-    ast.Mod: ("%=", "the quotient", "`with rvm.ancilla(x % n) as r:` holds the remainder"),
-    ast.Pow: ("**=", "which root it was", "`y += x ** n` adds the power to another place"),
-    ast.LShift: ("<<=", "the bits that are shifted out", "`rvm.rol(x, k)` rotates them"),
-    ast.RShift: (">>=", "the bits that are shifted out", "`rvm.ror(x, k)` rotates them"),
-    ast.BitOr: ("|=", "which bits were set before", "`x ^= …`, or `y += x | …`"),
-    ast.BitAnd: ("&=", "which bits were set before", "`x ^= …`, or `y += x & …`"),
-    ast.MatMult: ("@=", "what x was", "`y += A @ x` adds the product to another place"),
+    ast.FloorDiv: (
+        "//=",
+        "the remainder",
+        "`with rvm.ancilla({x} // {e}) as h:` holds the quotient",
+    ),
+    ast.Mod: ("%=", "the quotient", "`with rvm.ancilla({x} % {e}) as r:` holds the remainder"),
+    ast.Pow: ("**=", "which root it was", "`y += {x} ** {e}` adds the power to another place"),
+    ast.LShift: ("<<=", "the bits that are shifted out", "`rvm.rol({x}, {e})` rotates them"),
+    ast.RShift: (">>=", "the bits that are shifted out", "`rvm.ror({x}, {e})` rotates them"),
+    ast.BitOr: ("|=", "which bits were set before", "`{x} ^= {e}`, or `y += {x} | {e}`"),
+    ast.BitAnd: ("&=", "which bits were set before", "`{x} ^= {e}`, or `y += {x} & {e}`"),
+    ast.MatMult: ("@=", "what was there", "`y += {x} @ {e}` adds the product to another place"),
 }
-"""Updates that can't be undone: their sign, what they forget, what to write instead."""
+"""Updates that can't be undone: their sign, what they forget, what to write instead for x and e."""
 
 _WORDS = (
     (r"`alloc (\w+): \w+`", r"`with rvm.ancilla(0.0) as \1:`"),
@@ -97,6 +101,18 @@ _WORDS = (
     (r"take its `\.re` or `\.im`", "take its `.real` or `.imag`"),
     (r"take its `\.re`", "take its `.real`"),
     (r"`(sub|add) (\w+), ([^`]*)`", lambda m: f"`{m[2]} {'+-'[m[1] == 'sub']}= {m[3]}`"),
+    (
+        r"accumulate into a fresh ancilla: +alloc \w+: \w+ / add (\w+), (.*)",
+        r"add it elsewhere: `\1 += \2`",
+    ),
+    (
+        r"bring `(\w+)` back to a known value, then: +free \w+ = …",
+        r"`del \1`, where it has the value again that it was made with",
+    ),
+    (
+        r"pass a copy: alloc it, add the value, call, and uncompute the copy",
+        "pass a copy: `with rvm.ancilla(x) as t:`",
+    ),
     (r"`push x, s`", "`rvm.push(x, s)`"),
     (r"`pop x, s`", "`rvm.pop(x, s)`"),
     (r"; use `while` to count otherwise", "; use `while rvm.loop(p, q):` to count otherwise"),

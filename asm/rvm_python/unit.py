@@ -14,8 +14,8 @@ from rvm_asm.stats import Func
 from rvm.library.reversible import PythonOrigin
 from rvm_python.annotations import TypeReader, record_definition
 from rvm_python.changes import changed_names
-from rvm_python.expressions import Refused
 from rvm_python.messages import UNREAD, PythonReporter
+from rvm_python.names import Refused
 from rvm_python.scope import Captured, Outside, Variable
 from rvm_python.source import SourceText, definition
 from rvm_python.statements import Statements

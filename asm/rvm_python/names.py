@@ -1,0 +1,228 @@
+"""What names and constants in a function are, and how what is wrong is refused."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any, NoReturn
+
+import numpy as np
+from rvm_asm.messages import Reporter, did_you_mean
+
+from rvm.library.generic import GenericFunction
+from rvm_python.changes import shown
+from rvm_python.messages import OUTSIDE, REFUSED, UNREAD
+from rvm_python.scope import MISSING, Local, Outside, Shorthand, Variable, constant
+from rvm_python.source import SourceText
+
+_FOLDED: dict[type[ast.AST], Callable[..., Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+    ast.Invert: operator.invert,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
+_MUTABLE = (list, dict, set, bytearray, np.ndarray)
+MAX_BITS = 1 << 14
+"""The longest whole number that is computed while a function is read."""
+
+
+class Refused(Exception):
+    """Something that is wrong, and has been reported."""
+
+
+class Names:
+    """The names of one function while it is read."""
+
+    def __init__(self, source: SourceText, base: int, outside: Outside, report: Reporter) -> None:
+        self.source = source
+        self.base = base
+        self.outside = outside
+        self.report = report
+        self.names: dict[str, Local] = {}
+        self.gone: dict[str, str] = {}
+        """Names that stood for something further up, and why they no longer do."""
+        self.spoiled: set[str] = set()
+        """Names whose definition was refused: what they stand for has been told."""
+        self.stacks: set[str] = set()
+        """The names of what is a stack by what is done with it."""
+        self._depth = 0
+        self._count = 0
+
+    def at(self, node: ast.AST) -> tuple[int, int]:
+        """Where a node stands."""
+        n: Any = node
+        offset = self.source.offset
+        start = self.base + offset(n.lineno, n.col_offset)
+        return start, self.base + offset(n.end_lineno, n.end_col_offset)
+
+    def refuse(self, code: str, message: str, node: ast.AST, hint: str = "") -> NoReturn:
+        """Report a node, and give up what it stands in."""
+        self.report.error(code, message, *self.at(node), hint=hint)
+        raise Refused
+
+    def refuse_kind(self, node: ast.AST) -> NoReturn:
+        """Refuse what is refused wherever it stands."""
+        kind = type(node)
+        if kind in REFUSED:
+            code, message, hint = REFUSED[kind]
+            self.refuse(code, message, node, hint)
+        if isinstance(node, ast.Constant):
+            self.refuse(UNREAD, f"`{shown(node)}` is no number", node)
+        self.refuse(UNREAD, f"`{shown(node)}` is not read here", node)
+
+    def constant(self, e: ast.expr) -> Any:
+        """What an expression of constants is, computed by Python; MISSING if it is none."""
+        match e:
+            case ast.Constant(value):
+                return constant(value)
+            case ast.Name(name) if name in self.names or name in self.spoiled:
+                local = self.names.get(name)
+                if not isinstance(local, Shorthand):
+                    return MISSING
+                with self._within(local):
+                    return self.constant(local.value)
+            case ast.Name() | ast.Attribute():
+                return constant(self.outer(e))
+            case ast.UnaryOp(op, operand) if type(op) in _FOLDED:
+                return self._folded(e, type(op), [operand])
+            case ast.BinOp(left, op, right) if type(op) in _FOLDED:
+                return self._folded(e, type(op), [left, right])
+            case ast.Subscript(value, index):
+                whole, k = self.constant(value), self.constant(index)
+                if isinstance(whole, tuple) and type(k) is int:
+                    if not -len(whole) <= k < len(whole):
+                        self.refuse(
+                            OUTSIDE, f"the tuple has {len(whole)} elements, and no [{k}]", e
+                        )
+                    return whole[k]
+            case ast.Call(ast.Name("len"), [arg], []):
+                whole = self.constant(arg)
+                return len(whole) if isinstance(whole, tuple) else MISSING
+            case ast.Compare(left, [op], [right]) if type(op) in _FOLDED:
+                return self._folded(e, type(op), [left, right])
+            case ast.IfExp(test, body, orelse):
+                chosen = self.constant(test)
+                if isinstance(chosen, bool):
+                    return self.constant(body if chosen else orelse)
+        return MISSING
+
+    def _folded(self, e: ast.expr, op: type[ast.AST], parts: Sequence[ast.expr]) -> Any:
+        values = [self.constant(p) for p in parts]
+        if any(v is MISSING or isinstance(v, tuple) for v in values):
+            return MISSING
+        if op in (ast.Pow, ast.LShift) and all(type(v) is int for v in values):
+            base, by = values
+            if by > MAX_BITS or by * max(1, base.bit_length() * (op is ast.Pow)) > MAX_BITS:
+                self.refuse("A041", "the number is too large", e)
+        try:
+            return _FOLDED[op](*values)
+        except (ArithmeticError, ValueError, TypeError) as error:
+            self.refuse("A041", f"`{shown(e)}` has no value: {error}", e)
+
+    @contextmanager
+    def _within(self, short: Shorthand) -> Iterator[None]:
+        """Inside of what a name for an expression stands for."""
+        names, self.names = self.names, short.names
+        try:
+            yield
+        finally:
+            self.names = names
+
+    def outer(self, e: ast.expr) -> Any:
+        """The object from outside that a name with dots stands for; MISSING if it is local."""
+        match e:
+            case ast.Name(name):
+                if name in self.names or name in self.spoiled:
+                    return MISSING
+                return self.outside.named(name)
+            case ast.Attribute(value, name):
+                whole = self.outer(value)
+                return MISSING if whole is MISSING else self.outside.part(whole, name)
+        return MISSING
+
+    def is_local(self, e: ast.expr) -> bool:
+        """Whether an expression is a place, of a name that the function has itself."""
+        while isinstance(e, (ast.Attribute, ast.Subscript)):
+            e = e.value
+        return isinstance(e, ast.Name) and (e.id in self.names or e.id in self.spoiled)
+
+    def local(self, e: ast.Name) -> Local:
+        """What a name stands for in the function."""
+        if e.id in self.spoiled and e.id not in self.names:
+            raise Refused
+        found = self.names.get(e.id)
+        if found is None:
+            self._unknown(e)
+        if isinstance(found, Variable) and not found.live:
+            why = "which has been freed" if not self.gone.get(e.id) else self.gone[e.id]
+            self.refuse("A005", f"`{e.id}` is of line {found.line}, {why}", e)
+        return found
+
+    def _unknown(self, e: ast.Name) -> NoReturn:
+        if e.id in self.gone:
+            self.refuse("A005", f"`{e.id}` {self.gone[e.id]}", e)
+        known = [*self.names, *self.outside.namespace()]
+        hint = did_you_mean(e.id, known)
+        self.refuse(
+            "A005",
+            f"nothing here is called `{e.id}`",
+            e,
+            hint or f"`with rvm.ancilla(0.0) as {e.id}:` makes a place",
+        )
+
+    def _no_value(self, e: ast.expr) -> NoReturn:
+        """Refuse an object from outside as a value."""
+        at: Any = e.value if isinstance(e, ast.Subscript) else e
+        found = self.outer(at)
+        text = ast.unparse(at)
+        if found is MISSING:
+            root = at
+            while isinstance(root, ast.Attribute):
+                root = root.value
+            if isinstance(root, ast.Name) and self.outer(root) is MISSING:
+                self.local(root)
+            whole = self.outer(root) if isinstance(root, ast.Name) else MISSING
+            near = did_you_mean(at.attr, dir(whole)) if isinstance(at, ast.Attribute) else ""
+            self.refuse("A005", f"nothing is called `{text}`", e, near)
+        if isinstance(found, _MUTABLE):
+            self.refuse(
+                OUTSIDE,
+                f"`{text}` is {_kind(found)} from outside, which may change",
+                e,
+                "make it a parameter; a tuple of numbers is a constant",
+            )
+        if isinstance(found, tuple):
+            self.refuse(OUTSIDE, f"`{text}` has no element that is known here", e)
+        if isinstance(found, GenericFunction):
+            self.refuse(
+                OUTSIDE, f"`{text}` is a function, and no number", e, f"`{text}(…)` calls it"
+            )
+        if callable(found) or isinstance(found, ModuleType):
+            self.refuse(OUTSIDE, f"`{text}` is no number", e)
+        hint = "make it a parameter"
+        self.refuse(OUTSIDE, f"`{text}` is no number, but {_kind(found)}", e, hint)
+
+
+def _kind(value: object) -> str:
+    name = "array" if isinstance(value, np.ndarray) else type(value).__name__
+    return f"an {name}" if name[0] in "aeiou" else f"a {name}"
