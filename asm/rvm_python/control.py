@@ -48,14 +48,14 @@ class Control(Ancillas):
             start = self.at(stat)[0]
             end = self.at(stat.test)[1]
             cond, post = self._conditions(stat.test)
-            with self._block("names an expression of the branch in line {}"):
+            with self._block("names an expression in the branch of line {}, and nothing after it"):
                 arms.append(Arm(cond, post, self.body(stat.body), start, end))
             if len(stat.orelse) != 1 or not isinstance(stat.orelse[0], ast.If):
                 break
             stat = stat.orelse[0]
         orelse = None
         if stat.orelse:
-            with self._block("names an expression of the branch in line {}"):
+            with self._block("names an expression in the branch of line {}, and nothing after it"):
                 orelse = self.body(stat.orelse)
         return IfStat(arms, orelse, first, arms[0].end)
 
@@ -88,7 +88,7 @@ class Control(Ancillas):
         if stat.orelse:
             self.refuse(UNREAD, "`else` of a loop is not read", stat.orelse[0])
         cond, post = self.operand(two[0]), self.operand(two[1])
-        with self._block("names an expression of the loop in line {}"):
+        with self._block("names an expression in the loop of line {}, and nothing after it"):
             body = self.body(stat.body)
         return While(cond, post, body, start, self.at(stat.test)[1])
 
@@ -113,7 +113,7 @@ class Control(Ancillas):
         word = self._counter(name, stat.target)
         before = self.names.get(name)
         variable = self.names[name] = Variable(word.text, stat.lineno)
-        with self._block("names an expression of the loop in line {}"):
+        with self._block("names an expression in the loop of line {}, and nothing after it"):
             body = self.body(stat.body)
         variable.live = False
         self.gone[name] = f"is the loop's of line {stat.lineno}, and is gone after it"

@@ -120,6 +120,10 @@ class Names:
                 return len(whole) if isinstance(whole, tuple) else MISSING
             case ast.Compare(left, [op], [right]) if type(op) in _FOLDED:
                 return self._folded(e, type(op), [left, right])
+            case ast.BoolOp(op, values):
+                known = [self.constant(v) for v in values]
+                if all(isinstance(v, bool) for v in known):
+                    return all(known) if isinstance(op, ast.And) else any(known)
             case ast.IfExp(test, body, orelse):
                 chosen = self.constant(test)
                 if isinstance(chosen, bool):

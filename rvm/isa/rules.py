@@ -266,6 +266,10 @@ def lazy_choice(args: Sequence[Arg], want: Scalar | None) -> Typing:
     return choice(args, want)
 
 
+CHOICES: tuple[Rule, ...] = (choice, lazy_choice)
+"""The rules of functions whose first argument is a condition, and no value."""
+
+
 def conversion(target: Scalar) -> Rule:
     """Any number to `target`; a literal is one of `target` already, but for one with a fraction."""
 

@@ -23,11 +23,11 @@ from rvm.expr import (
 from rvm.faults import DefinitionError
 from rvm.isa.rows import FUNCTIONS, FunctionRow
 from rvm.isa.rules import (
+    CHOICES,
     FIXED_RESULT,
     Arg,
     TypeFault,
     Typing,
-    choice,
     default_type,
     widest_default,
 )
@@ -130,7 +130,13 @@ def _typed_apply(node: Apply, want: Scalar | None) -> Expr:
     if any(isinstance(a, Apply) and a.type is None for a in first):
         hint = _neighbour(first, row, want)
     # The condition of a choice is a condition, of whatever type the values are.
-    hints = [BOOL if row.rule is choice and not k else hint for k in range(row.arity)]
+    hints = [BOOL if row.rule in CHOICES and not k else hint for k in range(row.arity)]
+    if _converted.get() is not None and hint is not None and not _is_real(hint):
+        # Formulas of real literals are real beside whole numbers.
+        hints = [
+            _real_target([], want) if _says_real(a) else h
+            for a, h in zip(first, hints, strict=True)
+        ]
     parts = [
         a if a.type is not None or isinstance(a, Const) else typed(a, h)
         for a, h in zip(first, hints, strict=True)
@@ -188,6 +194,11 @@ def _by_rule(
     return typing, tuple(_as(p, t) for p, t in zip(parts, typing.elems, strict=True))
 
 
+def _says_real(node: Expr) -> bool:
+    """Whether a formula of literals has a real one among them."""
+    return node.type is None and _has_real_literal([n for n in walk(node) if n.type is None])
+
+
 def _has_real_literal(parts: Sequence[Expr]) -> bool:
     return any(
         p.type is None and isinstance(p, Const) and isinstance(p.value, (float, complex))
@@ -217,7 +228,7 @@ def _has_code(fn: str, elems: tuple[Scalar, ...]) -> bool:
 
 def _neighbour(first: Sequence[Expr], row: FunctionRow, want: Scalar | None) -> Scalar | None:
     """The type for arguments that are expressions of literals."""
-    values = first[1:] if row.rule is choice else first
+    values = first[1:] if row.rule in CHOICES else first
     for a in values:
         if a.type is not None:
             return elem_of(a.type)
@@ -252,7 +263,7 @@ def _adapts(node: Expr) -> bool:
     row: FunctionRow | None = FUNCTIONS.get(node.fn)
     if row is None or row.rule in FIXED_RESULT or len(node.args) != row.arity:
         return False
-    return all(_adapts(a) for a in (node.args[1:] if row.rule is choice else node.args))
+    return all(_adapts(a) for a in (node.args[1:] if row.rule in CHOICES else node.args))
 
 
 def _arg(node: Expr) -> Arg:

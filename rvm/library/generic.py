@@ -176,8 +176,13 @@ class GenericFunction(FunctionHandle, Generic[P]):
 
     @property
     def source(self) -> str:
-        """The program in the assembly language, where it serves all arguments: else of `of(…)`."""
+        """The program in the assembly language, where one serves all arguments; see `source_of`."""
         handle = self._alone()
+        return self.origin.source(handle.program, handle.name)
+
+    def source_of(self, /, *args: Any, **inputs: Any) -> str:
+        """The program for the types of these arguments, in the assembly language."""
+        handle = self.of(*args, **inputs)
         return self.origin.source(handle.program, handle.name)
 
     def __reduce__(self) -> tuple[Any, ...]:

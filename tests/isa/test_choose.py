@@ -157,3 +157,8 @@ def test_types_that_do_not_go_together_are_refused(text: str) -> None:
     source = f"func f(y: f64, x: f64, z: f64[3])\n    add y, {text}\n"
     with pytest.raises(rvm.AssemblyError):
         rvm.assemble(source)
+
+
+def test_a_condition_of_literals_beside_values_of_another_type() -> None:
+    text = "func f(y: f64, x: f64)\n    add y, choose(2 > 1 or 3 < 0, x, 2 * x)\n"
+    assert rvm.assemble(text).f(y=0.0, x=1.5).y == 1.5

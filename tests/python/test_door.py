@@ -1,0 +1,423 @@
+"""`@rvm.reversible` around its language: sources, closures, copies, commands, checkers."""
+
+from __future__ import annotations
+
+import linecache
+import pickle
+import subprocess
+import sys
+import textwrap
+from copy import copy, deepcopy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from rvm_asm import assemble
+from rvm_tools.cli import cli
+
+import rvm
+from rvm import Array, f64, i64
+from rvm.codec import encode
+from rvm.types import SCALARS
+
+FACTOR = 3.0
+
+
+@rvm.reversible
+def scale_into(y: f64, x: f64):
+    """y += 3 x"""
+    y += FACTOR * x
+
+
+@rvm.reversible
+def leapfrog(q: Array[f64, "n"], p: Array[f64, "n"], dt: f64, steps: i64):
+    for _ in range(steps):
+        q += p * dt
+        p -= q * dt
+
+
+@rvm.reversible
+def square_into(y, x):
+    y += x * x
+
+
+def test_it_is_what_a_function_of_a_program_is() -> None:
+    text = """
+func leapfrog(q: f64[n], p: f64[n], dt: f64, steps: i64)
+    for _ = 0 to steps - 1
+        add q, p * dt
+        sub p, q * dt
+    end
+"""
+    lib = rvm.assemble(text)
+    q, p = np.array([1.0, 2.0]), np.array([0.5, 0.0])
+    given = {"q": q, "p": p, "dt": 0.01, "steps": 50}
+    for f in (leapfrog, ~leapfrog, leapfrog.with_options(engine="python")):
+        other = ~lib.leapfrog if f.undo else lib.leapfrog
+        ours = f(**{**given, "q": q.copy(), "p": p.copy()})
+        theirs = other(**{**given, "q": q.copy(), "p": p.copy()})
+        np.testing.assert_array_equal(ours.q, theirs.q)
+    np.testing.assert_array_equal(
+        leapfrog.grad(**given, loss="q[0]").p, lib.leapfrog.grad(**given, loss="q[0]").p
+    )
+    found = leapfrog.hessian(**given, loss="q[0]", wrt=["dt"])
+    assert found["dt"]["dt"] == lib.leapfrog.hessian(**given, loss="q[0]", wrt=["dt"])["dt"]["dt"]
+    m = leapfrog.machine(**given)
+    assert m.seek(10) == 10 and m["q"][0] > 1
+    assert m.program.sources[0].name == __file__
+    np.testing.assert_array_equal(
+        leapfrog.map(q=q[:, None], p=p[:, None], dt=0.01, steps=50).q,
+        lib.leapfrog.map(q=q[:, None], p=p[:, None], dt=0.01, steps=50).q,
+    )
+    assert list(leapfrog.gradient_program) and leapfrog.parameters == ("q", "p", "dt", "steps")
+    assert leapfrog.source.startswith("func leapfrog(q: f64[n]")
+
+
+def test_unannotated_functions_have_derivatives() -> None:
+    assert square_into.grad(y=0.0, x=3.0, loss="y").x == 6.0
+    assert square_into.grad({"y": 0.0, "x": 3.0}, loss="y").x == 6.0
+    assert square_into.jvp({"x": 1.0}, y=0.0, x=3.0)[1].y == 6.0
+    np.testing.assert_array_equal(
+        square_into.of(0.0, 1.0).map(y=0.0, x=np.array([1.0, 2.0])).y, [1.0, 4.0]
+    )
+    with pytest.raises(rvm.UsageError, match="U043"):
+        square_into.source
+    assert "add y, x * x" in square_into.source_of(1, 2)
+
+
+def test_strict_results_go_back_by_their_log() -> None:
+    out = scale_into.with_options(strict=True)(0.1, 0.7)
+    back = (~scale_into)(out)
+    assert (back.y, back.x) == (0.1, 0.7)
+
+
+# ---------------------------------------------------------------- what it sees outside
+
+
+def test_closures_are_constants_and_are_looked_at_again() -> None:
+    k = 2.0
+
+    @rvm.reversible
+    def add_k(y: f64):
+        y += k * FACTOR
+
+    assert add_k(1.0).y == 7.0
+    k = 5.0
+    assert add_k(1.0).y == 16.0
+    first = add_k.program
+    assert add_k.program is first
+
+    def adder(by: float) -> Any:
+        @rvm.reversible
+        def add(y: f64):
+            y += by
+
+        return add
+
+    assert adder(1.0)(0.0).y == 1.0 and adder(2.0)(0.0).y == 2.0
+
+
+def test_functions_that_are_called_may_be_replaced(monkeypatch: Any) -> None:
+    @rvm.reversible
+    def calls(y: f64, x: f64):
+        scale_into(y, x)
+
+    assert calls(0.0, 1.0).y == 3.0
+    assert calls.program is not scale_into.program
+    other = rvm.reversible.source("def scale_into(y: f64, x: f64):\n    y -= x\n", {"f64": f64})
+    monkeypatch.setitem(globals(), "scale_into", other)
+    assert calls(0.0, 1.0).y == -1.0
+
+
+# ---------------------------------------------------------------- where sources are
+
+
+def test_a_text_is_a_source() -> None:
+    f = rvm.reversible.source(
+        "def f(x):\n    x += K\n\ndef g(x):\n    f(x)\n    x -= 1\n", {"K": 4}
+    )
+    with pytest.raises(rvm.AssemblyError, match="ordinary function"):
+        f(1)
+    text = "import rvm\n@rvm.reversible\ndef f(x):\n    x += K\n\ndef g(x):\n    f(x)\n    x -= 1\n"
+    assert rvm.reversible.source(text, {"K": 4})(1).x == 4
+    with pytest.raises(rvm.UsageError, match="no function"):
+        rvm.reversible.source("x = 1\n")
+
+
+def test_what_has_no_source_says_so() -> None:
+    names: dict[str, Any] = {"rvm": rvm}
+    exec("@rvm.reversible\ndef f(x):\n    x += 1\n", names)
+    with pytest.raises(rvm.UsageError, match=r"U048.*source"):
+        names["f"](1)
+    with pytest.raises(rvm.UsageError, match="lambda"):
+        rvm.reversible(lambda x: None)(1)
+    with pytest.raises(rvm.UsageError, match="takes a function"):
+        rvm.reversible(3)  # type: ignore[call-overload]
+    assert "def f" in str(names["f"].origin.function) or names["f"].__name__ == "f"
+
+
+def test_cells_of_a_notebook_are_sources() -> None:
+    """As IPython does: a cell's text is in `linecache` under a name of its own."""
+    names: dict[str, Any] = {"rvm": rvm, "__name__": "__main__"}
+    for k, by in enumerate((1, 10)):
+        text = f"@rvm.reversible\ndef cell(x):\n    x += {by}\n"
+        name = f"<ipython-input-{k}-abc>"
+        linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
+        exec(compile(text, name, "exec"), names)
+        assert names["cell"](0).x == by
+
+
+NESTED = '''
+import rvm
+
+class Home:
+    def make(self):
+        def inner():
+            """An odd docstring
+that is not indented."""
+            @rvm.reversible
+            def f(x: rvm.f64):
+                "tête-à-tête"
+                x += 1; x -= "é" and 0.5
+            return f
+        return inner()
+'''
+
+
+def test_functions_are_found_where_they_stand(tmp_path: Path) -> None:
+    (tmp_path / "nested_home.py").write_text(NESTED.replace('"é" and 0.5', "é"))
+    sys.path.insert(0, str(tmp_path))
+    try:
+        import nested_home  # type: ignore[import-not-found]
+
+        with pytest.raises(rvm.AssemblyError) as caught:
+            nested_home.Home().make()(1.0)
+    finally:
+        sys.path.remove(str(tmp_path))
+    where = caught.value.diagnostics[0].where
+    assert (where.line, where.text[where.column - 1 : where.end - 1]) == (12, "é")
+
+
+def test_a_file_that_has_changed_since(tmp_path: Path) -> None:
+    file = tmp_path / "changing_file.py"
+    file.write_text("import rvm\n\n@rvm.reversible\ndef f(x, y):\n    x += 1\n")
+    sys.path.insert(0, str(tmp_path))
+    try:
+        import changing_file  # type: ignore[import-not-found]
+
+        file.write_text("import rvm\n\n\n\n@rvm.reversible\ndef f(x, y):\n    x += 2\n")
+        with pytest.raises(rvm.UsageError, match="changed"):
+            changing_file.f(1, 2)
+    finally:
+        sys.path.remove(str(tmp_path))
+
+
+def test_methods_and_stars_are_refused() -> None:
+    class Thing:
+        @rvm.reversible
+        def f(self, x):
+            x += 1
+
+        @rvm.reversible
+        def g(*xs):
+            pass
+
+    with pytest.raises(rvm.AssemblyError, match="a method is no reversible function"):
+        Thing.f(1, 2)
+    with pytest.raises(rvm.AssemblyError, match=r"`\*xs` is no place"):
+        Thing.g()
+
+
+# ---------------------------------------------------------------- copies
+
+
+def test_functions_are_pickled_by_name_as_functions_are() -> None:
+    for f in (scale_into, ~scale_into, square_into, scale_into.with_options(strict=True)):
+        again = pickle.loads(pickle.dumps(f))
+        assert again(1.0, 2.0) == f(1.0, 2.0) and again.options == f.options
+        assert copy(f)(1.0, 2.0) == deepcopy(f)(1.0, 2.0) == f(1.0, 2.0)
+    of = pickle.loads(pickle.dumps(square_into.of(1.0, 2.0)))
+    assert of(1.0, 2.0) == square_into(1.0, 2.0)
+
+
+SCRIPT = """
+import rvm
+from concurrent.futures import ProcessPoolExecutor
+from rvm import f64
+
+@rvm.reversible
+def double(y: f64, x: f64):
+    y += 2 * x
+
+if __name__ == "__main__":
+    with ProcessPoolExecutor(1) as pool:
+        print(list(r.y for r in pool.map(double, [0.0, 1.0], [3.0, 4.0])))
+"""
+
+
+def test_a_script_runs_and_its_functions_go_to_other_processes(tmp_path: Path) -> None:
+    (tmp_path / "s.py").write_text(SCRIPT)
+    done = subprocess.run(
+        [sys.executable, "s.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert (done.stdout, done.stderr) == ("[6.0, 9.0]\n", "")
+
+
+# ---------------------------------------------------------------- the command line
+
+FILE = """
+# ;! run double(y=0, x=3) -> y=6
+import rvm
+from helping_module import HALF
+from rvm import f64
+
+@rvm.reversible
+def double(y: f64, x: f64):
+    y += 2 * x
+
+@rvm.reversible
+def pair(a, b):
+    a += b
+    double(a, HALF)
+
+if __name__ == "__main__":
+    raise SystemExit("not run as a script")
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: Any) -> Path:
+    (tmp_path / "prog.py").write_text(FILE)
+    (tmp_path / "helping_module.py").write_text("HALF = 0.5\n")
+    (tmp_path / "none.py").write_text("x = 1\n")
+    (tmp_path / "bad.py").write_text(FILE.replace("a += b", "a //= b"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("run prog.py y=0 x=3", "y  f64  6.0"),
+        ("run prog.py y=6 x=3 --back", "y  f64  0.0"),
+        ("run prog.py -f pair a=1.5 b=2.5", "a  f64  5.0"),
+        ("grad prog.py y=0 x=3 --loss y", "x          f64   3.0    2.0"),
+        ("trace prog.py y=0 x=3", "y += 2 * x"),
+        ("check prog.py", "run double(y=0, x=3) -> y=6"),
+        ("dis prog.py", "add   y, 2.0 * x"),
+        ("asm prog.py --emit=rasm", "func double(y: f64, x: f64)\n    add y, 2 * x"),
+        ("asm prog.py --emit=rasm -f 'pair[f64, f64]'", "call double(a, 0.5)"),
+        ("run none.py", "U047"),
+        ("run bad.py y=0 x=3", "bad.py:13:5"),
+    ],
+)
+def test_commands(folder: Path, command: str, says: str) -> None:
+    import shlex
+
+    found = CliRunner(env={"NO_COLOR": "1"}).invoke(cli, shlex.split(command)).output
+    assert " ".join(says.split()) in " ".join(found.split()), found
+
+
+def test_the_printed_program_has_the_same_bytes(folder: Path) -> None:
+    import rvm_python
+
+    program = rvm.load("prog.py").having("pair[f64, f64]")
+    text = rvm_python.rasm(Path("prog.py").read_text(), "prog.py", functions=["pair[f64, f64]"])
+    assert encode(assemble(text)) == encode(program)
+
+
+def test_the_debugger_steps_through_python(folder: Path) -> None:
+    from rvm_tools.debug.console import Console
+    from rvm_tools.debug.front import DebugRequest, open_session
+
+    console = Console(open_session(DebugRequest("prog.py", ["a=1.5", "b=2.5"], function="pair")))
+    out: list[str] = []
+    console.show = lambda line: out.append(line.text)
+    for command in ("step", "step", "back"):
+        console.execute(command)
+    assert any("double(a, HALF)" in line for line in out) and any("prog.py:14" in o for o in out)
+
+
+# ---------------------------------------------------------------- checkers
+
+TYPED = """
+import numpy as np
+import numpy.typing as npt
+import rvm
+from rvm import Array, Stack, f64, i64
+
+
+@rvm.record
+class Body:
+    pos: Array[f64, 2]
+    mass: f64
+
+
+@rvm.reversible
+def f(x: Array[f64, "n"], y: f64, s: Stack[i64], b: Body) -> None:
+    with rvm.ancilla(x[0] * 2) as t, rvm.ancilla(f64, len(x), 3) as u, rvm.ancilla(like=x) as v:
+        y += t + u[0, 0] + v[0]
+    with rvm.compute() as r:
+        y += 1
+    r.undo()
+    if rvm.when(y == 0, y > 1):
+        rvm.rot(x[0], x[1], y)
+    while rvm.loop(y > 0, y < 3):
+        rvm.push(y, s)
+
+
+a: npt.NDArray[np.float64] = np.zeros(3)
+print(f(a, 1.0, [1], Body(a, 1.0)).y)
+(~f)(a, 1.0, [1], Body(a, 1.0))
+f.grad(x=a, y=1.0, s=[1], b=Body(a, 1.0), loss="y")
+"""
+WRONG = "f(a, 1.0)\nf(a, 1.0, [1], Body(a, 1.0), z=2)\n"
+
+
+def test_mypy_knows_what_functions_take(tmp_path: Path) -> None:
+    api = pytest.importorskip("mypy.api")
+    (tmp_path / "typed.py").write_text(TYPED)
+    (tmp_path / "wrong.py").write_text(TYPED + WRONG)
+    root = Path(rvm.__file__).parents[1]
+    (tmp_path / "mypy.ini").write_text(f"[mypy]\nstrict = true\nmypy_path = {root}\n")
+    cache = tmp_path.parent / "mypy-cache"
+    flags = ["--config-file", str(tmp_path / "mypy.ini"), "--cache-dir", str(cache)]
+    flags += ["--follow-imports=silent"]
+    out, _, status = api.run([*flags, str(tmp_path / "typed.py")])
+    assert status == 0, out
+    out, _, status = api.run([*flags, str(tmp_path / "wrong.py")])
+    assert status == 1 and 'arguments "s", "b"' in out and 'argument "z"' in out
+
+
+def test_checkers_know_the_types_of_the_table() -> None:
+    text = (Path(rvm.__file__).parent / "__init__.py").read_text()
+    import re
+
+    named = set(re.findall(r"^    (\w+): TypeAlias = Any$", text, re.M))
+    assert named == set(SCALARS) - {"bool"}
+    for name in SCALARS:
+        assert repr(getattr(rvm, name)) == f"rvm.{name}"
+
+
+def test_lengths_in_annotations_hold() -> None:
+    @rvm.reversible
+    def outer(A: Array[f64, "m", "2 * m"], x: Array[f64, "m"], y: rvm.f64["m"]):
+        A[0, :2] += x[:2] + y[:2]
+
+    x = np.ones(2)
+    outer(np.zeros((2, 4)), x, x.copy())
+    with pytest.raises(rvm.InputError, match="I004"):
+        outer(np.zeros((2, 3)), x, x.copy())
+
+
+def test_texts_are_read_as_utf_8() -> None:
+    text = textwrap.dedent(
+        """
+        def θ_step(θ, ω):
+            θ += 2 * ω  # "θ̇"
+        """
+    )
+    out = rvm.reversible.source(text)(1.0, 2.0)
+    assert out["θ"] == 5.0
