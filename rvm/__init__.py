@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from rvm.library.frontends import assemble, load
     from rvm.library.handle import FunctionHandle, Library
     from rvm.library.lane_map import LaneErrors
+    from rvm.library.pure import pure
     from rvm.library.reversible import reversible
     from rvm.library.vocabulary import record, when
     from rvm.numbers import Fixed, LogNumber
@@ -70,6 +71,7 @@ _HOMES = {
     "library.handle": ("FunctionHandle", "Library"),
     "isa.define": ("Mut", "Use", "exchange", "opcode"),
     "library.reversible": ("reversible",),
+    "library.pure": ("pure",),
     "library.vocabulary": ("Array", "Stack", "record", "when"),
     "faults": (
         "AssemblyError",
@@ -132,6 +134,7 @@ __all__ = [
     "invert",
     "load",
     "opcode",
+    "pure",
     "record",
     "reversible",
     "tangent",

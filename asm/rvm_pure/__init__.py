@@ -6,6 +6,7 @@ reverse* (2020).
 """
 
 from rvm_pure.assembler import assemble, load, rasm
+from rvm_pure.door import WORDS, pure
 from rvm_pure.functions import PureFunction, functions
 
-__all__ = ["PureFunction", "assemble", "functions", "load", "rasm"]
+__all__ = ["WORDS", "PureFunction", "assemble", "functions", "load", "pure", "rasm"]

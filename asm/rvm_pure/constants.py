@@ -108,3 +108,13 @@ def folded(e: Op) -> Term | None:
     except RvmError:
         return None
     return Num(found, type=F64) if math.isfinite(found) else None
+
+
+def spread_constant(e: Op, known: list[Any]) -> Term | None:
+    """Sums and products of arrays of one f64 number each, as such an array."""
+    if e.fn not in ("+", "-", "*", "neg") or any(k is None for k in known):
+        return None
+    if not isinstance(e.type, Arr) or elem_type(e.type) != F64:
+        return None
+    found = value(e.fn, (F64,) * len(known))(*map(float, known))
+    return spread(Num(found), e) if math.isfinite(found) else None

@@ -263,13 +263,14 @@ class Lowering:
             k = uses.get(e.pattern, 0)
             if k == 0:
                 return self.add(place, e.body, env, fresh)
+            once = k == 1 and not _repeated(e.body, e.pattern)
+            if self._fuses(e.value, once):
+                return self.add(place, _put(e.body, e.pattern, e.value), env, fresh)
             try:
                 value = expression(e.value, env)
                 small = isinstance(value, (Ref, Lit))
-                once = k == 1 and not _repeated(e.body, e.pattern)
                 if once and not small and isinstance(e.value.type, Arr):
-                    rest = _put(e.body, e.pattern, e.value)
-                    return self.add(place, rest, env, fresh)
+                    return self.add(place, _put(e.body, e.pattern, e.value), env, fresh)
                 if small or once:
                     return self.add(place, e.body, bound(e.pattern, value, env), fresh)
             except Hard:
@@ -290,6 +291,18 @@ class Lowering:
             return self.add(place, e.body, bound(e.pattern, inner[whole.name], inner), fresh)
 
         return self._held(name, e.value, env, body)
+
+    def _fuses(self, e: Term, once: bool) -> bool:
+        """Whether an array need not be made: each element is used once, or takes no work."""
+        if not isinstance(e.type, Arr) or isinstance(e, Var):
+            return False
+        try:
+            one = elem(e, Var("", type=I64), self.names)
+        except Hard:
+            return False
+        while isinstance(one, Let) and isinstance(one.value, Var):
+            one = one.body
+        return once or isinstance(one, (Index, Var, Num))
 
     def _held(self, name: str, e: Term, env: Env, body: Callable[[Env], list[Stat]]) -> list[Stat]:
         """Statements over a value that is made before, and taken away after."""

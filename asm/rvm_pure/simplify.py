@@ -16,7 +16,7 @@ from rvm_asm.source import SourceMap
 
 from rvm.types import Scalar
 from rvm_pure.arrays import each, fold, length, prim
-from rvm_pure.constants import constant, folded, is_value, like_zero
+from rvm_pure.constants import constant, folded, is_value, like_zero, spread_constant
 from rvm_pure.normal import normal
 from rvm_pure.terms import (
     Each,
@@ -133,6 +133,9 @@ def _op(e: Op) -> Term:
     if known is not None:
         return known
     c = [constant(a) for a in e.args]
+    alone = spread_constant(e, c)
+    if alone is not None:
+        return alone
     match e.fn, e.args, c:
         case "*", _, (0, _) | (_, 0):
             return like_zero(e)
@@ -167,6 +170,8 @@ def _op(e: Op) -> Term:
             return a
         case "sum", _, (0,):
             return like_zero(e)
+        case "sum_like", (v, a), _ if v.type is not None and v.type == a.type:
+            return v
         case "spread_like", (v, a), _ if isinstance(v.type, Scalar):
             if isinstance(a.type, Arr) and isinstance(a.type.elem, Scalar):
                 return Prim("replicate", (length(a), v))

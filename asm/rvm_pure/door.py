@@ -1,0 +1,104 @@
+"""`rvm.pure`: a NumPy function, traced, as a pure function of the machine."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from rvm_asm.cursor import Bad
+from rvm_asm.lexer import END, NEWLINE
+from rvm_asm.nodes import Word
+from rvm_asm.program import Declarations
+
+from rvm.faults import UsageError
+from rvm.types import I64
+from rvm_pure.functions import PureFunction
+from rvm_pure.lexer import lex
+from rvm_pure.parser import Definition, Param, TermParser
+from rvm_pure.recorder import caller
+from rvm_pure.simplify import typed as with_types
+from rvm_pure.tracing import folded, iota, loop, mapped, replicate, traced, update, where
+from rvm_pure.types import Product, Type
+from rvm_pure.typing import lengths_of
+
+WORDS: dict[str, Callable[..., Any]] = {
+    "loop": loop,
+    "map": mapped,
+    "reduce": folded("foldl"),
+    "scan": folded("scanl"),
+    "where": where,
+    "iota": iota,
+    "replicate": replicate,
+    "update": update,
+}
+"""What says to a trace what it cannot see, by its name as an attribute of `rvm.pure`."""
+
+
+def pure(f: Callable[..., Any], types: Mapping[str, Any]) -> PureFunction:
+    """A function of values of the named types, `f64["n"]` or `"f64[n]"`; run once, on these.
+
+    Types that are not named are those of the annotations.  UsageError U060 at the line of what
+    cannot be traced.
+    """
+    declarations = Declarations()
+    found = {n: typed(v, declarations) for n, v in {**_annotated(f), **types}.items()}
+    names = list(inspect.signature(f).parameters)
+    missing = [n for n in names if n not in found]
+    if missing or [n for n in found if n not in names]:
+        raise UsageError(
+            "U060",
+            f"`{f.__name__}` takes {', '.join(names)}; their types are to be known",
+            where=caller(),
+            hint='annotate them, or name them: `rvm.pure(f, x=rvm.f64["n"])`',
+        )
+    ordered = {n: found[n] for n in names}
+    body = traced(f, ordered)
+    params = tuple(Param(n, t, 0, 0) for n, t in ordered.items())
+    file = declarations.sources.add(f.__code__.co_filename, "")
+    d = Definition(Word(_name(f), file.base, file.base), params, body)
+    env = {**ordered, **dict.fromkeys(lengths_of(params), I64)}
+    return PureFunction(replace(d, body=with_types(body, env)), declarations)
+
+
+def _name(f: Callable[..., Any]) -> str:
+    return f.__name__ if f.__name__.isidentifier() else "f"
+
+
+def _annotated(f: Callable[..., Any]) -> dict[str, Any]:
+    """The types of a function's annotations."""
+    try:
+        found = inspect.get_annotations(f, eval_str=True)
+    except NameError as error:
+        raise UsageError("U060", f"an annotation cannot be read: {error}") from None
+    return {n: t for n, t in found.items() if n != "return"}
+
+
+def typed(v: Any, declarations: Declarations) -> Type:
+    """A type as it is given: a word of `rvm`, `rvm.f64["n"]`, a text, a tuple of types, float."""
+    if isinstance(v, tuple):
+        return Product(tuple(typed(x, declarations) for x in v))
+    plain = {float: "f64", int: "i64", bool: "bool", complex: "c128"}
+    text = plain[v] if isinstance(v, type) and v in plain else v if isinstance(v, str) else _text(v)
+    file = declarations.sources.add("<type>", text)
+    try:
+        tokens = lex(file, declarations.report)
+        parser = TermParser(tokens, declarations.report)
+        found = parser.type()
+        if parser.kinds[parser.i] not in (NEWLINE, END):
+            parser.fail("the end of the type")
+    except Bad:
+        declarations.report.raise_if_failed()
+        raise
+    declarations.report.raise_if_failed()
+    return found
+
+
+def _text(v: Any) -> str:
+    elem, lengths = getattr(v, "elem", None), getattr(v, "lengths", None)
+    if lengths is None:
+        return str(getattr(v, "name", v))
+    if len(lengths) > 1 and any(n == ":" for n in lengths):
+        raise UsageError("U060", "every length has a name or is a number")
+    return f"{getattr(elem, 'name', elem)}[{', '.join(map(str, lengths))}]"

@@ -1,0 +1,486 @@
+"""NumPy functions as terms: run once, on values that answer NumPy's protocols and record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+
+from rvm.isa import FUNCTIONS
+from rvm.isa.rules import OF_ARRAYS
+from rvm.types import BOOL, F64, I64, Scalar
+from rvm_pure.recorder import Recorder, refused
+from rvm_pure.terms import (
+    Each,
+    Fold,
+    If,
+    Index,
+    Lam,
+    Loop,
+    Num,
+    Op,
+    Prim,
+    Proj,
+    Term,
+    Tup,
+    Update,
+    Var,
+)
+from rvm_pure.types import Arr, Product, dims, elem_type
+
+UFUNCS = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "true_divide": "/",
+    "divide": "/",
+    "floor_divide": "//",
+    "remainder": "%",
+    "power": "**",
+    "float_power": "**",
+    "negative": "neg",
+    "absolute": "abs",
+    "fabs": "abs",
+    "maximum": "max",
+    "minimum": "min",
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+    "equal": "==",
+    "not_equal": "!=",
+    "logical_and": "and",
+    "logical_or": "or",
+    "logical_not": "not",
+    "bitwise_and": "&",
+    "bitwise_or": "|",
+    "bitwise_xor": "^",
+    "matmul": "@",
+    "arcsin": "asin",
+    "arccos": "acos",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arcsinh": "asinh",
+    "arccosh": "acosh",
+    "arctanh": "atanh",
+    "conjugate": "conj",
+}
+"""NumPy's functions of numbers whose names are not the table's."""
+WHOLE = {"sum": "sum", "amax": "amax", "max": "amax", "amin": "amin", "min": "amin", "prod": "prod"}
+_REDUCED = {"add": "sum", "multiply": "prod", "maximum": "amax", "minimum": "amin"}
+
+
+class Traced:
+    """A value of a function that is being traced."""
+
+    __slots__ = ("recorder", "term")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, recorder: Recorder, term: Term) -> None:
+        self.recorder = recorder
+        self.term = term
+
+    def __repr__(self) -> str:
+        return f"<traced value of type {self.term.type}>"
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The lengths: those that types write as numbers are such, others are traced."""
+        assert self.term.type is not None
+        out: list[Any] = []
+        for k, n in enumerate(dims(self.term.type)):
+            known = n is not None and not n.name
+            out.append(
+                n.more if known and n is not None else self._new(Op("dim", (self.term, Num(k))))
+            )
+        return tuple(out)
+
+    @property
+    def ndim(self) -> int:
+        assert self.term.type is not None
+        return len(dims(self.term.type))
+
+    @property
+    def size(self) -> Any:
+        total: Any = 1
+        for n in self.shape:
+            total = n * total
+        return total
+
+    @property
+    def T(self) -> Any:  # noqa: N802
+        return self if self.ndim < 2 else self._new(Op("transpose", (self.term,)))
+
+    def _new(self, e: Term) -> Traced:
+        return Traced(self.recorder, self.recorder.named(e))
+
+    def apply(self, fn: str, *args: Any) -> Traced:
+        """A function of the table of values and numbers; whole numbers among real ones are real."""
+        terms = [term_of(a) for a in args]
+        known = [elem_type(t.type) for t in terms if t.type is not None and not isinstance(t, Num)]
+        real = next(
+            (t for t in known if isinstance(t, Scalar) and not t.is_integer and t != BOOL), None
+        )
+        if fn == "/" and real is None:
+            real = F64
+        if real is not None and FUNCTIONS[fn].rule not in OF_ARRAYS:
+            terms = [self._converted(t, real) for t in terms]
+        return self._new(Op(fn, tuple(terms)))
+
+    def _converted(self, e: Term, to: Scalar) -> Term:
+        elem = None if e.type is None else elem_type(e.type)
+        if isinstance(elem, Scalar) and elem.is_integer and not isinstance(e, Num):
+            return Op(str(to), (e,))
+        return e
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **named: Any) -> Any:
+        name = ufunc.__name__
+        if method == "reduce" and name in _REDUCED:
+            return numpy_sum(self, _REDUCED[name], named.get("axis", 0))
+        if method == "accumulate" and name == "add":
+            return self._new(Op("scan_left", (self.term,)))
+        fn = UFUNCS.get(name, name)
+        if method != "__call__" or fn not in FUNCTIONS or named.get("out") is not None:
+            what = f"np.{name}" if method == "__call__" else f"np.{name}.{method}"
+            raise refused(f"`{what}` cannot be traced", _hint(name))
+        if named.keys() - {"out", "where", "casting", "order", "dtype", "subok"}:
+            raise refused(f"`np.{name}` is traced without further arguments")
+        return self.apply(fn, *args)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, named: Any) -> Any:
+        found = ARRAY_FUNCTIONS.get(func.__name__)
+        if found is None:
+            raise refused(f"`np.{func.__name__}` cannot be traced", _hint(func.__name__))
+        try:
+            return found(*args, **named)
+        except TypeError:
+            what = f"`np.{func.__name__}` is traced with plain arguments only"
+            raise refused(what) from None
+
+    def __getitem__(self, key: Any) -> Any:
+        keys = key if isinstance(key, tuple) else (key,)
+        out: Traced = self
+        for k, one in enumerate(keys):
+            if isinstance(one, slice):
+                return out._rows(one, keys[k + 1 :])
+            out = out._item(one)
+        return out
+
+    def _rows(self, one: slice, rest: tuple[Any, ...]) -> Any:
+        out = sliced(self, one)
+        return mapped(lambda row: row[rest], out) if rest else out
+
+    def _item(self, i: Any) -> Traced:
+        if self.ndim == 0:
+            raise refused("a number has no elements")
+        if isinstance(i, (int, np.integer)) and i < 0:
+            i = self.shape[0] + int(i)
+        return self._new(Index(self.term, (term_of(i),)))
+
+    def sum(self, axis: Any = None) -> Any:
+        return numpy_sum(self, "sum", axis)
+
+    def prod(self, axis: Any = None) -> Any:
+        return numpy_sum(self, "prod", axis)
+
+    def max(self, axis: Any = None) -> Any:
+        return numpy_sum(self, "amax", axis)
+
+    def min(self, axis: Any = None) -> Any:
+        return numpy_sum(self, "amin", axis)
+
+    def mean(self, axis: Any = None) -> Any:
+        return mean(self, axis)
+
+    def dot(self, other: Any) -> Any:
+        return self @ other
+
+    def astype(self, t: Any) -> Any:
+        name = {"float64": "f64", "float32": "f32", "int64": "i64", "complex128": "c128"}
+        return self._new(Op(name[str(np.dtype(t))], (self.term,)))
+
+    def _untraceable(self, what: str, hint: str) -> NoReturn:
+        raise refused(f"{what} of a traced value is not known while a function is traced", hint)
+
+    def __bool__(self) -> bool:
+        self._untraceable("the truth", "`rvm.pure.where(c, a, b)` chooses, `rvm.pure.loop` repeats")
+
+    def __len__(self) -> int:
+        self._untraceable("the length", "`x.shape[0]` is a traced number")
+
+    def __float__(self) -> float:
+        self._untraceable("the number", "functions of `math` are not traced, NumPy's are")
+
+    __int__ = __complex__ = __float__
+
+    def __index__(self) -> int:
+        self._untraceable("the number", "`rvm.pure.loop(n, body, init)`, `rvm.pure.iota(n)`")
+
+    def __iter__(self) -> Any:
+        self._untraceable("the elements", "`rvm.pure.map(f, x)`, `rvm.pure.reduce(f, init, x)`")
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise refused(
+            "a traced array does not change", "`rvm.pure.update(x, i, value)` is a new one"
+        )
+
+    def __array__(self, *args: Any, **named: Any) -> Any:
+        raise refused(
+            "a traced value is no array", "what is called here does not ask NumPy's protocols"
+        )
+
+
+def _operator(fn: str, swapped: bool = False) -> Any:
+    def operator(self: Traced, other: Any) -> Any:
+        return self.apply(fn, other, self) if swapped else self.apply(fn, self, other)
+
+    return operator
+
+
+_BINARY = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%"}
+_BINARY |= {"pow": "**", "matmul": "@", "and": "&", "or": "|", "xor": "^"}
+_COMPARED = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+for _word, _fn in _BINARY.items():
+    setattr(Traced, f"__{_word}__", _operator(_fn))
+    setattr(Traced, f"__r{_word}__", _operator(_fn, True))
+for _word, _fn in _COMPARED.items():
+    setattr(Traced, f"__{_word}__", _operator(_fn))
+for _word, _fn in {"neg": "neg", "abs": "abs", "invert": "~"}.items():
+    setattr(Traced, f"__{_word}__", lambda self, fn=_fn: self.apply(fn, self))
+
+
+def _hint(name: str) -> str:
+    near = [n for n in (*UFUNCS, *ARRAY_FUNCTIONS) if n[:3] == name[:3]]
+    return (
+        f"traced are {', '.join(sorted(near)[:6])}" if near else "write it with functions that are"
+    )
+
+
+def term_of(v: Any) -> Term:
+    """A value as a term: a traced one, a number, a tuple of such."""
+    if isinstance(v, Traced):
+        return v.term
+    if isinstance(v, (bool, int, float, complex)):
+        return Num(v)
+    if isinstance(v, np.generic) or (isinstance(v, np.ndarray) and v.ndim == 0):
+        return Num(v.item())
+    if isinstance(v, (tuple, list)):
+        return Tup(tuple(map(term_of, v)))
+    raise refused(
+        f"a value of type {type(v).__name__} is no part of a trace",
+        "an array that the function needs is a parameter",
+    )
+
+
+def value_of(recorder: Recorder, e: Term) -> Any:
+    """A term as the traced function sees it: tuples as tuples."""
+    if isinstance(e.type, Product):
+        items = (
+            e.items
+            if isinstance(e, Tup)
+            else [recorder.typed(Proj(k, e)) for k in range(len(e.type.items))]
+        )
+        return tuple(value_of(recorder, x) for x in items)
+    return Traced(recorder, e)
+
+
+def recorder_of(*values: Any) -> Recorder:
+    """The trace that some of the values belong to."""
+    for v in values:
+        if isinstance(v, Traced):
+            return v.recorder
+        if isinstance(v, (tuple, list)):
+            found = [x for x in v if isinstance(x, (Traced, tuple, list))]
+            if found:
+                return recorder_of(*found)
+    raise refused("there is no traced value among the arguments")
+
+
+def numpy_sum(x: Any, fn: str, axis: Any = None, **named: Any) -> Any:
+    """`np.sum` and its like, of all elements or along one axis of a matrix."""
+    if any(v not in (None, False, np._NoValue) for v in named.values()):
+        raise refused("it is traced with an axis only")
+    if axis is None or x.ndim == 1:
+        return x._new(Op(fn, (x.term,)))
+    if x.ndim != 2 or axis not in (0, 1, -1, -2):
+        raise refused("it is traced along an axis of a matrix only")
+    rows = x if axis in (1, -1) else x.T
+    return mapped(lambda row: numpy_sum(row, fn), rows)
+
+
+def mean(x: Any, axis: Any = None) -> Any:
+    count = x.size if axis is None else x.shape[axis]
+    return numpy_sum(x, "sum", axis) / count
+
+
+def mapped(f: Callable[..., Any], *arrays: Any) -> Any:
+    """f of the elements of arrays of one length, rows where they have more dimensions."""
+    recorder = recorder_of(*arrays)
+    terms = [recorder.typed(term_of(a)) for a in arrays]
+    fn = recorder.function([_elem(t) for t in terms], _body(recorder, f))
+    return value_of(recorder, recorder.named(Each(fn, tuple(terms))))
+
+
+def _elem(e: Term) -> Any:
+    if not isinstance(e.type, Arr):
+        raise refused(f"an array is wanted, not a value of type {e.type}")
+    return e.type.elem
+
+
+def _body(recorder: Recorder, f: Callable[..., Any]) -> Callable[..., Term]:
+    return lambda *args: term_of(f(*(value_of(recorder, a) for a in args)))
+
+
+def folded(kind: str) -> Callable[..., Any]:
+    """`reduce`, `scan`: f(state, element) from an initial value on."""
+
+    def fold(f: Callable[..., Any], init: Any, array: Any) -> Any:
+        recorder = recorder_of(array, init)
+        x = recorder.typed(term_of(array))
+        elem = _elem(x)
+        start = recorder.typed(term_of(init), elem)
+        assert start.type is not None
+        fn = recorder.function([start.type, elem], _body(recorder, f))
+        return value_of(recorder, recorder.named(Fold(kind, fn, start, x)))
+
+    return fold
+
+
+def loop(n: Any, body: Callable[..., Any], init: Any) -> Any:
+    """`state = body(i, state)` for i from 0 to n - 1."""
+    recorder = recorder_of(n, init)
+    start = recorder.typed(term_of(init))
+    assert start.type is not None
+    fn = recorder.function([I64, start.type], _body(recorder, body))
+    var, p = fn.params
+    assert isinstance(var, str)
+    return value_of(recorder, recorder.named(Loop(p, start, var, term_of(n), fn.body)))
+
+
+def where(c: Any, a: Any, b: Any) -> Any:
+    """a where c holds, else b; where a and b are functions, only one of them is evaluated."""
+    recorder = recorder_of(c, a, b)
+    if callable(a) and callable(b):
+        yes, no = recorder.block(lambda: term_of(a())), recorder.block(lambda: term_of(b()))
+        return value_of(recorder, recorder.named(If(term_of(c), yes, no)))
+    like = next(v for v in (a, b, c) if isinstance(v, Traced))
+    return like.apply("select", c, a, b)
+
+
+def iota(n: Any) -> Any:
+    """The whole numbers below n."""
+    recorder = recorder_of(n)
+    return Traced(recorder, recorder.named(Prim("iota", (term_of(n),))))
+
+
+def replicate(n: Any, v: Any) -> Any:
+    """An array of n times one value."""
+    recorder = recorder_of(n, v)
+    return value_of(recorder, recorder.named(Prim("replicate", (term_of(n), term_of(v)))))
+
+
+def update(x: Any, i: Any, v: Any) -> Any:
+    """An array like x but for element i."""
+    return x._new(Update(x.term, (term_of(i),), term_of(v)))
+
+
+def sliced(x: Traced, s: slice) -> Traced:
+    """`x[a:b]`, whose ends are written; a negative one counts from the end."""
+    if s.step not in (None, 1):
+        raise refused("a slice is traced with the step 1 only")
+    if s == slice(None):
+        return x
+    if s.start == 1 and s.stop is None:
+        return x._new(Prim("shift1L", (x.term,)))
+    if s.start in (None, 0) and s.stop == -1:
+        return x._new(Prim("shift1R", (x.term,)))
+    n = length_of(x)
+    first = _end(s.start or 0, n)
+    count: Term = Op("-", (_end(n if s.stop is None else s.stop, n), first))
+    if isinstance(s.start, int) and (s.stop is None or (isinstance(s.stop, int) and s.stop < 0)):
+        # As a length and so many less, which types know.
+        count = Op("-", (n, Num(s.start - (s.stop or 0)))) if s.start >= 0 else Num(-s.start)
+    elif s.start in (None, 0) and isinstance(s.stop, int):
+        count = Op("-", (n, Num(-s.stop))) if s.stop < 0 else Num(s.stop)
+    k = x.recorder.names.new("k")
+    at = Var(k) if first == Num(0) else Op("+", (Var(k), first))
+    return x._new(Each(Lam((k,), Index(x.term, (at,))), (Prim("iota", (count,)),)))
+
+
+def _end(v: Any, n: Term) -> Term:
+    """An end of a slice as a term; a negative one counts from the end."""
+    if isinstance(v, Term):
+        return v
+    return Op("-", (n, Num(-v))) if isinstance(v, int) and v < 0 else term_of(v)
+
+
+def length_of(x: Traced) -> Term:
+    """The length of an array: by its name, where its type has one."""
+    assert isinstance(x.term.type, Arr)
+    n = x.term.type.length
+    if n is None:
+        return x._new(Op("len", (x.term,))).term
+    if not n.name:
+        return Num(n.more)
+    name = Var(n.name)
+    return Op("+" if n.more > 0 else "-", (name, Num(abs(n.more)))) if n.more else name
+
+
+def like(value: float) -> Callable[..., Any]:
+    def made(x: Any, **named: Any) -> Any:
+        return x._new(Op("spread_like", (Num(value), x.term)))
+
+    return made
+
+
+def whole(fn: str) -> Callable[..., Any]:
+    """A function of all elements, or along an axis."""
+
+    def made(x: Any, axis: Any = None, **named: Any) -> Any:
+        return numpy_sum(x, fn, axis, **named)
+
+    return made
+
+
+ARRAY_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **{
+        n: lambda x, axis=None, fn=fn, **kw: numpy_sum(x, fn, axis, **kw) for n, fn in WHOLE.items()
+    },
+    "sum": lambda x, axis=None, **kw: numpy_sum(x, "sum", axis, **kw),
+    "mean": mean,
+    "where": where,
+    "dot": lambda a, b: recorder_first(a, b).apply("@", a, b) if _ranks(a, b) else a * b,
+    "inner": lambda a, b: recorder_first(a, b).apply("@", a, b),
+    "vdot": lambda a, b: recorder_first(a, b).apply("@", a, b),
+    "outer": lambda a, b: recorder_first(a, b).apply("outer", a, b),
+    "transpose": lambda x: x.T,
+    "cumsum": lambda x, axis=None: x._new(Op("scan_left", (x.term,))),
+    "zeros_like": like(0.0),
+    "ones_like": like(1.0),
+    "take": lambda x, k: x[k],
+    "shape": lambda x: x.shape,
+    "ndim": lambda x: x.ndim,
+    "size": lambda x: x.size,
+}
+"""NumPy's functions of arrays that are traced."""
+
+
+def recorder_first(*values: Any) -> Traced:
+    return next(v for v in values if isinstance(v, Traced))
+
+
+def _ranks(a: Any, b: Any) -> bool:
+    return bool(np.ndim(a) and np.ndim(b))
+
+
+def traced(f: Callable[..., Any], types: Mapping[str, Any]) -> Term:
+    """What a function did on values of some types, as a term."""
+    recorder = Recorder(dict(types))
+    for t in types.values():
+        for n in dims(t):
+            if n is not None and n.name:
+                recorder.env.setdefault(n.name, I64)
+    recorder.names.taken |= set(recorder.env)
+    given = {name: value_of(recorder, Var(name, type=t)) for name, t in types.items()}
+    return recorder.block(lambda: term_of(f(**given)))

@@ -1,0 +1,50 @@
+"""`rvm.pure`: NumPy functions without side effects as functions of the machine.
+
+A function is run once, on values that record what it does, by the front end that is registered
+for `.pure` files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rvm.faults import UsageError
+
+
+class Pure:
+    """`@rvm.pure`, `rvm.pure(f, x=rvm.f64["n"])`, and what tracing cannot see: `rvm.pure.loop`."""
+
+    def __call__(self, f: Callable[..., Any] | None = None, /, **types: Any) -> Any:
+        """The function as a pure one: called, it gives its value; `f.program` can be undone.
+
+        Types of parameters are annotations or named here.  UsageError U060 at the line of what
+        cannot be traced.
+        """
+        if f is None:
+            return lambda g: self(g, **types)
+        return _front_end().pure(f, types)
+
+    def __getattr__(self, name: str) -> Any:
+        words: dict[str, Any] = _front_end().WORDS
+        if name not in words:
+            raise AttributeError(f"`rvm.pure` has no {name!r}; it has {', '.join(words)}")
+        return words[name]
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *_front_end().WORDS]
+
+    def __repr__(self) -> str:
+        return "rvm.pure"
+
+
+pure = Pure()
+
+
+def _front_end() -> Any:
+    from rvm.library.frontends import front_end
+
+    found = front_end("a.pure")
+    if found is None:
+        raise UsageError("U006", "nothing here reads pure functions")
+    return found

@@ -1,0 +1,161 @@
+"""NumPy functions are accepted as they stand, and give what NumPy gives; what is not says so."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from rvm_pure import functions
+
+import rvm
+from rvm import Array, f64, i64
+from rvm.faults import UsageError
+
+X = np.array([0.5, -1.5, 2.0, 0.25])
+M = np.arange(12.0).reshape(3, 4) / 7 - 0.5
+VECTOR, MATRIX = "f64[n]", "f64[m, n]"
+FUNCTIONS: list[tuple[Callable[..., Any], dict[str, Any], tuple[Any, ...]]] = [
+    (lambda x: np.exp(x - x.max()) / np.exp(x - x.max()).sum(), {"x": VECTOR}, (X,)),
+    (lambda w, x: np.tanh(w @ x), {"w": MATRIX, "x": VECTOR}, (M, X)),
+    (lambda w, x: np.sum(np.maximum(w, 0) * x, axis=1), {"w": MATRIX, "x": VECTOR}, (M, X)),
+    (lambda w: w.T.sum(axis=0) - np.mean(w, axis=1), {"w": MATRIX}, (M,)),
+    (lambda x: np.where(x > 0, np.sqrt(np.abs(x)), -x), {"x": VECTOR}, (X,)),
+    (lambda u, c: u[1:-1] + c * (u[2:] - u[1:-1] + u[:-2]), {"u": VECTOR, "c": "f64"}, (X, 0.1)),
+    (lambda x: x[-1] * x[0] + x[1:].prod(), {"x": VECTOR}, (X,)),
+    (lambda x: x.mean() + np.dot(x, x) / x.shape[0], {"x": VECTOR}, (X,)),
+    (lambda w: w[1] + w[:, 2].sum() + w[0, 1:3].sum(), {"w": "f64[3, 4]"}, (M,)),
+    (lambda x: np.cumsum(x) * np.ones_like(x), {"x": VECTOR}, (X,)),
+    (lambda x, k: x[k] + np.take(x, k), {"x": VECTOR, "k": "i64[m]"}, (X, np.array([3, 0, 3]))),
+    (lambda x: (np.sin(x), np.outer(x, x)), {"x": VECTOR}, (X,)),
+    (lambda x: np.arctan2(x, 2) ** 2 + np.hypot(x, 1) - x // 2, {"x": VECTOR}, (X,)),
+    (lambda x: np.log1p(np.exp(-x)), {"x": VECTOR}, (X,)),
+]
+
+
+def same(have: Any, want: Any) -> bool:
+    if isinstance(want, tuple):
+        return all(same(a, b) for a, b in zip(have, want, strict=True))
+    return bool(
+        np.shape(have) == np.shape(want) and np.allclose(have, want, rtol=1e-14, atol=1e-14)
+    )
+
+
+@pytest.mark.parametrize("k", range(len(FUNCTIONS)))
+def test_values_are_those_of_numpy(k: int) -> None:
+    f, types, args = FUNCTIONS[k]
+    traced = rvm.pure(f, **types)
+    assert same(traced(*args), f(*args))
+    (again,) = functions(traced.stage("source")).values()
+    assert again.definition.body == traced.definition.body
+
+
+@rvm.pure
+def power(x: f64, n: i64) -> f64:
+    return rvm.pure.loop(n, lambda i, p: p * x + i, 1.0)
+
+
+@rvm.pure
+def smooth(x: Array[f64, "n"], w: f64) -> f64:
+    states = rvm.pure.scan(lambda s, a: s + w * (a - s), 0.0, x)
+    return rvm.pure.reduce(lambda s, a: s * 0.5 + a, 0.0, states)
+
+
+@rvm.pure
+def chosen(x: Array[f64, "n"]) -> Array[f64, "n"]:
+    return rvm.pure.map(lambda a: rvm.pure.where(a > 0, lambda: np.log(a), lambda: a * a), x)
+
+
+def test_what_tracing_cannot_see_is_said() -> None:
+    p = 1.0
+    for i in range(6):
+        p = p * 1.5 + i
+    assert power(1.5, 6) == p
+    s, total = 0.0, 0.0
+    for a in X:
+        s_next = s + 0.3 * (a - s)
+        total, s = total * 0.5 + s, s_next
+    assert smooth(X, 0.3) == pytest.approx(total * 0.5 + s, rel=1e-14)
+    assert same(chosen(X), np.where(X > 0, np.log(np.abs(X)), X * X))
+    step = 1e-6
+    by_x, by_w = smooth.gradient()(X, 0.3)
+    assert by_w == pytest.approx(
+        (smooth(X, 0.3 + step) - smooth(X, 0.3 - step)) / (2 * step), rel=1e-8
+    )
+    assert by_x.shape == X.shape
+
+
+def test_there_is_a_way_back_in_the_program() -> None:
+    f = power.program.power
+    there = f(out=0.0, x=1.5, n=6)
+    assert (~f)(**there).out == 0.0
+    assert power.program is power.program
+
+
+def test_an_expression_s_program_is_one_instruction_and_a_stencil_s_one_loop() -> None:
+    f = rvm.pure(lambda a, b: np.sum(a * b), a=VECTOR, b=VECTOR)
+    assert [i.op for i in f.program.program.functions[0].code] == ["add"]
+    stencil = rvm.pure(FUNCTIONS[5][0], **FUNCTIONS[5][1])
+    assert stencil.stage("rasm").count("for ") == 1 and "alloc" not in stencil.stage("rasm")
+
+
+def branch(x: Any) -> Any:
+    if x[0] > 0:  # line 1
+        return x
+    return -x
+
+
+def spectrum(x: Any) -> Any:
+    return np.fft.fft(x)  # line 1
+
+
+def elements(x: Any) -> Any:
+    return sum(a for a in x)  # line 1
+
+
+def library(x: Any) -> Any:
+    return math.sin(x[0])  # line 1
+
+
+def assigned(x: Any) -> Any:
+    x[0] = 1.0  # line 1
+    return x
+
+
+def wrong_shape(x: Any) -> Any:
+    return x[1:] + x  # line 1
+
+
+def closed_over(x: Any) -> Any:
+    return x + X  # line 1
+
+
+@pytest.mark.parametrize(
+    ("f", "word"),
+    [
+        (branch, "where"),
+        (spectrum, "np.fft"),
+        (elements, "map"),
+        (library, "math"),
+        (assigned, "update"),
+        (wrong_shape, "length"),
+        (closed_over, "parameter"),
+    ],
+)
+def test_what_cannot_be_traced_says_so_at_its_line(f: Any, word: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        rvm.pure(f, x=VECTOR)
+    error = caught.value
+    assert error.code == "U060" and error.where.source == __file__
+    assert error.where.line == f.__code__.co_firstlineno + 1
+    assert word in f"{error.message} {error.hint}"
+
+
+def test_types_are_needed_and_read() -> None:
+    with pytest.raises(UsageError, match="types"):
+        rvm.pure(lambda x: x)
+    with pytest.raises(rvm.AssemblyError):
+        rvm.pure(lambda x: x, x="f65")
+    assert repr(rvm.pure(lambda x: x[0], x=rvm.f64["n"])).endswith("f64[n]) -> f64>")
+    with pytest.raises(AttributeError):
+        rvm.pure.unroll  # noqa: B018
