@@ -159,6 +159,9 @@ class Generics(Protocol):
     def made(self, function: str) -> tuple[Program, str]:
         """The program with a function for types, too, `axpy[f32]`, and what it is called there."""
 
+    def check(self) -> None:
+        """Look at all of them for every type that they may be of; an error if one can't."""
+
     def inferred(self, name: str, values: Mapping[str, Any]) -> str:
         """The function for a caller's values, by parameter: `axpy[f32]`."""
 

@@ -62,11 +62,12 @@ class Build:
             if not func.is_generic:
                 self._sign(name, Blocks(declarations, func))
 
-    def program(self, wanted: Sequence[Wanted] = (), *, check: bool = True) -> Program:
+    def program(self, wanted: Sequence[Wanted] = (), *, check: str = "called") -> Program:
         """The verified program; AssemblyError with everything that is wrong.
 
         Generic functions are in it for the types that its functions, the entry and `wanted` ask
-        for.  With `check` they are looked at for all types that they may be of.
+        for.  If `check` is "all", they are looked at for each type that they may be of; if it is
+        "once", those for which nothing asks are looked at for one.
         """
         for func, types, at in wanted:
             self._asked(func, types, at)
@@ -75,8 +76,8 @@ class Build:
         self._settle()
         kept, generated = set(self.emitters), len(self.declarations.generated)
         called = dict(self.declarations.derivatives)
-        if check and self._is_sound and not self.declarations.as_python:
-            self._try()
+        if check != "called" and self._is_sound and not self.declarations.as_python:
+            self._try(once=check == "once")
             self._settle()
         return self._verified(kept, generated, called, entry)
 
@@ -216,10 +217,18 @@ class Build:
         if not p.classes and p.shaped:
             self.report.error("A072", f"`{class_text(p)}` names no class", p.start, p.end)
 
-    def _try(self) -> None:
-        """Make all generic functions for the types that they may be of, to see what is wrong."""
+    def _try(self, *, once: bool) -> None:
+        """Make generic functions to see what is wrong with them.
+
+        All, for the types that they may be of; or those that nothing has asked for, for one.
+        """
+        asked = {func.name.text for func, _ in self.declarations.made.values()} if once else set()
         for func in self.declarations.generics.values():
             for types in _combinations(func):
+                if func.name.text in asked:
+                    break
+                if once:
+                    asked.add(func.name.text)
                 self._made.clear()
                 try:
                     with self.report.within(func, instance_text(types)):

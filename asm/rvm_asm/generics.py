@@ -13,6 +13,8 @@ from rvm_asm.scope import plain
 NUMBERS, STACK, RECORD, FUNCTION = "numbers", "stack", "record", "function"
 IDLE = "`a function["
 """How the names of functions begin that do nothing, in place of those that are passed."""
+A_RECORD = "`a record`"
+"""The name of the record that generic functions are tried with."""
 OTHER_FIXED = fixed(20)
 """A `fixed` of other fraction bits than those that it has where none are named."""
 MAX_SHOWN = 6
@@ -169,13 +171,23 @@ def usual(p: TypeParam) -> TypeValue:
 
 
 def tried(p: TypeParam) -> Iterator[TypeValue]:
-    """The types that a generic function is checked for: all of the class, and some arrays."""
+    """The types that a generic function is checked for: the usual one, then all of the class.
+
+    Of what may be an array some arrays, of what may be anything a record.  No instruction takes a
+    stack of whatever it holds, so a function is made for that only where one is passed on.
+    """
     found = members([c.text for c in p.classes])
+    if not found:
+        return
+    first = usual(p)
+    yield first
     for t in found:
-        yield TypeValue(NUMBERS, t)
+        if t != first.elem:
+            yield TypeValue(NUMBERS, t)
         if t.is_fixed:
             yield TypeValue(NUMBERS, OTHER_FIXED)
     if p.shaped or not p.classes:
-        first = usual(p)
         yield replace(first, rank=1)
         yield replace(first, rank=2)
+    if not p.classes:
+        yield TypeValue(RECORD, name=A_RECORD)

@@ -14,10 +14,10 @@ from rvm.types import I64
 from rvm_asm.constants import Constants
 from rvm_asm.derivatives import Derivative
 from rvm_asm.expressions import operator_name
-from rvm_asm.generics import Types
+from rvm_asm.generics import A_RECORD, Types
 from rvm_asm.includes import Includes, Refused
 from rvm_asm.messages import Reporter
-from rvm_asm.nodes import Declared, FieldStep, Lit, Node, Ref, Word
+from rvm_asm.nodes import Declared, FieldStep, Lit, Node, Ref, TypeRef, Word
 from rvm_asm.parser import parse_file
 from rvm_asm.positions import read_positions
 from rvm_asm.registers import RegisterWriter, TypeProblem, layout
@@ -43,7 +43,11 @@ class Declarations:
         self.functions: dict[str, Func] = {}
         self.generics: dict[str, Func] = {}
         """Those of the functions that have type parameters, or take functions."""
-        self.records: dict[str, RecordDef] = {}
+        at = Word(A_RECORD, 0, 0)
+        number = TypeRef("f64", None, None, None, 0, 0)
+        indices = TypeRef("i64", None, None, [Lit(2, 0, 0)], 0, 0)
+        fields = [Declared("x", number, 0, 0), Declared("k", indices, 0, 0)]
+        self.records = {A_RECORD: RecordDef(at, [], fields)}
         self.macros: dict[str, Macro] = {}
         self.pures: dict[str, Pure] = {}
         self.excused: dict[str, set[str]] = {}

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rvm.faults import AssemblyError
 from rvm.program import Program
 from rvm_asm.blocks import Blocks
 from rvm_asm.build import Build
@@ -19,7 +20,14 @@ from rvm_asm.values import Rejected
 
 def build(declarations: Declarations) -> Program:
     """The verified program of all declarations; AssemblyError with everything that is wrong."""
-    program = Build(declarations).program()
+    is_read = not declarations.report.failed
+    try:
+        program = Build(declarations).program(check="once")
+    except AssemblyError:
+        if is_read and declarations.generics:
+            # Messages say for which types something is wrong.
+            GenericText(declarations).check()
+        raise
     return _with_generics(program, GenericText(declarations)) if declarations.generics else program
 
 
@@ -49,6 +57,10 @@ class GenericText:
         """The names of a function's parameters that take values, in order."""
         return tuple(plain(p.name) for p in self._functions[name].params if not p.is_function)
 
+    def check(self) -> None:
+        """Look at all functions for every type that they may be of; AssemblyError if one can't."""
+        Build(self._declarations.again()).program(check="all")
+
     def made(self, function: str) -> tuple[Program, str]:
         """The program with a function for types, too, `axpy[f32]`, and what it is called there.
 
@@ -59,7 +71,7 @@ class GenericText:
             declarations = self._declarations.again()
             build = Build(declarations)
             wanted = [build.wanted(f) for f in (*self._asked, function)]
-            program = build.program(wanted, check=False)
+            program = build.program(wanted)
             name = plain(build.specialise(*wanted[-1]))
             generics = GenericText(self._declarations, (*self._asked, name))
             # One program for each function, however its types are written.

@@ -63,6 +63,13 @@ def written_for(text: str, t: str) -> str:
     return re.sub(r"\bT\b", t, text.replace("T(", f"`{t}`("))
 
 
+def checked(text: str) -> None:
+    """A text whose generic functions are looked at for all types."""
+    generics = rvm.assemble(text).program.generics
+    assert generics is not None
+    generics.check()
+
+
 def same(one: Function, two: Function) -> bool:
     """Whether two functions are the same but for the names of functions and records."""
     code = [[(i.op, i.args, i.aux, i.symbol.split("[")[0]) for i in f.code] for f in (one, two)]
@@ -261,10 +268,41 @@ def test_functions_in_brackets() -> None:
 def test_what_is_not_called_is_checked_too() -> None:
     text = "func f[T: number](y: T, x: T)\n    add y, x / 2\nfunc main(x: f64)\n    add x, 1\n"
     with pytest.raises(AssemblyError) as caught:
-        rvm.assemble(text)
+        checked(text)
     (only,) = caught.value.diagnostics
     assert (only.code, only.where.line) == ("A040", 2)
     assert only.notes == ("for T = i8, i16, i32, i64, u8, u16, u32, u64",)
+    assert list(rvm.assemble(text)) == ["main"]
+
+
+def test_what_is_not_called_is_looked_at_for_one_type() -> None:
+    text = "func f[T: number](y: T)\n    add y, z\nfunc main(x: f64)\n    add x, 1\n"
+    with pytest.raises(AssemblyError) as caught:
+        rvm.assemble(text)
+    (only,) = caught.value.diagnostics
+    assert (only.code, only.where.line) == ("A005", 2)
+    assert len(only.notes[0].split(", ")) > 5, "an error is told for all types"
+
+
+@pytest.mark.parametrize(
+    ("body", "types"),
+    [
+        ("swap y, x[0]", ""),
+        ("with t: T\n    swap t, y\n    swap y, t\n    end", ""),
+        ("add y, x[0]", "for T = bool, log64|for T = a record"),
+        ("add y.x, 1", "for T = f64; T = bool; T = i8"),
+        ("push y, s", "for T = bool; T = i8|for T = a record"),
+    ],
+)
+def test_what_may_be_anything_is_checked_for_records_and_arrays(body: str, types: str) -> None:
+    text = f"func f[T](y: T, x: T[n], s: stack[f64])\n    {body}\nfunc main(x: f64)\n    inc x\n"
+    if not types:
+        checked(text)
+        return
+    with pytest.raises(AssemblyError) as caught:
+        checked(text)
+    notes = [note for d in caught.value.diagnostics for note in d.notes]
+    assert all(any(n.startswith(t) for n in notes) for t in types.split("|")), notes
 
 
 def test_what_the_verifier_finds_is_told_once() -> None:

@@ -15,7 +15,14 @@ from rvm.program import AnyProgram, Function, Layout, Program, Record, type_text
 from rvm.verify import verify as verify_program
 from rvm_tools.messages import end, show_error
 from rvm_tools.options import reading_options
-from rvm_tools.programs import load_program, pick_function, read_bytes, read_text, written
+from rvm_tools.programs import (
+    checked,
+    load_program,
+    pick_function,
+    read_bytes,
+    read_text,
+    written,
+)
 
 
 def assemble_file(
@@ -35,7 +42,7 @@ def assemble_file(
             hint="name a file with -o, or ask for --emit=listing",
         )
     try:
-        program = _assembled(file, folders)
+        program = checked(_assembled(file, folders))
         for name in functions:
             program, _ = pick_function(program, name)
         if emit == "strict":

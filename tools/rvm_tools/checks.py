@@ -20,7 +20,7 @@ from rvm_tools.directives import Directive, directives
 from rvm_tools.generate import inputs as generated
 from rvm_tools.messages import end, show_error
 from rvm_tools.options import allowed_includes
-from rvm_tools.programs import base_of, load_program, pick_function, read_text
+from rvm_tools.programs import base_of, checked, load_program, pick_function, read_text
 from rvm_tools.rows import CheckRow
 from rvm_tools.trial import Trial, attempt, differences, same, was_limited
 from rvm_tools.values import assignments, inputs_for, value_for
@@ -91,7 +91,7 @@ def _rows(request: CheckRequest) -> Iterator[CheckRow]:
     if refused:
         yield _refusal(request.file, refused)
         return
-    program = load_program(request.file)
+    program = checked(load_program(request.file))
     if request.file == "-" and program.sources:
         found = directives(program.sources[0].text, "<stdin>", allowed)
     yield _static(program)
@@ -124,7 +124,7 @@ def _refusal(file: str, codes: Sequence[str]) -> CheckRow:
     """The file must be refused with these codes."""
     row = CheckRow(f"fails {', '.join(codes)}")
     try:
-        load_program(file)
+        checked(load_program(file))
         seen: set[str] = set()
     except AssemblyError as error:
         seen = {d.code for d in error.diagnostics}

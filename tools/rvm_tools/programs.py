@@ -29,6 +29,13 @@ def load_program(file: str) -> Program:
         raise unreadable(file, error) from None
 
 
+def checked(program: Program) -> Program:
+    """The program, if its text's generic functions are right for every type that they may be of."""
+    if program.generics is not None:
+        program.generics.check()
+    return program
+
+
 def read_bytes(file: str) -> bytes:
     """A file's bytes, or those of standard input."""
     try:
