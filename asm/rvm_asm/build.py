@@ -233,13 +233,13 @@ class Build:
                 try:
                     with self.report.within(func, instance_text(types)):
                         for p in func.functions:
-                            types[p.name] = self._idle(p, types)
+                            types[p.name] = self._idle(func, p, types)
                 except Rejected:
                     continue
                 self._asked(func, types, func.name)
                 self._lower()
 
-    def _idle(self, p: Declared, types: Types) -> TypeValue:
+    def _idle(self, owner: Func, p: Declared, types: Types) -> TypeValue:
         """A function that does nothing, in place of one that is passed."""
         assert p.type is not None
         words = [f"a{k}" for k in range(len(p.type.fields or ()))]
@@ -247,7 +247,7 @@ class Build:
             Declared(w, self._any_length(f), p.start, p.end)
             for w, f in zip(words, p.type.fields or (), strict=True)
         ]
-        name = Word(f"{IDLE.removesuffix('[')}`", p.start, p.end)
+        name = Word(f"{IDLE} {plain(p.name)} of {plain(owner.name.text)}`", p.start, p.end)
         func = Func(name, [], params, [], p.start, p.end)
         self.declarations.excused.setdefault(name.text, set())
         return TypeValue(FUNCTION, name=self.specialise(func, types, name))

@@ -11,7 +11,7 @@ from rvm_asm.nodes import Application, Declared, Lit, Node, Ref, Sub, TypeParam,
 from rvm_asm.scope import plain
 
 NUMBERS, STACK, RECORD, FUNCTION = "numbers", "stack", "record", "function"
-IDLE = "`a function["
+IDLE = "`a function"
 """How the names of functions begin that do nothing, in place of those that are passed."""
 A_RECORD = "`a record`"
 """The name of the record that generic functions are tried with."""

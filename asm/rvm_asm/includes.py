@@ -3,12 +3,13 @@
 A policy says what an `include` may read: "any" file, those "below" the folder of the text and
 the folders of the include path, or "none".  Whatever it says, only regular files are read, and
 depth, number and size have limits.  What a policy forbids is not opened, and whether such a
-file exists is not told.
+file exists is not told.  The library's files, `std/…`, may be included under every policy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -25,6 +26,8 @@ MAX_BYTES = 64 << 20
 """How many bytes all texts of a program may have together."""
 
 
+STD = Path(__file__).parent / "std"
+"""The library's files."""
 TOO_LARGE = f"the texts of the program have more than {MAX_BYTES >> 20} MiB"
 
 
@@ -37,6 +40,12 @@ class Refused(Exception):
         self.message = message
         self.hint = hint
         self.notes = notes
+
+
+@cache
+def library() -> tuple[str, ...]:
+    """The names by which the library's files are included: `std/fold.rasm`."""
+    return tuple(sorted(f"std/{p.name}" for p in STD.glob("*.rasm")))
 
 
 def policy_named(word: str) -> _Policy:
@@ -72,11 +81,17 @@ class Includes:
     def leave(self) -> None:
         self._depth -= 1
 
-    def find(self, name: str, beside: Path | None) -> tuple[Path, str] | None:
+    def find(self, name: str, beside: Path | None) -> tuple[Path | None, str] | None:
         """The path and text of an included file, None if it has been read already; or Refused.
 
-        `beside` is the file that includes it.
+        `beside` is the file that includes it.  The library's files have no path.
         """
+        if name in library():
+            if STD.parent / name in self._read:
+                return None
+            self._read.add(STD.parent / name)
+            self._files += 1
+            return None, (STD.parent / name).read_text(encoding="utf-8")
         if self.policy == "none":
             raise Refused(
                 "A069",
@@ -112,10 +127,13 @@ class Includes:
                 'includes="any" allows every file',
             )
         looked = ", ".join(str(f) for f in folders) or "nowhere: a text alone has no folder"
+        hint = "paths are relative to the including file, then to the include path"
+        if name.startswith("std/"):
+            hint = f"the library has {', '.join(library())}"
         raise Refused(
             "A012",
             f"the file {name!r} can't be read",
-            "paths are relative to the including file, then to the include path",
+            hint,
             f"looked in {looked}",
         )
 

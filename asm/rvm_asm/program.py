@@ -116,7 +116,7 @@ class Declarations:
             found = self._includes.find(node.path, path)
             if found is not None:
                 target, text = found
-                self.read(str(target), text, target)
+                self.read(str(target or node.path), text, target)
         except Refused as error:
             self.report.error(
                 error.code, error.message, node.start, node.end, notes=error.notes, hint=error.hint

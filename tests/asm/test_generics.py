@@ -346,3 +346,16 @@ def test_the_page_lists_the_classes() -> None:
     assert listed == {
         c: [str(t) for t in members([c])] for c in CLASSES if c not in SCALARS or c == "bool"
     }
+
+
+def test_functions_that_do_nothing_have_the_parameters_that_are_wanted() -> None:
+    text = """
+func both(x: f64, n: i64, f: func(f64), g: func(i64, f64))
+    call f(x)
+    call g(n, x)
+func also(x: f64, f: func(f64, f64, f64))
+    call f(x, 1, 2)
+func main(x: f64)
+    inc x
+"""
+    checked(text)
