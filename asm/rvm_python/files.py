@@ -42,7 +42,7 @@ def rasm(text: str, name: str, *, functions: Sequence[str] = ()) -> str:
     unit = _unit(Path(name))
     declarations = unit.declarations
     build = Build(declarations)
-    program = build.program([build.wanted(f) for f in functions if "[" in f], check=False)
+    program = build.program([build.wanted(f) for f in functions if "[" in f])
     if not program.functions:
         raise UsageError(
             "U043",

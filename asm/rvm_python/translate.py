@@ -102,7 +102,7 @@ class Translation:
         written = [t.written("", _NOTHING) for t in types] if self._open else None
         declarations.entry = EntryDef(Word(self._name, at.start, at.end), written)
         build = Build(declarations)
-        program = build.program(check=False)
+        program = build.program()
         self._builds[program.entry] = build
         self._narrow[program.entry] = self._narrow_types(program)
         return program, program.entry
