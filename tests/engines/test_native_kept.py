@@ -9,6 +9,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -225,6 +226,13 @@ def test_names_of_programs_are_those_of_what_they_do() -> None:
     assert keys.fingerprint(same[0].program) == keys.fingerprint(same[1].program) != ""
     other = rvm.assemble(STEPS.replace("1 to", "2 to"))
     assert keys.fingerprint(same[0].program) != keys.fingerprint(other.program)
+    # Where a function undoes another one, it takes the log of a strict run.
+    program = same[0].program
+    marked = [
+        replace(program, functions=tuple(replace(f, undoing=marks) for f in program.functions))
+        for marks in (None, frozenset(), frozenset({1}))
+    ]
+    assert len({keys.fingerprint(p) for p in marked}) == 3
 
 
 # ---------------------------------------------------------------- damage

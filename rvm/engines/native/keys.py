@@ -59,7 +59,10 @@ def fingerprint(program: Program) -> str:
     found = program.cache.get(fingerprint)
     if not isinstance(found, str):
         # Where in a text an instruction stands is nothing to its code.
-        parts = [(f.name, f.params, f.registers, f.code, f.dims) for f in program.functions]
+        parts = [
+            (f.name, f.params, f.registers, f.code, f.dims, f.undoing and sorted(f.undoing))
+            for f in program.functions
+        ]
         text = "" if _has_users(program) else repr((parts, program.entry))
         found = program.cache[fingerprint] = text and kept.digest(text.encode()).hex()
     return found
