@@ -46,9 +46,9 @@ store i64 %{name}new, ptr %{name}place""".splitlines()
 
 
 def _top(name: str, width: int) -> str:
-    """Take an entry: `%c1` others are left, and it is `%ctop`."""
+    """Take an entry, `%ctop`, where `%c1` are left; of an empty stack it says nothing."""
     return _indented(
-        f"""%{name}1 = sub i64 %{name}, 1
+        f"""%{name}1 = call i64 @llvm.usub.sat.i64(i64 %{name}, i64 1)
 %{name}bit = mul i64 %{name}1, {width}
 %{name}at = lshr i64 %{name}bit, {WORD.bit_length() - 1}
 %{name}over = and i64 %{name}bit, {WORD - 1}
@@ -124,7 +124,7 @@ entry:
 head:
   %i = phi i64 [0, %entry], [%i1, %put]
   %ci = phi i64 [%c, %entry], [%c1, %put]
-  %bi = phi i64 [%b, %entry], [%b2, %put]
+  %bi = phi i64 [%b, %entry], [%b1, %put]
   %wi = phi i64 [%w, %entry], [%w2, %put]
   %all = icmp eq i64 %i, %n
   br i1 %all, label %account, label %next
@@ -133,12 +133,9 @@ next:
   %gap = load i64, ptr %from
   %up = add i64 %gap, 1
   %near = icmp ult i64 %up, {len(CODES)}
-  br i1 %near, label %small, label %large
-small:
   %down = icmp slt i64 %gap, 0
   %least = select i1 %down, i64 {CODES[-1]}, i64 %gap
-  br label %put
-large:
+  %code = select i1 %near, i64 %least, i64 {ESCAPE}
   %rises = icmp sgt i64 %gap, 0
   %higher = sub i64 %gap, 2
   %lower = sub i64 5, %gap
@@ -147,16 +144,16 @@ large:
   %close = icmp ule i64 %offset, {2 * NEAR}
   %nibble = select i1 %close, i64 %some, i64 {FAR}
 {_entry("b", "%bi", NIBBLE, "%nibble")}
-  %b1 = add i64 %bi, 1
+  %escaped = xor i1 %near, true
+  %further = zext i1 %escaped to i64
+  %b1 = add i64 %bi, %further
   br i1 %close, label %put, label %far
 far:
 {_entry("w", "%wi", WHOLE, "%gap")}
   %w1 = add i64 %wi, 1
   br label %put
 put:
-  %code = phi i64 [%least, %small], [{ESCAPE}, %large], [{ESCAPE}, %far]
-  %b2 = phi i64 [%bi, %small], [%b1, %large], [%b1, %far]
-  %w2 = phi i64 [%wi, %small], [%wi, %large], [%w1, %far]
+  %w2 = phi i64 [%wi, %next], [%w1, %far]
 {_entry("c", "%ci", CODE, "%code")}
   %c1 = add i64 %ci, 1
   %i1 = add i64 %i, 1
@@ -192,36 +189,33 @@ entry:
 {_row()}
 {_top("c", CODE)}
   %escaped = icmp eq i64 %ctop, {ESCAPE}
-  br i1 %escaped, label %large, label %small
-small:
   %down = icmp eq i64 %ctop, {CODES[-1]}
   %least = select i1 %down, i64 -1, i64 %ctop
-  br label %account
-large:
 {_top("b", NIBBLE)}
   %rises = icmp ult i64 %btop, {NEAR - 1}
   %higher = add i64 %btop, 2
   %lower = sub i64 5, %btop
   %some = select i1 %rises, i64 %higher, i64 %lower
-  %far = icmp eq i64 %btop, {FAR}
+  %close = select i1 %escaped, i64 %some, i64 %least
+  %bi = select i1 %escaped, i64 %b1, i64 %b
+  %last = icmp eq i64 %btop, {FAR}
+  %far = and i1 %escaped, %last
   br i1 %far, label %whole, label %account
 whole:
 {_top("w", WHOLE)}
   br label %account
 account:
-  %gap = phi i64 [%least, %small], [%some, %large], [%wtop, %whole]
-  %ci = phi i64 [%c1, %small], [%c1, %large], [%c1, %whole]
-  %bi = phi i64 [%b, %small], [%b1, %large], [%b1, %whole]
-  %wi = phi i64 [%w, %small], [%w, %large], [%w1, %whole]
+  %gap = phi i64 [%close, %entry], [%wtop, %whole]
+  %wi = phi i64 [%w, %entry], [%w1, %whole]
 {_used("before", NOW)}
-{_used("after", AFTER)}
+{_used("after", AFTER | {"c": "%c1"})}
   %words = sub i64 %before, %after
   %less = mul i64 %words, {WORD // 8}
   %lives = getelementptr i64, ptr %ctx, i64 {LIVE}
   %live = load i64, ptr %lives
   %total = sub i64 %live, %less
   store i64 %total, ptr %lives
-  store i64 %ci, ptr %c_at
+  store i64 %c1, ptr %c_at
   store i64 %bi, ptr %b_at
   store i64 %wi, ptr %w_at
   ret i64 %gap
