@@ -263,3 +263,13 @@ def type_text(function: Function, reg: int) -> str:
         case Array(elem, rank):
             names = {(d.reg, d.axis): d.name for d in function.dims}
             return f"{elem}[{', '.join(names.get((reg, k), ':') for k in range(rank))}]"
+
+
+def layout_text(function: Function, layout: Layout) -> str:
+    """A parameter's type as the assembly language writes it: a register's, or a record's name."""
+    return type_text(function, layout) if isinstance(layout, int) else layout.name
+
+
+def head_text(function: Function) -> str:
+    """The parameters of a function with their types: `x: f64[n], y: f64`."""
+    return ", ".join(f"{p.name}: {layout_text(function, p.layout)}" for p in function.params)

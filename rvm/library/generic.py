@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol
+from inspect import Parameter, Signature
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, cast
 
 from rvm.derive.target import Target
 from rvm.faults import UsageError
+from rvm.library.description import Documented, documentation
 from rvm.library.handle import FunctionHandle
 from rvm.program import Program
 from rvm.run.results import is_of_a_run
@@ -112,6 +115,18 @@ class GenericFunction(FunctionHandle, Generic[P]):
     def target(self) -> Target:  # type: ignore[override]
         return self._alone().target
 
+    @property
+    def __signature__(self) -> Signature:
+        wrapped = self.__dict__.get("__wrapped__")
+        if wrapped is not None:
+            return inspect.signature(wrapped)
+        kind = Parameter.POSITIONAL_OR_KEYWORD
+        return Signature([Parameter(name, kind) for name in self.parameters])
+
+    def comment(self) -> str:
+        program = self.origin.program()
+        return documentation(program.sources if program is not None else (), self.name)
+
     def _alone(self) -> FunctionHandle:
         """The function for all arguments; UsageError U043 if it depends on their types."""
         found = self.origin.made(None)
@@ -190,6 +205,9 @@ class GenericFunction(FunctionHandle, Generic[P]):
 
     def __repr__(self) -> str:
         return f"<generic function {'~' * self.undo}{self.name}({', '.join(self.parameters)})>"
+
+
+GenericFunction.__doc__ = cast(str, Documented(GenericFunction.__doc__))
 
 
 class TextOrigin:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from inspect import Signature
+from typing import TYPE_CHECKING, Any, cast
 
 from rvm.derive.gate import gradient_check
 from rvm.derive.target import Target
 from rvm.faults import UsageError
 from rvm.host.signals import Listening, interrupted, is_ctrl_c
-from rvm.program import AnyProgram, Function, Holder, Program, program_of, type_text
+from rvm.library.description import Documented, documentation, signature
+from rvm.program import AnyProgram, Function, Holder, Program, head_text, program_of
 from rvm.run.direct import direct_of, transact
 from rvm.run.kept import Kept, refused
 from rvm.run.machine import OPTION_NAMES, Machine
@@ -327,12 +329,19 @@ class FunctionHandle:
         return replace(self.options, **given) if given else self.options, values
 
     def __repr__(self) -> str:
-        f = self.function
-        inside = ", ".join(
-            f"{p.name}: " + (type_text(f, p.layout) if isinstance(p.layout, int) else p.layout.name)
-            for p in f.params
-        )
-        return f"<function {'~' * self.undo}{self.name}({inside})>"
+        return f"<function {'~' * self.undo}{self.name}({head_text(self.function)})>"
+
+    @property
+    def __signature__(self) -> Signature:
+        """The parameters with their types."""
+        return signature(self.function)
+
+    def comment(self) -> str:
+        """What the text that it is from says of it: the comment at its head."""
+        return documentation(self.program.sources, self.name)
+
+
+FunctionHandle.__doc__ = cast(str, Documented(FunctionHandle.__doc__))
 
 
 class Library(Holder):

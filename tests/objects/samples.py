@@ -14,6 +14,7 @@ from rvm.accounts.counts import Counts
 from rvm.engines import executing
 from rvm.faults import CollectedError, Where
 from rvm.library.lane_map import LaneMap, LaneResult
+from rvm.library.vocabulary import Array, Stack, word
 from rvm.run.results import Result
 
 TEXT = """
@@ -172,6 +173,8 @@ SAMPLES: dict[type[Any], Callable[[], Iterator[Any]]] = {
     rvm.LaneErrors: lambda: iter([lane_errors()]),
     rvm.Mut: lambda: iter([rvm.Mut(1)]),
     rvm.Use: lambda: iter([rvm.Use(0)]),
+    Array: lambda: iter([Array[word("f64"), "n", 3]]),
+    Stack: lambda: iter([Stack[word("i64")]]),
     Counts: counts,
     LaneMap: lambda: iter([PROGRAM.scale.map, (~PROGRAM.scale.map).with_options(block=2)]),
     LaneResult: lambda: iter([PROGRAM.scale.map(y=np.arange(3.0), a=2.0), lane_errors().result]),

@@ -11,7 +11,7 @@ from typing import Any
 from rvm.codec import MAGIC, decode, encode
 from rvm.faults import AssemblyError, InternalError, RvmError, UsageError
 from rvm.library.frontends import front_end, loads
-from rvm.program import AnyProgram, Function, Layout, Program, Record, type_text
+from rvm.program import AnyProgram, Function, Layout, Program, Record, head_text, type_text
 from rvm.verify import verify as verify_program
 from rvm_tools.messages import end, show_error
 from rvm_tools.options import reading_options
@@ -158,7 +158,7 @@ def _listing(program: Program) -> str:
     """Each source line that has code, with its instructions under it."""
     out: list[str] = []
     for function, texts in zip(program.functions, _instruction_texts(program), strict=True):
-        out.append(f"func {function.name}({_params(function)})")
+        out.append(f"func {function.name}({head_text(function)})")
         shown: tuple[int, int] | None = None
         for pc, text in enumerate(texts):
             span = function.span(pc)
@@ -172,14 +172,6 @@ def _listing(program: Program) -> str:
             out.append(f"{pc:>14}  {label + colon:<6}{rest.strip()}")
         out.append("")
     return "\n".join(out).rstrip("\n") + "\n"
-
-
-def _params(function: Function) -> str:
-    return ", ".join(f"{p.name}: {_layout_text(function, p.layout)}" for p in function.params)
-
-
-def _layout_text(function: Function, layout: Layout) -> str:
-    return type_text(function, layout) if isinstance(layout, int) else layout.name
 
 
 def _as_json(program: Program) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rvm.faults import InputError, UsageError
 from rvm.numbers import system
 from rvm.numbers.base import NumberSystem
-from rvm.program import Function, Layout, Record, type_text
+from rvm.program import Function, Layout, Record, head_text, type_text
 from rvm.run.binding import start_of
 from rvm.types import Array, Scalar, Stack, elem_of
 from rvm_tools.files import STDIN, FileBytes, Grid, Stored, read_all, read_value
@@ -100,11 +100,7 @@ def inputs_for(
 
 def signature(function: Function) -> str:
     """The parameters with their types, as the source has them."""
-    parts = []
-    for p in function.params:
-        text = type_text(function, p.layout) if isinstance(p.layout, int) else p.layout.name
-        parts.append(f"{p.name}: {text}")
-    return ", ".join(parts) or "nothing"
+    return head_text(function) or "nothing"
 
 
 def value_for(function: Function, layout: Layout, name: str, value: Any, base: Path) -> Any:
