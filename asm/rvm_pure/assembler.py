@@ -12,9 +12,10 @@ from rvm_asm.structured import structured
 from rvm_asm.texts import build
 
 from rvm.program import Program
+from rvm_pure.definition import Definition
 from rvm_pure.lexer import lex
 from rvm_pure.lowering import Lowering
-from rvm_pure.parser import Definition, TermParser
+from rvm_pure.reader import TextParser
 from rvm_pure.typing import Typer
 
 
@@ -56,7 +57,7 @@ def read(text: str, declarations: Declarations, name: str = "<text>") -> list[De
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     tokens = lex(declarations.sources.add(name, text), report)
     report.raise_if_failed()
-    found = TermParser(tokens, report).definitions()
+    found = TextParser(tokens, report).definitions()
     report.raise_if_failed()
     seen: set[str] = set()
     for d in found:

@@ -14,9 +14,10 @@ from rvm_asm.program import Declarations
 
 from rvm.faults import UsageError
 from rvm.types import I64
+from rvm_pure.definition import Definition, Param
 from rvm_pure.functions import PureFunction
 from rvm_pure.lexer import lex
-from rvm_pure.parser import Definition, Param, TermParser
+from rvm_pure.reader import TextParser
 from rvm_pure.recorder import caller
 from rvm_pure.simplify import typed as with_types
 from rvm_pure.tracing import folded, iota, loop, mapped, replicate, traced, update, where
@@ -84,7 +85,7 @@ def typed(v: Any, declarations: Declarations) -> Type:
     file = declarations.sources.add("<type>", text)
     try:
         tokens = lex(file, declarations.report)
-        parser = TermParser(tokens, declarations.report)
+        parser = TextParser(tokens, declarations.report)
         found = parser.type()
         if parser.kinds[parser.i] not in (NEWLINE, END):
             parser.fail("the end of the type")

@@ -18,9 +18,9 @@ from rvm.types import Scalar
 from rvm_pure import gradient as gradients
 from rvm_pure.account import Account, account
 from rvm_pure.assembler import read
+from rvm_pure.definition import Definition
 from rvm_pure.faults import StageFault
 from rvm_pure.lowering import OUT, Lowering
-from rvm_pure.parser import Definition
 from rvm_pure.stages import STAGES, stage
 from rvm_pure.types import Arr, Product, Type, dims, elem_type
 from rvm_pure.zeros import zeros

@@ -89,7 +89,7 @@ class _Layout:
             self.brackets += 1
         elif text in ")]":
             self.brackets = max(0, self.brackets - 1)
-        elif text == "def" and not self.brackets:
+        elif text in ("def", "unf") and not self.brackets:
             self.head = True
         elif text == "=" and self.head and not self.brackets:
             self.head, self.opens = False, True

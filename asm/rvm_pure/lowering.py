@@ -26,10 +26,11 @@ from rvm_asm.stats import (
 
 from rvm.stmt import BACKWARD, FORWARD
 from rvm.types import BOOL, I64, Scalar
+from rvm_pure.definition import Definition
 from rvm_pure.elements import elem, length
 from rvm_pure.expressions import Env, Hard, Value, bound, expression, field, indexed
+from rvm_pure.invariants import lifted
 from rvm_pure.normal import normal
-from rvm_pure.parser import Definition
 from rvm_pure.terms import (
     Each,
     Fold,
@@ -53,7 +54,7 @@ from rvm_pure.terms import (
     rebuild,
     substitute,
 )
-from rvm_pure.types import Arr, Product, Size, Type, elem_type, parts
+from rvm_pure.types import Arr, Product, Size, Type, dims, elem_type, parts
 from rvm_pure.typing import lengths_of
 
 OUT = "out"
@@ -73,8 +74,10 @@ class Lowering:
         taken = {*(p.name for p in d.params), *lengths_of(d.params)}
         self._fixed = taken
         """Names that stand for what they stand for in types, too."""
-        self.body = normal(d.body, taken)
-        self.names = Names({*taken, *binders(self.body)})
+        body = normal(d.body, taken)
+        self.names = Names({*taken, *binders(body)})
+        self.body = normal(lifted(body, self.names), taken)
+        self.names.taken |= set(binders(self.body))
         self.notes: list[tuple[str, str, str]] = []
         """What became of each let and state: its name, what it is, and its size as a text."""
 
@@ -192,6 +195,13 @@ class Lowering:
                 assert not isinstance(cond, tuple)
                 yes, no = self.add(place, a, env, fresh), self.add(place, b, env, fresh)
                 return [IfStat([Arm(cond, None, yes, e.start, e.end)], no, e.start, e.end)]
+            case Op("sum", (array,)) if len(dims(array.type or I64)) == 1:
+                # As a fold, which adds to the place element by element.
+                both = tuple(Var(v, type=e.type) for v in ("s'", "a'"))
+                plus = Op("+", both, type=e.type)
+                fn, zero = Lam(("s'", "a'"), plus), Num(0, type=e.type)
+                fold: Term = Fold("reduce", fn, zero, array, type=e.type, start=e.start, end=e.end)
+                return self.add(place, fold, env, fresh)
             case Fold("reduce" | "foldl"):
                 found = self._summed(place, e, env, fresh)
                 if found is not None:

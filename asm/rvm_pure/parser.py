@@ -1,19 +1,18 @@
-"""Parsing pure texts: definitions, types of parameters, terms."""
+"""Parsing terms, with functions applied by brackets and by arguments in a row."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NoReturn
 
 from rvm_asm.cursor import Bad, Cursor
 from rvm_asm.expressions import BINARY, COMPARE, NOT, POWER, UNARY, operator_name
-from rvm_asm.lexer import END, NAME, NEWLINE, NUMBER, Tokens
+from rvm_asm.lexer import NAME, NEWLINE, NUMBER, Tokens
 from rvm_asm.literals import WORDS, number
 from rvm_asm.messages import Reporter, did_you_mean
 from rvm_asm.nodes import Word
 
 from rvm.isa import FUNCTIONS
-from rvm.types import SCALARS, Scalar, fixed
+from rvm.types import SCALARS
 from rvm_pure.terms import (
     FOLDS,
     PRIMS,
@@ -38,7 +37,6 @@ from rvm_pure.terms import (
     names_in,
     tup,
 )
-from rvm_pure.types import Arr, Product, Size, Type
 
 MAX_DEPTH = 100
 """How deeply terms may nest, lets in each other's bodies among them."""
@@ -53,29 +51,6 @@ _SUGAR = {"fst": 1, "snd": 1, "proj": 2, "zip": 2, "zeros": 1, "scatter_add": 3}
 WORDS_OF_TERMS = frozenset((*KEYWORDS, *_EACH, *FOLDS, *PRIMS, *_SUGAR, *PREFIX))
 
 
-@dataclass(frozen=True, slots=True)
-class Param:
-    """A parameter of a definition."""
-
-    name: str
-    type: Type
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class Definition:
-    """`def name(params) = term`."""
-
-    name: Word
-    params: tuple[Param, ...]
-    body: Term
-    block: bool = False
-    """Whether the body is written as lines, each of which names a value."""
-    continuation: tuple[str, ...] = ()
-    """A continuation's name, and the variables whose adjoints it takes: `Y(x, A)`."""
-
-
 class TermParser(Cursor):
     """A cursor over the tokens of a pure text."""
 
@@ -84,22 +59,6 @@ class TermParser(Cursor):
         self.defined = {self.texts[i + 1] for i, t in enumerate(self.texts[:-1]) if t == "def"}
         self.bound: list[str] = []
         """The names that are bound here: a variable hides a function of its name."""
-
-    def definitions(self) -> list[Definition]:
-        """All definitions of the text; what is wrong with others is reported."""
-        out: list[Definition] = []
-        while self.kinds[self.i] != END:
-            first = self.i
-            try:
-                if self.accept(NEWLINE):
-                    continue
-                out.append(self._definition())
-            except Bad:
-                self.depth = 0
-                self.i += self.i == first
-                while self.kinds[self.i] != END and self.texts[self.i] != "def":
-                    self.i += 1
-        return out
 
     def name(self, what: str) -> Word:
         """A name that is no word of the language."""
@@ -113,135 +72,6 @@ class TermParser(Cursor):
             raise Bad
         self.i += 1
         return Word(text, start, end)
-
-    def _definition(self) -> Definition:
-        if not self.accept_word("def"):
-            self.fail("`def`", "a text is a list of definitions: `def f(x: f64) = x * x`")
-        word = self.name("the definition's name")
-        self.expect("(")
-        params: list[Param] = []
-        continuation: tuple[str, ...] = ()
-        while self.kinds[self.i] != ")":
-            p = self.name("a parameter")
-            if self.accept("("):
-                continuation = (p.text, *self._adjoints())
-                break
-            self.expect(":", f"every parameter has a type: `{p.text}: f64`")
-            params.append(Param(p.text, self.type(), p.start, p.end))
-            if not self.accept(","):
-                break
-        self.expect(")")
-        self.expect("=")
-        self.bound = [*(p.name for p in params), *continuation[:1]]
-        lines = self._lines()
-        body = self._block(lines) if lines else self.term()
-        if not self.accept(NEWLINE):
-            self.fail("the end of the definition")
-        return Definition(word, tuple(params), body, bool(lines), continuation)
-
-    def _adjoints(self) -> list[str]:
-        """The variables of a continuation, which is the last parameter."""
-        found = [self.name("a variable").text]
-        while self.accept(","):
-            found.append(self.name("a variable").text)
-        self.expect(")")
-        return found
-
-    def type(self) -> Type:
-        """A type as written: `f64`, `f64[n, 3]`, `(f64, f64[n])[m]`."""
-        i = self.i
-        if self.accept("("):
-            items = [self.type()]
-            while self.accept(","):
-                items.append(self.type())
-            self.expect(")")
-            out: Type = items[0] if len(items) == 1 else Product(tuple(items))
-        else:
-            out = self._number_type(i)
-        if not self.accept("["):
-            return out
-        lengths = [self._length()]
-        while self.accept(","):
-            lengths.append(self._length())
-        self.expect("]")
-        for n in reversed(lengths):
-            out = Arr(out, n)
-        return out
-
-    def _number_type(self, i: int) -> Scalar:
-        if self.kinds[i] != NAME:
-            self.fail("a type")
-        text = self.texts[i]
-        self.i += 1
-        if text not in SCALARS:
-            self.report.error(
-                "A005",
-                f"there is no type `{text}`",
-                self.starts[i],
-                self.end_of(i),
-                hint=did_you_mean(text, SCALARS),
-            )
-            raise Bad
-        if text == "fixed" and self.accept("("):
-            frac = self._whole()
-            self.expect(")")
-            return fixed(min(frac, 62))
-        return SCALARS[text]
-
-    def _whole(self) -> int:
-        if self.kinds[self.i] != NUMBER or not self.texts[self.i].isdigit():
-            self.fail("a whole number")
-        self.i += 1
-        return int(self.texts[self.i - 1][:18])
-
-    def _length(self) -> Size:
-        if self.kinds[self.i] == NUMBER:
-            return Size("", self._whole())
-        name = self.name("a length: a name or a number").text
-        for sign, factor in (("+", 1), ("-", -1)):
-            if self.accept(sign):
-                return Size(name, factor * self._whole())
-        return Size(name)
-
-    # Blocks of lines.
-
-    def _lines(self) -> bool:
-        """Whether a block of lines begins here, each but the last of which names a value."""
-        return self._pattern_end(self.i) > 0
-
-    def _pattern_end(self, i: int) -> int:
-        """The place of the `=` after the pattern at `i`; 0 if there is none."""
-        depth = 0
-        while self.kinds[i] == NAME or self.kinds[i] in "(),":
-            depth += (self.kinds[i] == "(") - (self.kinds[i] == ")")
-            i += 1
-            if depth == 0 and self.kinds[i] != ",":
-                break
-        return i if self.kinds[i] == "=" and depth == 0 else 0
-
-    def _block(self, more: bool) -> Term:
-        lines: list[tuple[Pattern, Term, int]] = []
-        while more:
-            start = self.starts[self.i]
-            pattern = self.patterns()
-            self.expect("=")
-            value = self.term()
-            self.bound += names_in(pattern)
-            if not self.accept(NEWLINE):
-                self.fail("the end of the line")
-            lines.append((pattern, value, start))
-            if len(lines) > MAX_DEPTH:
-                self.too_deep("the lines of a definition use each other", MAX_DEPTH)
-            more = self._lines()
-        body = self._result()
-        for pattern, value, start in reversed(lines):
-            body = Let(pattern, value, body, start=start, end=value.end)
-        return body
-
-    def _result(self) -> Term:
-        if self.kinds[self.i] in (END, NEWLINE) or self.at_word("def"):
-            self.fail("the definition's value", "its last line is a term without a name")
-        return self.tuple_or_term()
 
     def patterns(self) -> Pattern:
         """`x`, `(x, y)`, and without brackets `x, y`."""

@@ -8,7 +8,8 @@ from typing import Any
 from rvm_asm.expressions import BINARY, COMPARE, NOT, POWER, UNARY
 
 from rvm.isa import FUNCTIONS
-from rvm_pure.parser import PREFIX, Definition
+from rvm_pure.definition import Definition
+from rvm_pure.parser import PREFIX
 from rvm_pure.terms import (
     App,
     Call,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from rvm_pure import gradient, straight
-from rvm_pure.parser import Definition
+from rvm_pure import gradient, straight, unary_text
+from rvm_pure.definition import Definition
 from rvm_pure.printer import definition
+from rvm_pure.unary import unary
 
 LINES: dict[str, Callable[[Definition], Definition]] = {
     "anf": straight.anf,
@@ -21,13 +23,16 @@ TERMS: dict[str, Callable[[Definition, Sequence[str] | None], Definition]] = {
     "gradient": gradient.gradient,
 }
 """The stages of terms over arrays, by some of the parameters."""
-STAGES = ("source", *LINES, *TERMS, "rasm")
+UNARY = ("unf", "unf-reverse")
+STAGES = ("source", *LINES, *UNARY, *TERMS, "rasm")
 
 
 def stage(d: Definition, name: str, *, prefix: bool = False, wrt: Sequence[str] = ()) -> str:
     """The text of a stage of a typed definition; StageFault if it has none."""
     if name in LINES:
         return definition(LINES[name](d), block=True, prefix=prefix)
+    if name in UNARY:
+        return unary_text.text(replace(unary(d), is_reverse=name != "unf"))
     if name == "source":
         return definition(d)
     if name == "rasm":
@@ -36,5 +41,6 @@ def stage(d: Definition, name: str, *, prefix: bool = False, wrt: Sequence[str] 
 
         from rvm_pure.lowering import Lowering
 
-        return structured([Lowering(d).function()], SourceMap(), positions=False)
+        text = structured([Lowering(d).function()], SourceMap(), positions=False)
+        return text.rstrip() + "\n"
     return definition(TERMS[name](d, wrt or None))

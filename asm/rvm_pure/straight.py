@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 
 from rvm.types import Scalar
 from rvm_pure.deep import deep
+from rvm_pure.definition import Definition, Param
 from rvm_pure.faults import not_straight
 from rvm_pure.formulas import adjoint_gains
 from rvm_pure.normal import normal
-from rvm_pure.parser import Definition, Param
 from rvm_pure.terms import (
     Let,
     Names,

@@ -18,8 +18,8 @@ from rvm.isa import FUNCTIONS
 from rvm.isa.rules import Arg, TypeFault, default_type
 from rvm.isa.typing import literal
 from rvm.types import BOOL, C128, F64, I64, SCALARS, Scalar, elem_of, rank_of
+from rvm_pure.definition import Definition, Param
 from rvm_pure.lengths import result_type, size_of
-from rvm_pure.parser import Definition, Param
 from rvm_pure.partial import closed, reduced
 from rvm_pure.terms import (
     App,

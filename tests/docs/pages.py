@@ -2,7 +2,7 @@
 
 | block | is |
 |---|---|
-| `rasm NAME.rasm`, `janus NAME.ja` | a file, written to the page's folder |
+| `rasm NAME.rasm`, `janus NAME.ja`, `pure NAME.pure` | a file, written to the page's folder |
 | `rasm` | a text that assembles |
 | `console` | lines `$ rvm …`, each followed by what it prints |
 | `debug ARGUMENTS` | a session of `rvm debug`: commands after their prompts, and what they print |
@@ -33,6 +33,8 @@ import rvm
 
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^```(.*?)\n(.*?)^```$", re.S | re.M)
+FILES = ("rasm", "janus", "pure")
+"""Kinds of blocks that are files, if they have a title."""
 SILENT = ("ebnf", "text", "sh")
 """Kinds of blocks that are shown, not run (`text` and `sh` may belong together)."""
 
@@ -77,7 +79,7 @@ def run_page(page: Path, folder: Path) -> dict[str, int]:
 
 def _run(block: Block, shown: str | None, names: dict[str, Any], folder: Path) -> None:
     match block.kind:
-        case "rasm" | "janus" if block.title:
+        case kind if kind in FILES and block.title:
             (folder / block.title).write_text(block.text, encoding="utf-8")
         case "rasm":
             rvm.assemble(block.text)

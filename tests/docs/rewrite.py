@@ -16,7 +16,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from docs.pages import FENCE, ROOT, commands, debugged, last_command, printed, script_output
+from docs.pages import FENCE, FILES, ROOT, commands, debugged, last_command, printed, script_output
 
 
 def rewritten(source: str, folder: Path) -> str:
@@ -29,7 +29,7 @@ def rewritten(source: str, folder: Path) -> str:
         if kind == "text" and pending is not None:
             text = pending.rstrip("\n") + "\n"
         pending = None
-        if kind == "rasm" and title:
+        if kind in FILES and title:
             (folder / title).write_text(text, encoding="utf-8")
         elif kind == "console":
             shown = [f"$ {c}\n{trimmed(printed(c, folder))}" for c, _ in commands(text)]

@@ -18,6 +18,7 @@ LEAST = {
     "tour.md": {"rasm": 9, "console": 14, "python": 3},
     "adding-an-opcode.md": {"python": 7},
     "janus.md": {"janus": 1, "console": 1, "python": 2},
+    "pure.md": {"pure": 2, "console": 10, "python": 4},
     "machine.md": {"python": 4},
     "engines.md": {"python": 3},
     "pebbling.md": {"python": 27},

@@ -1,0 +1,124 @@
+"""What is the same for every element goes before its loop, where it takes more than a step.
+
+A value that may not be there, as the greatest element of none, is asked for only if the loop runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rvm.types import BOOL, I64, Scalar
+from rvm_pure.expressions import is_elementwise
+from rvm_pure.terms import (
+    Each,
+    Fold,
+    If,
+    Index,
+    Lam,
+    Let,
+    Loop,
+    Names,
+    Num,
+    Op,
+    Term,
+    Update,
+    Var,
+    binders,
+    free,
+    names_in,
+    rebuild,
+    walk,
+)
+from rvm_pure.types import Arr
+
+_PARTIAL = frozenset({"amax", "amin", "logsumexp", "gather", "scatter", "//", "%"})
+Lets = list[tuple[str, Term]]
+
+
+def lifted(e: Term, names: Names) -> Term:
+    """A normal term with what does not change in loops before them."""
+    found: Lets = []
+    body = _strict(e, names, found)
+    return _with(found, body)
+
+
+def _with(found: Lets, body: Term) -> Term:
+    for name, value in reversed(found):
+        body = Let(name, value, body, start=value.start, end=value.end, type=body.type)
+    return body
+
+
+def _strict(e: Term, names: Names, out: Lets) -> Term:
+    """A term whose loops' constants go to `out`, those in bodies and branches to lets there."""
+    match e:
+        case Let(_, a, b):
+            return replace(e, value=_strict(a, names, out), body=lifted(b, names))
+        case If(c, a, b):
+            yes, no = lifted(a, names), lifted(b, names)
+            return replace(e, cond=_strict(c, names, out), yes=yes, no=no)
+        case Each(fn, arrays):
+            made = tuple(_strict(a, names, out) for a in arrays)
+            return replace(e, arrays=made, fn=_body(fn, made[0], names, out))
+        case Fold(_, fn, init, array):
+            first, over = _strict(init, names, out), _strict(array, names, out)
+            return replace(e, init=first, array=over, fn=_body(fn, over, names, out))
+        case Loop(p, init, var, n, body):
+            first, count = _strict(init, names, out), _strict(n, names, out)
+            inner = _lift(lifted(body, names), {*names_in(p), var}, _runs(count), names, out)
+            return replace(e, init=first, count=count, body=inner)
+    return rebuild(e, lambda x: _strict(x, names, out))
+
+
+def _body(fn: Lam, array: Term, names: Names, out: Lets) -> Lam:
+    bound = {n for p in fn.params for n in names_in(p)}
+    size = array.type.length if isinstance(array.type, Arr) else None
+    runs = None
+    if isinstance(array, Var):
+        runs = _runs(Op("len", (array,), type=I64))
+    elif size is not None and not size.more and size.name in names.taken:
+        runs = _runs(Var(size.name, type=I64))
+    return replace(fn, body=_lift(lifted(fn.body, names), bound, runs, names, out))
+
+
+def _runs(count: Term) -> Term:
+    return Op(">", (count, Num(0, type=I64)), type=BOOL)
+
+
+def _lift(body: Term, bound: set[str], runs: Term | None, names: Names, out: Lets) -> Term:
+    """A loop's body without what takes work and names nothing that is bound in it."""
+    bound = {*bound, *binders(body)}
+
+    def lift(e: Term) -> Term:
+        if isinstance(e, (If, Lam)):
+            return replace(e, cond=lift(e.cond)) if isinstance(e, If) else e
+        if isinstance(e.type, Scalar) and _is_heavy(e) and not bound & set(free(e)):
+            partial = any(_is_partial(x) for x in walk(e))
+            if not partial or runs is not None:
+                name = names.new("c")
+                zero = Num(False if e.type.is_bool else 0, type=e.type)
+                value = If(runs, e, zero, type=e.type) if partial and runs is not None else e
+                out.append((name, value))
+                return Var(name, type=e.type, start=e.start, end=e.end)
+        if isinstance(e, Loop):
+            return replace(e, init=lift(e.init), count=lift(e.count))
+        return rebuild(e, lift)
+
+    return lift(body)
+
+
+def _is_heavy(e: Term) -> bool:
+    """Whether a term takes more than a step for each function in it."""
+    return any(
+        isinstance(x, (Fold, Loop))
+        or (
+            isinstance(x, Op)
+            and x.fn not in ("len", "dim")
+            and not is_elementwise(x.fn)
+            and any(isinstance(a.type, Arr) for a in x.args)
+        )
+        for x in walk(e)
+    )
+
+
+def _is_partial(e: Term) -> bool:
+    return isinstance(e, (Index, Update)) or (isinstance(e, Op) and e.fn in _PARTIAL)
