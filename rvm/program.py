@@ -115,6 +115,8 @@ class Function:
     undoing: frozenset[int] | None = field(default=None, compare=False)
     """The instructions that undo another function: the code of an adjoint does so between others.
     Of a function without such marks all of them may.  Bytecode holds no marks."""
+    origins: tuple[int, ...] = field(default=(), repr=False, compare=False)
+    """Of an adjoint or a tangent: the instruction of the function from which each one comes."""
     n_args: int = field(init=False, repr=False, compare=False)
     """How many registers a caller fills: the first ones."""
 

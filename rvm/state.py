@@ -37,6 +37,8 @@ class Options:
     factors).  Only the native engine can leave that out; indices are checked all the same.
     `bits`: "stated" keeps the bits that the table states, on every engine and machine; "machine"
     has elementary functions, sums and products as libm, NumPy and its BLAS compute them here.
+    `judged_later`: what an adjoint brings back is not judged where it is freed, but by whoever made
+    the run, from a drift beyond 1.
     `on_error`: "back" makes a library call a transaction; "stop" keeps the failing state.
     """
 
@@ -50,6 +52,7 @@ class Options:
     max_memory: int | None = None
     output: Callable[[str], Any] | TextIO | None = None
     callbacks: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    judged_later: bool = False
 
     def __post_init__(self) -> None:
         if self.on_error not in ("back", "stop"):

@@ -74,13 +74,15 @@ class Free:
     """A register that holds a known value is checked and dropped; a stack must be empty.
 
     `held`: what says how large it has been; `is_known`: whatever that was, what is left of an
-    inexact number is rounding, by construction.
+    inexact number is rounding, by construction; `returns`: it is, and what was computed from the
+    value meanwhile is right only if that is as good as none.
     """
 
     reg: Place
     value: Expr | None
     held: Held | None = None
     is_known: bool = True
+    returns: bool = False
 
     @property
     def judged(self) -> Held | None:

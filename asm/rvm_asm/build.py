@@ -11,6 +11,7 @@ from rvm.expr import Place
 from rvm.isa import FUNCTIONS, wholes_as_reals
 from rvm.isa.rules import CLASSES
 from rvm.program import Function, Instr, Program, Span
+from rvm.transform.keeping import keeping
 from rvm.types import SCALARS
 from rvm.verify import inout_slots, verify
 from rvm.verify.conflicts import CALLS
@@ -303,8 +304,20 @@ class Build:
             asked += more[:generated]
             asked += complete(Program(tuple(asked), ""), called, report)
             program = Program(tuple(asked), entry, sources)
+        program = self._keeping(program, called)
         program.cache[verify] = True  # it has just been verified
         return program
+
+    def _keeping(self, program: Program, called: dict[str, Derivative]) -> Program:
+        """The program with copies of what is brought back; its derivatives are of functions so."""
+        found = keeping(program)
+        if found is program or not called:
+            return found
+        own = {*self.emitters, *(f.name for f in self.declarations.generated)}
+        names = {plain(n) for n in own}
+        functions = tuple(f for f in found.functions if f.name in names)
+        more = complete(Program(functions, ""), called, self.report)
+        return Program((*functions, *more), found.entry, found.sources)
 
     def _entry(self) -> str:
         """The entry: the one named, else `main`, else the first function."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from rvm.derive.estimate import Evidence
-from rvm.derive.gate import check_returned
+from rvm.derive.gate import check_returned, later
 from rvm.derive.gradients import (
     Judge,
     add_seeds,
@@ -103,7 +103,8 @@ class ThereAndBack:
             return None
         regs += [*bars.values(), *[0.0] * self.given]
         try:
-            flight = self.launch.run_registers(regs, sum(map(byte_size, regs)), options)
+            held = sum(map(byte_size, regs))
+            flight = self.launch.run_registers(regs, held, later(options))
         except KeyboardInterrupt as error:
             if is_ctrl_c(error):
                 raise interrupted("the inputs are as they were before the call") from None
@@ -113,7 +114,7 @@ class ThereAndBack:
             self.launch.results(flight, regs)
         else:
             program: Program = self.launch.code.image.program
-            machine = Machine.entered(program, self.launch.code.name, regs, options, False)
+            machine = Machine.entered(program, self.launch.code.name, regs, later(options), False)
             flight.land(machine.state)
             try:
                 state = machine.run().state
@@ -132,7 +133,7 @@ class ThereAndBack:
 
         at = len(regs) - self.given
         finals = dict(zip(self.floats, regs[at:], strict=False))
-        check_returned(self.function, start, regs, options, evidence, finals)
+        check_returned(self.function, start, regs, options, evidence, finals, rounding.drift)
 
         def info() -> Info:
             return Info.of(rounding, judge=Judge(evidence, wrt))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.derive.estimate import copied
-from rvm.derive.gate import gradient_check
+from rvm.derive.gate import gradient_check, later
 from rvm.derive.gradients import Pullback, add_seeds, bar_layout, raw_inputs, zero_dual
 from rvm.derive.sweep import Sweep, real_shape, units
 from rvm.derive.target import Target
@@ -86,7 +86,7 @@ def jvp(target: Target, tangents: Seeds, inputs: Seeds) -> tuple[Result, Result]
         raise
     check = gradient_check(target.program, target.name, target.undo, start, target.options)
     if check is not None:
-        check(run.regs)
+        check(run.regs, run.rounding.drift)
     return result(target.function, run.regs, run.info), push.tangents(run)
 
 
@@ -117,7 +117,7 @@ def jacobian(
         info = Info.of(columns)
         check = gradient_check(target.program, target.name, target.undo, pull.start, options)
         if check is not None:
-            check(columns.first)
+            check(columns.first, columns.drift)
         parts = blocks(columns, to, of_what, push.slots, rows=False)
     return by_names(outs, ins, parts, info)
 
@@ -131,9 +131,9 @@ def _pulled(pull: Pullback, shapes: Mapping[int, Shape]) -> Sweep | None:
     regs = [*pull.regs[: pull.function.n_args], *pull.bars.values()]
     varying = {slots[k]: bars for k, bars in units(shapes).items()}
     undo = pull.target.undo
-    found = Sweep(pull.program, pull.adjoint.name, regs, varying, pull.options, undo)
+    found = Sweep(pull.program, pull.adjoint.name, regs, varying, later(pull.options), undo)
     # What the values are does not depend on the adjoints.
-    return found if pull.is_back(found.first) else None
+    return found if found.drift <= 1 and pull.is_back(found.first) else None
 
 
 def blocks(

@@ -175,14 +175,20 @@ class Estimate:
         from rvm.derive.gate import gradient_check
 
         check = gradient_check(known.program, known.name, known.undo, known.start, known.options)
-        regs = Run(program, program.entry, regs, options, undo=known.undo).regs
+        run = Run(program, program.entry, regs, options, undo=known.undo)
         if check is not None:
-            check(regs)
-        return sum(_dot(seed, regs[slots[k]]) for k, seed in known.seeds.items())
+            check(run.regs, run.rounding.drift)
+        return sum(_dot(seed, run.regs[slots[k]]) for k, seed in known.seeds.items())
 
 
 def again(known: Evidence, seed: int | None = None) -> dict[int, Any]:
     """The gradient once more, by parameter register; with a seed with perturbed rounding."""
+    back = there_and_back(known, seed)
+    return {k: back.regs[slot] for k, slot in bar_slots(known.function).items()}
+
+
+def there_and_back(known: Evidence, seed: int | None = None) -> Run:
+    """The run back with the adjoints, once more."""
     program, options = known.program, muted(known.options)
     adjoint, derived = adjoint_names(program)[known.name], gradient_program(program, known.name)
     if seed is not None:
@@ -193,8 +199,7 @@ def again(known: Evidence, seed: int | None = None) -> dict[int, Any]:
     there = Run(program, known.name, regs, options, undo=known.undo)
     regs = [*there.regs, *(copied(known.seeds[k]) for k in slots)]
     log = there.machine.state.residue if options.strict else None
-    regs = Run(derived, adjoint, regs, options, undo=known.undo, log=log).regs
-    return {k: regs[slot] for k, slot in slots.items()}
+    return Run(derived, adjoint, regs, options, undo=known.undo, log=log)
 
 
 def same(a: Duals, b: Duals) -> bool:
@@ -230,6 +235,7 @@ def muted(options: Options) -> Options:
         options,
         output=_silent,
         callbacks=dict.fromkeys(options.callbacks, _silent),
+        judged_later=True,
         max_steps=None,
     )
 

@@ -9,6 +9,7 @@ refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from rvm.expr import Place
 from rvm.faults import InvertibilityError
 from rvm.numbers import system
 from rvm.numbers.rounding import (
+    CONTRACTS,
     INFINITY,
     RETURN,
     agreement_limit,
@@ -30,7 +32,7 @@ from rvm.program import Function, Program, slots_of
 from rvm.run.direct import Run
 from rvm.state import Options
 from rvm.transform.duals import bar_slots
-from rvm.transform.programs import differentiated
+from rvm.transform.programs import differentiated, steps_of
 from rvm.types import F64, Array, Scalar, Stack, elem_of
 
 QUICK = (float, int)
@@ -49,23 +51,30 @@ def check_returned(
     options: Options,
     evidence: Witness,
     finals: Finals = NONE,
+    drift: float = 0.0,
 ) -> None:
     """InvertibilityError R017 where the adjoints are wrong, or may be.
 
     `start` and `ended` are the raw values of the parameters' registers, `finals` what is known of
-    those after the run forwards; what is missing is made again if it is needed.  Values that are
-    back bear the adjoints out, unless a tolerance asks for more than that promises.
+    those after the run forwards; what is missing is made again if it is needed.  `drift` is that of
+    the run back, with options `later`.  Values that are back bear the adjoints out, unless a
+    tolerance asks for more than that promises.
     """
     tolerance = options.tolerance
     if tolerance == INFINITY:
         return
     off = strays(function, start, ended, options, evidence, finals)
-    if not off and not is_demanding(function, options):
+    if not off and drift <= 1 and not is_demanding(function, options):
         return
     part = None if tolerance == 0 else Estimate(evidence()).part
     limit = agreement_limit(_is_coarse(function)) if tolerance is None else tolerance
     if part is None or not part <= limit:
         raise refusal(function, start, ended, options, off[0] if off else None, part)
+
+
+def later(options: Options) -> Options:
+    """Options of a run back with adjoints, whose ancillas are judged like the values."""
+    return replace(options, judged_later=True)
 
 
 def is_demanding(function: Function, options: Options) -> bool:
@@ -78,8 +87,8 @@ def is_demanding(function: Function, options: Options) -> bool:
 
 def gradient_check(
     program: Program, name: str, undo: bool, regs: Sequence[Any], options: Options
-) -> Callable[[Sequence[Any]], None] | None:
-    """What judges a run of a function that is a gradient, by the registers at its end.
+) -> Callable[[Sequence[Any], float], None] | None:
+    """What judges a run of a function that is a gradient, by the registers at its end, and drift.
 
     `regs` are the registers before the run.  None for other functions, and for inverses.
     """
@@ -90,10 +99,10 @@ def gradient_check(
     start = [copied(v) for v in regs[: entry.n_args]]
     slots = bar_slots(function)
 
-    def check(ended: Sequence[Any]) -> None:
+    def check(ended: Sequence[Any], drift: float) -> None:
         def evidence() -> Evidence:
             seeds = {k: start[slot] for k, slot in slots.items()}
-            for instr in entry.code[1:-1]:
+            for instr in steps_of(entry)[1:-1]:
                 seeded = instr.args[0]
                 assert isinstance(seeded, Place)
                 k = next(k for k, slot in slots.items() if slot == seeded.reg)
@@ -101,7 +110,7 @@ def gradient_check(
             found = {k: ended[v] for k, v in slots.items()}
             return Evidence(program, source, False, options, start, seeds, found)
 
-        check_returned(function, start, ended, options, evidence)
+        check_returned(function, start, ended, options, evidence, drift=drift)
 
     return check
 
@@ -208,10 +217,17 @@ def refusal(
     told = () if part is None else (f"its error is estimated as {part:.1g} times itself",)
     wider = 1e-6 if part is None or part == INFINITY else float(f"{2 * part:.0e}")
     hint = (
-        "a run that contracts forgets its start by rounding: take the gradient in strict mode, "
-        "push what is lost, or compute with fixed-point numbers; "
-        f"`tolerance={wider:g}` would take a gradient that is off by that part of itself"
+        f"{CONTRACTS}; `tolerance={wider:g}` would take a gradient that is off by that part of "
+        "itself"
     )
+    if k is None and tolerance is None:
+        return InvertibilityError(
+            "R017",
+            "run back with the adjoints, ancillas are not where they began: "
+            "the gradient cannot be trusted",
+            notes=told,
+            hint=hint,
+        )
     if k is None:
         return InvertibilityError(
             "R017",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rvm.derive.estimate import Estimate, Evidence, again, copied, muted, same
-from rvm.derive.gate import check_returned, strays
+from rvm.derive.gate import check_returned, later, strays
 from rvm.derive.target import Target
 from rvm.faults import InputError, UsageError
 from rvm.image import image_of
@@ -143,7 +143,7 @@ class Pullback:
         self.ticks += self._back.ticks
         found = self.found
         if check:
-            self.check_returned(self._back.regs, found)
+            self.check_returned(self._back.regs, found, self._back.rounding.drift)
         judge = Judge(self._witness(found), wrt)
         return named_duals(self.function, found, replace(self.info, judge=judge), wrt)
 
@@ -157,8 +157,10 @@ class Pullback:
         self, program: Program, name: str, regs: list[Any], way: str, log: Residue | None = None
     ) -> Run:
         watch = None if self.watch is unwatched else lambda machine: self.watch(machine, way)
-        undo = self.target.undo
-        return Run(program, name, regs, self.options, undo=undo, watch=watch, log=log)
+        undo, options = self.target.undo, self.options
+        if name != self.target.name:
+            options = later(options)
+        return Run(program, name, regs, options, undo=undo, watch=watch, log=log)
 
     @property
     def info(self) -> Info:
@@ -175,10 +177,15 @@ class Pullback:
         """A machine at the end of the run with the adjoints."""
         return self._back.machine
 
-    def check_returned(self, regs: Sequence[Any], found: Mapping[int, Any]) -> None:
-        """R017 unless the values are back or the adjoints found right; see `rvm.derive.gate`."""
-        known = self._finals()
-        check_returned(self.function, self.start, regs, self.options, self._witness(found), known)
+    def check_returned(
+        self, regs: Sequence[Any], found: Mapping[int, Any], drift: float = 0.0
+    ) -> None:
+        """R017 unless the values are back or the adjoints found right; see `rvm.derive.gate`.
+
+        `drift` is that of the run back.
+        """
+        known = self._finals(), drift
+        check_returned(self.function, self.start, regs, self.options, self._witness(found), *known)
 
     def is_back(self, regs: Sequence[Any]) -> bool:
         """Whether the values are where they began."""
@@ -188,6 +195,10 @@ class Pullback:
     def _finals(self) -> dict[int, Any]:
         """The results that are numbers: the run back has consumed the others."""
         return {k: v for k, v in enumerate(self.regs) if not isinstance(v, (np.ndarray, list))}
+
+    def evidence(self, found: Mapping[int, Any]) -> Evidence:
+        """What the runs know, with the adjoints that were found."""
+        return self._witness(found)()
 
     def _witness(self, found: Mapping[int, Any]) -> Callable[[], Evidence]:
         """What gives the evidence; it holds no more than that."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from rvm.derive.directions import Pushforward, Seeds, Shape, blocks, by_names, chosen, leaves, plain
 from rvm.derive.estimate import copied
+from rvm.derive.gate import later
 from rvm.derive.gradients import (
     Pullback,
     Watch,
@@ -52,7 +53,7 @@ class Curvature:
         self.slots = bar_slots(target.function)
         program = target.gradient_program
         regs = [*self.pull.start[: target.function.n_args], *self.pull.bars.values()]
-        self.push = Pushforward(program, program.entry, regs, target.options)
+        self.push = Pushforward(program, program.entry, regs, later(target.options))
 
     def along(self, dots: Mapping[int, Any]) -> Result:
         """The derivatives of the gradient along a direction, by parameter.
@@ -64,13 +65,13 @@ class Curvature:
             found = {k: turned.found[k] for k in self.slots}
             return named_duals(self.pull.function, found, turned.info)
         run = self.push.run(self.push.zeros() | dict(dots))
-        self._check(run.regs)
+        self._check(run.regs, run.rounding.drift)
         found = {k: run.regs[self.push.slots[slot]] for k, slot in self.slots.items()}
         return named_duals(self.pull.function, found, run.info)
 
-    def _check(self, regs: list[Any]) -> None:
+    def _check(self, regs: list[Any], drift: float) -> None:
         """R017 unless the values of the gradient's run are back, or the gradient is right."""
-        self.pull.check_returned(regs, {k: regs[slot] for k, slot in self.slots.items()})
+        self.pull.check_returned(regs, {k: regs[slot] for k, slot in self.slots.items()}, drift)
 
     def blocks(self, shapes: Mapping[int, Shape]) -> tuple[dict[tuple[int, int], Any], Info]:
         """The derivatives of the gradient by these registers, whose real shapes these are.
@@ -81,7 +82,7 @@ class Curvature:
             return self._singly(shapes)
         sweep = self.push.sweep(shapes)
         # What the values are does not depend on the direction.
-        self._check(sweep.first)
+        self._check(sweep.first, sweep.drift)
         slots = {k: self.push.slots[slot] for k, slot in self.slots.items()}
         return blocks(sweep, shapes, shapes, slots, rows=False), Info.of(sweep)
 

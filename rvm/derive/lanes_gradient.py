@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.derive.estimate import Estimate, Evidence, muted
-from rvm.derive.gate import is_demanding, limit_of
+from rvm.derive.gate import is_demanding, later, limit_of
 from rvm.derive.gradients import (
     Pullback,
     bar_layout,
@@ -72,10 +72,11 @@ class LaneGradient:
         aside = there.run(self.options, self.block)
         self._note_losses(there.out)
         back = self._back(there, ~aside)
-        aside |= back.run(self.options, self.block)
+        aside |= back.run(later(self.options), self.block)
         # In strict mode each lane has a log of its own.
         alone = self.options.strict or is_demanding(self.function, self.options)
         aside |= alone or ~self._returned(there.out, back.out)
+        aside |= back.drifts > 1
         bars = {k: self._bars(slot, back.out[slot]) for k, slot in self.slots.items()}
         done = LaneRun(
             [],

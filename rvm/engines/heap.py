@@ -14,7 +14,7 @@ import numpy as np
 from rvm.engines.log import keep
 from rvm.faults import InvertibilityError, LimitError, MachineError
 from rvm.numbers.base import NumberSystem, differing
-from rvm.numbers.rounding import PASSED, allowance, is_lost
+from rvm.numbers.rounding import CONTRACTS, PASSED, allowance, drift_of, is_lost
 from rvm.state import SCALAR_BYTES, State
 
 
@@ -80,6 +80,7 @@ def drop_array(
     updates: float = 0.0,
     *,
     logged: bool = False,
+    returns: bool = False,
 ) -> None:
     """Check that an array has this shape and these values, and give up its memory."""
     if shape != array.shape:
@@ -91,7 +92,7 @@ def drop_array(
     if np.shape(expected) != shape:
         fits(array, expected)
         expected = np.broadcast_to(np.asarray(expected, sys.dtype), shape)
-    residue(state, sys, array, expected, name, size, updates, logged=logged)
+    residue(state, sys, array, expected, name, size, updates, logged=logged, returns=returns)
     state.account.live_bytes -= array.nbytes
 
 
@@ -105,8 +106,11 @@ def residue(
     updates: float = 0.0,
     *,
     logged: bool = False,
+    returns: bool = False,
 ) -> None:
     """R001 unless `held` passes for `expected`; an accepted difference is `logged` or counted.
+
+    R017 where it `returns`: an adjoint was computed from it meanwhile.
 
     `size` and `updates` say how large the place has been, see `rvm.numbers.rounding`; no size: it
     holds its value by construction.  A NaN passes where a NaN is expected: it is what the value was
@@ -129,7 +133,8 @@ def residue(
         size, updates = gap, PASSED
     drift = 0.0
     if size is not None:
-        drift = _judged(state, sys, name, held, expected, gap, magnitude, size, updates)
+        judge = _returned if returns else _judged
+        drift = judge(state, sys, name, held, expected, gap, magnitude, size, updates)
     if logged:
         keep(state, (sys, expected, held))
     else:
@@ -177,6 +182,37 @@ def _judged(
             "numbers",
         )
     return gap / allowed if gap else 0.0
+
+
+def _returned(
+    state: State,
+    sys: NumberSystem,
+    name: str,
+    held: Any,
+    expected: Any,
+    gap: float,
+    magnitude: float,
+    size: float,
+    updates: float,
+) -> float:
+    """How far a place is from where it began, in parts of how far a gradient's values may be.
+
+    R017 if it is further, unless that is judged later.
+    """
+    tolerance = state.options.tolerance
+    if tolerance == math.inf:
+        return 0.0
+    allowed = allowance(sys.type, max(size, magnitude), updates, tolerance)
+    if not gap <= allowed and not state.options.judged_later:
+        raise InvertibilityError(
+            "R017",
+            f"run back with the adjoints, `{name}` is not where it began: "
+            "the gradient cannot be trusted",
+            values={name: held, "began as": expected},
+            notes=(f"it is off by {gap:.2g}, and may be by {allowed:.2g}",),
+            hint=f"{CONTRACTS}; or allow more by `tolerance=`",
+        )
+    return drift_of(gap, allowed)
 
 
 def _gap(held: Any, expected: Any, off: Any) -> tuple[float, float]:

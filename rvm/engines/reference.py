@@ -49,6 +49,7 @@ from rvm.stmt import (
     Push,
     Stmt,
 )
+from rvm.transform.copies import KEPT
 from rvm.types import Array, Scalar, Stack, elem_of
 
 
@@ -245,10 +246,12 @@ def _free(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
         sizes = () if free.judged is None else [frame.regs[p.reg] for p in free.judged]
         if isinstance(register.type, Array):
             shape = lengths(register.dims, frame.regs)
-            drop_array(state, sys, held, shape, expected, register.name, *sizes, logged=logged)
+            how = {"logged": logged, "returns": free.returns}
+            drop_array(state, sys, held, shape, expected, register.name, *sizes, **how)
         else:
             try:
-                residue(state, sys, held, expected, register.name, *sizes, logged=logged)
+                how = {"logged": logged, "returns": free.returns}
+                residue(state, sys, held, expected, register.name, *sizes, **how)
             except InvertibilityError as error:
                 notes = _of_a_loop(frame, register.name)
                 if notes:
@@ -263,7 +266,11 @@ def _free(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
 def _of_a_loop(frame: Frame, name: str) -> tuple[str, ...]:
     """What a register that the assembler made for a `for` stands for."""
     variable, dot, role = name.rpartition(".")
-    if not dot or all(r.name != variable for r in frame.code.function.registers):
+    if (
+        not dot
+        or role == KEPT[1:]
+        or all(r.name != variable for r in frame.code.function.registers)
+    ):
         return ()
     return (
         f"`{name}` holds where the loop over `{variable}` {'ends' if role == 'end' else 'begins'}: "

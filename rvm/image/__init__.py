@@ -24,11 +24,11 @@ from rvm.program import AnyProgram, Function, Instr, Program, Span, program_of
 from rvm.stmt import Drop, Free, Map, Pop, Stmt, Update, When, invert, writes
 from rvm.transform import invert_function
 from rvm.transform.duals import reachable
+from rvm.transform.ends import NOTHING, Ends, ends_of
 from rvm.types import Stack, elem_of
 from rvm.verify import inout_slots
 from rvm.verify.conflicts import conflicts
 from rvm.verify.flow import LIVES
-from rvm.verify.matching import matched
 
 
 class Code:
@@ -39,7 +39,7 @@ class Code:
 
     def __init__(self, image: Image, function: Function, undo: bool) -> None:
         self.image = image
-        self.sizes, self._matched = image.sizes(function)
+        self.sizes, self._ends = image.sizes(function)
         """The ancillas whose sizes are kept, and where; see `rvm.image.sizes`."""
         self.function = with_sizes(function, self.sizes)
         self.undo = undo
@@ -94,8 +94,13 @@ class Code:
             case Drop(Place(reg)):
                 return replace(stmt, held=self.sizes.get(reg))
             case Free(Place(reg)) | Pop(Place(reg)):
-                is_known = pc in self._matched[self.undo]
-                return replace(stmt, held=self.sizes.get(reg), is_known=is_known)
+                held = self.sizes.get(reg)
+                if isinstance(stmt, Pop):
+                    return replace(stmt, held=held, is_known=pc in self._ends[self.undo].known)
+                returns = pc in self._ends[self.undo].returning
+                is_known = returns or pc in self._ends[self.undo].known
+                returns &= reg in self.sizes.returning
+                return replace(stmt, held=held, is_known=is_known and not returns, returns=returns)
         return stmt
 
     def clashes(self, pc: int) -> tuple[Clash, ...]:
@@ -191,8 +196,6 @@ class Code:
         )
 
 
-Matches = tuple[frozenset[int], frozenset[int]]
-"""What is matched in a function's code forwards, and in its inverse."""
 Clash = tuple[Place, Place, bool]
 """Two places that must not overlap; True where being the very same place is allowed."""
 Ready = tuple[tuple[Stmt, ...], tuple[Clash, ...]]
@@ -226,20 +229,25 @@ class Image:
         """For each function the parameter registers that it (or a callee) may change."""
         return inout_slots(self.program)
 
-    def sizes(self, function: Function) -> tuple[Sizes, Matches]:
-        """The ancillas of a function whose sizes are kept, and what is matched in its code."""
+    def sizes(self, function: Function) -> tuple[Sizes, tuple[Ends, Ends]]:
+        """The ancillas of a function whose sizes are kept; what is known of its code's ends.
+
+        That is of the code forwards, and of its inverse.
+        """
         registers = function.registers[function.n_args :]
         rounds = any(not (isinstance(r.type, Stack) or elem_of(r.type).is_exact) for r in registers)
         if not rounds and not any(i.op in ("push", "pop") for i in function.code):
-            return {}, (frozenset(), frozenset())
+            return Sizes(), (NOTHING, NOTHING)
 
-        def find() -> tuple[Sizes, Matches]:
+        def find() -> tuple[Sizes, tuple[Ends, Ends]]:
             ways = function, invert_function(function)
             changes = self._changes
-            changed = changes.of_calls(function)
-            there, back = (matched(f, changed, changes.in_values) for f in ways)
-            matches = there, back
-            return kept_for(function, zip(ways, matches, strict=True)), matches
+            there, back = (
+                ends_of(self.program, function.name, undo, changes.of_calls)
+                for undo in (False, True)
+            )
+            both = (ways[0], there), (ways[1], back)
+            return kept_for(self.program, function, both), (there, back)
 
         return once(self._sizes, function.name, tuple, find)
 

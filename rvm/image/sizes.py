@@ -5,6 +5,9 @@ Where an ancilla of an inexact type is freed and what it holds is not known by c
 seen, S the largest magnitude that it has had, carried in present units: what multiplies the place
 multiplies S.  So the verdict does not depend on units.  An array has one S and one n.
 
+Where an adjoint was computed from a value meanwhile, it is to be as good as nothing: then S is the
+largest magnitude itself, and n what `rounding.RETURN` is in gaps.
+
 Both are registers behind those of the function, with names that begin with a dot, and *notes* keep
 them: statements that follow those of an instruction, in the same tick, and never fail.
 """
@@ -13,11 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import cast
 
 from rvm.expr import Apply, Const, Expr, Part, Place, walk
+from rvm.isa import lower
 from rvm.isa.typing import apply
-from rvm.numbers.rounding import PASSED
+from rvm.numbers.rounding import PASSED, RETURN_GAPS
 from rvm.program import Function, Register
 from rvm.stmt import (
     Alloc,
@@ -33,31 +38,65 @@ from rvm.stmt import (
     When,
     writes,
 )
-from rvm.types import BOOL, C128, F64, I64, Array, Scalar, Stack, elem_of, rank_of
+from rvm.transform.ends import Ends
+from rvm.types import BOOL, C128, F64, I64, Array, Scalar, Stack, ValueType, elem_of, rank_of
+from rvm.verify.flow import LIVES
 
-Sizes = Mapping[int, Held]
-"""For ancillas the registers that say how large they have been."""
+
+class Sizes(dict[int, Held]):
+    """For ancillas the registers that say how large they have been; and which of them return."""
+
+    def __init__(
+        self, held: Mapping[int, Held] = MappingProxyType({}), returning: Collection[int] = ()
+    ) -> None:
+        super().__init__(held)
+        self.returning = frozenset(returning)
+
+
 ZERO, ONE, TRUE = Const(0.0, F64), Const(1.0, F64), Const(True, BOOL)
 
 
-def kept_for(function: Function, both: Iterable[tuple[Function, Collection[int]]]) -> Sizes:
-    """The ancillas of a function whose sizes are kept.
-
-    `both` are its code in either direction and what is matched there.
-    """
+def kept_for(
+    function: Function, inout: Mapping[str, Collection[int]], both: Iterable[tuple[Function, Ends]]
+) -> Sizes:
+    """The ancillas of a function whose sizes are kept."""
     regs: set[int] = set()
-    for code, matched in both:
+    returning: set[int] = set()
+    for code, (matched, returns) in both:
         for pc, instr in enumerate(code.code):
-            if instr.op in ("free", "pop") and pc not in matched:
+            if instr.op in ("free", "pop") and (pc in returns or pc not in matched):
                 reg = cast(Place, instr.args[0]).reg
                 t = function.registers[reg].type
                 if reg >= function.n_args and not isinstance(t, Stack) and not elem_of(t).is_exact:
-                    regs.add(reg)
+                    (returning if pc in returns else regs).add(reg)
+    if returning:
+        returning &= _stirred(function, inout)
+    regs |= returning
     behind = len(function.registers)
-    return {
+    held = {
         reg: Held(Place(behind + 2 * k, (), F64), Place(behind + 2 * k + 1, (), F64))
         for k, reg in enumerate(sorted(regs))
     }
+    return Sizes(held, returning)
+
+
+def _stirred(function: Function, inout: Mapping[str, Collection[int]]) -> set[int]:
+    """The registers that are changed in other ways than by adding to them.
+
+    What only gains is off by no more than its additions have rounded.
+    """
+    found: set[int] = set()
+    for instr in function.code:
+        if instr.op in LIVES:
+            continue
+        for stmt in lower(instr):
+            match stmt:
+                case Update(dst, op) if op in (
+                    "*/" if elem_of(cast(ValueType, dst.type)).is_log else "+-"
+                ):
+                    continue
+            found |= {place.reg for place in writes(stmt, inout)}
+    return found
 
 
 def with_sizes(function: Function, sizes: Sizes) -> Function:
@@ -80,7 +119,7 @@ def notes(
         case Fresh(reg) if reg.reg in sizes:
             yield from _begun(function, sizes, reg.reg, 0)
         case Update(dst, op, value) if dst.reg in sizes:
-            yield from _updated(sizes[dst.reg], dst, op, value)
+            yield from _updated(sizes, dst, op, value)
         case Exchange(Place(a, ()), Place(b, ())) if a in sizes and b in sizes:
             one, two = sizes[a], sizes[b]
             yield Map((*one, *two), (*two, *one), ())
@@ -96,12 +135,12 @@ def notes(
             for place in writes(stmt, inout):
                 if place.reg in sizes:
                     many = PASSED if isinstance(stmt, Call) else 1
-                    yield from _updated(sizes[place.reg], place, "+", None, many)
+                    yield from _updated(sizes, place, "+", None, many)
 
 
 def _begun(function: Function, sizes: Sizes, reg: int, operations: int) -> Iterator[Stmt]:
     """A register has been made, by so many operations: it is as large as what it holds."""
-    made = Const(float(operations), F64)
+    made = Const(RETURN_GAPS if reg in sizes.returning else float(operations), F64)
     t = cast("Scalar | Array", function.registers[reg].type)
     held = sizes[reg]
     if isinstance(t, Array):
@@ -113,7 +152,13 @@ def _begun(function: Function, sizes: Sizes, reg: int, operations: int) -> Itera
         yield Alloc(held.updates, made)
 
 
-def _updated(held: Held, dst: Place, op: str, value: Expr | None, many: int = 1) -> Iterator[Stmt]:
+def _updated(
+    sizes: Sizes, dst: Place, op: str, value: Expr | None, many: int = 1
+) -> Iterator[Stmt]:
+    held = sizes[dst.reg]
+    if dst.reg in sizes.returning:
+        yield from _noted(held, dst, (held.size, held.updates))
+        return
     t = elem_of(cast("Scalar | Array", dst.type))
     carried: Expr = held.size
     if value is not None and op in "*/" and not dst.path and not t.is_log:
@@ -149,7 +194,7 @@ def _mixed(dsts: Iterable[Place], sizes: Sizes) -> Iterator[Stmt]:
     if any(rank_of(cast("Scalar | Array", d.type)) for d in dsts):
         for d in dsts:
             if d.reg in sizes:
-                yield from _updated(sizes[d.reg], d, "+", None)
+                yield from _updated(sizes, d, "+", None)
         return
     size: Expr = magnitude(_whole(dsts[0]))
     for d in dsts[1:]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.derive.estimate import Evidence
-from rvm.derive.gate import check_returned
+from rvm.derive.gate import check_returned, later
 from rvm.expr import Apply, Const, Place
 from rvm.faults import InputError, UsageError
 from rvm.image import image_of
@@ -163,7 +163,8 @@ class Port:
     def forward(self, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """Run forwards: the finals.  The inputs are left as they were."""
         values = self._values(inputs)
-        return self._collect(self._run(self.program, self.function.name, values)[0])
+        machine = self._run(self.program, self.function.name, values)
+        return self._collect(machine.state.frames[0].regs)
 
     def backward(
         self,
@@ -183,14 +184,15 @@ class Port:
         log = None
         if self.options.strict:
             # The run forwards once more, for its log.
-            log = self._run(self.program, self.function.name, start)[1]
+            log = self._run(self.program, self.function.name, start).state.residue
         given = dict(zip(self.smooth_outputs, adjoints, strict=True))
         seeds = {}
         for k, bar in self.bars.items():
             dtype = system(elem_of(adjoint.registers[bar].type)).dtype
             seeds[k] = self._raw(k, given.get(k, np.zeros(np.shape(start[k]), dtype)))
         values = start | ended | {self.bars[k]: v for k, v in seeds.items()}
-        regs, _ = self._run(program, adjoint.name, values, log)
+        machine = self._run(program, adjoint.name, values, log)
+        regs, drift = machine.state.frames[0].regs, machine.state.account.drift
 
         def evidence() -> Evidence:
             found = {k: regs[bar] for k, bar in self.bars.items()}
@@ -198,7 +200,7 @@ class Port:
             return Evidence(self.program, name, False, self.options, begun, seeds, found)
 
         begun = [start[k] for k in range(self.function.n_args)]
-        check_returned(self.function, begun, regs, self.options, evidence, ended)
+        check_returned(self.function, begun, regs, self.options, evidence, ended, drift)
         return [np.asarray(regs[self.bars[k]], self.dtype(k)) for k in self.smooth_inputs]
 
     def _values(self, inputs: Sequence[NDArray[Any]]) -> dict[int, Any]:
@@ -222,11 +224,10 @@ class Port:
         name: str,
         values: Mapping[int, Any],
         log: Residue | None = None,
-    ) -> tuple[list[Any], Residue | None]:
+    ) -> Machine:
         """Run a function on raw values by register; arrays that it changes are copied first.
 
-        The registers at the end, and the strict log; an adjoint goes back by the `log` that is
-        given.
+        The machine at its end; an adjoint goes back by the `log` that is given.
         """
         function, inout = program.function(name), image_of(program).inout[name]
         inputs: dict[str, Any] = {}
@@ -241,11 +242,11 @@ class Port:
 
         for p in function.params:
             inputs[p.name] = value(p.layout)
-        machine = Machine.start(program, name, inputs, self.options)
+        machine = Machine.start(program, name, inputs, later(self.options))
         if log is not None:
             machine.state.take_back(log, marked=True)
         machine.run()
-        return machine.state.frames[0].regs, machine.state.residue
+        return machine
 
     def _collect(self, regs: list[Any]) -> list[NDArray[Any]]:
         """The finals as arrays of their own, scalars as those of no dimensions."""

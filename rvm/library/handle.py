@@ -7,7 +7,7 @@ from dataclasses import replace
 from inspect import Signature
 from typing import TYPE_CHECKING, Any, cast
 
-from rvm.derive.gate import gradient_check
+from rvm.derive.gate import gradient_check, later
 from rvm.derive.target import Target
 from rvm.faults import UsageError
 from rvm.host.signals import Listening, interrupted, is_ctrl_c
@@ -18,6 +18,7 @@ from rvm.run.kept import Kept, refused
 from rvm.run.machine import OPTION_NAMES, Machine
 from rvm.run.results import Result, is_of_a_run
 from rvm.state import Options
+from rvm.transform.programs import differentiated
 
 if TYPE_CHECKING:
     from rvm.derive.gradients import Pullback
@@ -120,7 +121,10 @@ class FunctionHandle:
             if found is not None:
                 return found
             with Listening():
-                machine = Machine.start(self.program, self.name, values, options, undo=self.undo)
+                entered = self.program, self.name
+                if not self.undo and differentiated(*entered) is not None:
+                    options = later(options)
+                machine = Machine.start(*entered, values, options, undo=self.undo)
                 if kept is not None:
                     kept.hand_to(machine)
                 regs = machine.state.frames[0].regs

@@ -215,7 +215,7 @@ def _check_gradients(handle: FunctionHandle, given: Lanes, run: LaneRun, options
         assert check is not None
         try:
             if lane not in run.errors:
-                check(ended)
+                check(ended, run.drifts[lane])
         except RvmError as error:
             run.errors[lane] = error
 

@@ -45,7 +45,14 @@ NEGLIGIBLE = RETURN / AGREEMENT
 """An adjoint below this part of all may be off by `RETURN` of all."""
 UNIT = 2.0**-52
 """The gap after 1 of doubles."""
+RETURN_GAPS = RETURN / UNIT
+"""`RETURN` in gaps between the numbers of a type at what is measured against."""
 INFINITY = float("inf")
+CONTRACTS = (
+    "a run that contracts forgets its start by rounding: take the gradient in strict mode, "
+    "push what is lost, or compute with fixed-point numbers"
+)
+"""What to do where values do not return."""
 
 
 def allowance(t: Scalar, size: Any, updates: Any, tolerance: float | None) -> Any:
@@ -94,7 +101,7 @@ def unit_of(t: Scalar) -> float:
 
 def return_limit(t: Scalar) -> float:
     """`RETURN` for numbers of a type: as many of its gaps as for doubles."""
-    return RETURN * (unit_of(t) / UNIT) if t.is_float else RETURN
+    return RETURN_GAPS * unit_of(t) if t.is_float else RETURN
 
 
 def agreement_limit(coarse: bool) -> float:

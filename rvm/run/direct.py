@@ -299,12 +299,12 @@ def transact(
     machine: Machine,
     inputs: Mapping[str, Any],
     saved: Saved | None = None,
-    check: Callable[[list[Any]], None] | None = None,
+    check: Callable[[list[Any], float], None] | None = None,
 ) -> Result:
     """A machine's results; on any exception a caller's arrays and lists are as they were.
 
     `saved` has copies of the arrays, if the machine has begun; `on_error="stop"` needs none.
-    `check` judges the registers at the end.
+    `check` judges the registers at the end, and the drift.
     """
     code, regs = machine.state.frames[0].code, machine.state.frames[0].regs
     stacks = stacks_of(code.function, inputs)
@@ -322,7 +322,7 @@ def transact(
         try:
             machine.run()
             if check is not None:
-                check(regs)
+                check(regs, machine.state.account.drift)
             heard()
             found = machine.result
             if machine.state.logging > 0:

@@ -8,15 +8,19 @@ the gradient.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 from rvm.faults import DefinitionError, Where
 from rvm.program import Function, Program
+from rvm.transform.copies import with_copies
 from rvm.transform.duals import BAR, DOT, reachable
 from rvm.transform.gradient import adjoints_of, there_and_back
 from rvm.transform.tangent import tangents_of
+from rvm.types import Stack, elem_of
+from rvm.verify import inout_slots
+from rvm.verify.matching import Restoration
 
 GRADIENT, ADJOINT, TANGENT = "'", "~'", "."
 
@@ -103,7 +107,8 @@ class _Making:
             self.functions[made.name] = replace(made, undoing=None)
         if mark == GRADIENT:
             f, adjoint = program.function(base), self.functions[names[base]]
-            self.functions[name] = there_and_back(f, adjoint, name)
+            made = there_and_back(f, adjoint, name)
+            self.functions[name] = with_copies(made, _brought_back(program, f, len(made.code)))
         self._open.pop()
 
     def _complete(self, name: str) -> None:
@@ -117,3 +122,14 @@ class _Making:
                 if instr.op in ("call", "uncall") and instr.symbol not in seen:
                     seen.add(instr.symbol)
                     todo.append(instr.symbol)
+
+
+def _brought_back(program: Program, f: Function, end: int) -> Iterator[Restoration]:
+    """What the gradient of a function changes and brings back: the numbers that rounding may move.
+
+    Its copies say whether the adjoint was computed from what there was.
+    """
+    for k in sorted(inout_slots(program)[f.name]):
+        t = f.registers[k].type
+        if not (isinstance(t, Stack) or elem_of(t).is_exact):
+            yield Restoration(k, 0, end)

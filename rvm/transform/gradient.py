@@ -71,6 +71,12 @@ def adjoints_of(
         )
 
 
+def adjoint_origins(f: Function, adjoint: Function) -> tuple[int, ...]:
+    """Of the adjoint of a function: the instruction of that from which each one comes."""
+    less = len(f.code) - len(without_directions(f).code)
+    return tuple(pc + less * (pc > 0) for pc in adjoint.origins)
+
+
 def adjoint_names(program: Program) -> dict[str, str]:
     """For each function the name of its adjoint."""
     return {n: unique(n + ADJOINT, set(program)) for n in program}

@@ -28,6 +28,7 @@ def invert_function(function: Function) -> Function:
         code=tuple(code),
         spans=tuple(reversed(function.spans)),
         undoing=None if marks is None else frozenset(last - pc for pc in marks),
+        origins=(),
     )
 
 

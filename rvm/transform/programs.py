@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from rvm.expr import Place
 from rvm.host.once import once
@@ -48,27 +49,56 @@ def differentiated(program: Program, name: str) -> str | None:
 
 
 def _differentiated(program: Program, f: Function) -> str | None:
-    ops = [i.op for i in f.code]
-    if ops not in (["call", "call"], ["call", "add", "call"]):
+    code = steps_of(f)
+    if [i.op for i in code] not in (["call", "call"], ["call", "add", "call"]):
         return None
-    there, back = f.code[0], f.code[-1]
+    there, back = code[0], code[-1]
     inner = program.function(there.symbol)
     if not (_passes(there, inner.n_args) and _passes(back, f.n_args)):
         return None
     if f.n_args != inner.n_args + len(bar_slots(inner)):
         return None
-    return inner.name if in_values(program).get(back.symbol) == (inner.name, True) else None
+    found = in_values(program).get(back.symbol)
+    return inner.name if found is not None and found[:2] == (inner.name, True) else None
 
 
-def in_values(program: Program) -> Mapping[str, tuple[str, bool]]:
-    """What the adjoints and tangents that a program holds do to values, as seen from the code.
+def steps_of(f: Function) -> tuple[Instr, ...]:
+    """The instructions of a function without those that keep copies of its parameters."""
+    return tuple(i for i in f.code if not _keeps(f, i))
 
-    For each the function that it is of, and whether it undoes that.
-    """
-    found: dict[str, tuple[str, bool]] = once(
-        program.cache, in_values, dict, lambda: _in_values(program)
-    )
+
+def _keeps(f: Function, instr: Instr) -> bool:
+    """Whether an instruction makes, exchanges or frees the copy of a parameter."""
+    regs = [a.reg for a in instr.args if isinstance(a, Place) and not a.path]
+    if instr.op not in ("alloc", "swap", "free") or len(regs) != 2 or len(instr.args) != 2:
+        return False
+    copy, x = sorted(regs, reverse=True)
+    return x < f.n_args <= copy
+
+
+class Derived(NamedTuple):
+    """What an adjoint or a tangent does to values: the function that it is of, or undoes."""
+
+    of: str
+    undoes: bool
+    made: Function
+    """The same code, as it is made."""
+
+
+def in_values(program: Program) -> Mapping[str, Derived]:
+    """What the adjoints and tangents that a program holds do to values, as seen from the code."""
+    found: dict[str, Derived] = once(program.cache, in_values, dict, lambda: _in_values(program))
     return found
+
+
+def doing(program: Program) -> Callable[[str], tuple[Function, bool] | None]:
+    """What gives for a name what that does to values: a function, and whether it undoes it."""
+
+    def find(name: str) -> tuple[Function, bool] | None:
+        found = in_values(program).get(name)
+        return None if found is None else (program.function(found.of), found.undoes)
+
+    return find
 
 
 _KINDS: tuple[tuple[str, Callable[[Program], dict[str, str]], _Makes, bool], ...] = (
@@ -80,21 +110,19 @@ _KINDS: tuple[tuple[str, Callable[[Program], dict[str, str]], _Makes, bool], ...
 """The end of a derived function's name, all names for a program, and what makes them."""
 
 
-def _in_values(program: Program) -> dict[str, tuple[str, bool]]:
-    found: dict[str, tuple[str, bool]] = {}
+def _in_values(program: Program) -> dict[str, Derived]:
+    found: dict[str, Derived] = {}
     for f in program.functions:
         for end, names_of, make, undoes in _KINDS:
             if f.name + end not in program or f.name + end in found:
                 continue
             # Names are those that hold for the function and what it may call.
             alone = Program(tuple(map(program.function, reachable(program, f.name))), f.name)
-            names = names_of(alone)
+            made = make(alone, tuple(alone), names_of(alone))
             # What a derived function does hangs on those that it calls, too.
-            if all(
-                made.name in program and _alike(made, program.function(made.name))
-                for made in make(alone, tuple(alone), names)
-            ):
-                found |= {name: (of, undoes) for of, name in names.items()}
+            if all(m.name in program and _alike(m, program.function(m.name)) for m in made):
+                ofs = zip(alone, made, strict=True)
+                found |= {m.name: Derived(of, undoes, m) for of, m in ofs}
     return found
 
 

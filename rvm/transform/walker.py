@@ -83,6 +83,7 @@ class Walker(Duals):
         self.zero: frozenset[int] = frozenset()
         """The adjoints that are surely zero where the code has come to, as registers."""
         self.changed: Changed = {}
+        self.origins: list[int] = []
 
     def walk(self, visit: Callable[[int], None] | None = None) -> Function:
         """The finished function; `visit` is told of each instruction before it is gone over."""
@@ -106,7 +107,7 @@ class Walker(Duals):
         for pc, new in at.items():
             self.code[new] = replace(self.code[new], aux=at[f.code[pc].aux])
         self.enclose()
-        return self.finished(self.names[f.name])
+        return replace(self.finished(self.names[f.name]), origins=tuple(self.origins))
 
     # ------------------------------------------------------------ instructions
 
@@ -169,7 +170,9 @@ class Walker(Duals):
 
     def spanned(self, pc: int) -> None:
         """What has no line yet comes from the instruction at `pc`."""
-        self.spans += [self.f.span(pc)] * (len(self.code) - len(self.spans))
+        more = len(self.code) - len(self.spans)
+        self.spans += [self.f.span(pc)] * more
+        self.origins += [pc] * more
 
     def if_undone(
         self, graph: Graph, gains: list[Instr], held: Mapping[int, Place] | None = None
@@ -224,3 +227,4 @@ class Walker(Duals):
         self.code = [*before, *moved, Instr("drop", (forth,))]
         last = len(self.f.code) - 1
         self.spans = [self.f.span(last)] * len(before) + self.spans + [self.f.span(0)]
+        self.origins = [last] * len(before) + self.origins + [0]

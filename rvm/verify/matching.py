@@ -2,347 +2,137 @@
 
 `alloc t = e … free t = e`, a routine and its undo, mirrored updates, a call and the uncall of the
 same function: in exact arithmetic such a place holds its value again, whatever the numbers are, so
-that what is left is rounding and needs no tolerance.
-
-The analysis numbers values (J. Cocke and J. T. Schwartz, 1970): each register has the number of
-the value that it holds, and an item, which is an instruction or a whole loop or `if`, makes of the
-numbers that it finds those that it leaves.  It is entered in both directions: where the item that
-undoes it finds the numbers that it left, those are there again that it had found.
-
-The adjoint of a function undoes it, and changes adjoints besides: a call of it is the uncall of the
-function for the values that it was passed.  A tangent likewise does the function.  Adjoints do more
-in one direction than in the other: branches on a register that tells directions apart are followed,
-where it is known what it holds.
+that what is left is rounding and needs no tolerance.  Values that live on where they were brought
+back so have lost what rounding has lost of them; `restorations` finds those.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import cast
+from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple
 
-from rvm.expr import Apply, Const, Expr, Place, places
-from rvm.isa import ENDS, MAKES, invert_instr, lower
-from rvm.numbers import system
-from rvm.program import Function, Instr
-from rvm.stmt import Exchange, reads, writes
-from rvm.types import BOOL, Stack, elem_of
-from rvm.verify.flow import Liveness, liveness
+from rvm.program import Function
+from rvm.types import Stack, elem_of
+from rvm.verify.flow import liveness
+from rvm.verify.numbering import ASKED, GONE, MADE, MOVE, UPDATE, Event, InValues, Region
 
-Numbers = tuple[tuple[int, int], ...]
-"""Registers and the numbers of the values that they hold."""
-Key = tuple[object, Numbers]
-"""What an item consists of, and what it finds."""
+InOut = Mapping[str, Collection[int]]
+"""For each function the parameters that it may change."""
+Steps = Mapping[tuple[int, int], int]
+"""For a register and an event that changes it the event that undoes that, or that it undoes."""
 
 
-InValues = Callable[[str], "tuple[Function, bool] | None"]
-"""For the name of an adjoint or a tangent what it does to values: a function, and whether it
-undoes that; None for other names."""
+class Matched(NamedTuple):
+    """Instructions that free, or pop into, a place which is back at its value by construction."""
+
+    all: frozenset[int]
+    by_adjoint: frozenset[int]
+    """Those that free what an adjoint has brought back."""
 
 
-def matched(
-    function: Function, inout: Mapping[str, Collection[int]], in_values: InValues
-) -> frozenset[int]:
-    """The instructions that free, or pop into, a place which is back at its value by construction.
+class Restoration(NamedTuple):
+    """A register that code from one position on changes, and has brought back at another."""
 
-    `inout` holds for each function the parameters that it may change.
-    """
-    return frozenset(_whole(function, inout, in_values).found)
+    reg: int
+    start: int
+    end: int
 
 
-def restored(
-    function: Function, inout: Mapping[str, Collection[int]], in_values: InValues
-) -> frozenset[int]:
+def matched(function: Function, inout: InOut, in_values: InValues) -> Matched:
+    """The frees and pops of a function that are matched."""
+    whole = _whole(function, inout, in_values)
+    return Matched(frozenset(whole.found), frozenset(whole.by_adjoint))
+
+
+def restored(function: Function, inout: InOut, in_values: InValues) -> frozenset[int]:
     """The parameters that hold at the end what they held at the beginning, by construction."""
     whole = _whole(function, inout, in_values)
     return frozenset(k for k in range(function.n_args) if whole.number(k) == whole.begun.get(k))
 
 
-def _whole(
-    function: Function, inout: Mapping[str, Collection[int]], in_values: InValues
-) -> _Region:
-    return _Region(function, inout, in_values, liveness(function), {}, 0, len(function.code))
+def restorations(function: Function, inout: InOut, in_values: InValues) -> tuple[Restoration, ...]:
+    """Where registers of inexact numbers are brought back, by running back what changed them, and
+    are used afterwards; or, by a run of the inverse, before.
+
+    Code from `start` to `end` is entered at the one and left at the other only.
+    """
+    return tuple(_restorations(_whole(function, inout, in_values), outermost=True))
 
 
-class _Region:
-    """Code from one position to another, entered at its beginning with values of its own."""
+def _whole(function: Function, inout: InOut, in_values: InValues) -> Region:
+    return Region(function, inout, in_values, liveness(function), {}, 0, len(function.code))
 
-    def __init__(
-        self,
-        function: Function,
-        inout: Mapping[str, Collection[int]],
-        in_values: InValues,
-        lives: Liveness,
-        truth: Mapping[int, bool],
-        start: int,
-        end: int,
-    ) -> None:
-        self.function = function
-        self.inout = inout
-        self.in_values = in_values
-        self.truth = dict(truth)
-        """What is known of registers that hold truth values."""
-        self.found: list[int] = []
-        self.begun: dict[int, int] = {}
-        """The numbers of what registers held at first."""
-        self.held: dict[int, int] = {}
-        self.table: dict[Key, Numbers] = {}
-        self.about: defaultdict[int, set[Key]] = defaultdict(set)
-        """For each number the entries that it stands in."""
-        self.count = 0
-        self.lives = lives
-        self._walk(start, end)
 
-    def _walk(self, start: int, end: int) -> None:
-        at = start
-        while at < end:
-            behind = _closed(self.function.code, at)
-            if behind == at + 1:
-                self._instruction(at, self.function.code[at])
-            else:
-                self._composite(at, behind)
-            at = behind
+def _restorations(region: Region, *, outermost: bool) -> Iterator[Restoration]:
+    undoes, undone = _pairs(region)
+    uses = _Uses(region, outermost)
+    for (reg, last), first in undoes.items():
+        t = region.function.registers[reg].type
+        if isinstance(t, Stack) or elem_of(t).is_exact:
+            continue
+        if uses.follow(reg, last, undoes, 1) or uses.follow(reg, first, undone, -1):
+            yield Restoration(reg, region.events[first].start, region.events[last].end)
+    for inner in region.inner:
+        yield from _restorations(inner, outermost=False)
 
-    # ------------------------------------------------------------ numbers
 
-    def number(self, reg: int) -> int:
-        """The number of what a register holds."""
-        found = self.held.get(reg)
-        if found is None:
-            found = self.held[reg] = self.begun[reg] = self._new()
-        return found
+def _pairs(region: Region) -> tuple[Steps, Steps]:
+    """What each event undoes of each register that it changes, and the other way round."""
+    undoes: dict[tuple[int, int], int] = {}
+    undone: dict[tuple[int, int], int] = {}
+    left: defaultdict[int, dict[int, int]] = defaultdict(dict)
+    """For each register the events by which it left values."""
+    for k, event in enumerate(region.events):
+        for reg, numbers in event.changed.items():
+            before, behind = map(region.same, numbers)
+            if event.kind in (MADE, GONE, ASKED):
+                left[reg].clear()
+            elif before != behind:
+                left[reg][before] = k
+                first = left[reg].get(behind)
+                if first is not None and event.kind == UPDATE:
+                    undoes[reg, k] = first
+                    undone[reg, first] = k
+    return undoes, undone
 
-    def _new(self) -> int:
-        self.count += 1
-        return self.count
 
-    def _value(self, value: Expr) -> int:
-        """The number of an expression's value."""
-        read = sorted({p.reg for p in places(value)})
-        key = ("value", value), tuple((r, self.number(r)) for r in read)
-        found = self.table.get(key)
-        if found is None:
-            found = ((-1, self._new()),)
-            self._enter(key, found)
-        return found[0][1]
+class _Uses:
+    """Whether what registers hold at some event is used, in one direction or the other."""
 
-    def _enter(self, key: Key, result: Numbers) -> None:
-        self.table[key] = result
-        for _, n in (*key[1], *result):
-            self.about[n].add(key)
+    def __init__(self, region: Region, outermost: bool) -> None:
+        self.region = region
+        self.outermost = outermost
 
-    def _alike(self, a: int, b: int) -> None:
-        """Two numbers stand for one value: the second takes the place of the first."""
+    def follow(self, reg: int, at: int, steps: Steps, way: int) -> bool:
+        """Whether a run that comes from an event uses the register, along a way of 1 or -1.
 
-        def renamed(numbers: Numbers) -> Numbers:
-            return tuple((r, b if n == a else n) for r, n in numbers)
+        What only undoes is no use, as that is brought back too.
+        """
+        events, ended = self.region.events, GONE if way > 0 else MADE
+        at += way
+        while 0 <= at < len(events):
+            event = events[at]
+            if reg in event.changed:
+                if event.kind == MOVE:
+                    reg = next(r for r in event.changed if r != reg)
+                elif event.kind in (MADE, GONE):
+                    return False
+                else:
+                    return event.kind == ASKED or not self._only_undoes(at, steps)
+            elif reg in event.reads and event.kind != ended and not self._only_undoes(at, steps):
+                return True
+            at += way
+        if self.outermost:
+            return reg < self.region.function.n_args
+        border = self.region.end if way > 0 else self.region.start
+        return reg in self.region.lives.live(border)
 
-        for reg, n in self.held.items():
-            if n == a:
-                self.held[reg] = b
-        for key in self.about.pop(a, ()):
-            result = self.table.pop(key, None)
-            if result is not None:
-                self._enter((key[0], renamed(key[1])), renamed(result))
-
-    # ------------------------------------------------------------ items
-
-    def _instruction(self, pc: int, instr: Instr) -> None:
-        first = instr.args[0] if instr.args else None
-        if instr.op in (*MAKES, *ENDS):
-            self._life(pc, instr, cast(Place, first))
-            return
-        if instr.op == "pop" and not cast(Place, first).path:
-            place = cast(Place, first)
-            if self.number(place.reg) == self._zero(place.reg):
-                self.found.append(pc)
-        stmts = lower(instr)
-        match stmts:
-            case (Exchange(Place(a, ()), Place(b, ())),):
-                self.held[a], self.held[b] = self.number(b), self.number(a)
-                self._known(instr, (a, b))
-                return
-        changed = {p.reg for s in stmts for p in writes(s, self.inout)}
-        read = {p.reg for s in stmts for p in reads(s)}
-        self._known(instr, changed)
-        self._applied(instr, changed | read, changed)
-        if instr.op == "push" and not cast(Place, first).path:
-            reg = cast(Place, first).reg
-            self._alike(self.number(reg), self._zero(reg))
-
-    def _known(self, instr: Instr, changed: Collection[int]) -> None:
-        """Keep what is known of truth values."""
-        place = instr.args[0] if instr.args else None
-        turned = instr.op == "not" and isinstance(place, Place) and not place.path
-        for reg in changed:
-            held = self.truth.pop(reg, None)
-            if turned and held is not None:
-                self.truth[reg] = not held
-
-    def _plain(self, call: Instr) -> Instr | None:
-        """For a call of an adjoint or a tangent that of the function, as far as values go."""
-        found = self.in_values(call.symbol) if call.op in ("call", "uncall") else None
-        if found is None:
-            return None
-        f, undoes = found
-        op = call.op if not undoes else "uncall" if call.op == "call" else "call"
-        return Instr(op, call.args[: f.n_args], symbol=f.name)
-
-    def _applied(self, instr: Instr, used: set[int], changed: set[int]) -> None:
-        """Go over an instruction on data, or a call."""
-        plain = self._plain(instr)
-        if plain is not None:
-            self._derived_call(instr, plain, used, changed)
-        elif changed:
-            self._item((instr,), used, changed)
-
-    def _derived_call(self, call: Instr, plain: Instr, used: set[int], changed: set[int]) -> None:
-        """Values are as the function, or its undo, leaves them; duals hang on both."""
-        values = {p.reg for s in lower(plain) for p in writes(s, self.inout)}
-        read = {p.reg for s in lower(plain) for p in reads(s)}
-        duals = changed - values
-        if duals & read or not values <= changed:
-            self._item((call,), used, changed)
-            return
-        found = self._numbers(used)
-        self._applied(plain, values | read, values)
-        if duals:
-            self._enter_item((call,), found, duals)
-
-    def _life(self, pc: int, instr: Instr, place: Place) -> None:
-        reg = place.reg
-        t = self.function.registers[reg].type
-        if isinstance(t, Stack):
-            self.held.pop(reg, None)
-            return
-        known = instr.args[1] if len(instr.args) > 1 else None
-        self.truth.pop(reg, None)
-        if instr.op == "fresh":
-            if t == BOOL:
-                self.truth[reg] = False
-            self.held[reg] = self._zero(reg)
-        elif instr.op == "alloc":
-            assert known is not None
-            self.held[reg] = self._value(known)
-        elif instr.op == "free":
-            assert known is not None
-            is_it, must_be = self.number(reg), self._value(known)
-            if is_it == must_be:
-                self.found.append(pc)
-            elif elem_of(t).is_exact:
-                # It is compared: behind the free both are one value.
-                self._alike(is_it, must_be)
-        if instr.op in ENDS:
-            self.held.pop(reg, None)
-
-    def _zero(self, reg: int) -> int:
-        t = elem_of(self.function.registers[reg].type)
-        return self._value(Const(system(t).zero, t))
-
-    def _composite(self, start: int, end: int) -> None:
-        """A loop or an `if`: what is in it for itself, and then as one item."""
-        code = self.function.code[start:end]
-        taken = self._taken(code) if code[0].aux == end - 1 else None
-        if taken is not None:
-            if taken:
-                self._walk(start + 1, end - 1)
-            else:
-                self._apart(start, end)
-            return
-        changed: set[int] = set()
-        read: set[int] = set()
-        for instr in code:
-            for stmt in lower(instr):
-                changed |= {p.reg for p in writes(stmt, self.inout)}
-                read |= {p.reg for p in reads(stmt)}
-        before, behind = self.lives.live(start), self.lives.live(end)
-        self._item(
-            tuple(replace(i, aux=i.aux - start) if i.op in ("br", "cf") else i for i in code),
-            (changed | read) & before,
-            changed & before & behind,
+    def _only_undoes(self, at: int, steps: Steps) -> bool:
+        event: Event = self.region.events[at]
+        if event.kind != UPDATE or not event.changed:
+            return False
+        return all(
+            (reg, at) in steps or self.region.same(before) == self.region.same(behind)
+            for reg, (before, behind) in event.changed.items()
         )
-        for reg in changed - (before & behind):
-            self.held.pop(reg, None)
-        for reg in changed:
-            self.truth.pop(reg, None)
-        self._apart(start, end)
-
-    def _apart(self, start: int, end: int) -> None:
-        """What is in a loop or an `if`, for itself."""
-        for low, high in _segments(self.function.code, start, end):
-            parts = self.function, self.inout, self.in_values, self.lives, self.truth
-            self.found += _Region(*parts, low, high).found
-
-    def _taken(self, code: Sequence[Instr]) -> bool | None:
-        """Whether what is between a branch and its come-from is executed; None if not known."""
-        first, last = code[0], code[-1]
-        if (first.op, last.op) != ("br", "cf") or first.args != last.args:
-            return None
-        match first.args[0]:
-            case Place(reg, ()):
-                held = self.truth.get(reg)
-                return None if held is None else not held
-            case Apply("not", (Place(reg, ()),)):
-                return self.truth.get(reg)
-        return None
-
-    def _item(self, code: Sequence[Instr], used: Collection[int], changed: Collection[int]) -> None:
-        """Go over an item, and enter it in both directions."""
-        self._enter_item(code, self._numbers(used), changed)
-
-    def _numbers(self, regs: Iterable[int]) -> Numbers:
-        return tuple((r, self.number(r)) for r in sorted(regs))
-
-    def _enter_item(self, code: Sequence[Instr], found: Numbers, changed: Collection[int]) -> None:
-        order = sorted(changed)
-        before = tuple((r, self.number(r)) for r in order)
-        key = tuple(code), found
-        after = self.table.get(key)
-        if after is None or tuple(r for r, _ in after) != tuple(order):
-            after = tuple((r, self._new()) for r in order)
-            self._enter(key, after)
-        self.held.update(after)
-        left = tuple((r, self.number(r)) for r, _ in found)
-        self._enter((_undone(code), left), before)
-
-
-def _closed(code: Sequence[Instr], at: int) -> int:
-    """The end of the shortest piece of code from a position on that no jump leaves or enters."""
-    end, pc = at + 1, at
-    while pc < end:
-        if code[pc].op in ("br", "cf"):
-            end = max(end, code[pc].aux + 1)
-        pc += 1
-    return end
-
-
-def _segments(code: Sequence[Instr], start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The pieces between a closed piece's own jumps; those of pieces within belong to these."""
-    last = code[start].aux
-    own = {start, last}
-    low = start + 1
-    at = start + 1
-    while at < end:
-        if at in own:
-            yield low, at
-            low = at = at + 1
-            continue
-        behind = _closed(code, at)
-        if code[at].op in ("br", "cf") and (behind > end or any(at < o < behind for o in own)):
-            # A jump that crosses one of these is one of them.
-            own |= {at, code[at].aux}
-            continue
-        at = behind
-    if low < end:
-        yield low, end
-
-
-def _undone(code: Sequence[Instr]) -> tuple[Instr, ...]:
-    """The instructions that undo a piece of code, its jumps counted from its beginning."""
-    last = len(code) - 1
-    out = []
-    for instr in reversed(code):
-        undo = invert_instr(instr)
-        out.append(replace(undo, aux=last - undo.aux) if undo.op in ("br", "cf") else undo)
-    return tuple(out)

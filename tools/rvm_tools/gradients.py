@@ -157,7 +157,7 @@ def _found(
     after = pull.machine.state.frames[0].regs
     astray = None
     try:
-        pull.check_returned(after, pull.found)
+        pull.check_returned(after, pull.found, pull.info.drift)
     except InvertibilityError as error:
         astray = error
     found = _GradientAnswer(

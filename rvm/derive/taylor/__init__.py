@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rvm.derive.estimate import there_and_back
 from rvm.derive.gradients import Pullback
 from rvm.derive.taylor.field import Field, flat, locate
 from rvm.derive.taylor.walk import Walk
 from rvm.expr import Place
-from rvm.program import Function
-from rvm.transform.duals import bar_slots
-from rvm.types import elem_of
+from rvm.image import image_of
+from rvm.program import Function, Program
+from rvm.transform.duals import bar_slots, reachable
+from rvm.types import Stack, elem_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +76,34 @@ def propagate(pull: Pullback, loss: str) -> Expansion:
         tuple(elem_of(r.type).is_complex for r in function.registers[: function.n_args]),
     )
     pull.seed(loss)
-    pull.check_returned(machine.state.frames[0].regs, found.adjoints(function, pull.start))
+    adjoints = found.adjoints(function, pull.start)
+    drift = 0.0
+    if _has_returning(pull):
+        # The inverse code does not judge what it frees; the adjoint's frees do.
+        drift = there_and_back(pull.evidence(adjoints)).rounding.drift
+    pull.check_returned(machine.state.frames[0].regs, adjoints, drift)
     return found
+
+
+def _has_returning(pull: Pullback) -> bool:
+    """Whether the adjoint of a function has ancillas that say whether values have come back."""
+    target = pull.target
+    if pull.options.strict or not _has_inexact_ancillas(target.program, target.name):
+        return False
+    image = image_of(pull.program)
+    return any(
+        image.code(name, False).sizes.returning for name in image.reachable(pull.adjoint.name)
+    )
+
+
+def _has_inexact_ancillas(program: Program, name: str) -> bool:
+    """Whether a function, or one that it calls, has registers of its own that round."""
+    functions = map(program.function, reachable(program, name))
+    return any(
+        not (isinstance(r.type, Stack) or elem_of(r.type).is_exact)
+        for f in functions
+        for r in f.registers[f.n_args :]
+    )
 
 
 __all__ = ["Expansion", "propagate"]

@@ -1,0 +1,60 @@
+"""Where a function gives up what is back by construction: seen from its code, or from another's.
+
+A tangent does for values what the function does that it is of, and an adjoint undoes that.  So what
+is matched in the one is back in the other, though there the code between does more than undo.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import NamedTuple
+
+from rvm.program import Function, Program
+from rvm.transform.gradient import adjoint_origins
+from rvm.transform.invert import invert_function
+from rvm.transform.programs import doing, in_values
+from rvm.verify.matching import matched
+
+
+class Ends(NamedTuple):
+    """Where code in one direction frees, or pops into, what is back by construction."""
+
+    known: frozenset[int]
+    returning: frozenset[int]
+    """Those of which adjoints were computed meanwhile."""
+
+
+Changed = Callable[[Function], Mapping[str, Collection[int]]]
+"""For a function which parameters those that it calls may leave otherwise than they were."""
+NOTHING = Ends(frozenset(), frozenset())
+
+
+def ends_of(program: Program, name: str, undo: bool, changed: Changed) -> Ends:
+    """What is known of where a function, or its inverse, gives registers up."""
+    f = program.function(name)
+    found = matched(invert_function(f) if undo else f, changed(f), doing(program))
+    known, returning = set(found.all), set(found.by_adjoint)
+    derived = in_values(program).get(name)
+    if derived is not None:
+        of, ends = program.function(derived.of), ends_of(program, derived.of, undo ^ derived.undoes, changed)
+        origins = derived.made.origins
+        if derived.undoes:
+            origins = adjoint_origins(of, derived.made)
+        backwards = undo ^ derived.undoes
+        for pc, at in _frees(f, origins, undo):
+            came = len(of.code) - 1 - at if backwards else at
+            if came in ends.known:
+                known.add(pc)
+            if came in ends.returning or (
+                derived.undoes and not undo and of.code[at].op == "alloc"
+            ):
+                returning.add(pc)
+    return Ends(frozenset(known), frozenset(returning))
+
+
+def _frees(f: Function, origins: tuple[int, ...], undo: bool) -> Iterator[tuple[int, int]]:
+    """The frees of code in one direction, and the instructions that they come from."""
+    last = len(f.code) - 1
+    for pc, (instr, at) in enumerate(zip(f.code, origins, strict=True)):
+        if instr.op == ("alloc" if undo else "free"):
+            yield last - pc if undo else pc, at

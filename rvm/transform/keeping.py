@@ -1,0 +1,48 @@
+"""Programs in which what is brought back and lives on is what it was, to the bit."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from rvm.isa import invert_instr
+from rvm.program import Function, Program
+from rvm.transform.copies import with_copies
+from rvm.transform.programs import doing, in_values
+from rvm.types import Stack, elem_of
+from rvm.verify import inout_slots
+from rvm.verify.matching import restorations
+
+
+def keeping(program: Program) -> Program:
+    """A program that keeps copies of what is brought back and lives on; the same if nothing is.
+
+    Adjoints and tangents are left as they are: those of functions that keep copies do so too.
+    """
+    derived = in_values(program)
+    candidates = [f for f in program.functions if _may_restore(f, derived)]
+    if not candidates:
+        return program
+    inout = inout_slots(program)
+    made = {}
+    for f in candidates:
+        found = () if f.name in derived else restorations(f, inout, doing(program))
+        if found:
+            made[f.name] = with_copies(f, found)
+    if not made:
+        return program
+    return replace(program, functions=tuple(made.get(f.name, f) for f in program.functions))
+
+
+def _may_restore(f: Function, derived: Collection[str]) -> bool:
+    """Whether a function of inexact numbers has an instruction and the one that undoes it."""
+    if all(isinstance(r.type, Stack) or elem_of(r.type).is_exact for r in f.registers):
+        return False
+    seen = set()
+    for instr in f.code:
+        if instr.op in ("br", "cf", "alloc", "free", "fresh", "drop"):
+            continue
+        if instr in seen or instr.symbol in derived:
+            return True
+        seen.add(invert_instr(instr))
+    return False

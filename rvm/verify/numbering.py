@@ -1,0 +1,355 @@
+"""Numbers for values: the same number stands for the same value, whatever the inputs are.
+
+Each register has the number of the value that it holds, and an item, which is an instruction or a
+whole loop or `if`, makes of the numbers that it finds those that it leaves (J. Cocke and
+J. T. Schwartz, 1970).  It is entered in both directions: where the item that undoes it finds the
+numbers that it left, those are there again that it had found.
+
+The adjoint of a function undoes it, and changes adjoints besides: a call of it is the uncall of the
+function for the values that it was passed.  A tangent likewise does the function.  Adjoints do more
+in one direction than in the other: branches on a register that tells directions apart are followed,
+where it is known what it holds.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from rvm.expr import Apply, Const, Expr, Place, places
+from rvm.isa import ENDS, MAKES, lower
+from rvm.numbers import system
+from rvm.program import Function, Instr
+from rvm.stmt import Exchange, reads, writes
+from rvm.types import BOOL, Stack, elem_of
+from rvm.verify.flow import Liveness
+from rvm.verify.pieces import closed, inverse, segments
+
+Numbers = tuple[tuple[int, int], ...]
+"""Registers and the numbers of the values that they hold."""
+Key = tuple[object, Numbers]
+"""What an item consists of, and what it finds."""
+
+
+InValues = Callable[[str], "tuple[Function, bool] | None"]
+"""For the name of an adjoint or a tangent what it does to values: a function, and whether it
+undoes that; None for other names."""
+
+
+UPDATE, MOVE, MADE, GONE, ASKED = "update", "move", "made", "gone", "asked"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What an item does to the numbers of registers, from a position to another.
+
+    Its kind is `UPDATE` where it computes what it changes, `MOVE` where it exchanges two registers,
+    `MADE` where a register comes to life; where one is given up, `GONE` if it is known what it
+    held, and `ASKED` if that is compared.
+    """
+
+    kind: str
+    start: int
+    end: int
+    reads: frozenset[int]
+    changed: Mapping[int, tuple[int, int]]
+    """For each register the numbers before and behind; none where it is made or given up."""
+
+
+class Region:
+    """Code from one position to another, entered at its beginning with values of its own."""
+
+    def __init__(
+        self,
+        function: Function,
+        inout: Mapping[str, Collection[int]],
+        in_values: InValues,
+        lives: Liveness,
+        truth: Mapping[int, bool],
+        start: int,
+        end: int,
+    ) -> None:
+        self.function = function
+        self.inout = inout
+        self.in_values = in_values
+        self.truth = dict(truth)
+        """What is known of registers that hold truth values."""
+        self.found: list[int] = []
+        self.begun: dict[int, int] = {}
+        """The numbers of what registers held at first."""
+        self.held: dict[int, int] = {}
+        self.table: dict[Key, Numbers] = {}
+        self.about: defaultdict[int, set[Key]] = defaultdict(set)
+        """For each number the entries that it stands in."""
+        self.count = 0
+        self.lives = lives
+        self.start, self.end = start, end
+        self.events: list[Event] = []
+        """What has happened on the way that every run takes, in its order."""
+        self.inner: list[Region] = []
+        self.by_adjoint: list[int] = []
+        """Of what is `found` the frees of what an adjoint has brought back."""
+        self._brought: set[int] = set()
+        """The registers whose values an adjoint has brought back."""
+        self._item_at = start, end
+        self._apart_from = 0
+        """In how many branches that only one direction takes."""
+        self._same: dict[int, int] = {}
+        """Numbers that others have taken the place of."""
+        self._walk(start, end)
+
+    def _walk(self, start: int, end: int) -> None:
+        at = start
+        while at < end:
+            behind = closed(self.function.code, at)
+            self._item_at = at, behind
+            if behind == at + 1:
+                self._instruction(at, self.function.code[at])
+            else:
+                self._composite(at, behind)
+            at = behind
+
+    # ------------------------------------------------------------ numbers
+
+    def number(self, reg: int) -> int:
+        """The number of what a register holds."""
+        found = self.held.get(reg)
+        if found is None:
+            found = self.held[reg] = self.begun[reg] = self._new()
+        return found
+
+    def same(self, number: int) -> int:
+        """The number that stands for a value now."""
+        while number in self._same:
+            number = self._same[number]
+        return number
+
+    def _new(self) -> int:
+        self.count += 1
+        return self.count
+
+    def _value(self, value: Expr) -> int:
+        """The number of an expression's value."""
+        read = sorted({p.reg for p in places(value)})
+        key = ("value", value), tuple((r, self.number(r)) for r in read)
+        found = self.table.get(key)
+        if found is None:
+            found = ((-1, self._new()),)
+            self._enter(key, found)
+        return found[0][1]
+
+    def _enter(self, key: Key, result: Numbers) -> None:
+        self.table[key] = result
+        for _, n in (*key[1], *result):
+            self.about[n].add(key)
+
+    def _alike(self, a: int, b: int) -> None:
+        """Two numbers stand for one value: the second takes the place of the first."""
+        if a == b:
+            return
+        self._same[a] = b
+
+        def renamed(numbers: Numbers) -> Numbers:
+            return tuple((r, b if n == a else n) for r, n in numbers)
+
+        for reg, n in self.held.items():
+            if n == a:
+                self.held[reg] = b
+        for key in self.about.pop(a, ()):
+            result = self.table.pop(key, None)
+            if result is not None:
+                self._enter((key[0], renamed(key[1])), renamed(result))
+
+    # ------------------------------------------------------------ items
+
+    def _instruction(self, pc: int, instr: Instr) -> None:
+        first = instr.args[0] if instr.args else None
+        if instr.op in (*MAKES, *ENDS):
+            self._life(pc, instr, cast(Place, first))
+            return
+        if instr.op == "pop" and not cast(Place, first).path:
+            place = cast(Place, first)
+            if self.number(place.reg) == self._zero(place.reg):
+                self.found.append(pc)
+        stmts = lower(instr)
+        match stmts:
+            case (Exchange(Place(a, ()), Place(b, ())),):
+                one, two = self.number(a), self.number(b)
+                self.held[a], self.held[b] = two, one
+                self._known(instr, (a, b))
+                brought = {b: a, a: b}
+                self._brought = {brought.get(r, r) for r in self._brought}
+                self._happened(MOVE, (a, b), {a: (one, two), b: (two, one)})
+                return
+        changed = {p.reg for s in stmts for p in writes(s, self.inout)}
+        read = {p.reg for s in stmts for p in reads(s)}
+        self._known(instr, changed)
+        self._applied(instr, changed | read, changed)
+        if instr.op == "push" and not cast(Place, first).path:
+            reg = cast(Place, first).reg
+            self._alike(self.number(reg), self._zero(reg))
+
+    def _known(self, instr: Instr, changed: Collection[int]) -> None:
+        """Keep what is known of truth values."""
+        place = instr.args[0] if instr.args else None
+        turned = instr.op == "not" and isinstance(place, Place) and not place.path
+        for reg in changed:
+            held = self.truth.pop(reg, None)
+            if turned and held is not None:
+                self.truth[reg] = not held
+
+    def _plain(self, call: Instr) -> Instr | None:
+        """For a call of an adjoint or a tangent that of the function, as far as values go."""
+        found = self.in_values(call.symbol) if call.op in ("call", "uncall") else None
+        if found is None:
+            return None
+        f, undoes = found
+        op = call.op if not undoes else "uncall" if call.op == "call" else "call"
+        return Instr(op, call.args[: f.n_args], symbol=f.name)
+
+    def _applied(self, instr: Instr, used: set[int], changed: set[int]) -> None:
+        """Go over an instruction on data, or a call."""
+        plain = self._plain(instr)
+        if plain is not None:
+            self._derived_call(instr, plain, used, changed)
+        elif changed:
+            self._item((instr,), used, changed)
+        else:
+            self._happened(UPDATE, used, {})
+
+    def _derived_call(self, call: Instr, plain: Instr, used: set[int], changed: set[int]) -> None:
+        """Values are as the function, or its undo, leaves them; duals hang on both."""
+        values = {p.reg for s in lower(plain) for p in writes(s, self.inout)}
+        read = {p.reg for s in lower(plain) for p in reads(s)}
+        duals = changed - values
+        if duals & read or not values <= changed:
+            self._item((call,), used, changed)
+            return
+        found, adjoint = self._numbers(used), plain.op != call.op
+        self._applied(plain, values | read, values)
+        if adjoint:
+            self._brought |= values
+        if duals:
+            self._enter_item((call,), found, duals)
+
+    def _life(self, pc: int, instr: Instr, place: Place) -> None:
+        reg = place.reg
+        t = self.function.registers[reg].type
+        if isinstance(t, Stack):
+            self.held.pop(reg, None)
+            return
+        known = instr.args[1] if len(instr.args) > 1 else None
+        self.truth.pop(reg, None)
+        if instr.op == "fresh":
+            if t == BOOL:
+                self.truth[reg] = False
+            self.held[reg] = self._zero(reg)
+        elif instr.op == "alloc":
+            assert known is not None
+            self.held[reg] = self._value(known)
+        elif instr.op == "free":
+            assert known is not None
+            is_it, must_be = self.number(reg), self._value(known)
+            if is_it == must_be:
+                self.found.append(pc)
+            elif elem_of(t).is_exact:
+                # It is compared: behind the free both are one value.
+                self._alike(is_it, must_be)
+        kind = MADE
+        if instr.op in ENDS:
+            self.held.pop(reg, None)
+            is_known = instr.op == "drop" or self.found[-1:] == [pc]
+            kind = GONE if is_known else ASKED
+            if is_known and reg in self._brought:
+                self.by_adjoint.append(pc)
+        reads = () if known is None else {p.reg for p in places(known)}
+        self._happened(kind, reads, {reg: (0, 0)})
+        self._brought.discard(reg)
+
+    def _zero(self, reg: int) -> int:
+        t = elem_of(self.function.registers[reg].type)
+        return self._value(Const(system(t).zero, t))
+
+    def _composite(self, start: int, end: int) -> None:
+        """A loop or an `if`: what is in it for itself, and then as one item."""
+        code = self.function.code[start:end]
+        taken = self._taken(code) if code[0].aux == end - 1 else None
+        if taken is not None:
+            if taken:
+                self._apart_from += 1
+                self._walk(start + 1, end - 1)
+                self._apart_from -= 1
+            else:
+                self._apart(start, end)
+            return
+        changed: set[int] = set()
+        read: set[int] = set()
+        for instr in code:
+            for stmt in lower(instr):
+                changed |= {p.reg for p in writes(stmt, self.inout)}
+                read |= {p.reg for p in reads(stmt)}
+        before, behind = self.lives.live(start), self.lives.live(end)
+        self._item(
+            tuple(replace(i, aux=i.aux - start) if i.op in ("br", "cf") else i for i in code),
+            (changed | read) & before,
+            changed & before & behind,
+        )
+        for reg in changed - (before & behind):
+            self.held.pop(reg, None)
+        for reg in changed:
+            self.truth.pop(reg, None)
+        self._apart(start, end)
+
+    def _apart(self, start: int, end: int) -> None:
+        """What is in a loop or an `if`, for itself."""
+        for low, high in segments(self.function.code, start, end):
+            parts = self.function, self.inout, self.in_values, self.lives, self.truth
+            inner = Region(*parts, low, high)
+            self.inner.append(inner)
+            self.found += inner.found
+            self.by_adjoint += inner.by_adjoint
+
+    def _taken(self, code: Sequence[Instr]) -> bool | None:
+        """Whether what is between a branch and its come-from is executed; None if not known."""
+        first, last = code[0], code[-1]
+        if (first.op, last.op) != ("br", "cf") or first.args != last.args:
+            return None
+        match first.args[0]:
+            case Place(reg, ()):
+                held = self.truth.get(reg)
+                return None if held is None else not held
+            case Apply("not", (Place(reg, ()),)):
+                return self.truth.get(reg)
+        return None
+
+    def _item(self, code: Sequence[Instr], used: Collection[int], changed: Collection[int]) -> None:
+        """Go over an item, and enter it in both directions."""
+        self._enter_item(code, self._numbers(used), changed)
+
+    def _happened(
+        self, kind: str, reads: Iterable[int], changed: Mapping[int, tuple[int, int]]
+    ) -> None:
+        if self._apart_from:
+            # The other direction passes this over: it is neither undone nor what undoes.
+            kind, changed = UPDATE, dict.fromkeys(changed, (-1, -2))
+        self.events.append(Event(kind, *self._item_at, frozenset(reads), changed))
+
+    def _numbers(self, regs: Iterable[int]) -> Numbers:
+        return tuple((r, self.number(r)) for r in sorted(regs))
+
+    def _enter_item(self, code: Sequence[Instr], found: Numbers, changed: Collection[int]) -> None:
+        order = sorted(changed)
+        before = tuple((r, self.number(r)) for r in order)
+        key = tuple(code), found
+        after = self.table.get(key)
+        if after is None or tuple(r for r, _ in after) != tuple(order):
+            after = tuple((r, self._new()) for r in order)
+            self._enter(key, after)
+        self.held.update(after)
+        ways = zip(before, after, strict=True)
+        self._happened(UPDATE, (r for r, _ in found), {r: (b, a) for (r, b), (_, a) in ways})
+        self._brought -= set(order)
+        left = tuple((r, self.number(r)) for r, _ in found)
+        self._enter((inverse(code), left), before)
