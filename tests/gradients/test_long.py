@@ -61,7 +61,8 @@ def test_a_text_of_a_gradient_is_seen_to_undo_its_function() -> None:
     text = disassemble(made)
     again = rvm.assemble(text).program
     want = {"energy_adjoint": ("energy", True), "pendulum_adjoint": ("pendulum", True)}
-    assert in_values(again) == in_values(made) == want
+    for program in again, made:
+        assert {name: d[:2] for name, d in in_values(program).items()} == want
     wrong = "sub   p, h * sin(q) * 1.0000001"
     other = text.replace("sub   p, h * sin(q) ", wrong)
     assert other != text
