@@ -459,3 +459,26 @@ def test_what_a_callee_restores_by_construction_is_known_to_the_caller(engine: s
         assert library["main"].with_options(engine=engine)(
             x=x, b=0.0, c=np.array([1.0, 2.0])
         ).b == pytest.approx(3 * 10000.1)
+
+
+def test_drift_is_the_same_bits_on_every_engine() -> None:
+    """And in lanes: complex numbers too, single ones and arrays."""
+    for library, name, t, fine in programs():
+        if not fine:
+            continue
+        many = [inputs(library, name, t, seed, 0) for seed in range(12)]
+        found = {
+            engine: [
+                library[name](engine=engine, **{k: np.copy(v)[()] for k, v in given.items()})
+                for given in many
+            ]
+            for engine in (*ENGINES, "vector")
+        }
+        drifts = {engine: [out.info.drift for out in outs] for engine, outs in found.items()}
+        assert max(drifts["reference"]) > 0
+        assert all(d == drifts["reference"] for d in drifts.values()), (name, t, drifts)
+        dtype = {"f64": np.float64, "f32": np.float32, "c128": np.complex128}[t]
+        rows = {k: np.stack([given[k] for given in many]).astype(dtype) for k in many[0]}
+        for engine in ("vector", "native"):
+            run = library[name].map(engine=engine, **rows)
+            assert run.info.drift == max(drifts["reference"]), (name, t, engine)

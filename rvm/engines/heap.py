@@ -14,7 +14,7 @@ import numpy as np
 from rvm.engines.log import keep
 from rvm.faults import InvertibilityError, LimitError, MachineError
 from rvm.numbers.base import NumberSystem, differing
-from rvm.numbers.rounding import CONTRACTS, PASSED, allowance, drift_of, is_lost
+from rvm.numbers.rounding import CONTRACTS, PASSED, allowance, drift_of, extent, is_lost
 from rvm.state import SCALAR_BYTES, State
 
 
@@ -220,9 +220,9 @@ def _gap(held: Any, expected: Any, off: Any) -> tuple[float, float]:
     if type(held) is float and type(expected) is float:
         return abs(held - expected), abs(expected)
     with np.errstate(all="ignore"):
-        apart = np.abs(np.subtract(held, expected, dtype=_wide(held)))
+        apart = extent(np.subtract(held, expected, dtype=_wide(held)))
         gap = float(np.max(np.where(off, apart, 0.0)))
-        return gap, float(np.max(np.abs(expected)))
+        return gap, float(np.max(extent(expected)))
 
 
 def _wide(x: Any) -> Any:

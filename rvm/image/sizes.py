@@ -23,7 +23,7 @@ from rvm.expr import Apply, Const, Expr, Part, Place, walk
 from rvm.isa import lower
 from rvm.isa.typing import apply
 from rvm.numbers.rounding import PASSED, RETURN_GAPS
-from rvm.program import Function, Register
+from rvm.program import Function, Program, Register
 from rvm.stmt import (
     Alloc,
     Call,
@@ -38,6 +38,7 @@ from rvm.stmt import (
     When,
     writes,
 )
+from rvm.transform.duals import reachable
 from rvm.transform.ends import Ends
 from rvm.types import BOOL, C128, F64, I64, Array, Scalar, Stack, ValueType, elem_of, rank_of
 from rvm.verify.flow import LIVES
@@ -56,9 +57,7 @@ class Sizes(dict[int, Held]):
 ZERO, ONE, TRUE = Const(0.0, F64), Const(1.0, F64), Const(True, BOOL)
 
 
-def kept_for(
-    function: Function, inout: Mapping[str, Collection[int]], both: Iterable[tuple[Function, Ends]]
-) -> Sizes:
+def kept_for(program: Program, function: Function, both: Iterable[tuple[Function, Ends]]) -> Sizes:
     """The ancillas of a function whose sizes are kept."""
     regs: set[int] = set()
     returning: set[int] = set()
@@ -70,7 +69,7 @@ def kept_for(
                 if reg >= function.n_args and not isinstance(t, Stack) and not elem_of(t).is_exact:
                     (returning if pc in returns else regs).add(reg)
     if returning:
-        returning &= _stirred(function, inout)
+        returning &= _stirred(program, function)
     regs |= returning
     behind = len(function.registers)
     held = {
@@ -80,23 +79,29 @@ def kept_for(
     return Sizes(held, returning)
 
 
-def _stirred(function: Function, inout: Mapping[str, Collection[int]]) -> set[int]:
-    """The registers that are changed in other ways than by adding to them.
+def _stirred(program: Program, function: Function) -> frozenset[int]:
+    """The registers of a function that are changed in other ways than by adding to them.
 
     What only gains is off by no more than its additions have rounded.
     """
-    found: set[int] = set()
-    for instr in function.code:
-        if instr.op in LIVES:
-            continue
-        for stmt in lower(instr):
-            match stmt:
-                case Update(dst, op) if op in (
-                    "*/" if elem_of(cast(ValueType, dst.type)).is_log else "+-"
-                ):
-                    continue
-            found |= {place.reg for place in writes(stmt, inout)}
-    return found
+    functions = [program.function(n) for n in reachable(program, function.name)]
+    found = {f.name: frozenset[int]() for f in functions}
+    growing = True
+    while growing:
+        now = {f.name: frozenset(_stirred_in(f, found)) for f in functions}
+        growing, found = now != found, now
+    return found[function.name]
+
+
+def _stirred_in(f: Function, by_calls: Mapping[str, Collection[int]]) -> Iterator[int]:
+    for instr in f.code:
+        for stmt in () if instr.op in LIVES else lower(instr):
+            if not (isinstance(stmt, Update) and _only_adds(stmt)):
+                yield from (place.reg for place in writes(stmt, by_calls))
+
+
+def _only_adds(stmt: Update) -> bool:
+    return stmt.op in ("*/" if elem_of(cast(ValueType, stmt.dst.type)).is_log else "+-")
 
 
 def with_sizes(function: Function, sizes: Sizes) -> Function:

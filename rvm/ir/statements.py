@@ -34,7 +34,6 @@ from rvm.ir.values import (
     whole_number,
 )
 from rvm.numbers import system
-from rvm.numbers.elementary import text
 from rvm.numbers.gaps import parts
 from rvm.numbers.rounding import LOST
 from rvm.state import SCALAR_BYTES
@@ -401,12 +400,17 @@ def _gap_and_size(b: Builder, held: Parts, expected: Parts) -> tuple[Node, Node]
     xs, ys = parts_of(held), parts_of(expected)
     if len(xs) == 2:
         gaps = [b.op("fsub", x, y) for x, y in zip(xs, ys, strict=True)]
-        gap, size = (b.op("written", *v, kind=F64, aux=text("hypot")) for v in (gaps, ys))
-        return gap, size
+        return _extent(b, gaps), _extent(b, ys)
     x, y = xs[0], ys[0]
     if x.kind == F32:
         x, y = b.op("fpext", x, kind=F64), b.op("fpext", y, kind=F64)
     return b.intrinsic("fabs", b.op("fsub", x, y)), b.intrinsic("fabs", y)
+
+
+def _extent(b: Builder, parts: Sequence[Node]) -> Node:
+    """How large a complex number is, as `rvm.numbers.rounding.extent` says."""
+    re, im = (b.intrinsic("fabs", x) for x in parts)
+    return b.op("fadd", re, im)
 
 
 def erase(b: Builder, condition: Node, bits: int) -> None:

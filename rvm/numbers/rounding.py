@@ -55,6 +55,14 @@ CONTRACTS = (
 """What to do where values do not return."""
 
 
+def extent(x: Any) -> Any:
+    """How large numbers are, by which residues are measured: of complex ones |re| + |im|.
+
+    Which every engine computes to the same bits, and vectors of them too.
+    """
+    return np.abs(x.real) + np.abs(x.imag) if np.iscomplexobj(x) else np.abs(x)
+
+
 def allowance(t: Scalar, size: Any, updates: Any, tolerance: float | None) -> Any:
     """How far rounding may have carried a place: `size` is S and `updates` n."""
     return size * (system(t).unit * np.maximum(updates, 1.0) if tolerance is None else tolerance)
@@ -77,8 +85,8 @@ def passed_drift(
         return 0.0 if sys.same(held, expected) else INFINITY
     with np.errstate(all="ignore"):
         off = differing(held, expected)
-        gap = np.max(np.abs(np.subtract(held, expected)), where=off, initial=0.0)
-        size = max(np.max(np.abs(held), initial=0.0), np.max(np.abs(expected), initial=0.0))
+        gap = np.max(extent(np.subtract(held, expected)), where=off, initial=0.0)
+        size = max(np.max(extent(held), initial=0.0), np.max(extent(expected), initial=0.0))
         if restored or not np.isfinite(gap):
             return 0.0 if np.isfinite(gap) else INFINITY
         return drift_of(float(gap), allowance(t, float(size), PASSED, tolerance))

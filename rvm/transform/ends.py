@@ -36,7 +36,10 @@ def ends_of(program: Program, name: str, undo: bool, changed: Changed) -> Ends:
     known, returning = set(found.all), set(found.by_adjoint)
     derived = in_values(program).get(name)
     if derived is not None:
-        of, ends = program.function(derived.of), ends_of(program, derived.of, undo ^ derived.undoes, changed)
+        of, ends = (
+            program.function(derived.of),
+            ends_of(program, derived.of, undo ^ derived.undoes, changed),
+        )
         origins = derived.made.origins
         if derived.undoes:
             origins = adjoint_origins(of, derived.made)

@@ -21,7 +21,7 @@ from rvm.engines.lanes.stacks import LaneStack
 from rvm.engines.support import SUPPORT, Trouble
 from rvm.numbers import NumberSystem
 from rvm.numbers.base import differing
-from rvm.numbers.rounding import allowance, is_lost
+from rvm.numbers.rounding import allowance, extent, is_lost
 from rvm.numbers.support import NAMES
 
 Lanes = Any
@@ -249,10 +249,10 @@ def residues(
         return
     if sys.exact or ctx.tolerance == 0:
         must(by_lane(~off, w), w)
-    gap = np.where(off, np.abs(np.subtract(held, expected)), 0.0).reshape(-1, w).max(axis=0)
+    gap = np.where(off, extent(np.subtract(held, expected)), 0.0).reshape(-1, w).max(axis=0)
     must(np.isfinite(gap), w)
     if sizes:
-        expects = np.abs(np.broadcast_to(expected, held.shape)).reshape(-1, w).max(axis=0)
+        expects = extent(np.broadcast_to(expected, held.shape)).reshape(-1, w).max(axis=0)
         size = np.maximum(sizes[0], expects)
         allowed = allowance(sys.type, size, sizes[1], ctx.tolerance)
         must((gap <= allowed) & ~is_lost(gap, expects), w)
