@@ -28,7 +28,7 @@ from rvm.transform.ends import NOTHING, Ends, ends_of
 from rvm.types import Stack, elem_of
 from rvm.verify import inout_slots
 from rvm.verify.conflicts import conflicts
-from rvm.verify.flow import LIVES
+from rvm.verify.flow import LIVES, Liveness, liveness
 
 
 class Code:
@@ -47,6 +47,7 @@ class Code:
         self._ready: list[Ready | None] = [None] * len(self.instrs)
         self._notes: dict[int, tuple[Stmt, ...]] = {}
         self._undone: dict[int, tuple[Stmt, ...]] = {}
+        self._lives: Liveness | None = None
         self._losses: dict[int, bool] = {}
         self._roundings: dict[int, bool] = {}
         self.compiled: dict[object, object] = {}
@@ -84,9 +85,16 @@ class Code:
             return ()
         found = self._notes.get(pc)
         if found is None:
-            kept = partial(notes, self.function, self.sizes, self.image.inout)
+            live = self._live(pc) if self.sizes.copies else ()
+            kept = partial(notes, self.function, self.sizes, self.image.inout, live)
             found = self._notes[pc] = tuple(n for s in self.stmts(pc) for n in kept(s))
         return found
+
+    def _live(self, pc: int) -> frozenset[int]:
+        """The registers that are live before the instruction at `pc`."""
+        if self._lives is None:
+            self._lives = liveness(self.image.program.function(self.name))
+        return self._lives.live(self.forward_pc(pc))
 
     def _known(self, pc: int, stmt: Stmt) -> Stmt:
         """A statement with what is known of the value that it checks."""

@@ -48,10 +48,15 @@ class Sizes(dict[int, Held]):
     """For ancillas the registers that say how large they have been; and which of them return."""
 
     def __init__(
-        self, held: Mapping[int, Held] = MappingProxyType({}), returning: Collection[int] = ()
+        self,
+        held: Mapping[int, Held] = MappingProxyType({}),
+        returning: Collection[int] = (),
+        copies: Mapping[int, int] = MappingProxyType({}),
     ) -> None:
         super().__init__(held)
         self.returning = frozenset(returning)
+        self.copies = copies
+        """For parameters the copies that return, which are as large as the parameters become."""
 
 
 ZERO, ONE, TRUE = Const(0.0, F64), Const(1.0, F64), Const(True, BOOL)
@@ -76,7 +81,19 @@ def kept_for(program: Program, function: Function, both: Iterable[tuple[Function
         reg: Held(Place(behind + 2 * k, (), F64), Place(behind + 2 * k + 1, (), F64))
         for k, reg in enumerate(sorted(regs))
     }
-    return Sizes(held, returning)
+    return Sizes(held, returning, _copies(function, returning))
+
+
+def _copies(function: Function, returning: Collection[int]) -> dict[int, int]:
+    """The parameters that change places with what returns, and that."""
+    found = {}
+    for instr in function.code if returning else ():
+        match lower(instr) if instr.op == "swap" else ():
+            case (Exchange(Place(a, ()), Place(b, ())),) if (a in returning) != (b in returning):
+                copy, of = (a, b) if a in returning else (b, a)
+                if of < function.n_args:
+                    found[of] = copy
+    return found
 
 
 def _stirred(program: Program, function: Function) -> frozenset[int]:
@@ -114,9 +131,13 @@ def with_sizes(function: Function, sizes: Sizes) -> Function:
 
 
 def notes(
-    function: Function, sizes: Sizes, inout: Mapping[str, Collection[int]], stmt: Stmt
+    function: Function,
+    sizes: Sizes,
+    inout: Mapping[str, Collection[int]],
+    live: Collection[int],
+    stmt: Stmt,
 ) -> Iterator[Stmt]:
-    """What follows a statement to keep the sizes of what it has changed."""
+    """What follows a statement to keep the sizes of what it has changed; `live` registers stay."""
     match stmt:
         case Alloc(reg, value) if value is not None and reg.reg in sizes:
             operations = sum(isinstance(n, Apply) for n in walk(value))
@@ -134,13 +155,16 @@ def notes(
             yield from _mixed(dsts, sizes)
         case When(cond, body):
             for inner in body:
-                for note in notes(function, sizes, inout, inner):
+                for note in notes(function, sizes, inout, live, inner):
                     yield When(cond, (note,))
         case Call() | Push() | Pop():
             for place in writes(stmt, inout):
                 if place.reg in sizes:
                     many = PASSED if isinstance(stmt, Call) else 1
                     yield from _updated(sizes, place, "+", None, many)
+                elif (copy := sizes.copies.get(place.reg)) is not None and copy in live:
+                    held = sizes[copy]
+                    yield from _noted(held, place, (held.size, held.updates))
 
 
 def _begun(function: Function, sizes: Sizes, reg: int, operations: int) -> Iterator[Stmt]:
