@@ -132,6 +132,8 @@ class Region:
 
     def _value(self, value: Expr) -> int:
         """The number of an expression's value."""
+        if isinstance(value, Place) and not value.path:
+            return self.number(value.reg)
         read = sorted({p.reg for p in places(value)})
         key = ("value", value), tuple((r, self.number(r)) for r in read)
         found = self.table.get(key)
