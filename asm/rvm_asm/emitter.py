@@ -11,7 +11,7 @@ from rvm.expr import Apply, Const, Expr, Place
 from rvm.isa import ENDS, MAKES, OPCODES, TypeFault, check_operands
 from rvm.isa.rows import OpRow
 from rvm.program import Function, Instr, Span
-from rvm.types import BOOL, Scalar
+from rvm.types import BOOL, Scalar, Stack
 from rvm.verify.alias import overlap
 from rvm_asm.bijections import Bijection, Step, bijection
 from rvm_asm.counters import CountedLoop
@@ -34,6 +34,11 @@ _WORDS = (
     "with", "replace", "map", "unmap",
     "func", "const", "record", "macro", "pure", "include", "entry",
 )  # fmt: skip
+
+
+_MOVES = ("push", "pop")
+_WHOLE = ("swap", "exch", *_MOVES)
+"""Instructions that take records."""
 
 
 class CodeEmitter(ValueReader, ABC):
@@ -123,7 +128,7 @@ class CodeEmitter(ValueReader, ABC):
                 return
             self._unknown(stat)
         args = stat.args
-        if name in ("swap", "exch") and self._records(stat):
+        if name in _WHOLE and self._records(stat):
             return
         templates = tuple([self.operand(a) for a in args])
         views: list[Bijection] = []
@@ -228,14 +233,22 @@ class CodeEmitter(ValueReader, ABC):
         )
         raise Rejected
 
+    def _popped(self, place: Expr) -> Scalar | None:
+        """The type of what a stack holds."""
+        t = self.registers.list[place.reg].type if isinstance(place, Place) else None
+        return t.elem if isinstance(t, Stack) else None
+
     def _records(self, stat: OpStat) -> bool:
-        """Exchange two records leaf by leaf, if they are records."""
+        """Exchange or move records leaf by leaf, if they are records."""
         if len(stat.args) != 2:
             return False
         a, b = (self.leaves(n) for n in stat.args)
         if a is None or b is None:
             return False
-        if len(a) != len(b) or any(x.type != y.type for x, y in zip(a, b, strict=True)):
+        have = [t if (t := y.type) is not None else self._popped(y) for y in b]
+        if stat.name in _MOVES and any(y.type is not None for y in b):
+            self.complain("A040", "the second operand is a record, not a stack of them", stat)
+        if [x.type for x in a] != have:
             self.complain("A040", "the records are not of one type", stat)
         for x, y in zip(a, b, strict=True):
             try:

@@ -261,7 +261,12 @@ class ExpressionParser(Cursor):
             written.end = self.last_end()
             return written
         if written.name == "stack" and self.accept("["):
-            inner = self._scalar_ref()
+            self.depth += 1
+            if self.depth > MAX_DEPTH:
+                self.depth = 0
+                self.fail("a less deeply nested type")
+            inner = self.type_ref()
+            self.depth -= 1
             self.expect("]")
             written.fields = [Declared("", inner, inner.start, inner.end)]
         elif written.frac is None and self.accept("{"):

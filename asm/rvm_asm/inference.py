@@ -37,6 +37,8 @@ class Shape:
 
     leaves: tuple[RegisterType, ...]
     record: TypeValue | None = None
+    stacked: bool = False
+    """Whether it is a stack of such records."""
 
     def element(self) -> Shape:
         """The shape of what is reached by one index in front."""
@@ -48,7 +50,8 @@ def shape_of(binding: Slot | NameGroup) -> Shape:
     """The shape of a parameter."""
     if isinstance(binding, Slot):
         return Shape((binding.type,))
-    return Shape(tuple(s.type for s in binding.leaves()), record_of(binding, binding.rank))
+    types = tuple(s.type for s in binding.leaves())
+    return Shape(types, record_of(binding, binding.rank), binding.stacked)
 
 
 def record_of(group: NameGroup, rank: int) -> TypeValue:
@@ -135,6 +138,12 @@ class Inference:
 
         What does not fit says nothing here: it is told when the call is checked.
         """
+        if shape.stacked:
+            inner = written.fields[0].type if written.name == "stack" and written.fields else None
+            if inner is not None:
+                elems = tuple(map(elem_of, shape.leaves))
+                self.argument(inner, Shape(elems, shape.record), where)
+            return
         whole = self.params.get(written.name)
         dims = len(written.dims or ())
         if whole is not None and shape.record is not None:

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from rvm.expr import Expr
 from rvm.program import Dim, Layout, Record, Register
-from rvm.types import SCALARS, Array, RegisterType, Scalar, Stack, fixed, with_rank
+from rvm.types import SCALARS, Array, RegisterType, Scalar, Stack, elem_of, fixed, with_rank
 from rvm.verify.nodes import MAX_RANK
 from rvm_asm.generics import (
     FUNCTION,
@@ -75,9 +75,16 @@ class RegisterWriter:
         owner: str | None,
         types: Types,
         around: tuple[str, ...] = (),
+        stacked: bool = False,
     ) -> Slot | NameGroup:
         assert declared.type is not None
         written = self._resolved(declared.type, types)
+        held = self._held(written, types)
+        if held is not None:
+            if stacked or lead or written.dims:
+                self._no_stack(written)
+            declared = Declared(declared.name, held, declared.start, declared.end)
+            return self._build(path, declared, (), dim, owner, types, around, stacked=True)
         fields = written.fields
         args: tuple[TypeValue, ...] = ()
         if fields is None and written.name in self.records:
@@ -87,6 +94,8 @@ class RegisterWriter:
         elif written.args is not None:
             self.problem("A011", f"`{written.name}` has no type parameters", written)
         dims = (*lead, *(written.dims or ()))
+        if stacked and dims:
+            self._no_stack(written)
         if fields is not None and written.name not in ("stack", "func"):
             self._built += len(fields)
             if written.name in around:
@@ -100,14 +109,31 @@ class RegisterWriter:
             inner = (*around, written.name) if written.name in self.records else around
             made: dict[str, Slot | NameGroup] = {}
             for f in fields:
-                made[f.name] = self._build(f"{path}.{f.name}", f, dims, dim, owner, types, inner)
-            return NameGroup(written.name, made, len(dims), args)
+                made[f.name] = self._build(
+                    f"{path}.{f.name}", f, dims, dim, owner, types, inner, stacked
+                )
+            return NameGroup(written.name, made, len(dims), args, stacked)
         t = self._leaf_type(written, len(dims), types)
+        if stacked:
+            t = Stack(elem_of(t))
         slot = self._leaf(plain(declared.register or path), t, dims, dim, owner)
         self.paths[path] = slot
         if declared.register:
             self.aliases[declared.register] = slot
         return slot
+
+    def _held(self, written: TypeRef, types: Types) -> TypeRef | None:
+        """The record that a stack holds; None of what is no stack of records."""
+        inner = written.fields[0].type if written.name == "stack" and written.fields else None
+        if inner is None:
+            return None
+        inner = self._resolved(inner, types)
+        is_record = inner.fields is not None and inner.name not in ("stack", "func")
+        return inner if is_record or inner.name in self.records else None
+
+    def _no_stack(self, written: TypeRef) -> NoReturn:
+        what = "a stack holds numbers, or records of numbers, and is not an array"
+        self.problem("A011", what, written)
 
     def _leaf(
         self,
@@ -158,7 +184,7 @@ class RegisterWriter:
         if value.kind == FUNCTION:
             self.problem("A011", f"`{plain(written.name)}` is a function, not a type", written)
         if value.kind == STACK and written.dims:
-            self.problem("A011", "a stack holds scalars, and is not an array", written)
+            self._no_stack(written)
         return value.written(written.name, written)
 
     def _record_args(self, written: TypeRef, types: Types) -> tuple[tuple[TypeValue, ...], TypeRef]:
@@ -236,7 +262,7 @@ class RegisterWriter:
             inner = self._resolved(inner, types)
             elem = self._leaf_type(inner, len(inner.dims or ()), types)
             if not isinstance(elem, Scalar) or rank:
-                self.problem("A011", "a stack holds scalars, and is not an array", written)
+                self._no_stack(written)
             return Stack(elem)
         if rank > MAX_RANK:
             self.problem("A011", f"an array has at most {MAX_RANK} dimensions", written)

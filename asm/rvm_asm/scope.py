@@ -28,10 +28,11 @@ class Slot:
 class NameGroup:
     """A name of a record: its fields, and over how many leading dimensions it is an array.
 
-    `args` are the types in brackets after a generic record's name.
+    `args` are the types in brackets after a generic record's name.  A stack of records is
+    `stacked`: it has a stack for each field.
     """
 
-    __slots__ = ("args", "fields", "rank", "record")
+    __slots__ = ("args", "fields", "rank", "record", "stacked")
 
     def __init__(
         self,
@@ -39,7 +40,9 @@ class NameGroup:
         fields: dict[str, Slot | NameGroup],
         rank: int,
         args: tuple[TypeValue, ...] = (),
+        stacked: bool = False,
     ) -> None:
+        self.stacked = stacked
         self.record = record
         self.fields = fields
         self.rank = rank
@@ -47,11 +50,10 @@ class NameGroup:
 
     def __str__(self) -> str:
         """The record as texts write it, without dimensions."""
-        return (
-            f"{plain(self.record)}[{', '.join(map(str, self.args))}]"
-            if self.args
-            else (plain(self.record))
-        )
+        text = plain(self.record)
+        if self.args:
+            text += f"[{', '.join(map(str, self.args))}]"
+        return f"stack[{text}]" if self.stacked else text
 
     def leaves(self) -> Iterator[Slot]:
         """The registers of all leaves, in order."""

@@ -129,7 +129,8 @@ class Specialising(Memory):
                 types = [leaf.type for leaf in leaves]
                 stacks = [s.type for s in group.leaves()]
                 whole = [t or s for t, s in zip(types, stacks, strict=True)]
-                return Shape(tuple(whole), record_of(group, group.rank - taken))
+                stacked = group.stacked and not path
+                return Shape(tuple(whole), record_of(group, group.rank - taken), stacked)
         template = self.operand(arg)
         if isinstance(template, Place):
             if template.type is not None:

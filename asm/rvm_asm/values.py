@@ -133,13 +133,26 @@ class ValueReader:
         if not isinstance(s, Ref):
             return None
         found, path = self.resolve(s)
-        if path or not isinstance(found, Slot) or not isinstance(found.type, Stack):
+        is_stack = isinstance(found, Slot) and isinstance(found.type, Stack)
+        if isinstance(found, NameGroup) and found.stacked and not path:
+            is_stack = True
+            if node.name != "top":
+                # All of its fields hold as many.
+                s = self._first_leaf(s, found)
+        if path or not is_stack:
             return None
         step = FieldStep("top" if node.name == "top" else "len", node.start, node.end)
         place = Ref(s.name, (*s.steps, step), node.start, node.end)
         if node.name != "empty":
             return place
         return Operator("==", [place, Lit(0, node.start, node.end)], node.start, node.end)
+
+    def _first_leaf(self, s: Ref, group: Slot | NameGroup) -> Ref:
+        """The first field of a stack of records."""
+        while isinstance(group, NameGroup):
+            name, group = next(iter(group.fields.items()))
+            s = Ref(s.name, (*s.steps, FieldStep(name, s.start, s.end)), s.start, s.end)
+        return s
 
     def _unknown_function(self, node: Node) -> NoReturn:
         assert not isinstance(node, (Ref, Lit))
@@ -258,6 +271,9 @@ class ValueReader:
                 crossed = False
             elif isinstance(inner, NameGroup):
                 field = inner.fields.get(step.name)
+                if field is None and inner.stacked and step.name == "top" and not path:
+                    path.append(Peek("top"))
+                    continue
                 if field is None:
                     self.reject(
                         "A055",

@@ -46,17 +46,19 @@ def bind(
     regs: list[Any] = [None] * len(function.registers)
     given = regs.copy()
     for param in function.params:
+        value = inputs.get(param.name)
         if param.name not in inputs:
-            if (start := start_of(function, param)) is not None:
-                assert isinstance(param.layout, int)
-                regs[param.layout] = start
+            value = start_of(function, param)
+            if value is not None and isinstance(param.layout, int):
+                regs[param.layout] = value
                 continue
+        if value is None and param.name not in inputs:
             raise InputError(
                 "I001",
                 f"`{function.name}` needs a value for `{param.name}`",
                 hint=f"it takes: {', '.join(names)}",
             )
-        _fill(function, param.name, param.layout, inputs[param.name], regs, given, inout, own)
+        _fill(function, param.name, param.layout, value, regs, given, inout, own)
     check_lengths(function, regs)
     _apart(function, given, inout)
     return regs
@@ -64,8 +66,9 @@ def bind(
 
 def start_of(function: Function, param: Param) -> Any:
     """What a parameter holds where a caller names no value; None if one has to be named."""
-    if not isinstance(param.layout, int):
-        return None
+    if isinstance(param.layout, Record):
+        fields = {n: start_of(function, Param(n, inner)) for n, inner in param.layout.fields}
+        return None if None in fields.values() else fields
     register = function.registers[param.layout]
     if isinstance(register.type, Stack):
         return []

@@ -153,7 +153,7 @@ def _binding(function: Function, layout: Layout) -> Slot | NameGroup:
     fields = {name: _binding(function, inner) for name, inner in layout.fields}
     first = next(iter(layout.slots()), None)
     rank = 0 if first is None else rank_of(function.registers[first].type)
-    return NameGroup(layout.name, fields, rank)
+    return NameGroup(layout.name, fields, rank, stacked=layout.name.startswith("stack["))
 
 
 def record_leaves(function: Function, text: str) -> list[tuple[str, int]] | None:
