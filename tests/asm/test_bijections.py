@@ -240,7 +240,6 @@ func h(p: i64)
     ("line", "code", "said"),
     [
         ("add -3, 1", "A040", ""),
-        ("add x * y, 1", "A043", "mul"),
         ("add sin(z), 1.0", "A040", ""),
         ("swap -x, x", "A016", "`-x` and `x` are one place, and both are changed"),
         ("swap x + y, y", "A013", "what `x + y` is follows from `y`, which is changed"),

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rvm_asm import disassemble
+from rvm_tools.debug.session import Session
 
 import rvm
 from rvm.codec import decode, encode
@@ -158,6 +159,15 @@ func f(y: f64, s: stack[Pair], n: i64)
     np.testing.assert_allclose(bars.s.a, [(1 + b[1]) + (1 + b[1]) ** 2, 2 * b[1] * np.cos(a[1])])
     want = 2 * np.sin(a[1]) + a[0] + 2 * a[0] * (1 + b[1])
     np.testing.assert_allclose(bars.s.b, [0.0, want])
+
+
+def test_the_debugger_knows_them() -> None:
+    session = Session(rvm.assemble(TEXT).program, "fill", {"s": made((1.0, 2.0, 3)), "n": 2})
+    session.resume()
+    for text, want in (("s.top.k + len(s)", 4 + 3), ("s.top.at.y", -2.0), ("empty(s)", False)):
+        assert session.evaluate(text)[1] == want
+    session.set("s.top.k", "9")
+    assert session.evaluate("top(s.k)")[1] == 9
 
 
 def test_what_a_stack_has_not_is_told() -> None:
