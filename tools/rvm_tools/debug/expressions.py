@@ -175,7 +175,7 @@ def value_of(node: Expr, function: Function, regs: _Regs) -> Any:
         if regs[place.reg] is None:
             name = function.registers[place.reg].name
             raise UsageError("U032", f"`{name}` is not live here")
-    if isinstance(node, Place) and isinstance(function.registers[node.reg].type, Stack):
+    if isinstance(node, Place) and node.type is None:
         return regs[node.reg]
     with np.errstate(all="ignore"):
         return evaluate(node, regs)
