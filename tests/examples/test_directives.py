@@ -23,7 +23,7 @@ import rvm
 from rvm.codec import decode, encode
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-FILES = sorted(EXAMPLES.glob("*.rasm"))
+FILES = sorted((*EXAMPLES.glob("*.rasm"), *EXAMPLES.glob("nilang/*.rasm")))
 CASES = [c for f in FILES for c in cases(f)]
 ENDING = [c for c in CASES if not c.directive.codes]
 FAILING = [c for c in CASES if c.directive.codes]
@@ -75,4 +75,4 @@ def test_every_example_tells_its_idea_and_source_and_runs_its_entry(path: Path) 
 def test_the_table_of_examples_names_every_example() -> None:
     table = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     for path in FILES:
-        assert f"[`{path.name}`]({path.name})" in table, path.name
+        assert f"[`{path.name}`]({path.relative_to(EXAMPLES).as_posix()})" in table, path.name

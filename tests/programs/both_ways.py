@@ -15,6 +15,7 @@ import numpy as np
 from rvm_asm import assemble, disassemble, expand
 from rvm_tools.directives import Directive, directives
 from rvm_tools.drift import drifts
+from rvm_tools.programs import pick_function
 from rvm_tools.trial import differences
 from rvm_tools.values import inputs_for, value_for
 from sizes import first_and_another
@@ -22,7 +23,7 @@ from sizes import first_and_another
 import rvm
 from rvm import Machine, RvmError
 from rvm.engines import executing
-from rvm.program import Function
+from rvm.program import Function, Program
 from rvm.run.binding import snapshot
 from rvm.types import elem_of
 
@@ -36,10 +37,13 @@ def load(path: Path) -> rvm.Library:
     return rvm.load(str(path))
 
 
-@cache
-def load_strict(path: Path) -> rvm.Library:
+def strict_code(program: Program) -> rvm.Library:
     """The program with one function an instruction, printed and assembled again."""
-    return rvm.Library(assemble(disassemble(expand(load(path)))))
+    if strict_code not in program.cache:
+        program.cache[strict_code] = rvm.Library(assemble(disassemble(expand(program))))
+    found = program.cache[strict_code]
+    assert isinstance(found, rvm.Library)
+    return found
 
 
 @dataclass(frozen=True)
@@ -55,12 +59,20 @@ class Case:
         return f"{self.path.stem}:{self.directive.line}"
 
     @property
+    def picked(self) -> tuple[Program, Function]:
+        """The program and its function, a generic one for the types of the arguments."""
+        return pick_function(
+            load(self.path).program, self.directive.function, self.directive.inputs
+        )
+
+    @property
     def program(self) -> rvm.Library:
-        return load_strict(self.path) if self.strict else load(self.path)
+        program, _ = self.picked
+        return strict_code(program) if self.strict else rvm.Library(program)
 
     @property
     def function(self) -> Function:
-        return self.program.program.function(self.directive.function)
+        return self.program.program.function(self.picked[1].name)
 
     def inputs(self) -> dict[str, Any]:
         """The arguments, new ones each time."""

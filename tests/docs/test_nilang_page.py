@@ -1,0 +1,49 @@
+"""The page on NiLang's programs: each of ours is there, as long as it says, and not too long."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "nilang.md"
+ROW = re.compile(r"\| (.*) \| (.*) \| (\d+) \| \[`[^`]*`\]\(([^)]*)\): (.*) \| (\d+) \|")
+ROWS = [m.groups() for m in map(ROW.fullmatch, PAGE.read_text("utf-8").splitlines()) if m]
+DECLARATION = re.compile(r"(?:func|pure|macro|record|const) (\w+)")
+
+
+def lengths(path: Path) -> dict[str, int]:
+    """How many lines each declaration of a file has, without empty ones and comments."""
+    out: dict[str, int] = {}
+    name = ""
+    for line in path.read_text("utf-8").splitlines():
+        found = DECLARATION.match(line)
+        if found is not None:
+            name = found[1]
+        elif not line.startswith((" ", "end")):
+            name = ""
+        if name and line.strip() and not line.strip().startswith(";"):
+            out[name] = out.get(name, 0) + 1
+    return out
+
+
+def test_the_page_has_all_rows() -> None:
+    assert len(ROWS) == 51
+    assert len(ROWS) == PAGE.read_text("utf-8").count("\n| ") - 1
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[r[0] for r in ROWS])
+def test_lines_are_as_many_as_it_says(row: tuple[str, ...]) -> None:
+    _, _, theirs, link, names, ours = row
+    found = lengths((PAGE.parent / link).resolve())
+    counted = found if names == "all" else {n: found[n] for n in re.findall(r"`(\w+)`", names)}
+    assert sum(counted.values()) == int(ours)
+    assert int(ours) <= 1.5 * int(theirs)
+
+
+def test_every_translation_is_on_the_page() -> None:
+    listed = {Path(link).name for _, _, _, link, _, _ in ROWS}
+    for path in (ROOT / "examples" / "nilang").glob("*.rasm"):
+        assert path.name in listed
