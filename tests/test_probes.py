@@ -101,15 +101,16 @@ def test_engines_stop_at_the_same_ticks(seed: int, where: int) -> None:
 
 
 @settings(max_examples=6, deadline=None)
-@given(seed=st.integers(0, 10_000), where=st.integers(0, 10_000))
-def test_machine_code_stops_at_the_same_ticks(seed: int, where: int) -> None:
+@given(seed=st.integers(0, 10_000), where=st.integers(0, 10_000), strict=st.booleans())
+def test_machine_code_stops_at_the_same_ticks(seed: int, where: int, strict: bool) -> None:
     pytest.importorskip("llvmlite")
     made = rvm.assemble(program(seed))
     armory = random_armory(made.program, where)
-    slow = Machine(made, "main", engine="reference", **inputs(seed))
-    fast = Machine(made, "main", engine="native", **inputs(seed))
+    slow = Machine(made, "main", engine="reference", strict=strict, **inputs(seed))
+    fast = Machine(made, "main", engine="native", strict=strict, **inputs(seed))
     for _ in range(2):
         assert stops(fast, armory, 10**9) == every_tick(slow, armory)
+        assert fast.residue_bytes == slow.residue_bytes
         for machine in (slow, fast):
             machine.state.turn()
 

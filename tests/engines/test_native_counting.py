@@ -363,6 +363,25 @@ def test_random_loops_are_counted_as_by_stepping(seed: int, stop: int, undo: boo
     assert seen[0] == seen[1]
 
 
+@examples(8)
+@given(seed=st.integers(0, 10**9), stop=st.integers(0, 2000))
+def test_strict_runs_are_counted_as_by_stepping(seed: int, stop: int) -> None:
+    program = rvm.assemble(random_programs.program(seed, None))
+    inputs = random_programs.inputs(seed, None)
+    seen: list[list[Any]] = []
+    for m in by_engine(program.program, "main", **inputs, strict=True):
+        seen.append([])
+        counts = m.count()
+        for go in (lambda m: m.step(stop), Machine.run, Machine.run_back):
+            try:
+                go(m)
+            except RvmError as error:
+                seen[-1].append(error.code)
+            seen[-1].append((m.time, m.residue_bytes, summed(counts)))
+        assert m.residue_bytes == m.time == 0
+    assert seen[0] == seen[1]
+
+
 def test_deep_recursion_is_one_node() -> None:
     program = rvm.assemble(
         """

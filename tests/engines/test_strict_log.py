@@ -276,3 +276,23 @@ def test_machine_code_does_all_that_it_does_without_the_log() -> None:
             plain = plan_of(code, True, 0).flow.apart
             for way in (1, -1, 2, -2):
                 assert plan_of(code, True, way).flow.apart == plain, (name, way)
+
+
+@native
+def test_a_run_that_is_interrupted_goes_back_by_its_log() -> None:
+    m = Machine(PROGRAM, "stacks", engine="native", strict=True, **inputs("stacks") | {"n": 10**9})
+    before = m["x"], m["z"], m["t"], m["r"]
+
+    def stop(machine: Machine) -> None:
+        if machine.time > 100_000:
+            raise KeyboardInterrupt
+
+    m.on_progress = stop
+    with pytest.raises((KeyboardInterrupt, rvm.Interrupted)):
+        m.run()
+    log = m.state.residue
+    assert log is not None and log.bits > 100_000
+    m.on_progress = None
+    m.run_back()
+    assert (m["x"], m["z"], m["t"], m["r"]) == before
+    assert m.residue_bytes == m.time == 0
