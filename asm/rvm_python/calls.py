@@ -19,7 +19,7 @@ from rvm.library.generic import GenericFunction
 from rvm.library.reversible import PythonOrigin
 from rvm.library.vocabulary import Word as WordOf
 from rvm.stmt import BACKWARD, FORWARD
-from rvm_python.changes import root, shown
+from rvm_python.changes import places, root, shown
 from rvm_python.expressions import Expressions
 from rvm_python.messages import OUTSIDE, UNREAD
 from rvm_python.scope import MISSING, Local, Outside, Variable, constant
@@ -82,7 +82,7 @@ class Calls(Expressions, ABC):
     def changes(self, call: ast.Call) -> Sequence[ast.expr]:
         """The arguments that a line changes, for all that is known before it is read."""
         if self.callee(call.func) is not None:
-            return [*call.args, *(k.value for k in call.keywords)]
+            return [p for a in (*call.args, *(k.value for k in call.keywords)) for p in places(a)]
         found = self.outer(call.func)
         if found == vocabulary.iterate:
             return call.args[1:2]

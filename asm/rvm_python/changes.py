@@ -60,6 +60,18 @@ def operand_of(value: ast.expr) -> ast.expr | None:
     return None
 
 
+def places(e: ast.expr) -> Iterator[ast.expr]:
+    """The places that a reversible call may change by an argument: `-x` and `10 - x` are of x."""
+    match e:
+        case ast.Name() | ast.Attribute() | ast.Subscript():
+            yield e
+        case ast.UnaryOp(_, operand):
+            yield from places(operand)
+        case ast.BinOp(left, _, right):
+            yield from places(left)
+            yield from places(right)
+
+
 def is_exchange(target: ast.expr, value: ast.expr) -> bool:
     """Whether an assignment is `a, b = b, a`, of places in any order."""
     if not (isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)):

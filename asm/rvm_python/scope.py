@@ -66,6 +66,8 @@ class Captured:
 
     def is_current(self) -> bool:
         """Whether all of it is as it was."""
+        if not self._seen:
+            return True
         for home, name, value in self._seen.values():
             now = _held(home) if type(home) is CellType else home.get(name, MISSING)
             if now is not value and not _same(now, value):

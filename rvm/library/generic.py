@@ -70,7 +70,8 @@ class GenericFunction(FunctionHandle, Generic[P]):
         self.name = origin.name
         self.undo = undo
         self._options = options or Options()
-        self._known = frozenset(origin.parameters)
+        self._parameters = tuple(origin.parameters)
+        self._known = frozenset(self._parameters)
         self._last: tuple[Program, FunctionHandle] | None = None
 
     @property
@@ -105,7 +106,7 @@ class GenericFunction(FunctionHandle, Generic[P]):
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        return self.origin.parameters
+        return self._parameters
 
     @property
     def options(self) -> Options:
@@ -186,6 +187,9 @@ class GenericFunction(FunctionHandle, Generic[P]):
     ) -> tuple[Options, dict[str, Any]]:
         if not args and inputs.keys() == self._known:
             return self._options, self.origin.completed(dict(inputs), 0)
+        if not inputs and len(args) == len(self._parameters):
+            values = dict(zip(self._parameters, args, strict=True))
+            return self._options, self.origin.completed(values, len(args))
         options, values = super()._split(args, inputs)
         return options, self.origin.completed(values, len(args))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Callable, Mapping
-from functools import cached_property, update_wrapper
+from functools import cache, cached_property, update_wrapper
 from importlib import import_module
 from itertools import count
 from types import FunctionType
@@ -83,14 +83,18 @@ class PythonOrigin:
                 f"`{self.name}` takes {self.positional} arguments in order, not {positional}",
                 hint=f"it takes: {', '.join(self.parameters)}",
             )
-        for name, value in self.defaults.items():
-            values.setdefault(name, value)
-        if any(type(v) is list for v in values.values()):
-            return self.translated.without_lists(values)
+        if len(values) < len(self.parameters):
+            for name, value in self.defaults.items():
+                values.setdefault(name, value)
+        for value in values.values():
+            if type(value) is list:
+                return self.translated.without_lists(values)
         return values
 
     def finished(self, result: Result, name: str) -> Result:
-        return self.translated.finished(result, name)
+        # What made it: the call has just looked whether that is current.
+        found = self._translated
+        return result if found is None else found.finished(result, name)
 
     def source(self, program: Program, name: str) -> str:
         return self.translated.source(program, name)
@@ -157,6 +161,7 @@ _texts = count(1)
 reversible = Decorator()
 
 
+@cache
 def _front_end() -> Any:
     from rvm.library.frontends import front_end
 

@@ -2,7 +2,7 @@
 
 | block | is |
 |---|---|
-| `rasm NAME.rasm`, `janus NAME.ja`, `pure NAME.pure` | a file, written to the page's folder |
+| `rasm NAME.rasm`, `janus NAME.ja`, `pure NAME.pure`, `python NAME.py` | a file, written to the page's folder |
 | `rasm` | a text that assembles |
 | `console` | lines `$ rvm …`, each followed by what it prints |
 | `debug ARGUMENTS` | a session of `rvm debug`: commands after their prompts, and what they print |
@@ -33,7 +33,7 @@ import rvm
 
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^```(.*?)\n(.*?)^```$", re.S | re.M)
-FILES = ("rasm", "janus", "pure")
+FILES = ("rasm", "janus", "pure", "python")
 """Kinds of blocks that are files, if they have a title."""
 SILENT = ("ebnf", "text", "sh")
 """Kinds of blocks that are shown, not run (`text` and `sh` may belong together)."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import doctest
 import io
+import linecache
 import sys
 import tempfile
 import traceback
@@ -55,13 +56,17 @@ def trimmed(output: str) -> str:
 def session(text: str, names: dict[str, Any]) -> str:
     """A doctest session with its outputs."""
     out = []
-    for example in doctest.DocTestParser().get_examples(text):
+    for k, example in enumerate(doctest.DocTestParser().get_examples(text)):
         first, *more = example.source.rstrip("\n").split("\n")
         out += [f">>> {first}", *(f"... {line}".rstrip() for line in more)]
         buffer = io.StringIO()
         try:
             with contextlib.redirect_stdout(buffer):
-                exec(compile(example.source, "<page>", "single"), names)
+                # As doctest has it: functions are read where they stand.
+                name, lines = f"<doctest session[{k}]>", example.source.splitlines(keepends=True)
+                linecache.cache[name] = len(example.source), None, lines, name
+                code = compile(example.source, name, "single", dont_inherit=True)
+                exec(code, names)
         except Exception as error:
             last = "".join(traceback.format_exception_only(error))
             buffer.write(f"Traceback (most recent call last):\n    ...\n{last}")

@@ -19,7 +19,7 @@ LINK = re.compile(r"\]\(([^)#]+)(#[^)]*)?\)")
 def test_the_readme_runs(tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     counted = run_page(ROOT / "README.md", tmp_path)
-    assert counted == {"sh": 3, "text": 1, "python": 2}
+    assert counted == {"rasm": 1, "sh": 3, "text": 1, "python": 2}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: Path(p).name)
