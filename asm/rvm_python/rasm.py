@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rvm_asm.build import Build
+from rvm_asm.generics import A_RECORD
 from rvm_asm.printer import quoted
 from rvm_asm.scope import plain
 from rvm_asm.structured import Printed, structured
@@ -22,6 +23,6 @@ def written(build: Build, program: Program, *, positions: bool = True) -> str:
         functions,
         declarations.sources,
         positions=positions,
-        records=declarations.records.values(),
+        records=[r for n, r in declarations.records.items() if n != A_RECORD],
         entry=quoted(program.entry),
     )
