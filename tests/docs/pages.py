@@ -2,7 +2,7 @@
 
 | block | is |
 |---|---|
-| `rasm NAME.rasm`, `janus NAME.ja`, `pure NAME.pure`, `python NAME.py` | a file, written to the page's folder |
+| a kind of `FILES` with a name, `python NAME.py` | a file, written to the page's folder |
 | `rasm` | a text that assembles |
 | `console` | lines `$ rvm …`, each followed by what it prints |
 | `debug ARGUMENTS` | a session of `rvm debug`: commands after their prompts, and what they print |
