@@ -213,3 +213,75 @@ func f(y: f64, x: f64, n: i64)
             assert n > 20
         else:
             assert math.isclose(found, want, rel_tol=1e-6)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_gradients_within_a_run_are_judged(engine: str) -> None:
+    """A program that calls a gradient has the right one, or is refused; its arguments stay."""
+    f = rvm.assemble("""
+func shrink(y: f64, x: f64, n: i64)
+    for i = 1 to n
+        mul x, 0.5
+        add x, 0.3
+        add y, sin(3 * x)
+    end
+
+func caller(x: f64, g: f64, n: i64)
+    alloc z: f64 = x
+    call shrink'(0.0, z, n; 1, g)
+    free z = x
+""").caller
+
+    def run(x: Any, n: int) -> Any:
+        y = mpmath.mpf(0)
+        for _ in range(n):
+            x = x / 2 + mpmath.mpf("0.3")
+            y += mpmath.sin(3 * x)
+        return y
+
+    refused = []
+    for n in (1, 3, 10, 20, 40, 60, 80):
+        with mpmath.workdps(60):
+            want = float(mpmath.diff(lambda x, n=n: run(x, n), mpmath.mpf(1.1)))
+        for tolerance in (None, 1e-6):
+            try:
+                out = f(x=1.1, g=0.0, n=n, engine=engine, tolerance=tolerance)
+            except InvertibilityError as error:
+                assert error.code == "R017"
+                refused.append((n, tolerance))
+            else:
+                assert out.x == 1.1
+                assert out.g == pytest.approx(want, rel=1e-10 if tolerance is None else 1e-5)
+    assert refused == [
+        (20, None),
+        (40, None),
+        (40, 1e-6),
+        *((n, t) for n in (60, 80) for t in (None, 1e-6)),
+    ]
+
+
+def test_hessians_of_long_runs_with_ancillas() -> None:
+    """Where tangents of adjoints have ancillas that neither the code nor a bound bears out."""
+    f = rvm.assemble("""
+func pendulum(q: f64, p: f64, n: i64, h: f64)
+    for i = 1 to n
+        sub p, h * sin(q)
+        add q, h * p
+    end
+
+func energy(e: f64, q: f64, p: f64, n: i64, h: f64)
+    alloc x: f64 = q
+    alloc v: f64 = p
+    call pendulum(x, v, n, h)
+    add e, v ** 2 / 2 - cos(x)
+    uncall pendulum(x, v, n, h)
+    free v = p
+    free x = q
+
+entry energy
+""").energy
+    at = {"e": 0.0, "p": 0.25, "n": 20_000, "h": 0.01}
+    hessian = f.hessian(loss="e", q=1.0, engine="native", **at)
+    d = 1e-5
+    slopes = [f.jvp({"q": 1.0}, q=1.0 + s, engine="native", **at)[1].e for s in (d, -d)]
+    assert hessian.q.q == pytest.approx((slopes[0] - slopes[1]) / (2 * d), rel=1e-5)
