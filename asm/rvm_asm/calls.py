@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from rvm.expr import Apply, Expr, Place, is_count
 from rvm.isa import TypeFault, check_operands, typed
+from rvm.isa.derivatives import adjoint_type
 from rvm.program import Function, Instr
 from rvm.transform.derived import MARKS, SUFFIXES, head
-from rvm.types import elem_of
+from rvm.types import Scalar, elem_of
 from rvm_asm.bijections import Bijection, bijection
 from rvm_asm.derivatives import Derivative, binding, listed
 from rvm_asm.generics import FUNCTION
@@ -30,8 +31,10 @@ class Calls(Specialising):
         name, args = self.callee(stat)
         self.became[id(stat)] = name, args
         signature = self.program.signatures[name]
+        own = 0
         if stat.marks:
             head = self._derivative(name, args, stat)
+            own = len(args)
             name, args = quoted(head.name), [*args, *stat.bars]
             signature = tuple((p.name, binding(p.layout, head)) for p in head.params)
         stat = Invoke(
@@ -43,7 +46,8 @@ class Calls(Specialising):
         nodes: list[Node] = []
         templates: list[Expr] = []
         done: list[Expr] = []
-        for arg, (leaves, slots) in zip(stat.args, flat, strict=True):
+        held: list[Instr] = []
+        for k, (arg, (leaves, slots)) in enumerate(zip(stat.args, flat, strict=True)):
             if leaves is not None:
                 templates += leaves
                 done += leaves
@@ -70,11 +74,25 @@ class Calls(Specialising):
                 self.fault(fault, arg)
             if view is not None:
                 self.offered[id(done[-1])] = view.place
+            elif k < own and isinstance(slot.type, Scalar) and adjoint_type(slot.type) is not None:
+                held.append(self._in_ancilla(f"{plain(name)}.{k}", slot.type, done[-1], stat))
+                done[-1] = held[-1].args[0]
         for at, (view, arg) in views.items():
             others = ((done[k], nodes[k]) for k in changed if k != at)
             self.keep_apart(view, arg, others)
         instr = Instr(stat.name, tuple(done), -1, plain(name))
         self.through([view for view, _ in views.values()], instr, stat, tuple(templates))
+        for free in reversed(held):
+            self.put(free, stat)
+
+    def _in_ancilla(self, name: str, t: Scalar, value: Expr, stat: Invoke) -> Instr:
+        """An ancilla for a value that a derivative is passed; the instruction that frees it.
+
+        What is passed as a value and changes, even if it is put back, would have to be compared.
+        """
+        place = Place(self.registers.local(name, t, self.scope.owner).reg, (), t)
+        self.put(Instr("alloc", (place, value)), stat)
+        return Instr("free", (place, value))
 
     def _derivative(self, name: str, args: list[Node], stat: Invoke) -> Function:
         """The name and parameters of what the marks of a call make of a function."""

@@ -274,7 +274,7 @@ macro print_it a
 end
 """.replace('print_it "f\'("', "print_it x")
     )
-    assert [i.op for i in program.function("main").code] == ["call", "add"]
+    assert [i.op for i in program.function("main").code] == ["alloc", "call", "free", "add"]
 
 
 @pytest.mark.usefixtures("clean_tables")

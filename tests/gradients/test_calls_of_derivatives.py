@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attack.programs import smooth
 from gradients import properties
 from gradients.agreeing import ENGINES, bits, engines_agree
 from rvm_asm import assemble, disassemble
-from rvm_tools.attack.programs import smooth
 from sizes import part, sized
 
 import rvm

@@ -16,6 +16,7 @@ import rich_click as click
 from rvm.engines import ENGINES, executing
 from rvm.faults import AssemblyError, InputError, InternalError, RvmError, Where
 from rvm.program import Function, Program
+from rvm.transform.derived import MARKS
 from rvm_tools.directives import Directive, directives
 from rvm_tools.generate import inputs as generated
 from rvm_tools.messages import end, show_error
@@ -105,8 +106,7 @@ def _rows(request: CheckRequest) -> Iterator[CheckRow]:
         program, picked = pick_function(program, request.function)
         names = [picked.name]
     else:
-        # What an `iterate` made, `step.times_100`, is run where it is called.
-        names = [name for name in program if name.rpartition(".")[0] not in program]
+        names = [name for name in program if not _is_made(name, program)]
     for directive in found:
         wanted = request.function is None or directive.function in (request.function, *names)
         if directive.is_run and wanted:
@@ -203,6 +203,12 @@ def _expected(function: Function, given: Mapping[str, Any], base: Path) -> dict[
         for p in function.params
         if p.name in given
     }
+
+
+def _is_made(name: str, program: Program) -> bool:
+    """Whether a function was made of another, `step.times_100`, `f'`, and is run where called."""
+    ends = (m for m in MARKS if name.endswith(m))
+    return name.rpartition(".")[0] in program or any(name[: -len(m)] in program for m in ends)
 
 
 def _no_error(directive: Directive, ended: RvmError | None, where: Where) -> RvmError:
