@@ -92,6 +92,16 @@ class PureFunction:
         out.report = out.constants.report = Reporter(out.sources)
         return out
 
+    def explain(self) -> str:
+        """What becomes of each value with a name: put in, held by an ancilla, or stored."""
+        lowering = Lowering(self.definition)
+        func = lowering.function()
+        if not lowering.notes:
+            count = len(func.body)
+            return f"{self.name}: no names, {count} statement{'s' * (count != 1)}"
+        lines = [f"{n}: {text} ({t})" for n, (text, t) in lowering.notes.items()]
+        return "\n    ".join((f"{self.name}:", *lines))
+
     def cost(self, wrt: str | Sequence[str] = (), **lengths: int) -> Account:
         """What the function and its gradient cost where the named lengths, and counts, are these.
 

@@ -20,6 +20,7 @@ from rvm_pure.terms import (
     Names,
     Num,
     Op,
+    Prim,
     Term,
     Update,
     Var,
@@ -62,6 +63,10 @@ def _strict(e: Term, names: Names, out: Lets) -> Term:
         case Fold(_, fn, init, array):
             first, over = _strict(init, names, out), _strict(array, names, out)
             return replace(e, init=first, array=over, fn=_body(fn, over, names, out))
+        case Prim("replicate", (n, a)) if _is_heavy(a) and isinstance(a.type, Scalar):
+            name = names.new("c")
+            out.append((name, _strict(a, names, out)))
+            return replace(e, args=(_strict(n, names, out), Var(name, type=a.type)))
         case Loop(p, init, var, n, body):
             first, count = _strict(init, names, out), _strict(n, names, out)
             inner = _lift(lifted(body, names), {*names_in(p), var}, _runs(count), names, out)

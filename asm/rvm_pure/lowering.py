@@ -14,8 +14,6 @@ from rvm_asm.nodes import Application, Declared, Lit, Node, Operator, Ref, TypeR
 from rvm_asm.stats import (
     AllocStat,
     Arm,
-    EffectStat,
-    Extern,
     For,
     Func,
     IfStat,
@@ -24,13 +22,13 @@ from rvm_asm.stats import (
     Stat,
 )
 
-from rvm.stmt import BACKWARD, FORWARD
 from rvm.types import BOOL, I64, Scalar
 from rvm_pure.definition import Definition
 from rvm_pure.elements import elem, length
 from rvm_pure.expressions import Env, Hard, Value, bound, expression, field, indexed
 from rvm_pure.invariants import lifted
 from rvm_pure.normal import normal
+from rvm_pure.printer import term as term_text
 from rvm_pure.terms import (
     Each,
     Fold,
@@ -53,6 +51,7 @@ from rvm_pure.terms import (
     free,
     rebuild,
     substitute,
+    walk,
 )
 from rvm_pure.types import Arr, Product, Size, Type, dims, elem_type, parts
 from rvm_pure.typing import lengths_of
@@ -78,8 +77,8 @@ class Lowering:
         self.names = Names({*taken, *binders(body)})
         self.body = normal(lifted(body, self.names), taken)
         self.names.taken |= set(binders(self.body))
-        self.notes: list[tuple[str, str, str]] = []
-        """What became of each let and state: its name, what it is, and its size as a text."""
+        self.notes: dict[str, tuple[str, str]] = {}
+        """What became of each let and state by its name: what it is, and its type."""
 
     def function(self) -> Func:
         """The function; its first parameter is what the value is added to."""
@@ -95,6 +94,9 @@ class Lowering:
         env |= {p.name: self._places(self._ref(p.name), p.type) for p in d.params}
         place = self._places(self._ref(out), d.body.type)
         body = [*self._checks(place, self.body, env), *self.add(place, self.body, env)]
+        for e in walk(self.body):
+            if isinstance(e, Let) and isinstance(e.pattern, str):
+                self.note(e.pattern, "put in where it is used", e.value)
         word = Word(_plain(d.name.text), d.name.start, d.name.end)
         return Func(word, [], params, body, self.start, self.end)
 
@@ -156,7 +158,7 @@ class Lowering:
         return more if n.more > 0 else Op("max", (more, Num(0, type=I64)), type=I64)
 
     def _checks(self, place: Value, e: Term, env: Env) -> list[Stat]:
-        """Assertions of what the type of `out` does not say of its lengths."""
+        """Checks of what the type of `out` does not say of its length."""
         t = e.type
         if not isinstance(t, Arr) or (t.length is not None and not t.length.more):
             return []
@@ -169,10 +171,9 @@ class Lowering:
             first = first[0]
         assert not isinstance(want, tuple)
         have = Application("len", [first], e.start, e.end)
-        same = Operator("==", [have, want], e.start, e.end)
-        text = f"`{OUT}` has as many elements as the value: "
-        stat = EffectStat("assert", text, [same, want], e.start, e.end)
-        return [Extern(FORWARD | BACKWARD, [stat], e.start, e.end)]
+        # Known by a register that holds the one and is freed with the other.
+        name = self.names.new(f"{OUT}_length")
+        return [self._alloc("alloc", name, I64, have, e), self._alloc("free", name, None, want, e)]
 
     # Values added to places.
 
@@ -275,6 +276,7 @@ class Lowering:
                 return self.add(place, e.body, env, fresh)
             once = k == 1 and not _repeated(e.body, e.pattern)
             if self._fuses(e.value, once):
+                self.note(e.pattern, "each element is put in where it is used", e.value)
                 return self.add(place, _put(e.body, e.pattern, e.value), env, fresh)
             try:
                 value = expression(e.value, env)
@@ -314,6 +316,14 @@ class Lowering:
             one = one.body
         return once or isinstance(one, (Index, Var, Num))
 
+    def note(self, name: str, text: str, e: Term, more: Term | None = None) -> None:
+        """Say what became of a value, of which there are so many and one."""
+        t = str(e.type)
+        if more is not None:
+            n = term_text(more)
+            t = f"{t}[{n} + 1]" if isinstance(e.type, Scalar) else f"{n} + 1 of {t}"
+        self.notes.setdefault(name, (text, t))
+
     def _held(self, name: str, e: Term, env: Env, body: Callable[[Env], list[Stat]]) -> list[Stat]:
         """Statements over a value that is made before, and taken away after."""
         new = self.names.new(name) if name in self.names.taken and name in env else name
@@ -328,7 +338,7 @@ class Lowering:
                 pass
             else:
                 assert not isinstance(value, tuple)
-                self.notes.append((new, "computed, and freed by the same expression", "1"))
+                self.note(new, "an ancilla, freed by the same expression", e)
                 return [
                     self._alloc("alloc", new, e.type, value, e),
                     *body(inner),
@@ -336,7 +346,7 @@ class Lowering:
                 ]
         made: list[Stat] = []
         self._make(new, e, env, made)
-        self.notes.append((new, "stored, and uncomputed", str(e.type)))
+        self.note(new, "stored, and uncomputed at the end", e)
         return [self._routine([*made, *self.add(inner[name], e, env, True)], body(inner), e)]
 
     def _make(
@@ -422,7 +432,7 @@ class Lowering:
         made: list[Stat] = []
         more = Op("+", (n, Num(1, type=I64)), type=I64)
         self._make(s, e.init, env, made, more)
-        self.notes.append((s, "the states of a fold, stored and uncomputed", f"{e.init.type}"))
+        self.note(s, "the states of a fold or loop, stored and uncomputed", e.init, n)
         t = Arr(e.init.type, None)
         place = self._places(self._ref(s, e), t)
         inner = {**env, s: place}

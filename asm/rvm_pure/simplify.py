@@ -170,6 +170,8 @@ def _op(e: Op) -> Term:
             return a
         case "sum", _, (0,):
             return like_zero(e)
+        case "len", (a,), _:
+            return length(a)
         case "sum_like", (v, a), _ if v.type is not None and v.type == a.type:
             return v
         case "spread_like", (v, a), _ if isinstance(v.type, Scalar):

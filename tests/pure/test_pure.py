@@ -175,3 +175,22 @@ def test_what_is_wrong_is_shown_at_its_place(text: str, code: str, part: str) ->
     line = text.split("\n")[where.line - 1]
     if part:
         assert line[where.column - 1 : (where.end or 0) - 1] == part
+
+
+def test_what_becomes_of_lets_is_explained() -> None:
+    text = """
+def f(x: f64[n], y: f64) =
+    let a = sin y in
+    let b = map (t. if t < 0 then a else t * a) x in
+    let c = foldl (s, t. s * t) 1 b in
+    let d = c * y in
+    d * d + c
+"""
+    assert rvm_pure.functions(text)["f"].explain().splitlines() == [
+        "f:",
+        "    a: an ancilla, freed by the same expression (f64)",
+        "    b: each element is put in where it is used (f64[n])",
+        "    c: stored, and uncomputed at the end (f64)",
+        "    s1: the states of a fold or loop, stored and uncomputed (f64[n + 1])",
+        "    d: put in where it is used (f64)",
+    ]

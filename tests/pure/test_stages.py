@@ -199,7 +199,10 @@ def agree(seeds: range, more: bool) -> None:
         found = handle(out=zeros, **given)
         have = tuple(found["out"][p] for p in zeros)
         assert close(have, want) < 1e-12, text
-        assert close(tuple((~handle)(**found)["out"].values()), [0 * w for w in want]) == 0
+        # Sums of several terms leave what rounding takes.
+        top = max(float(np.max(np.abs(w), initial=1e-300)) for w in want)
+        back = (~handle)(**found)["out"].values()
+        assert all(np.max(np.abs(v), initial=0) < 1e-12 * top for v in back), text
         mode = f.program.f.with_options(engine="reference").grad(out=0.0, **given, loss="out")
         assert close(tuple(mode[p] for p in names), want) < 1e-12, text
 

@@ -96,7 +96,10 @@ def test_an_expression_s_program_is_one_instruction_and_a_stencil_s_one_loop() -
     f = rvm.pure(lambda a, b: np.sum(a * b), a=VECTOR, b=VECTOR)
     assert [i.op for i in f.program.program.functions[0].code] == ["add"]
     stencil = rvm.pure(FUNCTIONS[5][0], **FUNCTIONS[5][1])
-    assert stencil.stage("rasm").count("for ") == 1 and "alloc" not in stencil.stage("rasm")
+    text = stencil.stage("rasm")
+    assert text.count("for ") == 1 and "alloc" not in text.replace("alloc out_length", "")
+    with pytest.raises(rvm.InvertibilityError, match="out_length"):
+        stencil.program.f(out=np.zeros(4), u=X, c=0.1)
 
 
 def branch(x: Any) -> Any:

@@ -24,17 +24,27 @@ import rich_click as click
 @click.option(
     "--cost", metavar="N=100,…", help="What definition and gradient cost at these lengths."
 )
+@click.option("--explain", is_flag=True, help="What becomes of each let in the reversible program.")
 def command(
-    file: str, function: str | None, stage: str, wrt: str, prefix: bool, cost: str | None
+    file: str,
+    function: str | None,
+    stage: str,
+    wrt: str,
+    prefix: bool,
+    cost: str | None,
+    explain: bool,
 ) -> None:
     """Print a stage of the definitions in FILE.
 
     Each stage is a text that is read again as the definition that it shows.
     """
-    from rvm_tools.pure import show_cost, show_stage
+    from rvm_tools.pure import chosen, show_cost, show_stage
 
     names = [n for n in wrt.split(",") if n]
-    if cost is not None:
+    if explain:
+        for f in chosen(file, function):
+            click.echo(f.explain())
+    elif cost is not None:
         show_cost(file, function, names, cost)
     else:
         show_stage(file, function, stage, names, prefix)
