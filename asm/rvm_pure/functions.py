@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +14,7 @@ from rvm_asm.texts import build
 from rvm.faults import UsageError
 from rvm.library.handle import Library
 from rvm.numbers import system
-from rvm.types import Scalar
+from rvm.types import I64, Scalar
 from rvm_pure import gradient as gradients
 from rvm_pure.account import Account, account
 from rvm_pure.assembler import read
@@ -22,7 +22,7 @@ from rvm_pure.definition import Definition
 from rvm_pure.faults import StageFault
 from rvm_pure.lowering import OUT, Lowering
 from rvm_pure.stages import STAGES, stage
-from rvm_pure.types import Arr, Product, Type, dims, elem_type
+from rvm_pure.types import Arr, Product, Type, array_of, dims, elem_type
 from rvm_pure.zeros import zeros
 
 
@@ -165,21 +165,28 @@ class PureFunction:
         """What the names of lengths stand for."""
         out: dict[str, int] = {}
         for p in self.definition.params:
-            shape = _shape(given[p.name])
-            for n, k in zip(dims(p.type), shape, strict=False):
-                if n is not None and n.name and not n.more:
-                    out.setdefault(n.name, k)
+            if p.type == I64:
+                # A count, by which arrays may be as long as it.
+                out.setdefault(p.name, int(given[p.name]))
+            for n, k in _sizes(p.type, given[p.name]):
+                out.setdefault(n, k)
         return out
+
+
+def _sizes(t: Type, v: Any) -> Iterator[tuple[str, int]]:
+    """The lengths that the names in a type stand for, of a value of the machine."""
+    elem = elem_type(t)
+    if isinstance(elem, Product):
+        for k, item in enumerate(elem.items):
+            yield from _sizes(array_of(item, dims(t)), v[f"p{k + 1}"])
+        return
+    for n, k in zip(dims(t), np.shape(v), strict=False):
+        if n is not None and n.name and not n.more:
+            yield n.name, k
 
 
 def _names(wrt: str | Sequence[str]) -> tuple[str, ...]:
     return (wrt,) if isinstance(wrt, str) else tuple(wrt)
-
-
-def _shape(v: Any) -> tuple[int, ...]:
-    while isinstance(v, dict):
-        v = next(iter(v.values()))
-    return tuple(np.shape(v))
 
 
 def as_argument(t: Type, v: Any) -> Any:

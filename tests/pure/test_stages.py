@@ -279,3 +279,40 @@ def test_the_command_prints_stages(tmp_path: Any) -> None:
     )
     assert command("pure", str(file)).stdout.count("def ") == 4
     assert "no definition `cross`" in command("pure", str(file), "-f", "cross", code=2).stderr
+
+
+VALUES: list[tuple[str, tuple[Any, ...], Any, Any]] = [
+    ("x: f32, a: f32[n]) = sum(map (t. t * x) a)", (1.5, np.ones(3, "f")), 4.5, (3.0, [1.5] * 3)),
+    ("x: c128, y: f64) = real(x * x) * y", (1 + 2j, 3.0), -9.0, (6 - 12j, -3.0)),
+    ("x: fixed, y: fixed) = x * y", (1.5, 2.0), 3.0, (2.0, 1.5)),
+    ("A: f64[m, n]) = sum(map (r. reduce * 1 r) A)", ([[1.0, 2], [3, 4]],), 14.0, [[2, 1], [4, 3]]),
+    ("p: (f64, f64[n])) = let (a, b) = p in a * sum(b)", ((2.0, [1.0, 3]),), 8.0, (4.0, [2, 2])),
+    (
+        "p: (f64, f64)[n]) = reduce + 0 (map ((a, b). a * b) p)",
+        (([0.0, 1], [3.0, 2]),),
+        2.0,
+        ([3, 2], [0, 1]),
+    ),
+    ("x: f64[n], k: i64) = x[k] * x[0]", ([2.0, 3], 1), 6.0, [3, 2]),
+    ("x: f64[n]) = logsumexp(x)", ([0.0, 0.0],), np.log(2), [0.5, 0.5]),
+    ("n: i64, x: f64) = sum(replicate n x)", (3, 2.0), 6.0, 3.0),
+    ("x: f64[n]) = sum(mapn (a, b, c. a * b * c) x x x)", ([2.0, 3],), 35.0, [12, 27]),
+]
+
+
+@pytest.mark.parametrize(("text", "args", "value", "gradient"), VALUES, ids=lambda v: str(v)[:20])
+def test_values_and_gradients_of_all_types(
+    text: str, args: tuple[Any, ...], value: Any, gradient: Any
+) -> None:
+    f = functions(f"def f({text}\n")["f"]
+    assert f(*args) == pytest.approx(value, rel=1e-6)
+    found = f.gradient()(*args)
+    if not isinstance(gradient, tuple):
+        found, gradient = (found,), (gradient,)
+    for have, want in zip(found, gradient, strict=True):
+        assert np.allclose(have, want, rtol=1e-6)
+
+
+def test_arrays_as_long_as_a_number_says() -> None:
+    f = functions("def f(n: i64) = iota n\n")["f"]
+    assert f(4).tolist() == [0, 1, 2, 3]
