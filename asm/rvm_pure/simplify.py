@@ -47,7 +47,9 @@ ROUNDS = 60
 
 def typed(e: Term, env: Mapping[str, Type]) -> Term:
     """A term of ours with its types."""
-    return Typer((), Reporter(SourceMap())).term(e, env)
+    sources = SourceMap()
+    sources.add("", "")
+    return Typer((), Reporter(sources)).term(e, env)
 
 
 def simplified(e: Term, env: Mapping[str, Type]) -> Term:

@@ -368,7 +368,7 @@ class Typer:
         if kind.startswith("scan"):
             want = want.elem if isinstance(want, Arr) else None
         if want is None and is_literal(init):
-            want = next(leaves(t.elem), None)
+            want = self._first_state(fn, init, t.elem, env)
         init = self.term(init, env, want)
         state = _type(init)
         fn = self._function(fn, (state, t.elem), env, state, kind)
@@ -377,6 +377,21 @@ class Typer:
         if kind.startswith("scan"):
             out = Arr(state, None if t.length is None else t.length.plus(1))
         return replace(e, fn=fn, init=init, array=array, type=out)
+
+    def _first_state(self, fn: Lam, init: Term, elem: Type, env: Env) -> Type | None:
+        """The type of a literal that a fold begins with: that of the elements, if that will do."""
+        found = next(leaves(elem), None)
+        if found is None or not found.is_integer:
+            return found
+        # The states of a fold over whole numbers may be real ones.
+        probe = Typer((), Reporter(self.report.sources))
+        probe.found, probe._done = self.found, self._done
+        try:
+            state = _type(probe.term(init, env, found))
+            body = probe._function(fn, (state, elem), env, state, "").body
+        except Bad:
+            return F64
+        return found if joined(state, _type(body)) is not None else F64
 
     def _prim(self, e: Prim, name: str, found: Sequence[Term], env: Env, want: Type | None) -> Term:
         if name in ("shift1L", "shift1R"):

@@ -296,6 +296,8 @@ VALUES: list[tuple[str, tuple[Any, ...], Any, Any]] = [
     ("x: f64[n], k: i64) = x[k] * x[0]", ([2.0, 3], 1), 6.0, [3, 2]),
     ("x: f64[n]) = logsumexp(x)", ([0.0, 0.0],), np.log(2), [0.5, 0.5]),
     ("n: i64, x: f64) = sum(replicate n x)", (3, 2.0), 6.0, 3.0),
+    ("n: i64, x: f64) = foldl (s, i. s * x + 1) 0 (iota n)", (3, 2.0), 7.0, 5.0),
+    ("k: i64[n], x: f64) = x * f64(foldl (s, i. s * 2 + i) 0 k)", ([1, 1], 2.0), 6.0, 3.0),
     ("x: f64[n]) = sum(mapn (a, b, c. a * b * c) x x x)", ([2.0, 3],), 35.0, [12, 27]),
 ]
 
