@@ -39,11 +39,21 @@ def asked_for(config: pytest.Config, name: str) -> bool:
 
 def pytest_configure(config: pytest.Config) -> None:
     sizes.DEEP = asked_for(config, "deep")
-    if not hasattr(config, "workerinput") and "RVM_CACHE_DIR" not in os.environ:
+    if hasattr(config, "workerinput"):
+        return
+    if "RVM_CACHE_DIR" not in os.environ:
         # One folder of machine code for all processes of a run, away from the user's own.
-        made = tempfile.TemporaryDirectory(prefix="rvm-tests-")
-        config.add_cleanup(made.cleanup)
-        os.environ["RVM_CACHE_DIR"] = made.name
+        os.environ["RVM_CACHE_DIR"] = shared(config)
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+        # Processes that tests begin would compile all sources again, for half of their time.
+        os.environ["PYTHONPYCACHEPREFIX"] = shared(config)
+
+
+def shared(config: pytest.Config) -> str:
+    """A folder for all processes of a run, which goes with it."""
+    made = tempfile.TemporaryDirectory(prefix="rvm-tests-")
+    config.add_cleanup(made.cleanup)
+    return made.name
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

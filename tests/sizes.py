@@ -4,7 +4,7 @@ Three decorators, all of which hand the rest over to the marker `deep`:
 
 - `@sample` on a parametrised test: a few of its cases, in which each value of each parameter
   comes; `@sample(2)`, each pair of values of two parameters.
-- `@examples(n)` on a test of Hypothesis: a quarter of n examples.
+- `@examples(n)` on a test of Hypothesis: a tenth of n examples.
 - `@sized` on a test that asks `part(n)` how many random cases to try, or `first_and_another` which
   engines to compare.
 """
@@ -29,8 +29,8 @@ sized = pytest.mark.sized
 
 
 def part(n: int) -> int:
-    """A quarter of n, or with `--deep` all."""
-    return n if DEEP else -(-n // 4)
+    """A tenth of n, of few a quarter, or with `--deep` all."""
+    return n if DEEP else max(-(-n // 10), min(-(-n // 4), 3))
 
 
 def first_and_another(options: Sequence[T], key: object) -> Sequence[T]:
@@ -41,7 +41,7 @@ def first_and_another(options: Sequence[T], key: object) -> Sequence[T]:
 
 
 def examples(n: int, **more: Any) -> Callable[[Any], Any]:
-    """Settings for a test of Hypothesis, of n examples or a quarter of them."""
+    """Settings for a test of Hypothesis, of n examples or a part of them."""
     # Where the tour runs on the plain wheel, Hypothesis is not there.
     from hypothesis import settings
 

@@ -63,11 +63,12 @@ def test_a_wrong_operation_is_found_and_made_small(tmp_path: Path) -> None:
 
 
 def test_the_same_seed_tries_the_same_inputs(tmp_path: Path) -> None:
-    made = [campaign(tmp_path / str(jobs), READER, 60, jobs) for jobs in (1, 2)]
+    # None of these inputs ends its process, which takes a second to begin anew.
+    made = [campaign(tmp_path / str(jobs), READER, 60, jobs, seed=8) for jobs in (1, 2)]
     tallies = [m.tallies[READER] for m in made]
     assert len({(t.accepted, t.refused, t.found) for t in tallies}) == 1
     assert made[0].findings.keys() == made[1].findings.keys()
-    other = campaign(tmp_path / "other", READER, 60, seed=6)
+    other = campaign(tmp_path / "other", READER, 60, seed=3)
     assert other.findings.keys() != made[0].findings.keys()
 
 
@@ -92,7 +93,7 @@ def test_one_command_does_all(tmp_path: Path) -> None:
     code, text = attack("--kinds", "models,values", "--inputs", "40", "--seed", "3")
     assert "models" in text and "values" in text and "seed 3" in text
     assert code in (0, 1)
-    code, text = attack("--kinds", READER, "--inputs", "60", "--seed", "1")
+    code, text = attack("--kinds", READER, "--inputs", "60", "--seed", "8")
     assert code == 1 and "findings are in" in text
     assert attack("--kinds", "nonsense")[0] == 2
 

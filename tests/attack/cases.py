@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 from attack.reduction import BYTES, LINES, Split
@@ -153,5 +154,6 @@ def explained() -> frozenset[str]:
 
 @cache
 def _ours() -> tuple[str, ...]:
-    """The folders of the packages that are attacked."""
-    return tuple(str(Path(str(import_module(p).__file__)).parent) for p in PACKAGES)
+    """The folders of the packages that are attacked, which need not be imported for it."""
+    specs = [find_spec(package) for package in PACKAGES]
+    return tuple(str(Path(spec.origin).parent) for spec in specs if spec and spec.origin)

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 import rvm_janus
+from click.testing import CliRunner
 from janus.interpreter import Failed, Janus
 from janus.programs import GLOBALS, LETTERS, PROGRAMS
 from janus.writer import Writer
 from rvm_asm import assemble as assemble_text
-from tools.running import process
+from rvm_tools.cli import cli
 from tools.running import rvm as command
 
 import rvm
@@ -212,7 +213,7 @@ def test_kinds_of_failure_have_exits_of_their_own(tmp_path: Path) -> None:
     for text in (next(iter(WRONG)), *FAILING):
         file = tmp_path / "p.ja"
         file.write_text(text)
-        exits.append(process("run", str(file)).returncode)
+        exits.append(CliRunner().invoke(cli, ["run", str(file)]).exit_code)
     wrong, if_, from_, delocal, pop, error, assertion, _ = exits
     assert if_ == from_ == delocal == pop and error == assertion
     assert len({0, wrong, if_, error}) == 4
