@@ -1,9 +1,10 @@
 """How much a test does: a part of it in an ordinary run, all of it with `--deep`.
 
-Three decorators, all of which hand the rest over to the marker `deep`:
+Four decorators, all of which hand the rest over to the marker `deep`:
 
 - `@sample` on a parametrised test: a few of its cases, in which each value of each parameter
   comes; `@sample(2)`, each pair of values of two parameters.
+- `@some` on a parametrised test: a quarter of its cases, other ones for each test of a table.
 - `@examples(n)` on a test of Hypothesis: a tenth of n examples.
 - `@sized` on a test that asks `part(n)` how many random cases to try, or `first_and_another` which
   engines to compare.
@@ -25,6 +26,7 @@ DEEP = False
 """Whether all is done; set in `conftest.py`, before any module of tests is imported."""
 
 sample = pytest.mark.sample
+some = pytest.mark.some
 sized = pytest.mark.sized
 
 
@@ -50,22 +52,27 @@ def examples(n: int, **more: Any) -> Callable[[Any], Any]:
 
 
 def left_out(items: Iterable[pytest.Item]) -> list[pytest.Item]:
-    """The cases of tests marked `sample` that an ordinary run leaves out.
+    """The cases of tests marked `sample` or `some` that an ordinary run leaves out.
 
-    They are looked through in an order that the test's name gives, and one is taken if it has a
-    value of a parameter that none before it has; with `sample(2)`, a pair of values.
+    Those of `sample` are looked through in an order that the test's name gives, and one is taken
+    if it has a value of a parameter that none before it has; with `sample(2)`, a pair of values.
     """
     found: dict[str, list[pytest.Function]] = defaultdict(list)
     for item in items:
-        if "sample" in item.keywords and isinstance(item, pytest.Function):
+        marked = item.get_closest_marker("sample") or item.get_closest_marker("some")
+        if marked is not None and isinstance(item, pytest.Function):
             found[item.nodeid.partition("[")[0]].append(item)
     out: list[pytest.Item] = []
     for name, cases in found.items():
         mark = cases[0].get_closest_marker("sample")
-        together = mark.args[0] if mark is not None and mark.args else 1
-        seen: set[tuple[tuple[str, str], ...]] = set()
         # A sequence of its own for each name, whichever other tests there are.
-        for case in random.Random(name).sample(cases, len(cases)):
+        order = random.Random(name).sample(cases, len(cases))
+        if mark is None:
+            out += order[-(-len(order) // 4) :]
+            continue
+        together = mark.args[0] if mark.args else 1
+        seen: set[tuple[tuple[str, str], ...]] = set()
+        for case in order:
             values = [(key, str(value)) for key, value in case.callspec.params.items()]
             groups = set(combinations(values, together))
             if groups <= seen:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from docs.pages import ROOT, run_page
 from rvm_bench.gradients import costs, counted, table
+from sizes import some
 
 import rvm
 from rvm.expr import Place
@@ -38,6 +39,7 @@ def shown() -> list[list[str]]:
 
 
 @pytest.mark.parametrize("path", [p for p in FILES if p.name not in SLOW], ids=lambda p: p.stem)
+@some
 def test_costs_are_those_of_the_page(path: Path) -> None:
     have = [line.split() for line in table(list(costs([path]))).splitlines()[1:]]
     assert [row for row in shown() if row[0] == path.stem] == have, (

@@ -57,7 +57,6 @@ def losses(row: OpRow, t: Scalar, index: str = "") -> list[str]:
 
 @pytest.mark.parametrize(("row", "t"), DATA)
 @sample
-@sample
 def test_scalars(row: OpRow, t: Scalar) -> None:
     types, draw = kinds(row, t), Drawn()
     params = ", ".join(f"{n}: {k}" for n, k in types.items())
@@ -68,7 +67,6 @@ def test_scalars(row: OpRow, t: Scalar) -> None:
 
 
 @pytest.mark.parametrize(("row", "t"), DATA)
-@sample
 @sample
 def test_elements_and_expressions(row: OpRow, t: Scalar) -> None:
     """Places are elements of one array; what is only read is an expression that shares places."""
@@ -93,7 +91,6 @@ def test_elements_and_expressions(row: OpRow, t: Scalar) -> None:
 
 @pytest.mark.parametrize(("row", "t"), DATA)
 @pytest.mark.parametrize("wide", [False, True], ids=["one", "each"])
-@sample(2)
 @sample(2)
 def test_arrays(row: OpRow, t: Scalar, wide: bool) -> None:
     """Arrays change whole; what is read is a number for all elements, or one for each."""

@@ -16,6 +16,7 @@ import pytest
 from gradients.orders import Routes, tried
 from isa.test_derivatives import DIGITS, MOST, NEAR, SMOOTH, beyond, difference, error, points
 from isa.test_derivatives import wanted as by_table
+from sizes import some
 
 import rvm
 from rvm.isa.rows import FUNCTIONS, FunctionRow
@@ -86,6 +87,7 @@ def test_every_function_with_a_derivative_is_here() -> None:
 
 
 @pytest.mark.parametrize("name", OTHERS)
+@some
 def test_functions_of_arrays_and_of_complex_numbers(name: str) -> None:
     call, exact = OTHERS[name]
     routes = Routes(call, 2)
@@ -139,6 +141,7 @@ def row_of(name: str, worst: list[float]) -> str:
 
 
 @pytest.mark.parametrize("row", SMOOTH, ids=lambda r: r.name)
+@some
 def test_functions_of_real_numbers(row: FunctionRow) -> None:
     """And the page's table has what is found."""
     line = row_of(row.name, measured(row))

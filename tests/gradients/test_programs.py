@@ -10,7 +10,7 @@ import rvm_asm
 from gradients import properties
 from gradients.agreeing import agree
 from gradients.programs import PROGRAMS
-from sizes import sized
+from sizes import sized, some
 
 import rvm
 from rvm.library.handle import FunctionHandle
@@ -29,11 +29,13 @@ def case(name: str) -> tuple[FunctionHandle, dict[str, Any], str]:
 
 
 @each
+@some
 def test_differences_and_engines(name: str) -> None:
     agree(*case(name))
 
 
 @each
+@some
 def test_strict_code_has_the_same_gradient(name: str) -> None:
     """Nested expressions, taken to pieces and put into ancillas, give the same derivatives."""
     f, inputs, loss = case(name)
@@ -43,6 +45,7 @@ def test_strict_code_has_the_same_gradient(name: str) -> None:
 
 
 @each
+@some
 def test_adjoints_are_tangents_transposed(name: str) -> None:
     f, inputs, _ = case(name)
     near = 1e-5 if name in COARSE else 1e-12
@@ -50,6 +53,7 @@ def test_adjoints_are_tangents_transposed(name: str) -> None:
 
 
 @each
+@some
 def test_the_gradient_of_the_inverse_is_the_inverse(name: str) -> None:
     f, inputs, _ = case(name)
     near = 1e-5 if name in COARSE else 1e-9
@@ -57,12 +61,14 @@ def test_the_gradient_of_the_inverse_is_the_inverse(name: str) -> None:
 
 
 @each
+@some
 def test_gradients_run_back(name: str) -> None:
     f, inputs, _ = case(name)
     properties.gradients_run_back(f, inputs, np.random.default_rng(3))
 
 
 @each
+@some
 def test_hessians(name: str) -> None:
     f, inputs, loss = case(name)
     near, rough = (1e-4, 1e-1) if name in COARSE else (1e-11, 1e-6)
@@ -70,6 +76,7 @@ def test_hessians(name: str) -> None:
 
 
 @each
+@some
 def test_derived_programs_are_programs(name: str) -> None:
     """They verify, come back from their texts, and are differentiated again."""
     f = case(name)[0]

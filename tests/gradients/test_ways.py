@@ -15,6 +15,7 @@ import pytest
 from gradients.hard import HARD, RELAX, WAYS, Hard
 from rvm_tools.directives import directives
 from rvm_tools.values import inputs_for
+from sizes import some
 
 import rvm
 from rvm.interop.scipy import objective
@@ -47,6 +48,7 @@ def off(found: tuple[float, float], want: tuple[float, float]) -> float:
 
 
 @pytest.mark.parametrize("name", HARD)
+@some
 def test_right_or_refused(name: str) -> None:
     h = HARD[name]
     f, want = h.handle(), h.truth()
@@ -64,6 +66,7 @@ def test_right_or_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n in HARD if "kinked" not in n])
+@some
 def test_second_derivatives_are_right_or_refused(name: str) -> None:
     h = HARD[name]
     f, at = h.handle(), {"y": 0.0, "x": h.x, "p": h.p, "n": h.n}

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from interrupts.operations import ENGINES, OPERATIONS, Call, Debug
-from sizes import part, sized
+from sizes import part, sample, sized
 
 import rvm
 from rvm.engines.native import flight
@@ -132,6 +132,7 @@ def look(operation: Call, error: BaseException | None, handler: Any) -> None:
 @pytest.mark.usefixtures("short_chunks")
 @pytest.mark.parametrize("kind", OPERATIONS, ids=lambda k: k.name)
 @pytest.mark.parametrize("engine", ENGINES)
+@sample
 @sized
 def test_data_are_whole_whenever_a_handler_raises(
     engine: str, kind: type[Call], timer: Timer

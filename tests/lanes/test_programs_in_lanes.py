@@ -21,6 +21,7 @@ from lanes.singles import (
     single,
 )
 from programs.both_ways import Case, cases, refusals
+from sizes import some
 
 import rvm
 from rvm.run.binding import outside
@@ -82,6 +83,7 @@ def moved(value: Any, rng: np.random.Generator) -> Any:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
+@some
 def test_other_whole_numbers(case: Case) -> None:
     """Loops of other lengths, other elements, checks that fail: within a limit of steps."""
     program, name = case.program, case.function.name

@@ -6,9 +6,10 @@ import io
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rvm_dap.wire import BadMessage, BrokenStream, read_message, write_message
+from sizes import examples
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -17,7 +18,7 @@ values = st.recursive(
 )
 
 
-@settings(deadline=None)
+@examples(100)
 @given(st.lists(st.dictionaries(st.text(), values, max_size=4), max_size=4))
 def test_what_is_written_is_read(messages: list[dict[str, Any]]) -> None:
     stream = io.BytesIO()
