@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 import pytest
+from sizes import sample
 
 import rvm
 
@@ -49,6 +50,7 @@ def made(kind: str, times: int) -> Any:
 
 @pytest.mark.parametrize("times", [1, 2, 3])
 @pytest.mark.parametrize("kind", KINDS)
+@sample
 def test_what_a_gradient_program_leaves_tells_what_it_began_with(kind: str, times: int) -> None:
     f = made(kind, times)
     draw = random.Random(times)
