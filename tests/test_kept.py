@@ -11,6 +11,7 @@ import pytest
 from rvm_asm.disassemble import disassemble
 
 import rvm
+from rvm.codec import encode
 from rvm.engines import executing
 from rvm.faults import InvertibilityError
 
@@ -285,3 +286,22 @@ entry energy
     d = 1e-5
     slopes = [f.jvp({"q": 1.0}, q=1.0 + s, engine="native", **at)[1].e for s in (d, -d)]
     assert hessian.q.q == pytest.approx((slopes[0] - slopes[1]) / (2 * d), rel=1e-5)
+
+
+def test_a_text_may_ask_for_no_copies() -> None:
+    text = """
+    func f(y: f64, x: f64)
+        mul x, 0.1
+        add y, x
+        div x, 0.1
+        add y, x
+    """
+    kept, bare = rvm.assemble(text), rvm.assemble(f"keep none\n{text}")
+    assert [i.op for i in bare.program.function("f").code] == ["mul", "add", "div", "add"]
+    assert len(kept.program.function("f").code) > 4
+    for program in (kept, bare):
+        strict = disassemble(program)
+        assert ("keep none" in strict) == (program is bare)
+        assert encode(rvm.assemble(strict)) == encode(program)
+    with pytest.raises(rvm.AssemblyError, match="none"):
+        rvm.assemble(f"keep all\n{text}")

@@ -310,7 +310,7 @@ class Build:
 
     def _keeping(self, program: Program, called: dict[str, Derivative]) -> Program:
         """The program with copies of what is brought back; its derivatives are of functions so."""
-        found = keeping(program)
+        found = keeping(program) if self.declarations.keeps else program
         if found is program or not called:
             return found
         own = {*self.emitters, *(f.name for f in self.declarations.generated)}

@@ -10,11 +10,14 @@ import json
 from collections.abc import Mapping, Sequence
 
 from rvm.expr import Expr, Place, places
+from rvm.faults import RvmError
 from rvm.isa import ENDS, MAKES, TypeFault, check_operands, zero_literal
 from rvm.isa.typing import literal
-from rvm.program import AnyProgram, Function, Instr, program_of
+from rvm.program import AnyProgram, Function, Instr, Program, program_of
 from rvm.stmt import BACKWARD, FORWARD
+from rvm.transform.keeping import keeping
 from rvm.types import BOOL, Scalar, elem_of
+from rvm.verify import verify
 from rvm_asm.positions import NONE, mark, source_lines
 from rvm_asm.printer import (
     RegisterNames,
@@ -44,6 +47,8 @@ def disassemble(program: AnyProgram, *, positions: bool = True) -> str:
     default = "main" if "main" in names else names[0] if names else ""
     if program.entry != default and program.entry in names:
         lines += [f"entry {quoted(program.entry)}", ""]
+    if _lacks_copies(program):
+        lines += ["keep none", ""]
     signatures = {f.name: f for f in program.functions}
     for function in program.functions:
         lines += _Body(function, signatures, positions).lines()
@@ -52,6 +57,15 @@ def disassemble(program: AnyProgram, *, positions: bool = True) -> str:
         placed = program.sources or any(f.spans for f in program.functions)
         lines += source_lines(program.sources) if placed else [NONE]
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _lacks_copies(program: Program) -> bool:
+    """Whether the assembler would keep copies that the program does not."""
+    try:
+        verify(program)
+    except RvmError:
+        return False
+    return keeping(program) is not program
 
 
 def instruction_texts(function: Function, functions: Mapping[str, Function]) -> list[str]:

@@ -32,7 +32,7 @@ MAX_CODE = 1 << 19
 _WORDS = (
     "if", "while", "from", "for", "routine", "undo", "extern", "local", "iterate",
     "with", "replace", "map", "unmap",
-    "func", "const", "record", "macro", "pure", "include", "entry",
+    "func", "const", "record", "macro", "pure", "include", "entry", "keep",
 )  # fmt: skip
 
 

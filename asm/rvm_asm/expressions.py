@@ -52,7 +52,7 @@ BINARY = {
 }
 """Binding powers of the binary operators: those of Python."""
 NOT, COMPARE, UNARY, POWER = 3, 4, 11, 12
-_PREFIX = {"-": "neg", "~": "~"}
+PREFIX = {"-": "neg", "~": "~"}
 
 
 @cache
@@ -122,7 +122,7 @@ class ExpressionParser(Cursor):
             return self._typed_literal(self._number(text, start), start)
         if kind == "(":
             return self._parenthesis(start)
-        if kind in _PREFIX or kind == "+":
+        if kind in PREFIX or kind == "+":
             return self._signed(kind, start)
         if kind == NAME and text in WORDS:
             return self._typed_literal(WORDS[text], start)
@@ -157,7 +157,7 @@ class ExpressionParser(Cursor):
             and self.texts[first] != "("
         ):
             return Lit(_negated(arg.value), start, arg.end, arg.type)
-        return Operator(_PREFIX[sign], [arg], start, arg.end)
+        return Operator(PREFIX[sign], [arg], start, arg.end)
 
     def _parenthesis(self, start: int) -> Node:
         inner = self.expression()

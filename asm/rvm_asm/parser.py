@@ -9,7 +9,17 @@ from rvm_asm.messages import Reporter, did_you_mean
 from rvm_asm.nodes import Declared, TypeParam, TypeRef, Word
 from rvm_asm.source import SourceFile
 from rvm_asm.statements import CLOSERS, TOP, StatementParser
-from rvm_asm.stats import Constant, Declaration, EntryDef, Func, Include, Macro, Pure, RecordDef
+from rvm_asm.stats import (
+    Constant,
+    Declaration,
+    EntryDef,
+    Func,
+    Include,
+    KeepNone,
+    Macro,
+    Pure,
+    RecordDef,
+)
 
 
 class _Parser(StatementParser):
@@ -71,6 +81,10 @@ class _Parser(StatementParser):
                 return self._func(start)
             case "const":
                 return self._const()
+            case "keep":
+                if not self.accept_word("none"):
+                    self.fail("`none`")
+                return KeepNone()
             case "record":
                 return self._record(start)
             case "macro":

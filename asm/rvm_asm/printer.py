@@ -12,13 +12,13 @@ from rvm.numbers import system
 from rvm.program import Function, Layout
 from rvm.types import I64, Array, Scalar, Stack
 from rvm_asm.cursor import RESERVED
-from rvm_asm.expressions import BINARY, COMPARE, NOT, POWER, UNARY, operator_name
+from rvm_asm.expressions import BINARY, COMPARE, NOT, POWER, PREFIX, UNARY, operator_name
 from rvm_asm.literals import number, plain_literal, typed_literal
 
 _ATOM = 20
 _WORD = re.compile(r"[^\W\d]\w*\Z")
 _PARTS = frozenset({"re", "im", "T"})
-PREFIXES = {"neg": "-", "~": "~"}
+PREFIXES = {fn: sign for sign, fn in PREFIX.items()}
 
 
 def _is_word(name: str) -> bool:

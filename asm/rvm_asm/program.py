@@ -23,7 +23,17 @@ from rvm_asm.positions import read_positions
 from rvm_asm.registers import RegisterWriter, TypeProblem, layout
 from rvm_asm.scope import Binding, Length, NameGroup, Slot, plain
 from rvm_asm.source import SourceMap
-from rvm_asm.stats import Constant, Declaration, EntryDef, Func, Include, Macro, Pure, RecordDef
+from rvm_asm.stats import (
+    Constant,
+    Declaration,
+    EntryDef,
+    Func,
+    Include,
+    KeepNone,
+    Macro,
+    Pure,
+    RecordDef,
+)
 
 _Specialise = Callable[[Func, Types, Word], str]
 _Signature = tuple[tuple[str, Binding], ...]
@@ -53,6 +63,8 @@ class Declarations:
         self.excused: dict[str, set[str]] = {}
         """For each function's name the names on unreadable lines of its file."""
         self.entry: EntryDef | None = None
+        self.keeps = True
+        """Whether copies are kept of what is undone and lives on."""
         self.as_python = False
         """Whether types are those of Python: whole numbers are real beside real ones, and a generic
         function promises nothing for types that it is not called with."""
@@ -94,6 +106,8 @@ class Declarations:
                 self._include(d, path)
             elif isinstance(d, EntryDef):
                 self._entry(d)
+            elif isinstance(d, KeepNone):
+                self.keeps = False
             else:
                 self.enter(d, excused)
         self._includes.leave()
@@ -136,7 +150,7 @@ class Declarations:
         self.entry = d
 
     def enter(self, d: Declaration, excused: set[str]) -> None:
-        assert not isinstance(d, (Include, EntryDef))
+        assert not isinstance(d, (Include, EntryDef, KeepNone))
         word = d.name
         first = self._words.get(word.text)
         if first is not None:

@@ -28,7 +28,7 @@ from rvm_asm.stats import (
     With,
 )
 
-TOP = frozenset({"func", "const", "record", "macro", "pure", "include", "entry"})
+TOP = frozenset({"func", "const", "record", "macro", "pure", "include", "entry", "keep"})
 """Words that begin a declaration, and so end a function."""
 MAX_BLOCKS = 60
 """How deeply blocks may nest."""

@@ -396,4 +396,10 @@ class EntryDef:
         self.types = types
 
 
-Declaration = Func | Constant | RecordDef | Macro | Pure | Include | EntryDef
+class KeepNone:
+    """`keep none`: no copies are kept of what is undone and lives on."""
+
+    __slots__ = ()
+
+
+Declaration = Func | Constant | RecordDef | Macro | Pure | Include | EntryDef | KeepNone
