@@ -26,7 +26,7 @@ from rvm.isa.tangents import tangent
 from rvm.transform.adjoint import contributions
 from rvm.types import C128, F64, Scalar
 
-DIGITS, STEP = 600, 20
+DIGITS, STEP = 700, 20
 """What mpmath computes with, and how many digits smaller than distances its steps are."""
 LEAST, MOST = 1e-290, 1e300
 """Derivatives below count as zero, and those beyond are not asked for."""
@@ -105,11 +105,23 @@ EDGES: dict[str, list[tuple[float, ...]]] = {
 }
 
 
+TINY, HUGE = (1e-300, -1e-60, 1e-16, -1e-9), (1e5, -1e60, 1e100, -1e300)
+BOUNDED = ("asin", "acos", "leg", "atanh", "log1p", "erfc")
+"""Functions that are not real at huge arguments; that mpmath has no digits of, too."""
+ENTIRE = ("exp", "exp2", "expm1", "tanh", "sech", "sigmoid", "softplus", "erf", "erfc")
+ENTIRE += ("sin", "cos", "tan", "sinh", "cosh")
+"""Functions whose arguments are measured against 1, however large they are."""
+
+
 def points(row: FunctionRow) -> Iterator[tuple[float, ...]]:
     rng = random.Random(row.name)
     for _ in range(6):
         yield tuple(rng.uniform(lo, hi) for lo, hi in row.domain)
     yield from EDGES.get(row.name, [])
+    if row.arity == 1 and row.cost == "NLOPS":
+        low = row.domain[0][0]
+        ends = (*TINY * (low < 1), *HUGE * (row.name not in BOUNDED))
+        yield from ((x if low < 0 else abs(x),) for x in ends)
 
 
 # ---------------------------------------------------------------- by the table
@@ -163,6 +175,8 @@ def distance(name: str, k: int, at: Sequence[Any]) -> Any:
     if name in ("hypot", "versor", "atan2"):
         return mpmath.hypot(*at)
     x = at[k]
+    if name in ENTIRE:
+        return mpmath.mpf(1)
     poles = () if (name, k) in (("**", 1), ("/", 0)) else POLES.get(name, ())
     found = [abs(x - pole) for pole in poles if x != pole]
     return min(found) if found else max(1, abs(x))

@@ -35,12 +35,13 @@ def _parts() -> ModuleType:
 
 
 def _atan(x: Expr) -> Partials:
-    one, square = const(1, x), fn("square", x)
+    one = const(1, x)
     if not is_complex(x):
-        return (one / (one + square),)
-    # The same in factors: 1 + x^2 would cancel near i and -i.
+        # As a square, since the square of 1 + x^2 in its derivative would overflow.
+        return (fn("square", one / fn("hypot", x, one)),)
+    # 1 + x^2 in factors: it would cancel near i and -i.
     turned = const(1j, x) * x
-    return (one / valued((one + turned) * (one - turned), square),)
+    return (one / valued((one + turned) * (one - turned), fn("square", x)),)
 
 
 def _atan2(y: Expr, x: Expr) -> Partials:
@@ -264,7 +265,8 @@ enter(
     1,
     elementwise("real"),
     "1 / (1 + exp(-x)), the logistic function",
-    partials=lambda x: (fn("sigmoid", x) * fn("sigmoid", -x),),
+    # The derivatives of sigmoid(x) sigmoid(-x) would cancel near 0.
+    partials=lambda x: (fn("square", const(0.5, x) * fn("sech", const(0.5, x) * x)),),
     domain=(REAL,),
     mp=lambda x: 1 / (1 + x.context.exp(-x)),
 )
