@@ -5,12 +5,17 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from rvm.expr import LENGTHS
 from rvm.faults import RvmError
+from rvm.isa import FUNCTIONS
 from rvm.isa.implementation import value
+from rvm.isa.rows import COSTS
 from rvm.numbers import system
 from rvm.types import F64, Scalar
 from rvm_pure.terms import Each, Fold, Num, Op, Prim, Term, Tup, Var
 from rvm_pure.types import Arr, elem_type
+
+_, ADDS, MULTS, _ = COSTS
 
 
 def constant(e: Term) -> Any:
@@ -38,7 +43,7 @@ def is_value(e: Term) -> bool:
             return constant(e) is not None
         case Prim("iota", (n,)):
             return is_value(n)
-        case Op("len" | "dim", args):
+        case Op(fn, args) if fn in LENGTHS:
             return all(map(is_value, args))
     return False
 
@@ -85,9 +90,7 @@ def base(e: Term) -> Term:
             case Op(_, args) if e.type is not None and any(
                 isinstance(a.type, Arr) and a.type == e.type for a in args
             ):
-                from rvm_pure.expressions import is_elementwise
-
-                if not is_elementwise(e.fn):
+                if not FUNCTIONS[e.fn].is_elementwise:
                     return e
                 e = next(a for a in args if a.type == e.type)
             case Prim("shift1R" | "shift1L", (Fold("scanl" | "scanr", _, _, a),)):
@@ -97,24 +100,28 @@ def base(e: Term) -> Term:
 
 
 def folded(e: Op) -> Term | None:
-    """The value of a function of f64 literals; None of others, and where it has none."""
-    if e.type != F64 or not all(isinstance(a, Num) and a.type == F64 for a in e.args):
+    """The value of arithmetic on f64 literals; None of others, and where it has none."""
+    if not all(isinstance(a, Num) for a in e.args):
         return None
-    if e.fn not in ("+", "-", "*", "neg", "/"):
-        return None
-    try:
-        raw = [system(F64).literal(a.value) for a in e.args if isinstance(a, Num)]
-        found = value(e.fn, (F64,) * len(raw))(*raw)
-    except RvmError:
-        return None
-    return Num(found, type=F64) if math.isfinite(found) else None
+    return _computed(e, [a.value for a in e.args if isinstance(a, Num)])
 
 
 def spread_constant(e: Op, known: list[Any]) -> Term | None:
-    """Sums and products of arrays of one f64 number each, as such an array."""
-    if e.fn not in ("+", "-", "*", "neg") or any(k is None for k in known):
+    """Arithmetic on arrays of one f64 number each, as such an array."""
+    if any(k is None for k in known) or not isinstance(e.type, Arr):
         return None
-    if not isinstance(e.type, Arr) or elem_type(e.type) != F64:
+    found = _computed(e, known)
+    return None if found is None else spread(found, e)
+
+
+def _computed(e: Op, known: list[Any]) -> Num | None:
+    """The number that arithmetic on f64 numbers, or on each element, gives; None of others."""
+    row = FUNCTIONS[e.fn]
+    types = [None if a.type is None else elem_type(a.type) for a in (e, *e.args)]
+    if not row.is_elementwise or row.cost not in (ADDS, MULTS) or set(types) != {F64}:
         return None
-    found = value(e.fn, (F64,) * len(known))(*map(float, known))
-    return spread(Num(found), e) if math.isfinite(found) else None
+    try:
+        found = value(e.fn, (F64,) * len(known))(*(system(F64).literal(k) for k in known))
+    except RvmError:
+        return None
+    return Num(found, type=F64) if math.isfinite(found) else None

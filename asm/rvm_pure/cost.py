@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from rvm.expr import LENGTHS
 from rvm.isa import FUNCTIONS
 from rvm.isa.rows import COSTS
 from rvm.isa.rules import OF_ARRAYS
@@ -38,8 +39,6 @@ from rvm_pure.terms import (
 from rvm_pure.types import Arr
 
 MOVES, ADDS, MULTS, NLOPS = COSTS
-PLAIN = frozenset({"+", "-", "*", "neg", "sin"})
-"""Functions for which the bound is 4 * 3 ** NAO."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +146,11 @@ class Count:
     def op(self, e: Op) -> Cost:
         """What a function costs besides its arguments, once for each element."""
         row = FUNCTIONS[e.fn]
-        if e.fn in ("len", "dim"):
+        if e.fn in LENGTHS:
             return self.touch
         shapes = [self.shape(a) for a in (e, *e.args)]
         n = max(map(prod, shapes))
-        if e.fn in ("@", "dot", "matvec", "matmul"):
+        if row.contracts:
             n = prod(shapes[0]) * shapes[1][-1]
             return Cost(3 * n, n, n)
         once = Cost(1 + row.arity) + Cost(*(int(c == row.cost and c != MOVES) for c in COSTS))
@@ -195,17 +194,20 @@ def bound(e: Term) -> float:
 
 
 def kappa(e: Term) -> float:
-    """The most that a function of the term costs with its derivatives, in parts of itself."""
+    """The most that a function of the term costs with its derivatives, in parts of itself.
+
+    It is 4 where each adjoint is multiplied by no more than one function of the arguments, as that
+    of a sum, of a product and of `sin` is.
+    """
     worst = 4.0
     for x in walk(e):
-        if isinstance(x, Op) and x.fn not in PLAIN and isinstance(x.type, Scalar):
+        if isinstance(x, Op) and isinstance(x.type, Scalar):
             own = Count({}).op(x).total
-            more = own
             args = [Var(f"x{k}", type=a.type) for k, a in enumerate(x.args)]
-            for g in adjoint_gains(x, args, Var("z", type=x.type)):
-                if g is not None:
-                    more += _untyped(g) + 4
-            worst = max(worst, more / own)
+            found = adjoint_gains(x, args, Var("z", type=x.type))
+            gains = [g for g in found if g is not None]
+            if any(sum(isinstance(part, Op) for part in walk(g)) > 2 for g in gains):
+                worst = max(worst, (own + sum(_untyped(g) + 4 for g in gains)) / own)
     return worst
 
 

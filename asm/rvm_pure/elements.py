@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from rvm.isa import FUNCTIONS
 from rvm.types import BOOL, I64, Scalar
-from rvm_pure.expressions import Hard, is_elementwise
+from rvm_pure.expressions import Hard
 from rvm_pure.terms import (
     Each,
     Fold,
@@ -64,7 +65,7 @@ def elem(e: Term, i: Term, names: Names) -> Term:
             return Index(a, (elem(k, i, names),), **at)  # type: ignore[arg-type]
         case Op("spread_like", (a, _)) if isinstance(a.type, Scalar) and len(dims(t)) == 1:
             return a
-        case Op(fn, args) if is_elementwise(fn):
+        case Op(fn, args) if FUNCTIONS[fn].is_elementwise:
             if all(isinstance(a.type, Scalar) or dims(a.type or t) == dims(t) for a in args):
                 found = [a if isinstance(a.type, Scalar) else elem(a, i, names) for a in args]
                 return Op(fn, tuple(found), **at)  # type: ignore[arg-type]
@@ -100,7 +101,7 @@ def length(e: Term) -> Term:
             if len(dims(a.type or I64)) == 2 or e.fn == "outer":
                 return length(a)
             return Op("dim", (b, _ONE), type=I64)
-        case Op(fn, args) if is_elementwise(fn) and isinstance(e.type, Arr):
+        case Op(fn, args) if FUNCTIONS[fn].is_elementwise and isinstance(e.type, Arr):
             same = [a for a in args if a.type is not None and dims(a.type) == dims(e.type)]
             if same:
                 return length(same[0])

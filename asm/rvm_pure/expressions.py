@@ -12,8 +12,9 @@ from typing import Any
 
 from rvm_asm.nodes import Application, FieldStep, Lit, Node, Operator, Ref, Sub, TypeRef
 
+from rvm.expr import LENGTHS
 from rvm.isa import FUNCTIONS
-from rvm.isa.rules import OF_ARRAYS
+from rvm.isa.rows import reduction_by
 from rvm.types import Scalar
 from rvm_pure.terms import (
     Each,
@@ -145,11 +146,11 @@ def _checked(e: Term, v: Value) -> Value:
 
 
 def _op(e: Op, fn: str, args: list[Value]) -> Node:
-    if fn in ("len", "dim"):
+    if fn in LENGTHS:
         while isinstance(args[0], tuple):
             args[0] = args[0][0]
     nodes = [_node(a) for a in args]
-    made = Operator if FUNCTIONS[fn].symbol or fn in ("and", "or", "not") else Application
+    made = Operator if FUNCTIONS[fn].symbol else Application
     return made(fn, nodes, e.start, e.end)
 
 
@@ -203,15 +204,6 @@ def field(of: Ref, name: str) -> Ref:
 # Whole arrays.
 
 
-def is_elementwise(fn: str) -> bool:
-    """Whether a function of numbers takes arrays of them, element by element."""
-    row = FUNCTIONS[fn]
-    if row.rule in OF_ARRAYS or row.lazy or fn in ("len", "dim", "for_end"):
-        return False
-    # What works on whole arrays besides says so by its results.
-    return fn not in ("sum", "prod", "amin", "amax", "logsumexp", "dot", "matvec", "matmul", "@")
-
-
 def _vector(e: Each, fn: Lam, arrays: tuple[Term, ...], env: Env) -> Value:
     """A map as a formula over arrays."""
     held = [expression(a, env) for a in arrays]
@@ -245,7 +237,7 @@ def _depends(e: Term, names: set[str]) -> bool:
     if isinstance(e, Let):
         more = set(names_in(e.pattern)) if _depends(e.value, names) else set()
         return _depends(e.body, names | more)
-    if isinstance(e, Op) and e.fn in ("len", "dim"):
+    if isinstance(e, Op) and e.fn in LENGTHS:
         return False
     return any(n in names for n in free(e))
 
@@ -269,7 +261,7 @@ def _is_plain(fn: Lam) -> bool:
                 return True
             case Op(name, args):
                 alone = all(isinstance(a.type, Scalar) for a in args)
-                return is_elementwise(name) and alone and all(map(plain, args))
+                return FUNCTIONS[name].is_elementwise and alone and all(map(plain, args))
             case Let(p, a, b):
                 return isinstance(p, str) and plain(a) and plain(b)
             case Proj(_, of):
@@ -298,8 +290,7 @@ def _reduction(e: Fold, env: Env) -> Value:
             sides = [_node(expression(p, env)), _node(expression(q, env))]
             total = Operator("@", sides, e.start, e.end)
         case _:
-            word = "sum" if fn == "+" else "prod"
-            total = Application(word, [_node(expression(array, env))], e.start, e.end)
+            total = Application(reduction_by(fn), [_node(expression(array, env))], e.start, e.end)
     if isinstance(e.init, Num) and e.init.value == (fn == "*"):
         return total
     return Operator(fn, [_node(expression(e.init, env)), total], e.start, e.end)

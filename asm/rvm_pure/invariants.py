@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rvm.expr import LENGTHS
+from rvm.isa import FUNCTIONS
 from rvm.types import BOOL, I64, Scalar
-from rvm_pure.expressions import is_elementwise
 from rvm_pure.terms import (
     Each,
     Fold,
@@ -30,9 +31,8 @@ from rvm_pure.terms import (
     rebuild,
     walk,
 )
-from rvm_pure.types import Arr
+from rvm_pure.types import Arr, elem_type
 
-_PARTIAL = frozenset({"amax", "amin", "logsumexp", "gather", "scatter", "//", "%"})
 Lets = list[tuple[str, Term]]
 
 
@@ -117,8 +117,8 @@ def _is_heavy(e: Term) -> bool:
         isinstance(x, (Fold, Loop))
         or (
             isinstance(x, Op)
-            and x.fn not in ("len", "dim")
-            and not is_elementwise(x.fn)
+            and x.fn not in LENGTHS
+            and not FUNCTIONS[x.fn].is_elementwise
             and any(isinstance(a.type, Arr) for a in x.args)
         )
         for x in walk(e)
@@ -126,4 +126,8 @@ def _is_heavy(e: Term) -> bool:
 
 
 def _is_partial(e: Term) -> bool:
-    return isinstance(e, (Index, Update)) or (isinstance(e, Op) and e.fn in _PARTIAL)
+    if not isinstance(e, Op):
+        return isinstance(e, (Index, Update))
+    t = e.args[0].type
+    elem = None if t is None else elem_type(t)
+    return isinstance(elem, Scalar) and FUNCTIONS[e.fn].is_partial(elem)

@@ -44,7 +44,8 @@ PREFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "negate": "neg", "pow"
 """The words that stand for signs where every function is a word."""
 _WORDS = "def let in if then else loop for do to fun with and or not true false inf nan"
 KEYWORDS = frozenset(_WORDS.split())
-_SECTIONS = frozenset(BINARY) - {"and", "or"}
+SECTIONS = frozenset(sign for sign in BINARY if not FUNCTIONS[sign].lazy)
+"""The signs that stand for functions of two where a function is wanted."""
 _EACH = ("map", "map2", "map3", "map4", "map5", "map6", "map7", "map8", "mapn")
 _SUGAR = {"fst": 1, "snd": 1, "proj": 2, "zip": 2, "zeros": 1, "scatter_add": 3}
 """Words for terms that are written with others."""
@@ -224,7 +225,7 @@ class TermParser(Cursor):
         fresh = [f"{n}'" for n in "abcdefgh"[: max(arity, 1)]]
         args = tuple(Var(n, start=start, end=self.end_of(i)) for n in fresh)
         bracket = self.kinds[i] == "("
-        if self.kinds[i] in _SECTIONS or (bracket and self.kinds[i + 2] == ")"):
+        if self.kinds[i] in SECTIONS or (bracket and self.kinds[i + 2] == ")"):
             self.i += bracket
             sign = self.texts[self.i]
             self.i += 1 + bracket

@@ -9,7 +9,7 @@ from rvm_asm.expressions import BINARY, COMPARE, NOT, POWER, UNARY
 
 from rvm.isa import FUNCTIONS
 from rvm_pure.definition import Definition
-from rvm_pure.parser import PREFIX
+from rvm_pure.parser import PREFIX, SECTIONS
 from rvm_pure.terms import (
     App,
     Call,
@@ -197,7 +197,7 @@ class Printer:
         match fn:
             case Lam((str(a), str(b)), Op(name, (Var(x), Var(y)))) if (a, b) == (x, y) and a != b:
                 sign = FUNCTIONS[name].symbol
-                if sign in BINARY and sign not in ("and", "or"):
+                if sign in SECTIONS:
                     return sign
             case Lam((str(a),), Op(name, (Var(x),))) if a == x and not FUNCTIONS[name].symbol:
                 return name

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from rvm.isa import FUNCTIONS
+from rvm.isa.rows import reduction_by
 from rvm.isa.rules import OF_ARRAYS
 from rvm.types import BOOL, F64, I64, Scalar
 from rvm_pure.recorder import Recorder, refused
@@ -67,8 +68,13 @@ UFUNCS = {
     "conjugate": "conj",
 }
 """NumPy's functions of numbers whose names are not the table's."""
-WHOLE = {"sum": "sum", "amax": "amax", "max": "amax", "amin": "amin", "min": "amin", "prod": "prod"}
-_REDUCED = {"add": "sum", "multiply": "prod", "maximum": "amax", "minimum": "amin"}
+WHOLE = {
+    name: row.name
+    for row in FUNCTIONS.values()
+    if row.repeats
+    for name in (row.name, row.name.removeprefix("a"))
+}
+"""NumPy's functions of whole arrays: `np.max` is `np.amax`."""
 
 
 class Traced:
@@ -136,11 +142,11 @@ class Traced:
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **named: Any) -> Any:
         name = ufunc.__name__
-        if method == "reduce" and name in _REDUCED:
-            return numpy_sum(self, _REDUCED[name], named.get("axis", 0))
+        fn = UFUNCS.get(name, name)
+        if method == "reduce" and reduction_by(fn):
+            return numpy_sum(self, reduction_by(fn), named.get("axis", 0))
         if method == "accumulate" and name == "add":
             return self._new(Op("scan_left", (self.term,)))
-        fn = UFUNCS.get(name, name)
         if method != "__call__" or fn not in FUNCTIONS or named.get("out") is not None:
             what = f"np.{name}" if method == "__call__" else f"np.{name}.{method}"
             raise refused(f"`{what}` cannot be traced", _hint(name))
@@ -444,10 +450,7 @@ def whole(fn: str) -> Callable[..., Any]:
 
 
 ARRAY_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **{
-        n: lambda x, axis=None, fn=fn, **kw: numpy_sum(x, fn, axis, **kw) for n, fn in WHOLE.items()
-    },
-    "sum": lambda x, axis=None, **kw: numpy_sum(x, "sum", axis, **kw),
+    **{name: whole(fn) for name, fn in WHOLE.items()},
     "mean": mean,
     "where": where,
     "dot": lambda a, b: recorder_first(a, b).apply("@", a, b) if _ranks(a, b) else a * b,

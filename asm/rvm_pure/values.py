@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from rvm.expr import LENGTHS
 from rvm.faults import InputError, MachineError
+from rvm.isa import FUNCTIONS
 from rvm.isa.implementation import array_value, value
 from rvm.numbers import system
 from rvm.types import Scalar
@@ -104,15 +106,14 @@ def _function(params: Sequence[Pattern], args: Sequence[Any], body: Term, env: E
 
 
 def _applied(e: Op, fn: str, args: Sequence[Term], env: Env) -> Any:
-    if fn in ("len", "dim"):
+    if fn in LENGTHS:
         shape = _shape(evaluate(args[0], env))
-        k = evaluate(args[1], env) if fn == "dim" else 0
-        return shape[k]
-    if fn in ("and", "or"):
+        return shape[evaluate(args[1], env) if len(args) > 1 else 0]
+    if FUNCTIONS[fn].lazy and isinstance(args[0].type, Scalar):
         first = evaluate(args[0], env)
+        if fn == "choose":
+            return evaluate(args[1 if first else 2], env)
         return evaluate(args[1], env) if first == (fn == "and") else first
-    if fn == "choose":
-        return evaluate(args[1 if evaluate(args[0], env) else 2], env)
     held = [evaluate(a, env) for a in args]
     elems = tuple(_scalar(a) for a in args)
     formula = formula_of(e)

@@ -11,6 +11,7 @@ from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Application, FieldStep, Lit, Node, Operator, Range, Ref, Sub
 from rvm_asm.printer import quoted
 
+from rvm.isa.rows import reduction_by
 from rvm.library.generic import GenericFunction
 from rvm_python.changes import root, shown
 from rvm_python.messages import REFUSED, UNREAD
@@ -48,7 +49,9 @@ SIGNS: dict[type[ast.AST], str] = {
     ast.Eq: "==",
     ast.NotEq: "!=",
 }
-_PARTS = {"real": "re", "imag": "im"}
+_PYTHONS = {"re": "real", "im": "imag"}
+"""The parts of a complex number, and Python's names of them."""
+_PARTS = {name: part for part, name in _PYTHONS.items()}
 _METHODS = {"conjugate": "conj", "conj": "conj", "sum": "sum", "prod": "prod", "max": "amax",
             "min": "amin", "dot": "@", "transpose": "transpose"}  # fmt: skip
 
@@ -223,9 +226,10 @@ class Expressions(Names):
     def _applied(self, name: str, f: ast.expr, parts: list[Node], start: int, end: int) -> Node:
         """A function of the table, where Python's takes other numbers of arguments."""
         text = ast.unparse(f)
-        if name in ("min", "max") and len(parts) == 1:
-            return Application("amin" if name == "min" else "amax", parts, start, end)
-        if name in ("min", "max", "hypot") and len(parts) > 2:
+        whole = reduction_by(name)
+        if whole and len(parts) == 1:
+            return Application(whole, parts, start, end)
+        if (whole or name == "hypot") and len(parts) > 2:
             out = parts[0]
             for part in parts[1:]:
                 out = Application(name, [out, part], start, end)

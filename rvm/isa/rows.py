@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rvm.expr import Expr
-from rvm.isa.rules import CLASSES, Rule
+from rvm.expr import LENGTHS, Expr
+from rvm.isa.rules import CLASSES, OF_ARRAYS, OF_SCALARS, Rule
 from rvm.leaf import Node
 from rvm.numbers.code import Code as Code
 from rvm.stmt import Stmt
@@ -76,6 +76,20 @@ class FunctionRow:
     """It sums products of elements of its two arguments."""
     steps: bool = False
     """Of real numbers it is constant in between its steps: its derivative is 0."""
+    partial: str = ""
+    """The class of types of which some arguments have no value: there it is a fault of the run."""
+    repeats: str = ""
+    """The function of two that it combines all elements of an array with."""
+
+    @property
+    def is_elementwise(self) -> bool:
+        """Whether it takes arrays of any shapes that broadcast, element by element."""
+        apart = self.rule in OF_ARRAYS or self.rule in OF_SCALARS
+        return not (apart or self.lazy or self.name in LENGTHS)
+
+    def is_partial(self, t: Scalar) -> bool:
+        """Whether some arguments of a type have no value."""
+        return bool(self.partial) and CLASSES[self.partial](t)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +183,11 @@ def add_function(row: FunctionRow) -> FunctionRow:
         raise ValueError(f"the function table has a `{row.name}` already")
     FUNCTIONS[row.name] = row
     return row
+
+
+def reduction_by(fn: str) -> str:
+    """The function that combines all elements of an array with `fn`; "" if there is none."""
+    return next((name for name, row in FUNCTIONS.items() if row.repeats == fn), "")
 
 
 def add_opcode(row: OpRow) -> OpRow:

@@ -57,6 +57,8 @@ FIXED_RESULT: set[Rule] = set()
 """The rules whose result has one type, whatever is wanted: comparisons, conversions."""
 OF_ARRAYS: set[Rule] = set()
 """The rules of functions that are not computed element by element."""
+OF_SCALARS: set[Rule] = set()
+"""The rules of functions that take no arrays."""
 
 
 @cache
@@ -306,6 +308,8 @@ def of(*elems: Scalar, result: Scalar, scalars: bool = False) -> Rule:
         return Typing(tuple(elems), with_rank(result, max(a.rank for a in args)))
 
     FIXED_RESULT.add(rule)
+    if scalars:
+        OF_SCALARS.add(rule)
     return rule
 
 

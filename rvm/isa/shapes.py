@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rvm.expr import Apply, Const, Expr, Index, Part, Place
+from rvm.expr import LENGTHS, Apply, Const, Expr, Index, Part, Place
 from rvm.expr import Span as Range
 from rvm.isa.typing import apply
 from rvm.program import Register
@@ -17,7 +17,7 @@ def is_length(node: Expr) -> bool:
     """Whether `node` asks for a length: of a constant axis, which never changes in a run."""
     return (
         isinstance(node, Apply)
-        and node.fn in ("len", "dim")
+        and node.fn in LENGTHS
         and isinstance(node.args[0], Place)
         and all(isinstance(a, Const) for a in node.args[1:])
     )

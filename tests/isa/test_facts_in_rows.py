@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import math
 from collections import Counter
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from rvm.faults import MachineError
 from rvm.isa import FUNCTIONS
-from rvm.isa.implementation import array_value
-from rvm.types import C128, F64, I64, TYPES
+from rvm.isa.implementation import array_value, value
+from rvm.isa.rules import Arg, TypeFault
+from rvm.numbers import system
+from rvm.types import C128, F64, I64, SCALARS, TYPES, Scalar
 
 ROOT = Path(__file__).parents[2]
 TABLE = ("rvm/isa/", "rvm/numbers/", "rvm/leaf/", "rvm/types.py", "rvm/expr.py")
@@ -94,3 +101,43 @@ def test_functions_that_are_called_linear_are(name: str) -> None:
     )
     f = array_value(name, types)
     assert np.array_equal(f(2 * a - b, *rest), 2 * f(a, *rest) - f(b, *rest))
+
+
+WHOLE = (-(1 << 63), -(1 << 31), -129, -1, 0, 1, 2, 7, 300, (1 << 31) - 1, (1 << 63) - 1)
+REAL = (-math.inf, -1e300, -1.5, -1.0, 0.0, 1.0, 7.0, 300.0, 1e300, math.inf, math.nan)
+
+
+def extremes(t: Scalar) -> list[Any]:
+    """Numbers of a type, at its ends and around 0."""
+    out = []
+    for x in REAL if t.is_float or t.is_complex or t.is_log else WHOLE:
+        with contextlib.suppress(ValueError):
+            out.append(system(t).literal(x))
+    return out
+
+
+def faulty(name: str, t: Scalar) -> bool:
+    """Whether a function of numbers has no value for some extreme numbers, the first of a type."""
+    row = FUNCTIONS[name]
+    try:
+        types = row.rule([Arg(t, 0), *(Arg(None, 0, 1) for _ in range(row.arity - 1))], None).elems
+    except TypeFault:
+        return False
+    f = value(name, types)
+    for args in product(*map(extremes, types)):
+        try:
+            f(*args)
+        except MachineError:
+            return True
+    return False
+
+
+OF_NUMBERS = [n for n, row in FUNCTIONS.items() if row.is_elementwise or n == "for_end"]
+
+
+@pytest.mark.parametrize("name", OF_NUMBERS)
+def test_functions_without_some_values_are_called_partial(name: str) -> None:
+    row = FUNCTIONS[name]
+    found = {t for t in SCALARS.values() if faulty(name, t)}
+    assert [t for t in found if not row.is_partial(t)] == []
+    assert bool(found) == bool(row.partial)

@@ -13,7 +13,7 @@ from rvm_pure.stages import LINES
 from rvm_pure.values import evaluate
 from tools.running import rvm as command
 
-from rvm.faults import AssemblyError, UsageError
+from rvm.faults import AssemblyError, MachineError, UsageError
 
 ARTICLE = """
 def article(x: f64, y: f64) =
@@ -112,6 +112,25 @@ def test_the_gradients_of_the_introduction() -> None:
     assert f["prod"].gradient()(np.zeros(0)).tolist() == []
     want = "(x1 * x2 + x2 * x1, x1 * x1, 0.0)"
     assert f["first"].stage("gradient").endswith(f"= {want}\n")
+
+
+@pytest.mark.parametrize(
+    "part", ["f64(u8(sum(w)))", "amax(shift1R w)", "f64(i64(sum(w)) // 0)", "f64(2 ** i64(sum(w)))"]
+)
+def test_a_loop_that_does_not_run_asks_for_no_constant(part: str) -> None:
+    f = functions(f"def f(x: f64[n], w: f64[m]) = map (a. a + {part}) x")["f"]
+    w = np.array([-1.0])
+    assert f(np.zeros(0), w).tolist() == []
+    with pytest.raises(MachineError):
+        f(np.zeros(1), w)
+
+
+def test_and_of_arrays_is_that_of_their_elements() -> None:
+    text = "def f(p: bool[n], q: bool[n]) = (p and q, p or q)"
+    p, q = np.array([True, True, False, False]), np.array([True, False, True, False])
+    body = functions(text)["f"].definition.body
+    both, either = evaluate(body, {"p": p, "q": q, "n": 4})
+    assert (both.tolist(), either.tolist()) == ((p & q).tolist(), (p | q).tolist())
 
 
 def test_the_transformation_of_the_first_example() -> None:

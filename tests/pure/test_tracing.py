@@ -30,6 +30,8 @@ FUNCTIONS: list[tuple[Callable[..., Any], dict[str, Any], tuple[Any, ...]]] = [
     (lambda x: (np.sin(x), np.outer(x, x)), {"x": VECTOR}, (X,)),
     (lambda x: np.arctan2(x, 2) ** 2 + np.hypot(x, 1) - x // 2, {"x": VECTOR}, (X,)),
     (lambda x: np.log1p(np.exp(-x)), {"x": VECTOR}, (X,)),
+    (lambda x: np.where(np.logical_and(x > 0, x < 1), x, -x), {"x": VECTOR}, (X,)),
+    (lambda x: np.where(np.logical_or(x < 0, x > 1), x, -x), {"x": VECTOR}, (X,)),
 ]
 
 

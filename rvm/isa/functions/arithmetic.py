@@ -147,6 +147,7 @@ enter(
     domain=(REAL, POSITIVE),
     mp=lambda x, y: x / y,
     divides=True,
+    partial="exact",
 )
 enter(
     "//",
@@ -159,6 +160,7 @@ enter(
     mp=lambda x, y: x.context.floor(x / y),
     steps=True,
     divides=True,
+    partial="exact",
 )
 enter(
     "%",
@@ -171,6 +173,7 @@ enter(
     domain=(REAL, POSITIVE),
     mp=lambda x, y: x - x.context.floor(x / y) * y,
     divides=True,
+    partial="exact",
 )
 enter(
     "**",
@@ -181,6 +184,7 @@ enter(
     partials=_power,
     domain=(POSITIVE, REAL),
     mp="power",
+    partial="exact",
 )
 enter(
     "abs",
@@ -213,6 +217,7 @@ enter(
     body=partial(apply, "sqrt"),
     domain=(POSITIVE,),
     mp="sqrt",
+    partial="exact",
 )
 enter(
     "square",

@@ -201,6 +201,7 @@ enter(
         "log": both("log_sum({0}.reshape(-1)).item()"),
     },
     linear=True,
+    repeats="+",
 )
 enter(
     "prod",
@@ -215,6 +216,7 @@ enter(
         **fixed("fixed_prod({0}.reshape(-1), FRAC).item()"),
         "log": both("ordered_sum({0})"),
     },
+    repeats="*",
 )
 enter(
     "amin",
@@ -225,6 +227,8 @@ enter(
     vjp=lambda g, x: (g * fn("last_min", x),),
     code={"*": both("extreme(np.min, {0})")},
     exact=True,
+    repeats="min",
+    partial="any",
 )
 enter(
     "amax",
@@ -235,6 +239,8 @@ enter(
     vjp=lambda g, x: (g * fn("first_max", x),),
     code={"*": both("extreme(np.max, {0})")},
     exact=True,
+    repeats="max",
+    partial="any",
 )
 
 
@@ -252,6 +258,7 @@ enter(
     reduction("float"),
     "log(sum(exp(x))) of all elements, which does not overflow",
     formula=_logsumexp(),
+    partial="any",
 )
 enter(
     "first_max",

@@ -9,15 +9,31 @@ enter("&", 2, elementwise("bits"), "the bits set in both", cost="ADDS", symbol="
 enter("|", 2, elementwise("bits"), "the bits set in one of them", cost="ADDS", symbol="|")
 enter("^", 2, elementwise("bits"), "the bits set in just one of them", cost="ADDS", symbol="^")
 enter("~", 1, elementwise("bits"), "every bit flipped", cost="ADDS", symbol="~")
-enter("<<", 2, shift, "x shifted left by k bits", cost="ADDS", symbol="<<")
-enter(">>", 2, shift, "x shifted right by k bits, keeping its sign", cost="ADDS", symbol=">>")
-enter("odd_product", 2, elementwise("int"), "x * k for an odd k, modulo 2^bits", cost="MULTS")
+enter("<<", 2, shift, "x shifted left by k bits", cost="ADDS", symbol="<<", partial="exact")
+enter(
+    ">>",
+    2,
+    shift,
+    "x shifted right by k bits, keeping its sign",
+    cost="ADDS",
+    symbol=">>",
+    partial="exact",
+)
+enter(
+    "odd_product",
+    2,
+    elementwise("int"),
+    "x * k for an odd k, modulo 2^bits",
+    cost="MULTS",
+    partial="exact",
+)
 enter(
     "odd_quotient",
     2,
     elementwise("int"),
     "the y for which y * k is x modulo 2^bits, for an odd k",
     cost="MULTS",
+    partial="exact",
 )
 enter("rotl", 2, shift, "the bits of x rotated left by k", cost="ADDS")
 enter("rotr", 2, shift, "the bits of x rotated right by k", cost="ADDS")

@@ -28,6 +28,7 @@ def _row(name: str, target: Scalar) -> FunctionRow:
         f"x as a number of type {target}",
         cost="MOVES",
         partials=_partials if target.row.derivative else None,
+        partial="any" if target.is_exact and not target.is_bool else "",
     )
 
 

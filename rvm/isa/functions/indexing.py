@@ -133,6 +133,7 @@ enter(
     "the first value that `for i = a to b step s` does not visit (downto: s < 0)",
     cost="ADDS",
     code={"i64": Code("for_end({0}, {1}, {2})", "", None, BEHIND_LAST)},
+    partial="int",
 )
 enter(
     "gather",
@@ -143,6 +144,7 @@ enter(
     vjp=lambda g, x, idx: (fn("scatter", g, idx, fn("len", x)), None),
     code={"*": both("gather_array({0}, {1})")},
     linear=True,
+    partial="any",
 )
 enter(
     "scatter",
@@ -153,6 +155,7 @@ enter(
     vjp=lambda g, v, idx, n: (fn("gather", g, idx), None, None),
     code=numbers("scatter_array({0}, {1}, {2})"),
     linear=True,
+    partial="any",
 )
 enter(
     "transpose",

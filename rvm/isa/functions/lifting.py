@@ -34,6 +34,7 @@ enter(
     "x + y, which must fit",
     cost="ADDS",
     partials=lambda x, y: (const(1, x), const(1, y)),
+    partial="exact",
 )
 enter(
     "checked_sub",
@@ -42,6 +43,7 @@ enter(
     "x - y, which must fit",
     cost="ADDS",
     partials=lambda x, y: (const(1, x), const(-1, y)),
+    partial="exact",
 )
 enter(
     "turned",
@@ -50,6 +52,7 @@ enter(
     "-x if c, which must fit, else x",
     cost="ADDS",
     partials=lambda x, c: (select(c, -1, 1, x), None),
+    partial="exact",
 )
 enter(
     "shear",
@@ -58,6 +61,7 @@ enter(
     "x * k for a factor k within -1 and 1, rounded to nearest, ties to even",
     cost="MULTS",
     partials=lambda x, k: (k, x),
+    partial="exact",
 )
 enter(
     "lift_odd",
@@ -65,6 +69,7 @@ enter(
     of_angle(BOOL),
     "whether an odd number of half turns is nearest to x",
     code=_codes(2),
+    partial="any",
 )
 enter(
     "lift_tan",
@@ -73,6 +78,7 @@ enter(
     "tan(u / 2), correctly rounded, where u is t less its half turns",
     partials=_tangent_slope,
     code=_codes(0),
+    partial="any",
 )
 enter(
     "lift_sin",
@@ -81,4 +87,5 @@ enter(
     "sin u, correctly rounded, where u is t less its half turns",
     partials=_sine_slope,
     code=_codes(1),
+    partial="any",
 )

@@ -57,6 +57,7 @@ enter(
     partials=lambda x: (fn("exp", x),),
     domain=(REAL,),
     mp="exp",
+    partial="exact",
 )
 enter(
     "log",
@@ -66,6 +67,7 @@ enter(
     partials=lambda x: (const(1, x) / x,),
     domain=(POSITIVE,),
     mp="log",
+    partial="exact",
 )
 enter(
     "log2",
@@ -76,6 +78,7 @@ enter(
     code=written("log2"),
     domain=(POSITIVE,),
     mp=lambda x: x.context.log(x, 2),
+    partial="exact",
 )
 enter(
     "expm1",
@@ -86,6 +89,7 @@ enter(
     code=written("expm1"),
     domain=(REAL,),
     mp="expm1",
+    partial="exact",
 )
 enter(
     "log1p",
@@ -96,6 +100,7 @@ enter(
     code=written("log1p"),
     domain=((-0.9375, 8.0),),
     mp="log1p",
+    partial="exact",
 )
 enter(
     "sin",
@@ -141,6 +146,7 @@ enter(
     partials=lambda x: (-(x / fn("leg", x)),),
     domain=(UNIT,),
     mp=lambda x: x.context.sqrt((1 - x) * (1 + x)),
+    partial="exact",
 )
 enter(
     "asin",
@@ -150,6 +156,7 @@ enter(
     partials=lambda x: (const(1, x) / fn("leg", x),),
     domain=(UNIT,),
     mp="asin",
+    partial="exact",
 )
 enter(
     "acos",
@@ -159,6 +166,7 @@ enter(
     partials=lambda x: (const(-1, x) / fn("leg", x),),
     domain=(UNIT,),
     mp="acos",
+    partial="exact",
 )
 enter(
     "atan",
@@ -186,6 +194,7 @@ enter(
     partials=lambda x: (fn("cosh", x),),
     domain=(REAL,),
     mp="sinh",
+    partial="exact",
 )
 enter(
     "cosh",
@@ -195,6 +204,7 @@ enter(
     partials=lambda x: (fn("sinh", x),),
     domain=(REAL,),
     mp="cosh",
+    partial="exact",
 )
 enter(
     "tanh",
@@ -213,6 +223,7 @@ enter(
     partials=lambda x: (fn("exp2", x) * const(math.log(2), x),),
     domain=(REAL,),
     mp=lambda x: x.context.mpf(2) ** x,
+    partial="exact",
 )
 enter(
     "log10",
@@ -222,6 +233,7 @@ enter(
     partials=lambda x: (const(1 / math.log(10), x) / x,),
     domain=(POSITIVE,),
     mp="log10",
+    partial="exact",
 )
 enter(
     "cbrt",
@@ -249,6 +261,7 @@ enter(
     partials=lambda x: (const(1, x) / (fn("sqrt", x - const(1, x)) * fn("sqrt", x + const(1, x))),),
     domain=((1.0625, 8.0),),
     mp="acosh",
+    partial="exact",
 )
 enter(
     "atanh",
@@ -259,6 +272,7 @@ enter(
     partials=lambda x: (fn("square", const(1, x) / fn("leg", x)),),
     domain=(UNIT,),
     mp="atanh",
+    partial="exact",
 )
 enter(
     "sigmoid",
@@ -305,6 +319,7 @@ enter(
     partials=lambda x: (fn("digamma", x),),
     domain=(POSITIVE,),
     mp=lambda x: x.context.log(abs(x.context.gamma(x))),
+    partial="exact",
 )
 enter(
     "digamma",
@@ -314,6 +329,7 @@ enter(
     partials=lambda x: (fn("polygamma", 1, x),),
     domain=(POSITIVE,),
     mp="digamma",
+    partial="exact",
 )
 enter(
     "polygamma",
@@ -321,6 +337,7 @@ enter(
     elementwise("real"),
     "the n-th derivative of `digamma` at x, for a whole number n from 0 to 12; NaN for others",
     partials=lambda n, x: (None, fn("polygamma", n + const(1, n), x)),
+    partial="exact",
 )
 enter(
     "sech",
