@@ -18,6 +18,7 @@ from rvm.expr import Apply, Expr
 from rvm.image import Code, Image, Ready
 from rvm.isa.rows import FUNCTIONS, FunctionRow, FunctionTable
 from rvm.isa.rules import elementwise
+from rvm.isa.tangents import zero_like
 from rvm.isa.typing import apply
 from rvm.leaf.trace import Node, bits, to_float
 from rvm.leaf.trace import apply as leaf
@@ -102,7 +103,15 @@ class NudgedCode(Code):
         inner = replace(value, args=tuple(map(self._nudged, value.args)))
         if row.moves or _is_exact(value, row) or not any(map(self._rounds, value.args)):
             return inner
-        return apply(f".nudged {self.image.seed}", inner)
+        if row.cancels:
+            (x,) = inner.args
+            below = apply("<", x, zero_like(x, elem_of(cast(ValueType, x.type))))
+            inner = replace(inner, args=(apply("select", below, self._moved_by_one(x), x),))
+        return self._moved_by_one(inner)
+
+    def _moved_by_one(self, value: Expr) -> Expr:
+        """A value moved by a unit in the last place."""
+        return apply(f".nudged {self.image.seed}", value)
 
     def _rounds(self, value: Expr) -> bool:
         return value.type is not None and elem_of(value.type) in ROUNDING

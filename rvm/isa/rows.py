@@ -80,6 +80,10 @@ class FunctionRow:
     """The class of types of which some arguments have no value: there it is a fault of the run."""
     repeats: str = ""
     """The function of two that it combines all elements of an array with."""
+    cancels: bool = False
+    """Of a negative argument its result may be a small difference of large terms.
+
+    It is then as wrong as if the argument were rounded."""
 
     @property
     def is_elementwise(self) -> bool:

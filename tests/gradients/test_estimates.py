@@ -8,6 +8,7 @@ import pickle
 from collections.abc import Iterator
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 from gradients.estimated import program
@@ -16,6 +17,7 @@ from gradients.hard import HARD, Hard
 import rvm
 from rvm.derive import estimate
 from rvm.engines import executing
+from rvm.isa.rows import FUNCTIONS
 
 ALL = {**HARD, **{f"random {seed}": program(seed) for seed in range(200 - len(HARD))}}
 ENGINES = [e for e in executing() if e != "native"]
@@ -56,6 +58,34 @@ def test_estimates_of_strict_gradients(name: str) -> None:
     g = h.handle().with_options(strict=True).grad(at, loss="y", error=True)
     for k, truth in zip("xp", h.truth(), strict=True):
         assert 0.1 * abs(g[k] - truth) <= g.info.error[k] <= 1e-9 * max(1.0, abs(truth))
+
+
+ZEROS = {
+    "lgamma": (lambda x: mpmath.log(abs(mpmath.gamma(x))), (-2.457, -2.7477, -3.1436, -3.955)),
+    "digamma": (mpmath.digamma, (-0.504, -1.5735, -2.6107, -20.7)),
+}
+"""Functions by terms that cancel below 0, and about where they are zero."""
+
+
+def test_functions_that_cancel() -> None:
+    assert {name for name, row in FUNCTIONS.items() if row.cancels} == set(ZEROS)
+
+
+@pytest.mark.parametrize("name", ZEROS)
+def test_estimates_next_to_zeros_of_a_function(name: str) -> None:
+    """There the rounding of the terms counts, which that of the result says nothing of."""
+    exact, about = ZEROS[name]
+    f = rvm.assemble(f"func f(y: f64, x: f64, p: f64)\n    add y, {name}(x) * p\n").f
+    for start in about:
+        with mpmath.workdps(50):
+            zero = float(mpmath.findroot(exact, start))
+            for x in [zero + k * 2.0**-j for j in (52, 50, 40, 20) for k in (0, 1, -1, 3)]:
+                g = f.grad(loss="y", y=0.0, x=x, p=0.3)
+                slope, steep = mpmath.diff(exact, x), abs(mpmath.diff(exact, x, 2))
+                for k, truth in ("x", 0.3 * slope), ("p", exact(mpmath.mpf(x))):
+                    error = g.info.error[k]
+                    assert 0.1 * abs(g[k] - truth) <= error, (k, x)
+                    assert error <= 1e-14 * abs(x) * (1 + abs(slope) + steep), (k, x)
 
 
 # ---------------------------------------------------------------- where none is needed

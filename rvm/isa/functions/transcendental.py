@@ -320,6 +320,7 @@ enter(
     domain=(POSITIVE,),
     mp=lambda x: x.context.log(abs(x.context.gamma(x))),
     partial="exact",
+    cancels=True,
 )
 enter(
     "digamma",
@@ -330,6 +331,7 @@ enter(
     domain=(POSITIVE,),
     mp="digamma",
     partial="exact",
+    cancels=True,
 )
 enter(
     "polygamma",
