@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from pure.terms import Writer
 from rvm_pure import functions
-from rvm_pure.cost import Cost, figure, nesting, work
+from rvm_pure.cost import Cost, bound, figure, nesting, work
 from rvm_pure.gradient import gradient
 from rvm_pure.terms import free
 from tools.running import rvm as command
 
-from rvm.faults import UsageError
+from rvm.faults import AssemblyError, UsageError
+from rvm.isa import FUNCTIONS
 
 DOT = "def dot(A: f64[n], B: f64[n]) = reduce + 0 (map2 * A B)\n"
 
@@ -100,3 +101,21 @@ def test_lengths_are_counted_not_values() -> None:
     for n in (0, 1, 7):
         assert work(f.definition.body, {"n": n}).mults == n
         assert np.isfinite(f(np.ones(n)))
+
+
+UNARY = [n for n, r in FUNCTIONS.items() if r.arity == 1 and r.partials and n.isidentifier()]
+
+
+def test_the_bound_holds_of_every_function_of_one_number() -> None:
+    seen = 0
+    for fn in UNARY:
+        try:
+            f = functions(f"def f(x: f64) = let y = {fn}(x) in y * {fn}({fn}(y))")["f"]
+        except AssemblyError:  # Of another type than f64.
+            continue
+        body = f.definition.body
+        assert work(f.gradient().definition.body, {}).total <= bound(body) * work(body, {}).total, (
+            fn
+        )
+        seen += 1
+    assert seen > 25
