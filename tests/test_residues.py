@@ -14,6 +14,7 @@ import rvm
 from rvm.engines import executing
 from rvm.faults import InvertibilityError, RvmError
 from rvm.image import image_of
+from rvm.registry import having
 from rvm.run.machine import Machine
 
 ENGINES = executing(loops=False)
@@ -472,13 +473,13 @@ def test_drift_is_the_same_bits_on_every_engine() -> None:
                 library[name](engine=engine, **{k: np.copy(v)[()] for k, v in given.items()})
                 for given in many
             ]
-            for engine in (*ENGINES, "vector")
+            for engine in executing()
         }
         drifts = {engine: [out.info.drift for out in outs] for engine, outs in found.items()}
         assert max(drifts["reference"]) > 0
         assert all(d == drifts["reference"] for d in drifts.values()), (name, t, drifts)
         dtype = {"f64": np.float64, "f32": np.float32, "c128": np.complex128}[t]
         rows = {k: np.stack([given[k] for given in many]).astype(dtype) for k in many[0]}
-        for engine in ("vector", "native"):
+        for engine in having("lanes"):
             run = library[name].map(engine=engine, **rows)
             assert run.info.drift == max(drifts["reference"]), (name, t, engine)

@@ -15,6 +15,7 @@ from rvm.expr import Apply, Expr, Place, is_count, reads
 from rvm.isa import OPCODES
 from rvm.isa.rows import OpRow
 from rvm.stmt import Map, Update
+from rvm.types import elem_of
 from rvm.verify.alias import overlap
 
 TURNED = {"+": ("+",), "*": ("*",), "^": ("^",), "-": ("neg", "+")}
@@ -86,5 +87,8 @@ def bijection(node: Expr, may_change: Callable[[Place], bool]) -> Bijection | No
     if inner is None or not fns or any(fn not in in_place() for fn in fns):
         return None
     ops = [in_place()[fn] for fn in fns]
+    t = inner.place.type
+    if t is None or any(OPCODES[op].inverse_on(elem_of(t)) != OPCODES[op].inverse for op in ops):
+        return None  # of whole numbers only products by odd ones are bijections
     steps = [*(Step(op, ()) for op in ops[:-1]), Step(ops[-1], tuple(rest))]
     return Bijection(inner.place, (*inner.steps, *steps))

@@ -63,6 +63,8 @@ class Calls(Specialising):
                 done.append(template)
                 continue
             view = bijection(template, self.may_change)
+            if view is not None and view.reads(view.place):
+                view = None  # `x * x` is a value, which the callee is to give back
             if view is not None and len(done) in changed:
                 views[len(done)] = view, arg
                 templates[-1] = view.place

@@ -175,7 +175,7 @@ func main(a: f64, b: f32, n: u8, v: f64[k], w: f64[k], A: f64[m, k], p: P[f32], 
 )
 def test_types_follow_from_arguments(call: str, name: str) -> None:
     text = CALLS.replace("z: c128)", "z: c128, r: P[f32][m])") + f"    call {call}\n"
-    program = rvm.assemble(text + f"    uncall {call}\n").program
+    program = rvm.assemble(f"keep none\n{text}    uncall {call}\n").program
     assert [i.symbol for i in program.function("main").code] == [name, name]
     assert encode(assemble(disassemble(program))) == encode(program)
 

@@ -58,8 +58,8 @@ def test_two_uses_share_their_registers_and_not_their_labels() -> None:
 def test_ancillas_that_a_macro_leaves_live_are_distinct() -> None:
     """In a routine a macro may make ancillas that only `undo` frees."""
     text = "macro m y, x\n alloc t: f64\n add t, x\n add y, t\nend\n"
-    text += "func f(y: f64, x: f64)\n routine r\n  m y, x\n  m y, 2 * x\n end\n undo r"
-    assert body(text) == [
+    text += "func f(y: f64, x: f64)\n routine r\n  m y, x\n  m y, 2 * x\n end\n undo r\nkeep none"
+    assert body(text, 1) == [
         "alloc t: f64", "add t, x", "add y, t",
         "alloc t#1: f64", "add t#1, 2.0 * x", "add y, t#1",
         "sub y, t#1", "sub t#1, 2.0 * x", "free t#1",

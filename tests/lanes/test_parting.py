@@ -119,7 +119,7 @@ func f(c: bool, a: i64[n], x: f64, y: f64, k: i64)
 def test_an_expression_that_is_passed_must_come_back() -> None:
     text = """
 func f(y: f64, x: f64, d: f64)
-    call g(x * 2.0, y, d)
+    call g(x * x, y, d)
     call g(0.5, y, d)
 
 func g(t: f64, y: f64, d: f64)
@@ -274,7 +274,7 @@ func g(p: f64, q: f64, r: f64)
 
 func h(s: f64, t: f64)
     if t > 0.0
-        call g(s, 1.0, 2.0 * t)
+        call g(s, 1.0, t * t)
     end
 """
     assert vary(text, "b") == ["a", "b", "c"]
