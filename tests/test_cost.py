@@ -39,7 +39,7 @@ def cost_of(text: str, at: int = 0) -> Cost:
     """What instruction number `at` of some lines costs when they are run."""
     header = ", ".join(f"{name}: {t}" for name, (t, _) in INPUTS.items())
     body = "".join(f"    {line}\n" for line in text.split("; "))
-    program = rvm.assemble(f"func f({header})\n{body}")
+    program = rvm.assemble(f"keep none\nfunc f({header})\n{body}")
     values = {k: v.copy() if hasattr(v, "copy") else v for k, (_, v) in INPUTS.items()}
     machine = rvm.Machine(program, "f", **values)
     counts = machine.count()

@@ -77,7 +77,7 @@ def key(x: float, kind: str = "d") -> int:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_what_is_absorbed_is_lost(engine: str) -> None:
     """0.3 is 0x3fd3333333333333 numbers after zero, which is all that is left of it."""
-    program = rvm.assemble("func f(y: f64, x: f64)\n    add y, x\n    sub y, x\n")
+    program = rvm.assemble("keep none\nfunc f(y: f64, x: f64)\n    add y, x\n    sub y, x\n")
     machine = rvm.Machine(program, y=0.3, x=1e16, engine=engine)
     assert rounded(machine) == {0: (0x3FD3333333333333).bit_length()}
     assert machine.result["y"] == 0.0

@@ -308,7 +308,7 @@ def test_a042_lengths_of_registers() -> None:
 def test_a043_an_opcode_that_does_not_take_the_type() -> None:
     m = Maker("f", y=F64, n=I64)
     m.raw("xor", m["y"], Const(1.0, F64))
-    m.raw("mul", m["n"], Const(2, I64))
+    m.raw("div", m["n"], Const(2, I64))
     assert found(m) == [("A043", 0), ("A043", 1)]
 
 
