@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from rvm_asm.cursor import Bad
 from rvm_asm.lexer import END, NAME
 from rvm_asm.nodes import Declared, Ref, Word
@@ -40,8 +42,8 @@ class ProgramParser(StatementParser):
             if self.report.found[before:]:
                 faults[self.procedure.word.text] = self.report.found[before:]
         if not whole:
-            found = self._reached(found)
-            kept = {p.word.text for p, _ in found}
+            kept = self._reached(found, faults)
+            found = [(p, f) for p, f in found if p.word.text in kept]
             syntax = ("A001", "A002", "A046")
             self.report.found = [
                 d
@@ -67,15 +69,17 @@ class ProgramParser(StatementParser):
         while self.kinds[self.i] != END and not self.at_word("procedure"):
             self.i += 1
 
-    def _reached(self, found: list[tuple[Procedure, Func]]) -> list[tuple[Procedure, Func]]:
+    def _reached(self, found: list[tuple[Procedure, Func]], faults: Collection[str]) -> set[str]:
+        """The names of procedures that the entry reaches, those with faults among them."""
         by_name = {p.word.text: p for p, _ in found}
-        todo, seen = [self._entry(found).strip("`")], set()
+        entry = "main" if "main" in faults else self._entry(found).strip("`")
+        todo, seen = [entry], set[str]()
         while todo:
             name = todo.pop()
-            if name in by_name and name not in seen:
+            if name not in seen and (name in by_name or name in faults):
                 seen.add(name)
-                todo += [c.callee.text for c in by_name[name].calls]
-        return [(p, f) for p, f in found if p.word.text in seen]
+                todo += [c.callee.text for c in by_name[name].calls] if name in by_name else []
+        return seen
 
     def _entry(self, found: list[tuple[Procedure, Func]]) -> str:
         """The procedure to begin with: `main`, else one that is called so, else one uncalled."""

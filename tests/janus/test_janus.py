@@ -228,3 +228,25 @@ def test_options_are_those_of_the_front_end(tmp_path: Path) -> None:
         rvm.load(file, height=3)
     with pytest.raises(UsageError):
         rvm.load(file, width=16)
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "procedure g()\n    skip\n",
+        "procedure g(int a)\n    a += 1\n",
+        "procedure g()\n    xx += 1\n",
+    ],
+)
+def test_a_fault_in_main_is_told_whatever_else_there_is(rest: str) -> None:
+    main = "procedure main()\n    int x\n    xx += 1\n\n"
+    for text in (main + rest, rest + main, main + rest.replace("g(", "helper(")):
+        with pytest.raises(rvm.AssemblyError, match="`xx`"):
+            rvm_janus.assemble(text)
+
+
+def test_a_fault_where_nothing_goes_is_left_alone() -> None:
+    program = rvm_janus.assemble(
+        "procedure main()\n    int x\n    x += 1\n\nprocedure g()\n    xx += 1\n"
+    )
+    assert list(program) == ["main"]
