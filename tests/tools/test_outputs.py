@@ -88,13 +88,17 @@ def test_each_format_of_all_values_is_read_back(here: Path) -> None:
         }
 
 
-@pytest.mark.parametrize("name", ["x", "k", "b", "q", "g", "z", "s", "A", "p.a"])
-@pytest.mark.parametrize("suffix", [".npy", ".bin", ".json", ".csv"])
+# Tables hold plain numbers, and bytes have no shape.
+HELD = {
+    ".npy": ("x", "k", "b", "q", "g", "z", "s", "A", "p.a"),
+    ".json": ("x", "k", "b", "q", "g", "z", "s", "A", "p.a"),
+    ".bin": ("x", "k", "b", "q", "g", "z", "s", "p.a"),
+    ".csv": ("x", "k", "q", "s", "A"),
+}
+
+
+@pytest.mark.parametrize(("suffix", "name"), [(s, n) for s, names in HELD.items() for n in names])
 def test_each_format_of_one_value_is_read_back(name: str, suffix: str, here: Path) -> None:
-    if suffix == ".csv" and name in ("z", "g", "b", "p.a"):
-        pytest.skip("tables hold plain numbers")
-    if suffix == ".bin" and name == "A":
-        pytest.skip("bytes have no shape")
     file = f"one{suffix}"
     rvm("run", "numbers.rasm", *GIVEN, "--out", f"{name}={file}")
     want = rvm_json("run", "numbers.rasm", *GIVEN)["values"]
