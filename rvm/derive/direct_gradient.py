@@ -201,7 +201,7 @@ def _made(target: Target, loss: str, make: Callable[[], Made | None]) -> Made | 
     if target.undo:
         return None
     code, options = image_of(target.program).code(target.name, False), target.options
-    if not is_direct(code, options):
+    if options.strict or not is_direct(code, options):
         return None
     key = (ThereAndBack, loss, options.checks)
     if key not in code.compiled:

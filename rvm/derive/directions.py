@@ -19,7 +19,7 @@ from rvm.derive.target import Target
 from rvm.faults import InputError, RvmError
 from rvm.program import Function, Layout, Program, Record, slots_of
 from rvm.run.binding import outside, result
-from rvm.run.direct import Run
+from rvm.run.raw import Run
 from rvm.run.results import Info, Result
 from rvm.state import Options
 from rvm.transform.duals import bar_slots

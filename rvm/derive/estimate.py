@@ -31,7 +31,7 @@ from rvm.numbers.rounding import (
     magnitude,
 )
 from rvm.program import Function, Program
-from rvm.run.direct import Run
+from rvm.run.raw import Run
 from rvm.state import Options
 from rvm.transform.duals import bar_slots, bar_type
 from rvm.transform.gradient import adjoint_names

@@ -29,7 +29,7 @@ from rvm.numbers.rounding import (
     returned,
 )
 from rvm.program import Function, Program, slots_of
-from rvm.run.direct import Run
+from rvm.run.raw import Run
 from rvm.state import Options
 from rvm.transform.duals import bar_slots
 from rvm.transform.programs import differentiated, steps_of

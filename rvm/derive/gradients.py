@@ -23,8 +23,8 @@ from rvm.numbers import system
 from rvm.numbers.residue import Residue
 from rvm.program import Function, Layout, Program, Record
 from rvm.run.binding import as_python, bind, result
-from rvm.run.direct import Run
 from rvm.run.machine import Machine
+from rvm.run.raw import Run
 from rvm.run.results import Info, Result, Told
 from rvm.transform.duals import bar_slots, bar_type
 from rvm.transform.gradient import adjoint_names

@@ -19,8 +19,8 @@ from rvm.engines.auto import A_CALL, choice_of, is_warm
 from rvm.image import image_of
 from rvm.numbers import system
 from rvm.program import Program
-from rvm.run.direct import Run
 from rvm.run.lanes import run_lanes
+from rvm.run.raw import Run
 from rvm.state import Options
 from rvm.types import RegisterType, Stack, elem_of
 

@@ -13,10 +13,11 @@ from rvm.faults import UsageError
 from rvm.host.signals import Listening, interrupted, is_ctrl_c
 from rvm.library.description import Documented, documentation, signature
 from rvm.program import AnyProgram, Function, Holder, Program, head_text, program_of
-from rvm.run.direct import direct_of, transact
+from rvm.run.direct import direct_of
 from rvm.run.kept import Kept, refused
 from rvm.run.machine import OPTION_NAMES, Machine
-from rvm.run.results import Result, is_of_a_run
+from rvm.run.results import Result, is_of_a_run, values_of
+from rvm.run.transaction import transact
 from rvm.state import Options
 from rvm.transform.programs import differentiated
 
@@ -111,13 +112,13 @@ class FunctionHandle:
             kept = result.info.log
             if kept is None:
                 raise refused("it keeps no log: the call was not strict, or has taken one back")
-            args, inputs = (), {**result, **inputs}
+            args, inputs = (), values_of(result) | inputs
         options, values = self._split(args, inputs)
-        if kept is not None:
+        if kept is not None and not options.strict:
             options = replace(options, strict=True)
         try:
-            direct = direct_of(self.program, self.name, self.undo, options)
-            found = None if direct is None else direct.call(values, options)
+            direct = direct_of(self.program, self.name, self.undo, options, kept)
+            found = None if direct is None else direct.call(values, options, kept)
             if found is not None:
                 return found
             with Listening():

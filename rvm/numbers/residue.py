@@ -28,8 +28,16 @@ _LEAST = np.array([0, 1, -1], np.int64)
 _GAPS = np.zeros(FAR + 1, np.int64)
 for _gap, _nibble in _NIBBLES.items():
     _GAPS[_nibble] = _gap
+_NONE = np.empty(0, np.uint64)
 Height = tuple[int, int, int]
 """How many entries the three stacks have."""
+Snapshot = tuple[tuple[int, bytes], ...]
+"""Of each stack how many entries it has, and its words."""
+
+
+def size_of(entries: Snapshot) -> int:
+    """The bytes of a log with these entries."""
+    return sum(len(data) for _, data in entries)
 
 
 class Packed:
@@ -44,7 +52,7 @@ class Packed:
     def __init__(self, bits: int) -> None:
         self.bits = bits
         self.count = 0
-        self._hold(np.empty(0, np.uint64))
+        self._hold(_NONE)
 
     def _hold(self, block: NDArray[np.uint64]) -> None:
         self.block = block
@@ -169,6 +177,24 @@ class Residue:
     def fall(self, height: Height) -> None:
         """Go back to an earlier height."""
         self.codes.count, self.nibbles.count, self.wholes.count = height
+
+    def snapshot(self) -> Snapshot:
+        """The entries, as data that do not change."""
+        found = []
+        for stack in self.stacks:
+            stack.clear()
+            found.append((stack.count, stack.words[: stack.used].tobytes() if stack.count else b""))
+        return tuple(found)
+
+    def hold(self, entries: Snapshot) -> Residue:
+        """Have these entries, and no others."""
+        for stack, (count, data) in zip(self.stacks, entries, strict=True):
+            stack.count = 0
+            if count:
+                stack.reserve(count)
+                stack.count = count
+                stack.block[: stack.used] = np.frombuffer(data, np.uint64)
+        return self
 
     def reserve(self, gaps: int) -> None:
         """Have room for so many more gaps, however large they are."""

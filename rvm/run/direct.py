@@ -6,8 +6,7 @@ ordinary one the call is made the ordinary way, which finds the words for what i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Mapping
 from ctypes import addressof, c_char
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
@@ -17,39 +16,43 @@ import numpy as np
 from rvm.engines import ENGINES
 from rvm.engines.auto import choice_of, is_warm
 from rvm.expr import Apply, Const, Place
-from rvm.faults import Fault, Interrupted
-from rvm.host.signals import Listening, deferred, followed, heard, interrupted, is_ctrl_c
+from rvm.host.signals import Listening, interrupted, is_ctrl_c
 from rvm.image import Code, image_of
 from rvm.numbers import system
-from rvm.numbers.residue import Residue
 from rvm.program import Function, Program
-from rvm.run.binding import Saved, as_python, check_lengths, stacks_of
-from rvm.run.binding import saved as save
-from rvm.run.kept import Kept
+from rvm.run.binding import Saved, check_lengths
+from rvm.run.kept import Kept, seal
 from rvm.run.machine import Machine
-from rvm.run.results import Info, Result, Rounding
-from rvm.state import SCALAR_BYTES, Options, byte_size
+from rvm.run.results import Info, Result, Told
+from rvm.run.transaction import AS_BEFORE, transact
+from rvm.state import SCALAR_BYTES, Options
 from rvm.transform.programs import differentiated
 from rvm.types import Array, Scalar
 
 if TYPE_CHECKING:
     from rvm.engines.native.flight import Flight, Launch
+    from rvm.engines.native.gaps import Gaps
 
 MOST = 1 << 20
 """Where arrays have more bytes than this a machine runs: instructions take long, and it listens."""
-AS_BEFORE = "the arguments are as they were before the call"
 
 
 class Direct:
-    """A function in one direction, ready to be called with plain arguments."""
+    """A function in one direction, ready to be called with plain arguments.
 
-    def __init__(self, program: Program, code: Code, checks: bool) -> None:
+    `logging` is what it does with a strict log, see `Code.logging`.
+    """
+
+    def __init__(self, program: Program, code: Code, checks: bool, logging: int) -> None:
         from rvm.engines.native.flight import Launch
+        from rvm.engines.native.gaps import lent
 
         function = code.function
         self.program = program
         self.code = code
-        self.launch = Launch(code, checks)
+        self.logging = logging
+        self.lent = lent
+        self.launch = Launch(code, checks, logging)
         layout = self.launch.layout
         registers = function.registers
         self.names = tuple(p.name for p in function.params)
@@ -68,8 +71,10 @@ class Direct:
         self.lengths = _lengths(function)
         self.blank = [0] * layout.count
 
-    def call(self, values: Mapping[str, Any], options: Options) -> Result | None:
-        """The results; None where it does not apply."""
+    def call(
+        self, values: Mapping[str, Any], options: Options, kept: Kept | None = None
+    ) -> Result | None:
+        """The results, if need be by a log; None where it does not apply."""
         if len(values) != len(self.names):
             return None
         flat: list[Any] = self.blank.copy()
@@ -89,18 +94,26 @@ class Direct:
                 live += self._take_arrays(values, flat, arrays, changing)
         except (KeyError, TypeError, ValueError, OverflowError):
             return None
+        gaps: Gaps | None = None
+        if self.logging:
+            if kept is not None and not self._is_of(kept, flat, arrays):
+                return None
+            gaps = self.lent(None if kept is None else kept.log)
+            live += gaps.log.bytes
         saved = [(v, v.copy()) for v in changing]
         back = True
         # Twice, as another Ctrl-C may come while the first is seen to.
         try:
             try:
-                flight = self.launch.run(flat, live, options)
+                flight = self.launch.run(flat, live, options, gaps)
                 if flight.done:
-                    return self._result(flight, arrays)
+                    if gaps is not None:
+                        return self._logged(flight, arrays, gaps, saved)
+                    return self._result(flight, arrays, flight)
                 back = options.on_error == "back"
                 # Callbacks may change an array's shape, and not that of a view.
                 saved = [(v.view(), copy) for v, copy in saved]
-                return self._go_on(flight, values, saved, options)
+                return self._go_on(flight, gaps, values, saved, options)
             except BaseException:
                 if back:
                     Saved(saved).restore()
@@ -115,6 +128,7 @@ class Direct:
     def _go_on(
         self,
         flight: Flight,
+        gaps: Gaps | None,
         values: Mapping[str, Any],
         saved: Iterable[tuple[Any, Any]],
         options: Options,
@@ -123,8 +137,56 @@ class Direct:
         with Listening():
             undo = self.code.undo
             machine = Machine.start(self.program, self.code.name, values, options, undo=undo)
+            if gaps is not None:
+                if self.logging < 0:
+                    machine.state.take_back(gaps.log, marked=False)
+                else:
+                    machine.state.residue = gaps.log
             flight.land(machine.state)
             return transact(machine, values, Saved(saved))
+
+    # ------------------------------------------------------------ strict calls
+
+    def _is_of(self, kept: Kept, flat: list[Any], arrays: Mapping[int, Any]) -> bool:
+        """Whether a log is that of these values."""
+        regs = self._regs(self.launch.layout.struct.pack(*flat), arrays)
+        return kept.is_taken_back_by(self.program, self.code) and seal(regs) == kept.seal
+
+    def _logged(
+        self,
+        flight: Flight,
+        arrays: Mapping[int, Any],
+        gaps: Gaps,
+        saved: Iterable[tuple[Any, Any]],
+    ) -> Result | None:
+        """The results of a strict run; None, with everything as before, if its log is not empty."""
+        left, program, code = len(gaps.log), self.program, self.code
+        log = gaps.released()
+        if self.logging < 0:
+            if left:
+                Saved(saved).restore()
+                return None
+            return self._result(flight, arrays, flight)
+
+        def sealed() -> bytes:
+            return seal(self._regs(flight.slots, arrays))
+
+        # Arrays may change before the log is asked for.
+        now = sealed() if arrays else b""
+
+        def info() -> Info:
+            kept = Kept(program, code.name, code.undo, log, now or sealed())
+            return replace(Info.of(flight), log=kept)
+
+        return self._result(flight, arrays, info)
+
+    def _regs(self, slots: bytes | bytearray, arrays: Mapping[int, Any]) -> list[Any]:
+        """The raw values of the parameters' registers."""
+        regs = [arrays.get(k) for k in range(len(self.names))]
+        self.launch.layout.unpack(slots, self.launch.parameters, regs, {})
+        return regs
+
+    # ------------------------------------------------------------ in and out
 
     def _take_arrays(
         self,
@@ -165,7 +227,7 @@ class Direct:
             behind = end
         return total
 
-    def _result(self, flight: Flight, arrays: Mapping[int, Any]) -> Result:
+    def _result(self, flight: Flight, arrays: Mapping[int, Any], told: Told) -> Result:
         raw = self.launch.layout.struct.unpack(flight.slots)
         out: dict[str, Any] = dict.fromkeys(self.names)
         for name, at, quick, sys, pair in self.scalars:
@@ -173,7 +235,7 @@ class Direct:
             out[name] = v if quick is not None else sys.to_python(v)
         for k, v in arrays.items():
             out[self.names[k]] = v
-        return Result(out, flight)
+        return Result(out, told)
 
 
 def _quick(t: Scalar) -> type | None:
@@ -213,155 +275,10 @@ def _address(v: np.ndarray, size: int) -> int:
     return start
 
 
-class Run:
-    """A function run to its end on raw values of its parameters' registers, which may change.
-
-    In machine code at once where it is that's turn, and on a machine where it is not, or where the
-    run takes longer; errors are a machine's.  `regs` are the parameters' registers afterwards,
-    `ticks` what it took.  `watch` surrounds the machine's run, and is then always asked.  `log` is
-    the strict log of a run of which this is the adjoint's.
-    """
-
-    def __init__(
-        self,
-        program: Program,
-        name: str,
-        regs: list[Any],
-        options: Options,
-        *,
-        undo: bool = False,
-        watch: Callable[[Machine], AbstractContextManager[object]] | None = None,
-        log: Residue | None = None,
-    ) -> None:
-        self._made: Machine | None = None
-        self._log = log
-        self._entered = program, name, options, undo
-        self._flight: Flight | None = None
-        self.regs = regs
-        code = image_of(program).code(name, undo)
-        launch = launch_of(code, options) if watch is None else None
-        if launch is not None:
-            try:
-                flight = launch.run_registers(regs, sum(map(byte_size, regs)), options)
-            except KeyboardInterrupt as error:
-                if is_ctrl_c(error):
-                    raise interrupted("the inputs are as they were before the call") from None
-                raise
-            if flight.done:
-                launch.results(flight, regs)
-                self._flight, self.ticks = flight, flight.spent
-                return
-            machine = self._machine()
-            flight.land(machine.state)
-        else:
-            machine = self._machine()
-        with nullcontext() if watch is None else watch(machine):
-            machine.run()
-        self._made = machine
-        self.ticks = machine.time
-        self.regs = machine.state.frames[0].regs[: len(regs)]
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What machine code left stays behind: a machine has all of it."""
-        return self.__dict__ | {"_made": self.machine, "_flight": None}
-
-    @property
-    def rounding(self) -> Rounding:
-        """What counted the roundings."""
-        return self._flight or self.machine.state.account
-
-    @property
-    def info(self) -> Info:
-        """What rounding did."""
-        return Info.of(self.rounding)
-
-    @property
-    def machine(self) -> Machine:
-        """A machine at the end of the run."""
-        if self._made is None:
-            assert self._flight is not None
-            self._made = self._machine()
-            state = self._made.state
-            state.frames[0].pc = len(state.frames[0].code)
-            self._flight.settle(state)
-        return self._made
-
-    def _machine(self) -> Machine:
-        program, name, options, undo = self._entered
-        made = Machine.entered(program, name, self.regs, options, undo)
-        if self._log is not None:
-            made.state.take_back(self._log, marked=True)
-        return made
-
-
-@deferred
-def transact(
-    machine: Machine,
-    inputs: Mapping[str, Any],
-    saved: Saved | None = None,
-    check: Callable[[list[Any], float], None] | None = None,
-) -> Result:
-    """A machine's results; on any exception a caller's arrays and lists are as they were.
-
-    `saved` has copies of the arrays, if the machine has begun; `on_error="stop"` needs none.
-    `check` judges the registers at the end, and the drift.
-    """
-    code, regs = machine.state.frames[0].code, machine.state.frames[0].regs
-    stacks = stacks_of(code.function, inputs)
-    stops = machine.options.on_error == "stop"
-    if saved is None:
-        inout = frozenset() if stops else code.image.inout[code.name]
-        saved = save(regs, inout, {} if stops else stacks)
-
-    def give() -> None:
-        for k, held in stacks.items():
-            held[:] = as_python(code.function.registers[k].type, regs[k])
-
-    # Twice, in case another exception comes while the first is seen to.
-    try:
-        try:
-            machine.run()
-            if check is not None:
-                check(regs, machine.state.account.drift)
-            heard()
-            found = machine.result
-            if machine.state.logging > 0:
-                found = Result(dict(found), replace(found.info, log=Kept.of(machine)))
-            give()
-            return found
-        except BaseException as error:
-            if isinstance(error, Fault):
-                _told(error, machine, saved)
-            if stops:
-                give()
-            else:
-                saved.restore()
-            raise
-    except BaseException as error:
-        later = None if stops else saved.restore()
-        if later is not None:
-            followed(error, later)
-        raise
-
-
-def _told(error: Fault, machine: Machine, saved: Saved) -> None:
-    """Have an error show values as they were at it, not as they are when data are put back."""
-    if machine.options.on_error == "stop":
-        error.values.setdefault("machine", machine)
-        return
-    for name, value in error.values.items():
-        if isinstance(value, np.ndarray) and any(
-            isinstance(v, np.ndarray) and np.may_share_memory(v, value) for v, _ in saved.pairs
-        ):
-            error.values[name] = value.copy()
-    if isinstance(error, Interrupted):
-        error.hint = AS_BEFORE
-
-
 def is_direct(code: Code, options: Options) -> bool:
     """Whether runs of a code may go straight to machine code: where a run is one of many ticks."""
     row = ENGINES.get(options.engine)
-    if row is None or not row.compiles or options.strict or options.max_steps is not None:
+    if row is None or not row.compiles or options.max_steps is not None:
         return False
     if options.bits != "stated":
         # Machines say in their accounts which bits they have.
@@ -369,24 +286,31 @@ def is_direct(code: Code, options: Options) -> bool:
     return not row.chooses or is_warm(code, choice_of(code, options))
 
 
-def launch_of(code: Code, options: Options) -> Launch | None:
-    """What runs a code on registers, made at first use; None where options ask for more."""
+def launch_of(code: Code, options: Options, logging: int = 0) -> Launch | None:
+    """What runs a code on registers, made at first use; None where options ask for more.
+
+    `logging` is what runs do with a strict log, see `Code.logging`.
+    """
     if not is_direct(code, options):
         return None
     from rvm.engines.native.flight import Launch
 
-    found = code.compiled.get((Launch, options.checks))
+    key = (Launch, options.checks, logging)
+    found = code.compiled.get(key)
     if not isinstance(found, Launch):
-        found = code.compiled[Launch, options.checks] = Launch(code, options.checks)
+        found = code.compiled[key] = Launch(code, options.checks, logging)
     return found
 
 
-def direct_of(program: Program, name: str, undo: bool, options: Options) -> Direct | None:
-    """The direct call of a function; None where options or parameters ask for more."""
+def direct_of(
+    program: Program, name: str, undo: bool, options: Options, kept: Kept | None = None
+) -> Direct | None:
+    """The direct call of a function, if need be by a log; None where more is asked for."""
     code = image_of(program).code(name, undo)
     if not is_direct(code, options):
         return None
-    key = (Direct, options.checks)
+    logging = int(options.strict) if kept is None else -1
+    key = (Direct, options.checks, logging)
     found = code.compiled.get(key)
     if found is None:
         # What a gradient's values have come back to is judged after the run.
@@ -395,5 +319,7 @@ def direct_of(program: Program, name: str, undo: bool, options: Options) -> Dire
             and isinstance(code.function.registers[p.layout].type, (Scalar, Array))
             for p in code.function.params
         )
-        found = code.compiled[key] = Direct(program, code, options.checks) if able else False
+        found = code.compiled[key] = (
+            Direct(program, code, options.checks, logging) if able else False
+        )
     return found if isinstance(found, Direct) else None

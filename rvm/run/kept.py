@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -11,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from rvm.faults import InvertibilityError
-from rvm.numbers.residue import Residue
+from rvm.image import Code
+from rvm.numbers.residue import Residue, Snapshot, size_of
 from rvm.program import Program
 from rvm.run.machine import Machine
 
@@ -24,11 +24,11 @@ class Kept:
     name: str
     undo: bool
     """Whether it was the function's inverse that was called."""
-    log: Residue
+    log: Snapshot
     seal: bytes
 
     def __repr__(self) -> str:
-        return f"<strict log of {'~' * self.undo}{self.name}, {self.log.bytes:,} bytes>"
+        return f"<strict log of {'~' * self.undo}{self.name}, {size_of(self.log):,} bytes>"
 
     @classmethod
     def of(cls, machine: Machine) -> Kept:
@@ -36,8 +36,14 @@ class Kept:
         state = machine.state
         assert state.residue is not None
         code = state.frames[0].code
-        seal = _seal(state.frames[0].regs[: code.function.n_args])
-        return cls(machine.program, code.name, code.undo, deepcopy(state.residue), seal)
+        sealed = seal(state.frames[0].regs[: code.function.n_args])
+        return cls(machine.program, code.name, code.undo, state.residue.snapshot(), sealed)
+
+    def is_taken_back_by(self, program: Program, code: Code) -> bool:
+        """Whether a code is the inverse of the one that was called."""
+        if (self.name, self.undo) != (code.name, not code.undo):
+            return False
+        return self.program is program or self.program == program
 
     def hand_to(self, machine: Machine) -> None:
         """Have a machine at its start go back by the log.
@@ -46,13 +52,13 @@ class Kept:
         """
         frame = machine.state.frames[0]
         code = frame.code
-        if (self.name, self.undo) != (code.name, not code.undo) or self.program != machine.program:
+        if not self.is_taken_back_by(machine.program, code):
             raise refused(f"it is that of a call of `{'~' * self.undo}{self.name}`")
-        if _seal(frame.regs[: code.function.n_args]) != self.seal:
+        if seal(frame.regs[: code.function.n_args]) != self.seal:
             raise refused(
                 "the values are not those that the call has left: some were changed since"
             )
-        machine.state.take_back(deepcopy(self.log), marked=False)
+        machine.state.take_back(Residue().hold(self.log), marked=False)
 
 
 def refused(note: str) -> InvertibilityError:
@@ -65,12 +71,11 @@ def refused(note: str) -> InvertibilityError:
     )
 
 
-def _seal(regs: Sequence[Any]) -> bytes:
+def seal(regs: Sequence[Any]) -> bytes:
     """A digest of parameters' raw values: it tells all bits but those of single NaNs."""
-    found = blake2b(digest_size=16)
+    told = [(v.dtype.str, v.shape) if isinstance(v, np.ndarray) else v for v in regs]
+    found = blake2b(repr(told).encode(), digest_size=16)
     for v in regs:
-        whole = isinstance(v, np.ndarray)
-        found.update(repr((v.dtype.str, v.shape) if whole else v).encode())
-        if whole:
+        if isinstance(v, np.ndarray):
             found.update(v.tobytes())
     return found.digest()

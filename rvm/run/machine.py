@@ -357,10 +357,10 @@ class Machine:
             self._placed(error)
             raise
         if state.at_end and state.logging < 0:
-            self._emptied()
+            self.look_emptied()
         return done
 
-    def _emptied(self) -> None:
+    def look_emptied(self) -> None:
         """R019 if the log holds more than the way back has taken."""
         state = self.state
         if state.residue and not state.edited:

@@ -20,6 +20,7 @@ from rvm.engines.counted import count_tick, unarmed
 from rvm.engines.native.engine import Native
 from rvm.engines.native.flight import CONTEXT, Flight
 from rvm.engines.native.frames import layout_of
+from rvm.engines.native.gaps import Gaps
 from rvm.engines.native.roots import kind_for, root_of
 from rvm.engines.native.rows import ENTRIES, Log, MemoryRow, Table
 from rvm.host.signals import at_once
@@ -96,7 +97,8 @@ class CountingNative(Native):
         flight.fields += self._fields(row)
         self._flight, self._began, self._direction = flight, state.time, state.direction
         began = perf_counter()
-        flight.go(account.live_bytes, state.options, state.edited, state.residue)
+        gaps = None if state.residue is None else Gaps(state.residue)
+        flight.go(account.live_bytes, state.options, state.edited, gaps)
         root.busy += perf_counter() - began
         self._read()
         left = flight.land(state)

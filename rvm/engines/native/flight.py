@@ -18,7 +18,6 @@ from rvm.image import Code
 from rvm.ir import context
 from rvm.ir.kind import Kind
 from rvm.ir.reading import live_at
-from rvm.numbers.residue import Residue
 from rvm.state import Frame, Options, State
 from rvm.types import Array
 
@@ -47,10 +46,11 @@ class Flight:
         self.how = context.STOPPED
 
     def go(
-        self, live: int, options: Options, edited: bool = False, log: Residue | None = None
+        self, live: int, options: Options, edited: bool = False, gaps: Gaps | None = None
     ) -> None:
         """Run, with so many live bytes at the start, and a strict log if there is one."""
-        gaps = None if log is None else Gaps(log)
+        if gaps is not None:
+            gaps.begin()
         limit = options.max_memory
         none = context.EDITED if edited else context.NO_TOLERANCE
         CONTEXT.pack_into(
@@ -137,16 +137,20 @@ def run(state: State, frame: Frame, kind: Kind, ticks: int) -> tuple[int, int]:
     layout, options, root = layout_of(frame.code), state.options, root_of(frame.code, kind)
     flight = Flight(root, layout, layout.packed(frame.regs), ticks, frame.pc)
     began = perf_counter()
-    flight.go(state.account.live_bytes, options, state.edited, state.residue)
+    gaps = None if state.residue is None else Gaps(state.residue)
+    flight.go(state.account.live_bytes, options, state.edited, gaps)
     root.busy += perf_counter() - began
     return flight.land(state), flight.how
 
 
 class Launch:
-    """A code that is run from its beginning on registers without gaps, again and again."""
+    """A code that is run from its beginning on registers without gaps, again and again.
 
-    def __init__(self, origin: Code | Derived, checks: bool) -> None:
-        kind = Kind(0, frozenset(), checks)
+    `logging` is what runs do with the strict log that they are given, see `Code.logging`.
+    """
+
+    def __init__(self, origin: Code | Derived, checks: bool, logging: int = 0) -> None:
+        kind = Kind(0, frozenset(), checks, logging)
         self.root = Root(origin, kind) if isinstance(origin, Derived) else root_of(origin, kind)
         self.layout = Layout(self.root.sketch.types, self.root.sketch.n_args)
         self.ticks = 0
@@ -159,13 +163,17 @@ class Launch:
         """The code that is run."""
         return self.root.origin()
 
-    def run(self, values: list[Any], live: int, options: Options) -> Flight:
+    def run(
+        self, values: list[Any], live: int, options: Options, gaps: Gaps | None = None
+    ) -> Flight:
         """A run, on what the slots are packed from."""
-        return self._fly(bytearray(self.layout.struct.pack(*values)), live, options)
+        return self._fly(bytearray(self.layout.struct.pack(*values)), live, options, gaps)
 
-    def run_registers(self, regs: Sequence[Any], live: int, options: Options) -> Flight:
+    def run_registers(
+        self, regs: Sequence[Any], live: int, options: Options, gaps: Gaps | None = None
+    ) -> Flight:
         """A run on the parameters' raw values."""
-        return self._fly(self.layout.packed([*regs, *self.locals]), live, options)
+        return self._fly(self.layout.packed([*regs, *self.locals]), live, options, gaps)
 
     def results(self, flight: Flight, regs: list[Any]) -> None:
         """Take the parameters of a run that is done into `regs`, which keep the objects they hold.
@@ -174,12 +182,12 @@ class Launch:
         """
         self.layout.unpack(flight.slots, self.parameters, regs, {})
 
-    def _fly(self, slots: bytearray, live: int, options: Options) -> Flight:
+    def _fly(self, slots: bytearray, live: int, options: Options, gaps: Gaps | None) -> Flight:
         if not self.ticks:
             self.ticks = self._foreseen(slots)
         flight = Flight(self.root, self.layout, slots, self.ticks)
         began = perf_counter()
-        flight.go(live, options)
+        flight.go(live, options, gaps=gaps)
         if flight.how == context.SPENT and perf_counter() - began < SOON:
             self.ticks = min(8 * self.ticks, NO_LIMIT)
         return flight

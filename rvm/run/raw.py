@@ -1,0 +1,119 @@
+"""Functions run on raw values of their parameters' registers: what derivatives are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+from rvm.host.signals import interrupted, is_ctrl_c
+from rvm.image import image_of
+from rvm.numbers.residue import Residue
+from rvm.program import Program
+from rvm.run.direct import launch_of
+from rvm.run.machine import Machine
+from rvm.run.results import Info, Rounding
+from rvm.state import Options, byte_size
+
+if TYPE_CHECKING:
+    from rvm.engines.native.flight import Flight
+    from rvm.engines.native.gaps import Gaps
+
+
+class Run:
+    """A function run to its end on raw values of its parameters' registers, which may change.
+
+    In machine code at once where it is that's turn, and on a machine where it is not, or where the
+    run takes longer; errors are a machine's.  `regs` are the parameters' registers afterwards,
+    `ticks` what it took.  `watch` surrounds the machine's run, and is then always asked.  `log` is
+    the strict log of a run of which this is the adjoint's.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        name: str,
+        regs: list[Any],
+        options: Options,
+        *,
+        undo: bool = False,
+        watch: Callable[[Machine], AbstractContextManager[object]] | None = None,
+        log: Residue | None = None,
+    ) -> None:
+        self._made: Machine | None = None
+        self._log, self._back = log, log is not None
+        self._entered = program, name, options, undo
+        self._flight: Flight | None = None
+        self.regs = regs
+        code = image_of(program).code(name, undo)
+        # The adjoint's functions are marked.
+        logging = int(options.strict) if log is None else -2
+        launch = launch_of(code, options, logging) if watch is None else None
+        if launch is not None:
+            gaps = self._gaps() if logging else None
+            live = sum(map(byte_size, regs)) + (0 if log is None else log.bytes)
+            try:
+                flight = launch.run_registers(regs, live, options, gaps)
+            except KeyboardInterrupt as error:
+                if is_ctrl_c(error):
+                    raise interrupted("the inputs are as they were before the call") from None
+                raise
+            if flight.done:
+                launch.results(flight, regs)
+                self._flight, self.ticks = flight, flight.spent
+                if gaps is not None:
+                    self._log = Residue().hold(gaps.released())
+                    if self._back and self._log:
+                        self.machine.look_emptied()
+                return
+            if gaps is not None:
+                self._log = gaps.log
+            machine = self._machine()
+            flight.land(machine.state)
+        else:
+            machine = self._machine()
+        with nullcontext() if watch is None else watch(machine):
+            machine.run()
+        self._made = machine
+        self.ticks = machine.time
+        self.regs = machine.state.frames[0].regs[: len(regs)]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What machine code left stays behind: a machine has all of it."""
+        return self.__dict__ | {"_made": self.machine, "_flight": None}
+
+    @property
+    def rounding(self) -> Rounding:
+        """What counted the roundings."""
+        return self._flight or self.machine.state.account
+
+    @property
+    def info(self) -> Info:
+        """What rounding did."""
+        return Info.of(self.rounding)
+
+    @property
+    def machine(self) -> Machine:
+        """A machine at the end of the run."""
+        if self._made is None:
+            assert self._flight is not None
+            self._made = self._machine()
+            state = self._made.state
+            state.frames[0].pc = len(state.frames[0].code)
+            self._flight.settle(state)
+        return self._made
+
+    def _gaps(self) -> Gaps:
+        from rvm.engines.native.gaps import lent
+
+        return lent(None if self._log is None else self._log.snapshot())
+
+    def _machine(self) -> Machine:
+        program, name, options, undo = self._entered
+        made = Machine.entered(program, name, self.regs, options, undo)
+        if self._log is not None:
+            if self._back:
+                made.state.take_back(self._log, marked=True)
+            else:
+                made.state.residue = self._log
+        return made
