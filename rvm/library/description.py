@@ -49,7 +49,7 @@ def signature(function: Function) -> Signature:
 def documentation(sources: Iterable[Source], name: str) -> str:
     """The comment above the head of a function, and behind it, in the text that it is from."""
     plain = re.escape(name.partition("[")[0])
-    head = re.compile(rf"^\s*(?:func|procedure)\s+{plain}\b")
+    head = re.compile(rf"^\s*(?:func|procedure|pure|record)\s+{plain}\b")
     for source in sources:
         lines = source.text.splitlines()
         for k, line in enumerate(lines):

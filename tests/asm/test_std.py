@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,6 @@ from rvm.codec import encode
 from rvm.engines import executing
 from rvm.faults import AssemblyError, RvmError
 
-ROOT = Path(__file__).parents[2]
 FOLDS = """
 include "std/fold.rasm"
 func plus[T: number[…]](s: T, x: T)
@@ -193,23 +191,3 @@ def test_other_files_of_the_package_are_no_library() -> None:
         assert [d.code for d in caught.value.diagnostics] == ["A069"]
     with pytest.raises(AssemblyError, match=r"the library has std/fold\.rasm, "):
         assemble('include "std/folds.rasm"\nfunc f(x: i64)\n    inc x\n', includes="any")
-
-
-def test_the_page_lists_what_there_is() -> None:
-    page = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
-    page = page.split("## The library\n")[1].split("\n## ")[0]
-    listed = {
-        name: re.findall(
-            r"`(\w+)\([^`]*\)`", "".join(r.split(" | ")[0] for r in rows.split("\n| "))
-        )
-        for name, rows in re.findall(
-            r"\| `(std/[^`]*)` \| \|\n\|---\|---\|\n\| (.*?)\n\n", page, re.S
-        )
-    }
-    declared = {
-        name: re.findall(
-            r"^(?:func|pure) (\w+)", (STD.parent / name).read_text(encoding="utf-8"), re.M
-        )
-        for name in library()
-    }
-    assert listed == declared
