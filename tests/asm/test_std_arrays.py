@@ -1,4 +1,4 @@
-"""Searching, counting, permutations and sums of the library against NumPy and itertools."""
+"""Searching, counting, sorting, permuting and sums of the library against NumPy, itertools."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from rvm.faults import RvmError
 TEXT = """
 include "std/permutations.rasm"
 include "std/search.rasm"
+include "std/sorting.rasm"
 include "std/sums.rasm"
 record Card
     suit: u8
@@ -119,6 +120,25 @@ def test_prefix_sums(lib: rvm.Library, engine: str, dtype: Any) -> None:
     assert out.total == sums[-1]
     rows = np.arange(12.0).reshape(4, 3)
     np.testing.assert_array_equal(both_ways(lib.prefix_sums, engine, x=rows).x, rows.cumsum(0))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float64])
+def test_sorting_keeps_the_permutation(lib: rvm.Library, engine: str, dtype: Any) -> None:
+    r = np.random.default_rng(4)
+    for n in (0, 1, 2, 3, 7, 8, 33):
+        x = r.integers(0, 20, n).astype(dtype)
+        if dtype is np.float64:
+            x[::5] = np.nan
+        out = both_ways(lib.sort, engine, x=x, p=np.zeros(n, np.int64))
+        np.testing.assert_array_equal(out.x, np.sort(x))
+        np.testing.assert_array_equal(out.p, np.argsort(x, kind="stable"))
+
+
+def test_the_gradient_of_sorting_goes_the_way_back(lib: rvm.Library) -> None:
+    x, weights = np.array([3.0, 1, 2, 0.5]), np.array([1.0, 10, 100, 1000])
+    g = lib["sort[f64]"].vjp({"x": weights}, x=x.copy(), p=np.zeros(4, np.int64))
+    np.testing.assert_array_equal(g.x, weights[np.argsort(np.argsort(x))])
 
 
 def test_gradients_of_sums_are_sums_from_the_other_end(lib: rvm.Library) -> None:
