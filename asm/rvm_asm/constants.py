@@ -12,6 +12,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+from rvm_asm.literals import NO_NUMBER
 from rvm_asm.messages import Reporter, did_you_mean
 from rvm_asm.nodes import Lit, Node, Ref
 from rvm_asm.stats import Constant
@@ -84,7 +85,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "atan2": math.atan2,
     "hypot": math.hypot,
     "floor": math.floor,
+    "len": len,
 }
+_OF_TEXTS = ("+", "len")
+"""What texts are computed with, too: joined, and counted."""
 
 
 class Constants:
@@ -129,6 +133,12 @@ class Constants:
                 self._busy.pop()
         return self._values[name]
 
+    def text(self, node: Node | None) -> bytes | None:
+        """The bytes that a text literal, or a constant that is one, stands for."""
+        if type(node) is Ref and not node.steps and node.name in self:
+            node = self.literal(node.name)
+        return node.value if type(node) is Lit and type(node.value) is bytes else None
+
     def evaluate(self, node: Node) -> Lit:
         """The value of an expression; NotConstant, reported, if it has none."""
         self._depth += 1
@@ -159,6 +169,9 @@ class Constants:
             self._refuse(node, f"`{node.name}` is not evaluated in constants")
         assert function is not None
         args = [self.evaluate(a) for a in node.args]
+        text = next((a for a in args if isinstance(a.value, bytes)), None)
+        if text is not None and node.name not in _OF_TEXTS:
+            self._refuse(node, NO_NUMBER, "`a + b` joins texts, `len(a)` counts")
         typed = next((a for a in args if a.type is not None), None)
         if typed is not None:
             self._refuse(node, "a typed literal is not computed with in constants")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import NoReturn
 
+from rvm_asm.characters import Misspelt, bytes_of
 from rvm_asm.lexer import END, NAME, NEWLINE, STRING, WRONG, Tokens
 from rvm_asm.literals import WORDS
 from rvm_asm.messages import Reporter
@@ -12,6 +13,8 @@ from rvm_asm.nodes import Word
 
 RESERVED = frozenset({"and", "or", "not", *WORDS})
 """Words that name nothing."""
+
+_ESCAPES = "escapes are \\n \\t \\r \\0 \\\\ \\\" \\', \\xff and \\u00e9"
 
 
 class Bad(Exception):
@@ -112,3 +115,26 @@ class Cursor:
             )
             raise Bad from None
         return str(value)
+
+    def quoted(self) -> bytes | int:
+        """The bytes of a text, or the byte of a character, which is the token before this."""
+        i = self.i - 1
+        text, start = self.texts[i], self.starts[i]
+        try:
+            found = bytes_of(text[1:-1])
+        except Misspelt as wrong:
+            at = start + 1 + wrong.at
+            self.report.error("A001", str(wrong), at, at + 2, hint=_ESCAPES)
+            raise Bad from None
+        if self.kinds[i] == STRING:
+            return found
+        if len(found) != 1:
+            self.report.error(
+                "A001",
+                f"{text} has {len(found)} bytes in UTF-8, and a character literal is one",
+                start,
+                self.end_of(i),
+                hint='a text is written between double quotes: "…"',
+            )
+            raise Bad
+        return found[0]

@@ -22,6 +22,7 @@ from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Declared, Node
 from rvm_asm.program import Declarations, Signing
 from rvm_asm.scope import Alias, Binding, NameGroup, Scope, Slot
+from rvm_asm.spelling import spelt
 from rvm_asm.stats import Func, Jump, OpStat, Stat
 from rvm_asm.values import Rejected, ValueReader
 
@@ -129,6 +130,11 @@ class CodeEmitter(ValueReader, ABC):
             self._unknown(stat)
         args = stat.args
         if name in _WHOLE and self._records(stat):
+            return
+        text = self.text_of(args[-1]) if len(args) == 2 else None
+        if text is not None:
+            for one in spelt(self, stat, text):
+                self.op(one)
             return
         templates = tuple([self.operand(a) for a in args])
         views: list[Bijection] = []

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from functools import cache
-from typing import Any
+from typing import Any, NoReturn
 
 from rvm.isa import FUNCTIONS
 from rvm_asm.cursor import RESERVED, Bad, Cursor
-from rvm_asm.lexer import NAME, NEWLINE, NUMBER, STRING
+from rvm_asm.lexer import CHARACTER, NAME, NEWLINE, NUMBER, QUOTE, STRING
 from rvm_asm.literals import WORDS, number
 from rvm_asm.nodes import (
     Application,
@@ -129,8 +129,25 @@ class ExpressionParser(Cursor):
         if kind == NAME and text == "not" and power < NOT:
             arg = self.expression(NOT - 1)
             return Operator("not", [arg], start, arg.end)
+        if kind == CHARACTER:
+            return self._typed_literal(self.quoted(), start)
+        if kind == STRING:
+            return Lit(self.quoted(), start, self.last_end())
         self.i = i
+        if kind == QUOTE:
+            self._no_character(start)
         return self.fail("an expression", "put `not …` in parentheses" if text == "not" else "")
+
+    def _no_character(self, start: int) -> NoReturn:
+        """Report a quote that begins no character."""
+        self.report.error(
+            "A001",
+            "a character literal is one character between two quotes",
+            start,
+            start + 1,
+            hint="`'a'`, `'\\n'`, `'\\''`; a text of several is `\"abc\"`",
+        )
+        raise Bad
 
     def _number(self, text: str, start: int) -> Any:
         value = number(text)
@@ -153,7 +170,7 @@ class ExpressionParser(Cursor):
         if (
             sign == "-"
             and isinstance(arg, Lit)
-            and not isinstance(arg.value, bool)
+            and not isinstance(arg.value, bool | bytes)
             and self.texts[first] != "("
         ):
             return Lit(_negated(arg.value), start, arg.end, arg.type)

@@ -28,7 +28,23 @@ from pygments.token import (
 from rvm.isa import FUNCTIONS, OPCODES
 from rvm.isa.rules import CLASSES
 from rvm.types import SCALARS
-from rvm_asm.lexer import PATTERN, SEPARATOR, separates
+from rvm_asm.lexer import (
+    CHARACTER,
+    IS_CHARACTER,
+    IS_COMMENT,
+    IS_CONTINUED,
+    IS_NAME,
+    IS_NEWLINE,
+    IS_NUMBER,
+    IS_SIGN,
+    IS_STRING,
+    IS_WRONG,
+    NAME,
+    NUMBER,
+    PATTERN,
+    STRING,
+    is_sign,
+)
 from rvm_asm.literals import WORDS
 from rvm_asm.maps import MAPS
 from rvm_asm.messages import Reporter
@@ -69,8 +85,7 @@ class _Token:
     kind: int
 
 
-NAME, SIGN, NUMBER, NEWLINE, COMMENT, STRING, CONTINUED, WRONG = range(1, 9)
-_SOLID = (NAME, SIGN, NUMBER, STRING, WRONG)
+_SOLID = (IS_NAME, IS_SIGN, IS_NUMBER, IS_STRING, IS_CHARACTER, IS_WRONG)
 
 
 class RasmLexer(Lexer):  # type: ignore[misc]  # Pygments has no types
@@ -94,18 +109,18 @@ class RasmLexer(Lexer):  # type: ignore[misc]  # Pygments has no types
         while at >= 0:
             begin, at = at, -1
             for found in PATTERN.finditer(text, begin):
-                kind = found.lastindex or COMMENT
+                kind = found.lastindex or IS_COMMENT
                 start = found.start(kind)
                 if start > found.start():
                     line.append(_Token(found.start(), text[found.start() : start], 0))
-                if kind == COMMENT and found[kind] and separates(_signs(line)):
-                    line.append(_Token(start, SEPARATOR, SIGN))
+                if kind in (IS_COMMENT, IS_CHARACTER) and is_sign(found[kind], *_tokens(line)):
+                    line.append(_Token(start, found[kind][0], IS_SIGN))
                     at = start + 1
                     break
                 if found[kind]:
                     line.append(_Token(start, found[kind], kind))
-                if kind == NEWLINE:
-                    words = [t for t in line if t.kind == NAME]
+                if kind == IS_NEWLINE:
+                    words = [t for t in line if t.kind == IS_NAME]
                     yield from self._line(line, in_record)
                     if words and words[0].text in TOP | {"end"}:
                         in_record = words[0].text == "record"
@@ -127,12 +142,12 @@ class RasmLexer(Lexer):  # type: ignore[misc]  # Pygments has no types
         while not in_record and texts[begin + 1 : begin + 2] == [":"]:
             out[begin] = Name.Label
             begin += 2
-        head = texts[begin] if begin < len(texts) and solid[begin].kind == NAME else ""
+        head = texts[begin] if begin < len(texts) and solid[begin].kind == IS_NAME else ""
         for k, token in enumerate(solid):
-            if token.kind == NAME and out[k] is None:
+            if token.kind == IS_NAME and out[k] is None:
                 out[k] = self._word(texts, k, begin, head, in_record)
         last = len(solid) - 1
-        if head in ("br", "cf") and last > begin and solid[last].kind == NAME:
+        if head in ("br", "cf") and last > begin and solid[last].kind == IS_NAME:
             out[last] = Name.Label if texts[last - 1] == "," else out[last]
         return out
 
@@ -178,22 +193,25 @@ class RasmLexer(Lexer):  # type: ignore[misc]  # Pygments has no types
         return Name.Function if behind != ":" else Name
 
 
-def _signs(line: list[_Token]) -> list[str]:
-    """The tokens of a line so far, signs as their texts."""
-    return [t.text if t.kind == SIGN else "" for t in line if t.kind in _SOLID]
+def _tokens(line: list[_Token]) -> tuple[list[str], list[str]]:
+    """Kinds and texts of the tokens of a line so far."""
+    kinds = {IS_NAME: NAME, IS_NUMBER: NUMBER, IS_STRING: STRING, IS_CHARACTER: CHARACTER}
+    solid = [t for t in line if t.kind in _SOLID]
+    return [kinds.get(t.kind, t.text) for t in solid], [t.text for t in solid]
 
 
 def _plain(token: _Token) -> Any:
     """What a token is that needs no looking around."""
     text = token.text
-    if token.kind == NUMBER:
+    if token.kind == IS_NUMBER:
         base = {"0x": Number.Hex, "0b": Number.Bin, "0o": Number.Oct}.get(text[:2].lower())
         real = any(c in text for c in ".eEj")
         return base or (Number.Float if real else Number.Integer)
-    if token.kind == COMMENT:
+    if token.kind == IS_COMMENT:
         return Comment.Special if text[1:2] in ("!", "@") else Comment.Single
-    if token.kind == SIGN:
+    if token.kind == IS_SIGN:
         return Punctuation if text in _BRACKETS else Operator
-    if token.kind == CONTINUED:
+    if token.kind == IS_CONTINUED:
         return Comment.Single if ";" in text else Punctuation
-    return {STRING: String.Double, WRONG: Error, NAME: Name}.get(token.kind, Whitespace)
+    plain = {IS_STRING: String.Double, IS_CHARACTER: String.Char, IS_WRONG: Error, IS_NAME: Name}
+    return plain.get(token.kind, Whitespace)

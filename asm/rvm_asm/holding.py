@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rvm.expr import Place
 from rvm.isa import TypeFault, typed
-from rvm.types import Array, Scalar, Stack, elem_of, rank_of
+from rvm.types import U8, Array, Scalar, Stack, elem_of, rank_of
 from rvm_asm.generics import FUNCTION, NUMBERS, TypeValue
 from rvm_asm.inference import record_of
 from rvm_asm.iterations import Iterations
@@ -39,14 +39,18 @@ class Holding(Iterations):
 
     def hold(self, declared: Declared, value: Node | None, stat: Stat) -> Held:
         """Make a register that holds a value; of the value's type, if none is written."""
-        t = None if value is None else self._type_of(value)
+        text = self.text_of(value)
+        t = None if value is None or text is not None else self._type_of(value)
         as_written = declared
         if isinstance(declared.type, LikeRef):
             like = self._like(declared.type.place)
             declared = Declared(declared.name, like, declared.start, declared.end)
         elif declared.type is None and declared.name not in self.scope.names:
             written = None
-            if isinstance(t, Array) and not isinstance(value, Ref):
+            if text is not None:
+                at = (declared.start, declared.end)
+                written = TypeRef(str(U8), None, None, [Lit(len(text), *at)], *at)
+            elif isinstance(t, Array) and not isinstance(value, Ref):
                 assert value is not None
                 self.reject(
                     "A075",

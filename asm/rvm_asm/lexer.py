@@ -10,32 +10,44 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from rvm_asm.literals import WORDS
 from rvm_asm.messages import Reporter
 from rvm_asm.source import SourceFile
 
 NAME = "name"
 NUMBER = "number"
 STRING = "string"
+CHARACTER = "character"
 NEWLINE = "newline"
 END = "end of file"
 WRONG = "wrong"
+QUOTE = "'"
+"""Around a character, before the type of a literal, and the mark of a gradient."""
 SEPARATOR = ";"
 """What stands between the arguments of a derivative and its bars; anywhere else, a comment."""
 
 PATTERN = re.compile(
     r"""[ \t\r\f]*(?:
       ([^\W\d]\w*(?:\#\d+)?|`[^`\n]*`(?:\#\d+)?)                          # 1 name
-    | (\*\*|//|<<|>>|<=|>=|==|!=|->|\.\.\.(?!\d)|[-+*/%@&|^~<>=(){}\[\],:'…]|\.(?!\d))  # 2 sign
+    | ('(?:[^'\\\n]|\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[^ux\n]))')       # 2 character
+    | (\*\*|//|<<|>>|<=|>=|==|!=|->|\.\.\.(?!\d)|[-+*/%@&|^~<>=(){}\[\],:'…]|\.(?!\d))  # 3 sign
     | ((?:0[xX]_*[0-9a-fA-F][0-9a-fA-F_]*|0[bB]_*[01][01_]*|0[oO]_*[0-7][0-7_]*
-        |(?:\d[\d_]*(?:\.[\d_]*)?|\.\d[\d_]*)(?:[eE][-+]?\d+)?j?)(?!\w))  # 3 number
-    | (\n)                                                                 # 4 newline
-    | (;[^\n]*|\Z)                                                         # 5 comment, or the end
-    | ("(?:[^"\\\n]++|\\.)*+")                                             # 6 string
-    | (\\[ \t\r]*(?:;[^\n]*)?\n)                                           # 7 continued line
-    | ([\d.]\w*|"[^\n]*|`[^\n]*|.)                                         # 8 anything else
+        |(?:\d[\d_]*(?:\.[\d_]*)?|\.\d[\d_]*)(?:[eE][-+]?\d+)?j?)(?!\w))  # 4 number
+    | (\n)                                                                 # 5 newline
+    | (;[^\n]*|\Z)                                                         # 6 comment, or the end
+    | ("(?:[^"\\\n]++|\\.)*+")                                             # 7 string
+    | (\\[ \t\r]*(?:;[^\n]*)?\n)                                           # 8 continued line
+    | ([\d.]\w*|"[^\n]*|`[^\n]*|.)                                         # 9 anything else
     )""",
     re.VERBOSE,
 )
+(IS_NAME, IS_CHARACTER, IS_SIGN, IS_NUMBER, IS_NEWLINE, IS_COMMENT, IS_STRING, IS_CONTINUED,
+ IS_WRONG) = range(1, 10)  # fmt: skip
+"""The groups of the pattern."""
+
+
+_ENDS = frozenset({NUMBER, STRING, CHARACTER, ")", "]", QUOTE, "."})
+"""Behind these there is no operand."""
 
 
 class Tokens(NamedTuple):
@@ -58,27 +70,31 @@ def lex(file: SourceFile, report: Reporter) -> Tokens:
         begin, at = at, -1
         for m in PATTERN.finditer(file.text, begin):
             k = m.lastindex
-            if k == 5 and m[5] and separates(kinds):
-                at = m.start(5) + 1
-                add_kind(SEPARATOR)
-                add_text(SEPARATOR)
+            if k in (IS_COMMENT, IS_CHARACTER) and is_sign(m[k], kinds, texts):
+                at = m.start(k) + 1
+                add_kind(m[k][0])
+                add_text(m[k][0])
                 add_start(at - 1 + base)
                 break
-            if k == 5 or k == 7 or (k == 4 and kinds and kinds[-1] is NEWLINE):
+            if k in (IS_COMMENT, IS_CONTINUED):
+                continue
+            if k == IS_NEWLINE and kinds and kinds[-1] is NEWLINE:
                 # Empty lines are not tokens.
                 continue
             text = m[k]  # type: ignore[index]
             start = m.start(k) + base  # type: ignore[arg-type]
-            if k == 2:
+            if k == IS_SIGN:
                 add_kind(text)
-            elif k == 1:
+            elif k == IS_NAME:
                 add_kind(NAME)
-            elif k == 3:
+            elif k == IS_NUMBER:
                 add_kind(NUMBER)
-            elif k == 4:
+            elif k == IS_NEWLINE:
                 add_kind(NEWLINE)
-            elif k == 6:
+            elif k == IS_STRING:
                 add_kind(STRING)
+            elif k == IS_CHARACTER:
+                add_kind(CHARACTER)
             else:
                 # The parser gives up the line at this token, without a word more.
                 _complain(text, start, report)
@@ -92,7 +108,14 @@ def lex(file: SourceFile, report: Reporter) -> Tokens:
     return Tokens(kinds, texts, starts)
 
 
-def separates(kinds: Sequence[str]) -> bool:
+def is_sign(text: str, kinds: Sequence[str], texts: Sequence[str]) -> bool:
+    """Whether what looks like a comment or a character begins with a sign, after these tokens."""
+    if text[:1] == SEPARATOR:
+        return _separates(kinds)
+    return text[:1] == QUOTE and not _operand_begins(kinds, texts)
+
+
+def _separates(kinds: Sequence[str]) -> bool:
     """Whether a `;` behind tokens of these kinds stands in the brackets of `f'(…)` or `f.(…)`.
 
     There is one in such brackets; a second begins a comment.
@@ -107,8 +130,20 @@ def separates(kinds: Sequence[str]) -> bool:
         elif kind == "(":
             depth -= 1
             if depth < 0:
-                return kinds[k - 1] in ("'", ".")
+                return kinds[k - 1] in (QUOTE, ".")
     return False
+
+
+def _operand_begins(kinds: Sequence[str], texts: Sequence[str]) -> bool:
+    """Whether an operand may follow tokens, and not `'` before a type or behind a callee's name."""
+    k = len(kinds) - 1
+    while k >= 0 and kinds[k] == "~":
+        k -= 1  # of `f~'(…)`, or flips the bits of a character
+    if k < 0:
+        return True
+    if kinds[k] == NAME:
+        return texts[k] not in WORDS and (k == 0 or texts[k - 1] not in ("call", "uncall"))
+    return kinds[k] not in _ENDS
 
 
 def _complain(text: str, start: int, report: Reporter) -> None:

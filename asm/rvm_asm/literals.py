@@ -17,6 +17,8 @@ from rvm.types import Scalar
 
 WORDS = {"true": True, "false": False, "inf": math.inf, "nan": math.nan}
 """Literals that are words."""
+NO_NUMBER = "a text is not a number"
+TEXTS = '`alloc t: u8[5] = "hello"` and `add t, "hello"` take its bytes; one byte is `\'h\'`'
 _MAX_DIGITS = 400
 """Longer integers fit no type; the limit keeps reading them fast."""
 _EXACT_DIGITS = 17

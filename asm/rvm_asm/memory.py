@@ -12,7 +12,7 @@ from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Declared, Node, Ref
 from rvm_asm.registers import RegisterWriter, TypeProblem
 from rvm_asm.scope import Alias, Binding, NameGroup, Slot, plain
-from rvm_asm.stats import AllocStat
+from rvm_asm.stats import AllocStat, OpStat
 from rvm_asm.values import Rejected
 
 
@@ -59,6 +59,9 @@ class Memory(CodeEmitter):
         self.made.append((place, Ref(d.name, (), d.start, d.end)))
         templates: tuple[Expr, ...] = (place,)
         args: list[Node] = [Ref(d.name, (), d.start, d.end)]
+        if self.text_of(stat.value) is not None:
+            self._alloc_text(stat, leaf)
+            return
         if stat.value is not None:
             templates = (place, self.operand(stat.value))
             args.append(stat.value)
@@ -67,6 +70,19 @@ class Memory(CodeEmitter):
         except TypeFault as fault:
             self._type_fault(fault, stat, args)
         self.put(Instr(stat.name, done), stat, templates)
+
+    def _alloc_text(self, stat: AllocStat, leaf: Slot) -> None:
+        """An array of zeros, and a text that is added to it; before it is freed, taken away."""
+        d = stat.declared
+        assert stat.value is not None
+        zeros = AllocStat(stat.name, d, None, stat.start, stat.end)
+        made = stat.name in MAKES
+        args: list[Node] = [Ref(d.name, (), d.start, d.end), stat.value]
+        if made:
+            self._alloc_leaf(zeros, leaf)
+        self.op(OpStat("add" if made else "sub", args, stat.start, d.start, stat.end))
+        if not made:
+            self._alloc_leaf(zeros, leaf)
 
     def _declared(self, stat: AllocStat) -> Binding:
         d = stat.declared

@@ -16,6 +16,7 @@ from rvm_asm.derivatives import Derivative
 from rvm_asm.expressions import operator_name
 from rvm_asm.generics import A_RECORD, Types
 from rvm_asm.includes import Includes, Refused
+from rvm_asm.literals import NO_NUMBER
 from rvm_asm.messages import Reporter
 from rvm_asm.nodes import Declared, FieldStep, Lit, Node, Ref, TypeRef, Word
 from rvm_asm.parser import parse_file
@@ -269,6 +270,8 @@ class Signing:
 
     def _template(self, node: Node) -> Expr:
         if isinstance(node, Lit):
+            if isinstance(node.value, bytes):
+                self._problem(node, NO_NUMBER, "its length is `len(…)`")
             return Const(node.value)
         if isinstance(node, Ref):
             bound = self.names.get(node.name)
@@ -277,7 +280,7 @@ class Signing:
             if node.name in self.program.constants and not node.steps:
                 literal = self.program.constants.literal(node.name)
                 if literal is not None:
-                    return Const(literal.value)
+                    return self._template(Lit(literal.value, node.start, node.end))
             if isinstance(bound, (Slot, NameGroup)):
                 self._problem(
                     node,
@@ -286,6 +289,9 @@ class Signing:
                 )
             self._problem(node, f"no length `{node.name}` is bound before this", "")
         assert not isinstance(node, (Lit, Ref))
+        text = self.program.constants.text(node.args[0]) if node.args else None
+        if node.name == "len" and text is not None:
+            return Const(len(text))
         if node.name in LENGTHS and node.args and isinstance(node.args[0], Ref):
             found = self._leaf(node.args[0])
             if found is not None:

@@ -15,7 +15,7 @@ from rvm.isa.typing import MAX_NODES
 from rvm.types import Scalar, Stack
 from rvm_asm.expressions import MAX_DEPTH, operator_name
 from rvm_asm.generics import FUNCTION, NUMBERS, Types
-from rvm_asm.literals import raw_constant
+from rvm_asm.literals import NO_NUMBER, TEXTS, raw_constant
 from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import FieldStep, Lit, Node, Operator, Range, Ref, Sub
 from rvm_asm.program import Declarations
@@ -80,7 +80,20 @@ class ValueReader:
             )
         return out
 
+    def text_of(self, node: Node | None) -> bytes | None:
+        """The bytes that a text literal, or a constant that is one, stands for."""
+        binding = self.scope.names.get(node.name) if type(node) is Ref else None
+        if type(binding) is Alias and not node.steps:  # type: ignore[union-attr]
+            outer, self.scope = self.scope, binding.scope
+            try:
+                return self.text_of(binding.node)
+            finally:
+                self.scope = outer
+        return self.program.constants.text(node) if binding is None else None
+
     def _literal(self, node: Lit) -> Const:
+        if type(node.value) is bytes:
+            self.reject("A041", NO_NUMBER, node, TEXTS)
         if node.type is None:
             return Const(node.value)
         try:
@@ -125,11 +138,17 @@ class ValueReader:
         return Apply(fn, args)
 
     def _of_stack(self, node: Node) -> Node | None:
-        """`top(s)`, `len(s)` and `empty(s)` of a stack, as places and what is asked of them."""
+        """`top(s)`, `len(s)` and `empty(s)` of a stack, as places and what is asked of them.
+
+        `len(…)` of a text is a number.
+        """
         assert not isinstance(node, (Ref, Lit))
         if node.name not in ("top", "len", "empty") or len(node.args) != 1:
             return None
         s = node.args[0]
+        text = self.text_of(s) if node.name == "len" else None
+        if text is not None:
+            return Lit(len(text), node.start, node.end)
         if not isinstance(s, Ref):
             return None
         found, path = self.resolve(s)

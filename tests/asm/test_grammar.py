@@ -25,6 +25,7 @@ LEXICAL = {
     "FLOAT": ("1.5", ".5", "2e-3", "1.", "0.1234567890123456789"),
     "IMAGINARY": ("2.5j", "3j"),
     "STRING": ('"a"', '"x is {} \\"quoted\\""', '""'),
+    "CHARACTER": ("'a'", "'('", "';'", "' '", "'.'", "'~'", "'\"'", "'\\''", "'\\n'", "'\\xff'"),
     "NEWLINE": ("\n", " ; a comment\n"),
 }
 CLASSES = {
@@ -33,6 +34,7 @@ CLASSES = {
     "FLOAT": re.compile(r"\d+\.\d*|\.\d+|\d+e-?\d+"),
     "IMAGINARY": re.compile(r"[\d.]+j"),
     "STRING": re.compile(r'".*"'),
+    "CHARACTER": re.compile(r"'[^'\\]'"),
     "NEWLINE": re.compile(r" ?(;.*)?\n"),
 }
 

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn
+
+from rvm_asm.characters import Misspelt, bytes_of, encoded
 
 from rvm.faults import InputError
 
@@ -66,8 +69,6 @@ _TYPE = re.compile(r"'(\w+(?:\(\d+\))?)")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _PATH = re.compile(r"[^\s,\])}]+")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
-_ESCAPES = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", '"': b'"', "'": b"'", "\\": b"\\"}
 _SPACE = re.compile(r"\s*")
 
 
@@ -85,7 +86,7 @@ class Reader:
     def text_after(self, at: int) -> bytes:
         """All that follows a position, as it stands."""
         self.at = at
-        return self._encoded(self.text[at:])
+        return self._read(encoded, self.text[at:], at)
 
     def space(self) -> None:
         match = _SPACE.match(self.text, self.at)
@@ -213,34 +214,18 @@ class Reader:
         found = _QUOTED.match(self.text, self.at)
         if found is None:
             self.fail("the text has no closing quote")
-        out = bytearray()
-        at = self.at + 1
-        for escape in _ESCAPE.finditer(self.text, at, found.end() - 1):
-            out += self._encoded(self.text[at : escape.start()])
-            self.at = escape.start()
-            out += self._escape(escape)
-            at = escape.end()
-        out += self._encoded(self.text[at : found.end() - 1])
+        out = self._read(bytes_of, found[0][1:-1], self.at + 1)
         self.at = found.end()
         self.space()
-        return bytes(out)
+        return out
 
-    def _encoded(self, text: str) -> bytes:
-        """A text's bytes; those of a command line that are not UTF-8 are as they were."""
+    def _read(self, of: Callable[[str, str], bytes], text: str, at: int) -> bytes:
+        """A text's bytes; what of a command line is not UTF-8 is as it was."""
         try:
-            return text.encode(errors="surrogateescape")
-        except UnicodeEncodeError:
-            self.fail("half of a surrogate pair is no character")
-
-    def _escape(self, escape: re.Match[str]) -> bytes:
-        """The bytes that an escape in a text stands for."""
-        if escape[1]:
-            return self._encoded(chr(int(escape[1], 16)))
-        if escape[2]:
-            return bytes.fromhex(escape[2])
-        if escape[3] not in _ESCAPES:
-            self.fail(f"`{escape[0]}` is not an escape")
-        return _ESCAPES[escape[3]]
+            return of(text, "surrogateescape")
+        except Misspelt as wrong:
+            self.at = at + wrong.at
+            self.fail(str(wrong))
 
     def _made(self, kind: str) -> MadeArray:
         sizes: list[int] = []
