@@ -350,6 +350,13 @@ class Builder(Operations):
         """End the block by going on in another."""
         self.do("jump", aux=target)
 
+    def again(self, target: Any, pace: str) -> None:
+        """End the block, and with it an iteration of a loop that begins at `target`.
+
+        `pace` is what machine code makes of the loop: see `nest`.
+        """
+        self.do("again", aux=(target, pace))
+
     def fork(self, condition: Node, yes: str, no: str, unlikely: bool = False) -> None:
         """End the block by going on in one of two others; `unlikely` says that of the first."""
         self.do("fork", condition, aux=(yes, no, unlikely))

@@ -26,6 +26,7 @@ from rvm.ir.node import Node
 from rvm.ir.oneway import one_way
 from rvm.ir.reading import live_at, turns
 from rvm.ir.registers import declare, enter, finish, stop
+from rvm.ir.short import short
 from rvm.ir.statements import instruction_at, note
 from rvm.ir.typed import Unprintable
 from rvm.ir.values import scalar
@@ -241,6 +242,7 @@ class MachineMaker(Maker):
         super().__init__(b, 0 if b.kind.root and b.left is None else 1)
         self.loops = loops
         flow, code = b.flow, b.code
+        self.short = frozenset[int]() if b.lanes else short(code, flow)
         b.passed = frozenset(
             a.reg for pc in flow.calls for a in code.instrs[pc].args if isinstance(a, Place)
         )
@@ -290,7 +292,11 @@ class MachineMaker(Maker):
 
     def onward(self, copy: int, target: int, falling: bool) -> None:
         loop = self.loops.get(target - 1) if falling else None
-        if loop is None or not hoisted(self, loop, copy):
+        if loop is not None and hoisted(self, loop, copy):
+            return
+        if not falling and target - 1 in self.short:
+            self.b.again(self.reach(copy, target), "straight")
+        else:
             self.goto(copy, target)
 
     def instruction(self, pc: int) -> None:

@@ -230,7 +230,7 @@ class LanesPrinter(Printer):
         if node not in self.wide:
             return super()._do_load(node)
         reg, part = node.aux
-        note = self.note(reg)
+        note = self.note(reg, True)
         if self._alike(reg, node.args):
             pointer = self.address(reg, part, node.args)
             return self._vector_at(node.kind, pointer, super().distance(reg), note)

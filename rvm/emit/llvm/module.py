@@ -16,6 +16,7 @@ from rvm.ir.blocks import FunctionBuilder, Left
 from rvm.ir.flow import Flow
 from rvm.ir.function import machine_function, plan_of
 from rvm.ir.kind import ANYWHERE, INNER, ROOT, Kind
+from rvm.ir.steady import steady
 from rvm.ir.typed import Unprintable
 from rvm.leaf import Function
 from rvm.types import Scalar, Stack
@@ -25,6 +26,7 @@ attributes #0 = { nounwind willreturn memory(none) }
 attributes #1 = { nounwind }
 attributes #2 = { nounwind willreturn }
 !1 = !{!"branch_weights", i32 1, i32 2000}
+!2 = !{}
 """
 Varying = Callable[[Code, frozenset[int]], frozenset[int]]
 """The registers of a function that vary where certain parameters do."""
@@ -49,6 +51,7 @@ class ModulePrinter:
     ) -> None:
         self.codes: list[Code] = []
         self.kind = kind
+        self.steady = steady(code)
         self.varying = varying
         self._symbols: dict[Inner, str] = {}
         self._waiting: list[Callable[[], Printer]] = []

@@ -16,6 +16,7 @@ from rvm.ir.kind import ROOT
 from rvm.ir.node import BIT, F32, F64, I8, Argument, Block, Node, Var, number
 from rvm.ir.operations import CASTS, MNEMONICS
 from rvm.ir.places import KINDS, item_size
+from rvm.ir.steady import Steady
 from rvm.leaf import Function, Table
 from rvm.leaf.ops import NATIVE
 from rvm.types import elem_of
@@ -24,6 +25,8 @@ TYPES = {kind: text for text, kind in KINDS.items()}
 """LLVM's types by kind."""
 COLD = "!prof !1"
 """Branches that are hardly ever taken: the first target is the unlikely one."""
+STEADY = ", !invariant.load !2"
+"""What is said of loads from what does not change while the function runs."""
 LENGTH = "range(i64 0, -9223372036854775808) "
 RANGE = "!{i64 0, i64 -9223372036854775808}"
 """What is said of a length, as an attribute and as metadata: it is never negative.  Then one
@@ -64,6 +67,10 @@ ENDS = {
 class Module(Protocol):
     """What a printer asks of the module that it prints for."""
 
+    @property
+    def steady(self) -> Steady:
+        """The array parameters that nothing changes while the module's root runs."""
+
     def metadata(self, text: str) -> str:
         """The name of a new metadata node; `{}` in its text is that name."""
 
@@ -98,6 +105,7 @@ class Printer:
         self._lengths = ""
         self._paces: dict[str, list[str]] = {}
         self._notes = self._scopes()
+        self._steady = frozenset[int]() if module is None else module.steady[self.b.code.name]
         self._rules: dict[str, Callable[[Node], str | None]] = {
             name.removeprefix("_do_"): getattr(self, name)
             for name in dir(self)
@@ -342,7 +350,7 @@ class Printer:
 
     def _do_load(self, node: Node) -> str:
         reg, part = node.aux
-        return self.fetch(node.kind, self.address(reg, part, node.args), self.note(reg))
+        return self.fetch(node.kind, self.address(reg, part, node.args), self.note(reg, True))
 
     def _do_store(self, node: Node) -> None:
         reg, part = node.aux
@@ -350,9 +358,9 @@ class Printer:
         pointer = self.address(reg, part, at)
         self.keep(value.kind, self.operand(value), pointer, self.note(reg))
 
-    def note(self, reg: int) -> str:
+    def note(self, reg: int, loaded: bool = False) -> str:
         """Metadata for loads and stores of an array's elements."""
-        return self._notes.get(reg, "")
+        return self._notes.get(reg, "") + (STEADY if loaded and reg in self._steady else "")
 
     def fetch(self, kind: str, pointer: str, note: str = "") -> str:
         """A value in memory, where a bool is a byte."""
@@ -464,6 +472,10 @@ class Printer:
     def _do_ask(self, node: Node) -> str:
         ask, *given = node.args
         return self.op(f"call ptr {self.operand(ask)}(ptr %ctx, {self.typed(given)})")
+
+    def _do_again(self, node: Node) -> None:
+        target, pace = node.aux
+        self.line(f"br label %{target}{self._pace(pace)}")
 
     def _do_fork(self, node: Node) -> None:
         yes, no, unlikely = node.aux

@@ -15,11 +15,10 @@ from rvm.host.signals import listen
 LEVELS = ((4_000, 3), (40_000, 2))
 """Up to how many lines a module is optimised how much; longer ones least: LLVM's time grows faster
 than the text.  Loops are vectorised at levels 2 and 3, with several vectors an iteration at 3."""
-OPTIONS = ("-slp-max-reg-size=128",)
-"""Straight code is made into vectors of two numbers at most.
-
-For wider ones LLVM gathers what does not lie side by side, which costs more than it saves.
-"""
+OPTIONS = ("-slp-max-reg-size=128", "-memdep-block-scan-limit=1000")
+"""Straight code is made into vectors of two numbers at most: for wider ones LLVM gathers what does
+not lie side by side, which costs more than it saves.  And it looks far back for what has been
+loaded already, since a call that was put in is a long piece of straight code."""
 
 
 class Compiler:

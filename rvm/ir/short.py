@@ -1,0 +1,70 @@
+"""Short loops with calls: those that are worth writing out, one iteration after another.
+
+Then what their iterations compute alike is computed once: of rows of a Jacobian, say, which are
+gradients of one function at one point, all that does not depend on the row.
+"""
+
+from __future__ import annotations
+
+from rvm.expr import Apply, Const, Expr, Place
+from rvm.image import Code
+from rvm.ir.flow import Cycle, Flow
+from rvm.ir.reading import bound
+from rvm.stmt import Alloc
+
+MOST = 4
+"""Iterations."""
+LONG = 1_000
+"""Instructions of all iterations and of what they call: LLVM takes about a millisecond for one."""
+
+
+def short(code: Code, flow: Flow) -> frozenset[int]:
+    """The come-froms of loops that are worth writing out.
+
+    They call functions, hold no other loop, nor do these functions, and have a few iterations,
+    whose number the text tells.
+    """
+    return frozenset(c.head for c in flow.cycles if _is_short(code, flow, c))
+
+
+def _is_short(code: Code, flow: Flow, cycle: Cycle) -> bool:
+    calls = [pc for pc in flow.calls if cycle.head < pc < cycle.back]
+    if not calls or any(cycle.head < c.head < cycle.back for c in flow.cycles):
+        return False
+    many = _iterations(code, cycle)
+    if many is None or not 1 < many <= MOST:
+        return False
+    called = [code.image.program.function(n) for pc in calls for n in _called(code, pc)]
+    if any(i.op == "br" and i.aux < pc for f in called for pc, i in enumerate(f.code)):
+        return False
+    return many * (cycle.back - cycle.head + sum(len(f.code) for f in called)) <= LONG
+
+
+def _called(code: Code, pc: int) -> tuple[str, ...]:
+    return code.image.reachable(code.instrs[pc].symbol)
+
+
+def _iterations(code: Code, cycle: Cycle) -> int | None:
+    """How many iterations a `for` has whose bounds are constants; None of other loops."""
+    ends, starts = (bound(code.stmts(pc)[0]) for pc in (cycle.back, cycle.head))
+    if ends is None or starts is None:
+        return None
+    for first, end in ((starts[1], ends[1]), (ends[1], starts[1])):
+        match _made(code, end):
+            case Apply("for_end", (Const(int(a)) as begin, Const(int(b)), Const(int(by)))):
+                if first == begin and by:
+                    return len(range(a, b + (1 if by > 0 else -1), by))
+    return None
+
+
+def _made(code: Code, end: Expr) -> Expr:
+    """What an ancilla is made with, where that is the same wherever it is made."""
+    if not isinstance(end, Place) or end.path:
+        return end
+    made = {
+        stmt.value
+        for pc in range(len(code))
+        for stmt in code.stmts(pc)
+        if isinstance(stmt, Alloc) and stmt.reg.reg == end.reg and stmt.value is not None
+    }
+    return made.pop() if len(made) == 1 else end
