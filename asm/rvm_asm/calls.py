@@ -5,11 +5,12 @@ from __future__ import annotations
 from rvm.expr import Apply, Expr, Place, is_count
 from rvm.isa import TypeFault, check_operands, typed
 from rvm.isa.derivatives import adjoint_type
-from rvm.program import Function, Instr
-from rvm.transform.derived import MARKS, SUFFIXES, head
+from rvm.program import Function, Instr, slots_of
+from rvm.transform.derived import MARKS, SUFFIXES, Mark, head
+from rvm.transform.duals import bar_slots
 from rvm.types import Scalar, elem_of
 from rvm_asm.bijections import Bijection, bijection
-from rvm_asm.derivatives import Derivative, binding, listed
+from rvm_asm.derivatives import LEFT_OUT, Derivative, binding, carrying, is_left_out, listed
 from rvm_asm.generics import FUNCTION
 from rvm_asm.maps import MAPS, mapping
 from rvm_asm.messages import did_you_mean
@@ -35,8 +36,10 @@ class Calls(Specialising):
         if stat.marks:
             head = self._derivative(name, args, stat)
             own = len(args)
-            name, args = quoted(head.name), [*args, *stat.bars]
+            bars = [b for b in stat.bars if not is_left_out(b)]
+            name, args = quoted(head.name), [*args, *bars]
             signature = tuple((p.name, binding(p.layout, head)) for p in head.params)
+            stat = Invoke(stat.name, stat.callee, args, stat.start, stat.end, bars=bars)
         stat = Invoke(
             stat.name, Word(plain(name), 0, 0), args, stat.start, stat.end, bars=stat.bars
         )
@@ -99,14 +102,9 @@ class Calls(Specialising):
     def _derivative(self, name: str, args: list[Node], stat: Invoke) -> Function:
         """The name and parameters of what the marks of a call make of a function."""
         base = self.program.heads[name]
-        for mark in stat.marks:
+        for k, mark in enumerate(stat.marks):
             f, kind = base, MARKS[mark]
-            known = self.program.derivatives.get(f.name + mark)
-            base = head(f, mark) if known is None else known.head
-            if quoted(base.name) in self.program.functions:
-                self.complain(
-                    "A006", f"`{base.name}` is declared, and is the {kind.word} of `{f.name}`", stat
-                )
+            base = head(f, mark)
             if len(base.params) == len(f.params):
                 self.complain(
                     "A080",
@@ -114,26 +112,50 @@ class Calls(Specialising):
                     "complex number",
                     stat,
                 )
-            if known is None:
-                self.program.derivatives[base.name] = Derivative(f.name, mark, base, stat.callee)
-        own, more = base.params[: len(f.params)], base.params[len(f.params) :]
+            without = frozenset[int]()
+            if k == len(stat.marks) - 1:
+                self._check_derivative(base, f, kind, args, stat)
+                without = self._left_out(f, kind, stat)
+                base = head(f, mark, without) if without else base
+            if quoted(base.name) in self.program.functions:
+                self.complain(
+                    "A006", f"`{base.name}` is declared, and is the {kind.word} of `{f.name}`", stat
+                )
+            made = Derivative(f.name, mark, base, stat.callee, without)
+            self.program.derivatives.setdefault(base.name, made)
+        return base
+
+    def _check_derivative(
+        self, made: Function, f: Function, kind: Mark, args: list[Node], stat: Invoke
+    ) -> None:
+        """Refuse a call of a derivative with too many arguments or bars, or too few."""
+        own = made.params[: len(f.params)]
         if len(args) != len(own):
             self.complain(
                 "A044",
-                f"`{base.name}` takes the {len(own)} argument{'s' * (len(own) != 1)} of "
+                f"`{made.name}` takes the {len(own)} argument{'s' * (len(own) != 1)} of "
                 f"`{f.name}`, not {len(args)}",
                 stat,
-                f"its parameters are {listed(base, own) or 'none'}",
+                f"its parameters are {listed(made, own) or 'none'}",
             )
-        if len(stat.bars) != len(more):
-            duals = kind.duals if len(more) != 1 else kind.duals[:-1]
+        found = carrying(f)
+        if len(stat.bars) != len(found):
+            duals = kind.duals if len(found) != 1 else kind.duals[:-1]
+            what = f"{len(found)} real parameters" if len(found) != 1 else "one real parameter"
             self.complain(
                 "A080",
-                f"`{base.name}` takes {len(more)} {duals} behind the `;`, not {len(stat.bars)}",
+                f"`{made.name}` takes {len(found)} {duals} behind the `;`, not {len(stat.bars)}",
                 stat,
-                f"one for each real parameter of `{f.name}`: {listed(base, more)}",
+                f"`{f.name}` has {what}, in order {listed(f, found)}; `{LEFT_OUT}` leaves one out",
             )
-        return base
+
+    def _left_out(self, f: Function, kind: Mark, stat: Invoke) -> frozenset[int]:
+        """The registers of the parameters whose bars, or dots, nobody wants."""
+        found = carrying(f)
+        out = [p for p, bar in zip(found, stat.bars, strict=True) if is_left_out(bar)]
+        if len(out) == len(found):
+            self.complain("A080", f"all {kind.duals} are left out: nothing is asked for", stat)
+        return frozenset(r for p in out for r in slots_of(p.layout)) & frozenset(bar_slots(f))
 
     def callee(self, stat: Invoke | Iterate) -> tuple[str, list[Node]]:
         """The function that is called, made for its types if it is generic, and its arguments."""

@@ -14,10 +14,11 @@ from rvm.expr import Place
 from rvm.faults import DefinitionError
 from rvm.program import Function, Instr, Layout, Param, Program, slots_of
 from rvm.transform.derived import GRADIENT, derived
+from rvm.transform.duals import Form, bar_slots
 from rvm.types import Stack
 from rvm.verify import findings
 from rvm_asm.messages import Reporter
-from rvm_asm.nodes import Word
+from rvm_asm.nodes import Node, Ref, Word
 from rvm_asm.scope import NameGroup, Slot
 
 
@@ -29,6 +30,22 @@ class Derivative(NamedTuple):
     head: Function
     """Its name and parameters: those of the function, then their bars or dots."""
     at: Word
+    without: frozenset[int] = frozenset()
+    """The parameters, as registers, whose bars or dots are left out."""
+
+
+LEFT_OUT = "_"
+"""What stands for a bar, or a dot, that nobody wants."""
+
+
+def is_left_out(node: Node) -> bool:
+    return isinstance(node, Ref) and node.name == LEFT_OUT and not node.steps
+
+
+def carrying(f: Function) -> list[Param]:
+    """The parameters of a function that have bars, in their order."""
+    slots = bar_slots(f)
+    return [p for p in f.params if any(r in slots for r in slots_of(p.layout))]
 
 
 def binding(layout: Layout, f: Function) -> Slot | NameGroup:
@@ -80,7 +97,8 @@ def complete(
     if not called or report.failed or findings(Program((*program.functions, *heads), "")):
         return heads
     try:
-        return derived(program, {name: (d.of, d.mark) for name, d in called.items()})
+        asked = {n: (Form(d.of, d.without), d.mark) for n, d in called.items()}
+        return derived(program, asked)
     except DefinitionError as error:
         _refuse(program, called, error, report)
     return heads
@@ -90,8 +108,8 @@ def _refuse(
     program: Program, called: Mapping[str, Derivative], error: DefinitionError, report: Reporter
 ) -> None:
     where = error.where
-    first = next(iter(called.values()))
-    d = called.get(where.function, first)
+    found = (d for d in called.values() if d.of == where.function)
+    d = called.get(where.function) or next(found, next(iter(called.values())))
     start, end = d.at.start, d.at.end
     also: tuple[tuple[int, int, str], ...] = ()
     if where.function in program:

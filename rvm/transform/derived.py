@@ -15,7 +15,7 @@ from typing import NamedTuple
 from rvm.faults import DefinitionError, Where
 from rvm.program import Function, Program
 from rvm.transform.copies import with_copies
-from rvm.transform.duals import BAR, DOT, reachable
+from rvm.transform.duals import BAR, DOT, Form, forms, reachable
 from rvm.transform.gradient import adjoints_of, there_and_back
 from rvm.transform.tangent import tangents_of
 from rvm.types import Stack, elem_of
@@ -39,8 +39,8 @@ MARKS = {
     TANGENT: Mark("tangent", "dots", DOT),
 }
 SUFFIXES = tuple({mark.suffix for mark in MARKS.values()})
-Asked = Mapping[str, tuple[str, str]]
-"""For the name of a derived function the function that it is of, and the mark."""
+Asked = Mapping[str, tuple[Form, str]]
+"""For the name of a derived function what it is of, and the mark."""
 
 
 def adjoint_names(program: Program) -> dict[str, str]:
@@ -53,18 +53,22 @@ def tangent_names(program: Program) -> dict[str, str]:
     return {n: n + TANGENT for n in program}
 
 
-def head(f: Function, mark: str) -> Function:
-    """The derived function without code: its name and parameters, which those of `f` tell."""
+def head(f: Function, mark: str, without: frozenset[int] = frozenset()) -> Function:
+    """The derived function without code: its name and parameters, which those of `f` tell.
+
+    `without` are the registers of parameters that have no bars, or dots.
+    """
     dims = tuple(d for d in f.dims if d.reg < f.n_args)
     bare = Function(f.name, f.params, f.registers[: f.n_args], (), (), dims)
     of = tangents_of if mark == TANGENT else adjoints_of
-    return of(Program((bare,), f.name), (f.name,), {f.name: f.name + mark})[0]
+    return of(Program((bare,), f.name), (Form(f.name, without),), {f.name: f.name + mark})[0]
 
 
 def derived(program: Program, asked: Asked) -> tuple[Function, ...]:
     """The functions that are asked for, and those that they call, which `program` has not.
 
-    DefinitionError D011 or D012 where there is no derivative, D015 if a function calls its own.
+    DefinitionError D011 or D012 where there is no derivative, D015 if a function calls its own,
+    D016 where one is left out that others need.
     """
     making = _Making(program, asked)
     for name in asked:
@@ -81,11 +85,15 @@ class _Making:
         self._sources = program.sources
         self._open: list[str] = []
 
+    def __contains__(self, name: str) -> bool:
+        return name in self.functions
+
     def make(self, name: str) -> None:
         """Make one, after all that it is made of."""
-        if name in self.functions:
+        if name in self:
             return
-        base, mark = self.asked[name]
+        form, mark = self.asked[name]
+        base = form.name
         if name in self._open:
             chain = ", which needs ".join(f"`{n}`" for n in (*self._open, name))
             raise DefinitionError(
@@ -101,12 +109,13 @@ class _Making:
         end = TANGENT if mark == TANGENT else ADJOINT
         names = {n: n + end for n in kept}
         of = tangents_of if mark == TANGENT else adjoints_of
-        missing = [n for n in kept if names[n] not in self.functions]
+        missing = (form,) if form.without else forms([n for n in kept if names[n] not in self])
         for made in of(program, missing, names):
             # The log of a run undoes all of it, what an adjoint undoes like the rest.
-            self.functions[made.name] = replace(made, undoing=None)
+            self.functions.setdefault(made.name, replace(made, undoing=None))
         if mark == GRADIENT:
-            f, adjoint = program.function(base), self.functions[names[base]]
+            f = program.function(base)
+            adjoint = self.functions[form.called(names[base], f)]
             made = there_and_back(f, adjoint, name)
             self.functions[name] = with_copies(made, _brought_back(program, f, len(made.code)))
         self._open.pop()

@@ -6,10 +6,11 @@ adjoint in gradient mode, the tangent in tangent mode.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, NoReturn, cast
 
 from rvm.expr import Const, Expr, Place, rebuild
+from rvm.faults import DefinitionError
 from rvm.isa import OPCODES, apply, place
 from rvm.isa.derivatives import adjoint_type
 from rvm.isa.shapes import Dims, Lengths
@@ -51,9 +52,48 @@ def bar_type(t: RegisterType) -> RegisterType | None:
     return with_rank(elem, t.rank if isinstance(t, Array) else 0)
 
 
-def bar_slots(f: Function) -> dict[int, int]:
+class Form(NamedTuple):
+    """A function that is differentiated, and the parameters whose duals are left out.
+
+    They are registers: of one that the function only reads nothing is derived, and one that it
+    changes begins with a dual of zero, of which nothing may come.
+    """
+
+    name: str
+    without: frozenset[int] = frozenset()
+
+    def called(self, name: str, f: Function) -> str:
+        """How what is derived from it is called, where `name` is what has all duals."""
+        if not self.without:
+            return name
+        kept = (f.registers[k].name for k in bar_slots(f, self.without))
+        return f"{name}({', '.join(kept)})"
+
+
+def forms(names: Sequence[str]) -> tuple[Form, ...]:
+    """Functions with all of their duals."""
+    return tuple(map(Form, names))
+
+
+def with_called(
+    wanted: Sequence[Form], make: Callable[[Form], tuple[Function, Sequence[Form]]]
+) -> tuple[Function, ...]:
+    """What is made of forms, and of those that this calls; `make` gives one and what it calls."""
+    made: dict[Form, Function] = {}
+    todo = list(reversed(wanted))
+    while todo:
+        form = todo.pop()
+        if form not in made:
+            made[form], called = make(form)
+            todo = [*reversed(called), *todo]
+    return tuple(made.values())
+
+
+def bar_slots(f: Function, without: frozenset[int] = frozenset()) -> dict[int, int]:
     """For each parameter register that has duals the register of those in the dual function."""
-    carrying = [k for k in range(f.n_args) if bar_type(f.registers[k].type) is not None]
+    carrying = [
+        k for k in range(f.n_args) if k not in without and bar_type(f.registers[k].type) is not None
+    ]
     return {k: f.n_args + j for j, k in enumerate(carrying)}
 
 
@@ -67,8 +107,13 @@ class Duals:
         names: dict[str, str],
         suffix: str,
         part: str,
+        without: frozenset[int] = frozenset(),
     ) -> None:
         self.f = f
+        self.changing = frozenset[int]()
+        """The parameters that the function changes, where some are without duals."""
+        self.without = without
+        """The parameters whose duals are left out; their registers are the same in both."""
         self.suffix, self.part = suffix, part
         self.functions = functions
         self.names = names
@@ -83,7 +128,7 @@ class Duals:
     def _layout(self) -> None:
         """Parameters, their duals, locals, their duals."""
         f = self.f
-        self.bars = bar_slots(f)
+        self.bars = bar_slots(f, self.without)
         self.moved = {k: k for k in range(f.n_args)}
         shift = len(self.bars)
         self.moved |= {k: k + shift for k in range(f.n_args, len(f.registers))}
@@ -139,6 +184,33 @@ class Duals:
         found = bar_type(t)
         assert isinstance(found, (Scalar, Array))
         return found
+
+    def has_dual(self, of: Place) -> bool:
+        """Whether a place that is read has a dual; DefinitionError D016 if one was left out that
+        is not known to be zero.
+        """
+        if of.reg in self.without and of.reg in self.changing:
+            self.lost(of)
+        return of.reg in self.dual_of
+
+    def have_duals(self, places: Sequence[Place]) -> bool:
+        """Whether places between which values move have duals; D016 if one is left out of some."""
+        found = [p.reg in self.dual_of for p in places]
+        if any(found) and not all(found):
+            for p in places:
+                if p.reg in self.without:
+                    self.lost(p)
+        return all(found)
+
+    def lost(self, of: Place) -> NoReturn:
+        """Refuse to leave out the dual of a parameter."""
+        name = self.f.registers[of.reg].name
+        raise DefinitionError(
+            "D016",
+            f"the derivative by `{name}` can't be left out: `{self.f.name}` changes `{name}` and "
+            "computes with it",
+            hint="name a place in the place of `_`",
+        )
 
     # ------------------------------------------------------------ common parts
 
@@ -232,17 +304,14 @@ class Duals:
 
     def emit_duals(self, op: str, *places: Expr) -> None:
         """The same opcode on the places' duals, if there are any."""
-        if cast(Place, places[0]).reg in self.dual_of:
+        if self.have_duals([cast(Place, p) for p in places]):
             self.emit(op, *(self.dual(cast(Place, p)) for p in places))
 
     def exchanged(self, instr: Instr, op: str) -> None:
         """An opcode that only moves values: `op` moves their duals alike."""
         row = OPCODES[instr.op]
-        if all(
-            cast(Place, a).reg in self.dual_of
-            for a, o in zip(instr.args, row.operands, strict=True)
-            if o.mode == "mut"
-        ):
+        operands = zip(instr.args, row.operands, strict=True)
+        if self.have_duals([cast(Place, a) for a, o in operands if o.mode == "mut"]):
             self.emit(
                 op,
                 *(

@@ -23,7 +23,16 @@ from rvm.isa import OPCODES, apply, invert_instr, lower, typed
 from rvm.program import Function, Instr, Program, Span
 from rvm.stmt import Map, Update, writes
 from rvm.transform.adjoint import sweep
-from rvm.transform.duals import BAR, bar_slots, bar_type, reachable, unique
+from rvm.transform.duals import (
+    BAR,
+    Form,
+    bar_slots,
+    bar_type,
+    forms,
+    reachable,
+    unique,
+    with_called,
+)
 from rvm.transform.forth import without_directions
 from rvm.transform.graph import Graph
 from rvm.transform.maps import adjoint_map
@@ -50,7 +59,7 @@ def gradient(program: Program, function: str | None = None, *, loss: str | None 
         raise UsageError("U001", f"the program has no function `{name}`")
     names = adjoint_names(program)
     kept = reachable(program, name)
-    made = adjoints_of(program, kept, names)
+    made = adjoints_of(program, forms(kept), names)
     f = program.function(name)
     wanted = unique(name + GRADIENT, set(program) | set(names.values()))
     entry = there_and_back(f, made[0], wanted, loss)
@@ -60,15 +69,19 @@ def gradient(program: Program, function: str | None = None, *, loss: str | None 
 
 
 def adjoints_of(
-    program: Program, wanted: Sequence[str], names: dict[str, str]
+    program: Program, wanted: Sequence[Form], names: dict[str, str]
 ) -> tuple[Function, ...]:
     """The adjoints of functions, called as `names` says; so are those that they call."""
     functions = {f.name: f for f in program.functions}
     changed = inout_slots(program)
+
+    def make(form: Form) -> tuple[Function, Sequence[Form]]:
+        f = without_directions(functions[form.name])
+        w = Walker(f, functions, names, ADJOINT_RULES, changed, form.without)
+        return _adjoint(w), w.called
+
     with placed(program):
-        return tuple(
-            _adjoint(without_directions(functions[n]), functions, names, changed) for n in wanted
-        )
+        return with_called(wanted, make)
 
 
 def adjoint_origins(f: Function, adjoint: Function) -> tuple[int, ...]:
@@ -115,19 +128,12 @@ def _whole(reg: int, t: RegisterType) -> Place:
     return Place(reg, (), None if isinstance(t, Stack) else t)
 
 
-def _adjoint(
-    f: Function,
-    functions: dict[str, Function],
-    names: dict[str, str],
-    changed: dict[str, frozenset[int]],
-) -> Function:
+def _adjoint(w: Walker) -> Function:
     """The adjoint of a function: what undoes it and takes adjoints back."""
-    w = Walker(f, functions, names, ADJOINT_RULES)
-    w.changed = changed
-    known = zeros(f, w.bars, changed)
+    known = zeros(w.f, {*w.bars, *w.without}, w.changed)
 
     def visit(pc: int) -> None:
-        w.zero = frozenset(w.bars[k] for k in known[pc])
+        w.zero = frozenset(w.bars[k] for k in known[pc] if k in w.bars)
 
     made = w.walk(visit)
     return replace(made, undoing=_undoing(made, frozenset(w.moved.values())))
@@ -189,7 +195,7 @@ def _push(w: Walker, instr: Instr) -> None:
     """A value was pushed, which left zero: the adjoint of that zero means nothing."""
     w.code.append(invert_instr(instr))
     x, stack = cast("tuple[Place, Place]", instr.args)
-    if x.reg in w.dual_of:
+    if w.have_duals((x, stack)):
         _forget(w, w.dual(x))
         w.emit("pop", w.dual(x), w.dual(stack))
 
@@ -201,7 +207,7 @@ def _pop(w: Walker, instr: Instr) -> None:
     """
     w.code.append(invert_instr(instr))
     x, stack = cast("tuple[Place, Place]", instr.args)
-    if x.reg in w.dual_of:
+    if w.have_duals((x, stack)):
         w.emit("push", w.dual(x), w.dual(stack))
         _forget(w, w.dual(x))
 
@@ -219,6 +225,7 @@ def _gains(w: Walker, graph: Graph, value: Expr, g: Expr, op: str = "add") -> li
     return [
         Instr(OPPOSITE[op] if negative else op, (w.dual(read), graph.ref(gain)))
         for read, (negative, gain) in sweep(graph, graph.intern(value), graph.intern(g))
+        if w.has_dual(read)
     ]
 
 
@@ -255,7 +262,7 @@ def _update(w: Walker, stmt: Update, undo: Instr) -> None:
 def _map(w: Walker, instr: Instr, stmt: Map) -> None:
     """New values were computed from the old: with those back, adjoints go by the Jacobian."""
     w.code.append(invert_instr(instr))
-    if not all(d.reg in w.dual_of for d in stmt.dsts):
+    if not w.have_duals(stmt.dsts):
         return
     bars = [w.dual(d) for d in stmt.dsts]
     graph = w.graph()
@@ -277,6 +284,9 @@ def _call(w: Walker, instr: Instr) -> None:
 
     Where no adjoint passes through it, that is for the other direction only.
     """
+    if w.is_constant(instr):
+        w.code.append(invert_instr(instr))
+        return
     duals = frozenset(w.dual_of)
     zero = frozenset(k for k, b in w.dual_of.items() if b in w.zero)
     if not passes_nothing(instr, zero, duals, w.changed):
@@ -292,10 +302,9 @@ def _call(w: Walker, instr: Instr) -> None:
 
 
 def _adjoint_call(w: Walker, instr: Instr) -> None:
-    callee = w.functions[instr.symbol]
     extra: list[Place] = []
     after: list[tuple[Expr, Place]] = []
-    bars = bar_slots(callee)
+    name, bars = w.derivative(instr)
     used: list[Place] = []
     for k in bars:
         arg = instr.args[k]
@@ -317,7 +326,7 @@ def _adjoint_call(w: Walker, instr: Instr) -> None:
         graph = w.graph()
         w.if_undone(graph, _gains(w, graph, arg, bar, "sub"))
     w.settle()
-    w.emit(instr.op, *instr.args, *extra, symbol=w.names[instr.symbol])
+    w.emit(instr.op, *instr.args, *extra, symbol=name)
     for arg, bar in reversed(after):
         graph = w.graph()
         w.shared(graph, (), _gains(w, graph, arg, bar))

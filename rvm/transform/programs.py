@@ -9,12 +9,12 @@ from rvm.expr import Place
 from rvm.host.once import once
 from rvm.program import Function, Instr, Program
 from rvm.transform import derived
-from rvm.transform.duals import bar_slots, reachable
+from rvm.transform.duals import Form, bar_slots, forms, reachable
 from rvm.transform.gradient import ADJOINT, adjoint_names, adjoints_of, gradient
 from rvm.transform.invert import invert
 from rvm.transform.tangent import TANGENT, tangent, tangent_names, tangents_of
 
-_Makes = Callable[[Program, Sequence[str], dict[str, str]], tuple[Function, ...]]
+_Makes = Callable[[Program, Sequence[Form], dict[str, str]], tuple[Function, ...]]
 
 
 def inverse(program: Program) -> Program:
@@ -118,7 +118,7 @@ def _in_values(program: Program) -> dict[str, Derived]:
                 continue
             # Names are those that hold for the function and what it may call.
             alone = Program(tuple(map(program.function, reachable(program, f.name))), f.name)
-            made = make(alone, tuple(alone), names_of(alone))
+            made = make(alone, forms(tuple(alone)), names_of(alone))
             # What a derived function does hangs on those that it calls, too.
             if all(m.name in program and _alike(m, program.function(m.name)) for m in made):
                 ofs = zip(alone, made, strict=True)

@@ -19,12 +19,13 @@ from rvm.isa.shapes import Lengths
 from rvm.isa.tangents import choice_of, tangent_of
 from rvm.program import Function, Instr, Program
 from rvm.stmt import Map, Update
-from rvm.transform.duals import DOT, bar_slots, reachable, unique
+from rvm.transform.duals import DOT, Form, forms, reachable, unique, with_called
 from rvm.transform.factors import signed
 from rvm.transform.graph import Graph, Node
 from rvm.transform.maps import tangent_map
 from rvm.transform.walker import OPS, Rules, Walker, placed
 from rvm.types import Array, Scalar, ValueType, elem_of, rank_of
+from rvm.verify import inout_slots
 
 TANGENT = "_tangent"
 """What is added to the names of functions."""
@@ -40,18 +41,24 @@ def tangent(program: Program, function: str | None = None) -> Program:
     if name not in program:
         raise UsageError("U001", f"the program has no function `{name}`")
     kept = reachable(program, name)
-    made = tangents_of(program, kept, tangent_names(program))
+    made = tangents_of(program, forms(kept), tangent_names(program))
     originals = map(program.function, kept)
     return Program((*made, *originals), made[0].name, program.sources)
 
 
 def tangents_of(
-    program: Program, wanted: Sequence[str], names: dict[str, str]
+    program: Program, wanted: Sequence[Form], names: dict[str, str]
 ) -> tuple[Function, ...]:
     """The tangents of functions, called as `names` says; so are those that they call."""
     functions = {f.name: f for f in program.functions}
+    changed = inout_slots(program)
+
+    def make(form: Form) -> tuple[Function, Sequence[Form]]:
+        w = Walker(functions[form.name], functions, names, TANGENT_RULES, changed, form.without)
+        return w.walk(), w.called
+
     with placed(program):
-        return tuple(Walker(functions[n], functions, names, TANGENT_RULES).walk() for n in wanted)
+        return with_called(wanted, make)
 
 
 def tangent_names(program: Program) -> dict[str, str]:
@@ -106,7 +113,7 @@ def _tangent(w: Walker, graph: Graph, node: Expr) -> Expr | None:
 
 def _dot(w: Walker, node: Expr) -> Expr | None:
     """The tangent of a leaf; that of a stack's length is zero."""
-    if not isinstance(node, Place) or node.reg not in w.dual_of or is_count(node):
+    if not isinstance(node, Place) or is_count(node) or not w.has_dual(node):
         return None
     return w.dual(node)
 
@@ -148,7 +155,7 @@ def _update(w: Walker, stmt: Update, instr: Instr) -> None:
 
 def _map(w: Walker, instr: Instr, stmt: Map) -> None:
     """Tangents go by the Jacobian, and gain from the operands that are only read."""
-    if all(d.reg in w.dual_of for d in stmt.dsts):
+    if w.have_duals(stmt.dsts):
         op, takes_values = tangent_map(
             OPCODES[instr.op], elem_of(cast(ValueType, stmt.dsts[0].type))
         )
@@ -164,9 +171,11 @@ def _map(w: Walker, instr: Instr, stmt: Map) -> None:
 
 
 def _call(w: Walker, instr: Instr) -> None:
-    callee = w.functions[instr.symbol]
-    extra = [_argument(w, instr.args[k]) for k in bar_slots(callee)]
-    w.emit(instr.op, *instr.args, *extra, symbol=w.names[instr.symbol])
+    if w.is_constant(instr):
+        w.code.append(instr)
+        return
+    name, dots = w.derivative(instr)
+    w.emit(instr.op, *instr.args, *(_argument(w, instr.args[k]) for k in dots), symbol=name)
 
 
 def _argument(w: Walker, arg: Expr) -> Expr:

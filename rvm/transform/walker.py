@@ -20,7 +20,7 @@ from rvm.faults import DefinitionError, Where
 from rvm.isa import ENDS, OPCODES, apply, invert_instr, lower
 from rvm.program import Function, Instr, Program, Register
 from rvm.stmt import Exchange, Map, Stmt, Update, When, only_exchanges
-from rvm.transform.duals import Duals
+from rvm.transform.duals import Duals, Form, bar_slots
 from rvm.transform.graph import Graph
 from rvm.transform.zeros import Changed
 from rvm.types import BOOL, Array, Scalar, elem_of
@@ -71,10 +71,20 @@ class Walker(Duals):
     """A growing function on a function's registers and their duals."""
 
     def __init__(
-        self, f: Function, functions: dict[str, Function], names: dict[str, str], rules: Rules
+        self,
+        f: Function,
+        functions: dict[str, Function],
+        names: dict[str, str],
+        rules: Rules,
+        changed: Changed,
+        without: frozenset[int] = frozenset(),
     ) -> None:
-        super().__init__(f, functions, names, rules.suffix, rules.part)
+        super().__init__(f, functions, names, rules.suffix, rules.part, without)
         self.rules = rules
+        self.changed = changed
+        self.changing = changed.get(f.name, frozenset())
+        self.called: list[Form] = []
+        """What the code calls derivatives of."""
         self.pc = 0
         """The instruction of `f` that the code comes from now."""
         self._nothing: list[tuple[int, Graph, list[Instr], Mapping[int, Place]]] = []
@@ -82,7 +92,6 @@ class Walker(Duals):
         self._forth: Place | None = None
         self.zero: frozenset[int] = frozenset()
         """The adjoints that are surely zero where the code has come to, as registers."""
-        self.changed: Changed = {}
         self.origins: list[int] = []
 
     def walk(self, visit: Callable[[int], None] | None = None) -> Function:
@@ -107,7 +116,8 @@ class Walker(Duals):
         for pc, new in at.items():
             self.code[new] = replace(self.code[new], aux=at[f.code[pc].aux])
         self.enclose()
-        return replace(self.finished(self.names[f.name]), origins=tuple(self.origins))
+        name = Form(f.name, self.without).called(self.names[f.name], f)
+        return replace(self.finished(name), origins=tuple(self.origins))
 
     # ------------------------------------------------------------ instructions
 
@@ -158,6 +168,28 @@ class Walker(Duals):
                         "statements",
                         hint="let the opcode do nothing but return its new values",
                     )
+
+    def derivative(self, call: Instr) -> tuple[str, list[int]]:
+        """What is called in the place of a function, and the arguments whose duals it takes.
+
+        What has no dual here, since it is left out, is left out there.
+        """
+        callee = self.functions[call.symbol]
+        without = set[int]()
+        for k, arg in enumerate(call.args):
+            if isinstance(arg, Place) and arg.reg in self.without:
+                without.add(k)
+                if k not in self.changed[callee.name]:
+                    self.has_dual(arg)
+        form = Form(callee.name, frozenset(without & set(bar_slots(callee))))
+        self.called.append(form)
+        return form.called(self.names[callee.name], callee), list(bar_slots(callee, form.without))
+
+    def is_constant(self, call: Instr) -> bool:
+        """Whether all that a call changes is without duals, since they are left out."""
+        found = [call.args[k] for k in self.changed[call.symbol]]
+        regs = {a.reg for a in found if isinstance(a, Place)}
+        return bool(regs & self.without) and not regs & set(self.dual_of)
 
     def on_duals(self, instr: Instr, op: str, duals: list[Place], more: tuple[Place, ...]) -> None:
         """An opcode on the duals of what `instr` changes, its other operands, and `more`."""

@@ -303,7 +303,7 @@ func main(y: f64, x: f64, xb: f64)
     ("statement", "code", "words"),
     [
         ("call g'(y, x, 3)", "A002", "call g'(arguments; bars)"),
-        ("call f'(y, x, 3; 1)", "A080", "y_bar: f64, x_bar: f64"),
+        ("call f'(y, x, 3; 1)", "A080", "in order y: f64, x: f64"),
         ("call f.(y, x, 3; 1)", "A080", "takes 2 dots"),
         ("call f'(y, x; 1, xb)", "A044", "the 3 arguments of `f`"),
         ("call f'(y, x, 3; 1, x)", "A014", "`x`, which `f'` changes"),

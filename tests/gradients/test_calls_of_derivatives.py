@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from attack.programs import smooth
 from gradients import properties
 from gradients.agreeing import ENGINES, bits, engines_agree
 from rvm_asm import assemble, disassemble
+from rvm_asm.derivatives import carrying
 from sizes import part, sized
 
 import rvm
@@ -22,13 +23,18 @@ from rvm.program import Function, Program
 from rvm.transform.derived import MARKS, head
 
 
-def outer(text: str, name: str, mark: str) -> FunctionHandle:
-    """A function that does nothing but call what a mark makes of another."""
+def outer(text: str, name: str, mark: str, left_out: Collection[str] = ()) -> FunctionHandle:
+    """A function that does nothing but call what a mark makes of another.
+
+    It takes all bars, but passes none for the parameters `left_out`.
+    """
     f = assemble(text).function(name)
     made = head(f, mark)
     first = disassemble(Program((made,), made.name), positions=False).splitlines()[-1]
     own, more = made.params[: len(f.params)], made.params[len(f.params) :]
-    a, b = (", ".join(p.name for p in params) for params in (own, more))
+    a = ", ".join(p.name for p in own)
+    bars = zip(carrying(f), more, strict=True)
+    b = ", ".join("_" if p.name in left_out else bar.name for p, bar in bars)
     call = f"    call {name}{mark}({a}; {b})"
     return rvm.assemble(f"{text}\n{first.replace(f'`{made.name}`', 'outer')}\n{call}\n")["outer"]
 
