@@ -34,7 +34,7 @@ class Calls(Specialising):
         signature = self.program.signatures[name]
         own = 0
         if stat.marks:
-            head = self._derivative(name, args, stat)
+            head = self.derivative(name, args, stat).head
             own = len(args)
             bars = [b for b in stat.bars if not is_left_out(b)]
             name, args = quoted(head.name), [*args, *bars]
@@ -99,8 +99,8 @@ class Calls(Specialising):
         self.put(Instr("alloc", (place, value)), stat)
         return Instr("free", (place, value))
 
-    def _derivative(self, name: str, args: list[Node], stat: Invoke) -> Function:
-        """The name and parameters of what the marks of a call make of a function."""
+    def derivative(self, name: str, args: list[Node], stat: Invoke) -> Derivative:
+        """What the marks of a call make of a function, as far as callers see it."""
         base = self.program.heads[name]
         for k, mark in enumerate(stat.marks):
             f, kind = base, MARKS[mark]
@@ -121,9 +121,9 @@ class Calls(Specialising):
                 self.complain(
                     "A006", f"`{base.name}` is declared, and is the {kind.word} of `{f.name}`", stat
                 )
-            made = Derivative(f.name, mark, base, stat.callee, without)
+            made = Derivative(f, mark, base, stat.callee, without)
             self.program.derivatives.setdefault(base.name, made)
-        return base
+        return made
 
     def _check_derivative(
         self, made: Function, f: Function, kind: Mark, args: list[Node], stat: Invoke

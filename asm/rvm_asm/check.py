@@ -88,7 +88,7 @@ def report_shared(program: Program, emitters: Mapping[str, CodeEmitter], report:
     inout = inout_slots(program)
     for emitter in emitters.values():
         for shared in emitter.shared:
-            if not inout.get(shared.callee, frozenset()).isdisjoint(shared.slots):
+            if shared.is_changed(inout):
                 emitter.broken = True
                 with report.within(emitter.func, emitter.instance):
                     report.error(

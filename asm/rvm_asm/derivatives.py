@@ -25,13 +25,23 @@ from rvm_asm.scope import NameGroup, Slot
 class Derivative(NamedTuple):
     """What a mark behind a function's name stands for: of what it is, and where it is called."""
 
-    of: str
+    base: Function
+    """The function, as far as callers see it."""
     mark: str
     head: Function
     """Its name and parameters: those of the function, then their bars or dots."""
     at: Word
     without: frozenset[int] = frozenset()
     """The parameters, as registers, whose bars or dots are left out."""
+
+    @property
+    def of(self) -> str:
+        return self.base.name
+
+    @property
+    def params(self) -> list[Param]:
+        """The parameters that bars or dots are of, in their order."""
+        return [p for p in carrying(self.base) if self.without.isdisjoint(slots_of(p.layout))]
 
 
 LEFT_OUT = "_"

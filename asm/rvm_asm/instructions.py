@@ -5,7 +5,6 @@ from __future__ import annotations
 from rvm.transform.derived import GRADIENT, MARKS
 from rvm_asm.expressions import ExpressionParser
 from rvm_asm.lexer import NEWLINE, STRING
-from rvm_asm.maps import MAPS
 from rvm_asm.nodes import Declared, Node, Word
 from rvm_asm.scope import plain
 from rvm_asm.stats import AllocStat, EffectStat, Invoke, Iterate, Jump, Replace, Stat, Undo
@@ -45,7 +44,7 @@ class InstructionParser(ExpressionParser):
         op = self.texts[self.i - 1]
         callee = self.word("the name of a function")
         types = self.type_args()
-        marks = () if op in MAPS else self._marks()
+        marks = self._marks()
         self.expect("(")
         if not marks:
             args = self.arguments(")")

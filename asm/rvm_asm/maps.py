@@ -8,13 +8,16 @@ stands in the loop itself, as a macro would, so that engines see what an iterati
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rvm.program import Function, Layout, slots_of
+from rvm.transform.derived import GRADIENT
 from rvm.transform.duals import unique
-from rvm.types import Stack, rank_of
-from rvm_asm.generics import FUNCTION
+from rvm.types import Stack, elem_of, rank_of
+from rvm_asm.derivatives import Derivative, binding, is_left_out
+from rvm_asm.generics import FUNCTION, NUMBERS, STACK, TypeValue
 from rvm_asm.inference import Shape, shape_of
 from rvm_asm.nodes import Declared, Lit, Node, Operator, Ref, Sub, TypeRef, Word
 from rvm_asm.printer import quoted
@@ -30,48 +33,84 @@ MAPS = {"map": "call", "unmap": "uncall"}
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """An argument that all elements are given, and the registers of the parameter it is for."""
+    """An argument that all elements are given, and the registers of the parameter it is for.
+
+    A bar gains from each element if the function `of` only reads the parameter that it is of.
+    """
 
     callee: str
     slots: range
     at: Node
+    of: str = ""
+    read: frozenset[int] = frozenset()
+    """The registers of the parameter that it is a bar of."""
+
+    def is_changed(self, changed: Mapping[str, frozenset[int]]) -> bool:
+        """Whether an element finds in it what another has left."""
+        if changed.get(self.callee, frozenset()).isdisjoint(self.slots):
+            return False
+        return not self.of or not changed.get(self.of, frozenset()).isdisjoint(self.read)
 
 
 def mapping(e: Calls, stat: Invoke) -> Invoke:
     """The call that a `map` is."""
-    walked = _walked(e, stat)
-    name, args = e.callee(
-        Invoke("call", stat.callee, stat.args, stat.start, stat.end, stat.types, walked)
-    )
+    found = _walked(e, stat)
+    name, args = e.callee(stat.over(found))
     signature = e.program.signatures[name]
+    made = e.derivative(name, args, stat) if stat.marks else None
+    own = len(signature)
+    if made is not None:
+        signature = tuple((p.name, binding(p.layout, made.head)) for p in made.head.params)
+    bars = [bar for bar in stat.bars if not is_left_out(bar)]
+    args = [*args, *bars]
+    shown = plain(name) + "".join(stat.marks)
     if len(args) != len(signature):
-        e.wrong_count(plain(name), [n for n, _ in signature], len(args), stat)
-    walked = frozenset(k for k, a in enumerate(args) if stat.args.index(a) in walked)
-    shared, first = [], 0
-    for k, ((word, binding), arg) in enumerate(zip(signature, args, strict=True)):
-        parameter = shape_of(_register(binding))
-        if k not in walked:
-            have, want = _rank(e.shape(arg)), _rank(parameter)
-            if have and want is not None and have != want:
-                e.reject(
-                    "A042",
-                    f"this has {have} dimensions: `{word}` of `{plain(name)}` takes {want}, "
-                    f"or {want + 1} to be mapped over",
-                    arg,
-                )
-            shared.append(Shared(plain(name), range(first, first + len(parameter.leaves)), arg))
-        first += len(parameter.leaves)
+        e.wrong_count(shown, [n for n, _ in signature], len(args), stat)
+    walked = set[int]()
+    for k, ((word, parameter), arg) in enumerate(zip(signature, args, strict=True)):
+        have, want = _rank(e.shape(arg)), _rank(shape_of(_register(parameter)))
+        over = have is not None and want is not None and have == want + 1
+        if stat.args.index(arg) in found if k < own else over:
+            walked.add(k)
+        elif have and want is not None and have != want:
+            e.reject(
+                "A042",
+                f"this has {have} dimensions: `{word}` of `{shown}` takes {want}, "
+                f"or {want + 1} to be mapped over",
+                arg,
+            )
     if not walked:
         e.complain(
             "A076",
-            f"`{plain(name)}` is mapped over nothing: no argument has a dimension more than it "
-            "takes",
+            f"`{shown}` is mapped over nothing: no argument has a dimension more than it takes",
             stat,
-            f"`call {plain(name)}(…)` does it once",
+            f"`call {shown}(…)` does it once",
         )
-    e.shared += shared
-    callee = Word(_made(e, name, walked), stat.callee.start, stat.callee.end)
-    return Invoke(MAPS[stat.name], callee, args, stat.start, stat.end)
+    e.shared += [s for k, s in _shared(name, made, signature, args) if k not in walked]
+    callee = Word(_made(e, name, stat, made, walked), stat.callee.start, stat.callee.end)
+    return Invoke(MAPS[stat.name], callee, args, stat.start, stat.end, bars=bars)
+
+
+def _shared(
+    name: str,
+    made: Derivative | None,
+    signature: Sequence[tuple[str, Binding]],
+    args: Sequence[Node],
+) -> Iterator[tuple[int, Shared]]:
+    """The arguments as all elements are given them, by their numbers."""
+    own = len(args) if made is None else len(made.base.params)
+    bars = [] if made is None else made.params
+    first = 0
+    for k, ((_, parameter), arg) in enumerate(zip(signature, args, strict=True)):
+        slots = range(first, first + len(shape_of(_register(parameter)).leaves))
+        first = slots.stop
+        if made is None:
+            yield k, Shared(plain(name), slots, arg)
+        elif k >= own:
+            read = frozenset(slots_of(bars[k - own].layout))
+            yield k, Shared(made.head.name, slots, arg, made.of, read)
+        elif made.mark != GRADIENT:  # a gradient brings them back, to the bit
+            yield k, Shared(made.of, slots, arg)
 
 
 # ---------------------------------------------------------------- which arguments are walked
@@ -84,12 +123,15 @@ def _walked(e: Calls, stat: Invoke) -> frozenset[int]:
     if bound is not None and bound.kind == FUNCTION:
         name = bound.name
     func = e.program.generics.get(name)
-    if func is not None and len(func.params) == len(stat.args):
-        params = zip(func.params, stat.args, strict=True)
+    args = stat.args
+    if func is not None and len(stat.marks) > 1:
+        args = args[: len(func.params)]  # the others are bars of the first mark
+    if func is not None and len(func.params) == len(args):
+        params = zip(func.params, args, strict=True)
         have = [None if p.is_function else _rank(e.shape(a)) for p, a in params]
         want = _written_ranks(e, func, stat, have)
     else:
-        have = [_rank(e.shape(a)) for a in stat.args]
+        have = [_rank(e.shape(a)) for a in args]
         signature = e.program.signatures.get(name, ())
         want = [_rank(shape_of(_register(b))) or 0 for _, b in signature]
     pairs = enumerate(zip(have, want, strict=False))
@@ -144,14 +186,20 @@ def _register(binding: Binding) -> Slot | NameGroup:
 # ---------------------------------------------------------------- what is made
 
 
-def _made(e: Calls, name: str, walked: frozenset[int]) -> str:
-    """The function that does one for each element of some of its arguments."""
+def _made(e: Calls, name: str, stat: Invoke, d: Derivative | None, walked: Container[int]) -> str:
+    """The function that does one, or a derivative of it, for each element of some arguments."""
     program = e.program
     head, types = program.made[name]
-    values = [p for p in head.params if not p.is_function]
-    words = [p.name for p in values]
-    over = "" if len(walked) == len(words) else f"({', '.join(words[k] for k in sorted(walked))})"
     start, end = head.start, head.end
+    values = [p for p in head.params if not p.is_function]
+    called = head.name.text
+    if d is not None:
+        called = d.head.name.replace(plain(name), plain(called), 1)
+        more = d.head.params[len(values) :]
+        values += [_declared(p.name, p.layout, d.head, start, end) for p in more]
+    words = [p.name for p in values]
+    over = [word for k, word in enumerate(words) if k in walked]
+    ending = "" if len(over) == len(words) else f"({', '.join(over)})"
     lengths = [quoted(d.name) for d in program.heads[name].dims]
     taken = {*words, *lengths, *program.constants.definitions, *types}
     length, at = unique("n", taken), unique("i", taken)
@@ -159,18 +207,20 @@ def _made(e: Calls, name: str, walked: frozenset[int]) -> str:
     def node(word: str, *items: Node) -> Ref:
         return Ref(word, (Sub([*items], start, end),) if items else (), start, end)
 
-    params, args = [], []
+    params, args = list[Declared](), list[Node]()
     for k, p in enumerate(values):
         lead = node(length) if k in walked else None
         params.append(Declared(p.name, _longer(p, lead, program.records), p.start, p.end))
         args.append(node(p.name, node(at)) if k in walked else node(p.name))
-    word = Word(quoted(f"{plain(head.name.text)}.map{over}"), start, end)
+    word = Word(quoted(f"{plain(called)}.map{ending}"), start, end)
     body: Stat
-    if _renames(values):
-        body = Invoke("call", Word(name, start, end), [*args], start, end)
+    if d is not None:
+        body = _derived(Word(name, start, end), stat, args, len(d.base.params))
+    elif _renames(values):
+        body = Invoke("call", Word(name, start, end), args, start, end)
     else:
         formals = [Word(w, start, end) for w in (*words, *lengths)]
-        macro = quoted(f"{plain(name)}{over}")
+        macro = quoted(f"{plain(name)}{ending}")
         program.macros[macro] = Macro(word, formals, head.body, types)
         body = OpStat(macro, [*args, *map(node, lengths)], start, start, end)
     last = Operator("-", [node(length), Lit(1, start, end)], start, end)
@@ -178,6 +228,27 @@ def _made(e: Calls, name: str, walked: frozenset[int]) -> str:
     program.mapped.add(word.text)
     program.excused[word.text] = program.excused[head.name.text]
     return e.made_for(Func(word, [], params, [loop], start, end), types, word)
+
+
+def _derived(name: Word, stat: Invoke, args: list[Node], own: int) -> Invoke:
+    """The call of a derivative for one element, with what is left out."""
+    bars = iter(args[own:])
+    given = [bar if is_left_out(bar) else next(bars) for bar in stat.bars]
+    start, end = name.start, name.end
+    return Invoke("call", name, args[:own], start, end, marks=stat.marks, bars=given)
+
+
+def _declared(name: str, layout: Layout, f: Function, start: int, end: int) -> Declared:
+    """A parameter of a function that no text declares, as it would be written."""
+    if isinstance(layout, int):
+        t = f.registers[layout].type
+        value = TypeValue(STACK if isinstance(t, Stack) else NUMBERS, elem_of(t))
+        lengths: list[Node | None] | None = [None] * rank_of(t) or None
+        written = value.written("", TypeRef("", None, None, lengths, start, end))
+    else:
+        fields = [_declared(quoted(n), inner, f, start, end) for n, inner in layout.fields]
+        written = TypeRef(quoted(layout.name), None, fields, None, start, end)
+    return Declared(quoted(name), written, start, end)
 
 
 def _longer(p: Declared, length: Node | None, records: Mapping[str, RecordDef]) -> TypeRef:

@@ -94,6 +94,13 @@ class Invoke(Stat):
         self.marks = marks
         self.bars = bars or []
 
+    def over(self, walked: frozenset[int]) -> Invoke:
+        """The call for an element of those arguments."""
+        start, end = self.start, self.end
+        return Invoke(
+            "call", self.callee, self.args, start, end, self.types, walked, self.marks, self.bars
+        )
+
 
 class Iterate(Stat):
     """`iterate f(y, x, k) for k = a to b with …`; of `times n` `var` and `first` are None."""
