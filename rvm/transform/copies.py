@@ -11,55 +11,97 @@ afterwards a copy is kept of it meanwhile, and takes its place:
     free  x.kept = x
 
 These are instructions as any others, the same in both directions: gradients pass through the copy,
-and the free says by how much the value was off.
+and the free says by how much the value was off.  Of an array those parts are copied that are
+changed, where that is known.  An element that may not be come to, so that its index may be outside
+of the array, is copied if it is inside.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import reduce
 
-from rvm.expr import Const
+from rvm.expr import Const, Expr, Index, Place
 from rvm.isa import apply
 from rvm.isa import place as typed_place
+from rvm.numbers import system
 from rvm.program import Function, Instr, Register
+from rvm.transform.changed import Parts
 from rvm.transform.duals import unique
-from rvm.types import I64, Stack, rank_of
+from rvm.types import I64, Stack, elem_of, rank_of
 from rvm.verify.matching import Restoration
 
 KEPT = ".kept"
 """What is added to the name of a register for that of its copy."""
 
 
-def with_copies(f: Function, found: Iterable[Restoration]) -> Function:
-    """A function with copies of what it brings back, between these positions."""
+def whole(reg: int, start: int, end: int) -> Parts | None:
+    """No part of it alone."""
+    return None
+
+
+def with_copies(
+    f: Function,
+    found: Iterable[Restoration],
+    parts: Callable[[int, int, int], Parts | None] = whole,
+) -> Function:
+    """A function with copies of what it brings back, between these positions.
+
+    `parts` says what of an array is changed from a position to another; None: all of it.
+    """
     registers = list(f.registers)
     names = {r.name for r in registers}
-    free: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
-    """For each register its copies so far, with the positions behind which they are free."""
+    free: defaultdict[tuple[int, Register], list[tuple[int, int]]] = defaultdict(list)
+    """For each register, and what a copy is like, the copies so far, with the positions behind
+    which they are free."""
     before: defaultdict[int, list[Instr]] = defaultdict(list)
     behind: defaultdict[int, list[Instr]] = defaultdict(list)
     for reg, start, end in sorted(found, key=lambda r: (r.start, -r.end)):
         register = f.registers[reg]
         assert not isinstance(register.type, Stack)
         x = typed_place(reg, register.type)
-        usable = [entry for entry in free[reg] if entry[0] <= start]
-        if usable:
-            free[reg].remove(usable[0])
-            slot = usable[0][1]
-        else:
-            name = unique(register.name + KEPT, names)
-            names.add(name)
-            dims = tuple(apply("dim", x, Const(k, I64)) for k in range(rank_of(register.type)))
-            slot = len(registers)
-            registers.append(Register(name, register.type, dims))
-        free[reg].append((end, slot))
-        kept = typed_place(slot, register.type)
-        swap = Instr("swap", (x, kept))
-        before[start] += [Instr("alloc", (kept, x)), swap]
-        behind[end] = [swap, Instr("free", (kept, x)), *behind[end]]
+        for part, always in (parts(reg, start, end) or {x: True}).items():
+            assert part.type is not None
+            dims = tuple(apply("dim", part, Const(k, I64)) for k in range(rank_of(part.type)))
+            like = Register(register.name + KEPT, part.type, dims)
+            usable = [entry for entry in free[reg, like] if entry[0] <= start]
+            if usable:
+                free[reg, like].remove(usable[0])
+                slot = usable[0][1]
+            else:
+                name = unique(like.name, names)
+                names.add(name)
+                slot = len(registers)
+                registers.append(replace(like, name=name))
+            free[reg, like].append((end, slot))
+            kept = typed_place(slot, part.type)
+            inside = None if always else _is_inside(x, part)
+            swap = Instr("swap", (part, kept))
+            value: Expr = part
+            if inside is not None:
+                t = elem_of(part.type)
+                swap = Instr("cswap", (inside, part, kept))
+                value = apply("choose", inside, part, Const(system(t).zero, t))
+            before[start] += [Instr("alloc", (kept, value)), swap]
+            behind[end] = [swap, Instr("free", (kept, value)), *behind[end]]
     return _inserted(replace(f, registers=tuple(registers)), before, behind)
+
+
+def _is_inside(x: Place, element: Place) -> Expr:
+    """Whether the indices of an element are inside of an array."""
+    index = element.path[0]
+    assert isinstance(index, Index)
+    found = []
+    for axis, item in enumerate(index.items):
+        assert isinstance(item, Expr)
+        at = item if item.type == I64 else apply("i64", item)
+        found += [
+            apply("<=", Const(0, I64), at),
+            apply("<", at, apply("dim", x, Const(axis, I64))),
+        ]
+    return reduce(lambda a, b: apply("and", a, b), found)
 
 
 def _inserted(

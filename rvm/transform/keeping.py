@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from functools import partial
 
 from rvm.isa import invert_instr
 from rvm.program import Function, Program
+from rvm.transform.changed import Changes
 from rvm.transform.copies import with_copies
 from rvm.transform.programs import doing, in_values
 from rvm.types import Stack, elem_of
@@ -24,11 +26,11 @@ def keeping(program: Program) -> Program:
     if not candidates:
         return program
     inout = inout_slots(program)
-    made = {}
+    changes, made = Changes(program, inout), {}
     for f in candidates:
         found = () if f.name in derived else restorations(f, inout, doing(program))
         if found:
-            made[f.name] = with_copies(f, found)
+            made[f.name] = with_copies(f, found, partial(changes.parts, f))
     if not made:
         return program
     return replace(program, functions=tuple(made.get(f.name, f) for f in program.functions))
