@@ -127,6 +127,21 @@ class Blocks(Holding):
     def _jump(self, op: str, cond: tuple[Expr, Expr], stat: Stat) -> int:
         return self.put(Instr(op, cond[:1]), stat, cond[1:])
 
+    def _if_so(self, op: str, node: Node) -> int:
+        """A jump if a condition holds; it stands where that does."""
+        at = self._stretch(node)
+        return self._jump(op, self._cond(node, at), at)
+
+    def _if_not(self, op: str, node: Node) -> int:
+        """A jump if a condition does not hold."""
+        at = self._stretch(node)
+        cond, template = self._cond(node, at)
+        return self._jump(op, (_negated(cond), template), at)
+
+    def _stretch(self, node: Node) -> Empty:
+        """Where a condition stands, the brackets around its parts included."""
+        return Empty(*self.report.sources.bracketed(node.start, node.end))
+
     def _pair(self, a: int, b: int) -> None:
         self.code[a] = replace(self.code[a], aux=b)
         self.code[b] = replace(self.code[b], aux=a)
@@ -139,46 +154,43 @@ class Blocks(Holding):
             self.broken = True
             return _TRUE, _TRUE
 
-    def _not(self, node: Node, stat: Stat) -> tuple[Expr, Expr]:
-        cond, template = self._cond(node, stat)
-        return _negated(cond), template
-
     # The forms.
 
     def _if(self, stat: IfStat) -> None:
         """The arms from the first to the last, then their joins from the last to the first."""
-        joins: list[tuple[int, Node, Empty]] = []
+        joins: list[tuple[int, Node]] = []
         for arm in stat.arms:
-            at = Empty(arm.start, arm.end)
+            at = self._stretch(arm.cond)
             post = arm.post if arm.post is not None else arm.cond
-            skip = self._jump("br", self._not(arm.cond, at), at)
+            skip = self._if_not("br", arm.cond)
             self.statements(arm.body)
             if arm is stat.arms[-1] and stat.orelse is None:
-                self._pair(skip, self._jump("cf", self._not(post, at), at))
+                self._pair(skip, self._if_not("cf", post))
                 break
-            joins.append((self._jump("br", (_TRUE, _TRUE), at), post, at))
+            joins.append((self._jump("br", (_TRUE, _TRUE), at), post))
             self._pair(skip, self._jump("cf", (_TRUE, _TRUE), at))
         self.statements(stat.orelse or [])
-        for leave, post, at in reversed(joins):
-            self._pair(leave, self._jump("cf", self._cond(post, at), at))
+        for leave, post in reversed(joins):
+            self._pair(leave, self._if_so("cf", post))
 
     def _while(self, stat: While) -> None:
-        skip = self._jump("br", self._not(stat.cond, stat), stat)
-        top = self._jump("cf", self._cond(stat.post, stat), stat)
+        skip = self._if_not("br", stat.cond)
+        top = self._if_so("cf", stat.post)
         self.statements(stat.body)
-        self._pair(self._jump("br", self._cond(stat.cond, stat), stat), top)
-        self._pair(skip, self._jump("cf", self._not(stat.post, stat), stat))
+        self._pair(self._if_so("br", stat.cond), top)
+        self._pair(skip, self._if_not("cf", stat.post))
 
     def _from(self, stat: From) -> None:
-        top = self._jump("cf", self._not(stat.entry, stat), stat)
+        top = self._if_not("cf", stat.entry)
         self.statements(stat.body)
         if not stat.again:
-            self._pair(self._jump("br", self._not(stat.until, stat), stat), top)
+            self._pair(self._if_not("br", stat.until), top)
             return
-        leave = self._jump("br", self._cond(stat.until, stat), stat)
+        leave = self._if_so("br", stat.until)
         self.statements(stat.again)
-        self._pair(self._jump("br", (_TRUE, _TRUE), stat), top)
-        self._pair(leave, self._jump("cf", (_TRUE, _TRUE), stat))
+        at = self._stretch(stat.entry)
+        self._pair(self._jump("br", (_TRUE, _TRUE), at), top)
+        self._pair(leave, self._jump("cf", (_TRUE, _TRUE), at))
 
     def _for(self, stat: For) -> None:
         """Bounds are evaluated once; the frees at the end find out if they have changed."""

@@ -96,11 +96,11 @@ class SourceMap:
         file = self.file(start)
         return file.text[start - file.base : end - file.base]
 
-    def expression(self, start: int, end: int) -> str | None:
-        """What an expression's stretch says, with the brackets around its first and last part.
+    def bracketed(self, start: int, end: int) -> tuple[int, int]:
+        """An expression's stretch with the brackets around its first and last part.
 
-        An expression in brackets begins after the first of them.  None where comments stand
-        between it and its brackets.
+        An expression in brackets begins after the first of them.  Where comments stand between it
+        and its brackets some are left out.
         """
         file = self.file(start)
         text, a, b = file.text, start - file.base, end - file.base
@@ -117,10 +117,26 @@ class SourceMap:
         while right and b < len(text) and (text[b] in ")]\\" or text[b].isspace()):
             right -= text[b] in ")]"
             b += 1
-        if left or right:
-            return None
-        return " ".join(_CONTINUED.sub(" ", text[a:b]).split())
+        return a + file.base, b + file.base
+
+    def expression(self, start: int, end: int) -> str | None:
+        """What an expression's stretch says, with the brackets around its first and last part.
+
+        None where comments stand between it and its brackets.
+        """
+        text = " ".join(_CONTINUED.sub(" ", self.text(*self.bracketed(start, end))).split())
+        return text if _balanced(text) else None
 
     def sources(self) -> tuple[Source, ...]:
         """The texts as a program keeps them."""
         return tuple(Source(f.name, f.text) for f in self.files if f.index not in self._names)
+
+
+def _balanced(text: str) -> bool:
+    """Whether each bracket of a text has its other one."""
+    depth = 0
+    for sign in text:
+        depth += (sign in "([") - (sign in ")]")
+        if depth < 0:
+            return False
+    return depth == 0

@@ -233,14 +233,14 @@ class StatementParser(InstructionParser):
     def _if(self, start: int) -> Stat:
         arms: list[Arm] = []
         orelse = None
-        word, at = "if", start
+        word, at, stop = "if", start, 0
         closers = frozenset({"elseif", "else", "end"})
         while True:
             fallback = Lit(True, at, at + len(word))
             cond, post = self._conditions(at, fallback)
-            stop = self.last_end()
+            stop = stop or self.last_end()
             body = self.block(closers, self._head(at, word))
-            arms.append(Arm(cond, post, body, at, stop))
+            arms.append(Arm(cond, post, body))
             at, word = self.starts[self.i], self.texts[self.i]
             self.i += word in closers
             if word != "elseif":
@@ -264,7 +264,7 @@ class StatementParser(InstructionParser):
                     hint="name each arm's after a comma: `elseif p, q`",
                 )
             arms[0].post = post
-        return IfStat(arms, orelse, start, arms[0].end)
+        return IfStat(arms, orelse, start, stop)
 
     def _while(self, start: int) -> Stat:
         cond, post = self._conditions(start, Lit(False, start, start + 5))

@@ -159,16 +159,12 @@ class Extern(Stat):
 class Arm:
     """One `if` or `elseif` with its condition, postcondition and body."""
 
-    __slots__ = ("body", "cond", "end", "post", "start")
+    __slots__ = ("body", "cond", "post")
 
-    def __init__(
-        self, cond: Node, post: Node | None, body: list[Stat], start: int, end: int
-    ) -> None:
+    def __init__(self, cond: Node, post: Node | None, body: list[Stat]) -> None:
         self.cond = cond
         self.post = post
         self.body = body
-        self.start = start
-        self.end = end
 
 
 class IfStat(Stat):

@@ -182,9 +182,7 @@ class _Writer:
     @statement.register
     def _(self, stat: IfStat) -> None:
         for k, arm in enumerate(stat.arms):
-            post = "" if arm.post is None else f", {self.texts.expression(arm.post)}"
-            word = "elseif" if k else "if"
-            self.line(f"{word} {self.texts.expression(arm.cond)}{post}", Empty(arm.start, arm.end))
+            self._conditions("elseif" if k else "if", arm.cond, arm.post)
             self.block(arm.body)
         if stat.orelse is not None:
             self.line("else")
@@ -193,20 +191,34 @@ class _Writer:
 
     @statement.register
     def _(self, stat: While) -> None:
-        self.line(
-            f"while {self.texts.expression(stat.cond)}, {self.texts.expression(stat.post)}", stat
-        )
+        self._conditions("while", stat.cond, stat.post)
         self.block(stat.body)
         self.line("end")
 
     @statement.register
     def _(self, stat: From) -> None:
-        self.line(f"from {self.texts.expression(stat.entry)}", stat)
+        self._conditions("from", stat.entry)
         self.block(stat.body)
         if stat.again:
             self.line("loop")
             self.block(stat.again)
-        self.line(f"until {self.texts.expression(stat.until)}")
+        self._conditions("until", stat.until)
+
+    def _conditions(self, word: str, cond: Node, post: Node | None = None) -> None:
+        """A line for each condition: a jump stands where its condition does."""
+        first, *more = [self._condition(c) for c in (cond, post) if c is not None]
+        if self.sources is None:
+            self.line(", ".join((f"{word} {first[0]}", *(text for text, _ in more))))
+            return
+        self.line(f"{word} {first[0]}" + ", \\" * len(more), first[1])
+        for text, at in more:
+            self.line(f"    {text}", at)
+
+    def _condition(self, node: Node) -> tuple[str, Empty]:
+        at = Empty(node.start, node.end)
+        if self.sources is not None:
+            at = Empty(*self.sources.bracketed(node.start, node.end))
+        return self.texts.expression(node), at
 
     @statement.register
     def _(self, stat: For) -> None:

@@ -121,7 +121,7 @@ class StatementParser(ExpressionParser):
         no = self.statements("fi") if self.accept_word("else") else None
         self._keyword("fi", word, start)
         post = self.condition()
-        return [IfStat([Arm(cond, post, yes, start, end)], no, start, end)]
+        return [IfStat([Arm(cond, post, yes)], no, start, end)]
 
     def _from(self, word: str, start: int) -> list[Stat]:
         entry = self.condition()

@@ -195,7 +195,7 @@ class Lowering:
                 cond = expression(c, env)
                 assert not isinstance(cond, tuple)
                 yes, no = self.add(place, a, env, fresh), self.add(place, b, env, fresh)
-                return [IfStat([Arm(cond, None, yes, e.start, e.end)], no, e.start, e.end)]
+                return [IfStat([Arm(cond, None, yes)], no, e.start, e.end)]
             case Op("sum", (array,)) if len(dims(array.type or I64)) == 1:
                 # As a fold, which adds to the place element by element.
                 both = tuple(Var(v, type=e.type) for v in ("s'", "a'"))

@@ -43,13 +43,11 @@ class Control(Ancillas):
 
     def _if(self, stat: ast.If) -> Stat:
         arms: list[Arm] = []
-        first = self.at(stat)[0]
+        start, end = self.at(stat)[0], self.at(stat.test)[1]
         while True:
-            start = self.at(stat)[0]
-            end = self.at(stat.test)[1]
             cond, post = self._conditions(stat.test)
             with self._block("names an expression in the branch of line {}, and nothing after it"):
-                arms.append(Arm(cond, post, self.body(stat.body), start, end))
+                arms.append(Arm(cond, post, self.body(stat.body)))
             if len(stat.orelse) != 1 or not isinstance(stat.orelse[0], ast.If):
                 break
             stat = stat.orelse[0]
@@ -57,7 +55,7 @@ class Control(Ancillas):
         if stat.orelse:
             with self._block("names an expression in the branch of line {}, and nothing after it"):
                 orelse = self.body(stat.orelse)
-        return IfStat(arms, orelse, first, arms[0].end)
+        return IfStat(arms, orelse, start, end)
 
     def _conditions(self, test: ast.expr) -> tuple[Node, Node | None]:
         """What holds before a branch, and after it if that is something else."""

@@ -12,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from rvm.engines.data import run_data
+from rvm.engines.disagreement import Jumps
 from rvm.engines.effects import perform
 from rvm.engines.evaluate import evaluate
 from rvm.engines.heap import (
@@ -28,13 +29,13 @@ from rvm.engines.memory import check_clashes, find, lengths, store
 from rvm.engines.strict import strictly
 from rvm.engines.trapping import due
 from rvm.expr import Expr, Place
-from rvm.faults import InvertibilityError, LimitError, MachineError, RvmError
+from rvm.faults import InvertibilityError, LimitError, MachineError, RvmError, Where
 from rvm.host.signals import left_whole
 from rvm.numbers import system
 from rvm.numbers.base import NumberSystem, differing
 from rvm.numbers.rounding import allowance, drift_of, passed_drift
 from rvm.program import Register
-from rvm.state import FRAME_BYTES, SCALAR_BYTES, Frame, State, where
+from rvm.state import FRAME_BYTES, SCALAR_BYTES, Frame, State
 from rvm.stmt import (
     FORWARD,
     Alloc,
@@ -148,7 +149,8 @@ def _locate(error: RvmError, state: State) -> None:
     if frame.pc == len(frame.code) and len(state.frames) > 1:
         frame = state.frames[-2]
     if error.time is None:
-        error.where = state.where(frame)
+        if error.where == Where():
+            error.where = state.where(frame)
         error.time = state.time
         error.direction = -1 if frame.code.undo else 1
 
@@ -164,35 +166,14 @@ def _branch(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
         return
     landing = cast(Land, frame.code.stmts(branch.partner)[0])
     if not evaluate(landing.cond, frame.regs):
-        raise InvertibilityError(
-            "R002",
-            "the branch is taken, but the come-from that it lands on does not expect it",
-            values={"branch condition": True, "come-from condition": False},
-            notes=(
-                f"the come-from stands at {where(frame.code, branch.partner)}",
-                "for an `if` or `while` this is the condition after the comma or after `end`",
-            ),
-            hint="both conditions must hold when the jump is made, "
-            "or running back would not make it",
-        )
+        raise Jumps(frame, branch.partner, taken=True).error()
     frame.pc = branch.partner + 1
 
 
 def _land(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
-    _fall_in(cast(Land, stmts[0]).cond, frame.regs)
+    if evaluate(cast(Land, stmts[0]).cond, frame.regs):
+        raise Jumps(frame, frame.pc, taken=False).error()
     frame.pc += 1
-
-
-def _fall_in(cond: Expr, regs: Sequence[Any]) -> None:
-    if evaluate(cond, regs):
-        raise InvertibilityError(
-            "R002",
-            "fallen into a come-from whose condition holds",
-            values={"come-from condition": True},
-            notes=("for an `if` or `while` this is the condition after the comma or after `end`",),
-            hint="its condition must hold only when its branch jumps to it, "
-            "or running back would jump",
-        )
 
 
 # ---------------------------------------------------------------- memory
