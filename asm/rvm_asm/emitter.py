@@ -317,7 +317,7 @@ class CodeEmitter(ValueReader, ABC):
         self._expansions += 1
         if self._expansions > MAX_EXPANSIONS:
             self.complain("A046", f"the function uses more than {MAX_EXPANSIONS} macros", stat)
-        inner = Scope(f"{self.scope.owner}/{stat.name}", macro.types)
+        inner = Scope(f"{self.scope.owner}/{stat.name}", macro.types, len(context) + 1)
         for formal, arg in zip(macro.formals, stat.args, strict=True):
             inner.names[formal.text] = Alias(arg, self.scope)
         outer, self.scope = self.scope, inner

@@ -112,16 +112,20 @@ class ScopeBlock:
 
 
 class Scope:
-    """Names, labels and routines of a function's body or of one expansion of a macro.
+    """Names, labels and routines of a function's body or of one expansion.
 
     An expansion sees its own names and the program's constants, never the names around its use:
     that is what makes macros hygienic.
     """
 
-    __slots__ = ("labels", "names", "owner", "routines", "types")
+    __slots__ = ("depth", "labels", "names", "owner", "routines", "types")
 
-    def __init__(self, owner: str = "", types: Mapping[str, TypeValue] | None = None) -> None:
+    def __init__(
+        self, owner: str = "", types: Mapping[str, TypeValue] | None = None, depth: int = 0
+    ) -> None:
         self.owner = owner
+        self.depth = depth
+        """How many expansions are around it, its own included."""
         self.types = types or {}
         self.names: dict[str, Binding] = {}
         self.labels: dict[str, tuple[int, Word]] = {}

@@ -44,7 +44,6 @@ class ValueReader:
         self._indexed = 0
         self._depth = 0
         self._count = 0
-        self._pure: list[str] = []
 
     def reject(
         self, code: str, message: str, node: Node | FieldStep | Sub, hint: str = ""
@@ -196,23 +195,22 @@ class ValueReader:
                 f"`{node.name}` takes {len(pure.formals)} arguments, not {len(node.args)}",
                 node,
             )
-        if node.name in self._pure:
+        context = self.report.context
+        if any(name == node.name for name, _, _ in context):
             self.reject("A051", f"the pure function `{node.name}` uses itself", node)
-        inner = Scope(f"{node.name}()")
+        inner = Scope(f"{node.name}()", depth=len(context) + 1)
         for formal, arg in zip(pure.formals, node.args, strict=True):
             inner.names[formal.text] = Alias(arg, self.scope)
         outer, self.scope = self.scope, inner
-        self._pure.append(node.name)
         self._depth += 1
-        self.report.context.append((node.name, node.start, node.end))
+        context.append((node.name, node.start, node.end))
         try:
             if self._depth > MAX_DEPTH:
                 self.reject("A046", f"expressions nest deeper than {MAX_DEPTH} levels", node)
             return self.value(pure.value)
         finally:
-            self.report.context.pop()
+            context.pop()
             self._depth -= 1
-            self._pure.pop()
             self.scope = outer
 
     # Names and places.
@@ -240,12 +238,13 @@ class ValueReader:
 
     def _in_scope(self, alias: Alias) -> Expr:
         outer, self.scope = self.scope, alias.scope
-        context, self.report.context = self.report.context, self.report.context[:-1]
-        pure, self._pure = self._pure, self._pure[:-1]
+        context = self.report.context
+        # What an operand's own expression uses is not inside of what it is an operand of.
+        self.report.context = context[: alias.scope.depth]
         try:
             return self.value(alias.node)
         finally:
-            self.scope, self.report.context, self._pure = outer, context, pure
+            self.scope, self.report.context = outer, context
 
     def _place(self, slot: Slot, path: tuple[Step, ...], node: Ref) -> Expr:
         if not path:

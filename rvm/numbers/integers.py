@@ -22,7 +22,7 @@ import numpy as np
 
 from rvm.leaf import Node, select
 from rvm.leaf.ops import BIT, I64, WIDTHS, Native, Op, add, named, number, signed, wrapped
-from rvm.leaf.trace import Fault, apply, compare, constant, fitting, unless
+from rvm.leaf.trace import Fault, apply, compare, constant, converted, fitting, unless
 from rvm.numbers.base import NumberSystem, plain, refuse, shortened, shown
 from rvm.numbers.code import Body, Code, Codes, codes_of, comparisons
 from rvm.numbers.lifting import KINDS, lifting_bodies
@@ -185,6 +185,19 @@ def bodies(kind: str) -> dict[str, Body]:
             right *= 2
         return found
 
+    def high_product(x: Node, y: Node) -> Node:
+        a, b = converted(x, I64), converted(y, I64)
+        if bits < 64:
+            # The product of two u32 is a number without a sign in as many bits.
+            down = "ashr" if has_sign else "lshr"
+            return converted(apply(down, apply("wmul", a, b), bits), kind)
+        high = converted(apply("umulh", a, b), kind)
+        if has_sign:
+            # As unsigned numbers, negative ones are 2^bits more than they are.
+            high = apply("wsub", high, select(x < 0, y, 0))
+            high = apply("wsub", high, select(y < 0, x, 0))
+        return high
+
     def sign(x: Node) -> Node:
         below = select(compare("ne", x, 0), constant(-1 if has_sign else 1, kind), 0)
         return select(x > 0, constant(1, kind), below) if has_sign else below
@@ -212,6 +225,7 @@ def bodies(kind: str) -> dict[str, Body]:
         ">>": lambda x, k: shifted(x, k, down=True),
         "odd_product": lambda x, k: apply("wmul", x, odd(k)),
         "odd_quotient": lambda x, k: apply("wmul", x, reciprocal(odd(k))),
+        "high_product": high_product,
         "rotl": turned("rotl"),
         "rotr": turned("rotr"),
         **(lifting_bodies(kind, kind) if has_sign else {}),

@@ -35,5 +35,12 @@ enter(
     cost="MULTS",
     partial="exact",
 )
+enter(
+    "high_product",
+    2,
+    elementwise("int"),
+    "the upper half of x * y: the whole product, divided by 2^bits and rounded down",
+    cost="MULTS",
+)
 enter("rotl", 2, shift, "the bits of x rotated left by k", cost="ADDS")
 enter("rotr", 2, shift, "the bits of x rotated right by k", cost="ADDS")
