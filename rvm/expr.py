@@ -171,13 +171,23 @@ class Transposed:
 
 
 @dataclass(frozen=True, slots=True)
+class Shaped:
+    """A step from a view with one axis to its elements in rows, as an array of these lengths.
+
+    There must be as many elements.  The last axis runs through neighbours, as in NumPy.
+    """
+
+    dims: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Peek:
     """A step into a stack: to its `top`, the value that would be popped, or its `len`."""
 
     name: str
 
 
-Step = Index | Part | Transposed | Peek
+Step = Index | Part | Transposed | Shaped | Peek
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,18 +209,25 @@ def lift(value: Any) -> Expr:
     return value if isinstance(value, Expr) else Const(value)
 
 
+def inside(step: Step) -> Iterator[Expr]:
+    """The expressions directly inside a step."""
+    if isinstance(step, Shaped):
+        yield from step.dims
+    elif isinstance(step, Index):
+        for item in step.items:
+            if isinstance(item, Span):
+                yield from item.given
+            else:
+                yield item
+
+
 def children(node: Expr) -> Iterator[Expr]:
     """The expressions directly inside `node`, those in index steps of a place included."""
     if isinstance(node, Apply):
         yield from node.args
     elif isinstance(node, Place):
         for step in node.path:
-            if isinstance(step, Index):
-                for item in step.items:
-                    if isinstance(item, Span):
-                        yield from item.given
-                    else:
-                        yield item
+            yield from inside(step)
 
 
 def walk(node: Expr) -> Iterator[Expr]:
@@ -268,11 +285,14 @@ def rebuild(node: Expr, f: Callable[[Expr], Expr]) -> Expr:
     if isinstance(node, Apply):
         return Apply(node.fn, tuple(f(a) for a in node.args), node.type)
     if isinstance(node, Place) and node.path:
-        return Place(node.reg, tuple(_rebuild_step(s, f) for s in node.path), node.type)
+        return Place(node.reg, tuple(through(s, f) for s in node.path), node.type)
     return node
 
 
-def _rebuild_step(step: Step, f: Callable[[Expr], Expr]) -> Step:
+def through(step: Step, f: Callable[[Expr], Expr]) -> Step:
+    """A step with `f` applied to its expressions."""
+    if isinstance(step, Shaped):
+        return Shaped(tuple(map(f, step.dims)))
     if not isinstance(step, Index):
         return step
     return Index(tuple([i.through(f) if isinstance(i, Span) else f(i) for i in step.items]))

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rvm.expr import Apply, Const, Expr, Index, Place, Span, Step
+from rvm.expr import Apply, Const, Expr, Place, Step, through
 from rvm.isa import FUNCTIONS, OPCODES
 from rvm.isa.shapes import Dims, Lengths, dims_of, is_length
 from rvm.program import AnyProgram, Function, Instr, Program, Register, program_of
@@ -161,12 +161,7 @@ class _Expander:
         return Place(node.reg, tuple(self._step(s) for s in node.path), node.type)
 
     def _step(self, step: Step) -> Step:
-        if not isinstance(step, Index):
-            return step
-        atom = self._atom
-        return Index(
-            tuple([i.through(atom) if isinstance(i, Span) else atom(i) for i in step.items])
-        )
+        return through(step, self._atom)
 
     # Temporaries.
 

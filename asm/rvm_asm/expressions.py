@@ -20,6 +20,8 @@ from rvm_asm.nodes import (
     Operator,
     Range,
     Ref,
+    RefStep,
+    ShapeStep,
     Sub,
     TypeRef,
 )
@@ -53,6 +55,8 @@ BINARY = {
 """Binding powers of the binary operators: those of Python."""
 NOT, COMPARE, UNARY, POWER = 3, 4, 11, 12
 PREFIX = {"-": "neg", "~": "~"}
+SHAPE = "reshape"
+"""The step that makes an array with several dimensions of one with one."""
 
 
 @cache
@@ -224,19 +228,29 @@ class ExpressionParser(Cursor):
             return call
         if kinds[i + 1] != "[" and kinds[i + 1] != ".":
             return Ref(name, (), start, start + len(name))
-        steps: list[FieldStep | Sub] = []
+        steps: list[RefStep] = []
         while True:
             i = self.i
             if kinds[i] == ".":
                 self.i = i + 1
                 field = self.word("the name of a field")
-                steps.append(FieldStep(field.text, field.start, field.end))
+                if field.text == SHAPE and kinds[self.i] == "(":
+                    self.i += 1
+                    steps.append(ShapeStep(self._lengths(), field.start, self.last_end()))
+                else:
+                    steps.append(FieldStep(field.text, field.start, field.end))
             elif kinds[i] == "[":
                 self.i = i + 1
                 items = self._items()
                 steps.append(Sub(items, self.starts[i], self.last_end()))
             else:
                 return Ref(name, tuple(steps), start, self.last_end())
+
+    def _lengths(self) -> list[Node]:
+        dims = self.arguments(")")
+        if not dims:
+            self.fail("a length", "`x.reshape(m, n)` is a matrix of m rows")
+        return dims
 
     def _items(self) -> list[Node | Range]:
         items: list[Node | Range] = []

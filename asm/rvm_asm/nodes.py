@@ -31,6 +31,17 @@ class FieldStep:
         self.end = end
 
 
+class ShapeStep:
+    """A step `.reshape(m, n)`."""
+
+    __slots__ = ("dims", "end", "start")
+
+    def __init__(self, dims: list[Node], start: int, end: int) -> None:
+        self.dims = dims
+        self.start = start
+        self.end = end
+
+
 class Range:
     """`lo:hi` or `lo:hi:by` inside an index; any of them may be missing."""
 
@@ -58,12 +69,16 @@ class Sub:
         self.end = end
 
 
+RefStep = FieldStep | ShapeStep | Sub
+"""A step of a name's."""
+
+
 class Ref:
     """A name with steps: `x`, `x[i].re`, `p.vel`."""
 
     __slots__ = ("end", "name", "start", "steps")
 
-    def __init__(self, name: str, steps: tuple[FieldStep | Sub, ...], start: int, end: int) -> None:
+    def __init__(self, name: str, steps: tuple[RefStep, ...], start: int, end: int) -> None:
         self.name = name
         self.steps = steps
         self.start = start

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from rvm.expr import Apply, Const, Expr, Index, Place, Span, Transposed, children, walk
+from rvm.expr import Apply, Const, Expr, Index, Place, Shaped, Span, Transposed, children, walk
 from rvm.isa import FUNCTIONS, TypeFault, typed
 from rvm.numbers import system
 from rvm.program import Function, Layout
@@ -184,6 +184,8 @@ class SourcePrinter:
         for step in node.path:
             if isinstance(step, Index):
                 out += f"[{', '.join([self._item(i) for i in step.items])}]"
+            elif isinstance(step, Shaped):
+                out += f".reshape({', '.join(map(self.expr, step.dims))})"
             else:
                 out += ".T" if isinstance(step, Transposed) else f".{step.name}"
         return out

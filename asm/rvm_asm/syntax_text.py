@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rvm.isa import FUNCTIONS
-from rvm_asm.expressions import BINARY, COMPARE, NOT, POWER, UNARY
+from rvm_asm.expressions import BINARY, COMPARE, NOT, POWER, SHAPE, UNARY
 from rvm_asm.generics import Types
 from rvm_asm.literals import plain_literal
-from rvm_asm.nodes import Declared, FieldStep, Lit, Node, Operator, Range, Ref, TypeRef
+from rvm_asm.nodes import Declared, FieldStep, Lit, Node, Operator, Range, Ref, ShapeStep, TypeRef
 
 _ATOM = 99
 
@@ -102,6 +102,8 @@ class Texts:
         for step in node.steps:
             if isinstance(step, FieldStep):
                 text += f".{step.name}"
+            elif isinstance(step, ShapeStep):
+                text += f".{SHAPE}({', '.join(map(self.expression, step.dims))})"
             else:
                 text += "[" + ", ".join(map(self._item, step.items)) + "]"
         return text

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import NoReturn
 
-from rvm.expr import Apply, Const, Expr, Index, Part, Peek, Place, Span, Step, Transposed
+from rvm.expr import Apply, Const, Expr, Index, Part, Peek, Place, Shaped, Span, Step, Transposed
 from rvm.isa import FUNCTIONS, OPCODES, TypeFault, place
 from rvm.isa.typing import MAX_NODES
 from rvm.types import Scalar, Stack
@@ -17,7 +17,7 @@ from rvm_asm.expressions import MAX_DEPTH, operator_name
 from rvm_asm.generics import FUNCTION, NUMBERS, Types
 from rvm_asm.literals import NO_NUMBER, TEXTS, raw_constant
 from rvm_asm.messages import did_you_mean
-from rvm_asm.nodes import FieldStep, Lit, Node, Operator, Range, Ref, Sub
+from rvm_asm.nodes import FieldStep, Lit, Node, Operator, Range, Ref, RefStep, ShapeStep, Sub
 from rvm_asm.program import Declarations
 from rvm_asm.registers import RegisterWriter, TypeProblem
 from rvm_asm.scope import Alias, Binding, Length, NameGroup, Scope, Slot, plain
@@ -45,9 +45,7 @@ class ValueReader:
         self._depth = 0
         self._count = 0
 
-    def reject(
-        self, code: str, message: str, node: Node | FieldStep | Sub, hint: str = ""
-    ) -> NoReturn:
+    def reject(self, code: str, message: str, node: Node | RefStep, hint: str = "") -> NoReturn:
         self.report.error(code, message, node.start, node.end, hint=hint)
         raise Rejected
 
@@ -287,6 +285,10 @@ class ValueReader:
             if isinstance(step, Sub):
                 self._index(inner, step, path, crossed, node)
                 crossed = False
+            elif isinstance(step, ShapeStep):
+                if not isinstance(inner, Slot):
+                    self.reject("A055", f"`{node.name}` is no array, and has no shape", step)
+                path.append(Shaped(tuple([self.value(d) for d in step.dims])))
             elif isinstance(inner, NameGroup):
                 field = inner.fields.get(step.name)
                 if field is None and inner.stacked and step.name == "top" and not path:
@@ -348,7 +350,7 @@ class ValueReader:
         self._depth -= 1
         return out
 
-    def _lookup(self, node: Ref) -> tuple[Binding | Lit, tuple[FieldStep | Sub, ...]]:
+    def _lookup(self, node: Ref) -> tuple[Binding | Lit, tuple[RefStep, ...]]:
         names = self.scope.names
         steps = node.steps
         if steps and type(steps[0]) is FieldStep:

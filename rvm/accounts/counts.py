@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from rvm.accounts.cost import Cost, Size, cost, measured
-from rvm.expr import Apply, Const, Expr, Index, Place, Span, places
+from rvm.expr import Apply, Const, Expr, Index, Place, Shaped, Span, Step, places
 from rvm.image import Code
 from rvm.isa import ENDS, MAKES
 from rvm.state import Frame
@@ -233,15 +233,20 @@ def _steady(node: Expr) -> bool:
             return all(map(_steady, args))
         case Place(_, path, t):
             return rank_of(t or I64) > 0 and all(
-                _steady(bound)
-                for step in path
-                if isinstance(step, Index)
-                for item in step.items
-                if isinstance(item, Span)
-                for bound in item.given
+                _steady(bound) for step in path for bound in _bounds(step)
             )
         case _:
             return False
+
+
+def _bounds(step: Step) -> Iterator[Expr]:
+    """What the lengths behind a step follow from."""
+    if isinstance(step, Shaped):
+        yield from step.dims
+    elif isinstance(step, Index):
+        for item in step.items:
+            if isinstance(item, Span):
+                yield from item.given
 
 
 def sized_of(code: Code) -> Sized:

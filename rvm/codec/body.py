@@ -16,6 +16,7 @@ from rvm.codec.layout import (
     MAX_LAYOUT_DEPTH,
     NONE,
     PLACE,
+    SHAPE,
     SPAN,
     START,
     STRIDE,
@@ -23,7 +24,7 @@ from rvm.codec.layout import (
     TRANSPOSED,
     work,
 )
-from rvm.expr import Apply, Const, Expr, Index, Part, Peek, Place, Span, Step, Transposed
+from rvm.expr import Apply, Const, Expr, Index, Part, Peek, Place, Shaped, Span, Step, Transposed
 from rvm.faults import BytecodeError, Where
 from rvm.isa import TypeFault, place_type
 from rvm.isa.typing import MAX_NODES
@@ -175,6 +176,12 @@ class Body:
         for kind, a, b in islice(pools.steps, min(count, MAX_NODES)):
             if kind == INDEX and b:
                 path.append(Index(tuple(self._index_items(a, b, inner))))
+            elif kind == SHAPE and b:
+                items = tuple(self._index_items(a, b, inner))
+                dims = tuple(i for i in items if not isinstance(i, Span))
+                if len(dims) < len(items):
+                    raise self._fault("B010", "a length that is a slice")
+                path.append(Shaped(dims))
             elif kind in STEPS and a == b == 0:
                 path.append(STEPS[kind])
             else:

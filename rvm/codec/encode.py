@@ -30,6 +30,7 @@ from rvm.codec.layout import (
     PLACE,
     RE,
     SCALAR,
+    SHAPE,
     SPAN,
     STACK,
     START,
@@ -43,7 +44,20 @@ from rvm.codec.layout import (
     seal,
     work,
 )
-from rvm.expr import Apply, Const, Expr, Index, Part, Peek, Place, Span, Step, Transposed, children
+from rvm.expr import (
+    Apply,
+    Const,
+    Expr,
+    Index,
+    Part,
+    Peek,
+    Place,
+    Shaped,
+    Span,
+    Step,
+    Transposed,
+    children,
+)
 from rvm.faults import BytecodeError, Where
 from rvm.isa.typing import MAX_NODES
 from rvm.program import AnyProgram, Function, Layout, Program, program_of
@@ -246,11 +260,13 @@ class _Body:
         for step in path:
             match step:
                 case Index(items):
-                    out.append(tuple(row for i in items for row in self._item(i)))
+                    out.append((INDEX, tuple(row for i in items for row in self._item(i))))
                 case Part(name):
                     out.append({"re": RE, "im": IM}[name])
                 case Transposed():
                     out.append(TRANSPOSED)
+                case Shaped(dims):
+                    out.append((SHAPE, tuple((ELEMENT, self.by_id[id(d)], 0) for d in dims)))
                 case Peek(name):
                     out.append({"top": TOP, "len": LEN}[name])
                 case _:
@@ -279,9 +295,10 @@ class _Body:
             start = len(w.rows["STEP"])
             for step in steps:
                 if isinstance(step, tuple):
-                    items = [w.add("ITEM", *i) for i in step]
+                    kind, rows = step
+                    items = [w.add("ITEM", *i) for i in rows]
                     first = items[0] if items else len(w.rows["ITEM"])
-                    w.add("STEP", INDEX, first, len(items))
+                    w.add("STEP", kind, first, len(items))
                 else:
                     w.add("STEP", step, 0, 0)
             row = (PLACE, shape[1], start, len(steps))

@@ -49,7 +49,9 @@ TABLES = (
     _table("LIST", "I", "index"),
     _table("ITEM", "III", "kind (0 index, 1 span, 2 step of the next span), first, second"),
     _table(
-        "STEP", "III", "kind (0 index, 1 re, 2 im, 3 transposed, 4 top, 5 len), first item, items"
+        "STEP",
+        "III",
+        "kind (0 index, 1 re, 2 im, 3 transposed, 4 top, 5 len, 6 shape), first item, items",
     ),
     _table("EXPR", "IIII", "kind (0 constant, 1 place, 2 applied function), a, b, c"),
     _table("REGS", "IIII", "name, type, first length in LIST, lengths"),
@@ -74,7 +76,7 @@ PARTS = ("REGS", "PARM", "DIMS", "EXPR", "CODE", "LINE", "LIST")
 
 SCALAR, ARRAY, STACK = 0, 1, 2
 CONST, PLACE, APPLY = 0, 1, 2
-INDEX, RE, IM, TRANSPOSED, TOP, LEN = 0, 1, 2, 3, 4, 5
+INDEX, RE, IM, TRANSPOSED, TOP, LEN, SHAPE = 0, 1, 2, 3, 4, 5, 6
 ELEMENT, SPAN, STRIDE = 0, 1, 2
 
 MAX_LAYOUT_DEPTH = 32

@@ -6,13 +6,15 @@ Indices count from 0 and are checked; a slice must lie inside its dimension.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from rvm.expr import Expr, Index, Part, Peek, Place, Span
+from rvm.expr import Expr, Index, Part, Peek, Place, Shaped, Span
 from rvm.faults import InvertibilityError, MachineError
 from rvm.image import Clash
+from rvm.ir.places import LONGEST
 from rvm.ir.typed import element
 
 Regs = Sequence[Any]
@@ -64,6 +66,8 @@ def find(place: Place, regs: Regs) -> Found:
                 key = tuple(items)
             else:
                 base = base[tuple(items)]
+        elif isinstance(step, Shaped):
+            base = _shaped(base, [int(evaluate(d, regs)) for d in step.dims])
         elif isinstance(step, Part):
             name = {"re": "real", "im": "imag"}[step.name]
             if key is None and isinstance(base, np.ndarray):
@@ -80,6 +84,23 @@ def find(place: Place, regs: Regs) -> Found:
         else:
             base = base.T
     return Found(base, key, part)
+
+
+def has_shape(dims: Sequence[int], elements: int) -> bool:
+    """Whether an array of some lengths has so many elements, and none is out of all proportion."""
+    return min(dims) >= 0 and prod(dims) == elements and prod(filter(None, dims)) <= LONGEST
+
+
+def _shaped(base: Any, dims: list[int]) -> Any:
+    """The elements of one axis in rows; MachineError R008 if there are not as many."""
+    if not has_shape(dims, len(base)):
+        raise MachineError(
+            "R008",
+            f"{len(base)} elements are not an array of the lengths {', '.join(map(str, dims))}",
+            values={"elements": len(base), "lengths": dims},
+            hint="`x.reshape(m, n)` is of m * n elements; `x[a:b].reshape(…)` takes some of x",
+        )
+    return base.reshape(dims)
 
 
 def _checked(i: Any, length: int, axis: int) -> Any:

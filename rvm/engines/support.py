@@ -11,7 +11,7 @@ import numpy as np
 from rvm.engines.evaluate import plain
 from rvm.engines.heap import drop_array, fits, forget, make_array, pop, push, residue
 from rvm.engines.log import keep, keep_floats, taken, taken_float
-from rvm.engines.memory import cut
+from rvm.engines.memory import cut, has_shape
 from rvm.numbers.gaps import lost
 
 
@@ -55,6 +55,13 @@ def span(lo: int | None, hi: int | None, by: int | None, length: int) -> slice:
     return found
 
 
+def shaped(view: Any, *dims: int) -> Any:
+    """The elements of one axis in rows; Trouble if there are not as many."""
+    if not has_shape(dims, len(view)):
+        raise Trouble
+    return view.reshape(dims)
+
+
 def factor(value: Any, kind: str) -> Any:
     """A factor that can be divided out again; Trouble if it is not finite or zero."""
     if not (np.all(np.isfinite(value)) and (kind == "finite" or np.all(np.not_equal(value, 0)))):
@@ -81,6 +88,7 @@ SUPPORT: dict[str, object] = {
     "push": push,
     "residue": residue,
     "signs": signs,
+    "shaped": shaped,
     "span": span,
     "store_all": store_all,
     "taken": taken,

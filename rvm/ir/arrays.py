@@ -16,7 +16,7 @@ from rvm.ir.context import FRAMED, MINE, WIDTH
 from rvm.ir.elements import elements, matching
 from rvm.ir.items import Parts, parts_of
 from rvm.ir.node import I64, PTR, Node, Var, constant, number
-from rvm.ir.places import View, item_size
+from rvm.ir.places import LONGEST, View, item_size
 from rvm.ir.typed import Unprintable
 from rvm.ir.values import at, put, raw, read, viewed, whole, whole_number
 from rvm.isa import implementation
@@ -313,14 +313,14 @@ def _size(b: Builder, dims: Sequence[Node], t: Scalar, checked: bool = True) -> 
     if all(d is not None and d >= 0 for d in known):
         for d in known:
             size *= cast(int, d)
-        if size >= 1 << 47:
+        if size >= LONGEST:
             raise Unprintable
         return b.i64(size)
     total = b.i64(size)
     for dim in dims:
         if checked:
-            b.trouble(b.op("ugt", dim, b.i64(1 << 47)))
-            b.trouble(b.op("ugt", total, b.i64(1 << 47)))
+            b.trouble(b.op("ugt", dim, b.i64(LONGEST)))
+            b.trouble(b.op("ugt", total, b.i64(LONGEST)))
             both = b.op("intrinsic", total, dim, kind="{i64, i1}", aux="umul.with.overflow")
             b.trouble(b.op("extract", both, kind="bit", aux=1))
             total = b.op("extract", both, kind=I64, aux=0)

@@ -288,8 +288,8 @@ class Builder(Operations):
             assert self._leave is not None, "no instruction is being made"
             self.do("trouble", condition, aux=self._leave())
 
-    def bound(self, index: Node, length: Node) -> None:
-        """Trouble unless an index lies inside."""
+    def bound(self, index: Node, length: Node, cut: bool = False) -> None:
+        """Trouble unless an index lies inside; `cut` if the axis is a part of a register's."""
         if not self._trusting:
             self._troubles += 1
             assert self._leave is not None, "no instruction is being made"

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from rvm.accounts.counts import Key, Sized, sized_of
-from rvm.expr import Const, Expr, Index, Place, Span, Transposed
+from rvm.expr import Const, Expr, Index, Place, Shaped, Span, Transposed
 from rvm.host.once import once
 from rvm.image import Code
 from rvm.ir.flow import JUMPS, Edge, Flow
@@ -235,6 +235,13 @@ def lengths(
     for step in place.path:
         if isinstance(step, Transposed):
             dims.reverse()
+        elif isinstance(step, Shaped):
+            # Each is as long as the slice up to it, which is no longer than the whole.
+            (whole,) = dims
+            dims = [
+                d.value if isinstance(d, Const) else between(Span(None, d), whole)
+                for d in step.dims
+            ]
         elif isinstance(step, Index):
             kept = []
             for item, dim in zip(step.items, dims, strict=False):

@@ -13,6 +13,10 @@ KINDS |= {k: k for k in (I8, "i16", I32, I64, "i128")}
 """Kinds by LLVM's types."""
 
 
+LONGEST = 1 << 47
+"""The most elements that an array has: more would not fit into the memory of a process."""
+
+
 def kind_of(t: Scalar) -> str:
     """The kind of a value (of each part, for a complex number)."""
     return KINDS[t.row.llvm]

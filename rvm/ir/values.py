@@ -9,11 +9,24 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, cast
 
-from rvm.expr import LENGTHS, Apply, Const, Expr, Index, Part, Peek, Place, Span, Step, Transposed
+from rvm.expr import (
+    LENGTHS,
+    Apply,
+    Const,
+    Expr,
+    Index,
+    Part,
+    Peek,
+    Place,
+    Shaped,
+    Span,
+    Step,
+    Transposed,
+)
 from rvm.ir.builder import FALSE, TRUE, Builder, Indices
 from rvm.ir.items import Parts, parts_of, value_of
-from rvm.ir.node import BIT, F64, FLOATS, I64, PTR, Node, constant
-from rvm.ir.places import Behind, Element, Location, Variables, View, item_size, kind_of
+from rvm.ir.node import BIT, F64, FLOATS, I64, PTR, Node, constant, number
+from rvm.ir.places import LONGEST, Behind, Element, Location, Variables, View, item_size, kind_of
 from rvm.ir.slices import Cut, cut
 from rvm.ir.typed import Unprintable, type_of
 from rvm.isa import FUNCTIONS, implementation
@@ -118,8 +131,37 @@ def _stepped(b: Builder, found: Location | View, step: Step) -> Location | View:
     assert isinstance(found, View)
     if isinstance(step, Transposed):
         return replace(found, axes=found.axes[::-1], steps=found.steps[::-1], dims=found.dims[::-1])
+    if isinstance(step, Shaped):
+        return _shaped(b, found, step)
     assert isinstance(step, Index)
     return _indexed(b, found, step)
+
+
+def _shaped(b: Builder, found: View, step: Shaped) -> View:
+    """One axis as several, along each of which elements are a fixed distance apart."""
+    (axis,), (by,), (length,) = found.axes, found.steps, found.dims
+    dims, steps = [whole_number(b, d) for d in step.dims], list[Node | None]()
+    zero, one = b.i64(0), b.i64(1)
+    total, none = one, list[Node]()
+    for dim in reversed(dims):
+        steps.append(by if total is one else _scaled(b, total, by))
+        least, known = dim, number(dim)
+        if known is None:
+            b.trouble(b.op("lt", dim, zero))
+            none.append(b.op("eq", dim, zero))
+            least = b.select(none[-1], one, dim)
+        elif known < 1:
+            raise Unprintable
+        more = least if total is one else b.product(total, least)
+        if total is not one:
+            b.trouble(b.op("ne", b.op("udiv", more, least), total))  # it is too large for an i64
+        total = more
+    b.trouble(b.op("ugt", total, b.i64(LONGEST)))
+    for empty in none:
+        total = b.select(empty, zero, total)
+    b.trouble(b.op("ne", total, length))
+    axes = (axis,) * len(dims)
+    return replace(found, axes=axes, steps=tuple(reversed(steps)), dims=tuple(dims))
 
 
 def _indexed(b: Builder, found: View, step: Index) -> Location | View:
@@ -133,7 +175,7 @@ def _indexed(b: Builder, found: View, step: Index) -> Location | View:
             axes.append(axis)
             steps.append(by if apart is None else _scaled(b, apart, by))
         else:
-            lo = index(b, item, length)
+            lo = index(b, item, length, _is_cut(found.reg, axis, by, length))
         _move(b, bases, axis, None if lo is None else _scaled(b, lo, by))
     rest = len(step.items)
     dims += found.dims[rest:]
@@ -143,6 +185,11 @@ def _indexed(b: Builder, found: View, step: Index) -> Location | View:
         found, bases=tuple(bases), axes=tuple(axes), steps=tuple(steps), dims=tuple(dims)
     )
     return view if dims else at(b, view, ())
+
+
+def _is_cut(reg: int, axis: int, by: Node | None, length: Node) -> bool:
+    """Whether an axis of a view is less than that of its register, or turned round."""
+    return by is not None or (length.op, length.aux) != ("dim", (reg, axis))
 
 
 def _move(b: Builder, bases: list[Node | None], axis: int, by: Node | None) -> None:
@@ -171,11 +218,11 @@ def strides(b: Builder, view: View) -> list[Node]:
     return [_scaled(b, stride, by) for stride, by in found]
 
 
-def index(b: Builder, item: Expr, length: Node) -> Node:
+def index(b: Builder, item: Expr, length: Node, cut: bool) -> Node:
     """An index as an i64; trouble unless it lies inside."""
     found = whole_number(b, item)
     if id(item) not in b.proved:
-        b.bound(found, length)
+        b.bound(found, length, cut)
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rvm.expr import LENGTHS, Apply, Const, Expr, Index, Part, Place
+from rvm.expr import LENGTHS, Apply, Const, Expr, Index, Part, Place, Shaped
 from rvm.expr import Span as Range
 from rvm.isa.typing import apply
 from rvm.program import Register
@@ -62,6 +62,8 @@ class Lengths:
                         if isinstance(item, Range):
                             kept.append(axis if item.is_whole else None)
                     axes = kept + axes[len(items) :]
+                case Shaped(dims):
+                    axes = [None] * len(dims)
                 case Part():
                     pass
                 case _:

@@ -14,10 +14,12 @@ from rvm.expr import (
     Part,
     Peek,
     Place,
+    Shaped,
     Span,
     Step,
     Transposed,
     substitute,
+    through,
     walk,
 )
 from rvm.faults import DefinitionError
@@ -295,6 +297,14 @@ def place_type(base: ValueType | Stack, path: Sequence[Step]) -> ValueType:
             case Transposed():
                 if not isinstance(t, Array):
                     raise TypeFault("only an array has a `.T`", code="A042")
+            case Shaped(dims):
+                if rank_of(t) != 1:
+                    raise TypeFault(
+                        f"`.reshape` is of an array with one dimension, not {rank_of(t)}",
+                        code="A042",
+                        hint="hold the numbers in a row, and use `x.reshape(m, n)` for the matrix",
+                    )
+                t = with_rank(elem_of(t), len(dims))
             case Peek(name):
                 raise TypeFault(f"only a stack has a `{name}`")
     return t
@@ -304,14 +314,8 @@ def place(reg: int, base: ValueType | Stack, path: Sequence[Step] = ()) -> Place
     """A typed place; indices are typed as i64, TypeFault where they are anything else."""
     done: list[Step] = []
     for step in path:
-        if isinstance(step, Index):
-            step = Index(tuple(_item(i) for i in step.items))
-        done.append(step)
+        done.append(through(step, _index))
     return Place(reg, tuple(done), place_type(base, done))
-
-
-def _item(item: Expr | Span) -> Expr | Span:
-    return item.through(_index) if isinstance(item, Span) else _index(item)
 
 
 def _index(node: Expr) -> Expr:

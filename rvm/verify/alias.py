@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from math import gcd
 from typing import Literal
 
-from rvm.expr import Const, Expr, Index, Part, Peek, Place, Span
+from rvm.expr import Const, Expr, Index, Part, Peek, Place, Shaped, Span
 from rvm.types import I64
 from rvm.verify.affine import ZERO, Affine, affine, combine, difference
 
@@ -82,6 +82,7 @@ def view(place: Place) -> View:
     part = ""
     order = list(range(_base_rank(place)))
     axes = [_WHOLE] * len(order)
+    shaped = False
     for step in place.path:
         if isinstance(step, Part):
             part = step.name
@@ -94,10 +95,16 @@ def view(place: Place) -> View:
                 if k >= len(order):
                     break
                 axis = order[k]
-                axes[axis] = _restrict(axes[axis], item)
+                if shaped and not (isinstance(item, Span) and item.is_whole):
+                    axes[axis] = replace(axes[axis], by=0)
+                elif not shaped:
+                    axes[axis] = _restrict(axes[axis], item)
                 if isinstance(item, Span):
                     kept.append(axis)
             order = kept + order[len(step.items) :]
+        elif isinstance(step, Shaped):
+            # What is cut off an axis of it is some part of the one that there was.
+            order, shaped = order[:1] * len(step.dims), True
         else:
             order.reverse()
     return View(place.reg, part, tuple(axes))
@@ -109,6 +116,8 @@ def _base_rank(place: Place) -> int:
     for step in place.path:
         if isinstance(step, Index):
             rank += sum(not isinstance(item, Span) for item in step.items)
+        elif isinstance(step, Shaped):
+            rank -= len(step.dims) - 1
     return int(rank)
 
 

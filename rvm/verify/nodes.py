@@ -19,9 +19,10 @@ from rvm.expr import (
     Part,
     Peek,
     Place,
-    Span,
+    Shaped,
     Transposed,
     children,
+    inside,
 )
 from rvm.isa import FUNCTIONS, TypeFault, place_type
 from rvm.isa.rules import Arg
@@ -232,13 +233,12 @@ class Nodes:
     @staticmethod
     def _step(step: object) -> None:
         match step:
-            case Index(items) if items:
-                for item in items:
-                    for end in item.given if isinstance(item, Span) else (item,):
-                        if not (isinstance(end.type, Scalar) and end.type.is_integer):
-                            raise TypeFault(
-                                f"an index is an integer, not a value of type {end.type}", end
-                            )
+            case Index(items) | Shaped(items) if items:
+                for end in inside(step):
+                    if not (isinstance(end.type, Scalar) and end.type.is_integer):
+                        raise TypeFault(
+                            f"an index is an integer, not a value of type {end.type}", end
+                        )
             case Part("re" | "im") | Transposed() | Peek("top" | "len"):
                 pass
             case _:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rvm.expr import Apply, Const, Expr, Index, Place, Span, Transposed
+from rvm.expr import Apply, Const, Expr, Index, Place, Shaped, Span, Transposed
 from rvm.isa import FUNCTIONS
 from rvm.program import Function
 
@@ -69,6 +69,8 @@ def _place(reg: int, path: tuple[object, ...], function: Function) -> str:
     for step in path:
         if isinstance(step, Index):
             out += f"[{', '.join(_show(i, function) for i in step.items)}]"
+        elif isinstance(step, Shaped):
+            out += f".reshape({', '.join(_show(d, function) for d in step.dims)})"
         else:
             out += ".T" if isinstance(step, Transposed) else f".{getattr(step, 'name', '?')}"
     return out

@@ -1,7 +1,8 @@
-"""Slices with steps mean what NumPy's do, or are errors: on every engine, there and back."""
+"""Slices and shapes mean what NumPy's do, or are errors: on every engine, there and back."""
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
@@ -71,15 +72,26 @@ class Writer:
             ends[1] = ""
         return ":".join(ends) + ("" if step is None else f":{self.number(step)}")
 
+    def lengths(self, n: int) -> str:
+        """Lengths of a matrix, or of a row, of n elements."""
+        m = self.rng.choice([k for k in range(1, n + 1) if not n % k] or [0])
+        dims = [m, n // m if m else self.rng.randint(0, 3)]
+        return ", ".join(map(self.number, dims if self.rng.random() < 0.8 else [n]))
+
     def view(self, name: str) -> str:
-        """A view of an array, of as many dimensions as it has."""
+        """A view of an array."""
         text = name
-        for _ in range(self.rng.randint(1, 2)):
+        for _ in range(self.rng.randint(1, 3)):
             shape = eval(text, {}, self.names).shape
+            if len(shape) == 1 and self.rng.random() < 0.25:
+                text += f".reshape({self.lengths(shape[0])})"
+                continue
             if len(shape) == 2 and self.rng.random() < 0.2:
                 text += ".T"
                 continue
             items = [self.item(n) for n in shape[: self.rng.randint(1, len(shape))]]
+            if len(shape) == 2 and shape[0] and self.rng.random() < 0.25:
+                items[0] = self.number(self.rng.randrange(shape[0]))
             text += f"[{', '.join(items)}]"
         return text
 
@@ -236,8 +248,16 @@ def test_ends_are_checked_for_every_value(engine: str) -> None:
 def test_costs_count_the_elements(engine: str) -> None:
     """What is counted of a slice is what its elements cost one by one, on every engine."""
     lib = rvm.assemble(ENDS)
+    shaped = rvm.assemble(SHAPED)
+    x, found = np.arange(10), []
+    for e in ("reference", engine):
+        m = rvm.Machine(shaped.program, "counted", y=0, x=x, m=5, engine=e)
+        counts = m.count()
+        m.run()
+        assert m["y"] == 3 * (45 + 5)
+        found.append([dict(sizes) for node in counts.nodes() for sizes in node.sizes.values()])
+    assert found[0] == found[1]
     for lo, hi, by in ((0, 9, 2), (8, 0, -3), (5, 5, 1), (8, 8, -1)):
-        x = np.arange(10)
         want = {}
         for e in ("reference", engine):
             m = rvm.Machine(lib.program, "counted", y=0, x=x, lo=lo, hi=hi, by=by, engine=e)
@@ -248,6 +268,106 @@ def test_costs_count_the_elements(engine: str) -> None:
         assert want[engine] == want["reference"]
         taken = x[lo:hi:by]
         assert m["y"] == 3 * (len(taken) + taken.sum())
+
+
+SHAPED = """
+func f(x: i64[l], m: i64, n: i64)
+    add x.reshape(m, n), 1
+func rows(x: i64[l], m: i64)
+    add x.reshape(m, 4), 1
+func cube(x: i64[l], m: u64, n: i64)
+    add x.reshape(m, 2, n), 1
+func part(x: i64[l], m: i64, n: i64, i: i64, j: i64)
+    inc x[::-1].reshape(m, n)[i, j]
+func counted(y: i64, x: i64[l], m: i64)
+    for k = 0 to 2
+        add y, sum(x.reshape(m, 2)) + dim(x.reshape(m, 2), 0)
+    end
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_lengths_are_checked_for_every_value(engine: str) -> None:
+    lib = rvm.assemble(SHAPED)
+    lengths = (-FAR - 1, -12, -1, 0, 1, 2, 3, 4, 6, 12, 1 << 32, FAR)
+    asked: list[tuple[str, dict[str, int], tuple[int, ...]]] = []
+    for m in lengths:
+        asked.append(("rows", {"m": m}, (m, 4)))
+        for n in lengths:
+            asked.append(("f", {"m": m, "n": n}, (m, n)))
+            asked += [("cube", {"m": m, "n": n}, (m, 2, n))] * (m >= 0)
+    for size in (0, 12):
+        for name, given, dims in asked:
+            x = np.arange(size)
+            f = lib[name].with_options(engine=engine)
+            far = math.prod(d for d in dims if d) > 1 << 47
+            if min(dims) >= 0 and math.prod(dims) == size and not far:
+                assert f(x=x, **given).x.tolist() == list(range(1, size + 1)), (size, given)
+                continue
+            with pytest.raises(RvmError) as caught:
+                f(x=x, **given)
+            assert caught.value.code == "R008" and caught.value.values["elements"] == size
+            assert caught.value.values["lengths"] == list(dims)
+            assert x.tolist() == list(range(size))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_elements_of_shapes(engine: str) -> None:
+    f = rvm.assemble(SHAPED).part.with_options(engine=engine)
+    for i, j in ((0, 0), (2, 3), (1, 2)):
+        want = np.arange(12)
+        want[::-1].reshape(3, 4)[i, j] += 1
+        assert f(x=np.arange(12), m=3, n=4, i=i, j=j).x.tolist() == want.tolist()
+    for i, j in ((3, 0), (0, 4), (-1, 0), (0, -1)):
+        with pytest.raises(RvmError) as caught:
+            f(x=np.arange(12), m=3, n=4, i=i, j=j)
+        assert caught.value.code == "R003"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_index_lies_inside_of_its_view(engine: str) -> None:
+    """Not only inside of the array that the view is of."""
+    views = ["x", "x[0:4]", "x[2:5]", "x[::-1]", "x[::2]", "x[1::3]", "x[k:k+3]", "x[6:2:-1][1:]"]
+    views += ["x.reshape(2, 4)[0]", "x.reshape(2, 4)[:, k]", "x[::-1].reshape(4, k)[1]"]
+    text = "".join(
+        f"func f{n}(x: i64[n], i: i64, k: i64)\n    add {view}[i], 1\n"
+        f"func t{n}(y: i64[m], x: i64[n], k: i64)\n    for i = 0 to m - 1\n"
+        f"        add y[i], {view}[i]\n    end\n"
+        for n, view in enumerate(views)
+    )
+    lib = rvm.assemble(text)
+    for n, view in enumerate(views):
+        f, t = (lib[f"{name}{n}"].with_options(engine=engine) for name in "ft")
+        whole = eval(view, {"x": np.arange(8), "k": 2})
+        for i in range(-9, 10):
+            x = np.arange(8)
+            if 0 <= i < len(whole):
+                want = np.arange(8)
+                eval(view, {"x": want, "k": 2})[i] += 1
+                assert f(x=x, i=i, k=2).x.tolist() == want.tolist(), (view, i)
+                continue
+            with pytest.raises(RvmError) as caught:
+                f(x=x, i=i, k=2)
+            assert caught.value.code == "R003", (view, i)
+        for count in (len(whole), len(whole) + 1):
+            y = np.zeros(count, int)
+            if count == len(whole):
+                assert t(y=y, x=np.arange(8), k=2).y.tolist() == whole.tolist(), view
+                continue
+            with pytest.raises(RvmError) as caught:
+                t(y=y, x=np.arange(8), k=2)
+            assert caught.value.code == "R003", view
+
+
+def test_what_shapes_there_are() -> None:
+    with pytest.raises(AssemblyError, match="is of an array with one dimension, not 2"):
+        rvm.assemble("func f(x: i64[n, m])\n    neg x.reshape(n * m)\n")
+    with pytest.raises(AssemblyError, match="is of an array with one dimension, not 0"):
+        rvm.assemble("func f(x: i64)\n    neg x.reshape(1)\n")
+    with pytest.raises(AssemblyError, match=r"1\.5 is not an integer"):
+        rvm.assemble("func f(x: i64[n])\n    neg x.reshape(1.5, 2)\n")
+    with pytest.raises(AssemblyError, match="expected a length"):
+        rvm.assemble("func f(x: i64[n])\n    neg x.reshape()\n")
 
 
 OVERLAPS = """
@@ -262,6 +382,9 @@ def test_views_of_one_array_that_meet_are_refused(engine: str) -> None:
     rng = random.Random(engine)
     views = ["[::2]", "[1::2]", "[:4]", "[3::-1]", "[4:]", "[:3:-1]", "[s::4][:2]", "[t::4][:2]"]
     views += ["[s:s+4]", "[::s][:2]", "[::-1][:4]", "[1:][::2]"]
+    views += [".reshape(2, 4)[0]", ".reshape(2, 4)[t // 2]", ".reshape(4, 2)[:, 0]"]
+    views += [".reshape(4, 2).T[1]", "[::-1].reshape(2, 4)[1]", ".reshape(2, 4)[:, s]"]
+    views += [".reshape(2, 4)", "[::-1].reshape(2, 4)", ".reshape(8)[:4]"]
     for _ in range(part(60)):
         op = rng.choice(["add", "swap"])
         one, two = rng.sample(views, 2)

@@ -62,6 +62,23 @@ func main(a: f64[n], M: f64[m, n], y: f64, s: i64)
         {"a": a, "M": np.array([[0.2, -0.5, 1.1], [0.9, 0.4, -0.3]]), "y": 0.6, "s": -1},
         "y",
     ),
+    "shapes": (
+        """
+func layer(h: f64[m], W: f64[m, n], x: f64[n])
+    add h, tanh(W @ x)
+func main(y: f64, w: f64[l], k: i64)
+    mul w[1:7].reshape(k, 3)[1], 1.0 + w[0] ** 2
+    swap w.reshape(4, k)[0, :], w[::-1].reshape(4, k).T[:, 0]
+    with h: f64[k]
+        call layer(h, w[:6].reshape(k, 3), w[5:])
+        add y, sum(h ** 2) + w.reshape(2, 2, k)[1, 0, 1] * sum(w.reshape(k, 4) @ w[:4])
+        uncall layer(h, w[:6].reshape(k, 3), w[5:])
+    end
+    rot w.reshape(k, 4)[0, 1], w.reshape(k, 4)[1, 3], y
+""",
+        {"y": 0.3, "w": np.array([0.3, 0.7, -0.4, 0.9, 1.1, -0.2, 0.5, 0.8]), "k": 2},
+        "y",
+    ),
     "strided loops": (
         """
 func main(y: f64, x: f64, n: i64)

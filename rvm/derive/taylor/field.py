@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.engines.evaluate import evaluate
-from rvm.expr import Expr, Index, Part, Peek, Place, Span, Transposed
+from rvm.expr import Expr, Index, Part, Peek, Place, Shaped, Span, Transposed
 from rvm.faults import LimitError
 
 Slots = int | NDArray[np.int64]
@@ -160,6 +160,8 @@ def locate(place: Place, regs: Regs, slots: Sequence[Any]) -> Any:
             base = base[-1]
         elif isinstance(step, Transposed):
             base = base.T
+        elif isinstance(step, Shaped):
+            base = base.reshape([int(evaluate(d, regs)) for d in step.dims])
     if part:
         base = base + 1
     return base if isinstance(base, (np.ndarray, list)) else int(base)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
-from rvm.expr import Apply, Const, Expr, Index, Place, Span, reads
+from rvm.expr import Apply, Const, Expr, Index, Place, Shaped, Span, reads
 from rvm.program import Function
 from rvm.types import Scalar
 
@@ -121,6 +121,8 @@ class Known:
         raise TypeError(f"a template cannot be printed: {node!r}")
 
     def _step_number(self, step: object) -> object:
+        if isinstance(step, Shaped):
+            return "shape", *map(self.number, step.dims)
         if not isinstance(step, Index):
             return step
         return tuple(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rvm.emit.numpy.known import Value
 from rvm.emit.python.lines import bare
-from rvm.expr import Expr, Index, Part, Place, Span, Transposed, is_count
+from rvm.expr import Expr, Index, Part, Place, Shaped, Span, Transposed, is_count
 from rvm.types import Scalar, Stack
 
 if TYPE_CHECKING:
@@ -73,6 +73,9 @@ def found(p: LaneValues, place: Place, alike: bool = False) -> tuple[str, str | 
             view += ".real" if step.name == "re" else ".imag"
         elif isinstance(step, Transposed):
             view = f"turned({view})" if varying else f"{view}.T"
+        elif isinstance(step, Shaped):
+            dims = ", ".join([integer(p, d) for d in step.dims])
+            view = f"{'shaped_lanes' if varying else 'shaped'}({view}, {dims})"
         else:
             items = [_index(p, i, view, axis, alike) for axis, i in enumerate(step.items)]
             if any(differs for _, differs in items):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span, Transposed
+from rvm.expr import Apply, Const, Expr, Index, Part, Place, Shaped, Span, Transposed
 from rvm.image.traps import Changed
 from rvm.ir.builder import Builder, Way
 from rvm.ir.context import STOPPED
@@ -223,6 +223,11 @@ class PythonBuilder(Builder):
                 return self.view(node)
         return cast(Node, value(self, node))
 
+    def bound(self, index: Node, length: Node, cut: bool = False) -> None:
+        super().bound(index, length)
+        if cut:  # NumPy finds out what lies outside of the register, not of a part of it
+            self.trouble(self.op("ge", index, length))
+
     def index(self, node: Expr) -> Node:
         """An index that is not negative; that it is too large NumPy finds out."""
         found = whole_number(self, node)
@@ -250,6 +255,8 @@ class PythonBuilder(Builder):
             match step:
                 case Transposed():
                     text += ".T"
+                case Shaped(dims):
+                    text = f"shaped({text}, {', '.join([slot(self.value(d)) for d in dims])})"
                 case Part(name):
                     text += ".real" if name == "re" else ".imag"
                 case Index(items):

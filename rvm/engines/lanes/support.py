@@ -18,6 +18,7 @@ from rvm.engines.heap import fits
 from rvm.engines.lanes.arrays import FORMS
 from rvm.engines.lanes.faults import Failing, Varied
 from rvm.engines.lanes.stacks import LaneStack
+from rvm.engines.memory import has_shape
 from rvm.engines.support import SUPPORT, Trouble
 from rvm.numbers import NumberSystem
 from rvm.numbers.base import differing
@@ -66,6 +67,13 @@ def copy(x: Any) -> Any:
 def turned(x: Lanes) -> Lanes:
     """The transposed view in every lane."""
     return np.moveaxis(x.T, 0, -1)
+
+
+def shaped_lanes(x: Lanes, *dims: int) -> Lanes:
+    """The elements of one axis in rows in every lane; Trouble if there are not as many."""
+    if not has_shape(dims, len(x)):
+        raise Trouble
+    return x.reshape(*dims, x.shape[-1])
 
 
 def length(x: Any, rank: int, axis: int, w: int) -> Lanes:
@@ -354,6 +362,7 @@ LANE_NAMES: dict[str, object] = {
             put,
             residues,
             spread,
+            shaped_lanes,
             turned,
             vector,
             LaneStack,
