@@ -23,8 +23,8 @@ import numpy as np
 from rvm.leaf import Function, Node, select
 from rvm.leaf.ops import BIT, F64, I64, limits
 from rvm.leaf.trace import Fault, apply, bits, called, constant, converted, equal, fitting, unless
+from rvm.numbers.binaries import circle, pi
 from rvm.numbers.code import Body, Code, identifier
-from rvm.numbers.fixedpoint_exact import circle, pi
 from rvm.numbers.support import name, out_of_range
 
 FRAC = 62

@@ -16,9 +16,11 @@ from rvm.leaf import Function, constant
 from rvm.leaf.ops import F64, I64
 from rvm.leaf.python import on_kinds, on_numbers
 from rvm.leaf.trace import equal
-from rvm.numbers import NumberFault, fixedpoint_exact, fixedpoint_pairs
+from rvm.numbers import NumberFault, binaries, fixedpoint_exact, fixedpoint_pairs
 from rvm.numbers.fixedpoint_exact import exact
 from rvm.numbers.fixedpoint_functions import BINARY, DOUBT, UNARY, UNROLLED, settle, text
+from rvm.numbers.fixedpoint_growth import power
+from rvm.numbers.fixedpoint_values import number
 from rvm.types import I64 as I64_TYPE
 from rvm.types import fixed
 
@@ -140,10 +142,10 @@ def value_of(name, frac):
     """A function's value as a pair, and what it may be off by, before that is rounded."""
 
     def parts(*raws):
-        xs = [fixedpoint_pairs.number(x, frac) for x in raws]
+        xs = [number(x, frac) for x in raws]
         if name == "**":
             whole, odd = equal(raws[1] & (1 << frac) - 1, 0), equal((raws[1] >> frac) & 1, 1)
-            found = fixedpoint_pairs.power(*xs, whole, odd)
+            found = power(*xs, whole, odd)
         else:
             found = {**fixedpoint_pairs.UNARY, **fixedpoint_pairs.BINARY}[name](*xs)
         return *found.pair, found.fine, found.off
@@ -256,7 +258,7 @@ def test_cores_in_integers_are_within_their_error():
         p = rng.choice([64, 107, 200])
         x = rng.randrange(1, 8 << p)
         true = MP.mpf(x) / 2**p
-        cores = fixedpoint_exact
+        cores = binaries
         found = {
             cores.power_of_e(x, p): MP.exp(true),
             cores.power_of_e(-x, p): MP.exp(-true),
@@ -268,4 +270,4 @@ def test_cores_in_integers_are_within_their_error():
             cores.ln2(p): MP.log(2),
         }
         for raw, want in found.items():
-            assert abs(raw - want * 2**p) < cores.ERROR / 64
+            assert abs(raw - want * 2**p) < fixedpoint_exact.ERROR / 64

@@ -12,8 +12,8 @@ import math
 from rvm.leaf import Node, constant, function, select
 from rvm.leaf.ops import I64
 from rvm.leaf.trace import apply, compare, equal, to_float
+from rvm.numbers.binaries import pi
 from rvm.numbers.elementary.circles import turning_words
-from rvm.numbers.fixedpoint_exact import pi
 
 Words = tuple[Node, Node]
 """A number without a sign as two words, the higher one first."""

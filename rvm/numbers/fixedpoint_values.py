@@ -1,0 +1,149 @@
+"""Values of functions of fixed-point numbers as pairs of floats, with how far they may be off.
+
+A raw number is a pair of floats exactly, and so is, to 60 bits and more, the value of a function of
+it.  That is rounded, unless a tie is within the value's error, which is a bound that
+tests/numbers/test_fixed_functions.py holds against what was found: four times the largest one.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from rvm.leaf import Node, constant, select
+from rvm.leaf.ops import F64, I64, limits
+from rvm.leaf.trace import (
+    apply,
+    equal,
+    fabs,
+    nearest,
+    to_float,
+    to_int,
+)
+from rvm.numbers.elementary.pairs import (
+    Pair,
+    product,
+    quick_sum,
+    quotient,
+    two_sum,
+)
+from rvm.numbers.elementary.roots import root_of
+
+DOUBT = limits(I64)[0]
+"""What stands for a value that has to be settled exactly: the least raw number."""
+ROOT = 2.0**-90
+"""What a root, or a power made by squaring, may be off by, in parts of itself."""
+LARGEST = 9.2e18
+"""Raw numbers from here on may not fit."""
+
+
+class Value:
+    """A function's value as a pair of floats, and how far it may be from that.
+
+    It is off by `fine` parts of itself and by `off`; `bad` is where it is not computed.
+    """
+
+    def __init__(self, pair: Pair, fine: Any, off: Any = 0.0, bad: Node | None = None) -> None:
+        self.pair = pair
+        self.fine = fine
+        self.off = off
+        self.bad = bad
+
+    def raw(self, frac: int) -> Node:
+        """The nearest raw number, or `DOUBT`."""
+        unit = float(1 << frac)
+        high, low = self.pair[0] * unit, self.pair[1] * unit
+        inside = fabs(high) < LARGEST
+        if self.bad is not None:
+            inside = inside & ~self.bad
+        high, low = select(inside, high, 0.0), select(inside, low, 0.0)
+        whole = apply("round", high)
+        rest = (high - to_float(whole)) + low
+        step = nearest(rest)
+        error = fabs(high) * self.fine + (self.off * unit + 2.0**-50)
+        sure = inside & (fabs(rest - step) + error < 0.5)
+        return select(sure, whole + to_int(step), constant(DOUBT, I64))
+
+
+# ------------------------------------------------------------------------- pairs
+
+
+def exactly(value: float) -> Pair:
+    """A constant as a pair."""
+    return exactly_of(constant(value, F64))
+
+
+def exactly_of(value: Node) -> Pair:
+    """A float as a pair."""
+    return value, constant(0.0, F64)
+
+
+def constants(value: Fraction) -> Pair:
+    """A number as a pair of constants."""
+    high = float(value)
+    return constant(high, F64), constant(float(value - Fraction(high)), F64)
+
+
+def number(raw: Node, frac: int) -> Pair:
+    """A raw number as a pair, exactly."""
+    high, low = (to_float(raw & mask) * 2.0**-frac for mask in (-2048, 2047))
+    return quick_sum(high, low)
+
+
+def plus(a: Pair, b: Pair) -> Pair:
+    """The sum, to some 2**-104 of the larger."""
+    s, e = two_sum(a[0], b[0])
+    return quick_sum(s, e + (a[1] + b[1]))
+
+
+def times(a: Pair, b: Pair) -> Pair:
+    """The product, to some 2**-102."""
+    p, e = product(a[0], b[0])
+    return quick_sum(p, e + (a[0] * b[1] + a[1] * b[0]))
+
+
+def over(a: Pair, b: Pair) -> Pair:
+    """The quotient, to some 2**-100."""
+    return quick_sum(*quotient(a, b))
+
+
+def scaled(a: Pair, factor: float) -> Pair:
+    """The product by a power of 2."""
+    return a[0] * factor, a[1] * factor
+
+
+def negative(a: Pair) -> Pair:
+    """-a."""
+    return -a[0], -a[1]
+
+
+def chosen(condition: Node, a: Pair, b: Pair) -> Pair:
+    """One of two."""
+    return select(condition, a[0], b[0]), select(condition, a[1], b[1])
+
+
+def size_of(a: Pair) -> Pair:
+    """|a|."""
+    return chosen(a[0] < 0.0, negative(a), a)
+
+
+def like(size: Pair, of: Pair) -> Pair:
+    """A number with the sign of another."""
+    return chosen(of[0] < 0.0, negative(size), size)
+
+
+def within(a: Pair, limit: float) -> Pair:
+    """A number brought between -limit and limit."""
+    inside = fabs(a[0]) <= limit
+    return select(inside, a[0], select(a[0] > 0.0, limit, -limit)), select(inside, a[1], 0.0)
+
+
+def one() -> Pair:
+    """1."""
+    return exactly(1.0)
+
+
+def root_from(square: Pair) -> tuple[Pair, Node]:
+    """A square root, of 0 too, and where there is none."""
+    zero, bad = equal(square[0], 0.0), square[0] < 0.0
+    return chosen(zero, exactly(0.0), root_of(chosen(zero | bad, one(), square))), bad
