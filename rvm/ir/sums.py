@@ -89,6 +89,9 @@ def combined(b: Builder, fn: str, t: Scalar, dims: Sequence[Node], element: Elem
     def few() -> None:
         put(b, where, _Partial(b, fn, t, count, BLOCK).of_few(element))
 
+    def some() -> None:
+        put(b, where, _Partial(b, fn, t, count, WIDTH // 2).of_some(element))
+
     def many() -> None:
         put(b, where, _Partial(b, fn, t, count, WIDTH).of_many(dims, element, quick))
 
@@ -97,9 +100,12 @@ def combined(b: Builder, fn: str, t: Scalar, dims: Sequence[Node], element: Elem
     if len(dims) > 1 or not quick or (fn == "*" and t.is_complex):
         many()
     elif known is None:
-        b.when(b.op("le", count, b.i64(FEW)), few, many)
+        more = partial(b.when, b.op("le", count, b.i64(WIDTH)), some, many)
+        b.when(b.op("le", count, b.i64(FEW)), few, more)
     elif known <= FEW:
         few()
+    elif known <= WIDTH:
+        some()
     else:
         many()
     b.writes = keep
@@ -122,6 +128,7 @@ class _Partial:
     def __init__(self, b: Builder, fn: str, t: Scalar, count: Node, width: int) -> None:
         self.b = b
         self.count = count
+        self.type = t
         self.step = operation(b, fn, t)
         self.unit = identity(fn, t)
         self.padded = not (fn == "*" and t.is_complex)
@@ -177,6 +184,41 @@ class _Partial:
         """Take an element into a partial result."""
         value = element(i)
         self.hold(at, self.step(self.held(at), value))
+
+    # ------------------------------------------------------------ some elements
+
+    def of_some(self, element: Element) -> Parts:
+        """What as many elements give as there are partial results, or fewer: blocks of them.
+
+        The second half is added to the first at once, which is what the tree begins with.
+        """
+        b, half = self.b, WIDTH // 2
+        last, block = b.i64(half - 1), b.i64(BLOCK)
+        self.fill(0, half, _whole(half))
+        value = Variables(tuple(b.variable(p.kind, "element") for p in self.parts), self.type)
+
+        def row(k: Node, all_there: bool) -> None:
+            begun = b.op("wmul", k, block)
+            first = b.op("and", begun, last)
+
+            def one(i: Indices) -> None:
+                into, at = b.op("wadd", first, i[0]), b.op("wadd", begun, i[0])
+                if all_there:
+                    self.take_in(into, element, (at,))
+                    return
+                # Vectors are loaded under a mask, and stored whole.
+                put(b, value, self.unit)
+                b.when(b.op("lt", at, self.count), lambda: put(b, value, element((at,))))
+                self.hold(into, self.step(self.held(into), read(b, value)))
+
+            b.nest((block,), one, _whole(BLOCK))
+
+        rows = b.op("lshr", self.count, b.i64(BLOCK.bit_length() - 1))
+        b.nest((rows,), lambda k: row(k[0], True))
+        over = b.op("and", self.count, b.i64(BLOCK - 1))
+        b.when(b.op("ne", over, b.i64(0)), lambda: row(rows, False))
+        self._blocks(half)
+        return self.all()
 
     # ------------------------------------------------------------ many elements
 
