@@ -211,13 +211,40 @@ func wrong(x: log64, y: log64)
     mul t, x
     div t, y
     free t = x
+
+func right_arrays(x: log64[n], y: log64)
+    alloc t: log64[n] = x
+    mul t, x
+    mul t[1], y
+    mul t, x
+    div t[1], y
+    for i = 0 to n - 1
+        div t[i], x[i]
+        div t[i], x[i]
+    end
+    free t = x
+
+func wrong_arrays(x: log64[n], y: log64)
+    alloc t: log64[n] = x
+    mul t, x
+    mul t[1], y
+    for i = 1 to n - 1
+        div t[i], x[i]
+    end
+    div t[1], y
+    free t = x
 """
     library = rvm.assemble(text)
+    rng = np.random.default_rng(8)
     for k in range(-300, 301, 50):
         x, y = (rvm.LogNumber(v * 2.0**k) for v in (0.3, 1.1))
         for engine in ENGINES:
             assert verdict(library, "right", engine, {"x": x, "y": y}) == "passes"
             assert verdict(library, "wrong", engine, {"x": x, "y": y}) == "R001"
+            # Raw values of a log64 are logarithms.
+            given = {"x": rng.normal(size=5) * 2.0**k, "y": y}
+            assert verdict(library, "right_arrays", engine, given) == "passes"
+            assert verdict(library, "wrong_arrays", engine, given) == "R001"
 
 
 FORGOTTEN = """
