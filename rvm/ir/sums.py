@@ -93,11 +93,12 @@ def combined(b: Builder, fn: str, t: Scalar, dims: Sequence[Node], element: Elem
         put(b, where, _Partial(b, fn, t, count, WIDTH // 2).of_some(element))
 
     def many() -> None:
-        put(b, where, _Partial(b, fn, t, count, WIDTH).of_many(dims, element, quick))
+        put(b, where, _Partial(b, fn, t, count, WIDTH).of_many(dims, element, quick, by_length))
 
     keep, b.writes = b.writes, True
     known = number(count)
-    if len(dims) > 1 or not quick or (fn == "*" and t.is_complex):
+    by_length = len(dims) == 1 and quick and not (fn == "*" and t.is_complex)
+    if not by_length:
         many()
     elif known is None:
         more = partial(b.when, b.op("le", count, b.i64(WIDTH)), some, many)
@@ -222,12 +223,15 @@ class _Partial:
 
     # ------------------------------------------------------------ many elements
 
-    def of_many(self, dims: Sequence[Node], element: Element, quick: bool) -> Parts:
-        """What any number of elements gives."""
+    def of_many(self, dims: Sequence[Node], element: Element, quick: bool, full: bool) -> Parts:
+        """What any number of elements gives; `full`: at least one for each partial result."""
         b, half = self.b, WIDTH // 2
         more = b.op("gt", self.count, b.i64(half))
-        self.fill(0, half, _whole(half))
-        b.when(more, lambda: self.fill(half, half, _whole(half)))
+        if full:
+            self.fill(0, WIDTH, _whole(WIDTH))
+        else:
+            self.fill(0, half, _whole(half))
+            b.when(more, lambda: self.fill(half, half, _whole(half)))
         begun = b.variable(I64, "at")
         b.set(begun, b.i64(0))
 
@@ -237,7 +241,10 @@ class _Partial:
                 b.add_to(begun, dims[-1])
 
         b.nest(dims[:-1], line)
-        b.when(more, lambda: self._blocks(WIDTH), lambda: self._blocks(half))
+        if full:
+            self._blocks(WIDTH)
+        else:
+            b.when(more, lambda: self._blocks(WIDTH), lambda: self._blocks(half))
         return self.all()
 
     def _line(
