@@ -26,7 +26,7 @@ from rvm.numbers import system
 from rvm.program import Function, Program
 from rvm.run.binding import outside
 from rvm.run.bits import with_bits
-from rvm.run.machine import Machine
+from rvm.run.raw import Run
 from rvm.state import Options
 from rvm.types import Array, Stack, elem_of
 
@@ -104,21 +104,18 @@ def _run(batch: Batch, options: Options, block: int | None) -> LaneRun:
     for lane in map(int, np.flatnonzero(aside)):
         listen()
         code = batch.code
-        machine = Machine.start(
-            code.image.program, code.name, batch.inputs(lane), options, undo=code.undo
-        )
         try:
-            machine.run()
+            run = Run(code.image.program, code.name, batch.raw(lane), options, undo=code.undo)
         except RvmError as error:
             if left_whole(error):
                 raise
             errors[lane] = error
             batch.restore(lane)
             continue
-        batch.store(lane, machine.state.frames[0].regs)
-        batch.ticks[lane] = machine.time
-        batch.erased[lane] = machine.erased_bits
-        batch.drifts[lane] = machine.state.account.drift
+        batch.store(lane, run.regs)
+        batch.ticks[lane] = run.ticks
+        batch.erased[lane] = run.rounding.erased_bits
+        batch.drifts[lane] = run.rounding.drift
     alone = tuple(map(int, np.flatnonzero(aside)))
     return LaneRun(batch.out, errors, batch.ticks, batch.erased, batch.drifts, alone)
 

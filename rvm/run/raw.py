@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rvm.host.signals import interrupted, is_ctrl_c
 from rvm.image import image_of
-from rvm.numbers.residue import Residue
+from rvm.numbers.residue import Residue, Snapshot
 from rvm.program import Program
 from rvm.run.direct import launch_of
 from rvm.run.machine import Machine
@@ -42,6 +42,8 @@ class Run:
     ) -> None:
         self._made: Machine | None = None
         self._log, self._back = log, log is not None
+        self._left: Snapshot | None = None
+        """What machine code has left in the log."""
         self._entered = program, name, options, undo
         self._flight: Flight | None = None
         self.regs = regs
@@ -62,8 +64,9 @@ class Run:
                 launch.results(flight, regs)
                 self._flight, self.ticks = flight, flight.spent
                 if gaps is not None:
-                    self._log = Residue().hold(gaps.released())
-                    if self._back and self._log:
+                    left = len(gaps.log)
+                    self._left = gaps.released()
+                    if self._back and left:
                         self.machine.look_emptied()
                 return
             if gaps is not None:
@@ -111,9 +114,10 @@ class Run:
     def _machine(self) -> Machine:
         program, name, options, undo = self._entered
         made = Machine.entered(program, name, self.regs, options, undo)
-        if self._log is not None:
+        log = self._log if self._left is None else Residue().hold(self._left)
+        if log is not None:
             if self._back:
-                made.state.take_back(self._log, marked=True)
+                made.state.take_back(log, marked=True)
             else:
-                made.state.residue = self._log
+                made.state.residue = log
         return made

@@ -135,3 +135,15 @@ def test_a_log_that_outgrows_its_room() -> None:
     out = f(x=1.1, n=1_200_000)
     assert out.info.log.log[0][0] == 2_400_000
     assert (~f)(out).x == 1.1
+
+
+def test_lanes_of_a_strict_map_make_no_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    f = PROGRAM.contracts.with_options(strict=True, engine="native")
+    xs = np.linspace(-1.0, 1.0, 9)
+    singles = [PROGRAM.contracts(x=x, n=40, strict=True, engine="reference").x for x in xs]
+    f.map(x=xs, n=40)
+    monkeypatch.setattr(Machine, "_enter", None)
+    found = f.map(x=xs, n=40)
+    assert found.x.tolist() == singles
+    assert found.alone == tuple(range(9))
+    assert found.ticks.tolist() == [found.ticks[0]] * 9
