@@ -197,3 +197,42 @@ func f(y: f64, x: f64[n], k: i64)
     out = lib.f(y=0.0, x=x.copy(), k=2)
     assert out.x.tobytes() == x.tobytes()
     assert any(r.name == "x.kept" and r.dims for r in lib.program.function("f").registers)
+
+
+PASSED = {
+    "a sum": "call there(y, x + b)",
+    "a product": "call there(y, 3.1 * x)",
+    "a place": "add x, b; call there(y, x); sub x, b",
+    "through another": "add x, b; call through(y, x); sub x, b",
+    "an element": "mul z[k], b; call there(y, z[k]); div z[k], b",
+    "in a loop": "for i = 0 to n - 1; call there(y, z[i] + b); end",
+}
+
+
+@pytest.mark.parametrize("way", PASSED)
+def test_what_a_call_leaves_as_it_was_is_left_so_around_it(way: str) -> None:
+    lines = "\n    ".join(PASSED[way].split("; "))
+    lib = rvm.assemble(f"""{HELPERS}
+func there(y: f64, x: f64)
+    call shrink(x)
+    add y, x
+    uncall shrink(x)
+
+func through(y: f64, x: f64)
+    mul x, 1.7
+    call there(y, x)
+    div x, 1.7
+
+func f(y: f64, x: f64, b: f64, z: f64[n], k: i64)
+    {lines}
+""")
+    rng = np.random.default_rng(5)
+    for engine in ENGINES:
+        f = lib.f.with_options(engine=engine)
+        for _ in range(20):
+            x, b = (rng.normal(size=2) * 2.0 ** rng.integers(-20, 20, 2)).tolist()
+            z = rng.normal(size=3)
+            out = f(y=0.0, x=x, b=b, z=z.copy(), k=1)
+            assert (out.x, out.z.tobytes()) == (x, z.tobytes())
+            assert out.y == pytest.approx(0.6 * (3 if way == "in a loop" else 1))
+            assert out.info.drift == 0.0

@@ -15,7 +15,6 @@ from typing import Any
 import rvm.codec.pickled  # noqa: F401 - code is pickled with its program
 from rvm.expr import Apply, Expr, Place
 from rvm.host.once import once
-from rvm.image.changes import Changes
 from rvm.image.sizes import Sizes, kept_for, notes, with_sizes
 from rvm.image.traps import Traps
 from rvm.isa import FUNCTIONS, lower
@@ -23,6 +22,7 @@ from rvm.isa.lower import squared
 from rvm.program import AnyProgram, Function, Instr, Program, Span, program_of
 from rvm.stmt import Drop, Free, Map, Pop, Stmt, Update, When, invert, writes
 from rvm.transform import invert_function
+from rvm.transform.changes import Changes
 from rvm.transform.duals import reachable
 from rvm.transform.ends import NOTHING, Ends, ends_of
 from rvm.types import Stack, elem_of

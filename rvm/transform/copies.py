@@ -28,8 +28,8 @@ from rvm.isa import apply
 from rvm.isa import place as typed_place
 from rvm.numbers import system
 from rvm.program import Function, Instr, Register
-from rvm.transform.changed import Parts
 from rvm.transform.duals import unique
+from rvm.transform.parts import Parts
 from rvm.types import I64, Stack, elem_of, rank_of
 from rvm.verify.matching import Restoration
 

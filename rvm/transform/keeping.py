@@ -8,8 +8,9 @@ from functools import partial
 
 from rvm.isa import invert_instr
 from rvm.program import Function, Program
-from rvm.transform.changed import Changes
+from rvm.transform.changes import Changes
 from rvm.transform.copies import with_copies
+from rvm.transform.parts import ChangedParts
 from rvm.transform.programs import doing, in_values
 from rvm.types import Stack, elem_of
 from rvm.verify import inout_slots
@@ -25,12 +26,13 @@ def keeping(program: Program) -> Program:
     candidates = [f for f in program.functions if _may_restore(f, derived)]
     if not candidates:
         return program
-    inout = inout_slots(program)
-    changes, made = Changes(program, inout), {}
+    # What a callee brings back it keeps copies of: to its callers it is as it was.
+    changes, parts, made = Changes(program), ChangedParts(program, inout_slots(program)), {}
     for f in candidates:
-        found = () if f.name in derived else restorations(f, inout, doing(program))
+        known = f.name in derived
+        found = () if known else restorations(f, changes.of_calls(f), doing(program))
         if found:
-            made[f.name] = with_copies(f, found, partial(changes.parts, f))
+            made[f.name] = with_copies(f, found, partial(parts.of, f))
     if not made:
         return program
     return replace(program, functions=tuple(made.get(f.name, f) for f in program.functions))

@@ -10,8 +10,8 @@ from rvm_asm import assemble
 from rvm_asm.includes import library
 from rvm_tools.library_page import Entry, entries, page, text_of
 
-from rvm.image.changes import Changes
 from rvm.isa.rules import CLASSES
+from rvm.transform.changes import Changes
 from rvm.types import SCALARS
 
 PAGE = Path(__file__).parents[2] / "docs" / "library.md"

@@ -23,7 +23,7 @@ Parts = Mapping[Place, bool]
 """Places, and whether code always comes to them."""
 
 
-class Changes:
+class ChangedParts:
     """What functions of a program change."""
 
     def __init__(self, program: Program, inout: Mapping[str, Collection[int]]) -> None:
@@ -31,7 +31,7 @@ class Changes:
         self._inout = inout
         self._known: dict[tuple[str, int], Parts | None] = {}
 
-    def parts(self, f: Function, reg: int, start: int, end: int) -> Parts | None:
+    def of(self, f: Function, reg: int, start: int, end: int) -> Parts | None:
         """The parts of an array that code from a position to another changes; None: all of it.
 
         Those to which the code does not always come are elements whose indices have a value.
@@ -89,7 +89,7 @@ class Changes:
             yield (arg, True) if inside is None else (inside, always)
 
     def _of_parameter(self, f: Function, k: int) -> Parts | None:
-        parts = self.parts(f, k, 0, len(f.code))
+        parts = self.of(f, k, 0, len(f.code))
         if parts is None:
             return None
         own = any(p.reg >= f.n_args for place in parts for p in index_places(place))
