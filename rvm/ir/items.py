@@ -156,8 +156,8 @@ class Operations(ABC):
             return self._chosen(*args)
         if all(k in WIDTHS or k == BIT for k in op.takes) and all(a.op == "constant" for a in args):
             given = (_unsigned(a.aux, k) for a, k in zip(args, op.takes, strict=True))
-            # What has no value is an error of the run.
-            with suppress(ArithmeticError):
+            # What has no value is an error of the run; Python has none for a negative shift.
+            with suppress(ArithmeticError, ValueError):
                 return raw_constant(_on_numbers(name)(*given), op.gives)
         if not isinstance(op.native, str):
             return op.native(self, *args)

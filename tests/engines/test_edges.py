@@ -68,6 +68,18 @@ def test_what_does_not_fit_is_an_error_of_the_run(value: str) -> None:
     assert "R009" in str(found[0]) and "at time 1" in str(found[0])
 
 
+@pytest.mark.parametrize("value", ["67'i64 {op} {k}", "x {op} {k}", "(7'i64 // 2) {op} ({k})"])
+@pytest.mark.parametrize("op", ["<<", ">>", "//", "%", "**"])
+def test_constants_that_have_no_value_are_an_error_of_the_run(value: str, op: str) -> None:
+    """What a target computes before there is a run fails in it, on every engine alike."""
+    least = 0 if op in ("//", "%") else -1
+    for k in (least, LOW + 2 if least else 0):
+        shown = value.format(op=op, k=f"({k}'i64)")
+        text = f"func main(y: i64, x: i64)\n    add x, 1\n    xor y, {shown}\n"
+        found = seen(text, {"y": 1, "x": 4})
+        assert str(found[0]).count("error[R0") == 1 and "at time 1" in str(found[0]), shown
+
+
 def visited(a: int, b: int, step: int) -> list[int]:
     return list(range(a, b + 1, step)) if step > 0 else list(range(a, b - 1, step))
 
