@@ -189,5 +189,5 @@ def test_other_files_of_the_package_are_no_library() -> None:
         with pytest.raises(AssemblyError) as caught:
             assemble(f'include "{name}"\nfunc f(x: i64)\n    inc x\n')
         assert [d.code for d in caught.value.diagnostics] == ["A069"]
-    with pytest.raises(AssemblyError, match=r"the library has std/fold\.rasm, "):
+    with pytest.raises(AssemblyError, match=r"the library has .*\bstd/fold\.rasm, "):
         assemble('include "std/folds.rasm"\nfunc f(x: i64)\n    inc x\n', includes="any")
