@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from rvm.library.derived import check_grad, gradient, invert, tangent
     from rvm.library.frontends import assemble, load
     from rvm.library.handle import FunctionHandle, Library
+    from rvm.library.importing import install_import_hook
     from rvm.library.lane_map import LaneErrors
     from rvm.library.pure import pure
     from rvm.library.reversible import reversible
@@ -90,6 +91,7 @@ _HOMES = {
         "VerifyError",
     ),
     "library.frontends": ("assemble", "load"),
+    "library.importing": ("install_import_hook",),
     "run.machine": ("Machine",),
     "library.lane_map": ("LaneErrors",),
     "numbers": ("Fixed", "LogNumber"),
@@ -131,6 +133,7 @@ __all__ = [
     "exchange",
     "function",
     "gradient",
+    "install_import_hook",
     "invert",
     "load",
     "opcode",

@@ -32,6 +32,7 @@ COMMANDS = (
     "debug",
     "pebble",
     "pure",
+    "stubs",
     "explain",
     "completion",
 )

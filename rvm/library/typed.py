@@ -1,0 +1,79 @@
+"""What stubs of programs are made of, as `rvm stubs` writes them: for type checkers alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias, TypedDict, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rvm.library.generic import GenericFunction
+from rvm.library.handle import FunctionHandle, Inputs
+from rvm.numbers import Fixed, LogNumber
+from rvm.run.machine import Machine
+from rvm.run.results import Result
+
+Bool: TypeAlias = bool | np.bool_
+"""What a `bool` may be given as."""
+Int: TypeAlias = int | np.integer[Any]
+"""What an integer may be given as."""
+Real: TypeAlias = float | np.floating[Any] | np.integer[Any]
+"""What a real number may be given as."""
+Complex: TypeAlias = complex | np.number[Any]
+"""What a complex number may be given as."""
+FixedLike: TypeAlias = Real | Fixed
+"""What a fixed-point number may be given as."""
+LogLike: TypeAlias = Real | LogNumber
+"""What a `log64` may be given as."""
+Bytes: TypeAlias = NDArray[np.uint8] | bytes | bytearray | memoryview
+"""What an array of `u8` may be given as."""
+Argument: TypeAlias = (
+    Complex | Bool | FixedLike | LogLike | NDArray[Any] | Bytes | list[Any] | Mapping[str, Any]
+)
+"""What a parameter of a generic function may be given as."""
+
+
+class RunOptions(TypedDict, total=False):
+    """The options of a run, `rvm.Options`, as keywords of a call."""
+
+    engine: str
+    tolerance: float | None
+    strict: bool
+    checks: bool
+    bits: str
+    on_error: str
+    max_steps: int | None
+    max_memory: int | None
+    output: Callable[[str], Any] | TextIO | None
+    callbacks: Mapping[str, Callable[..., Any]]
+    judged_later: bool
+
+
+class Values(Result):
+    """A result whose names are known: no others are attributes."""
+
+    if TYPE_CHECKING:
+        __getattr__: None  # type: ignore[assignment,misc]
+
+
+__all__ = [
+    "Argument",
+    "Bool",
+    "Bytes",
+    "Collection",
+    "Complex",
+    "Fixed",
+    "FixedLike",
+    "FunctionHandle",
+    "GenericFunction",
+    "Inputs",
+    "Int",
+    "LogLike",
+    "LogNumber",
+    "Machine",
+    "Real",
+    "RunOptions",
+    "Unpack",
+    "Values",
+]

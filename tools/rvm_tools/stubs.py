@@ -1,0 +1,234 @@
+"""Stubs of programs: `.pyi` texts by which type checkers know functions, parameters, results."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from keyword import iskeyword
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from rvm.faults import UsageError
+from rvm.library.description import documentation
+from rvm.library.importing import importable
+from rvm.program import Function, Layout, Program, Record
+from rvm.run.binding import start_of
+from rvm.types import SCALARS, Array, Scalar, Stack, elem_of
+
+MARK = "# Written by `rvm stubs`"
+"""How the text of a stub begins; other files are not written over."""
+_OPTIONS = "**options: Unpack[RunOptions]"
+_GRAD = "given: Inputs | None = None, /, *, loss: str, wrt: Collection[str] | None = None"
+_NARROW = "  # type: ignore[override]"
+"""What takes these names alone is no function that takes any."""
+_TYPED = "rvm.library.typed"
+
+
+class _Python(NamedTuple):
+    """A kind of numbers in Python: what is taken for a number, and what is given back."""
+
+    taken: str
+    given: str
+
+
+_KINDS = {
+    "bool": _Python("Bool", "bool"),
+    "integer": _Python("Int", "int"),
+    "float": _Python("Real", "float"),
+    "complex": _Python("Complex", "complex"),
+    "fixed": _Python("FixedLike", "Fixed"),
+    "log": _Python("LogLike", "LogNumber"),
+}
+_ANY = _Python("Any", "Any")
+"""Numbers of a user's own."""
+
+
+def stub_path(file: str) -> Path:
+    """Where the stub of a file belongs: beside it.  UsageError U006 if it can't be imported."""
+    path = Path(file)
+    if path.suffix == ".py":
+        raise UsageError(
+            "U006",
+            f"{file} is a Python module, which type checkers read themselves",
+            hint="stubs are for programs in other languages",
+        )
+    if not path.stem.isidentifier() or iskeyword(path.stem):
+        raise UsageError(
+            "U006",
+            f"`{path.stem}` can't be imported: it is no name in Python",
+            hint=f"call the file {re.sub(r'[^0-9A-Za-z_]', '_', path.stem)}{path.suffix}",
+        )
+    return path.with_suffix(".pyi")
+
+
+def stub_text(program: Program, name: str) -> str:
+    """The stub of a program from a file of that name."""
+    generics = program.generics
+    parts: list[str] = []
+    for function in program.functions:
+        if importable(function.name):
+            parts.append(_function(program, function))
+    for generic in generics.names if generics is not None else ():
+        if generics is not None and importable(generic) and generic not in program:
+            parts.append(_generic(program, generic, generics.parameters(generic)))
+    return f"{_head(name, parts)}\n\n" + "\n\n".join(parts)
+
+
+def _head(name: str, parts: list[str]) -> str:
+    from rvm.library import typed
+
+    body = "\n".join(parts)
+
+    def used(word: str) -> bool:
+        return re.search(rf"(?<![\w.\"]){word}\b", body) is not None
+
+    typing = [n for n in ("Any", "Unpack", "overload") if used(n)]
+    lines = [f"{MARK} for {name}; with --check it says whether this is out of date."]
+    lines.append(f"from typing import {', '.join(typing)}")
+    if used("np"):
+        lines += ["", "import numpy as np"]
+    if used("NDArray"):
+        lines.append("from numpy.typing import NDArray")
+    lines.append(
+        "\n" * (not used("np"))
+        + f"from {_TYPED} import (\n"
+        + "".join(f"    {n},\n" for n in typed.__all__ if n != "Unpack" and used(n))
+        + ")"
+    )
+    return "\n".join(lines) + "\n"
+
+
+def _function(program: Program, function: Function) -> str:
+    name = function.name
+    names = [p.name for p in function.params]
+    if not all(map(importable, names)) or not _free(names, name):
+        return f"{name}: FunctionHandle\n"
+    optional = False
+    formals: list[str] = []
+    taken: list[tuple[str, str]] = []
+    for p in function.params:
+        kind = _taken(function, p.layout)
+        taken.append((p.name, kind))
+        # One that has to be given may stand behind one that has not; Python has no such heads.
+        optional = optional or start_of(function, p) is not None
+        formals.append(f"{p.name}: {kind}" + " = ..." * optional)
+    results = [line for p in function.params for line in _given(function, p.name, p.layout)]
+    slopes = [line for p in function.params for line in _given(function, p.name, p.layout, True)]
+    return _class("FunctionHandle", program, name, taken, formals, results, slopes)
+
+
+def _generic(program: Program, name: str, parameters: tuple[str, ...]) -> str:
+    if not all(map(importable, parameters)) or not _free(list(parameters), name):
+        return f"{name}: FunctionHandle\n"
+    values = [f"{p}: Any" for p in parameters]
+    taken = [(p, "Argument") for p in parameters]
+    formals = [f"{p}: Argument = ..." for p in parameters]
+    return _class("GenericFunction[...]", program, name, taken, formals, values, values)
+
+
+def _free(names: list[str], function: str) -> bool:
+    """Whether names of parameters mean nothing else where they stand in a stub."""
+    from rvm.library import typed
+
+    own = {"self", "loss", "wrt", "given", "error", "info", "np", "NDArray", "Any", "overload"}
+    own |= {*typed.__all__, *typed.RunOptions.__annotations__, *dir(dict), "object", "memoryview"}
+    own |= {given for _, given in _KINDS.values()} | {"list", "tuple", "Inputs"}
+    return own.isdisjoint([*names, function])
+
+
+def _class(
+    base: str,
+    program: Program,
+    name: str,
+    taken: list[tuple[str, str]],
+    formals: list[str],
+    results: list[str],
+    slopes: list[str],
+) -> str:
+    own = f"_{name}"
+    said = documentation(program.sources, name).replace("\\", "\\\\").replace('"""', "'''").strip()
+    lines = [f"class {own}({base}):"]
+    if said:
+        first, *others = said.splitlines()
+        lines += [f'    """{first}', *(f"    {line}".rstrip() for line in others)]
+        lines[-1] += ' """' if lines[-1].endswith('"') else '"""'
+        lines.append("")
+    lines += ["    class Given(RunOptions, total=False):"]
+    lines += [f"        {n}: {t}" for n, t in taken] or ["        pass"]
+    for title, fields in (("Result", results), ("Gradient", slopes)):
+        lines += ["", f"    class {title}(Values):"]
+        lines += [f"        {line}" for line in fields] or ["        pass"]
+    heads = ", ".join(["self", *(["/", *formals] if formals else []), _OPTIONS])
+    grad = f"{_GRAD}, **inputs: Unpack[{own}.Given])"
+    lines += [
+        "",
+        "    @overload",
+        f"    def __call__(self, result: Values, /, {_OPTIONS}) -> {own}.Result: ...",
+        "    @overload",
+        f"    def __call__({heads}) -> {own}.Result: ...",
+        f"    def __invert__(self) -> {own}: ...",
+        f"    def with_options(self, {_OPTIONS}) -> {own}: ...{_NARROW}",
+        f"    def machine({heads}) -> Machine: ...",
+        f"    def grad(self, {grad} -> {own}.Gradient: ...{_NARROW}",
+        f"    def value_and_grad(self, {grad} -> tuple[float, {own}.Gradient]: ...{_NARROW}",
+        "",
+        f"{name}: {own}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _python(t: Scalar) -> _Python:
+    return _KINDS.get(t.row.kind, _ANY)
+
+
+def _array(t: Scalar) -> str:
+    kind = np.dtype(t.row.dtype).name if t.row.kind in _KINDS else ""
+    return f"NDArray[np.{kind}{'_' * (kind == 'bool')}]" if kind else "NDArray[Any]"
+
+
+def _taken(function: Function, layout: Layout) -> str:
+    """What a parameter takes; for a record any object with these attributes will do."""
+    if isinstance(layout, Record):
+        return "object"
+    match function.registers[layout].type:
+        case Array(elem, rank):
+            return "Bytes" if elem.name == "u8" and rank == 1 else f"{_array(elem)} | memoryview"
+        case Stack(elem):
+            return f"list[{_python(elem).given}]"
+        case t:
+            return _python(t).taken
+
+
+def _given(function: Function, name: str, layout: Layout, slope: bool = False) -> Iterator[str]:
+    """The lines for a name of a result, or of a gradient if it has a derivative."""
+    if isinstance(layout, Record):
+        fields = [f for n, x in layout.fields for f in _given(function, n, x, slope)]
+        if fields or not slope:
+            yield f"class {name}_(Values):"
+            yield from (f"    {field}" for field in fields)
+            yield f"{name}: {name}_"
+        return
+    t = function.registers[layout].type
+    elem = elem_of(t)
+    if slope:
+        if not elem.row.derivative:
+            return
+        elem = SCALARS[elem.row.derivative]
+    if isinstance(t, Array):
+        # A caller's own buffer comes back as what it was given as.
+        yield f"{name}: {'Any' if elem.name == 'u8' and t.rank == 1 else _array(elem)}"
+    elif isinstance(t, Stack):
+        yield f"{name}: {'Any' if slope else f'list[{_python(elem).given}]'}"
+    else:
+        yield f"{name}: {_python(elem).given}"
+
+
+def is_ours(path: Path) -> bool:
+    """Whether a stub may be written: it is not there, or was written here."""
+    return not path.exists() or path.read_text(encoding="utf-8").startswith(MARK)
+
+
+__all__ = ["is_ours", "stub_path", "stub_text"]
