@@ -119,7 +119,7 @@ func down(p: i64, n: i64)
 """
     )
     limit = sys.getrecursionlimit()
-    depth = part(100_000)
+    depth = max(part(100_000), 2 * limit)  # libraries raise the limit
     out = program.down(p=0, n=depth, engine=engine)
     assert out.p == depth
     assert (~program.down)(**out, engine=engine).p == 0

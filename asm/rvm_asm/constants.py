@@ -87,7 +87,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "floor": math.floor,
     "len": len,
 }
-_OF_TEXTS = ("+", "len")
+_OF_TEXTS = (operator.add, len)
 """What texts are computed with, too: joined, and counted."""
 
 
@@ -170,7 +170,7 @@ class Constants:
         assert function is not None
         args = [self.evaluate(a) for a in node.args]
         text = next((a for a in args if isinstance(a.value, bytes)), None)
-        if text is not None and node.name not in _OF_TEXTS:
+        if text is not None and function not in _OF_TEXTS:
             self._refuse(node, NO_NUMBER, "`a + b` joins texts, `len(a)` counts")
         typed = next((a for a in args if a.type is not None), None)
         if typed is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from rvm.expr import Apply, Const, Expr, Index, Part, Place, index_places, rebuild
-from rvm.isa import lower
+from rvm.isa import FUNCTIONS, lower
 from rvm.program import Function, Program
 from rvm.stmt import Call, Stmt, When, writes
 from rvm.types import Array, Scalar
@@ -17,8 +17,6 @@ from rvm.verify.pieces import closed
 
 MOST = 4
 """Where more parts of an array are changed it is taken whole."""
-TOTAL = frozenset({"+", "-", "*", "dim", "len"})
-"""Functions of whole numbers that have a value whatever their arguments are."""
 Parts = Mapping[Place, bool]
 """Places, and whether code always comes to them."""
 
@@ -129,5 +127,7 @@ def _is_total(node: object) -> bool:
         case Const() | Place(_, ()):
             return True
         case Apply(fn, args):
-            return fn in TOTAL and all(map(_is_total, args))
+            row = FUNCTIONS[fn]
+            total = isinstance(node.type, Scalar) and not (row.partial or row.contracts)
+            return total and all(map(_is_total, args))
     return False

@@ -12,6 +12,8 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from rvm.expr import Apply, Const, Expr, Index, Part, Place, Span
 from rvm.isa import lower
 from rvm.program import Function, Program
@@ -185,13 +187,13 @@ class Reader:
     def _item(self, item: Expr | Span, regs: list[Any]) -> Any:
         if not isinstance(item, Span):
             return int(self.value(item, regs))
-        ends = (None if e is None else int(self.value(e, regs)) for e in (item.lo, item.hi))
-        return slice(*ends)
+        return slice(*(None if e is None else int(self.value(e, regs)) for e in item.ends))
 
     def read(self, place: Place, regs: list[Any]) -> Any:
         held = regs[place.reg]
         for step in self._steps(place, regs):
-            held = self.table[PARTS[step]](held) if isinstance(step, str) else held[step]
+            part = isinstance(step, str)
+            held = self.table[PARTS[step]](held) if part else held[_forwards(step, held.shape)]
         return held
 
     def write(self, place: Place, regs: list[Any], new: Any) -> None:
@@ -206,7 +208,24 @@ class Reader:
         if isinstance(step, str):
             re, im = self.table["real"](held), self.table["imag"](held)
             return self.table["complex"](*((new, im) if step == "re" else (re, new)))
-        return self.table["put"](held, step, self._written(held[step], rest, new))
+        at = _forwards(step, held.shape)
+        return self.table["put"](held, at, self._written(held[at], rest, new))
+
+
+def _forwards(step: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """An index; with arrays instead of slices if one goes backwards, as frameworks' do not."""
+    if not any(isinstance(i, slice) and (i.step or 1) < 0 for i in step):
+        return step
+    ranges = [range(n)[i] if isinstance(i, slice) else i for i, n in zip(step, shape, strict=False)]
+    left = sum(isinstance(i, range) for i in ranges)
+    out: list[Any] = []
+    for item in ranges:
+        if isinstance(item, range):
+            left -= 1
+            out.append(np.array(item).reshape(-1, *[1] * left))
+        else:
+            out.append(item)
+    return tuple(out)
 
 
 PARTS = {"re": "real", "im": "imag"}
