@@ -21,6 +21,7 @@ LEAST = {
     "pure.md": {"pure": 2, "console": 10, "python": 4},
     "python.md": {"python": 9, "console": 1, "debug": 1},
     "machine.md": {"python": 4},
+    "api.md": {"python": 3},
     "engines.md": {"python": 3},
     "pebbling.md": {"python": 27},
     "debugging.md": {"rasm": 2, "console": 2, "debug": 10},
