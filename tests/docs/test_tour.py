@@ -22,6 +22,7 @@ LEAST = {
     "python.md": {"python": 9, "console": 1, "debug": 1},
     "machine.md": {"python": 4},
     "api.md": {"python": 3},
+    "cookbook.md": {"python": 20},
     "coming-from-python.md": {"rasm": 5, "python": 1, "console": 1},
     "engines.md": {"python": 3},
     "pebbling.md": {"python": 27},
