@@ -451,11 +451,17 @@ func leaves(y: f64[2], x: f64)
 func passes(y: f64[2], x: f64)
     call leaves(y, x)
     uncall leaves(y, x)
-func deeper(y: f64[2], x: f64, n: i64)         ; calls itself, so that of its calls nothing is known
+func deeper(y: f64[2], x: f64, n: i64)
     if n > 0
         call deeper(y, x, n - 1)
     end
     call passes(y, x)
+func gains(y: f64[2], x: f64, n: i64)
+    if n > 0
+        call gains(y, x, n - 1)
+    else
+        add y, x
+    end
 func main(x: f64, b: f64, c: f64[2])
     alloc y: f64[2]
     call passes(y, x)
@@ -475,7 +481,8 @@ def test_what_a_callee_restores_by_construction_is_known_to_the_caller(engine: s
     assert {n: image.restored(n) for n in library} == {
         "leaves": {1},
         "passes": {0, 1},
-        "deeper": {1, 2},
+        "deeper": {0, 1, 2},
+        "gains": {1, 2},
         "main": {0, 2},
         "recursive": {0},
         "leaves'": {0, 1, 2},

@@ -2,11 +2,13 @@
 
 A function that undoes what it did to a parameter, or whose adjoint does, leaves it as it was; so
 does one that calls such functions.  `rvm.verify.matching` sees that in the code, if it is known
-of the functions that are called.
+of the functions that are called.  Of a function that may come to call itself it is assumed for the
+calls, and then has to be seen in the code: that is an induction over the depth of calls.
 """
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterator, Mapping
 
 from rvm.host.once import once
@@ -61,14 +63,21 @@ class Changes(Mapping[str, frozenset[int]]):
         return self
 
     def _of_group(self, number: int, names: tuple[str, ...]) -> dict[str, frozenset[int]]:
-        """What functions that may call each other restore, if calls among them restore nothing."""
-        functions = map(self._program.function, names)
-        return once(
-            self._known,
-            number,
-            dict,
-            lambda: {f.name: restored(f, self, self.in_values) for f in functions},
-        )
+        """What functions that may call each other restore."""
+        return once(self._known, number, dict, lambda: self._restored_by(names))
+
+    def _restored_by(self, names: tuple[str, ...]) -> dict[str, frozenset[int]]:
+        found = {n: frozenset(range(self._program.function(n).n_args)) for n in names}
+        while True:
+            assumed = {n: self._inout[n] - back for n, back in found.items()}
+            leaving = ChainMap(assumed, self)  # type: ignore[arg-type]  # it is only read
+            seen = {
+                n: restored(self._program.function(n), leaving, self.in_values)
+                for n, back in found.items()
+            }
+            if seen == found:
+                return found
+            found = seen
 
     def _group(self, name: str) -> tuple[int, tuple[str, ...]]:
         """The functions that may call a function and that it may call, with their number.

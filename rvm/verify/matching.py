@@ -48,7 +48,7 @@ def matched(function: Function, inout: InOut, in_values: InValues) -> Matched:
 def restored(function: Function, inout: InOut, in_values: InValues) -> frozenset[int]:
     """The parameters that hold at the end what they held at the beginning, by construction."""
     whole = _whole(function, inout, in_values)
-    return frozenset(k for k in range(function.n_args) if whole.number(k) == whole.begun.get(k))
+    return frozenset(k for k in range(function.n_args) if whole.restores(k))
 
 
 def restorations(function: Function, inout: InOut, in_values: InValues) -> tuple[Restoration, ...]:

@@ -78,7 +78,7 @@ class Region:
         """What is known of registers that hold truth values."""
         self.found: list[int] = []
         self.begun: dict[int, int] = {}
-        """The numbers of what registers held at first."""
+        """The numbers of what registers held at first; 0 of what was then made or given up."""
         self.held: dict[int, int] = {}
         self.table: dict[Key, Numbers] = {}
         self.about: defaultdict[int, set[Key]] = defaultdict(set)
@@ -117,8 +117,13 @@ class Region:
         """The number of what a register holds."""
         found = self.held.get(reg)
         if found is None:
-            found = self.held[reg] = self.begun[reg] = self._new()
+            found = self.held[reg] = self._new()
+            self.begun.setdefault(reg, found)
         return found
+
+    def restores(self, reg: int) -> bool:
+        """Whether a register, if it was live at first, holds what it held then."""
+        return self.same(self.number(reg)) == self.same(self.begun[reg])
 
     def same(self, number: int) -> int:
         """The number that stands for a value now."""
@@ -239,6 +244,7 @@ class Region:
     def _life(self, pc: int, instr: Instr, place: Place) -> None:
         reg = place.reg
         t = self.function.registers[reg].type
+        self.begun.setdefault(reg, 0)
         if isinstance(t, Stack):
             self.held.pop(reg, None)
             return
@@ -292,26 +298,29 @@ class Region:
             for stmt in lower(instr):
                 changed |= {p.reg for p in writes(stmt, self.inout)}
                 read |= {p.reg for p in reads(stmt)}
+        for reg in changed:
+            self.truth.pop(reg, None)
         before, behind = self.lives.live(start), self.lives.live(end)
+        live = before & behind
+        inner = self._apart(start, end)
+        back = {reg for reg in changed & live if all(part.restores(reg) for part in inner)}
         self._item(
             tuple(replace(i, aux=i.aux - start) if i.op in ("br", "cf") else i for i in code),
             (changed | read) & before,
-            changed & before & behind,
+            changed & live - back,
         )
-        for reg in changed - (before & behind):
+        for reg in changed - live:
             self.held.pop(reg, None)
-        for reg in changed:
-            self.truth.pop(reg, None)
-        self._apart(start, end)
 
-    def _apart(self, start: int, end: int) -> None:
-        """What is in a loop or an `if`, for itself."""
-        for low, high in segments(self.function.code, start, end):
-            parts = self.function, self.inout, self.in_values, self.lives, self.truth
-            inner = Region(*parts, low, high)
-            self.inner.append(inner)
-            self.found += inner.found
-            self.by_adjoint += inner.by_adjoint
+    def _apart(self, start: int, end: int) -> list[Region]:
+        """What is in a loop or an `if`, for itself: every way through it goes through these."""
+        parts = self.function, self.inout, self.in_values, self.lives, self.truth
+        inner = [Region(*parts, *ends) for ends in segments(self.function.code, start, end)]
+        for part in inner:
+            self.inner.append(part)
+            self.found += part.found
+            self.by_adjoint += part.by_adjoint
+        return inner
 
     def _taken(self, code: Sequence[Instr]) -> bool | None:
         """Whether what is between a branch and its come-from is executed; None if not known."""
