@@ -6,7 +6,7 @@ is what the command line ends with.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -123,6 +123,8 @@ class Diagnostic:
         return "\n".join(out)
 
 
+MAX_SHOWN = 20
+"""How many messages about a text are shown: most others follow from these."""
 MAX_TEXT = 4000
 """How much of a message is shown: longer ones repeat a name of endless length."""
 
@@ -262,8 +264,16 @@ class Fault(BaseException):
             ),
         )
 
+    def shown(self, show: Callable[[Diagnostic], str], between: str = "\n") -> str:
+        """The first messages, each as `show` has it, and how many there are besides."""
+        found = self.diagnostics
+        texts = [show(d) for d in found[:MAX_SHOWN]]
+        if len(found) > MAX_SHOWN:
+            texts.append(f"and {len(found) - MAX_SHOWN} more")
+        return between.join(texts)
+
     def __str__(self) -> str:
-        return "\n\n".join(d.human() for d in self.diagnostics)
+        return self.shown(Diagnostic.human, "\n\n")
 
     def __reduce__(self) -> tuple[Any, ...]:
         # By its parts, not by another call of __init__: subclasses have arguments of their own.

@@ -49,8 +49,12 @@ class Cursor:
         )
         start = self.starts[i]
         end = start + (1 if kind in (NEWLINE, END) else len(self.texts[i]))
+        self.habitual()
         self.report.error("A002", f"expected {expected}, found {found}", start, end, hint=hint)
         raise Bad
+
+    def habitual(self) -> None:
+        """Where the line is one of another language, report what stands for that, and give up."""
 
     def too_deep(self, what: str, most: int, hint: str = "") -> NoReturn:
         """Report that something nests deeper than it may here (A046), and give up."""

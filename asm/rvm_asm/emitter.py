@@ -16,10 +16,11 @@ from rvm.verify.alias import overlap
 from rvm_asm.bijections import Bijection, Step, bijection
 from rvm_asm.counters import CountedLoop
 from rvm_asm.generics import Types, instance_text
+from rvm_asm.habits import WORDS, declaration
 from rvm_asm.jumps import PendingJump, pair
 from rvm_asm.maps import Shared
 from rvm_asm.messages import did_you_mean
-from rvm_asm.nodes import Declared, Node
+from rvm_asm.nodes import Declared, Node, Ref
 from rvm_asm.program import Declarations, Signing
 from rvm_asm.scope import Alias, Binding, NameGroup, Scope, Slot
 from rvm_asm.spelling import spelt
@@ -232,11 +233,19 @@ class CodeEmitter(ValueReader, ABC):
         name = stat.name
         known = [*OPCODES, *self.program.macros, *_WORDS]
         hint = did_you_mean(name, known)
-        if name in self.program.functions:
+        message = f"there is no instruction `{name}`"
+        if name in WORDS:
+            what, hint = WORDS[name]
+            message += f": {what}"
+        elif (
+            len(stat.args) == 1
+            and isinstance(stat.args[0], Ref)
+            and (found := declaration(name, stat.args[0].name))
+        ):
+            message, hint = found.message, found.hint
+        elif name in self.program.functions:
             hint = f"`{name}` is a function: `call {name}(…)`"
-        self.report.error(
-            "A003", f"there is no instruction `{name}`", stat.start, stat.stop, hint=hint
-        )
+        self.report.error("A003", message, stat.start, stat.stop, hint=hint)
         raise Rejected
 
     def _popped(self, place: Expr) -> Scalar | None:

@@ -187,6 +187,7 @@ class ExpressionParser(Cursor):
             second = self.expression()
             self.expect(")")
             if not (_is_real(inner) and _is_real(second) and self.kinds[self.i] == "'"):
+                self.habitual()
                 self.report.error(
                     "A002",
                     "there are no tuples",

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from rvm.stmt import BACKWARD, FORWARD
 from rvm_asm.cursor import RESERVED, Bad
+from rvm_asm.habits import habit
 from rvm_asm.instructions import InstructionParser
 from rvm_asm.lexer import END, NAME, NEWLINE
 from rvm_asm.maps import MAPS
@@ -45,6 +46,8 @@ class StatementParser(InstructionParser):
         """Names on lines that could not be read: whatever they declare is unknown."""
         self.blocks = 0
         self._too_deep = False
+        self._line = 0
+        """The first token of the statement that is read."""
         self._special: dict[str, Callable[[int], Stat]] = {
             "alloc": self._alloc,
             "free": self._alloc,
@@ -70,6 +73,18 @@ class StatementParser(InstructionParser):
             "assert": self._effect,
             "callback": self._effect,
         }
+
+    def habitual(self) -> None:
+        first, stop = self._line, self.i
+        if NEWLINE in self.kinds[first:stop]:
+            return
+        while self.kinds[stop] not in (NEWLINE, END):
+            stop += 1
+        found = habit(self.kinds[first:stop], self.texts[first:stop])
+        if found is not None:
+            start, end = self.starts[first + found.first], self.end_of(first + found.stop - 1)
+            self.report.error("A002", found.message, start, end, hint=found.hint)
+            raise Bad
 
     def skip_line(self) -> None:
         """Give up the rest of a line; its names are excused."""
@@ -186,7 +201,7 @@ class StatementParser(InstructionParser):
 
     def statement(self) -> Stat:
         """One statement (its newline not included)."""
-        i = self.i
+        i = self._line = self.i
         if self.kinds[i] != NAME:
             self.fail("an instruction")
         name, start = self.texts[i], self.starts[i]

@@ -6,6 +6,7 @@ yet; the ISA's typing gives them types when their instruction is checked.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 from typing import NoReturn
 
@@ -15,12 +16,15 @@ from rvm.isa.typing import MAX_NODES
 from rvm.types import Scalar, Stack
 from rvm_asm.expressions import MAX_DEPTH, operator_name
 from rvm_asm.generics import FUNCTION, NUMBERS, Types
-from rvm_asm.literals import NO_NUMBER, TEXTS, raw_constant
+from rvm_asm.literals import NO_NUMBER, TEXTS, WORDS, raw_constant
 from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import FieldStep, Lit, Node, Operator, Range, Ref, RefStep, ShapeStep, Sub
 from rvm_asm.program import Declarations
 from rvm_asm.registers import RegisterWriter, TypeProblem
 from rvm_asm.scope import Alias, Binding, Length, NameGroup, Scope, Slot, plain
+
+MAX_KNOWN = 8
+"""How many of the names that there are a message tells."""
 
 
 class Rejected(Exception):
@@ -312,7 +316,9 @@ class ValueReader:
             ):
                 path.append(Peek(step.name))
             else:
-                self.reject("A055", f"`{node.name}` has no field `{step.name}`", step)
+                is_length = step.name in ("len", "length", "size", "shape", "count")
+                hint = f"its length is `len({node.name})`" if is_length else ""
+                self.reject("A055", f"`{node.name}` has no field `{step.name}`", step, hint)
         return inner, tuple(path)
 
     def _index(
@@ -380,7 +386,10 @@ class ValueReader:
             self.reject(
                 "A005", f"`{node.name}` is a {what} here", node, f"`{how.format(node.name)}`"
             )
-        hint = did_you_mean(node.name, [*self.scope.names, *self.program.constants.definitions])
+        there = [*self.scope.names, *self.program.constants.definitions]
+        hint = did_you_mean(node.name, [*there, *WORDS])
+        if node.name.lower() in WORDS:
+            hint = f"write `{node.name.lower()}`"
         if self.scope.owner:
             hint = hint or "a macro sees its parameters, its own ancillas and constants only"
         self.report.error(
@@ -388,9 +397,16 @@ class ValueReader:
             f"nothing here is called `{node.name}`",
             node.start,
             node.start + len(node.name),
-            hint=hint or f"make an ancilla: `alloc {node.name}: f64`",
+            hint=hint or self._known(there),
         )
         raise Rejected
+
+    def _known(self, names: Sequence[str]) -> str:
+        """What there is to name."""
+        shown = [n for n in names if n.isidentifier()][:MAX_KNOWN]
+        more = ", …" if len(names) > len(shown) else ""
+        known = ", ".join(f"`{n}`" for n in shown) + more if shown else "nothing"
+        return f"known here: {known}; `alloc` makes an ancilla"
 
     def leaves(self, node: Node) -> list[Expr] | None:
         """The places of all leaves if `node` names a record, else None."""

@@ -134,7 +134,8 @@ def unify(args: Sequence[Arg], want: Scalar | None) -> Scalar:
 def demand(t: Scalar, cls: str) -> Scalar:
     """`t` if it is of the class; TypeFault if not."""
     if not CLASSES[cls](t):
-        raise TypeFault(f"does not take a value of type {t}")
+        hint = "convert it: `f64(…)`" if t.is_integer and CLASSES[cls](F64) else ""
+        raise TypeFault(f"does not take a value of type {t}", hint=hint)
     return t
 
 

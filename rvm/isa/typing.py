@@ -148,6 +148,8 @@ def _typed_apply(node: Apply, want: Scalar | None) -> Expr:
     except TypeFault as fault:
         if fault.message.startswith(("does not", "takes")):
             fault.message = f"`{row.symbol or row.name}` {fault.message}"
+            if row.name == "/" and fault.hint:
+                fault.hint = f"`//` rounds down; for a real quotient {fault.hint}"
         if fault.node is None:
             fault.node = node
         raise

@@ -30,7 +30,7 @@ def messages(path: Path) -> AssemblyError:
 
 def text_of(error: AssemblyError) -> str:
     """The human form of all messages, without the folders of this machine."""
-    text = str(error)
+    text = "\n\n".join(d.human() for d in error.diagnostics)
     return re.sub(r"looked in .*", "looked in …", text) + "\n"
 
 

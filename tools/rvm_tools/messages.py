@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable
 from typing import NoReturn
 
 import rich_click as click
@@ -21,14 +20,13 @@ _COLOURS = {"error": "red", "warning": "yellow", "note": "blue"}
 
 def show_error(error: Fault, style: str = "human") -> None:
     """Put an error's messages out to standard error."""
-    found = error.diagnostics
     if style == "json":
         click.echo(json.dumps(errors_as_json(error), ensure_ascii=False), err=True)
     elif style == "short":
-        for d in found:
-            click.echo(d.short(), err=True)
+        click.echo(error.shown(Diagnostic.short), err=True)
     else:
-        click.echo(_human(found), err=True)
+        # click drops colours where no terminal reads them
+        click.echo(error.shown(_coloured, "\n\n"), err=True)
 
 
 def errors_as_json(error: Fault) -> dict[str, object]:
@@ -38,11 +36,6 @@ def errors_as_json(error: Fault) -> dict[str, object]:
         out["time"] = error.time
         out["direction"] = _direction_name(error.direction)
     return out
-
-
-def _human(found: Iterable[Diagnostic]) -> str:
-    """The messages in full, coloured (click drops colours where no terminal reads them)."""
-    return "\n\n".join(_coloured(d) for d in found)
 
 
 def _coloured(d: Diagnostic) -> str:

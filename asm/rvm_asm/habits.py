@@ -1,0 +1,242 @@
+"""What people write who come from Python or C, and what is written here instead.
+
+A line that can't be read is looked at once more: where it has the form of a line of those
+languages, the message says what stands for that, in the line's own names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+from rvm.isa import OPCODES
+from rvm.stmt import Update
+from rvm.types import SCALARS
+from rvm_asm.lexer import NAME, NUMBER
+
+
+class Habit(NamedTuple):
+    """A message about the tokens from `first` to before `stop` of a line."""
+
+    first: int
+    stop: int
+    message: str
+    hint: str
+
+
+_CONTROL = "a loop ends where its condition says so"
+WORDS = {
+    "return": (
+        "a function gives nothing back: its results are its parameters",
+        "add the result to a parameter: `add out, …`",
+    ),
+    "break": (_CONTROL, "`while p, q`, with p false where the loop ends and q false before it"),
+    "continue": (
+        "an iteration goes to its end",
+        "put what follows under an `if`, whose condition holds after it exactly if it did before",
+    ),
+    "goto": ("a jump and the place where it lands are a pair", "`br condition, label`, and `cf`"),
+    "elif": ("a further arm of an `if` is an `elseif`", "`elseif condition`"),
+    "pass": ("a block may be empty", "leave `pass` out"),
+    "def": ("a function begins with `func`", "`func name(x: f64)`"),
+    "function": ("a function begins with `func`", "`func name(x: f64)`"),
+    "void": ("a function begins with `func`, and has no result", "`func name(x: f64)`"),
+    "import": ("other files are included", '`include "file.rasm"`'),
+    "del": ("an ancilla is freed with the value that it then has", "`free x = value`"),
+    "mov": (
+        "a copy over a value forgets it",
+        "`add x, y` where x is 0, or an exchange: `swap x, y`",
+    ),
+    "set": (
+        "a copy over a value forgets it",
+        "`add x, y` where x is 0, or an exchange: `swap x, y`",
+    ),
+    "printf": ('`print "…", x` stands in a block of its own', "`extern forward`, `print …`, `end`"),
+}
+"""Words that begin a line elsewhere: what is so here, and what to write."""
+_TYPES = {"int": "i64", "long": "i64", "float": "f64", "double": "f64", "char": "u8", "auto": "f64"}
+_DECLARES = frozenset({"let", "var", "const", "unsigned", *_TYPES, *SCALARS})
+_OPERATORS = {"&": ("and", "&&"), "|": ("or", "||")}
+_HEADS = frozenset({"if", "elseif", "elif", "else", "while", "for", "from", "func", "def"})
+
+
+@cache
+def _updates() -> dict[str, str]:
+    """For each sign the instruction that updates by it."""
+    return {
+        row.body[0].op: name
+        for name, row in reversed(OPCODES.items())
+        if len(row.body) == 1 and isinstance(row.body[0], Update) and len(row.operands) == 2
+    }
+
+
+def habit(kinds: Sequence[str], texts: Sequence[str]) -> Habit | None:
+    """What the tokens of a line are elsewhere; None where that is not known."""
+    size = len(texts)
+    if not size:
+        return None
+    first = texts[0]
+    if first == "//" or texts[:2] == ["/", "*"]:
+        return Habit(0, 1, "a comment starts with `;`", "`; " + _text(texts[1:3]) + " …`")
+    if first == "}":
+        return Habit(0, 1, "a block is closed by `end`", "`end`")
+    if first == "else" and texts[1:2] == ["if"]:
+        return Habit(0, 2, *WORDS["elif"])
+    if first == "for":
+        return _loop(texts)
+    if first in WORDS:
+        return Habit(0, 1, *WORDS[first])
+    if "if" in texts[1:] and "else" in texts[texts.index("if", 1) :]:
+        k = texts.index("if", 1)
+        return Habit(k, k + 1, "a choice between values is a function", "`select(condition, a, b)`")
+    for k in range(1, size - 1):
+        word, both = _OPERATORS.get(texts[k], ("", ""))
+        if word and texts[k + 1] == texts[k]:
+            return Habit(k, k + 2, f"`{both}` is `{word}`", f"`a {word} b`")
+    if first in _HEADS:
+        return _head(texts)
+    if first in _DECLARES and size > 1 and kinds[1] == NAME:
+        return _declaration(texts)
+    if first in OPCODES and kinds[0] == NAME and texts[1:2] not in (["("], ["="]):
+        return _operands(kinds, texts)
+    return _change(kinds, texts) if kinds[0] == NAME else None
+
+
+def declaration(word: str, name: str) -> Habit | None:
+    """What a line of a type's name and a place's is elsewhere."""
+    return _declaration([word, name]) if word in _DECLARES else None
+
+
+def _operands(kinds: Sequence[str], texts: Sequence[str]) -> Habit | None:
+    """Operands without commas between them."""
+    for k in range(2, len(texts)):
+        if texts[k][0] == ".":
+            continue
+        if kinds[k] in (NAME, NUMBER) and kinds[k - 1] in (NAME, NUMBER, ")", "]"):
+            hint = f"`{_text(texts[:k])}, {_text(texts[k:])}`"
+            return Habit(k, k + 1, "operands are separated by commas", hint)
+    return None
+
+
+def _loop(texts: Sequence[str]) -> Habit | None:
+    if texts[1:2] == ["("]:
+        name = next((t for t in texts[2:] if t.isidentifier() and t not in _DECLARES), "i")
+        return Habit(
+            1, 2, "a loop names its first and its last value", f"`for {name} = 0 to n - 1`"
+        )
+    if texts[2:3] != ["in"]:
+        return _head(texts)
+    var, span = texts[1], f"`for {texts[1]} = 0 to n - 1`"
+    if texts[3:5] == ["range", "("]:
+        inside = list(texts[5 : len(texts) - texts[::-1].index(")") - 1]) if ")" in texts else []
+        parts = _parts(inside)
+        if 1 <= len(parts) <= 2:
+            last = _before(parts[-1])
+            span = f"`for {var} = {_text(parts[0]) if len(parts) == 2 else 0} to {last}`"
+    return Habit(2, 3, "a loop names its first and its last value", span)
+
+
+def _parts(texts: Sequence[str]) -> list[list[str]]:
+    """What stands between the commas of an argument list."""
+    out: list[list[str]] = [[]]
+    depth = 0
+    for text in texts:
+        depth += (text in "([") - (text in ")]")
+        if text == "," and not depth:
+            out.append([])
+        else:
+            out[-1].append(text)
+    return [p for p in out if p]
+
+
+def _before(texts: Sequence[str]) -> str:
+    """The number before one."""
+    if len(texts) == 1 and texts[0].isdigit():
+        return str(int(texts[0]) - 1)
+    return f"{_text(texts)} - 1"
+
+
+def _head(texts: Sequence[str]) -> Habit | None:
+    """A head with the signs that open a block elsewhere."""
+    if texts[-1] in (":", "{", "then", "do"):
+        k = len(texts) - 1
+        hint = "leave it out; `end` closes the block"
+        return Habit(k, k + 1, f"a block begins without `{texts[-1]}`", hint)
+    if texts[0] in ("if", "elseif", "while") and "=" in texts:
+        k = texts.index("=")
+        return Habit(k, k + 1, "`=` compares nothing", f"`{_text(texts[1:k])} == …`")
+    return None
+
+
+def _declaration(texts: Sequence[str]) -> Habit:
+    k = next((k for k in range(1, len(texts)) if texts[k] not in _DECLARES), 1)
+    t = next((_TYPES.get(w, w) for w in texts[:k] if w in _TYPES or w in SCALARS), "f64")
+    if texts[k + 1 : k + 2] == [":"] and len(texts) > k + 2:
+        t = _TYPES.get(texts[k + 2], texts[k + 2])
+    value = f" = {_text(texts[texts.index('=') + 1 :])}" if "=" in texts else ""
+    return Habit(
+        0,
+        k + 1,
+        "a place of a function's own is an ancilla, which is freed with the value that it then has",
+        f"`alloc {texts[k]}: {t}{value}`, and at the end `free {texts[k]} = …`",
+    )
+
+
+def _change(kinds: Sequence[str], texts: Sequence[str]) -> Habit | None:
+    """A line that changes a place: `x += e`, `x = e`, `x++`, `x, y = y, x`, `f(x)`."""
+    stop = _place(texts)
+    place, rest = _text(texts[:stop]), list(texts[stop:])
+    if rest[:1] == ["("] and stop == 1 and rest[-1] == ")":
+        inside = _text(rest[1:-1])
+        if place in OPCODES:
+            return Habit(0, 1, "an instruction's operands have no brackets", f"`{place} {inside}`")
+        return Habit(0, 1, "a function is run by `call`", f"`call {place}({inside})`")
+    if rest in (["+", "+"], ["-", "-"]):
+        name = "inc" if rest[0] == "+" else "dec"
+        return Habit(stop, stop + 2, f"`{place}{rest[0]}{rest[1]}` is `{name} {place}`", "")
+    if rest[:1] == [":"] and rest[1:2] == ["="]:
+        rest, stop = rest[1:], stop + 1
+    if len(rest) > 1 and rest[1] == "=" and rest[0] in _updates():
+        name, value = _updates()[rest[0]], _text(rest[2:]) or "…"
+        said = (
+            f"a change is an instruction: `{place} {rest[0]}= {value}` is `{name} {place}, {value}`"
+        )
+        return Habit(0, stop + 2, said, "")
+    if len(rest) > 1 and rest[1] == "=" and rest[0] in ("//", "%", "**", "<<", ">>", "|", "&", "@"):
+        said = f"`{place} {rest[0]}= …` forgets what `{place}` was"
+        value = _text([*texts[:stop], rest[0], *rest[2:]])
+        return Habit(0, stop + 2, said, f"add it to another place: `add t, {value}`")
+    if rest[:1] == ["="] and len(rest) > 1:
+        value = _text(rest[1:])
+        said = f"`{place} = …` forgets what `{place}` was"
+        hint = f"`add {place}, {value}` where `{place}` is 0, or an exchange: `swap x, y`"
+        return Habit(0, stop + 1, said, hint)
+    if rest[:1] == [","] and "=" in rest:
+        return Habit(0, 1, "two places are exchanged by `swap`", f"`swap {place}, {rest[1]}`")
+    return None
+
+
+def _place(texts: Sequence[str]) -> int:
+    """How many tokens the place at the beginning has."""
+    k, depth = 1, 0
+    while k < len(texts) and (depth or texts[k] in ("[", ".") or texts[k - 1] == "."):
+        depth += (texts[k] == "[") - (texts[k] == "]")
+        k += 1
+        if not depth and texts[k : k + 1] not in (["["], ["."]) and texts[k - 1] != ".":
+            break
+    return k
+
+
+def _text(texts: Sequence[str]) -> str:
+    """Tokens as they are usually written."""
+    out = ""
+    for k, text in enumerate(texts):
+        tight = (
+            not out
+            or text in ")],.:"
+            or texts[k - 1] in "([.:"
+            or (text in "([" and (texts[k - 1].isidentifier() or texts[k - 1] in ")]"))
+        )
+        out += text if tight else f" {text}"
+    return out
