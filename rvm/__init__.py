@@ -165,4 +165,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    from rvm.library.vocabulary import words
+
+    return sorted({*__all__, *words()})

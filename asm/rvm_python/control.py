@@ -93,7 +93,8 @@ class Control(Ancillas):
     def _for(self, stat: ast.For) -> Stat:
         start, end = self.at(stat)[0], self.at(stat.iter)[1]
         if not isinstance(stat.target, ast.Name):
-            self.refuse(UNREAD, "a loop has one variable", stat.target, "`for i in range(n):`")
+            hint = "`for i in range(len(x)):`, and `x[i]`"
+            self.refuse(UNREAD, "a loop has one variable", stat.target, hint)
         if stat.orelse:
             self.refuse(UNREAD, "`else` of a loop is not read", stat.orelse[0])
         match stat.iter:
@@ -101,6 +102,8 @@ class Control(Ancillas):
                 pass
             case _:
                 hint = "`for i in range(len(x)):`, and `x[i]`"
+                if isinstance(stat.iter, ast.Call) and shown(stat.iter.func) == "reversed":
+                    hint = "it may count down: `for i in range(n - 1, -1, -1):`"
                 self.refuse(UNREAD, "a loop runs over a `range`", stat.iter, hint)
         first = args[0] if len(args) > 1 else None
         begin = self.operand(first) if first is not None else Lit(0, *self.at(stat.iter))

@@ -14,7 +14,7 @@ from rvm_asm.printer import quoted
 from rvm.isa.rows import reduction_by
 from rvm.library.generic import GenericFunction
 from rvm_python.changes import root, shown
-from rvm_python.messages import REFUSED, UNREAD
+from rvm_python.messages import INSTEAD, REFUSED, UNREAD
 from rvm_python.names import Names
 from rvm_python.scope import MISSING, Block, Shorthand
 from rvm_python.table import function_named, opcode_named
@@ -207,7 +207,7 @@ class Expressions(Names):
             if not self.is_local(f.value) and isinstance(root_of(f.value), ast.Name):
                 self._no_value(f.value)
             if f.attr not in _METHODS:
-                hint = "`np.sum(x) / len(x)`" if f.attr == "mean" else ""
+                hint = INSTEAD.get(f.attr, "")
                 self.refuse("A004", f"there is no method `{f.attr}` here", f, hint)
             name, args = _METHODS[f.attr], [f.value, *e.args]
         else:
@@ -262,15 +262,15 @@ class Expressions(Names):
             self.refuse("A004", what, f, f"call it on a line of its own: `{text}(y, x)`")
         if opcode_named(found):
             self.refuse("A004", f"`{text}` is an instruction, with a line of its own", f)
-        here = getattr(found, "__module__", None)
-        if callable(found) and here not in ("builtins", "numpy", "math", "cmath", None):
+        here = str(getattr(found, "__module__", None)).split(".")[0]
+        if callable(found) and here not in ("builtins", "numpy", "math", "cmath", "None"):
             self.refuse(
                 UNREAD,
                 f"`{text}` is an ordinary function, whose code is not read",
                 f,
                 "put it under `@rvm.reversible`, or `@rvm.function()` if it is a formula",
             )
-        hint = "`np.sum(x) / len(x)`" if text == "np.mean" else did_you_mean(text, _known())
+        hint = INSTEAD.get(text.rpartition(".")[2]) or did_you_mean(text, _known())
         return self.refuse("A004", f"there is no function `{text}` here", f, hint)
 
 

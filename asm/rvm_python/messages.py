@@ -74,6 +74,38 @@ REFUSED: dict[type[ast.AST], tuple[str, str, str]] = {
 }
 """What is refused wherever it stands: code, message, what to write instead."""
 
+INSTEAD = {
+    "mean": "`np.sum(x) / len(x)`",
+    "average": "`np.sum(x * w) / np.sum(w)`",
+    "var": "`np.sum((x - m) ** 2) / len(x)`, with m in `rvm.ancilla(np.sum(x) / len(x))`",
+    "std": "`np.sqrt(np.sum((x - m) ** 2) / len(x))`, with m in `rvm.ancilla(…)`",
+    "norm": "`np.sqrt(np.sum(x * x))`",
+    "round": "`np.floor(x + 0.5)`, or as a whole number `int(np.floor(x + 0.5))`",
+    "rint": "`np.floor(x + 0.5)`",
+    "around": "`np.floor(x + 0.5)`",
+    "clip": "`np.minimum(np.maximum(x, lo), hi)`",
+    "sort": "exchanges of elements, `x[i], x[j] = x[j], x[i]`, under conditions",
+    "sorted": "exchanges of elements, `x[i], x[j] = x[j], x[i]`, under conditions",
+    "divmod": "`x // y` and `x % y`",
+    "zeros": "`with rvm.ancilla(rvm.f64, n) as t:` makes an array of zeros",
+    "zeros_like": "`with rvm.ancilla(0.0, like=x) as t:` makes an array of zeros",
+    "empty": "`with rvm.ancilla(rvm.f64, n) as t:` makes an array of zeros",
+    "ones": "`with rvm.ancilla(1.0, like=x) as t:` makes an array of ones",
+    "arange": "a loop, `for i in range(n):`, that adds i to the elements",
+    "array": "`with rvm.ancilla(rvm.f64, n) as t:` makes an array",
+    "copy": "`with rvm.ancilla(x) as t:` holds a copy",
+    "roll": "`x[1:]` and `x[:-1]`, or a loop over indices",
+    "einsum": "products, `A @ x`, and sums, `np.sum(x * y)`",
+    "trace": "`np.sum` of a place that a loop adds `A[i, i]` to",
+    "append": "`rvm.push(x, s)` puts a value on a stack",
+    "pop": "`rvm.pop(x, s)` takes the top of a stack",
+    "random": "draw numbers outside, and pass them",
+    "rand": "draw numbers outside, and pass them",
+    "input": "pass what is read as an argument",
+    "open": "pass what is read as an argument",
+}
+"""Functions and methods that are not there: what does the same."""
+
 FORGETTING = {
     ast.FloorDiv: (
         "//=",

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 from rvm_asm.messages import Reporter, did_you_mean
 
+from rvm.library import vocabulary
 from rvm.library.generic import GenericFunction
 from rvm_python.changes import shown
 from rvm_python.messages import OUTSIDE, REFUSED, UNREAD
@@ -187,11 +188,14 @@ class Names:
             self.refuse("A005", f"`{e.id}` {self.gone[e.id]}", e)
         known = [*self.names, *self.outside.namespace()]
         hint = did_you_mean(e.id, known)
+        here = ", ".join(f"`{name}`" for name in self.names) or "nothing"
+        if e.id in vocabulary.words():
+            hint = f"`rvm.{e.id}`"
         self.refuse(
             "A005",
             f"nothing here is called `{e.id}`",
             e,
-            hint or f"`with rvm.ancilla(0.0) as {e.id}:` makes a place",
+            hint or f"known here: {here}; `with rvm.ancilla(0.0) as {e.id}:` makes a place",
         )
 
     def _no_value(self, e: ast.expr) -> NoReturn:

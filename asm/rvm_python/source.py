@@ -7,6 +7,7 @@ import linecache
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE
 from pathlib import Path
 from types import CodeType, FunctionType
 
@@ -73,6 +74,12 @@ def definition(function: FunctionType) -> tuple[SourceText, ast.FunctionDef]:
         if node.name == function.__name__ and _is_of(node, code):
             _check_unchanged(function, source)
             return source, node
+    if code.co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR):
+        raise UsageError(
+            "U048",
+            f"`{function.__name__}` is a coroutine, and no function that runs there and back",
+            hint=f"`def {function.__name__}(…):`, without `async` and `await`",
+        )
     if function.__name__ == "<lambda>":
         raise UsageError(
             "U048",

@@ -156,6 +156,8 @@ class Statements(Control):
                 hint = f"`{text} {sign[UPDATES[type(op)]]} {shown(right)}`"
             case ast.BinOp(left, ast.Add(), right) if same(right, target):
                 hint = f"`{text} += {shown(left)}`"
+            case ast.BinOp(left, ast.Sub(), right) if same(right, target):
+                hint = f"`{text} -= {shown(left)}`, and `{text} = -{text}`"
         self.refuse(FORGETS, f"`{text} = …` forgets what `{text}` was", stat, hint)
 
     def _exchange(

@@ -172,7 +172,8 @@ def _applied(
         try:
             return _by_rule(row, parts, want)
         except TypeFault as fault:
-            if not wholes:
+            # A whole number that does not fit is no reason to go on with real ones.
+            if not wholes or fault.code == "A041":
                 raise
             by_rule = fault
     assert told is not None

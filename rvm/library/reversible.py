@@ -151,7 +151,11 @@ class Decorator:
         if not found:
             raise UsageError("U048", "the text defines no function", hint="`def f(x): …`")
         last = found[-1]
-        return last if isinstance(last, GenericFunction) else self(last)
+        if isinstance(last, GenericFunction):
+            return last
+        # It may call itself, by its name.
+        made = names[last.__name__] = self(last)
+        return made
 
     def __repr__(self) -> str:
         return "rvm.reversible"

@@ -7,6 +7,7 @@ asked for, from the types, opcodes and functions of the table.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, is_dataclass
 from typing import Any, NoReturn, TypeVar, dataclass_transform
 
@@ -128,6 +129,13 @@ pop = Word("pop")
 top = Word("top")
 empty = Word("empty")
 _STATEMENTS = {w.name: w for w in (ancilla, compute, loop, iterate, push, pop, top, empty)}
+
+
+def words() -> Iterator[str]:
+    """The names of all words of reversible functions."""
+    for name in (*_STATEMENTS, *SCALARS, *FUNCTIONS, *OPCODES):
+        if name.isidentifier() and word(name) is not None:
+            yield name
 
 
 def word(name: str) -> Any:

@@ -13,9 +13,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rvm_python.messages import INSTEAD
 
 import rvm
 from rvm import f64
+from rvm.isa import FUNCTIONS
 
 CASES = Path(__file__).with_name("refused.txt")
 WEIGHTS = np.arange(3.0)
@@ -76,6 +78,54 @@ def rewritten() -> None:
     """Write what is said now; the difference is to be read."""
     blocks = [body.rstrip("\n") + "\n" + said(body) for body, _ in cases()]
     CASES.write_text("\n".join(blocks))
+
+
+def test_what_is_given_instead_is_there() -> None:
+    """The functions that hints name are read, and what they stand for is no function here."""
+    for name, hint in INSTEAD.items():
+        assert name not in FUNCTIONS
+        for call in re.findall(r"(?:np|rvm)\.\w+", hint):
+            found = getattr({"np": np, "rvm": rvm}[call.split(".")[0]], call.split(".")[1], None)
+            assert found is not None, (name, call)
+        for formula in re.findall(r"`(np\.[^`…]*\))`", hint):
+            arrays = ", ".join(f"{name}: Array[f64, 'n']" for name in "xyw")
+            body = f"def f(o, {arrays}, m: f64, lo: f64, hi: f64):\n"
+            body += f"    o += {formula}\n"
+            if "lo" in formula or "floor" in formula:
+                body = body.replace("Array[f64, 'n']", "f64")
+            f = rvm.reversible.source(body, NAMES)
+            one = 2.0 if "lo" in formula or "floor" in formula else np.ones(2)
+            f(o=0.0, y=one, x=one, w=one, m=1.0, lo=0.0, hi=1.0)
+
+
+def test_a_function_of_a_text_may_call_itself() -> None:
+    text = "def fact(r, n):\n    if n == 0:\n        r += 1\n    else:\n"
+    text += "        with rvm.ancilla(0, like=r) as t:\n            fact(t, n - 1)\n"
+    text += "            r += n * t\n            (~fact)(t, n - 1)\n"
+    fact = rvm.reversible.source(text, {"rvm": rvm})
+    assert fact(0, 5).r == 120
+
+
+def test_a_number_that_does_not_fit_is_told_where_it_stands() -> None:
+    f = rvm.reversible.source("def f(x, y):\n    x += y + 256\n")
+    with pytest.raises(rvm.AssemblyError, match="256 does not fit u8") as caught:
+        f(np.uint8(3), np.uint8(4))
+    where = caught.value.where
+    assert (where.text or "")[where.column - 1 : where.end - 1] == "256"
+    assert f(np.uint16(3), np.uint16(4)).x == 263
+
+
+def test_coroutines_and_generators_are_refused() -> None:
+    with pytest.raises(rvm.UsageError, match="coroutine"):
+        rvm.reversible.source("async def f(x):\n    x += 1\n")(1.0)
+    with pytest.raises(rvm.AssemblyError, match="changes nothing"):
+        rvm.reversible.source("def f(x):\n    x += 1\n    yield x\n")(1.0)
+
+
+def test_the_words_are_listed() -> None:
+    assert {"ancilla", "loop", "when", "swap", "f64", "u8", "rol"} <= set(dir(rvm))
+    for name in dir(rvm):
+        assert getattr(rvm, name) is not None
 
 
 if __name__ == "__main__":

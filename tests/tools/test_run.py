@@ -217,3 +217,21 @@ def test_amounts() -> None:
 
     found: list[Any] = [STEPS("1_000"), STEPS("1e6"), STEPS("2.5e3"), STEPS("3M"), BYTES("64K")]
     assert found == [1000, 1_000_000, 2500, 3_000_000, 65536]
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("import rvm\n\ndef g():\n    return 1 / 0\n\ng()\n", 4, "ZeroDivisionError"),
+        ("import nowhere_at_all\n", 1, "No module named"),
+        ("x = (\n", 1, "never closed"),
+        ("import json\njson.loads('{')\n", 2, "JSONDecodeError"),
+        ("\nopen('nowhere')\n", 2, "FileNotFoundError"),
+    ],
+)
+def test_what_a_python_file_raises_is_its_own(text: str, line: int, words: str) -> None:
+    Path("own.py").write_text(text)
+    result = rvm("run", "own.py", "x=1", code=2)
+    assert "U049" in result.stderr and words in result.stderr and "bug" not in result.stderr
+    assert f"own.py:{line}:" in result.stderr

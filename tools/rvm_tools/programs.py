@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import linecache
 import sys
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
+from traceback import FrameSummary, extract_tb
 from typing import Any, BinaryIO
 
-from rvm.faults import UsageError
+from rvm.faults import Fault, UsageError, Where
 from rvm.host import read
 from rvm.host.write import writing
 from rvm.program import Function, Program
@@ -26,7 +28,43 @@ def load_program(file: str) -> Program:
     try:
         return load(file, includes=allowed_includes(), **reading_options()).program
     except OSError as error:
+        if _raised_in(file, error):
+            raise _own(file, error) from error
         raise unreadable(file, error) from None
+    except Fault:
+        raise
+    except Exception as error:
+        if _raised_in(file, error):
+            raise _own(file, error) from error
+        raise
+
+
+def _raised_in(file: str, error: BaseException) -> list[FrameSummary]:
+    """Where in a file in Python, which is run for its functions, an error comes from."""
+    if not file.endswith(".py"):
+        return []
+    path = str(Path(file).resolve())
+    if isinstance(error, SyntaxError) and error.filename == path:
+        return [FrameSummary(path, error.lineno or 1, "<module>", line=error.text or "")]
+    frames = extract_tb(error.__traceback__)
+    first = next((k for k, f in enumerate(frames) if f.filename == path), len(frames))
+    return list(frames[first:])
+
+
+def _own(file: str, error: Exception) -> UsageError:
+    """An error that a file in Python raises itself: its own traceback."""
+    frames = _raised_in(file, error)
+    at = [f for f in frames if f.filename == frames[0].filename][-1]
+    text = linecache.getline(at.filename, at.lineno or 1).rstrip("\n")
+    column = len(text) - len(text.lstrip()) + 1
+    notes = [f"{f.filename}:{f.lineno}, in {f.name}: {f.line}" for f in frames if f is not at]
+    return UsageError(
+        "U049",
+        f"the file raises {type(error).__name__}: {error}",
+        where=Where(file, at.lineno or 1, column, len(text) + 1, text),
+        notes=notes,
+        hint="it is run for its functions; `python` runs it alone",
+    )
 
 
 def checked(program: Program) -> Program:
