@@ -33,15 +33,23 @@ def front_end(path: str | Path) -> ModuleType | None:
     return None
 
 
-def _front_end(suffix: str) -> EntryPoint:
-    found = entry_points(group=GROUP)
-    for point in found:
-        if point.name == suffix:
-            return point
-    known = ", ".join(sorted({f".{p.name}" for p in found} | {".rbc"}))
-    raise UsageError(
-        "U006", f"nothing here reads `.{suffix}` files", hint=f"known suffixes: {known}"
-    )
+def _front_end(path: Path) -> EntryPoint:
+    """Who reads files of the path's suffix; UsageError U006 if nothing here does."""
+    points = {point.name: point for point in entry_points(group=GROUP)}
+    suffix = path.suffix.lstrip(".")
+    if suffix in points:
+        return points[suffix]
+    known = sorted({*(f".{name}" for name in points), ".rbc"})
+    hint = f"known suffixes: {', '.join(known)}"
+    message = f"nothing here reads `{path.suffix}` files"
+    if path.is_dir():
+        message = f"{path} is a folder, not a file"
+    elif not suffix:
+        message = f"{path} has no suffix, which says how a file is read"
+        if path.name:
+            there = [f"`{path}{end}`" for end in known if Path(f"{path}{end}").is_file()]
+            hint = f"did you mean {' or '.join(there)}?" if there else hint
+    raise UsageError("U006", message, hint=hint)
 
 
 def load(
@@ -65,7 +73,7 @@ def load(
     path = Path(path)
     if path.suffix == ".rbc":
         return Library(_decoded(read_bytes(path, DATA), str(path)))
-    front: Callable[..., AnyProgram] = _front_end(path.suffix.lstrip(".")).load()
+    front: Callable[..., AnyProgram] = _front_end(path).load()
     for name in options:
         if name not in signature(front).parameters:
             raise UsageError("U006", f"`{path.suffix}` files are read without an option `{name}`")
@@ -117,6 +125,6 @@ def assemble(
     Unless `includes` allows it, a text includes no files: "below" are those in the folders of
     `include_path`, "any" is every file.
     """
-    point = _front_end("rasm")
+    point = _front_end(Path("a.rasm"))
     front = import_module(point.module).assemble
     return Library(front(text, name, includes=includes, include_path=include_path))

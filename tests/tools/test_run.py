@@ -235,3 +235,18 @@ def test_what_a_python_file_raises_is_its_own(text: str, line: int, words: str) 
     result = rvm("run", "own.py", "x=1", code=2)
     assert "U049" in result.stderr and words in result.stderr and "bug" not in result.stderr
     assert f"own.py:{line}:" in result.stderr
+
+
+@pytest.mark.usefixtures("here")
+def test_a_file_without_a_suffix_and_a_folder_are_told_as_such() -> None:
+    Path("folder").mkdir()
+    Path("some.rasm").write_text("func f(x: f64)\n inc x\n")
+    Path("some").write_text("func f(x: f64)\n inc x\n")
+    for file, said, hint in [
+        ("folder", "folder is a folder", "known suffixes: "),
+        ("some", "some has no suffix", "did you mean `some.rasm`?"),
+        ("nowhere", "nowhere has no suffix", "known suffixes: "),
+        ("a.weird", "nothing here reads `.weird` files", "known suffixes: "),
+    ]:
+        result = rvm("run", file, "x=1", code=2)
+        assert "error[U006]" in result.stderr and said in result.stderr and hint in result.stderr
