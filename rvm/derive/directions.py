@@ -6,6 +6,7 @@ Tangents go forwards alongside values.  The inputs are left as they were.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -119,7 +120,11 @@ def jacobian(
         if check is not None:
             check(columns.first, columns.drift)
         parts = blocks(columns, to, of_what, push.slots, rows=False)
-    return by_names(outs, ins, parts, info)
+    from rvm.derive.matrices import MatrixJudge
+
+    known = replace(pull.evidence(pull.bars), forwards=found is None)
+    judge = MatrixJudge(known, outs, ins, parts, rows=True)
+    return by_names(outs, ins, parts, replace(info, judge=judge))
 
 
 def _pulled(pull: Pullback, shapes: Mapping[int, Shape]) -> Sweep | None:
@@ -190,7 +195,7 @@ def by_names(
     rows: Mapping[str, Layout],
     columns: Mapping[str, Layout],
     blocks: Mapping[tuple[int, int], Any],
-    info: Info,
+    info: Info | None,
 ) -> Result:
     """Blocks of a matrix by parameters, those of records by their fields."""
 

@@ -4,7 +4,8 @@ Two things are asked.  How far is the gradient from those that perturbed roundin
 forwards and in that back (`rvm.image.nudged`)?  That misses what depends on a branch which both
 take wrongly.  And how far is it along random directions from the derivative by tangents, which go
 forwards only?  They do not see what the run forwards rounded.  The larger of the two counts.  In
-strict mode, in which no other run can go back, the tangents are those of perturbed rounding too.
+strict mode, in which no other run can go back, and where tangents are all that there was, they are
+those of perturbed rounding too.
 
 What is computed from are the inputs, as they are when it is asked for: if they have changed since,
 the same gradient does not come out again, and that is an error.
@@ -27,6 +28,7 @@ from rvm.numbers.rounding import (
     DIRECTIONS,
     NEGLIGIBLE,
     SPREAD,
+    STEPS,
     ULPS,
     magnitude,
 )
@@ -58,7 +60,23 @@ class Evidence:
     seeds: Duals
     """The adjoints of the results."""
     found: Duals
-    """The adjoints of the inputs."""
+    """The adjoints of the inputs, all or some."""
+    forwards: bool = False
+    """They were found by tangents, without a run back."""
+    owned: bool = False
+    """The values are copies, which nobody changes."""
+
+    @property
+    def goes_back(self) -> bool:
+        """Whether the adjoints come from values that a run back has computed again.
+
+        In strict mode it takes them from the log.
+        """
+        return not (self.forwards or self.options.strict)
+
+    def again(self, seed: int | None = None) -> Mapping[int, Any]:
+        """The gradient once more, by parameter register; with a seed with perturbed rounding."""
+        return again(self, seed)
 
     @property
     def function(self) -> Function:
@@ -81,9 +99,7 @@ class Estimate:
             return {k: np.zeros(g.shape) for k, g in found.items()}
         try:
             off, lengths = self._off
-            # In strict mode the run back takes what it undoes from the log.
-            strict = known.options.strict
-            others = [found] if strict else [again(known, seed) for seed in SEEDS]
+            others = [known.again(seed) for seed in SEEDS] if known.goes_back else [found]
         except RvmError:
             return {k: np.full(g.shape, np.inf) for k, g in found.items()}
         out = {}
@@ -127,7 +143,7 @@ class Estimate:
         function, start = known.function, known.start
         rng = np.random.default_rng(0)
         options = replace(muted(known.options), strict=False)
-        seeds = (None, *SEEDS) if known.options.strict else (None,)
+        seeds = (None,) if known.goes_back else (None, *SEEDS)
         regs = [copied(v) for v in start[: function.n_args]]
         finals = Run(known.program, known.name, regs, options, undo=known.undo).regs
         norms = {k: _norm(g) for k, g in known.found.items()}
@@ -161,14 +177,14 @@ class Estimate:
         options = replace(muted(known.options), strict=False)
         if seed is not None:
             program, options = (
-                nudged(program, seed),
+                nudged(program, seed, STEPS),
                 replace(options, tolerance=np.inf, bits="stated"),
             )
         slots = bar_slots(function)
         regs = [copied(v) for v in known.start[: function.n_args]]
         for k in slots:
             t = _bar(function, k)
-            v = np.zeros(np.shape(known.found[k]), system(elem_of(t)).dtype)
+            v = np.zeros(np.shape(known.start[k]), system(elem_of(t)).dtype)
             v[...] = along.get(k, 0.0)
             regs.append(v if isinstance(t, Array) else v.tolist())
         # Where the function is a gradient itself, tangents go by what came back in it.
@@ -192,7 +208,7 @@ def there_and_back(known: Evidence, seed: int | None = None) -> Run:
     program, options = known.program, muted(known.options)
     adjoint, derived = adjoint_names(program)[known.name], gradient_program(program, known.name)
     if seed is not None:
-        program, derived = nudged(program, seed), nudged(derived, seed)
+        program, derived = nudged(program, seed, STEPS), nudged(derived, seed, STEPS)
         options = replace(options, tolerance=np.inf, bits="stated")
     slots = bar_slots(known.function)
     regs = [copied(v) for v in known.start[: known.function.n_args]]

@@ -13,8 +13,9 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rvm.derive.estimate import Estimate, Evidence, again, copied, muted, same
+from rvm.derive.estimate import Estimate, Evidence, copied, muted, same
 from rvm.derive.gate import check_returned, later, strays
 from rvm.derive.target import Target
 from rvm.faults import InputError, UsageError
@@ -275,7 +276,7 @@ def by_parameter(
 
 def check_same(known: Evidence) -> None:
     """UsageError U018 if a gradient is not what comes out again."""
-    if not same(again(known), known.found):
+    if not known.owned and not same(known.again(), known.found):
         raise UsageError(
             "U018",
             "the inputs or the gradient have changed since it was computed: "
@@ -290,7 +291,9 @@ class Judge:
     It holds what the gradient was computed from.
     """
 
-    def __init__(self, witness: Callable[[], Evidence], wrt: Collection[str] | None) -> None:
+    def __init__(
+        self, witness: Callable[[], Evidence], wrt: Collection[str] | None = None
+    ) -> None:
         self._witness: Callable[[], Evidence] | None = witness
         self._wrt = wrt
 
@@ -317,15 +320,22 @@ class Judge:
 
     def now(self) -> None:
         """Compute it while nothing has changed."""
-        function, errors = self.known.function, Estimate(self.known).errors
+        errors = Estimate(self.known).errors
+        self.error = named_errors(self.known.function, errors, self._wrt)
 
-        def shown(layout: Layout) -> Any:
-            if isinstance(layout, Record):
-                return Result({field: shown(inner) for field, inner in layout.fields})
-            held = errors[layout]
-            return held if isinstance(function.registers[layout].type, Array) else held.tolist()
 
-        self.error = by_parameter(function, errors, shown, wrt=self._wrt)
+def named_errors(
+    function: Function, errors: Mapping[int, NDArray[np.float64]], wrt: Collection[str] | None
+) -> Result:
+    """Errors by parameter register as a result by parameter, all or those in `wrt`."""
+
+    def shown(layout: Layout) -> Any:
+        if isinstance(layout, Record):
+            return Result({field: shown(inner) for field, inner in layout.fields})
+        held = errors[layout]
+        return held if isinstance(function.registers[layout].type, Array) else held.tolist()
+
+    return by_parameter(function, errors, shown, wrt=wrt)
 
 
 def zero_dual(function: Function, slot: int, held: Any) -> Any:

@@ -10,14 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from rvm.derive.directions import Pushforward, Seeds, Shape, blocks, by_names, chosen, leaves, plain
-from rvm.derive.estimate import copied
+from rvm.derive.estimate import Evidence, copied
 from rvm.derive.gate import later
 from rvm.derive.gradients import (
+    Judge,
     Pullback,
     Watch,
     add_seeds,
@@ -26,6 +28,7 @@ from rvm.derive.gradients import (
     nested,
     unwatched,
 )
+from rvm.derive.matrices import MatrixJudge, curving
 from rvm.derive.sweep import direction, raw_directions, real_row, real_shape, units
 from rvm.derive.target import Target
 from rvm.derive.taylor import propagate
@@ -62,12 +65,20 @@ class Curvature:
         """
         if self.target.options.strict:
             turned = self._turned(dots)
-            found = {k: turned.found[k] for k in self.slots}
-            return named_duals(self.pull.function, found, turned.info)
-        run = self.push.run(self.push.zeros() | dict(dots))
-        self._check(run.regs, run.rounding.drift)
-        found = {k: run.regs[self.push.slots[slot]] for k, slot in self.slots.items()}
-        return named_duals(self.pull.function, found, run.info)
+            found, info = {k: turned.found[k] for k in self.slots}, turned.info
+        else:
+            run = self.push.run(self.push.zeros() | dict(dots))
+            self._check(run.regs, run.rounding.drift)
+            found = {k: run.regs[self.push.slots[slot]] for k, slot in self.slots.items()}
+            info = run.info
+        kept = {k: copied(v) for k, v in found.items()}
+        judge = Judge(partial(curving, self.known, dots, kept))
+        return named_duals(self.pull.function, found, replace(info, judge=judge))
+
+    @property
+    def known(self) -> Evidence:
+        """What is known of the gradient but its adjoints."""
+        return self.pull.evidence(self.pull.bars)
 
     def _check(self, regs: list[Any], drift: float) -> None:
         """R017 unless the values of the gradient's run are back, or the gradient is right."""
@@ -162,6 +173,12 @@ def hessian(
             for k in shapes
         }
         info = Info.of(pull.there.state.account)
+        known = pull.evidence(pull.bars)
+        if known.undo:
+            known = replace(known, program=target.upright().program, undo=False)
     else:
-        found, info = Curvature(target, loss, inputs, pull).blocks(shapes)
-    return by_names(layouts, layouts, found, info)
+        curvature = Curvature(target, loss, inputs, pull)
+        found, info = curvature.blocks(shapes)
+        known = curvature.known
+    judge = MatrixJudge(known, layouts, layouts, found, rows=False)
+    return by_names(layouts, layouts, found, replace(info, judge=judge))

@@ -1,8 +1,9 @@
 """Programs with perturbed rounding: results are moved by a unit in the last place, up or down.
 
 What a run comes to with other roundings says how far it is to be trusted.  Which way a number moves
-is a hash of its digits, so code is pure and the same on every engine, in whatever unit a program
-computes; another seed is another hash.
+is a hash of its digits and of those that it is computed from, so code is pure and the same on every
+engine, in whatever unit a program computes; another seed is another hash.  A sum or difference that rounds nothing stays; what is too
+small to be a number becomes a smallest number.
 Nothing that is made here is kept from one process to another.
 """
 
@@ -20,20 +21,21 @@ from rvm.isa.rows import FUNCTIONS, FunctionRow, FunctionTable
 from rvm.isa.rules import elementwise
 from rvm.isa.tangents import zero_like
 from rvm.isa.typing import apply
-from rvm.leaf.trace import Node, bits, to_float
+from rvm.leaf.trace import Node, bits, equal, select, to_float, unequal
 from rvm.leaf.trace import apply as leaf
 from rvm.numbers import system
 from rvm.numbers.code import Body, coded, kind_of
 from rvm.numbers.code import Code as FunctionCode
 from rvm.numbers.complex_functions import by_parts
 from rvm.numbers.conversions import on_real
-from rvm.numbers.rounding import UNIT
 from rvm.program import Function, Program
 from rvm.stmt import Alloc, Call, Map, Stmt, Update, When
 from rvm.types import C128, F32, F64, LOG64, Scalar, ValueType, elem_of
 
-NAME = re.compile(r"\.nudged ([0-9]+)")
+NAME = re.compile(r"\.nudged (plain|sum|small)([0-9]+) ([0-9]+) ([0-9]+)")
 """What the functions are called: no text can name them."""
+LEAST = {F64: 2.0**-1074, F32: 2.0**-149}
+"""The least numbers of types."""
 FRACTION = (1 << 52) - 1
 """The bits of a number that do not depend on its unit, if that is a power of 2."""
 ROUNDING = (F64, F32, C128, LOG64)
@@ -43,21 +45,24 @@ FACTORS = 0x9E3779B97F4A7C15 - (1 << 64), 0xBF58476D1CE4E5B9 - (1 << 64)
 6.4; D. Stafford, Better bit mixing (2011)."""
 
 
-def nudged(program: Program, seed: int) -> Program:
-    """A program that runs as one with perturbed rounding; made once for each seed."""
-    found = program.cache.get((nudged, seed))
+def nudged(program: Program, seed: int, steps: int = 1) -> Program:
+    """A program that runs as one with perturbed rounding; made once for each seed.
+
+    Results are moved by up to so many `steps`, of a unit in the last place or somewhat more.
+    """
+    found = program.cache.get((nudged, seed, steps))
     if not isinstance(found, Program):
-        found = program.cache[nudged, seed] = replace(program)
-        found.cache[Image] = NudgedImage(found, seed)
+        found = program.cache[nudged, seed, steps] = replace(program)
+        found.cache[Image] = NudgedImage(found, f"{seed} {steps}")
     return found
 
 
 class NudgedImage(Image):
     """The code of a program with perturbed rounding."""
 
-    def __init__(self, program: Program, seed: int) -> None:
+    def __init__(self, program: Program, how: str) -> None:
         super().__init__(program)
-        self.seed = seed
+        self.how = how
 
     def _made(self, function: Function, undo: bool) -> Code:
         return NudgedCode(self, function, undo)
@@ -104,40 +109,48 @@ class NudgedCode(Code):
         if row.moves or _is_exact(value, row) or not any(map(self._rounds, value.args)):
             return inner
         if row.cancels:
-            (x,) = inner.args
+            *before, x = inner.args
             below = apply("<", x, zero_like(x, elem_of(cast(ValueType, x.type))))
-            inner = replace(inner, args=(apply("select", below, self._moved_by_one(x), x),))
-        return self._moved_by_one(inner)
+            moved = apply("select", below, self._by_one("plain", x), x)
+            inner = replace(inner, args=(*before, moved))
+        t = elem_of(cast(ValueType, value.type))
+        known = value.args if row.is_elementwise else ()
+        if t.is_log or any(a.type is None or elem_of(a.type) != t for a in known):
+            known = ()
+        if known and value.fn in ("+", "-"):
+            a, b = known
+            return self._by_one("sum", inner, value, a, apply("neg", b) if value.fn == "-" else b)
+        kind = "small" if row.underflows and known and t in LEAST else "plain"
+        return self._by_one(kind, inner, *known)
 
-    def _moved_by_one(self, value: Expr) -> Expr:
-        """A value moved by a unit in the last place."""
-        return apply(f".nudged {self.image.seed}", value)
+    def _by_one(self, kind: str, value: Expr, *known: Expr) -> Expr:
+        """A value moved by a unit in the last place, or some."""
+        return apply(f".nudged {kind}{len(known)} {self.image.how}", value, *known)
 
     def _rounds(self, value: Expr) -> bool:
         return value.type is not None and elem_of(value.type) in ROUNDING
 
 
 @cache
-def _row(name: str, seed: int) -> FunctionRow:
+def _row(name: str, kind: str, count: int, seed: int, steps: int) -> FunctionRow:
     return FunctionRow(
         name,
-        1,
+        1 + count,
         elementwise("value"),
         "x, moved by a unit in the last place or not",
-        code={"*": partial(_code, seed)},
+        code={"*": partial(_code, kind, count, seed, steps)},
     )
 
 
-def _code(seed: int, t: Scalar) -> FunctionCode:
-    unit = system(t).unit
-    name = f"nudged_{seed}"
+def _code(kind: str, count: int, seed: int, steps: int, t: Scalar) -> FunctionCode:
+    name, kinds = f"nudged_{kind}{count}_{seed}_{steps}", (kind_of(t),) * (1 + count)
+    body = partial(_body, kind, seed, steps, system(t).unit, LEAST.get(t, 0.0))
     if t.is_complex:
-        one = _body(seed, UNIT)
-        parts = by_parts(lambda z: (one(z[0]), one(z[1])))
-        return coded(f"{name}_{t}", parts, (kind_of(t),))
+        parts = by_parts(lambda *z: (body(*(p[0] for p in z)), body(*(p[1] for p in z))))
+        return coded(f"{name}_{t}", parts, kinds)
     if t.is_float and t.bits < 64:
-        return on_real(name, _body(seed, unit), (t,), t)
-    return coded(f"{name}_{t}", _body(seed, UNIT), (kind_of(t),))
+        return on_real(name, body, (t,) * (1 + count), t)
+    return coded(f"{name}_{t}", body, kinds)
 
 
 def _is_exact(value: Apply, row: FunctionRow) -> bool:
@@ -146,23 +159,42 @@ def _is_exact(value: Apply, row: FunctionRow) -> bool:
     return row.exact and was.is_complex == becomes.is_complex
 
 
-def _body(seed: int, unit: float) -> Body:
-    """Half of the hashes move a number up, the others down."""
+def _body(
+    kind: str, seed: int, steps: int, unit: float, least: float, x: Node, *known: Node
+) -> Node:
+    """A number moved: as many hashes move it by each of the steps, up or down.
 
-    def body(x: Node) -> Node:
-        digits = bits(x) & FRACTION
-        mixed = leaf("wmul", digits ^ (seed * FACTORS[1] % (1 << 63)), FACTORS[0])
-        mixed = leaf("wmul", mixed ^ (mixed >> 29), FACTORS[1])
-        way = to_float(mixed >> 63) + 0.5
-        # That is between three quarters of a gap between numbers and one and a half.
-        return x + x * (way * (1.5 * unit))
-
-    return body
+    `known` is what it is computed from, without other roundings: of a sum it and its terms.
+    """
+    digits = bits(x) & FRACTION
+    for given in known:
+        digits = leaf("wmul", digits, FACTORS[1]) ^ (bits(given) & FRACTION)
+    mixed = leaf("wmul", digits ^ (seed * FACTORS[1] % (1 << 63)), FACTORS[0])
+    mixed = leaf("wmul", mixed ^ (mixed >> 29), FACTORS[1])
+    down = mixed >> 63
+    way = to_float((down << 1) + 1)
+    if steps > 1:
+        way = to_float((mixed >> (64 - steps.bit_length())) + down + 1)
+    # A step is between three quarters of a gap between numbers and one and a half.
+    moved = select(equal(x, 0.0), x, x + (x * (way * (0.75 * unit)) + way * least))
+    if kind == "sum":
+        total, a, b = known
+        # Source: D. Knuth, The Art of Computer Programming, vol. 2, section 4.2.2, theorem B.
+        return select(equal(total - a, b) & equal(total - b, a), x, moved)
+    if kind == "plain":
+        return moved
+    lost = equal(x, 0.0)
+    for given in known:
+        lost = lost & unequal(given, 0.0)
+    return select(lost, way * least, moved)
 
 
 def _on_demand(others: Callable[[str], FunctionRow | None], name: str) -> FunctionRow | None:
     found = NAME.fullmatch(name)
-    return others(name) if found is None else _row(name, int(found[1]))
+    if found is None:
+        return others(name)
+    kind, *numbers = found.groups()
+    return _row(name, kind, *map(int, numbers))
 
 
 FunctionTable.on_demand = staticmethod(partial(_on_demand, FunctionTable.on_demand))

@@ -84,6 +84,8 @@ class FunctionRow:
     """Of a negative argument its result may be a small difference of large terms.
 
     It is then as wrong as if the argument were rounded."""
+    underflows: bool = False
+    """Of arguments none of which is 0 its result may be, where it is too small to be a number."""
 
     @property
     def is_elementwise(self) -> bool:

@@ -39,8 +39,9 @@ RETURN = 2.0**-40
 """How far a gradient's values may be from where they began, in parts of themselves."""
 AGREEMENT = 1e-6
 """How large the estimated error of a gradient may be, in parts of itself, without a tolerance."""
-DIRECTIONS, SPREAD, ULPS = 2, 2, 4
-"""What an estimate is made of: tangents, runs with perturbed rounding, units in the last place."""
+DIRECTIONS, SPREAD, STEPS, ULPS = 2, 3, 4, 4
+"""What an estimate is made of: tangents, runs with perturbed rounding, by how much results are
+moved there, units in the last place.  One step would often take back another."""
 NEGLIGIBLE = RETURN / AGREEMENT
 """An adjoint below this part of all may be off by `RETURN` of all."""
 UNIT = 2.0**-52

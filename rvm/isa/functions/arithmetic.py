@@ -135,6 +135,7 @@ enter(
     partials=lambda x, y: (y, x),
     domain=(REAL, REAL),
     mp=lambda x, y: x * y,
+    underflows=True,
 )
 enter(
     "/",
@@ -148,6 +149,7 @@ enter(
     mp=lambda x, y: x / y,
     divides=True,
     partial="exact",
+    underflows=True,
 )
 enter(
     "//",
@@ -185,6 +187,7 @@ enter(
     domain=(POSITIVE, REAL),
     mp="power",
     partial="exact",
+    underflows=True,
 )
 enter(
     "abs",
@@ -228,6 +231,7 @@ enter(
     partials=lambda x: (const(2, x) * x,),
     domain=(REAL,),
     mp=lambda x: x * x,
+    underflows=True,
 )
 enter(
     "hypot",
@@ -246,6 +250,7 @@ enter(
     partials=_versor,
     domain=(REAL, REAL),
     mp=lambda x, y: x / x.context.hypot(x, y),
+    underflows=True,
 )
 enter(
     "min",

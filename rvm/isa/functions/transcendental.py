@@ -58,6 +58,7 @@ enter(
     domain=(REAL,),
     mp="exp",
     partial="exact",
+    underflows=True,
 )
 enter(
     "log",
@@ -185,6 +186,7 @@ enter(
     partials=_atan2,
     domain=(REAL, POSITIVE),
     mp="atan2",
+    underflows=True,
 )
 enter(
     "sinh",
@@ -224,6 +226,7 @@ enter(
     domain=(REAL,),
     mp=lambda x: x.context.mpf(2) ** x,
     partial="exact",
+    underflows=True,
 )
 enter(
     "log10",
@@ -283,6 +286,7 @@ enter(
     partials=lambda x: (fn("square", const(0.5, x) * fn("sech", const(0.5, x) * x)),),
     domain=(REAL,),
     mp=lambda x: 1 / (1 + x.context.exp(-x)),
+    underflows=True,
 )
 enter(
     "softplus",
@@ -292,6 +296,7 @@ enter(
     partials=lambda x: (fn("sigmoid", x),),
     domain=(REAL,),
     mp=lambda x: x.context.log1p(x.context.exp(x)),
+    underflows=True,
 )
 enter(
     "erf",
@@ -310,6 +315,7 @@ enter(
     partials=lambda x: (const(-2 / math.sqrt(math.pi), x) * fn("exp", -fn("square", x)),),
     domain=(REAL,),
     mp="erfc",
+    underflows=True,
 )
 enter(
     "lgamma",
@@ -340,6 +346,7 @@ enter(
     "the n-th derivative of `digamma` at x, for a whole number n from 0 to 12; NaN for others",
     partials=lambda n, x: (None, fn("polygamma", n + const(1, n), x)),
     partial="exact",
+    cancels=True,
 )
 enter(
     "sech",
@@ -349,6 +356,7 @@ enter(
     partials=lambda x: (-(fn("sech", x) * fn("tanh", x)),),
     domain=(REAL,),
     mp="sech",
+    underflows=True,
 )
 enter(
     "exp_log64",

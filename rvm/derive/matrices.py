@@ -1,0 +1,154 @@
+"""How wrong second derivatives and Jacobians are: each line of a matrix is a gradient of something.
+
+A row of a Jacobian is the gradient of a result.  A column of a Hessian is the gradient of how the
+loss changes along a direction, which the tangent program computes; its own tangents, tangents of
+tangents, only run forwards.  So both are judged as gradients are (`rvm.derive.estimate`), by values
+of their own, which nobody changes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rvm.derive.directions import Pushforward, Shape, blocks, by_names, leaves
+from rvm.derive.estimate import Estimate, Evidence, copied, muted
+from rvm.derive.gradients import zero_dual
+from rvm.derive.sweep import direction, raw_directions, real_shape, units
+from rvm.image.nudged import nudged
+from rvm.numbers.rounding import INFINITY, STEPS
+from rvm.program import Layout, Program
+from rvm.run.results import Result
+from rvm.transform.duals import bar_slots, bar_type
+from rvm.transform.programs import gradient_program, tangent_program
+from rvm.types import RegisterType, elem_of
+
+Parts = Mapping[tuple[int, int], Any]
+"""Blocks of a matrix by the registers of their rows and their columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Curving(Evidence):
+    """The derivatives of a gradient along a direction, as evidence of the tangent function.
+
+    Its inputs are values and their tangents, the direction.
+    """
+
+    source: Program | None = None
+    of: str = ""
+    """The function whose gradient it is."""
+
+    def again(self, seed: int | None = None) -> dict[int, Any]:
+        """The derivatives once more, as tangents of the gradient program."""
+        assert self.source is not None
+        f, options = self.source.function(self.of), muted(self.options)
+        slots = bar_slots(f)
+        made = gradient_program(self.source, self.of)
+        bars = [self.seeds[slot] for slot in slots.values()]
+        push = Pushforward(made, made.entry, [*self.start[: f.n_args], *bars], options)
+        if seed is not None:
+            push.program = nudged(push.program, seed, STEPS)
+            push.options = replace(options, tolerance=INFINITY, bits="stated")
+        run = push.run(push.zeros() | {k: self.start[slot] for k, slot in slots.items()})
+        return {k: run.regs[push.slots[slot]] for k, slot in slots.items() if k in self.found}
+
+
+def curving(source: Evidence, dots: Mapping[int, Any], found: Mapping[int, Any]) -> Curving:
+    """What is known of the derivatives of a gradient along a direction.
+
+    `source` is what is known of the gradient but its adjoints.
+    """
+    f, program = source.function, tangent_program(source.program, source.name)
+    slots = bar_slots(f)
+    zeros = {k: zero_dual(f, k, seed) for k, seed in source.seeds.items()}
+    return Curving(
+        program,
+        program.entry,
+        undo=False,
+        options=muted(source.options),
+        start=[*source.start[: f.n_args], *(copied(dots[k]) for k in slots)],
+        seeds=zeros | {slot: source.seeds[k] for k, slot in slots.items()},
+        found={k: copied(v) for k, v in found.items()},
+        owned=True,
+        source=source.program,
+        of=source.name,
+    )
+
+
+class MatrixJudge:
+    """What estimates the error of a matrix of derivatives, line by line: `error` is like it.
+
+    `known` is what the lines have in common.  Its lines are the rows of a Jacobian (`rows`), or
+    the columns of a Hessian; `rows_of` and `columns_of` are its parameters, `parts` its blocks.
+    """
+
+    def __init__(
+        self,
+        known: Evidence,
+        rows_of: Mapping[str, Layout],
+        columns_of: Mapping[str, Layout],
+        parts: Parts,
+        *,
+        rows: bool,
+    ) -> None:
+        self.known = replace(known, options=muted(known.options), owned=True)
+        self.layouts = dict(rows_of), dict(columns_of)
+        self.parts = {key: np.array(part) for key, part in parts.items()}
+        self.rows = rows
+
+    @cached_property
+    def error(self) -> Result:
+        """By how much each number may be off, in absolute terms; infinite if that is not known."""
+        to, of = (self._shapes(leaves(names)) for names in self.layouts)
+        along, across = (to, of) if self.rows else (of, to)
+        lines: dict[int, list[NDArray[np.float64]]] = {k: [] for k in across}
+        registers = self.known.function.registers
+        given = {k: raw_directions(_bar(registers[k].type), v) for k, v in units(along).items()}
+        for n, at in enumerate((j, i) for j in along for i in range(math.prod(along[j]))):
+            line = self._line({k: direction(v, n) for k, v in given.items()}, at, across)
+            for k, error in Estimate(line).errors.items():
+                wide = elem_of(registers[k].type).is_complex
+                lines[k].append(np.repeat(error.reshape(-1), 1 + wide))
+        size = sum(map(math.prod, along.values()))
+        arrays = {k: np.array(held).reshape(size, -1) for k, held in lines.items()}
+        same = {k: k for k in across}
+        return by_names(*self.layouts, blocks(arrays, to, of, same, rows=self.rows), None)
+
+    def now(self) -> None:
+        """Compute it."""
+        _ = self.error
+
+    def _shapes(self, registers: Sequence[int]) -> dict[int, Shape]:
+        types = self.known.function.registers
+        held = self.known.seeds if self.rows else self.known.start
+        return {k: real_shape(types[k].type, held[k]) for k in registers}
+
+    def _line(
+        self, dual: Mapping[int, Any], at: tuple[int, int], across: Mapping[int, Shape]
+    ) -> Evidence:
+        """What is known of a line, of a number of a register; `dual` is 1 there and 0 elsewhere."""
+        (j, i), known = at, self.known
+        found = {}
+        for k, shape in across.items():
+            part = self.parts[(j, k) if self.rows else (k, j)]
+            size = math.prod(shape)
+            flat = part.reshape(-1, size)[i] if self.rows else part.reshape(size, -1)[:, i]
+            t = _bar(known.function.registers[k].type)
+            found[k] = direction(raw_directions(t, flat.reshape(1, *shape)), 0)
+        zeros = {k: zero_dual(known.function, k, seed) for k, seed in known.seeds.items()}
+        if self.rows:
+            return replace(known, seeds=zeros | dict(dual), found=found)
+        start = {k: zero_dual(known.function, k, known.start[k]) for k in known.seeds}
+        return curving(known, start | dict(dual), found)
+
+
+def _bar(t: RegisterType) -> RegisterType:
+    bar = bar_type(t)
+    assert bar is not None
+    return bar
