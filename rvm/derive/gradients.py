@@ -291,9 +291,7 @@ class Judge:
     It holds what the gradient was computed from.
     """
 
-    def __init__(
-        self, witness: Callable[[], Evidence], wrt: Collection[str] | None = None
-    ) -> None:
+    def __init__(self, witness: Callable[[], Evidence], wrt: Collection[str] | None = None) -> None:
         self._witness: Callable[[], Evidence] | None = witness
         self._wrt = wrt
 

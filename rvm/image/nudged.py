@@ -2,8 +2,8 @@
 
 What a run comes to with other roundings says how far it is to be trusted.  Which way a number moves
 is a hash of its digits and of those that it is computed from, so code is pure and the same on every
-engine, in whatever unit a program computes; another seed is another hash.  A sum or difference that rounds nothing stays; what is too
-small to be a number becomes a smallest number.
+engine, in whatever unit a program computes; another seed is another hash.  A sum or difference that
+rounds nothing stays; what is too small to be a number becomes a smallest number.
 Nothing that is made here is kept from one process to another.
 """
 
@@ -24,7 +24,7 @@ from rvm.isa.typing import apply
 from rvm.leaf.trace import Node, bits, equal, select, to_float, unequal
 from rvm.leaf.trace import apply as leaf
 from rvm.numbers import system
-from rvm.numbers.code import Body, coded, kind_of
+from rvm.numbers.code import coded, kind_of
 from rvm.numbers.code import Code as FunctionCode
 from rvm.numbers.complex_functions import by_parts
 from rvm.numbers.conversions import on_real

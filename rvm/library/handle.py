@@ -255,6 +255,7 @@ class FunctionHandle:
         """`j[y][x]`: the derivatives of the result `y` by the input `x`, shapes joined.
 
         For all parameters that carry derivatives or those named; of what shape see `hessian`.
+        `info.error` is as that of `grad`.
         """
         from rvm.derive.directions import jacobian
 
@@ -276,7 +277,7 @@ class FunctionHandle:
         A record has those of its fields, a stack is a row of numbers, and of a complex number the
         derivatives by both parts are a last axis of length 2.  `method`: "forward-over-reverse"
         takes tangents of the gradient program, one for each number in `wrt`; "taylor" propagates
-        all second derivatives in one run back.
+        all second derivatives in one run back.  `info.error` is as that of `grad`.
         """
         from rvm.derive.hessians import hessian
 
@@ -286,7 +287,10 @@ class FunctionHandle:
     def hvp(
         self, tangents: Inputs, given: Inputs | None = None, /, *, loss: str, **inputs: Any
     ) -> Result:
-        """The Hessian of the loss times a direction, which `tangents` gives by parameter."""
+        """The Hessian of the loss times a direction, which `tangents` gives by parameter.
+
+        `info.error` is as that of `grad`.
+        """
         from rvm.derive.hessians import hvp
 
         target, values = self.target_of(given, inputs)

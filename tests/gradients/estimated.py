@@ -17,21 +17,21 @@ Step = tuple[str, Callable[[dict[str, Any]], None]]
 NUMBERS = ("x", "p", "y")
 
 
-def _scaled(v: str, c: float, op: str) -> Step:
+def scaled(v: str, c: float, op: str) -> Step:
     def do(at: dict[str, Any]) -> None:
         at[v] = at[v] * mpmath.mpf(c) if op == "mul" else at[v] / mpmath.mpf(c)
 
     return f"{op} {v}, {c!r}", do
 
 
-def _shifted(v: str, c: float) -> Step:
+def shifted(v: str, c: float) -> Step:
     def do(at: dict[str, Any]) -> None:
         at[v] += mpmath.mpf(c)
 
     return f"add {v}, {c!r}", do
 
 
-def _gained(v: str, w: str, c: float, f: str) -> Step:
+def gained(v: str, w: str, c: float, f: str) -> Step:
     def do(at: dict[str, Any]) -> None:
         inner = {"": lambda z: z, "square": lambda z: z * z}.get(f) or getattr(mpmath, f)
         at[v] += mpmath.mpf(c) * inner(at[w])
@@ -40,7 +40,7 @@ def _gained(v: str, w: str, c: float, f: str) -> Step:
     return f"add {v}, {c!r} * ({inside})", do
 
 
-def _turned(angle: float) -> Step:
+def turned(angle: float) -> Step:
     def do(at: dict[str, Any]) -> None:
         c, s = mpmath.cos(mpmath.mpf(angle)), mpmath.sin(mpmath.mpf(angle))
         at["x"], at["p"] = c * at["x"] - s * at["p"], s * at["x"] + c * at["p"]
@@ -57,16 +57,16 @@ def program(seed: int) -> Hard:
         c = float(np.round(rng.uniform(0.05, 1.6), 2))
         match rng.integers(0, 5):
             case 0:
-                steps.append(_scaled(v, c, str(rng.choice(["mul", "div"]))))
+                steps.append(scaled(v, c, str(rng.choice(["mul", "div"]))))
             case 1:
-                steps.append(_shifted(v, float(np.round(rng.normal(), 3))))
+                steps.append(shifted(v, float(np.round(rng.normal(), 3))))
             case 2 | 3:
                 f = str(rng.choice(["sin", "cos", "tanh", "atan", ""]))
-                steps.append(_gained(v, w, float(np.round(c * rng.choice([-1, 1]), 3)), f))
+                steps.append(gained(v, w, float(np.round(c * rng.choice([-1, 1]), 3)), f))
             case 4:
-                steps.append(_turned(c))
+                steps.append(turned(c))
     f = str(rng.choice(["sin", "tanh", "square", "atan"]))
-    steps.append(_gained("y", str(rng.choice(["x", "p"])), float(np.round(rng.normal(), 3)), f))
+    steps.append(gained("y", str(rng.choice(["x", "p"])), float(np.round(rng.normal(), 3)), f))
     body = "".join(f"        {text}\n" for text, _ in steps)
     last = "    add y, sin(x) + atan(p)\n"
 

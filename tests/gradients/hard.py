@@ -47,6 +47,23 @@ class Hard:
         """Digits that second differences of 10^-25 of the inputs leave enough of."""
         return 420 if abs(self.x) < 1e-100 else 100
 
+    def second(self) -> dict[tuple[str, str], Any]:
+        """The second derivatives of y by x and p, in mpmath's numbers."""
+        with mpmath.workdps(2 * self.digits + 100):
+            at = {"x": mpmath.mpf(self.x), "p": mpmath.mpf(self.p)}
+            h = {k: mpmath.mpf(10) ** -70 * (abs(v) or 1) for k, v in at.items()}
+
+            def moved(k: str, a: int, j: str, b: int) -> Any:
+                there = {n: v + (a * (n == k) + b * (n == j)) * h[n] for n, v in at.items()}
+                return self.formula(there["x"], there["p"], self.n)
+
+            return {
+                (k, j): sum(a * b * moved(k, a, j, b) for a in (1, -1) for b in (1, -1))
+                / (4 * h[k] * h[j])
+                for k in at
+                for j in at
+            }
+
     def handle(self) -> FunctionHandle:
         """The program."""
         return rvm.assemble(f"func f(y: f64, x: f64, p: f64, n: i64)\n{self.body}").f

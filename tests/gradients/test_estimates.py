@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from gradients.estimated import program
 from gradients.hard import HARD, Hard
+from gradients.lost import program as lost
 
 import rvm
 from rvm.derive import estimate
@@ -22,6 +23,7 @@ from rvm.isa.rows import FUNCTIONS
 ALL = {**HARD, **{f"random {seed}": program(seed) for seed in range(200 - len(HARD))}}
 ENGINES = [e for e in executing() if e != "native"]
 """Those that need not compile code for each of some runs."""
+LOST = {f"lost {seed}": lost(seed) for seed in range(240)}
 SAMPLE = [name for k, name in enumerate(ALL) if k % 9 == 0]
 
 
@@ -48,6 +50,67 @@ def test_estimates_of_two_hundred_programs() -> None:
     assert len(ALL) == 200 and found.min() >= 0.1
     finite = found[np.isfinite(found)]
     assert np.quantile(finite, 0.5) < 20 and np.quantile(finite, 0.9) < 200
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_estimates_see_what_is_lost(seed: int) -> None:
+    """Adjoints that rounding made 0 have an error, too: what was absorbed, cancelled, too small."""
+    assert_told(LOST[f"lost {seed}"])
+
+
+def assert_told(h: Hard) -> None:
+    at = {"y": 0.0, "x": h.x, "p": h.p, "n": h.n}
+    try:
+        g = h.handle().grad(at, loss="y", error=True, tolerance=math.inf)
+    except rvm.RvmError:
+        # A division by what has become 0.
+        return
+    for k, truth in zip("xp", h.truth(), strict=True):
+        if math.isfinite(g[k]):
+            assert 0.1 * abs(g[k] - truth) <= g.info.error[k], (h.body, k, g[k], truth)
+
+
+@pytest.mark.deep
+def test_estimates_of_programs_that_lose_numbers() -> None:
+    for h in LOST.values():
+        assert_told(h)
+
+
+FLOATS = """
+func whole(y: f64, x: f64, k: f64)
+    add k, 1.0
+    add y, x ** (k - 2.0)
+
+func counted(y: f64, x: f64, n: i64)
+    alloc t: f64
+    from t == 0.0
+        add t, 1.0
+        add y, x * t
+    until t == f64(n)
+    free t = f64(n)
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_is_exact_is_not_moved(engine: str) -> None:
+    """Whole numbers in floats stay whole: exponents, and counters that are compared."""
+    lib = rvm.assemble(FLOATS)
+    g = lib.whole.grad(loss="y", y=0.0, x=-2.0, k=4.0, engine=engine)
+    assert g.x == 12.0 and 0 < g.info.error.x < 1e-13
+    g = lib.counted.grad(loss="y", y=0.0, x=0.3, n=10, engine=engine)
+    assert g.x == 55.0 and 0 < g.info.error.x < 1e-12
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_is_too_small_to_be_a_number_counts(engine: str) -> None:
+    f = rvm.assemble("""
+func f(y: f64, x: f64)
+    add y, exp(-800.0 * x) * 1e300
+""").f.with_options(engine=engine)
+    g = f.grad(loss="y", y=0.0, x=1.0)
+    with mpmath.workdps(50):
+        truth = -800 * mpmath.exp(-800) * mpmath.mpf(10) ** 300
+        assert g.x == 0 and 0.1 * abs(truth) <= g.info.error.x < 1e-10
 
 
 @pytest.mark.parametrize("name", ["relax 60", "friction 1000", "momentum 400", "pendulum 1000"])
