@@ -24,8 +24,8 @@ from rvm.isa.typing import apply
 from rvm.leaf.trace import Node, bits, equal, select, to_float, unequal
 from rvm.leaf.trace import apply as leaf
 from rvm.numbers import system
-from rvm.numbers.code import coded, kind_of
 from rvm.numbers.code import Code as FunctionCode
+from rvm.numbers.code import coded, kind_of
 from rvm.numbers.complex_functions import by_parts
 from rvm.numbers.conversions import on_real
 from rvm.program import Function, Program
