@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -98,7 +98,7 @@ class Estimate:
         if not any(g.size for g in found.values()):
             return {k: np.zeros(g.shape) for k, g in found.items()}
         try:
-            off, lengths = self._off
+            off, _ = self._off
             others = [known.again(seed) for seed in SEEDS] if known.goes_back else [found]
         except RvmError:
             return {k: np.full(g.shape, np.inf) for k, g in found.items()}
@@ -106,7 +106,7 @@ class Estimate:
         with np.errstate(all="ignore"):
             for k, g in found.items():
                 spread = np.max([np.abs(np.asarray(other[k]) - g) for other in others], axis=0)
-                along = off[k] * lengths[k] / max(1, g.size) ** 0.5
+                along = off[k] / max(1, g.size) ** 0.5
                 unit = system(elem_of(_bar(known.function, k))).unit
                 worst = np.maximum(spread, along) + ULPS * unit * np.abs(g)
                 out[k] = np.where(np.isnan(worst), np.inf, worst).astype(np.float64)
@@ -130,14 +130,15 @@ class Estimate:
 
     @cached_property
     def _off(self) -> tuple[dict[int, float], dict[int, float]]:
-        """How far each adjoint is from tangents, and how long it is taken to be, in parts of which.
+        """How far each adjoint is from tangents, and how long it is taken to be.
 
         Along a direction v the loss changes by g · v, g being the gradient; the tangent program
         says by how much it does.  Directions are random, in each parameter as long as 1 / |g|, so
         that units do not matter; but an adjoint counts as no less than `NEGLIGIBLE` of all: with a
         size x of each parameter, |g| x is what it has to do with the loss.  Those that are less
         have directions of their own, beside which the rounding of others would be large.  Where
-        there is nothing to measure an adjoint of zero by, the tangent must be zero.
+        there is nothing to measure an adjoint of zero by, the tangent must be zero, and what
+        perturbed rounding makes of it is how far it is.
         """
         known = self.known
         function, start = known.function, known.start
@@ -153,7 +154,7 @@ class Estimate:
         small = [k for k, norm in norms.items() if norm < lengths[k]]
         flat = [k for k in norms if not lengths[k]]
         rest = [k for k in norms if k not in (*small, *flat)]
-        off = dict.fromkeys(flat, 0.0)
+        off = dict[int, float]()
         for group in (rest, *([k] for k in small)):
             worst = 0.0
             for _ in range(DIRECTIONS if group else 0):
@@ -161,9 +162,12 @@ class Estimate:
                 want = sum(_dot(known.found[k], v) for k, v in along.items())
                 for seed in seeds:
                     worst = _larger(worst, abs(self._change(along, seed) - want))
-            off |= dict.fromkeys(group, worst)
-        if flat and self._change({k: _random(rng, known.found[k], 1.0) for k in flat}) != 0:
-            off |= dict.fromkeys(flat, np.inf)
+            off |= {k: worst * lengths[k] for k in group}
+        if flat:
+            along = {k: _random(rng, known.found[k], 1.0) for k in flat}
+            changes = [abs(self._change(along, seed)) for seed in seeds]
+            worst = np.inf if changes[0] != 0 else reduce(_larger, changes)
+            off |= dict.fromkeys(flat, worst)
         return off, lengths
 
     def _change(self, along: Duals, seed: int | None = None) -> float:

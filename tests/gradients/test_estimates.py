@@ -113,6 +113,25 @@ func f(y: f64, x: f64)
         assert g.x == 0 and 0.1 * abs(truth) <= g.info.error.x < 1e-10
 
 
+CANCELLED = {
+    "tanh(x) / x - 1.0": lambda x: mpmath.tanh(x) / x - 1,
+    "(x - sin(x)) / x ** 3": lambda x: (x - mpmath.sin(x)) / x**3,
+    "sin(x) * sin(x) - x * x": lambda x: mpmath.sin(x) ** 2 - x * x,
+}
+"""What is left of nearly equal numbers, and of their derivatives: rounding, or nothing."""
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("text", CANCELLED)
+def test_what_cancels_counts(text: str, strict: bool) -> None:
+    f = rvm.assemble(f"func f(y: f64, x: f64)\n    add y, {text}\n").f.with_options(strict=strict)
+    for x in (1e-9, 1.64e-10, 3e-6, 0.25):
+        g = f.grad(loss="y", y=0.0, x=x)
+        with mpmath.workdps(80):
+            off = abs(g.x - mpmath.diff(CANCELLED[text], mpmath.mpf(x)))
+            assert 0.1 * off <= g.info.error.x < math.inf, x
+
+
 @pytest.mark.parametrize("name", ["relax 60", "friction 1000", "momentum 400", "pendulum 1000"])
 def test_estimates_of_strict_gradients(name: str) -> None:
     """Where values come back by the log, what is left is small, and no other is told."""
