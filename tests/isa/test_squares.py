@@ -116,3 +116,11 @@ def test_gradients_of_squares() -> None:
         f = program.written.with_options(engine=engine)
         assert f.grad(loss="y", y=0.0, x=1.7).x == 3.4
         assert f.hessian(loss="y", y=0.0, x=1.7)["x"]["x"] == 2.0
+
+
+def test_code_that_is_kept_by_its_text_knows_its_types(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products of either sign are the same instructions; what comes of them is read by type."""
+    monkeypatch.setattr("rvm.engines.native.keys.environment", lambda: "")
+    for t, want in (("i8", -31), ("u8", 225), ("i8", -31)):
+        program = rvm.assemble(f"func f(y: {t}, x: {t})\n    add y, x ** 2\n")
+        assert program.f(0, 15, engine="native").y == want

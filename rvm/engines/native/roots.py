@@ -140,7 +140,8 @@ def machine_code(
 ) -> tuple[Run, Artifact]:
     """A module's function `entry`: what is kept under a key, else what LLVM makes of its text.
 
-    Without a key it is kept by its text.  `memory` are addresses of the module's own globals.
+    Without a key it is kept by its text and its registers' types.  `memory` are addresses of
+    the module's own globals.
     """
     with Listening():
         return _machine_code(name, entry, printed, sketch, memory)
@@ -164,16 +165,18 @@ def _machine_code(
     began = perf_counter()
     from rvm.engines.native.compiler import compiler
 
-    llvm, made = compiler(), printed()
+    llvm, made, about = compiler(), printed(), sketch()
+    codes = tuple((c.name, c.undo) for c in made.codes)
     if name is None:
-        name = kept.digest(llvm.version.encode(), made.text.encode()).hex()
+        # Types of either sign may have the same text.
+        types = repr((about.types, about.n_args, sorted(about.whole), codes))
+        name = kept.digest(llvm.version.encode(), made.text.encode(), types.encode()).hex()
         found = _kept(name, entry, memory)
         if found is not None:
             return found
     data = llvm.compiled(made.text)
-    codes = tuple((c.name, c.undo) for c in made.codes)
     seconds = perf_counter() - began
-    artifact = Artifact(linked(data, entry) or data, made.symbols, codes, sketch(), seconds)
+    artifact = Artifact(linked(data, entry) or data, made.symbols, codes, about, seconds)
     run = _running(artifact, entry, memory)
     if run is None:
         artifact = artifact._replace(code=data)
