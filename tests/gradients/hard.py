@@ -32,6 +32,8 @@ class Hard:
     p: float
     n: int
     honest: bool
+    spread: int = 0
+    """Powers of ten by which its values are further apart than most programs' are."""
 
     def truth(self) -> tuple[float, float]:
         """The derivatives of y by x and by p."""
@@ -45,7 +47,7 @@ class Hard:
     @property
     def digits(self) -> int:
         """Digits that second differences of 10^-25 of the inputs leave enough of."""
-        return 420 if abs(self.x) < 1e-100 else 100
+        return (420 if abs(self.x) < 1e-100 else 100) + self.spread
 
     def second(self) -> dict[tuple[str, str], Any]:
         """The second derivatives of y by x and p, in mpmath's numbers."""

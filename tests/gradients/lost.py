@@ -94,4 +94,5 @@ def program(seed: int) -> Hard:
 
     x, p = d.rng.normal(size=2).tolist()
     n = d.one(1, 1, 2, 5)
-    return Hard(f"    for i = 1 to n\n{body}    end\n", formula, x, p, n, False)
+    spread = 400 * n if KINDS[seed % len(KINDS)] is too_small else 100
+    return Hard(f"    for i = 1 to n\n{body}    end\n", formula, x, p, n, False, spread)
