@@ -98,3 +98,10 @@ def test_of_a_long_text_what_is_around_the_mark_is_shown() -> None:
         read_literal("[" + "1, " * 1000 + "wrong, " + "2, " * 1000)
     shown, mark = caught.value.notes
     assert len(shown) < 130 and shown[mark.index("^") :].startswith("wrong")
+
+
+def test_a_list_without_brackets_is_told_how_it_is_written() -> None:
+    with pytest.raises(InputError, match="`y`: a list stands in brackets") as caught:
+        read_literal("1, 2.5,3", name="y")
+    assert caught.value.diagnostics[0].hint == "[1, 2.5,3]"
+    assert read_literal("[1, 2.5,3]") == [1, Decimal("2.5"), 3]

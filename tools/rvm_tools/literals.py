@@ -56,6 +56,10 @@ SHOWN = 120
 """How much of a text is shown with a message."""
 TEXT = "text:"
 """What stands before a text without quotes."""
+_HINT = (
+    "a value is a number, true, false, [a, list], {field: value}, "
+    'zeros(5), ones(2, 3), range(10), "a text" or @file'
+)
 _MAKERS = ("zeros", "ones", "range")
 
 _NUMBER = re.compile(
@@ -75,9 +79,15 @@ _SPACE = re.compile(r"\s*")
 class Reader:
     """A position in a text, and what can be read from there."""
 
-    def __init__(self, text: str, position: int = 0, files: str | None = "") -> None:
-        """`files` is what a `File` in the text is allowed; with None there may be none."""
+    def __init__(
+        self, text: str, position: int = 0, files: str | None = "", name: str = ""
+    ) -> None:
+        """`files` is what a `File` in the text is allowed; with None there may be none.
+
+        Messages begin with `name` if there is one: whose value it is.
+        """
         self.text = text
+        self.name = name
         self.files = files
         self.at = position
         self._depth = 0
@@ -131,15 +141,11 @@ class Reader:
     def done(self) -> bool:
         return self.at >= len(self.text)
 
-    def fail(self, message: str) -> NoReturn:
+    def fail(self, message: str, hint: str = _HINT) -> NoReturn:
         """InputError I010 with the text and a mark under the position."""
-        raise InputError(
-            "I010",
-            message,
-            notes=_marked(self.text, self.at),
-            hint="a value is a number, true, false, [a, list], {field: value}, "
-            'zeros(5), ones(2, 3), range(10), "a text" or @file',
-        )
+        if self.name:
+            message = f"`{self.name}`: {message}"
+        raise InputError("I010", message, notes=_marked(self.text, self.at), hint=hint)
 
     def value(self) -> Any:
         """The value that comes next."""
@@ -345,14 +351,19 @@ def _finite(value: Decimal | float | None) -> float | None:
     return out if math.isfinite(out) or isinstance(value, float) else None
 
 
-def read_literal(text: str, files: str | None = "") -> Any:
-    """The value that `text` is; InputError I010 if it is not one.  `files` is as for a Reader."""
+def read_literal(text: str, files: str | None = "", name: str = "") -> Any:
+    """The value that `text` is; InputError I010 if it is not one.
+
+    `files` is as for a Reader; messages say that it is the value of `name`.
+    """
     if files is not None and text.startswith("@"):
         return File(text[1:], files)
-    reader = Reader(text, files=files)
+    reader = Reader(text, files=files, name=name)
     if text.startswith(TEXT):
         return reader.text_after(len(TEXT))
     value = reader.value()
     if not reader.done:
+        if text.startswith(",", reader.at):
+            reader.fail("a list stands in brackets", f"[{text}]")
         reader.fail("something follows the value")
     return value

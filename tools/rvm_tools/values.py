@@ -43,7 +43,8 @@ def assignments(words: Sequence[str], base: Path) -> dict[str, Any]:
                 f"`{word}` is not a NAME=VALUE",
                 hint="for example x=3, x=[1,2,3], x=@data.npy, or @inputs.npz for all",
             )
-        _enter(out, name, read_literal(text if text.startswith(TEXT) else text.strip()))
+        text = text if text.startswith(TEXT) else text.strip()
+        _enter(out, name, read_literal(text, name=name))
     return out
 
 
