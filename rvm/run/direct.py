@@ -20,7 +20,7 @@ from rvm.host.signals import Listening, interrupted, is_ctrl_c
 from rvm.image import Code, image_of
 from rvm.numbers import system
 from rvm.program import Function, Program
-from rvm.run.binding import Saved, check_lengths
+from rvm.run.binding import Saved, before, check_lengths
 from rvm.run.kept import Kept, seal
 from rvm.run.machine import Machine
 from rvm.run.results import Info, Result, Told
@@ -32,10 +32,6 @@ from rvm.types import Array, Scalar
 if TYPE_CHECKING:
     from rvm.engines.native.flight import Flight, Launch
     from rvm.engines.native.gaps import Gaps
-
-MOST = 1 << 20
-"""Where arrays have more bytes than this a machine runs: instructions take long, and it listens."""
-
 
 class Direct:
     """A function in one direction, ready to be called with plain arguments.
@@ -100,7 +96,7 @@ class Direct:
                 return None
             gaps = self.lent(None if kept is None else kept.log)
             live += gaps.log.bytes
-        saved = [(v, v.copy()) for v in changing]
+        saved = [(v, before(v)) for v in changing]
         back = True
         # Twice, as another Ctrl-C may come while the first is seen to.
         try:
@@ -203,7 +199,7 @@ class Direct:
             if type(v) is not np.ndarray or v.dtype is not dtype or v.ndim != rank:
                 raise TypeError
             flags, size = v.flags, v.nbytes
-            if not flags.c_contiguous or size > MOST or (changed and not flags.writeable):
+            if not flags.c_contiguous or (changed and not flags.writeable):
                 raise TypeError
             start = flat[at] = _address(v, size)
             flat[at + 2 : at + 2 + 2 * rank] = v.shape + v.strides

@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 import rvm
+from rvm.engines.native import flight
+from rvm.run import direct
+from rvm.run.binding import LARGE, before
 
 pytest.importorskip("llvmlite")
 
@@ -75,3 +78,93 @@ def test_arrays_that_may_not_be_written(f: Any) -> None:
     given["y"].flags.writeable = False
     with pytest.raises(rvm.RvmError):
         f(**given)
+
+
+# ---------------------------------------------------------------- large arrays
+
+N = LARGE // 8 + 3
+FAILING = """
+func f(y: f64[n], z: c128[n], k: i64[n], b: bool[m], at: i64)
+    add y, 0.5
+    add z, 1.0 + 2.0j
+    add k, 7
+    xor b, true
+    for i = 0 to n - 1
+        add y[i], 1.0
+        alloc t: bool = true
+        free t = i != at
+    end
+"""
+
+
+def held(given: dict[str, Any]) -> dict[str, bytes]:
+    return {name: v.tobytes() for name, v in given.items() if isinstance(v, np.ndarray)}
+
+
+def zeros() -> dict[str, Any]:
+    return {
+        "y": np.zeros(N),
+        "z": np.zeros(N, np.complex128),
+        "k": np.zeros(N, np.int64),
+        "b": np.zeros(8 * N, np.bool_),
+    }
+
+
+@pytest.mark.parametrize("engine", ["python", "native"])
+@pytest.mark.parametrize("odd", [None, 0, N // 2, N - 1])
+def test_large_arrays_are_put_back_to_the_bit(engine: str, odd: int | None) -> None:
+    f = rvm.assemble(FAILING).f.with_options(engine=engine)
+    for value in (0.0, -0.0, 5e-324, np.nan):
+        given = zeros()
+        if odd is not None:
+            given["y"][odd], given["z"].imag[odd], given["k"][odd] = value, value, -1
+            given["b"][odd] = True
+        old = held(given)
+        # It fails soon, in the run's first part or after it.
+        for at in (3, N - 1) if engine == "native" else (3,):
+            with pytest.raises(rvm.RvmError, match="R001"):
+                f(**given, at=at)
+            assert held(given) == old
+
+
+def test_what_puts_arrays_back() -> None:
+    for kept in (np.ones(N), np.zeros(3), np.zeros((N, 2))[:, 0], np.full(N, -0.0)):
+        assert np.array_equal(before(kept), kept)
+    for dtype in (np.float64, np.complex128, np.int8, np.bool_, np.uint32):
+        blank = np.zeros(16 * N, dtype)
+        assert before(blank) is False
+        for k in range(blank.itemsize):
+            bits = blank.copy()
+            bits.view(np.uint8)[-1 - k] = 1 << k % 8
+            assert isinstance(before(bits), np.ndarray)
+
+
+def test_large_arrays_go_straight_to_machine_code(f: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: Any) -> None:
+        raise AssertionError("a machine was started")
+
+    monkeypatch.setattr(direct.Machine, "start", never)
+    given = inputs(1 << 18, 1 << 17)
+    f(**given)
+    assert np.array_equal(given["y"], 2 * given["x"])
+
+
+def test_runs_are_as_long_as_the_arrays_of_their_instructions_allow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+
+    def go(self: flight.Flight, *given: Any, **more: Any) -> None:
+        asked.append(self.ticks)
+        before_it(self, *given, **more)
+
+    before_it = flight.Flight.go
+    monkeypatch.setattr(flight.Flight, "go", go)
+    text = "func f(y: f64[n], x: f64[m], k: i64)\n    for i = 1 to k\n{}    end\n"
+    for line, whole in (("        add y, 0.5\n", True), ("        add y[0], x[0]\n", False)):
+        f = rvm.assemble(text.format(line)).f.with_options(engine="native")
+        f(y=np.zeros(1), x=np.ones(1), k=1)
+        f(y=np.zeros(1000), x=np.ones(1), k=1)
+        f(y=np.zeros(1000), x=np.ones(10_000), k=1)
+        assert [asked[0] // n for n in asked] == ([1, 1000, 1000] if whole else [1, 1, 1])
+        asked.clear()

@@ -10,6 +10,7 @@ from rvm_tools.debug import Session
 import rvm
 from rvm.engines import ENGINES, LAW, having
 from rvm.faults import MachineError
+from rvm.run.binding import LARGE
 from rvm.state import Options
 
 TEXT = """
@@ -108,6 +109,16 @@ class Back(Call):
 
     def go(self) -> None:
         (~PROGRAM.plain)(x=self.x, y=self.y, z=0.5, k=self.k, engine=self.engine)
+
+
+class Large(Call):
+    """Arrays of which one is all zeros, and need not be copied to be put back."""
+
+    name = "large"
+
+    def start(self) -> None:
+        self.x = np.linspace(0.1, 0.9, LARGE // 8)
+        self.y = np.zeros(LARGE // 8, np.int64)
 
 
 class Stacks(Call):
@@ -239,6 +250,7 @@ class Iterate(Derivative):
 OPERATIONS: tuple[type[Call], ...] = (
     Call,
     Back,
+    Large,
     Stacks,
     Run,
     Debug,

@@ -58,7 +58,7 @@ def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rvm.run.machine.CHUNK_SECONDS", 1e-4)
     monkeypatch.setattr("rvm.run.machine.first_chunk", lambda *_: 20)
     monkeypatch.setattr(flight.Launch, "_foreseen", lambda *_: 20)
-    monkeypatch.setattr(flight, "SOON", 0.0)
+    monkeypatch.setattr(flight, "SOON", 1e-9)
 
 
 @pytest.fixture

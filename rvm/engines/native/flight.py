@@ -153,8 +153,17 @@ class Launch:
         kind = Kind(0, frozenset(), checks, logging)
         self.root = Root(origin, kind) if isinstance(origin, Derived) else root_of(origin, kind)
         self.layout = Layout(self.root.sketch.types, self.root.sketch.n_args)
-        self.ticks = 0
-        """How many ticks a run is given; more after a run that was over soon without its end."""
+        # Who has waited for the compiler may wait as long once more before Ctrl-C is asked for,
+        # rather than for code that goes on in the middle.
+        self.patience = max(1.0, self.root.compiling / SOON)
+        """How often the foreseen ticks a run is given: more after one that was short of them."""
+        sketch, layout = self.root.sketch, self.layout
+        self.arrays = [
+            (k, slice(at + 2, at + 2 + t.rank))
+            for k, (t, at) in enumerate(zip(layout.types, layout.places, strict=True))
+            if isinstance(t, Array) and k < layout.n_args and (sketch.deep or k in sketch.whole)
+        ]
+        """The parameters whose sizes ticks depend on, and where their shapes are in slots."""
         self.parameters = range(self.layout.n_args)
         self.locals: list[None] = [None] * (len(self.layout.types) - self.layout.n_args)
 
@@ -183,24 +192,18 @@ class Launch:
         self.layout.unpack(flight.slots, self.parameters, regs, {})
 
     def _fly(self, slots: bytearray, live: int, options: Options, gaps: Gaps | None) -> Flight:
-        if not self.ticks:
-            self.ticks = self._foreseen(slots)
-        flight = Flight(self.root, self.layout, slots, self.ticks)
+        flight = Flight(self.root, self.layout, slots, self._foreseen(slots))
         began = perf_counter()
         flight.go(live, options, gaps=gaps)
         if flight.how == context.SPENT and perf_counter() - began < SOON:
-            self.ticks = min(8 * self.ticks, NO_LIMIT)
+            self.patience = min(8 * self.patience, NO_LIMIT)
         return flight
 
     def _foreseen(self, slots: bytearray) -> int:
-        values, sizes = self.layout.struct.unpack(slots), {}
-        for k, (t, at) in enumerate(zip(self.layout.types, self.layout.places, strict=True)):
-            if isinstance(t, Array):
-                sizes[k] = math.prod(values[at + 2 : at + 2 + t.rank])
-        # Who has waited for the compiler may wait as long once more before Ctrl-C is asked for,
-        # rather than for code that goes on in the middle.
-        patience = max(1.0, self.root.compiling / SOON)
-        return int(patience * most_ticks(self.root.sketch, sizes))
+        """How many ticks a run is given, by the sizes of its arrays."""
+        values = self.layout.struct.unpack(slots) if self.arrays else ()
+        sizes = {k: math.prod(values[shape]) for k, shape in self.arrays}
+        return min(int(self.patience * most_ticks(self.root.sketch, sizes)), NO_LIMIT)
 
 
 def _address(data: bytearray) -> int:
