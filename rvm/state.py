@@ -39,6 +39,8 @@ class Options:
     has elementary functions, sums and products as libm, NumPy and its BLAS compute them here.
     `judged_later`: what an adjoint brings back is not judged where it is freed, but by whoever made
     the run, from a drift beyond 1.
+    `error`: estimate by how much results, or derivatives, may be off (`info.error`); of calls and
+    maps, not of machines.
     `on_error`: "back" makes a library call a transaction; "stop" keeps the failing state.
     """
 
@@ -53,6 +55,7 @@ class Options:
     output: Callable[[str], Any] | TextIO | None = None
     callbacks: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     judged_later: bool = False
+    error: bool = False
 
     def __post_init__(self) -> None:
         if self.on_error not in ("back", "stop"):

@@ -21,7 +21,7 @@ from rvm.faults import InputError, RvmError
 from rvm.program import Function, Layout, Program, Record, slots_of
 from rvm.run.binding import outside, result
 from rvm.run.raw import Run
-from rvm.run.results import Info, Result
+from rvm.run.results import Info, Result, values_of
 from rvm.state import Options
 from rvm.transform.duals import bar_slots
 from rvm.transform.programs import tangent_program
@@ -53,6 +53,21 @@ class Pushforward:
         n = self.source.n_args
         values = [copied(v) for v in self.regs[:n]] + [copied(dots[k]) for k in self.slots]
         return Run(self.program, self.function.name, values, self.options, undo=self.undo)
+
+    def with_errors(
+        self, found: tuple[Result, Result], dots: Mapping[int, Any], run: Run
+    ) -> tuple[Result, Result]:
+        """The results and the tangents of a run with estimates of their errors."""
+        from rvm.derive.result_errors import estimated, run_errors
+
+        target = Target(self.program, self.function.name, self.undo, self.options)
+        start = [*self.regs[: self.source.n_args], *(dots[k] for k in self.slots)]
+        errors = run_errors(target, start, run.regs, run.ticks)
+        of_tangents = {k: errors[slot] for k, slot in self.slots.items()}
+        judges = (estimated(self.source, e) for e in (errors, of_tangents))
+        told = (replace(run.info, judge=judge) for judge in judges)
+        values, tangents = (Result(values_of(r), info) for r, info in zip(found, told, strict=True))
+        return values, tangents
 
     def sweep(self, shapes: Mapping[int, Shape]) -> Sweep:
         """Runs along all unit directions of the registers named, whose real shapes these are."""
@@ -88,7 +103,8 @@ def jvp(target: Target, tangents: Seeds, inputs: Seeds) -> tuple[Result, Result]
     check = gradient_check(target.program, target.name, target.undo, start, target.options)
     if check is not None:
         check(run.regs, run.rounding.drift)
-    return result(target.function, run.regs, run.info), push.tangents(run)
+    found = result(target.function, run.regs, run.info), push.tangents(run)
+    return push.with_errors(found, dots, run) if target.options.error else found
 
 
 def jacobian(

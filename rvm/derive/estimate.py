@@ -180,10 +180,7 @@ class Estimate:
         program = tangent_program(known.program, known.name)
         options = replace(muted(known.options), strict=False)
         if seed is not None:
-            program, options = (
-                nudged(program, seed, STEPS),
-                replace(options, tolerance=np.inf, bits="stated"),
-            )
+            program, options = otherwise(program, options, seed)
         slots = bar_slots(function)
         regs = [copied(v) for v in known.start[: function.n_args]]
         for k in slots:
@@ -212,14 +209,19 @@ def there_and_back(known: Evidence, seed: int | None = None) -> Run:
     program, options = known.program, muted(known.options)
     adjoint, derived = adjoint_names(program)[known.name], gradient_program(program, known.name)
     if seed is not None:
-        program, derived = nudged(program, seed, STEPS), nudged(derived, seed, STEPS)
-        options = replace(options, tolerance=np.inf, bits="stated")
+        program, _ = otherwise(program, options, seed)
+        derived, options = otherwise(derived, options, seed)
     slots = bar_slots(known.function)
     regs = [copied(v) for v in known.start[: known.function.n_args]]
     there = Run(program, known.name, regs, options, undo=known.undo)
     regs = [*there.regs, *(copied(known.seeds[k]) for k in slots)]
     log = there.machine.state.residue if options.strict else None
     return Run(derived, adjoint, regs, options, undo=known.undo, log=log)
+
+
+def otherwise(program: Program, options: Options, seed: int) -> tuple[Program, Options]:
+    """A program that runs with perturbed rounding, and the options that it then needs."""
+    return nudged(program, seed, STEPS), replace(options, tolerance=np.inf, bits="stated")
 
 
 def same(a: Duals, b: Duals) -> bool:
@@ -257,6 +259,7 @@ def muted(options: Options) -> Options:
         callbacks=dict.fromkeys(options.callbacks, _silent),
         judged_later=True,
         max_steps=None,
+        error=False,
     )
 
 

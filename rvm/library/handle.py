@@ -36,6 +36,7 @@ class FunctionHandle:
     A call takes every parameter by name, or in order, and gives all of them back by name.  Arrays
     and lists are updated in place.  A call is a transaction: on any exception, Ctrl-C and those of
     callbacks included, the caller's data is as it was, bit for bit (unless `on_error="stop"`).
+    With `error=True` the result's `info.error` is an estimate of by how much each number is off.
     `(~f)(result)` takes back a strict call by the log that its result keeps; R019 if the values
     are others by now.
     """
@@ -117,24 +118,37 @@ class FunctionHandle:
         if kept is not None and not options.strict:
             options = replace(options, strict=True)
         try:
-            direct = direct_of(self.program, self.name, self.undo, options, kept)
-            found = None if direct is None else direct.call(values, options, kept)
-            if found is not None:
-                return found
+            if not options.error:
+                direct = direct_of(self.program, self.name, self.undo, options, kept)
+                found = None if direct is None else direct.call(values, options, kept)
+                if found is not None:
+                    return found
             with Listening():
-                entered = self.program, self.name
-                if not self.undo and differentiated(*entered) is not None:
-                    options = later(options)
-                machine = Machine.start(*entered, values, options, undo=self.undo)
-                if kept is not None:
-                    kept.hand_to(machine)
-                regs = machine.state.frames[0].regs
-                check = gradient_check(self.program, self.name, self.undo, regs, options)
-                return transact(machine, values, check=check)
+                return self._on_machine(values, options, kept)
         except KeyboardInterrupt as error:
             if is_ctrl_c(error):
                 raise interrupted() from None
             raise
+
+    def _on_machine(self, values: Inputs, options: Options, kept: Kept | None) -> Result:
+        entered = self.program, self.name
+        asked = options.error
+        if asked:
+            options = replace(options, error=False)
+        if not self.undo and differentiated(*entered) is not None:
+            options = later(options)
+        machine = Machine.start(*entered, values, options, undo=self.undo)
+        if kept is not None:
+            kept.hand_to(machine)
+        regs = machine.state.frames[0].regs
+        check = gradient_check(self.program, self.name, self.undo, regs, options)
+        if not asked:
+            return transact(machine, values, check=check)
+        from rvm.derive.result_errors import Judging
+
+        judging = Judging(replace(self.target, options=options), machine, kept is not None, check)
+        found = transact(machine, values, check=judging)
+        return Result(values_of(found), replace(found.info, judge=judging.found))
 
     @property
     def map(self) -> LaneMap:
@@ -198,7 +212,6 @@ class FunctionHandle:
         from rvm.derive.direct_gradient import direct_gradient
         from rvm.derive.gradients import Pullback
 
-        asked = self.asks_error(inputs)
         target, values = self.target_of(given, inputs)
         direct = direct_gradient(target, loss)
         found = None if direct is None else direct.run(values, wrt, target.options)
@@ -206,8 +219,7 @@ class FunctionHandle:
             pull = Pullback(target, values)
             pull.seed(loss)
             found = pull.value(loss), pull(wrt)
-        if asked:
-            found[1].info.estimate()
+        _at_once(found[1], target)
         return found
 
     def vjp(
@@ -223,21 +235,21 @@ class FunctionHandle:
         from rvm.derive.direct_gradient import direct_vjp
         from rvm.derive.gradients import Pullback
 
-        asked = self.asks_error(inputs)
         target, values = self.target_of(given, inputs)
         found = direct_vjp(target, seeds, values, wrt)
         if found is None:
             pull = Pullback(target, values)
             pull.seed_all(seeds)
             found = pull(wrt)
-        if asked:
-            found.info.estimate()
-        return found
+        return _at_once(found, target)
 
     def jvp(
         self, tangents: Inputs, given: Inputs | None = None, /, **inputs: Any
     ) -> tuple[Result, Result]:
-        """The results, and their tangents from tangents of the inputs given by parameter."""
+        """The results, and their tangents from tangents of the inputs given by parameter.
+
+        Both have an `info.error` with `error=True` alone.
+        """
         from rvm.derive.directions import jvp
 
         target, values = self.target_of(given, inputs)
@@ -260,7 +272,7 @@ class FunctionHandle:
         from rvm.derive.directions import jacobian
 
         target, values = self.target_of(given, inputs)
-        return jacobian(target, of, wrt, values)
+        return _at_once(jacobian(target, of, wrt, values), target)
 
     def hessian(
         self,
@@ -282,7 +294,7 @@ class FunctionHandle:
         from rvm.derive.hessians import hessian
 
         target, values = self.target_of(given, inputs)
-        return hessian(target, loss, wrt, values, method)
+        return _at_once(hessian(target, loss, wrt, values, method), target)
 
     def hvp(
         self, tangents: Inputs, given: Inputs | None = None, /, *, loss: str, **inputs: Any
@@ -294,11 +306,7 @@ class FunctionHandle:
         from rvm.derive.hessians import hvp
 
         target, values = self.target_of(given, inputs)
-        return hvp(target, loss, tangents, values)
-
-    def asks_error(self, inputs: dict[str, Any]) -> bool:
-        """Whether the error of a gradient is asked for at once; a parameter may be called so."""
-        return "error" not in self._known and bool(inputs.pop("error", False))
+        return _at_once(hvp(target, loss, tangents, values), target)
 
     def target_of(self, given: Inputs | None, inputs: Inputs) -> tuple[Target, dict[str, Any]]:
         """What is differentiated, and the inputs; those in a mapping are never options."""
@@ -348,6 +356,13 @@ class FunctionHandle:
     def comment(self) -> str:
         """What the text that it is from says of it: the comment at its head."""
         return documentation(self.program.sources, self.name)
+
+
+def _at_once(found: Result, target: Target) -> Result:
+    """Derivatives, with their error if it is asked for."""
+    if target.options.error:
+        found.info.estimate()
+    return found
 
 
 FunctionHandle.__doc__ = cast(str, Documented(FunctionHandle.__doc__))

@@ -131,12 +131,20 @@ class LaneMap:
                 block=chosen.block,
             )
             _check_gradients(handle, given, run, options)
-        return chosen.finished(given.function, run, given.size)
+            judge: Judge | None = None
+            if options.error:
+                from rvm.derive.result_errors import estimated, lane_errors
 
-    def finished(self, function: Function, run: LaneRun, size: int) -> LaneResult:
+                target = replace(handle.target, options=options)
+                judge = estimated(given.function, lane_errors(target, given, run, chosen.block))
+        return chosen.finished(given.function, run, given.size, judge)
+
+    def finished(
+        self, function: Function, run: LaneRun, size: int, judge: Judge | None = None
+    ) -> LaneResult:
         """A run's result; raises for failed lanes if that is asked for."""
         found = LaneResult(
-            {p.name: values_of(function, p.layout, run.regs) for p in function.params}, run
+            {p.name: values_of(function, p.layout, run.regs) for p in function.params}, run, judge
         )
         if run.errors and self.on_error == "raise":
             raise LaneErrors(run.errors, size, found)
@@ -161,7 +169,6 @@ class LaneMap:
         """Each lane's loss after the run, and the gradient; see `grad`."""
         from rvm.derive.lanes_gradient import LaneGradient
 
-        asked = self.handle.asks_error(inputs)
         chosen, options, values = self._split((), inputs)
         given = Lanes(chosen.handle.function, values)
         target = replace(chosen.handle.target, options=options)
@@ -169,7 +176,7 @@ class LaneMap:
             made = LaneGradient(target, given, loss, chosen.block)
             found, run = made.run(wrt)
         result = LaneResult(found, run, made.judge)
-        if asked:
+        if options.error:
             result.info.estimate()
         if run.errors and chosen.on_error == "raise":
             raise LaneErrors(run.errors, given.size, result)

@@ -48,6 +48,7 @@ class RunOptions(TypedDict, total=False):
     output: Callable[[str], Any] | TextIO | None
     callbacks: Mapping[str, Callable[..., Any]]
     judged_later: bool
+    error: bool
 
 
 class Values(Result):

@@ -42,6 +42,9 @@ AGREEMENT = 1e-6
 DIRECTIONS, SPREAD, STEPS, ULPS = 2, 3, 4, 4
 """What an estimate is made of: tangents, runs with perturbed rounding, by how much results are
 moved there, units in the last place.  One step would often take back another."""
+REPEATS = 4
+"""A run with perturbed rounding may take so many times the steps: with other roundings a loop may
+have no end."""
 NEGLIGIBLE = RETURN / AGREEMENT
 """An adjoint below this part of all may be off by `RETURN` of all."""
 UNIT = 2.0**-52

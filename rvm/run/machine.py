@@ -99,6 +99,13 @@ class Machine:
         options: Options,
         inputs: Mapping[str, Any],
     ) -> None:
+        if options.error:
+            raise UsageError(
+                "U004",
+                "a machine keeps no inputs, by which to estimate how far its values are off",
+                hint="`error=True` is an option of calls and maps: "
+                f"rvm.load(…)[{name!r}](…, error=True)",
+            )
         program = with_bits(program, options)
         image = image_of(program)
         code = image.code(name, undo)

@@ -20,11 +20,11 @@ class Rounding(Protocol):
 
 
 class Judge(Protocol):
-    """What estimates the error of a gradient."""
+    """What estimates the error of a result, or of a gradient."""
 
     @property
     def error(self) -> Result:
-        """By parameter, as the gradient."""
+        """By parameter, as the result."""
 
     def now(self) -> None:
         """Compute it, of inputs that have not changed."""
@@ -46,13 +46,14 @@ class Info:
     bits: str = "stated"
     """Which bits functions of floats have: "machine" if they are those of this one's libraries."""
     judge: Judge | None = field(default=None, repr=False, compare=False)
-    """What estimates the error of a gradient."""
+    """What estimates the error."""
 
     @property
     def error(self) -> Result | None:
-        """By how much each number of a gradient may be off, in absolute terms; None of others.
+        """By how much each number may be off, in absolute terms; None if that is not known.
 
-        It is computed when it is first asked for; see `rvm.derive.estimate`.
+        Of a gradient it is computed when it is first asked for (`rvm.derive.estimate`), of a call
+        it is known if that was made with `error=True` (`rvm.derive.result_errors`).
         """
         return None if self.judge is None else self.judge.error
 

@@ -48,6 +48,17 @@ class TestWhatPeopleRead:
 
 @pytest.mark.usefixtures("here")
 class TestAnswers:
+    def test_the_estimated_error(self) -> None:
+        given = ("run", "norm.rasm", "r=0", "y=0.1", "x=[1,2.1,3]", "--error")
+        found = rvm_json(*given)
+        error = found["info"]["error"]
+        assert set(error) == set(found["values"]) and 0 < error["r"] < 1e-14
+        assert error["x"] == [0, 0, 0]
+        assert "estimated error" in rvm(*given).stdout
+        assert "error" not in rvm_json(*given[:-1])["info"]
+        back = (f"{k}={v}".replace(" ", "") for k, v in found["values"].items())
+        assert rvm_json("run", "norm.rasm", *back, "--back", "--error")["info"]["error"]["r"] > 0
+
     def test_forwards_and_backwards(self) -> None:
         there = rvm_json("run", "norm.rasm", "r=0", "y=0", "x=[3,4]")
         assert there["values"] == {"r": 5.0, "y": 25.0, "x": [3.0, 4.0]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from shutil import get_terminal_size
@@ -32,6 +32,7 @@ class RunRequest(FunctionRequest):
     """The command's options and arguments."""
 
     round_trip: bool = False
+    error: bool = False
     on_error: str = "back"
     out: Sequence[str] = ()
     as_json: bool = False
@@ -65,6 +66,9 @@ def _run(request: RunRequest, output: Output | None) -> tuple[dict[str, Any], Fa
     options = request.options(output, request.on_error)
     machine = Machine.start(program, function.name, inputs, options, undo=request.back)
     before = snapshot(function, machine.state.frames[0].regs)
+    estimate: Callable[[_Leg, bool], dict[str, Any]] | None = None
+    if request.error:
+        estimate = _estimate(machine)
     way = "backwards" if request.back else "forwards"
     quiet = request.as_json or streamed(files)
     try:
@@ -76,6 +80,7 @@ def _run(request: RunRequest, output: Output | None) -> tuple[dict[str, Any], Fa
         click.echo("\n".join(store(function, legs[0].regs)))
     elif not quiet:
         _print_leg(legs[0])
+    off = estimate(legs[0], quiet) if estimate is not None else None
     lost: list[Drift] | None = None
     if request.round_trip:
         try:
@@ -89,6 +94,8 @@ def _run(request: RunRequest, output: Output | None) -> tuple[dict[str, Any], Fa
     regs = legs[0].regs
     write(files, show.arrays(function, regs), lambda: show.as_json(function, regs))
     found = _found(request, machine, function, before, legs, lost)
+    if off is not None:
+        found["info"]["error"] = off
     if lost is not None and not all(d.within for d in lost):
         lasting = InvertibilityError(
             "C001",
@@ -119,6 +126,28 @@ def _leg(
         machine.residue_bytes,
         function,
     )
+
+
+def _estimate(machine: Machine) -> Callable[[_Leg, bool], dict[str, Any]]:
+    """What estimates the error of a run that a machine is about to make, and prints it."""
+    from rvm.derive.result_errors import begun, estimated, run_errors
+    from rvm.derive.target import Target
+    from rvm_tools.derivatives import nested_json, table
+
+    code = machine.state.frames[0].code
+    target = Target(machine.program, code.name, code.undo, machine.options)
+    start = begun(target, machine.state.frames[0].regs)
+
+    def estimate(leg: _Leg, quiet: bool) -> dict[str, Any]:
+        error = estimated(leg.function, run_errors(target, start, leg.regs, leg.steps)).error
+        if not quiet:
+            click.echo("estimated error")
+            for line in table(leg.function, leg.regs, error, page_width(), "error"):
+                click.echo(line)
+        found: dict[str, Any] = nested_json(error)
+        return found
+
+    return estimate
 
 
 def _print_leg(leg: _Leg) -> None:

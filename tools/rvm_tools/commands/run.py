@@ -26,6 +26,7 @@ from rvm_tools.options import (
     is_flag=True,
     help="Run to the end and back again, and say whether every bit is as it was.",
 )
+@click.option("--error", is_flag=True, help="Estimate by how much each number may be off.")
 @engine_option
 @run_options
 @bits_option

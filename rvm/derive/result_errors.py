@@ -1,0 +1,199 @@
+"""How wrong the results of a run are: an estimate from runs that round otherwise.
+
+The same run is made again with perturbed rounding (`rvm.image.nudged`), and by what its results are
+off then they may be off.  Integers are compared, too: they may depend on numbers that round.  Types
+of a user's own that round have no estimate, since their numbers are not perturbed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rvm.derive.estimate import SEEDS, copied, muted, otherwise
+from rvm.derive.gradients import by_parameter
+from rvm.derive.target import Target
+from rvm.faults import RvmError
+from rvm.image import image_of
+from rvm.image.nudged import ROUNDING
+from rvm.numbers import system
+from rvm.numbers.base import differing
+from rvm.numbers.rounding import REPEATS, ULPS
+from rvm.program import Function, Layout, Program, Record
+from rvm.run.lane_binding import Lanes
+from rvm.run.lanes import LaneRun, run_lanes
+from rvm.run.machine import Machine
+from rvm.run.raw import Run
+from rvm.run.results import Result
+from rvm.state import Options
+from rvm.types import RegisterType, Stack, elem_of, rank_of
+
+Check = Callable[[Sequence[Any], float], None]
+Errors = dict[int, Any]
+"""By parameter register for each number by how much it may be off, in absolute terms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimated:
+    """An error that is known already, for `Info`."""
+
+    error: Result
+
+    def now(self) -> None:
+        """It is computed."""
+
+
+def begun(target: Target, regs: Sequence[Any]) -> list[Any]:
+    """Raw values of the parameters' registers before a run, copies of those that it may change."""
+    changed = image_of(target.program).inout[target.name]
+    n = target.function.n_args
+    return [copied(v) if k in changed else v for k, v in enumerate(regs[:n])]
+
+
+def run_errors(target: Target, start: Sequence[Any], ended: Sequence[Any], ticks: int) -> Errors:
+    """How wrong a run's registers at the end are.
+
+    `start` are those before it, `ticks` what it took.  Infinite where a run with other roundings
+    fails, or takes very much longer.
+    """
+
+    def run(program: Program, options: Options) -> list[Any]:
+        return Run(program, target.name, begun(target, start), options, undo=target.undo).regs
+
+    try:
+        others = list(repeated(target, ticks, run))
+    except RvmError:
+        others = None
+    changed = image_of(target.program).inout[target.name]
+    found = {}
+    for k in _compared(target.function):
+        t, known = target.function.registers[k].type, others if k in changed else ()
+        found[k] = _off(t, start[k], ended[k], None if known is None else [o[k] for o in known])
+    return found
+
+
+def lane_errors(target: Target, given: Lanes, ended: LaneRun, block: int | None) -> Errors:
+    """How wrong the results of lanes are, all of a register together.
+
+    Lanes that failed hold their inputs, which are right; one that fails with other roundings may
+    be off by any amount.
+    """
+
+    def run(program: Program, options: Options) -> LaneRun:
+        regs, varying = given.regs, given.varying
+        return run_lanes(program, target.name, regs, varying, options, target.undo, block=block)
+
+    others = list(repeated(target, int(ended.ticks.max(initial=0)), run))
+    lost = {lane for other in others for lane in other.errors} - ended.errors.keys()
+    found = {}
+    for k in _compared(target.function):
+        t, was, now = target.function.registers[k].type, *(r[k] for r in (given.regs, ended.regs))
+        was, rest = given.varying.get(k, was), [other.regs[k] for other in others]
+        if not isinstance(t, Stack):
+            # What is shared may have changed in each lane.
+            if np.ndim(was) < np.ndim(now):
+                was = np.broadcast_to(was, now.shape)
+            found[k] = _off(t, was, now, rest)
+            if np.ndim(now) > rank_of(t):
+                found[k][list(lost)] = np.inf
+            continue
+        if not (now and isinstance(now[0], list)):
+            found[k] = _off(t, was, now, rest)
+            continue
+        found[k] = [
+            _off(
+                t,
+                was[lane] if k in given.varying else was,
+                v,
+                None if lane in lost else [other[lane] for other in rest],
+            ).tolist()
+            for lane, v in enumerate(now)
+        ]
+    return found
+
+
+def repeated(target: Target, ticks: int, run: Callable[[Program, Options], Any]) -> Any:
+    """What comes out of each run with other roundings, one after the other."""
+    options = replace(muted(target.options), strict=False, max_steps=REPEATS * (ticks + 1))
+    for seed in SEEDS:
+        yield run(*otherwise(target.program, options, seed))
+
+
+def untouched(target: Target, ended: Sequence[Any]) -> Errors:
+    """The errors of a run that rounds nothing, as one back by a strict log."""
+    return {
+        k: np.zeros(np.shape(_numbers(target.function.registers[k].type, ended[k])))
+        for k in _compared(target.function)
+    }
+
+
+class Judging:
+    """What a call is judged by at its end, where its error is asked for: `found` is that then.
+
+    `machine` stands at the start; `by_log`: it takes back a strict call.  `check` judges besides.
+    """
+
+    def __init__(self, target: Target, machine: Machine, by_log: bool, check: Check | None) -> None:
+        self._target, self._machine, self._by_log, self._check = target, machine, by_log, check
+        self._start = begun(target, machine.state.frames[0].regs)
+
+    def __call__(self, ended: Sequence[Any], drift: float) -> None:
+        """Look at the registers at the end."""
+        if self._check is not None:
+            self._check(ended, drift)
+        target, ticks = self._target, self._machine.time
+        errors = (
+            untouched(target, ended)
+            if self._by_log
+            else run_errors(target, self._start, ended, ticks)
+        )
+        self.found = estimated(target.function, errors)
+
+
+def estimated(function: Function, errors: Errors) -> Estimated:
+    """Errors by parameter register as a result by parameter."""
+
+    def shown(layout: Layout) -> Any:
+        if isinstance(layout, Record):
+            return Result({field: shown(inner) for field, inner in layout.fields})
+        found, t = errors[layout], function.registers[layout].type
+        is_list = isinstance(found, np.ndarray) and (isinstance(t, Stack) or not found.ndim)
+        return found.tolist() if is_list else found
+
+    return Estimated(by_parameter(function, errors, shown))
+
+
+def _compared(function: Function) -> list[int]:
+    """The parameters' registers whose numbers are perturbed where they round, or do not."""
+    types = [elem_of(r.type) for r in function.registers[: function.n_args]]
+    return [k for k, t in enumerate(types) if t in ROUNDING or system(t).exact]
+
+
+def _off(t: RegisterType, start: Any, ended: Any, others: Sequence[Any] | None) -> Any:
+    """By how much each number of a register may be off; infinite where there are no others.
+
+    What is as it was in every run is exact.
+    """
+    found = _numbers(t, ended)
+    rest = [_numbers(t, other) for other in others or ()]
+    if others is None or any(other.shape != found.shape for other in rest):
+        return np.full(found.shape, np.inf)
+    wide: Any = np.complex128 if np.iscomplexobj(found) else np.float64
+    elem, worst = elem_of(t), np.zeros(found.shape)
+    with np.errstate(all="ignore"):
+        for other in rest:
+            gap = np.abs(other.astype(wide) - found.astype(wide))
+            worst = np.maximum(worst, np.where(differing(found, other), gap, 0.0))
+        was = _numbers(t, start)
+        moved = (worst != 0) | (differing(found, was) if was.shape == found.shape else True)
+        if elem in ROUNDING:
+            worst += np.where(moved, ULPS * system(elem).unit * np.abs(found), 0.0)
+        worst *= 2.0**-elem.frac if elem.is_fixed else 1.0
+    return np.where(np.isnan(worst), np.inf, worst)
+
+
+def _numbers(t: RegisterType, raw: Any) -> Any:
+    return np.asarray(raw, system(elem_of(t)).dtype)
