@@ -305,3 +305,74 @@ def test_arrays_that_overlap_themselves_are_refused(name: str) -> None:
         assert caught.value.code == "I005"
     with pytest.raises(rvm.InputError):
         SUMS.main.map(x=np.lib.stride_tricks.as_strided(np.ones(4), (2, 2, 2), (0, 8, 8)), y=[0.0])
+
+
+# ------------------------------------------------------------------ what fills a stack
+
+MOVES = rvm.assemble("""func moves[T: value | bool](y: stack[T], x: stack[T], n: i64)
+    for i = 1 to n
+        alloc t: T
+        pop t, x
+        push t, y
+        free t
+    end
+""")
+
+
+@pytest.mark.parametrize("t", TYPES, ids=str)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_arrays_of_the_storage_fill_stacks(t: Scalar, engine: str) -> None:
+    sys = system(t)
+    raws = np.array([1, 0, 1, 1], sys.dtype)
+    begun = raws.copy()
+    moves = MOVES[f"moves[{t}]"].with_options(engine=engine)
+    listed = [sys.to_python(v) for v in raws.tolist()]
+    for filled in (raws, np.repeat(raws, 2)[::2], memoryview(raws)):
+        out = moves(y=[], x=filled, n=4)
+        assert out.x == [] and out.y == listed[::-1]
+    assert np.array_equal(raws, begun)  # an array says how a stack begins, and stays as it is
+    back = (~moves)(**out)
+    assert back.x == listed and back.y == []
+    own = listed.copy()
+    moves(y=[], x=own, n=4)
+    assert own == []
+
+
+def test_bytes_fill_stacks_of_u8_and_may_share_memory_with_arrays() -> None:
+    moves = MOVES["moves[u8]"]
+    for filled in (b"abc", bytearray(b"abc"), memoryview(b"abc")):
+        assert bytes(moves(y=[], x=filled, n=3).y) == b"cba"
+    raws = np.frombuffer(b"abc", np.uint8)
+    assert bytes(moves(y=raws, x=raws, n=3).y) == b"abccba"
+
+
+def test_arrays_of_another_kind_fill_no_stack() -> None:
+    moves = MOVES["moves[u8]"]
+    for code, filled in (
+        ("I003", np.arange(3)),
+        ("I003", np.ma.masked_array(np.zeros(2, np.uint8), [True, False])),
+        ("I004", np.zeros((2, 2), np.uint8)),
+        ("I003", "abc"),
+        ("I003", (1, 2)),
+        ("I003", [1, 256]),
+        ("I003", [-1, 1]),
+        ("I003", [1, True]),
+    ):
+        with pytest.raises(rvm.InputError) as error:
+            moves(y=[], x=filled, n=3)
+        assert error.value.code == code, filled
+
+
+def test_plain_lists_are_taken_like_any_other() -> None:
+    """Lists of one plain type are looked at as a whole: with the same outcome as one by one."""
+    for t in TYPES:
+        sys = system(t)
+        for values in ([], [1, 0], [1.0, 0.0], [True], [0, 1.0], [2**70], [math.inf, math.nan]):
+            try:
+                wanted = [sys.from_python(v) for v in values]
+            except (TypeError, ValueError) as error:
+                with pytest.raises(type(error)):
+                    sys.list_from_python(values)
+            else:
+                found = sys.list_from_python(values)
+                assert repr(found) == repr(wanted) and found is not values

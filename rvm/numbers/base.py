@@ -86,6 +86,10 @@ class NumberSystem(ABC):
         """An argument given in Python as a raw value; TypeError or ValueError if it is not one."""
         return self.literal(plain(value))
 
+    def list_from_python(self, values: list[Any]) -> list[Any]:
+        """The raw values of a list of numbers; TypeError or ValueError if one has none."""
+        return [self.from_python(v) for v in values]
+
     def array_from_python(self, value: Any) -> np.ndarray[Any, Any]:
         """An array of the storage `dtype` as it is; of others, and of lists, each number's value.
 

@@ -77,6 +77,11 @@ class FloatSystem(InexactSystem):
             raise refuse(value, "a real number")
         return self.literal(value)
 
+    def list_from_python(self, values: list[Any]) -> list[Any]:
+        if self.near is None and set(map(type, values)) == {float}:
+            return values.copy()
+        return super().list_from_python(values)
+
     def text(self, raw: Any) -> str:
         if self.near is f32:
             short = str(np.float32(raw))

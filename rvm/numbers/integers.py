@@ -114,6 +114,12 @@ class IntegerSystem(NumberSystem):
             raise refuse(value, "an integer") from None
         return self.literal(number)
 
+    def list_from_python(self, values: list[Any]) -> list[Any]:
+        # Of plain integers the least and the greatest are looked at, which is faster.
+        if set(map(type, values)) == {int} and self.low <= min(values) <= max(values) <= self.high:
+            return values.copy()
+        return super().list_from_python(values)
+
 
 SHIFTS = ("<<", ">>", "rotl", "rotr")
 """Functions whose second argument may be of another type."""

@@ -1,7 +1,8 @@
 """Arguments in, results out: between a caller's Python values and a function's registers.
 
-Arrays are the caller's own buffers, never copies; a stack is a list of its own.  Scalars come
-back as Python numbers.  A record is any mapping, object with attributes, or structured array.
+Arrays are the caller's own buffers, never copies; a stack is a list of its own, filled from a list
+or from an array of the storage dtype.  Scalars come back as Python numbers.  A record is any
+mapping, object with attributes, or structured array.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from rvm.expr import Apply, Const, Expr, Place
 from rvm.faults import InputError
 from rvm.host.signals import followed
 from rvm.numbers import system
-from rvm.numbers.base import BUFFERS, plain_array
+from rvm.numbers.base import BUFFERS, NumberSystem, plain_array
 from rvm.program import Function, Layout, Param, Record, Register, type_text
 from rvm.run.results import Info, Result, Rounding
 from rvm.types import Array, RegisterType, Scalar, Stack, elem_of
@@ -98,7 +99,9 @@ def _fill(
         return
     register = function.registers[layout]
     regs[layout] = _value(function, layout, register, name, value, layout in inout)
-    given[layout] = regs[layout] if isinstance(register.type, Array) else value
+    # Of an array that fills a stack only the numbers are taken.
+    taken = isinstance(register.type, Array) or not isinstance(value, list)
+    given[layout] = regs[layout] if taken else value
     if own is not None and isinstance(register.type, Array):
         own[layout] = value
 
@@ -139,11 +142,19 @@ def held(t: RegisterType, name: str, value: Any) -> Any:
             return sys.array_from_python(value)
         if not isinstance(t, Stack):
             return sys.from_python(value)
-        if type(value) is not list:
-            raise TypeError(f"a stack is a list, not {type(value).__name__}")
-        return [sys.from_python(v) for v in value]
+        if type(value) is list:
+            return sys.list_from_python(value)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError("I003", f"`{name}` is a {t}: {error}", values={name: value}) from None
+    if not isinstance(value, (np.ndarray, *BUFFERS)):
+        raise InputError(
+            "I003",
+            f"`{name}` is a {t}: it takes a list or a NumPy array, not {type(value).__name__}",
+            hint=f"{name}.encode()" if isinstance(value, str) else f"list({name})",
+        )
+    view = plain_view(str(t), name, value)
+    _check_stored(str(t), name, view, sys.dtype, 1, not isinstance(value, np.ndarray))
+    return view.tolist()
 
 
 def plain_view(wanted: str, name: str, value: Any) -> np.ndarray[Any, Any]:
@@ -174,21 +185,7 @@ def _array(function: Function, slot: int, t: Array, name: str, value: Any, chang
         )
     buffer = not isinstance(value, np.ndarray)
     value = plain_view(wanted, name, value)
-    if value.dtype != dtype:
-        raise InputError(
-            "I003",
-            f"`{name}` is a {wanted}: its dtype must be {dtype.name}, not {value.dtype}",
-            hint=f"np.array(…, dtype=np.{dtype.name})"
-            if buffer
-            else f"convert it yourself, for example {name}.astype(np.{dtype.name}): "
-            "nothing is copied silently",
-        )
-    if value.ndim != t.rank:
-        raise InputError(
-            "I004",
-            f"`{name}` is a {wanted}: it must have {t.rank} dimensions, not {value.ndim}",
-            values={"shape": list(value.shape)},
-        )
+    _check_stored(wanted, name, value, dtype, t.rank, buffer)
     if not value.flags.aligned:
         raise InputError(
             "I005",
@@ -212,6 +209,32 @@ def _array(function: Function, slot: int, t: Array, name: str, value: Any, chang
         )
     # A view: what callbacks do to the array's shape, type and flags is not the run's matter.
     return value.view()
+
+
+def _check_stored(
+    wanted: str,
+    name: str,
+    value: np.ndarray[Any, Any],
+    dtype: np.dtype[Any],
+    rank: int,
+    buffer: bool,
+) -> None:
+    """InputError I003 or I004 unless an array is of a dtype and a number of dimensions."""
+    if value.dtype != dtype:
+        raise InputError(
+            "I003",
+            f"`{name}` is a {wanted}: its dtype must be {dtype.name}, not {value.dtype}",
+            hint=f"np.array(…, dtype=np.{dtype.name})"
+            if buffer
+            else f"convert it yourself, for example {name}.astype(np.{dtype.name}): "
+            "nothing is copied silently",
+        )
+    if value.ndim != rank:
+        raise InputError(
+            "I004",
+            f"`{name}` is a {wanted}: it must have {rank} dimensions, not {value.ndim}",
+            values={"shape": list(value.shape)},
+        )
 
 
 def _is_spread(value: np.ndarray[Any, Any]) -> bool:
@@ -296,6 +319,8 @@ def as_python(t: RegisterType, raw: Any) -> Any:
         return raw
     sys = system(elem_of(t))
     if isinstance(t, Stack):
+        if type(sys).to_python is NumberSystem.to_python:
+            return list(raw)
         return [sys.to_python(v) for v in raw]
     return sys.to_python(raw)
 
@@ -374,7 +399,7 @@ def stacks_of(function: Function, inputs: Mapping[str, Any]) -> dict[int, list[A
         if isinstance(layout, Record):
             for field, inner in layout.fields:
                 look(f"{name}.{field}", inner, _field(value, field, f"{name}.{field}", layout))
-        elif isinstance(function.registers[layout].type, Stack):
+        elif isinstance(function.registers[layout].type, Stack) and isinstance(value, list):
             found[layout] = value
 
     if any(isinstance(r.type, Stack) for r in function.registers[: function.n_args]):

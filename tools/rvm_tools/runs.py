@@ -93,8 +93,8 @@ def _run(request: RunRequest, output: Output | None) -> tuple[dict[str, Any], Fa
             click.echo(_verdict(lost))
     regs = legs[0].regs
     write(files, show.arrays(function, regs), lambda: show.as_json(function, regs))
-    found = _found(request, machine, function, before, legs, lost)
-    if off is not None:
+    found = _found(request, machine, function, before, legs, lost) if request.as_json else {}
+    if off is not None and found:
         found["info"]["error"] = off
     if lost is not None and not all(d.within for d in lost):
         lasting = InvertibilityError(

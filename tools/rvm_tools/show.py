@@ -88,9 +88,10 @@ def value_text(
     if isinstance(t, Array):
         return array_text(raw, number, width, long, _EDGE if raw.ndim == 1 else rows)
     if isinstance(t, Stack):
-        texts = [number(v) for v in raw]
-        if len(texts) > long:
-            texts = [*texts[:_EDGE], "...", *texts[-_EDGE:]]
+        if len(raw) > long:
+            texts = [*map(number, raw[:_EDGE]), "...", *map(number, raw[-_EDGE:])]
+        else:
+            texts = [number(v) for v in raw]
         return f"[{', '.join(texts)}]"
     return number(raw)
 
@@ -124,10 +125,9 @@ def _layout_json(function: Function, layout: Layout, regs: Sequence[Any]) -> Any
         return {f: _layout_json(function, inner, regs) for f, inner in layout.fields}
     t, raw = function.registers[layout].type, regs[layout]
     elem = elem_of(t)
-    if isinstance(t, Array):
-        return None if raw is None else _nested(elem, raw.tolist())
-    if isinstance(t, Stack):
-        return None if raw is None else [_number_json(elem, v) for v in raw]
+    if raw is not None and isinstance(t, (Array, Stack)):
+        values = raw.tolist() if isinstance(t, Array) else raw
+        return values if elem.is_bool or elem.is_integer else _nested(elem, values)
     return None if raw is None else _number_json(elem, raw)
 
 

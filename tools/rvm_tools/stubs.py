@@ -197,7 +197,8 @@ def _taken(function: Function, layout: Layout) -> str:
         case Array(elem, rank):
             return "Bytes" if elem.name == "u8" and rank == 1 else f"{_array(elem)} | memoryview"
         case Stack(elem):
-            return f"list[{_python(elem).given}]"
+            arrays = "Bytes" if elem.name == "u8" else f"{_array(elem)} | memoryview"
+            return f"list[{_python(elem).given}] | {arrays}"
         case t:
             return _python(t).taken
 

@@ -133,7 +133,7 @@ def value_for(function: Function, layout: Layout, name: str, value: Any, base: P
             array = array_of(Array(t.elem, 1), wanted, name, value)
             if array.ndim != 1:
                 raise _wrong(name, wanted, f"the file has {array.ndim} dimensions")
-            return [sys.to_python(_plain(v)) for v in array]
+            return array
         return [sys.to_python(_raw(sys, v, name, wanted)) for v in value]
     return sys.to_python(_raw(sys, value, name, wanted))
 
