@@ -1,4 +1,4 @@
-"""Workloads that are losses of models: a mixture of Gaussians, bundle adjustment, an embedding."""
+"""Workloads from models: a mixture of Gaussians, bundle adjustment and its Jacobian, an embedding."""
 
 from __future__ import annotations
 
@@ -214,6 +214,29 @@ BUNDLE = Workload(
     _of_y,
     ("cams", "X", "w"),
     work=lambda points: 10 * points,
+)
+
+
+def _rows(points: int) -> Values:
+    values = dict(_scene(points))
+    del values["y"]
+    return {"rows": np.zeros((len(values["w"]), 2, 17)), **values}
+
+
+def _rows_c(v: dict[str, Any]) -> Packed:
+    return (v["rows"], *(v[k] for k in _SCENE), len(v["w"])), lambda: {"rows": v["rows"]}
+
+
+JACOBIAN = Workload(
+    "jacobian",
+    "bundle adjustment's sparse Jacobian, by two gradients an observation (C: by formulas)",
+    "observation",
+    (1, 10, 100, 3_184),
+    _rows,
+    ("rows",),
+    (Peer("C", FORWARD, c("jacobian", "forward", _rows_c), "cc"),),
+    work=lambda points: 10 * points,
+    core=False,
 )
 
 # ---------------------------------------------------------------- the Petersen graph

@@ -121,7 +121,8 @@ def _workload(name: str, contests: Sequence[_Data]) -> Iterator[str]:
             cells.setdefault(entry["name"], {})[contest["task"]] = _cell(entry, largest)
     first = contests[0]
     at = f", size {largest:,}" if largest > 1 else ""
-    yield f"### {name}\n\n{first['doc']}; for a {first['unit']}{at}\n"
+    when = f"; measured on {first['date']}" if "date" in first else ""
+    yield f"### {name}\n\n{first['doc']}; for a {first['unit']}{at}{when}\n"
     yield f"| | {' | '.join(tasks)} |\n|---|{'---:|' * len(tasks)}"
     for who, by_task in cells.items():
         yield f"| {who} | {' | '.join(by_task.get(t, '') for t in tasks)} |"
