@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,6 +372,8 @@ class InvertibilityError(RvmError):
     exit_code = 4
     excess = 0.0
     """Of a residue that may be rounding all the same: by how much it is larger than allowed."""
+    doubtful: Literal["residue", "expected"] = "residue"
+    """What has to be rounding, if it is: the residue, or the value that is expected."""
 
 
 class Interrupted(Fault, KeyboardInterrupt):

@@ -161,9 +161,9 @@ class State:
         """Whether an exception left an instruction half done."""
         self.edited = False
         """Whether a value was changed from outside, so that constructions do not hold."""
-        self.pardons: dict[tuple[Code, int], float] = {}
-        """Frees whose residues were found to be rounding though they are larger than what is
-        allowed: by how much they may be; see `rvm.engines.perturbed`."""
+        self.pardons: dict[tuple[Code, int, str], float] = {}
+        """Frees whose "residue" was found to be rounding though it is larger than what is allowed,
+        or the value "expected": by how much it may be; see `rvm.engines.perturbed`."""
         self.account = Account(bits=options.bits)
         self.residue: Residue | None = Residue() if options.strict else None
         self.account.grow(sum(map(byte_size, frame.regs)))

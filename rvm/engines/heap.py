@@ -14,7 +14,7 @@ import numpy as np
 from rvm.engines.log import keep
 from rvm.faults import InvertibilityError, LimitError, MachineError
 from rvm.numbers.base import NumberSystem, differing
-from rvm.numbers.rounding import CONTRACTS, PASSED, allowance, drift_of, extent, is_lost
+from rvm.numbers.rounding import CONTRACTS, LOST, PASSED, allowance, drift_of, extent, is_lost
 from rvm.state import SCALAR_BYTES, State
 
 
@@ -155,15 +155,19 @@ def _judged(
 ) -> float:
     """How far a place is from its value, in parts of what is allowed.
 
-    R001 unless rounding explains that, and leaves something.
+    R001 unless rounding explains that, and leaves something of a value that is more than rounding.
     """
     tolerance = state.options.tolerance
     if tolerance == math.inf:
         return 0.0
     size = max(size, magnitude)
     allowed = allowance(sys.type, size, updates, tolerance)
-    if tolerance is None and state.pardons:
-        allowed *= state.pardons.get((state.top.code, state.top.pc), 1.0)
+    doubt = 1.0
+    if state.pardons:
+        at = state.top.code, state.top.pc
+        doubt = state.pardons.get((*at, "expected"), 1.0)
+        if tolerance is None:
+            allowed *= state.pardons.get((*at, "residue"), 1.0)
     if not gap <= allowed:
         many = f"{updates:g} updates explain" if updates != 1 else "1 update explains"
         why = f"the tolerance is {tolerance:g}" if tolerance else f"{many} {allowed:.2g}"
@@ -172,8 +176,8 @@ def _judged(
         if tolerance is None:
             error.excess = gap / allowed if allowed else math.inf
         raise error
-    if is_lost(gap, magnitude):
-        raise InvertibilityError(
+    if is_lost(gap, magnitude * doubt):
+        error = InvertibilityError(
             "R001",
             f"`{name}` is lost: rounding has left nothing of the value that it must hold",
             values={name: held, "expected": expected},
@@ -181,6 +185,8 @@ def _judged(
             hint="keep large and small numbers in places of their own, or compute with fixed-point "
             "numbers",
         )
+        error.excess, error.doubtful = gap / (LOST * magnitude * doubt), "expected"
+        raise error
     return gap / allowed if gap else 0.0
 
 

@@ -4,6 +4,9 @@ A residue is refused by a bound on what updates may have rounded, which does not
 operands had drifted.  So it is tried: from where the run began, which running back finds, the same
 run is made again with each inexact result moved by a unit in the last place (`rvm.image.nudged`).
 What rounding has made is another residue then; a mistake stays what it is.
+
+So is a value of which a residue leaves nothing: where other roundings move the value itself as far,
+as where it cancels to zero, there is nothing that could be lost.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from __future__ import annotations
 import math
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
@@ -25,18 +28,20 @@ from rvm.state import State
 from rvm.stmt import Free
 
 
-def is_rounding(state: State) -> bool | None:
-    """Whether what the free that a state stands at finds is rounding; None if that is not known.
+def is_rounding(state: State, which: Literal["residue", "expected"]) -> bool | None:
+    """Whether the residue that the free a state stands at finds is rounding, or the value expected.
 
-    The state is left as it is, and callbacks and output are not made again.
+    None if that is not known.  The state is left as it is, and callbacks and output are not made
+    again.
     """
     if state.edited or abs(state.time) > MOST_TICKS:
         return None
     try:
         with np.errstate(all="ignore"):
             begun = _begun(state)
-            residue = _residue(state)
-            return any(_moves(residue, _again(begun, state, k + 1)) for k in range(RERUNS))
+            found = _found(state)
+            others = (_again(begun, state, k + 1) for k in range(RERUNS))
+            return any(o is not None and _moves(found, o, which) for o in others)
     except RvmError:
         return None
 
@@ -71,8 +76,15 @@ def _run(state: State, ticks: int) -> None:
         step(state)
 
 
-def _again(begun: State, failed: State, seed: int) -> Any:
-    """The residue that a run with perturbed rounding finds; None if it does not come there."""
+class Found(NamedTuple):
+    """What a free finds: by how much the ancilla is off, and the value that it must hold."""
+
+    residue: Any
+    expected: Any
+
+
+def _again(begun: State, failed: State, seed: int) -> Found | None:
+    """What the free finds in a run with perturbed rounding; None if that does not come there."""
     state = deepcopy(begun)
     frame = state.top
     image = image_of(nudged(frame.code.image.program, seed))
@@ -80,18 +92,20 @@ def _again(begun: State, failed: State, seed: int) -> Any:
     _run(state, abs(failed.time))
     here, there = state.top, failed.top
     reached = (here.code.name, here.code.undo, here.pc)
-    return _residue(state) if reached == (there.code.name, there.code.undo, there.pc) else None
+    return _found(state) if reached == (there.code.name, there.code.undo, there.pc) else None
 
 
-def _moves(residue: Any, other: Any) -> bool:
-    if other is None or np.shape(other) != np.shape(residue):
+def _moves(found: Found, other: Found, which: Literal["residue", "expected"]) -> bool:
+    """Whether it is another one, by an amount that is not small beside the residue."""
+    one, two = getattr(found, which), getattr(other, which)
+    if np.shape(one) != np.shape(two):
         return False
-    return bool(np.max(np.abs(other - residue)) >= MOVED * np.max(np.abs(residue)))
+    return bool(np.max(np.abs(two - one)) >= MOVED * np.max(np.abs(found.residue)))
 
 
-def _residue(state: State) -> Any:
-    """By how much the ancilla that is freed next is off."""
+def _found(state: State) -> Found:
     frame = state.top
     free = cast(Free, frame.code.stmts(frame.pc)[0])
     assert free.value is not None
-    return np.subtract(frame.regs[free.reg.reg], evaluate(free.value, frame.regs), dtype=None)
+    held, expected = frame.regs[free.reg.reg], evaluate(free.value, frame.regs)
+    return Found(np.subtract(held, expected, dtype=None), np.asarray(expected))

@@ -29,7 +29,7 @@ from rvm.numbers.code import coded, kind_of
 from rvm.numbers.complex_functions import by_parts
 from rvm.numbers.conversions import on_real
 from rvm.program import Function, Program
-from rvm.stmt import Alloc, Call, Map, Stmt, Update, When
+from rvm.stmt import Alloc, Call, Free, Map, Stmt, Update, When
 from rvm.types import C128, F32, F64, LOG64, Scalar, ValueType, elem_of
 
 NAME = re.compile(r"\.nudged (plain|sum|small)([0-9]+) ([0-9]+) ([0-9]+)")
@@ -92,6 +92,8 @@ class NudgedCode(Code):
                 return Map(dsts, tuple(map(self._nudged, values)), inverse)
             case Alloc(reg, value) if value is not None:
                 return Alloc(reg, self._nudged(value))
+            case Free(_, value) if value is not None:
+                return replace(stmt, value=self._nudged(value))
             case Call(callee, args, undo):
                 return Call(callee, tuple(map(self._nudged, args)), undo)
             case When(cond, body):

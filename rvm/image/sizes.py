@@ -148,7 +148,10 @@ def notes(
             yield from _updated(sizes, dst, op, value)
         case Exchange(Place(a, ()), Place(b, ())) if a in sizes and b in sizes:
             one, two = sizes[a], sizes[b]
-            yield Map((*one, *two), (*two, *one), ())
+            either = tuple(apply("max", p, q) for p, q in zip(one, two, strict=True))
+            of_one = either if a in sizes.returning else two
+            of_two = either if b in sizes.returning else one
+            yield Map((*one, *two), (*of_one, *of_two), ())
         case Exchange(a, b):
             yield from _mixed((a, b), sizes)
         case Map(dsts):

@@ -409,9 +409,9 @@ class Machine:
         """Whether a residue is rounding though it is larger than what is allowed."""
         from rvm.engines.perturbed import is_rounding
 
-        found, state = is_rounding(self.state), self.state
+        found, state = is_rounding(self.state, error.doubtful), self.state
         if found:
-            at = state.top.code, state.top.pc
+            at = state.top.code, state.top.pc, error.doubtful
             state.pardons[at] = 4 * error.excess * state.pardons.get(at, 1.0)
         elif found is None:
             error.notes += ("whether it is rounding all the same could not be tried",)
