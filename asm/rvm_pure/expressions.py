@@ -70,8 +70,15 @@ def expression(e: Term, env: Env) -> Value:
             except Hard:
                 # What is hard may be in the body, and see the name.
                 raise Hard(e) from None
+        case Op(fn, (array,)) if FUNCTIONS[fn].repeats:
+            return _checked(e, _op(e, fn, [_elements(array, env)]))
         case Op(fn, args):
-            return _checked(e, _op(e, fn, [expression(a, env) for a in args]))
+            found = [expression(a, env) for a in args]
+            if fn in PRODUCTS and isinstance(e.type, Arr):
+                for a, v in zip(args, found, strict=True):
+                    if not _is_at_hand(v):
+                        raise Hard(a)
+            return _checked(e, _op(e, fn, found))
         case If():
             return _choice(e, env)
         case Index(of, items):
@@ -84,13 +91,32 @@ def expression(e: Term, env: Env) -> Value:
         case Prim("dup", (a,)):
             value = expression(a, env)
             return value, value
-        case Prim("replicate", (n, a)) if isinstance(a, Num) and isinstance(n, Op):
+        case Prim("replicate", (Op("len", (array,)), a)) if isinstance(a.type, Scalar):
             # As long as an array that there is.
-            if n.fn == "len" and isinstance(a.type, Scalar):
-                like = expression(n.args[0], env)
-                if isinstance(like, Node):
-                    return Application("spread_like", [literal(a, a.value), like], e.start, e.end)
+            like = expression(array, env)
+            one = literal(a, a.value) if isinstance(a, Num) else _node(expression(a, env))
+            if isinstance(like, Node):
+                return Application("spread_like", [one, like], e.start, e.end)
     raise Hard(e)
+
+
+PRODUCTS = frozenset({"@", "matvec", "matmul", "outer"})
+"""Functions that take each element of their arguments many times, if their value is an array."""
+
+
+def _elements(array: Term, env: Env) -> Value:
+    """An array that is reduced: made first as a whole if it is no expression."""
+    try:
+        return expression(array, env)
+    except Hard:
+        raise Hard(array) from None
+
+
+def _is_at_hand(v: Value) -> bool:
+    """Whether the elements of an array are in a place, and so need no work each time."""
+    if isinstance(v, Application) and v.name == "transpose":
+        v = v.args[0]
+    return isinstance(v, Ref)
 
 
 def bound(p: Pattern, v: Value, env: Env) -> dict[str, Value]:
@@ -290,7 +316,7 @@ def _reduction(e: Fold, env: Env) -> Value:
             sides = [_node(expression(p, env)), _node(expression(q, env))]
             total = Operator("@", sides, e.start, e.end)
         case _:
-            total = Application(reduction_by(fn), [_node(expression(array, env))], e.start, e.end)
+            total = Application(reduction_by(fn), [_node(_elements(array, env))], e.start, e.end)
     if isinstance(e.init, Num) and e.init.value == (fn == "*"):
         return total
     return Operator(fn, [_node(expression(e.init, env)), total], e.start, e.end)

@@ -22,10 +22,20 @@ from rvm_asm.stats import (
     Stat,
 )
 
+from rvm.isa import FUNCTIONS
 from rvm.types import BOOL, I64, Scalar
 from rvm_pure.definition import Definition
 from rvm_pure.elements import elem, length
-from rvm_pure.expressions import Env, Hard, Value, bound, expression, field, indexed
+from rvm_pure.expressions import (
+    PRODUCTS,
+    Env,
+    Hard,
+    Value,
+    bound,
+    expression,
+    field,
+    indexed,
+)
 from rvm_pure.invariants import lifted
 from rvm_pure.normal import normal
 from rvm_pure.printer import term as term_text
@@ -196,13 +206,24 @@ class Lowering:
                 assert not isinstance(cond, tuple)
                 yes, no = self.add(place, a, env, fresh), self.add(place, b, env, fresh)
                 return [IfStat([Arm(cond, None, yes)], no, e.start, e.end)]
-            case Op("sum", (array,)) if len(dims(array.type or I64)) == 1:
+            case Op("sum", (array,)) if len(dims(array.type or I64)) == 1 and not fresh:
                 # As a fold, which adds to the place element by element.
                 both = tuple(Var(v, type=e.type) for v in ("s'", "a'"))
                 plus = Op("+", both, type=e.type)
                 fn, zero = Lam(("s'", "a'"), plus), Num(0, type=e.type)
                 fold: Term = Fold("reduce", fn, zero, array, type=e.type, start=e.start, end=e.end)
-                return self.add(place, fold, env, fresh)
+                return self.add(place, fold, env)
+            case Op("+" | "-" as sign, (a, b)) if isinstance(e.type, Scalar) and not fresh:
+                # Each part by itself, as those that are no expressions take less so.
+                minus = b if sign == "+" else Op("neg", (b,), type=e.type, start=b.start, end=b.end)
+                return [*self.add(place, a, env), *self.add(place, minus, env)]
+            case Op(fn) if fn in PRODUCTS and part is not e:
+                return self._first(
+                    part, e, env, lambda rest, inner: self.add(place, rest, inner, fresh)
+                )
+            case Fold("reduce") if fresh and part is e.array:
+                # Its elements are held, and what they sum to is an expression.
+                return self._first(part, e, env, lambda r, inner: self.add(place, r, inner, True))
             case Fold("reduce" | "foldl"):
                 found = self._summed(place, e, env, fresh)
                 if found is not None:
@@ -229,7 +250,8 @@ class Lowering:
                 rest = Index(one, e.items[1:], type=e.type) if e.items[1:] else one
                 return self.add(place, rest, env, fresh)
         except Hard as hard:
-            part = hard.term
+            if part is e:
+                part = hard.term
         if part is e and not isinstance(e, Fold):
             part = _inside(e)
         return self._first(part, e, env, lambda rest, inner: self.add(place, rest, inner, fresh))
@@ -286,7 +308,9 @@ class Lowering:
                 if small or once:
                     return self.add(place, e.body, bound(e.pattern, value, env), fresh)
             except Hard:
-                pass
+                if once and not fresh and isinstance(e.value.type, Scalar):
+                    # It may be a part that is added by itself.
+                    return self.add(place, _put(e.body, e.pattern, e.value), env)
             return self._held(
                 e.pattern, e.value, env, lambda inner: self.add(place, e.body, inner, fresh)
             )
@@ -334,8 +358,12 @@ class Lowering:
         if isinstance(e.type, Scalar):
             try:
                 value = expression(e, env)
-            except Hard:
-                pass
+            except Hard as hard:
+                if isinstance(hard.term.type, Arr):
+                    # An array first, with which the value is an expression.
+                    return self._first(
+                        hard.term, e, env, lambda rest, more: self._held(name, rest, more, body)
+                    )
             else:
                 assert not isinstance(value, tuple)
                 self.note(new, "an ancilla, freed by the same expression", e)
@@ -525,6 +553,13 @@ def _repeated(e: Term, name: str) -> bool:
                 return True
         case Loop(body=b):
             if name in free(b):
+                return True
+        case Prim("replicate", (_, a)):
+            if name in free(a):
+                return True
+        case Op(fn, args) if isinstance(e.type, Arr) and FUNCTIONS[fn].is_elementwise:
+            # As a loop over elements it has its numbers in every one.
+            if any(isinstance(a.type, Scalar) and name in free(a) for a in args):
                 return True
     return any(_repeated(x, name) for x in children(e))
 

@@ -28,7 +28,7 @@ from rvm_pure.terms import (
     Update,
     Var,
 )
-from rvm_pure.types import Arr, Product, dims, elem_type
+from rvm_pure.types import Arr, Product, Size, dims, elem_type
 
 UFUNCS = {
     "add": "+",
@@ -96,10 +96,13 @@ class Traced:
         assert self.term.type is not None
         out: list[Any] = []
         for k, n in enumerate(dims(self.term.type)):
-            known = n is not None and not n.name
-            out.append(
-                n.more if known and n is not None else self._new(Op("dim", (self.term, Num(k))))
-            )
+            if n is None or (n.name and n.more < 0):  # n - 2 is less than no elements for n = 1
+                out.append(self._new(Op("dim", (self.term, Num(k)))))
+            elif n.name:
+                # As types write it, so that arrays made by it have the same length.
+                out.append(Traced(self.recorder, self.recorder.typed(size_term(n))))
+            else:
+                out.append(n.more)
         return tuple(out)
 
     @property
@@ -425,8 +428,11 @@ def length_of(x: Traced) -> Term:
     """The length of an array: by its name, where its type has one."""
     assert isinstance(x.term.type, Arr)
     n = x.term.type.length
-    if n is None:
-        return x._new(Op("len", (x.term,))).term
+    return x._new(Op("len", (x.term,))).term if n is None else size_term(n)
+
+
+def size_term(n: Size) -> Term:
+    """A length as a term, as its type writes it."""
     if not n.name:
         return Num(n.more)
     name = Var(n.name)

@@ -182,7 +182,7 @@ def test_what_becomes_of_lets_is_explained() -> None:
 def f(x: f64[n], y: f64) =
     let a = sin y in
     let b = map (t. if t < 0 then a else t * a) x in
-    let c = foldl (s, t. s * t) 1 b in
+    let c = foldl (s, t. s * t + 1) 1 b in
     let d = c * y in
     d * d + c
 """
@@ -194,3 +194,28 @@ def f(x: f64[n], y: f64) =
         "    s1: the states of a fold or loop, stored and uncomputed (f64[n + 1])",
         "    d: put in where it is used (f64)",
     ]
+
+
+def test_what_is_used_many_times_is_held() -> None:
+    # An operand of a product of matrices, a number in a loop over elements, terms of a sum.
+    text = """
+def layers(V: f64[k, h], W: f64[h, n], x: f64[n]) = tanh(V @ tanh(W @ x))
+def scaled(x: f64[n], k: i64[m]) = map2 * (gather x k) (replicate m (1 / sum(x)))
+def nested(x: f64[n], y: f64[m]) =
+    sum(map (a. let s = sum(map (b. if a < b then b else a * b) y) in s * s) x) - 2 * sum(y)
+"""
+    found = rvm_pure.functions(text)
+    assert found["layers"].stage("rasm").count("@") == 2
+    assert "alloc t: f64[h]\n        add t, tanh(W @ x)" in found["layers"].stage("rasm")
+    assert "alloc c: f64 = 1.0 / sum(x)\n    for" in found["scaled"].stage("rasm")
+    text = found["nested"].stage("rasm")
+    assert text.count("routine") == 1 and "= sum(t)" in text and "[m + 1]" not in text
+    rng = np.random.default_rng(0)
+    v, w, x = rng.normal(size=(3, 4)), rng.normal(size=(4, 5)), rng.normal(size=5)
+    np.testing.assert_allclose(found["layers"](v, w, x), np.tanh(v @ np.tanh(w @ x)), rtol=1e-14)
+    k = np.array([1, 0, 1])
+    np.testing.assert_allclose(found["scaled"](x, k), x[k] / x.sum(), rtol=1e-14)
+    for y in (v[0], np.zeros(0)):
+        want = sum(np.where(a < y, y, a * y).sum() ** 2 for a in x) - 2 * y.sum()
+        np.testing.assert_allclose(found["nested"](x, y), want, rtol=1e-13)
+        assert found["nested"](np.zeros(0), y) == -2 * y.sum()

@@ -12,13 +12,13 @@ from click.shell_completion import CompletionItem
 
 
 def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from rvm_bench.workloads import WORKLOADS
+    from rvm_bench.workloads import EVERY
 
-    return [
-        CompletionItem(w.name, help=w.doc)
-        for w in WORKLOADS.values()
-        if w.name.startswith(incomplete)
-    ]
+    found = {w.name: w.doc for w in EVERY.values()} | {"fronts": _FRONTS}
+    return [CompletionItem(n, help=doc) for n, doc in found.items() if n.startswith(incomplete)]
+
+
+_FRONTS = "all workloads of the front ends"
 
 
 @contextmanager
@@ -81,7 +81,8 @@ def command(
     """Measure the engines against C, NumPy, plain Python, and the libraries that are installed.
 
     Contestants are checked against each other, then timed in turns.  What takes long is timed on
-    fewer steps: the column `size` says so.
+    fewer steps: the column `size` says so.  `rvm bench fronts` is for functions in Python, pure
+    functions and Janus.
     """
     import json
     from difflib import get_close_matches
@@ -93,21 +94,23 @@ def command(
     from rvm_bench.contest import TASKS
     from rvm_bench.engines import engine_names
     from rvm_bench.run import BenchPlan, default, run
-    from rvm_bench.workloads import WORKLOADS
+    from rvm_bench.workloads import EVERY
 
+    known = {w.name: w.doc for w in EVERY.values()}
     if show_list:
         if as_json:
-            click.echo(json.dumps({w.name: w.doc for w in WORKLOADS.values()}, ensure_ascii=False))
+            click.echo(json.dumps(known, ensure_ascii=False))
         else:
-            click.echo("\n".join(f"{w.name:<11} {w.doc}" for w in WORKLOADS.values()))
+            click.echo("\n".join(f"{n:<17} {doc}" for n, doc in known.items()))
         return
+    known["fronts"] = _FRONTS
     for name in workloads:
-        if name not in WORKLOADS:
-            near = get_close_matches(name, WORKLOADS, 1)
+        if name not in known:
+            near = get_close_matches(name, known, 1)
             raise UsageError(
                 "U013",
                 f"there is no workload `{name}`",
-                hint=f"did you mean `{near[0]}`?" if near else f"there are: {', '.join(WORKLOADS)}",
+                hint=f"did you mean `{near[0]}`?" if near else f"there are: {', '.join(known)}",
             )
     plan = BenchPlan(
         default(workloads, full),

@@ -85,27 +85,34 @@ class Workload:
     work: Callable[[int], int] = field(default=int)
     core: bool = True
     """Whether it is measured by default."""
+    program: str = ""
+    """The file of the program and its function, "fronts.rasm:dot", if not `name.rasm:main`."""
+    engines: tuple[str, ...] | None = None
+    """Those of the machine's engines that run the program; all if None."""
+    has_back: bool = True
+    """Whether running back is a task."""
 
     def main(self) -> FunctionHandle:
         """The program's function."""
-        return _main(self.name)
+        return _function(self.program or f"{self.name}.rasm:main")
 
     @property
     def tasks(self) -> tuple[str, ...]:
         """The tasks that it has."""
         return (
             FORWARD,
-            BACK,
+            *((BACK,) if self.has_back else ()),
             *((GRADIENT,) if self.seeds else ()),
             *((HESSIAN,) if self.hessian else ()),
         )
 
 
 @cache
-def _main(name: str) -> FunctionHandle:
+def _function(program: str) -> FunctionHandle:
     from rvm import load
 
-    return load(WORK / f"{name}.rasm").main
+    file, name = program.split(":")
+    return load(WORK / file)[name]
 
 
 def copied(values: Values) -> dict[str, Any]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from rvm.engines import ENGINES, executing
+from rvm.library.handle import FunctionHandle
 from rvm_bench.contest import (
     BACK,
     FORWARD,
@@ -39,24 +40,29 @@ def engine_names() -> tuple[str, ...]:
 
 def engine_peers(workload: Workload, engines: tuple[str, ...]) -> Iterator[Peer]:
     """Each engine for each task; machine code without checks, and gradients in place."""
+    main = workload.main
     for task in workload.tasks:
         for engine in engines:
             options = {"engine": engine}
-            make = _make(workload, task, options)
+            make = calls(workload, task, main, **options)
             yield Peer(PREFIX + engine, task, make, _NEEDS.get(engine, ""))
             if not ENGINES[engine].unchecked:
                 continue
             unchecked = {**options, "checks": False}
             if task == FORWARD:
-                yield Peer(UNCHECKED, task, _make(workload, task, unchecked), "llvmlite")
+                yield Peer(UNCHECKED, task, calls(workload, task, main, **unchecked), "llvmlite")
             elif task == GRADIENT:
-                yield Peer(IN_PLACE, task, _in_place(workload, options), "llvmlite")
-                yield Peer(UNCHECKED, task, _in_place(workload, unchecked), "llvmlite")
+                yield Peer(IN_PLACE, task, in_place(workload, main, **options), "llvmlite")
+                yield Peer(UNCHECKED, task, in_place(workload, main, **unchecked), "llvmlite")
 
 
-def _make(workload: Workload, task: str, options: dict[str, Any]) -> Make:
+def calls(
+    workload: Workload, task: str, function: Callable[[], FunctionHandle], **options: Any
+) -> Make:
+    """A task done by calls of a function of the machine, which has the workload's parameters."""
+
     def make(values: Values) -> Fresh:
-        f = workload.main().with_options(**options)
+        f = function().with_options(**options)
         wrt = workload.wrt
         if task == FORWARD:
 
@@ -95,12 +101,12 @@ def _make(workload: Workload, task: str, options: dict[str, Any]) -> Make:
     return make
 
 
-def _in_place(workload: Workload, options: dict[str, Any]) -> Make:
+def in_place(workload: Workload, function: Callable[[], FunctionHandle], **options: Any) -> Make:
     """The gradient as a program: adjoints are arguments beside the values."""
 
     def make(values: Values) -> Fresh:
         assert workload.seeds is not None
-        f, seeds = workload.main(), workload.seeds(values)
+        f, seeds = function(), workload.seeds(values)
         library = f.gradient_program
         entry = library[library.program.entry].with_options(**options)
         bars = {name: name.removesuffix("_bar") for name in entry.parameters[len(f.parameters) :]}

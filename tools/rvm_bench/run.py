@@ -19,7 +19,7 @@ from rvm_bench.ccode import FLAGS
 from rvm_bench.contest import TASKS, Peer, Workload, compiler
 from rvm_bench.engines import NATIVE, PREFIX, engine_peers
 from rvm_bench.measure import Contest, ContestEntry, Spread, measure
-from rvm_bench.workloads import WORKLOADS
+from rvm_bench.workloads import EVERY, FRONTS, WORKLOADS
 
 _LIBRARIES = ("numpy", "llvmlite", "scipy", "jax", "torch", "numba", "autograd")
 _BASES = ("C", NATIVE, "Python")
@@ -44,12 +44,14 @@ class BenchPlan:
         """Each workload and task with its contestants."""
         found = []
         for name in self.workloads:
-            workload = WORKLOADS[name]
-            everyone = [*engine_peers(workload, self.engines)]
+            workload = EVERY[name]
+            own = [e for e in self.engines if workload.engines is None or e in workload.engines]
+            everyone = [*engine_peers(workload, tuple(own))]
             everyone += workload.peers if self.peers else ()
             for task in (t for t in workload.tasks if t in self.tasks):
                 some = [p for p in everyone if p.task == task and (self.slow or not p.slow)]
-                found.append((workload, task, some))
+                if some:
+                    found.append((workload, task, some))
         return found
 
 
@@ -179,5 +181,9 @@ def _compiler() -> str | None:
 
 
 def default(names: Sequence[str], full: bool) -> tuple[str, ...]:
-    """The workloads of a run: those named, else the core, or all."""
-    return tuple(names) or tuple(w.name for w in WORKLOADS.values() if full or w.core)
+    """The workloads of a run: those named, `fronts` for those of the front ends, else the core.
+
+    Of a full run without names all but those of the front ends.
+    """
+    named = [n for name in names for n in (FRONTS if name == "fronts" else (name,))]
+    return tuple(named) or tuple(w.name for w in WORKLOADS.values() if full or w.core)

@@ -139,6 +139,12 @@ def prod_others(x: Any, *directions: Any) -> NDArray[Any]:
     numbers are polynomials in k units whose squares are 0, as lists of 2**k coefficients.
     """
     n, size = x.size, 1 << len(directions)
+    if not directions and x.dtype.kind != "c":
+        # The same products in the same order; complex ones NumPy may contract in whole arrays.
+        left, right = np.ones(n, x.dtype), np.ones(n, x.dtype)
+        left[1:] = np.multiply.accumulate(x.ravel()[:-1])
+        right[:-1] = np.multiply.accumulate(x.ravel()[:0:-1])[::-1]
+        return (left * right + 0).reshape(x.shape)
     coefficients = np.zeros((size, n), x.dtype)
     coefficients[0] = x.ravel()
     for k, d in enumerate(directions):
@@ -154,11 +160,11 @@ def prod_others(x: Any, *directions: Any) -> NDArray[Any]:
 
     unit = np.zeros(size, x.dtype)
     unit[0] = 1
-    left, right = [unit], [unit]
+    before, after = [unit], [unit]
     for i in range(n - 1):
-        left.append(times(left[-1], coefficients[:, i]))
-        right.append(times(right[-1], coefficients[:, n - 1 - i]))
-    found = [times(p, q)[-1] for p, q in zip(left, reversed(right), strict=True)][:n]
+        before.append(times(before[-1], coefficients[:, i]))
+        after.append(times(after[-1], coefficients[:, n - 1 - i]))
+    found = [times(p, q)[-1] for p, q in zip(before, reversed(after), strict=True)][:n]
     out: NDArray[Any] = np.array(found, x.dtype).reshape(x.shape)
     return out
 

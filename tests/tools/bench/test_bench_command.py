@@ -6,13 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from rvm_bench import fronts
 from rvm_bench.notes import NOTES
 from rvm_bench.page import page
 from rvm_bench.report import seconds, size, tables, times
 from rvm_bench.run import BenchPlan, default
 from rvm_bench.targets import reached
-from rvm_bench.workloads import WORKLOADS
+from rvm_bench.workloads import FRONTS, WORKLOADS
 from tools.running import GOLDEN, rvm_json
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -116,6 +118,27 @@ def test_tasks_and_peers_are_chosen() -> None:
     (contest,) = rvm_json(*args)["contests"]
     assert contest["task"] == "gradient"
     assert [e["name"] for e in contest["entries"]] == ["rvm python"]
+
+
+def test_the_front_ends_have_workloads_of_their_own() -> None:
+    names = default(("fronts", "loop"), full=False)
+    assert set(names) == {*FRONTS, "loop"} and not set(FRONTS) & set(default((), full=True))
+    plan = BenchPlan(tuple(FRONTS), ("native", "python"), peers=False)
+    assert {p.name.split(",")[0] for *_, peers in plan.contests() for p in peers} == {"rvm native"}
+    args = ("bench", "door", "compiling", "--repeat=1")
+    found = {c["workload"]: {e["name"] for e in c["entries"]} for c in rvm_json(*args)["contests"]}
+    assert {"rvm native", "rvm.reversible"} <= found["door"]
+    assert found["compiling"] == {"rvm.reversible", "its text, assembled"}
+
+
+@pytest.mark.parametrize("name", fronts.TRACED)
+def test_what_is_traced_is_what_numpy_computes(name: str) -> None:
+    inputs = dict(fronts.inputs(name)(9))
+    given = {k: v for k, v in inputs.items() if k != "out"}
+    want = fronts.plain(name)(**inputs)["out"]
+    np.testing.assert_allclose(fronts.pure_function(name)(**given), want, rtol=1e-12)
+    by_hand = fronts.FRONTS[f"{name}-1000"].main().with_options(engine="python")
+    np.testing.assert_allclose(by_hand(**inputs)["out"], want, rtol=1e-12)
 
 
 def test_plans() -> None:
