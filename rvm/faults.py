@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
+from rvm.codes.words import plainly
+
 
 @dataclass(frozen=True, slots=True)
 class Label:
@@ -194,15 +196,7 @@ def _marks(labels: Sequence[Label]) -> list[str]:
 
 
 def _short(value: Any) -> str:
-    try:
-        text = (
-            repr(value.item())
-            if hasattr(value, "item") and getattr(value, "ndim", 1) == 0
-            else repr(value)
-        )
-    except ValueError:
-        # Python does not show numbers of thousands of digits.
-        text = f"<{type(value).__name__}>"
+    text = plainly(value)
     return text if len(text) <= 120 else text[:117] + "..."
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import Any, TextIO
 
 import numpy as np
 
+from rvm.codes.words import described
 from rvm.faults import InputError, Where
 from rvm.host.blocks import View, packed, unpacked
 from rvm.host.signals import at_once
@@ -58,6 +60,7 @@ class Options:
     error: bool = False
 
     def __post_init__(self) -> None:
+        self._check_kinds()
         if self.on_error not in ("back", "stop"):
             raise InputError("I009", f'on_error is "back" or "stop", not {self.on_error!r}')
         if self.bits not in ("stated", "machine"):
@@ -76,6 +79,28 @@ class Options:
             if limit is not None and limit < 0:
                 raise InputError("I009", f"{name} is {limit}; it must be 0 or more")
 
+    def _check_kinds(self) -> None:
+        """InputError I009 where an option is not of its kind."""
+        for name in ("strict", "checks", "judged_later"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise _refused(name, getattr(self, name), "True or False")
+        if self.tolerance is not None and not is_real(self.tolerance):
+            raise _refused("tolerance", self.tolerance, "a real number, or None for the rules")
+        for name in ("max_steps", "max_memory"):
+            limit = getattr(self, name)
+            if limit is None or isinstance(limit, int):
+                continue
+            if not is_real(limit) or limit != limit or limit % 1:
+                raise _refused(name, limit, "a whole number, or None for no limit")
+            setattr(self, name, int(limit))
+        out = self.output
+        if not (out is None or callable(out) or hasattr(out, "write")):
+            what = 'a function of a line, an open file such as open("out.txt", "w"), or None'
+            raise _refused("output", out, what)
+        by = self.callbacks
+        if not isinstance(by, Mapping) or not all(map(callable, by.values())):
+            raise _refused("callbacks", by, "a mapping from names to functions")
+
     def __deepcopy__(self, memo: Any) -> Options:
         # `output` and the callbacks belong to the world outside, which has no second copy.
         return replace(self)
@@ -87,6 +112,15 @@ class Options:
             self.output(line)
         else:
             print(line, file=self.output or sys.stdout)
+
+
+def is_real(value: object) -> bool:
+    """Whether a value is a real number, Python's or NumPy's."""
+    return isinstance(value, (Real, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+def _refused(name: str, value: object, what: str) -> InputError:
+    return InputError("I009", f"the option `{name}` is {what}, not {described(value)}")
 
 
 @dataclass(slots=True)

@@ -80,7 +80,7 @@ def test_types_follow_from_values(name: str, values: dict[str, Any], made: str) 
 def test_what_does_not_follow() -> None:
     with pytest.raises(AssemblyError, match="`T` is f64 by `y`, and f32 by `x`"):
         LIB.axpy(y=np.zeros(2), a=1, x=np.zeros(2, F4))
-    with pytest.raises(AssemblyError, match="takes T: real, and `T` is i64 here"):
+    with pytest.raises(AssemblyError, match="takes T: real, and `T` is i64 by"):
         LIB.axpy(y=np.zeros(2, np.int64), a=1, x=np.zeros(2, np.int64))
     with pytest.raises(AssemblyError, match="what `f` of `fold` is"):
         LIB.fold(s=0, x=np.zeros(2))

@@ -133,6 +133,11 @@ class Inference:
         if known != value:
             raise Conflict(name, known, self._by[name], value, where)
 
+    def by(self, name: str) -> str:
+        """What a type parameter was found by, as messages say it."""
+        where = self._by.get(name, "[")
+        return "here" if where.startswith("[") else f"by `{where}`"
+
     def argument(self, written: TypeRef, shape: Shape, where: str) -> None:
         """What follows from an argument for a parameter of the type `written`.
 

@@ -73,7 +73,7 @@ class Specialising(Memory):
                 inference.given(p.type, literal(widest), plain(p.name), weak=True)
         if inference.missing:
             self._not_inferred(func, inference, stat)
-        self._check_classes(func, inference.found, stat)
+        self._check_classes(func, inference.found, stat, inference)
         types = {p.name: inference.found[p.name] for p in func.types}
         for p, given in functions:
             at = passed[func.params.index(p)]
@@ -175,13 +175,20 @@ class Specialising(Memory):
         )
         raise Rejected
 
-    def _check_classes(self, func: Func, found: Types, at: Invoke | Iterate | Word) -> None:
+    def _check_classes(
+        self,
+        func: Func,
+        found: Types,
+        at: Invoke | Iterate | Word,
+        inference: Inference | None = None,
+    ) -> None:
         for p in func.types:
             if not may_be(p, found[p.name]):
                 self.report.error(
                     "A072",
                     f"`{plain(func.name.text)}` takes {class_text(p)}, and `{plain(p.name)}` "
-                    f"is {found[p.name]} here",
+                    f"is {found[p.name]} "
+                    + ("here" if inference is None else inference.by(p.name)),
                     at.start,
                     at.end,
                     hint=f"it may be {listed(p)}",
@@ -227,7 +234,7 @@ class Specialising(Memory):
                         raise Rejected from None
         if inference.missing or func.functions:
             self._not_inferred(func, inference, word)
-        self._check_classes(func, inference.found, word)
+        self._check_classes(func, inference.found, word, inference)
         return {p.name: inference.found[p.name] for p in func.types}
 
     # Functions as arguments.

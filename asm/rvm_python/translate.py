@@ -13,6 +13,7 @@ from rvm_asm.nodes import TypeRef, Word
 from rvm_asm.scope import plain
 from rvm_asm.stats import EntryDef
 
+from rvm.codes.words import described
 from rvm.faults import InputError, UsageError
 from rvm.isa.functions.conversions import conversion_target
 from rvm.library.reversible import PythonOrigin
@@ -89,8 +90,9 @@ class Translation:
         if not found.types:
             raise InputError(
                 "I003",
-                f"`{name}` is of the type {cls.__name__}, which is none of the machine",
-                hint="numbers, arrays, lists as stacks, and objects of an `rvm.record` class",
+                f"`{name}` cannot be {described(value)}",
+                hint=f"`{plain(self._name)}` takes numbers, NumPy arrays, lists of numbers and "
+                "objects of an `rvm.record` class",
             )
         if found.is_stack:
             return TypeValue(STACK, found.types[0])
@@ -155,12 +157,23 @@ class Translation:
 
     def _array(self, name: str, value: list[Any]) -> Any:
         if name in self._open:
-            return np.array(value)
+            try:
+                return np.array(value)
+            except ValueError:
+                raise InputError(
+                    "I003", f"`{name}` is {described(value)}, whose rows are not equally long"
+                ) from None
         param = next(p for p in self._func.params if plain(p.name) == name)
         assert param.type is not None
         frac = "" if param.type.frac is None else f"({param.type.frac})"
         t = conversion_target(param.type.name + frac)
-        return value if t is None else system(t).array_from_python(value)
+        if t is None:
+            return value
+        try:
+            return system(t).array_from_python(value)
+        except (TypeError, ValueError, OverflowError) as error:
+            message = f"`{name}` is an array of {t}: {error}"
+            raise InputError("I003", message, values={name: value}) from None
 
     def source(self, program: Program, name: str) -> str:
         from rvm_python.rasm import written

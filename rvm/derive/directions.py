@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from rvm.derive.estimate import copied
 from rvm.derive.gate import gradient_check, later
 from rvm.derive.gradients import Pullback, add_seeds, bar_layout, raw_inputs, zero_dual
+from rvm.derive.places import wanted
 from rvm.derive.sweep import Sweep, real_shape, units
 from rvm.derive.target import Target
-from rvm.faults import InputError, RvmError
+from rvm.faults import RvmError
 from rvm.program import Function, Layout, Program, Record, slots_of
 from rvm.run.binding import outside, result
 from rvm.run.raw import Run
@@ -94,7 +95,7 @@ def jvp(target: Target, tangents: Seeds, inputs: Seeds) -> tuple[Result, Result]
     start = raw_inputs(target, inputs)
     push = Pushforward(target.program, target.name, start, target.options, target.undo)
     dots = push.zeros()
-    add_seeds(push.source, dots, tangents)
+    add_seeds(push.source, dots, tangents, "tangent")
     try:
         run = push.run(dots)
     except RvmError:
@@ -119,7 +120,7 @@ def jacobian(
     the values do not come back.
     """
     pull, options = Pullback(target, inputs), target.options
-    outs, ins = chosen(target.function, of), chosen(target.function, wrt)
+    outs, ins = chosen(target.function, of, "of"), chosen(target.function, wrt)
     registers = target.function.registers
     to = {k: real_shape(registers[k].type, pull.bars[k]) for k in leaves(outs)}
     of_what = {k: real_shape(registers[k].type, pull.start[k]) for k in leaves(ins)}
@@ -184,7 +185,9 @@ def blocks(
     return out
 
 
-def chosen(function: Function, names: Collection[str] | None) -> dict[str, Layout]:
+def chosen(
+    function: Function, names: Collection[str] | None, option: str = "wrt"
+) -> dict[str, Layout]:
     """The parameters that a matrix is made for, by name: the layouts of what carries duals.
 
     InputError I008 where one of `names` is none of these.
@@ -192,14 +195,8 @@ def chosen(function: Function, names: Collection[str] | None) -> dict[str, Layou
     slots = {k: k for k in bar_slots(function)}
     layouts = {p.name: bar_layout(p.layout, slots) for p in function.params}
     able = {name: layout for name, layout in layouts.items() if layout is not None}
-    for name in names or ():
-        if name not in able:
-            raise InputError(
-                "I008",
-                f"`{name}` is not a parameter of `{function.name}` that carries derivatives",
-                hint=f"those are: {', '.join(able)}",
-            )
-    return able if names is None else {name: able[name] for name in names}
+    found = wanted(function, able, names, option)
+    return {name: layout for name, layout in able.items() if name in found}
 
 
 def leaves(layouts: Mapping[str, Layout]) -> list[int]:

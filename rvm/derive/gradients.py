@@ -10,20 +10,23 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from numbers import Complex, Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rvm.codes.words import described, with_article
 from rvm.derive.estimate import Estimate, Evidence, copied, muted, same
 from rvm.derive.gate import check_returned, later, strays
+from rvm.derive.places import Named, find_place, wanted
 from rvm.derive.target import Target
 from rvm.faults import InputError, UsageError
 from rvm.image import image_of
 from rvm.numbers import system
 from rvm.numbers.residue import Residue
 from rvm.program import Function, Layout, Program, Record
-from rvm.run.binding import as_python, bind, result
+from rvm.run.binding import as_python, bind, result, unknown
 from rvm.run.machine import Machine
 from rvm.run.raw import Run
 from rvm.run.results import Info, Result, Told
@@ -31,9 +34,6 @@ from rvm.transform.duals import bar_slots, bar_type
 from rvm.transform.gradient import adjoint_names
 from rvm.transform.programs import gradient_program
 from rvm.types import Array, Scalar, Stack, elem_of
-
-if TYPE_CHECKING:
-    from rvm.derive.places import Named
 
 Watch = Callable[[Machine, str], AbstractContextManager[object]]
 """What surrounds the run of a machine, which goes a way that is named: for progress bars."""
@@ -262,16 +262,8 @@ def by_parameter(
         layout = bar_layout(p.layout, slots)
         if layout is not None:
             found[p.name] = shown(layout)
-    if wrt is None:
-        return Result(found, info)
-    for name in wrt:
-        if name not in found:
-            raise InputError(
-                "I008",
-                f"`{name}` is not a parameter that carries an adjoint",
-                hint=f"those are: {', '.join(found)}",
-            )
-    return Result({name: found[name] for name in found if name in set(wrt)}, info)
+    names = wanted(function, found, wrt)
+    return Result({name: found[name] for name in found if name in names}, info)
 
 
 def check_same(known: Evidence) -> None:
@@ -348,12 +340,15 @@ def zero_dual(function: Function, slot: int, held: Any) -> Any:
 
 def loss_place(function: Function, loss: str) -> Named:
     """The real scalar place of a function's results that `loss` names; InputError I008 if none."""
-    from rvm.derive.places import find_place
-
     place = find_place(function, loss)
     t = elem_of(function.registers[place.slot].type)
     if place.slot not in bar_slots(function):
-        raise InputError("I008", f"`{loss}` is a {t}, which carries no adjoint")
+        able = [function.registers[k].name for k in bar_slots(function)]
+        raise InputError(
+            "I008",
+            f"`{loss}` is {with_article(t)}, which carries no adjoint",
+            hint=f"what does: {', '.join(able)}" if able else "",
+        )
     if t.is_complex and not place.part:
         raise InputError(
             "I008", f"`{loss}` is complex; a loss is real", hint=f"`{loss}.re` or `{loss}.im`"
@@ -370,25 +365,43 @@ def seed_place(bars: dict[int, Any], loss: Named) -> None:
         bars[loss.slot] += one
 
 
-def add_seeds(function: Function, held: dict[int, Any], seeds: Mapping[str, Any]) -> None:
+def add_seeds(
+    function: Function, held: dict[int, Any], seeds: Mapping[str, Any], what: str = "adjoint"
+) -> None:
     """Add derivatives given by parameter to those held by parameter register.
 
-    InputError I002 (unknown), I003 (carries none), I004 (another shape).
+    InputError I002 (unknown), I003 (carries none, or no such numbers), I004 (another shape).
     """
 
     def add(name: str, layout: Layout, value: Any) -> None:
         if isinstance(layout, Record):
+            if not isinstance(value, Mapping):
+                fields = ", ".join(field for field, _ in layout.fields)
+                message = f"the {what} of `{name}` goes by field, in a mapping"
+                raise InputError(
+                    "I003",
+                    f"{message}, not as {described(value)}",
+                    hint=f"`{name}` has the fields {fields}",
+                )
             for field, inner in layout.fields:
                 if field in value:
                     add(f"{name}.{field}", inner, value[field])
             return
+        t = function.registers[layout].type
         if layout not in held:
-            raise InputError("I003", f"`{name}` carries no adjoint")
+            raise InputError("I003", f"`{name}` is {with_article(t)}, which carries no {what}")
         old = held[layout]
+        if not _is_numeric(value, elem_of(t).is_complex):
+            kind = "complex" if elem_of(t).is_complex else "real"
+            raise InputError(
+                "I003",
+                f"the {what} of `{name}` is made of {kind} numbers, and cannot be "
+                + described(value),
+            )
         if np.shape(value) != np.shape(old):
             raise InputError(
                 "I004",
-                f"the adjoint of `{name}` must have the shape {list(np.shape(old))}",
+                f"the {what} of `{name}` must have the shape {list(np.shape(old))}",
                 values={"shape": list(np.shape(value))},
             )
         if isinstance(old, list):
@@ -399,10 +412,27 @@ def add_seeds(function: Function, held: dict[int, Any], seeds: Mapping[str, Any]
             held[layout] = old + value
 
     known = {p.name: p.layout for p in function.params}
+    if not isinstance(seeds, Mapping):
+        raise InputError(
+            "I003",
+            f"{what}s go by parameter, in a mapping, not as {described(seeds)}",
+            hint=f"`{function.name}` has the parameters {', '.join(known)}",
+        )
     for name, value in seeds.items():
         if name not in known:
-            raise InputError("I002", f"`{function.name}` has no parameter `{name}`")
+            raise unknown(function, name)
         add(name, known[name], value)
+
+
+def _is_numeric(value: Any, is_complex: bool) -> bool:
+    """Whether derivatives may be given so: as a real or complex number, or an array of them."""
+    try:
+        found = np.asarray(value)
+    except ValueError:
+        return False
+    if found.dtype.kind == "O":
+        return all(isinstance(v, Complex if is_complex else Real) for v in found.flat)
+    return found.dtype.kind in ("biufc" if is_complex else "biuf")
 
 
 def bar_layout(layout: Layout, slots: Mapping[int, int]) -> Layout | None:

@@ -136,7 +136,7 @@ def hvp(target: Target, loss: str, tangents: Seeds, inputs: Seeds) -> Result:
     curvature = Curvature(target, loss, inputs)
     zeros = curvature.push.zeros()
     dots = {k: zeros[k] for k in curvature.slots}
-    add_seeds(target.function, dots, tangents)
+    add_seeds(target.function, dots, tangents, "tangent")
     return curvature.along(dots)
 
 

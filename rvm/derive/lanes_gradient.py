@@ -24,6 +24,7 @@ from rvm.derive.gradients import (
     seed_place,
     zero_dual,
 )
+from rvm.derive.places import wanted
 from rvm.derive.target import Target
 from rvm.faults import InputError, RvmError
 from rvm.host.signals import deferred, left_whole, listen
@@ -104,14 +105,7 @@ class LaneGradient:
         able = [
             p.name for p in self.function.params if bar_layout(p.layout, self.slots) is not None
         ]
-        for name in wrt or ():
-            if name not in able:
-                raise InputError(
-                    "I008",
-                    f"`{name}` is not a parameter that carries an adjoint",
-                    hint=f"those are: {', '.join(able)}",
-                )
-        return set(able if wrt is None else wrt)
+        return wanted(self.function, able, wrt)
 
     def _loss_exists(self, batch: Batch) -> None:
         """InputError I008 if the loss names an element outside its array."""

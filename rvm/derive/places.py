@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from rvm.codes.words import count, described, meant
 from rvm.expr import Const, Index, Part, Step
 from rvm.faults import InputError
 from rvm.program import Function, Layout, Record
@@ -30,8 +32,12 @@ class Named:
 
 def find_place(function: Function, text: str) -> Named:
     """The scalar place that `text` names; InputError I008 if there is none."""
+    names = [p.name for p in function.params]
+    if not isinstance(text, str):
+        raise InputError(
+            "I008", f"a place is named in a string, not by {described(text)}", hint=f'"{names[0]}"'
+        )
     found = _PLACE.fullmatch(text)
-    names = ", ".join(p.name for p in function.params)
     if not found:
         raise InputError(
             "I008", f"`{text}` is not a place", hint="name a parameter, or `x[2]`, `z.re`"
@@ -40,25 +46,57 @@ def find_place(function: Function, text: str) -> Named:
     if not part and path.endswith((".re", ".im")) and index is None:
         path, part = path[:-3], path[-2:]
     layout = _layout(function, path.split("."))
-    if not isinstance(layout, int):
+    if layout is None:
+        near = meant(path, names)
         raise InputError(
             "I008",
-            f"`{function.name}` has no parameter `{path}` of a simple type",
-            hint=f"its parameters: {names}",
+            f"`{function.name}` has no parameter `{path}`",
+            hint=f"did you mean `{near}`?" if near else f"its parameters: {', '.join(names)}",
+        )
+    if isinstance(layout, Record):
+        fields = ", ".join(f"`{path}.{field}`" for field, _ in layout.fields)
+        raise InputError(
+            "I008", f"`{path}` is a record, not a number", hint=f"name one of its fields: {fields}"
         )
     t = function.registers[layout].type
     at = tuple(int(i) for i in index.split(",") if i.strip()) if index else ()
-    if isinstance(t, Stack) or len(at) != rank_of(t):
-        shown = "a stack" if isinstance(t, Stack) else f"an array of {rank_of(t)} dimensions"
+    rank = rank_of(t)
+    if isinstance(t, Stack) or len(at) != rank:
+        shown = "a stack" if isinstance(t, Stack) else f"an array of {count(rank, 'dimension')}"
         raise InputError(
             "I008",
             f"`{text}` is not a scalar place: `{path}` is "
             + ("a scalar" if isinstance(t, Scalar) else shown),
-            hint="name one element: `x[2]`" if not isinstance(t, Scalar) else "",
+            hint=f"name one element: `{path}[{', '.join('0' * rank)}]`" if rank else "",
         )
     if part and not elem_of(t).is_complex:
         raise InputError("I008", f"`{path}` is not complex: it has no `.{part}`")
     return Named(layout, at, part)
+
+
+def wanted(function: Function, able: Iterable[str], names: object, option: str = "wrt") -> set[str]:
+    """Those of the parameters `able` to carry derivatives that are named, all if `names` is None.
+
+    One name may be a string.  InputError I008 for what names none of them.
+    """
+    known = list(able)
+    if names is None:
+        return set(known)
+    if not isinstance(names, Iterable):
+        raise InputError(
+            "I008",
+            f"`{option}` is a list of parameters' names, not {described(names)}",
+            hint=f"those that carry derivatives: {', '.join(known)}",
+        )
+    chosen = [names] if isinstance(names, str) else list(names)
+    for name in chosen:
+        if name not in known:
+            raise InputError(
+                "I008",
+                f"`{name}` is not a parameter of `{function.name}` that carries derivatives",
+                hint=f"those are: {', '.join(known)}",
+            )
+    return set(chosen)
 
 
 def _layout(function: Function, names: list[str]) -> Layout | None:

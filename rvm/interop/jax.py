@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rvm.codes.words import with_article
 from rvm.faults import InputError, UsageError
 from rvm.interop import library
 from rvm.interop.port import Port, port
@@ -69,7 +70,7 @@ def _checked(ported: Port, name: str, arrays: Values) -> list[Any]:
     if wide and not jax.config.jax_enable_x64:
         raise UsageError(
             "U009",
-            f"`{ported.name(wide[0])}` of `{name}` is a {ported.type_text(wide[0])}, "
+            f"`{ported.name(wide[0])}` of `{name}` is {with_article(ported.type_text(wide[0]))}, "
             "and JAX has its 64-bit mode off",
             hint='jax.config.update("jax_enable_x64", True), before the first array is made',
         )
@@ -88,7 +89,8 @@ def _checked(ported: Port, name: str, arrays: Values) -> list[Any]:
         if made.dtype != want:
             raise InputError(
                 "I003",
-                f"`{ported.name(k)}` is a {ported.type_text(k)}: it takes an array of {want}, "
+                f"`{ported.name(k)}` is {with_article(ported.type_text(k))}: "
+                f"it takes an array of {want}, "
                 f"not of {made.dtype}",
                 hint=f"{ported.name(k)}.astype(jnp.{want}): a gradient goes back through it",
             )

@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from rvm.codes.words import count, with_article
 from rvm.derive.estimate import Evidence
 from rvm.derive.gate import check_returned, later
 from rvm.expr import Apply, Const, Place
@@ -124,8 +125,8 @@ class Port:
             if len(shape) != self.rank(slot):
                 raise InputError(
                     "I004",
-                    f"`{self.name(slot)}` is a {self.type_text(slot)}: it must have "
-                    f"{self.rank(slot)} dimensions, not {len(shape)}",
+                    f"`{self.name(slot)}` is {with_article(self.type_text(slot))}: it must have "
+                    f"{count(self.rank(slot), 'dimension')}, not {len(shape)}",
                     values={"shape": list(shape)},
                 )
             for axis, length in enumerate(shape):
@@ -316,7 +317,7 @@ def _numeric(f: FunctionHandle, slots: Mapping[str, int], name: str, what: str) 
     if t.is_fixed or t.is_log:
         raise UsageError(
             "U008",
-            f"`{name}` is a {t}, a kind of number that other frameworks do not have: "
+            f"`{name}` is {with_article(t)}, a kind of number that other frameworks do not have: "
             f"it cannot be {what}",
             hint="convert in the program, `f64(…)`; a fixed value may be of any type",
         )
@@ -325,14 +326,14 @@ def _numeric(f: FunctionHandle, slots: Mapping[str, int], name: str, what: str) 
 
 def checked(function: Function, slot: int, name: str, value: Any) -> Any:
     """A start value as a raw value, an array as a copy."""
-    t, wanted = function.registers[slot].type, type_text(function, slot)
+    t, wanted = function.registers[slot].type, with_article(type_text(function, slot))
     sys = system(elem_of(t))
     if isinstance(t, Array):
         if not isinstance(value, np.ndarray) or value.dtype != sys.dtype:
             given = value.dtype if isinstance(value, np.ndarray) else type(value).__name__
             raise InputError(
                 "I003",
-                f"`{name}` is a {wanted}: a fixed value must be a NumPy array of "
+                f"`{name}` is {wanted}: a fixed value must be a NumPy array of "
                 f"{sys.dtype.name}, not {given}",
                 hint="what a gradient is to reach has to be an input",
             )

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rvm.codes.words import with_article
 from rvm.derive.places import Named, find_place
 from rvm.faults import InputError, UsageError
 from rvm.interop.port import Port, checked, paths, port
@@ -45,7 +46,7 @@ def objective(
     if not (t.is_float or (t.is_complex and place.part)):
         raise InputError(
             "I008",
-            f"`{loss}` is not a real number: it is a {t}",
+            f"`{loss}` is not a real number: it is {with_article(t)}",
             hint=f"`{loss}.re` or `{loss}.im`" if t.is_complex else "",
         )
     return Objective(ported, place, {k: inputs[k] for k in names if k in inputs})
@@ -68,7 +69,8 @@ class Objective:
             if dtype not in (np.float64, np.complex128):
                 raise UsageError(
                     "U008",
-                    f"`{name}` is a {ported.type_text(k)}: SciPy varies f64 (and pairs, c128)",
+                    f"`{name}` is {with_article(ported.type_text(k))}: "
+                    "SciPy varies f64 (and pairs, c128)",
                     hint="fix it at a value",
                 )
             if name in start:
@@ -77,7 +79,8 @@ class Objective:
             elif len(ported.inputs) > 1 or ported.rank(k) != 1:
                 raise UsageError(
                     "U008",
-                    f"`{name}` is a {ported.type_text(k)}, and a vector does not tell its shape",
+                    f"`{name}` is {with_article(ported.type_text(k))}, "
+                    "and a vector does not tell its shape",
                     hint=f"give it a start value: {name}=…",
                 )
         if self._start:

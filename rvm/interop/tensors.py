@@ -6,6 +6,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from rvm.codes.words import with_article
 from rvm.faults import InputError, UsageError
 from rvm.interop import library
 from rvm.interop.port import Port
@@ -24,7 +25,7 @@ def check(ported: Port, name: str, tensors: Tensors) -> None:
             f"`{name}` takes {len(ported.inputs)} tensors ({names}), not {len(tensors)}",
         )
     for k, tensor in zip(ported.inputs, tensors, strict=True):
-        said = f"`{ported.name(k)}` is a {ported.type_text(k)}: it takes a tensor"
+        said = f"`{ported.name(k)}` is {with_article(ported.type_text(k))}: it takes a tensor"
         if not isinstance(tensor, torch.Tensor):
             raise InputError("I003", f"{said}, not {type(tensor).__name__}")
         if tensor.device.type not in ("cpu", "meta"):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, cast
 from rvm.derive.target import Target
 from rvm.faults import UsageError
 from rvm.library.description import Documented, documentation
+from rvm.library.doors import door
 from rvm.library.handle import FunctionHandle
 from rvm.program import Program
 from rvm.run.results import is_of_a_run
@@ -142,6 +143,7 @@ class GenericFunction(FunctionHandle, Generic[P]):
     def __invert__(self) -> GenericFunction[P]:
         return self._other(undo=not self.undo, options=self._options)
 
+    @door
     def with_options(self, **options: Any) -> GenericFunction[P]:
         return self._other(undo=self.undo, options=self._with(options))
 

@@ -7,11 +7,13 @@ from dataclasses import replace
 from inspect import Signature
 from typing import TYPE_CHECKING, Any, cast
 
+from rvm.codes.words import count, described, meant
 from rvm.derive.gate import gradient_check, later
 from rvm.derive.target import Target
 from rvm.faults import UsageError
 from rvm.host.signals import Listening, interrupted, is_ctrl_c
 from rvm.library.description import Documented, documentation, signature
+from rvm.library.doors import door
 from rvm.program import AnyProgram, Function, Holder, Program, head_text, program_of
 from rvm.run.direct import direct_of
 from rvm.run.kept import Kept, refused
@@ -53,10 +55,11 @@ class FunctionHandle:
         if name not in program:
             found = program.having(name)
             if found is None:
+                near = meant(name, program)
                 raise UsageError(
                     "U001",
                     f"the program has no function `{name}`",
-                    hint=f"it has: {', '.join(program)}",
+                    hint=f"did you mean `{near}`?" if near else f"it has: {', '.join(program)}",
                 )
             program, name = found
         self.target = Target(program, name, undo, options or Options())
@@ -77,6 +80,11 @@ class FunctionHandle:
         return tuple(p.name for p in self.function.params)
 
     @property
+    def called(self) -> str:
+        """How callers write it: `f`, `~f`."""
+        return f"(~{self.name})" if self.undo else self.name
+
+    @property
     def options(self) -> Options:
         """The options that it runs with."""
         return self.target.options
@@ -84,6 +92,7 @@ class FunctionHandle:
     def __invert__(self) -> FunctionHandle:
         return FunctionHandle(self.program, self.name, undo=not self.undo, options=self.options)
 
+    @door
     def with_options(self, **options: Any) -> FunctionHandle:
         """The same function with other options, whatever its parameters are called."""
         return FunctionHandle(self.program, self.name, undo=self.undo, options=self._with(options))
@@ -91,10 +100,13 @@ class FunctionHandle:
     def _with(self, options: Mapping[str, Any]) -> Options:
         for name in options:
             if name not in OPTION_NAMES:
+                near = meant(name, OPTION_NAMES)
                 raise UsageError(
                     "U004",
                     f"there is no option `{name}`",
-                    hint=f"options: {', '.join(OPTION_NAMES)}",
+                    hint=f"did you mean `{near}`?"
+                    if near
+                    else f"options: {', '.join(OPTION_NAMES)}",
                 )
         return replace(self.options, **options)
 
@@ -177,6 +189,7 @@ class FunctionHandle:
         options, values = self._split(args, inputs)
         return Pullback(self._target(options), values)
 
+    @door
     def grad(
         self,
         given: Inputs | None = None,
@@ -199,6 +212,7 @@ class FunctionHandle:
         """
         return self.value_and_grad(given, loss=loss, wrt=wrt, **inputs)[1]
 
+    @door
     def value_and_grad(
         self,
         given: Inputs | None = None,
@@ -222,6 +236,7 @@ class FunctionHandle:
         _at_once(found[1], target)
         return found
 
+    @door
     def vjp(
         self,
         seeds: Inputs,
@@ -243,6 +258,7 @@ class FunctionHandle:
             found = pull(wrt)
         return _at_once(found, target)
 
+    @door
     def jvp(
         self, tangents: Inputs, given: Inputs | None = None, /, **inputs: Any
     ) -> tuple[Result, Result]:
@@ -255,6 +271,7 @@ class FunctionHandle:
         target, values = self.target_of(given, inputs)
         return jvp(target, tangents, values)
 
+    @door
     def jacobian(
         self,
         given: Inputs | None = None,
@@ -274,6 +291,7 @@ class FunctionHandle:
         target, values = self.target_of(given, inputs)
         return _at_once(jacobian(target, of, wrt, values), target)
 
+    @door
     def hessian(
         self,
         given: Inputs | None = None,
@@ -296,6 +314,7 @@ class FunctionHandle:
         target, values = self.target_of(given, inputs)
         return _at_once(hessian(target, loss, wrt, values, method), target)
 
+    @door
     def hvp(
         self, tangents: Inputs, given: Inputs | None = None, /, *, loss: str, **inputs: Any
     ) -> Result:
@@ -314,7 +333,7 @@ class FunctionHandle:
         if given is not None and not isinstance(given, Mapping):
             raise UsageError(
                 "U005",
-                f"inputs go by name, or in one mapping, not as {type(given).__name__}",
+                f"inputs go by name, or in one mapping, not as {described(given)}",
                 hint=f"`{self.name}` takes: {', '.join(self.parameters)}",
             )
         for name, value in (given or {}).items():
@@ -333,7 +352,11 @@ class FunctionHandle:
             return self.target.options, dict(inputs)
         names = self.parameters
         if len(args) > len(names):
-            raise UsageError("U005", f"`{self.name}` takes {len(names)} arguments, not {len(args)}")
+            raise UsageError(
+                "U005",
+                f"`{self.name}` takes {count(len(names), 'argument')}, not {len(args)}",
+                hint=f"these: {', '.join(names)}" if names else "",
+            )
         values = dict(zip(names, args, strict=False))
         given: dict[str, Any] = {}
         for name, value in inputs.items():

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rvm.codes.words import count, described
 from rvm.derive.gate import gradient_check
 from rvm.faults import InputError, Interrupted, RvmError, UsageError
 from rvm.host.signals import Listening, interrupted, is_ctrl_c
+from rvm.library.doors import door
 from rvm.program import Function
 from rvm.run.lane_binding import Lanes, values_of
 from rvm.run.lanes import LaneRun, run_lanes
@@ -93,11 +95,23 @@ class LaneMap:
     ) -> None:
         if on_error not in ("raise", "return"):
             raise InputError("I009", f'on_error of a map is "raise" or "return", not {on_error!r}')
-        if block is not None and block < 1:
-            raise InputError("I009", f"a block has at least one lane, not {block}")
+        if block is not None and not (isinstance(block, (int, np.integer)) and block >= 1):
+            raise InputError(
+                "I009", f"`block` is a whole number of lanes, at least 1, not {described(block)}"
+            )
         self.handle = handle
         self.on_error = on_error
         self.block = block
+
+    @property
+    def called(self) -> str:
+        """How callers write it."""
+        return f"{self.handle.called}.map"
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The parameters' names in order."""
+        return self.handle.parameters
 
     def __repr__(self) -> str:
         return f"<map of {self.handle!r}>"
@@ -105,6 +119,7 @@ class LaneMap:
     def __invert__(self) -> LaneMap:
         return LaneMap(~self.handle, on_error=self.on_error, block=self.block)
 
+    @door
     def with_options(self, **options: Any) -> LaneMap:
         """The same map with other options, whatever its parameters are called."""
         own = {k: options.pop(k) for k in MAP_OPTIONS if k in options}
@@ -152,6 +167,7 @@ class LaneMap:
 
     # ------------------------------------------------------------ derivatives
 
+    @door
     def grad(
         self, /, *, loss: str, wrt: Collection[str] | None = None, **inputs: Any
     ) -> LaneResult:
@@ -163,6 +179,7 @@ class LaneMap:
         """
         return self.value_and_grad(loss=loss, wrt=wrt, **inputs)[1]
 
+    @door
     def value_and_grad(
         self, /, *, loss: str, wrt: Collection[str] | None = None, **inputs: Any
     ) -> tuple[NDArray[np.float64], LaneResult]:
@@ -189,7 +206,8 @@ class LaneMap:
         names = self.handle.parameters
         if len(args) > len(names):
             raise UsageError(
-                "U005", f"`{self.handle.name}` takes {len(names)} arguments, not {len(args)}"
+                "U005",
+                f"`{self.handle.name}` takes {count(len(names), 'argument')}, not {len(args)}",
             )
         values = dict(zip(names, args, strict=False))
         given: dict[str, Any] = {}

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from rvm.codes.words import described
 from rvm.numbers.code import Code
 from rvm.numbers.support import NAMES
 from rvm.types import Scalar
@@ -252,4 +253,4 @@ def shown(value: Any) -> str:
 
 def refuse(value: Any, what: str) -> TypeError:
     """The error for a value that is not a number of the kind that is wanted."""
-    return TypeError(f"expected {what}, not {value!r} of type {type(value).__name__}")
+    return TypeError(f"expected {what}, not {described(value)}")

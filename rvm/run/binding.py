@@ -7,13 +7,13 @@ mapping, object with attributes, or structured array.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
+from rvm.codes.words import count, described, meant, with_article
 from rvm.expr import Apply, Const, Expr, Place
 from rvm.faults import InputError
 from rvm.host.signals import followed
@@ -21,6 +21,7 @@ from rvm.numbers import system
 from rvm.numbers.base import BUFFERS, NumberSystem, plain_array
 from rvm.program import Function, Layout, Param, Record, Register, type_text
 from rvm.run.results import Info, Result, Rounding
+from rvm.state import Options
 from rvm.types import Array, RegisterType, Scalar, Stack, elem_of
 
 Own = dict[int, Any]
@@ -38,12 +39,7 @@ def bind(
     names = [p.name for p in function.params]
     for name in inputs:
         if name not in names:
-            close = difflib.get_close_matches(name, names, 1)
-            raise InputError(
-                "I002",
-                f"`{function.name}` has no parameter `{name}`",
-                hint=f"did you mean `{close[0]}`?" if close else f"it takes: {', '.join(names)}",
-            )
+            raise unknown(function, name)
     regs: list[Any] = [None] * len(function.registers)
     given = regs.copy()
     for param in function.params:
@@ -63,6 +59,18 @@ def bind(
     check_lengths(function, regs)
     _apart(function, given, inout)
     return regs
+
+
+def unknown(function: Function, name: object) -> InputError:
+    """The error I002 for a name that is no parameter."""
+    names = [p.name for p in function.params]
+    near = meant(name, [*names, *Options.__dataclass_fields__])
+    what = "" if near in names else "the option "
+    return InputError(
+        "I002",
+        f"`{function.name}` has no parameter `{name}`",
+        hint=f"did you mean {what}`{near}`?" if near else f"it takes: {', '.join(names)}",
+    )
 
 
 def start_of(function: Function, param: Param) -> Any:
@@ -145,15 +153,17 @@ def held(t: RegisterType, name: str, value: Any) -> Any:
         if type(value) is list:
             return sys.list_from_python(value)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InputError("I003", f"`{name}` is a {t}: {error}", values={name: value}) from None
+        message = f"`{name}` is {with_article(t)}: {error}"
+        raise InputError("I003", message, values={name: value}) from None
+    wanted = with_article(t)
     if not isinstance(value, (np.ndarray, *BUFFERS)):
         raise InputError(
             "I003",
-            f"`{name}` is a {t}: it takes a list or a NumPy array, not {type(value).__name__}",
+            f"`{name}` is {wanted}: it takes a list or a NumPy array, not {described(value)}",
             hint=f"{name}.encode()" if isinstance(value, str) else f"list({name})",
         )
-    view = plain_view(str(t), name, value)
-    _check_stored(str(t), name, view, sys.dtype, 1, not isinstance(value, np.ndarray))
+    view = plain_view(wanted, name, value)
+    _check_stored(wanted, name, view, sys.dtype, 1, not isinstance(value, np.ndarray))
     return view.tolist()
 
 
@@ -167,18 +177,18 @@ def plain_view(wanted: str, name: str, value: Any) -> np.ndarray[Any, Any]:
     except TypeError as error:
         raise InputError(
             "I003",
-            f"`{name}` is a {wanted}: {error}",
+            f"`{name}` is {wanted}: {error}",
             hint="pass x.filled(…), an array in which each number counts",
         ) from None
 
 
 def _array(function: Function, slot: int, t: Array, name: str, value: Any, changed: bool) -> Any:
     dtype = system(t.elem).dtype
-    wanted = type_text(function, slot)
+    wanted = with_article(type_text(function, slot))
     if not isinstance(value, (np.ndarray, *BUFFERS)):
         raise InputError(
             "I003",
-            f"`{name}` is a {wanted}: it takes a NumPy array, not {type(value).__name__}",
+            f"`{name}` is {wanted}: it takes a NumPy array, not {described(value)}",
             hint=f"{name}.encode()"
             if isinstance(value, str) and dtype == np.uint8
             else f"np.array(…, dtype=np.{dtype.name})",
@@ -223,7 +233,7 @@ def _check_stored(
     if value.dtype != dtype:
         raise InputError(
             "I003",
-            f"`{name}` is a {wanted}: its dtype must be {dtype.name}, not {value.dtype}",
+            f"`{name}` is {wanted}: its dtype must be {dtype.name}, not {value.dtype}",
             hint=f"np.array(…, dtype=np.{dtype.name})"
             if buffer
             else f"convert it yourself, for example {name}.astype(np.{dtype.name}): "
@@ -232,7 +242,7 @@ def _check_stored(
     if value.ndim != rank:
         raise InputError(
             "I004",
-            f"`{name}` is a {wanted}: it must have {rank} dimensions, not {value.ndim}",
+            f"`{name}` is {wanted}: it must have {count(rank, 'dimension')}, not {value.ndim}",
             values={"shape": list(value.shape)},
         )
 
@@ -259,8 +269,8 @@ def check_lengths(function: Function, regs: list[Any]) -> None:
             if regs[slot].shape[axis] != want:
                 raise InputError(
                     "I004",
-                    f"`{register.name}` is a {type_text(function, slot)}: its length on axis "
-                    f"{axis} must be {want}, not {regs[slot].shape[axis]}",
+                    f"`{register.name}` is {with_article(type_text(function, slot))}: "
+                    f"its length on axis {axis} must be {want}, not {regs[slot].shape[axis]}",
                     values={"shape": list(regs[slot].shape)},
                 )
 

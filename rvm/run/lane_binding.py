@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rvm.codes.words import count, with_article
 from rvm.faults import InputError
 from rvm.numbers import system
 from rvm.numbers.base import BUFFERS
@@ -27,6 +28,8 @@ class Lanes:
         for p in function.params:
             if p.name in inputs:
                 sample[p.name] = self._one(p.name, p.layout, inputs[p.name])
+        self._equally_many()
+        self.regs: list[Any] = bind(function, sample, frozenset())
         if not self.varying:
             raise InputError(
                 "I020",
@@ -35,8 +38,6 @@ class Lanes:
                 + next((_example(function, p.layout, p.name) for p in function.params), ""),
             )
         self.size = len(next(iter(self.varying.values())))
-        self._equally_many()
-        self.regs: list[Any] = bind(function, sample, frozenset())
 
     def _equally_many(self) -> None:
         """InputError I021 unless all lanes' axes have one length."""
@@ -62,7 +63,8 @@ class Lanes:
             return fields
         t = self.function.registers[layout].type
         if isinstance(value, (np.ndarray, *BUFFERS)):
-            value = plain_view(type_text(self.function, layout), name, value)
+            wanted = with_article(type_text(self.function, layout))
+            value = plain_view(wanted, name, value)
         if isinstance(t, Stack):
             if isinstance(value, list) and value and all(isinstance(v, list) for v in value):
                 self._aside(layout, name, [held(t, name, v) for v in value])
@@ -100,8 +102,8 @@ class Lanes:
     def _dtype(self, name: str, layout: int, dtype: np.dtype[Any], value: Any) -> InputError:
         return InputError(
             "I003",
-            f"`{name}` is a {type_text(self.function, layout)}: by lane its dtype must be "
-            f"{dtype.name}, not {value.dtype}",
+            f"`{name}` is {with_article(type_text(self.function, layout))}: "
+            f"by lane its dtype must be {dtype.name}, not {value.dtype}",
             hint=f"convert it yourself, for example {name}.astype(np.{dtype.name}): "
             "nothing is converted silently",
         )
@@ -123,7 +125,7 @@ def _example(function: Function, layout: Layout, name: str) -> str:
     if isinstance(t, Stack):
         return f"`{name}` as a list of lists"
     dtype = system(elem_of(t)).dtype.name
-    return f"`{name}` as an array of {rank_of(t) + 1} dimensions of {dtype}"
+    return f"`{name}` as an array of {count(rank_of(t) + 1, 'dimension')} of {dtype}"
 
 
 def values_of(function: Function, layout: Layout, regs: list[Any]) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from rvm.codes.words import with_article
 from rvm.expr import Expr, Place, is_count
 from rvm.isa import TypeFault
 from rvm.program import Function, Instr, Program, Register
@@ -82,7 +83,7 @@ def _argument_fault(arg: Expr, have: RegisterType, callee: Function, k: int) -> 
         return None
     what = f"parameter `{register.name}` of `{callee.name}`"
     if isinstance(t, Stack) or isinstance(have, Stack):
-        return TypeFault(f"{what} is a {t}, not a {have}", arg)
+        return TypeFault(f"{what} is {with_article(t)}, not {with_article(have)}", arg)
     if elem_of(have) != elem_of(t):
         return TypeFault(
             f"{what} has the type {elem_of(t)}, not {elem_of(have)}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rvm.codes.words import with_article
 from rvm.expr import LENGTHS, Apply, Const, Expr, Place, children
 from rvm.isa import TypeFault
 from rvm.program import Function, Program
@@ -39,7 +40,7 @@ def table_findings(function: Function, nodes: Nodes) -> Iterator[Finding]:
             yield found(BROKEN, f"{what} has no sound type: {t!r}")
             return
         if len(register.dims) != rank_of(t):
-            yield found("A042", f"{what} is a {t} with {len(register.dims)} lengths")
+            yield found("A042", f"{what} is {with_article(t)} with {len(register.dims)} lengths")
             return
     for k, register in enumerate(function.registers):
         for dim in register.dims:

@@ -177,7 +177,7 @@ def test_what_does_not_fit_is_said() -> None:
     length = function(example("norm", "length"), "x", "r")
     with pytest.raises(rvm.InputError, match="array of float64, not of float32"):
         length(jnp.ones(2, jnp.float32))
-    with pytest.raises(rvm.InputError, match="must have 1 dimensions, not 2"):
+    with pytest.raises(rvm.InputError, match="must have 1 dimension, not 2"):
         jax.jit(length)(jnp.ones((2, 2)))
     with pytest.raises(rvm.UsageError, match="takes 1 arrays"):
         length(jnp.ones(2), jnp.ones(2))

@@ -197,7 +197,7 @@ def test_functions_that_cannot_be_ported(make: Any, said: str) -> None:
     ("argument", "said"),
     [
         (torch.ones(2), r"torch.float64, not of torch.float32"),
-        (torch.ones(2, 2, dtype=torch.float64), "must have 1 dimensions, not 2"),
+        (torch.ones(2, 2, dtype=torch.float64), "must have 1 dimension, not 2"),
         (np.ones(2), "takes a tensor, not ndarray"),
     ],
 )

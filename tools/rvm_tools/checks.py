@@ -13,6 +13,7 @@ from typing import Any
 
 import rich_click as click
 
+from rvm.codes.words import count
 from rvm.engines import ENGINES, executing
 from rvm.faults import AssemblyError, InputError, InternalError, RvmError, Where
 from rvm.program import Function, Program
@@ -25,7 +26,6 @@ from rvm_tools.programs import base_of, checked, load_program, pick_function, re
 from rvm_tools.rows import CheckRow
 from rvm_tools.trial import Trial, attempt, differences, same, was_limited
 from rvm_tools.values import assignments, inputs_for, value_for
-from rvm_tools.words import count
 
 WITHIN = {"stated": 0.0, "machine": 1e-9}
 """How far engines may differ, by the option `bits`: machine code keeps functions of its own."""

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rvm.codes.words import count
 from rvm.program import Function
 from rvm.run.results import Result
 from rvm.types import Scalar, elem_of
 from rvm_tools import show
-from rvm_tools.words import count
 
 if TYPE_CHECKING:
     from rvm.derive.differences import GradCheck

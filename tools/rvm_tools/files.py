@@ -20,11 +20,11 @@ import numpy as np
 import rich_click as click
 from numpy.typing import NDArray
 
+from rvm.codes.words import count
 from rvm.faults import InputError
 from rvm.host.archives import read_array, read_arrays
 from rvm.host.read import DATA, read_bytes, read_stream
 from rvm_tools.literals import MAX_DEPTH, MAX_DIGITS, File, read_literal
-from rvm_tools.words import count
 
 MAX_REASON = 300
 """How much of what NumPy says of a file is shown: it quotes lines of the file."""

@@ -12,6 +12,7 @@ import numpy as np
 import rich_click as click
 
 import rvm
+from rvm.codes.words import count
 from rvm.derive.gradients import Pullback
 from rvm.faults import Fault, InvertibilityError, RvmError, UsageError
 from rvm.library.handle import FunctionHandle
@@ -27,7 +28,6 @@ from rvm_tools.outputs import check_names, outputs, streamed, write
 from rvm_tools.progress import watching
 from rvm_tools.requests import FunctionRequest, Output, answer
 from rvm_tools.runs import page_width
-from rvm_tools.words import count
 
 if TYPE_CHECKING:
     from rvm.derive.differences import GradCheck

@@ -10,6 +10,7 @@ from itertools import product
 
 from rvm_asm.printer import RegisterNames, SourcePrinter
 
+from rvm.codes.words import with_article
 from rvm.expr import Const, Expr, Place, rebuild
 from rvm.faults import DefinitionError
 from rvm.isa import FUNCTIONS, OPCODES, FunctionRow, OpRow, TypeFault, apply
@@ -19,7 +20,6 @@ from rvm.numbers import system
 from rvm.program import Function, Register
 from rvm.stmt import Exchange, Map, Stmt, Update, When
 from rvm.types import BOOL, F64, I64, SCALARS, Scalar, ValueType, elem_of, rank_of, with_rank
-from rvm_tools.words import with_article
 
 _HEAD = """\
 # The instruction set

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from rvm.codes.words import count
 from rvm.faults import InvertibilityError, RvmError
 from rvm_tools.trial import Trial
-from rvm_tools.words import count
 
 
 @dataclass(slots=True)

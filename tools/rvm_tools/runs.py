@@ -11,6 +11,7 @@ from typing import Any
 
 import rich_click as click
 
+from rvm.codes.words import count
 from rvm.faults import Fault, InvertibilityError
 from rvm.library.frontends import front_end
 from rvm.program import Function
@@ -22,7 +23,6 @@ from rvm_tools.drift import Drift, drifts
 from rvm_tools.outputs import check_names, outputs, streamed, write
 from rvm_tools.progress import watching
 from rvm_tools.requests import FunctionRequest, Output, answer
-from rvm_tools.words import count
 
 _REVERSED = {"forwards": "backwards", "backwards": "forwards"}
 

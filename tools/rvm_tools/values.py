@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rvm.codes.words import with_article
 from rvm.faults import InputError, UsageError
 from rvm.numbers import system
 from rvm.numbers.base import NumberSystem
@@ -23,7 +24,6 @@ from rvm.run.binding import start_of
 from rvm.types import Array, Scalar, Stack, elem_of
 from rvm_tools.files import STDIN, FileBytes, Grid, Stored, read_all, read_value
 from rvm_tools.literals import TEXT, File, MadeArray, Typed, read_literal
-from rvm_tools.words import with_article
 
 
 def assignments(words: Sequence[str], base: Path) -> dict[str, Any]:

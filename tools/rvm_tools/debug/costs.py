@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from rvm.accounts.counts import Counts
+from rvm.codes.words import count
 from rvm.engines import ENGINES, counting
 from rvm.faults import UsageError
 from rvm_tools.debug.lines import line_of
@@ -20,7 +21,6 @@ from rvm_tools.debug.views import source_name
 from rvm_tools.trace.account import CostAccount, Tally
 from rvm_tools.trace.energy import Model, landauer
 from rvm_tools.trace.table import joules
-from rvm_tools.words import count
 
 FLOOR = landauer()
 """What is known at every time without counting: k T ln 2 for each erased bit."""

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import rich_click as click
 
-from rvm.derive.gradients import nested
-from rvm.derive.places import find_place
+from rvm.derive.gradients import loss_place, nested
 from rvm.faults import InputError, RvmError
 from rvm.numbers import system
 from rvm.program import Function, Program, Record
@@ -189,14 +188,7 @@ def gradient_of(
     made = gradient(program, function.name)
     entry = made.function(made.entry)
     bars = bar_slots(function)
-    place = find_place(function, loss)
-    t = elem_of(function.registers[place.slot].type)
-    if place.slot not in bars:
-        raise InputError("I008", f"`{loss}` is a {t}, which carries no adjoint")
-    if t.is_complex and not place.part:
-        raise InputError(
-            "I008", f"`{loss}` is complex; a loss is real", hint=f"`{loss}.re` or `{loss}.im`"
-        )
+    place = loss_place(function, loss)
     values: list[Any] = [None] * entry.n_args
     for p in function.params:
         _spread(p.layout, inputs.get(p.name), values)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rvm_asm.disassemble import instruction_texts
 
+from rvm.codes.words import count
 from rvm.faults import UsageError
 from rvm.image import Code, image_of
 from rvm.image.traps import same
@@ -20,7 +21,6 @@ from rvm_tools.debug.lines import line_of, line_starts
 from rvm_tools.debug.stops import Stop
 from rvm_tools.debug.texts import MAX_MARKED, differs, elements_changed, raw_text
 from rvm_tools.show import leaves, number_text, type_name
-from rvm_tools.words import count
 
 if TYPE_CHECKING:
     from rvm_tools.debug.console import Console

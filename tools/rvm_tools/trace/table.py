@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import partial
 from math import floor, log10
 
+from rvm.codes.words import count
 from rvm_tools.runs import page_width
 from rvm_tools.trace.account import CostAccount, SourceLine, Tally
 from rvm_tools.trace.energy import deepest
 from rvm_tools.trace.run import Trace
-from rvm_tools.words import count
 
 ARITIES = (2, 3, 10)
 """The k of the k-ary nestings for which the head says how deep they pay."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
+from rvm.codes.words import count
 from rvm.faults import UsageError
 from rvm_tools.debug.console import Console, command, count_of
 from rvm_tools.debug.stops import Breakpoint, Watchpoint
-from rvm_tools.words import count
 
 GROUP = "stopping"
 _IF = re.compile(r"(?:^|\s)if(?:\s+(?P<condition>.*))?$")

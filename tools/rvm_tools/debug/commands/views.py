@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 
+from rvm.codes.words import count
 from rvm.expr import Place
 from rvm.faults import UsageError
 from rvm.stmt import Branch, Land
@@ -20,7 +21,6 @@ from rvm_tools.debug.lines import line_of, line_starts
 from rvm_tools.debug.texts import PAGE
 from rvm_tools.show import type_name
 from rvm_tools.trace.energy import model
-from rvm_tools.words import count
 
 GROUP = "looking"
 _SLICE = re.compile(r"(?P<place>.+?)\s*\[\s*(?P<lo>\d*)\s*:\s*(?P<hi>\d*)\s*\]$")

@@ -1,0 +1,72 @@
+"""Small points of English, and values as messages name them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from numbers import Number
+from typing import Any
+
+MOST_SHOWN = 100
+"""A message does not write out more elements than this."""
+
+
+def with_article(noun: object) -> str:
+    """`a u8`, `an f64`: the article follows how the name is spoken."""
+    text = str(noun)
+    first = text[:1]
+    vowel = first in "aeio" or (first == "f" and text[1:2].isdigit())
+    return f"{'an' if vowel else 'a'} {text}"
+
+
+def count(n: int, noun: str) -> str:
+    """`1 step`, `1,200 steps`."""
+    return f"{n:,} {noun}{'s' * (n != 1)}"
+
+
+def plainly(value: Any) -> str:
+    """A value as texts and callers write it: no names of Python's or NumPy's own classes."""
+    if isinstance(value, type):
+        return value.__name__
+    if hasattr(value, "tolist"):
+        if value.size > MOST_SHOWN:
+            return f"{value.dtype.name} of shape {list(value.shape)}"
+        held = value.tolist()
+        return str(held) if hasattr(held, "tolist") else plainly(held)
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{plainly(k)}: {plainly(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, (list, tuple, set, frozenset)):
+        if len(value) > MOST_SHOWN:
+            return f"{len(value)} values"
+        inside = ", ".join(map(plainly, value))
+        return f"[{inside}]" if isinstance(value, list) else f"({inside})"
+    try:
+        text = str(value) if isinstance(value, (Number, range)) else repr(value)
+    except ValueError:
+        # Python does not show numbers of thousands of digits.
+        return f"{with_article(type(value).__name__)} of very many digits"
+    return with_article(type(value).__name__) if text.startswith("<") else text
+
+
+def described(value: Any) -> str:
+    """What was given instead of what was asked for: its kind, and itself where it is short."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if value is None:
+        return "None"
+    if getattr(value, "ndim", 0) > 0:
+        return f"an array of shape {list(value.shape)} of {value.dtype.name}"
+    kind = type(value.item() if hasattr(value, "item") else value).__name__
+    text = plainly(value)
+    if len(text) > 60 or text == with_article(kind):
+        return with_article(kind)
+    return f"{text} of type {kind}"
+
+
+def meant(word: object, known: Iterable[str]) -> str | None:
+    """The name that a misspelt one may stand for."""
+    near = get_close_matches(str(word), list(known), 1)
+    return near[0] if near else None
+
+
+__all__ = ["count", "described", "meant", "plainly", "with_article"]

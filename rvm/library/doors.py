@@ -1,0 +1,61 @@
+"""What callers call with fixed words, `f.grad(loss=…)`: a wrong call is told in these words."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter
+from typing import Any, ParamSpec, TypeVar
+
+from rvm.faults import UsageError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+SHOWN = {"loss": 'loss="{0}"', "tangents": '{{"{0}": …}}', "seeds": '{{"{0}": …}}'}
+"""How an argument is written, for a parameter."""
+
+
+def door(method: Callable[P, T]) -> Callable[P, T]:
+    """A method of a function that takes inputs by name, `called` and `parameters` being its own.
+
+    Where Python refuses the call itself, since something is missing or inputs go by position, it
+    raises UsageError U005, which shows how the call is written.
+    """
+
+    @wraps(method)
+    def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return method(*args, **kwargs)
+        except TypeError as error:
+            # One that is raised inside has a further frame.
+            if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+                raise
+        raise _refused(method, args[0], len(args) - 1, set(kwargs))
+
+    return called
+
+
+def _refused(method: Any, handle: Any, positional: int, named: set[str]) -> UsageError:
+    own = list(inspect.signature(method).parameters.values())[1:]
+    first = [p.name for p in own if p.kind is Parameter.POSITIONAL_ONLY and p.default is p.empty]
+    words = [p.name for p in own if p.kind is Parameter.KEYWORD_ONLY and p.default is p.empty]
+    missing = first[positional:] + [name for name in words if name not in named]
+    name = f"{handle.called}.{method.__name__}"
+    if missing:
+        message = f"`{name}` needs {' and '.join(f'`{m}`' for m in missing)}"
+    elif any(p.kind is Parameter.POSITIONAL_ONLY for p in own):
+        message = f"inputs of `{name}` go by name, or in one mapping"
+    else:
+        message = f"what `{name}` takes goes by name"
+    inputs = handle.parameters
+    some = inputs[0] if inputs else "x"
+    shown = [SHOWN[w].format(some) for w in first]
+    if method.__name__ == "with_options":
+        shown.append('engine="native"')
+    else:
+        shown += [f"{p}=…" for p in inputs] + [SHOWN[w].format(some) for w in words]
+    return UsageError("U005", message, hint=f"`{name}({', '.join(shown)})`")
+
+
+__all__ = ["door"]

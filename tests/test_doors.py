@@ -1,0 +1,192 @@
+"""Whatever is wrong with a call from Python is told by an error of the machine, with a way out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rvm
+
+TEXT = """
+func f(y: f64, x: f64[n], k: i64)
+    for i = 0 to n - 1
+        add y, x[i] ** 2
+    end
+
+func g[T: real](y: T, x: T[n], k: i64)
+    for i = 0 to n - 1
+        add y, x[i] ** 2
+    end
+"""
+PYTHON = """
+def f(y: rvm.f64, x: rvm.Array[rvm.f64, "n"], k: rvm.i64):
+    for i in range(len(x)):
+        y += x[i] ** 2
+"""
+LIBRARY = rvm.assemble(TEXT)
+FUNCTIONS = [LIBRARY.f, LIBRARY.g, rvm.reversible.source(PYTHON, {"rvm": rvm})]
+SEEDS = {"x": np.ones(2)}
+DOORS: dict[str, Callable[..., Any]] = {
+    "call": lambda f, **a: f(**a),
+    "grad": lambda f, **a: f.grad(loss="y", **a),
+    "value_and_grad": lambda f, **a: f.value_and_grad(loss="y", **a),
+    "hessian": lambda f, **a: f.hessian(loss="y", **a),
+    "taylor": lambda f, **a: f.hessian(loss="y", method="taylor", **a),
+    "hvp": lambda f, **a: f.hvp(SEEDS, loss="y", **a),
+    "jacobian": lambda f, **a: f.jacobian(of=["y"], **a),
+    "jvp": lambda f, **a: f.jvp(SEEDS, **a),
+    "vjp": lambda f, **a: f.vjp({"y": 1.0}, **a),
+    "pullback": lambda f, **a: f.pullback(**a),
+    "machine": lambda f, **a: f.machine(**a),
+    "map": lambda f, **a: f.map(**a),
+    "map.grad": lambda f, **a: f.map.grad(loss="y", **a),
+}
+INNARDS = re.compile(r"<class|<tests|dtype\(|dtype=(?!np)|NoneType| object at 0x|array\(\[")
+
+
+class Thing:
+    """No number."""
+
+
+WRONG: list[dict[str, Any]] = [
+    {"x": "a"},
+    {"x": None},
+    {"x": [[1.0, 2.0], [3.0]]},
+    {"y": [[1.0, 2.0], [3.0]]},
+    {"y": "a"},
+    {"y": Thing()},
+    {"x": np.array([1j, 2j])},
+    {"x": np.zeros((2, 2, 2))},
+    {"k": 1.5},
+    {"k": 1j},
+    {"k": np.array([None, 1])},
+    {"x": {1.0, 2.0}},
+    {"wrong": 1},
+]
+
+
+def inputs() -> dict[str, Any]:
+    return {"y": 0.0, "x": np.array([3.0, 4.0]), "k": 1}
+
+
+def told(call: Callable[[], Any], *words: str, hinted: bool = True) -> None:
+    """A call raises an error of the machine with these words, and no names of Python's insides."""
+    with pytest.raises(rvm.RvmError) as caught:
+        call()
+    text = str(caught.value)
+    for word in words:
+        assert word in text, text
+    assert not re.search(
+        r"<class|<tests|dtype\(|dtype=(?!np)|NoneType| object at 0x|array\(\[", text
+    ), text
+    assert caught.value.hint or caught.value.values or not hinted, text
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("f", FUNCTIONS, ids=["text", "generic", "python"])
+def test_wrong_inputs_are_told_at_every_door(f: Any, door: str) -> None:
+    call = DOORS[door]
+    for wrong in WRONG:
+        (name,) = wrong
+        told(lambda wrong=wrong: call(f, **inputs() | wrong), f"`{name}`")
+    for name in inputs():
+        told(lambda name=name: call(f, **{k: v for k, v in inputs().items() if k != name}))
+
+
+LOSS = ("grad", "value_and_grad", "hessian")
+
+
+@pytest.mark.parametrize("f", FUNCTIONS, ids=["text", "generic", "python"])
+def test_what_is_asked_for_is_told(f: Any) -> None:
+    for door in LOSS:
+        ask = getattr(f, door)
+        told(ask, f"{f.name}.{door}", 'loss="y"')
+        told(lambda ask=ask: ask(0.0, np.ones(2), 1, loss="y"), "by name")
+        told(lambda ask=ask: ask(3, loss="y"), "not as 3 of type int")
+        told(lambda ask=ask: ask(loss="z", **inputs()), "`z`")
+        told(lambda ask=ask: ask(loss="x", **inputs()), "`x[0]`")
+        told(lambda ask=ask: ask(loss="x[9]", **inputs()), "`x[9]`", "[2]")
+        told(lambda ask=ask: ask(loss="k", **inputs()), "`k`", "y, x")
+        told(lambda ask=ask: ask(loss="", **inputs()))
+        told(lambda ask=ask: ask(loss=None, **inputs()), "None")
+        told(lambda ask=ask: ask(loss=["y"], **inputs()), "['y'] of type list")
+        told(lambda ask=ask: ask(loss="y", wrt=["z"], **inputs()), "`z`", "y, x")
+        told(lambda ask=ask: ask(loss="y", wrt=["k"], **inputs()), "`k`", "y, x")
+        told(lambda ask=ask: ask(loss="y", wrt=3, **inputs()), "`wrt`", "y, x")
+        told(lambda ask=ask: ask(loss="y", wrt=[["x"]], **inputs()), "['x']")
+        ask(loss="y", wrt="x", **inputs())
+    told(lambda: f.jacobian(of=3, **inputs()), "`of`", "y, x")
+    told(f.map.grad, f"{f.name}.map.grad", 'loss="y"')
+    told(lambda: f.hvp(SEEDS, **inputs()), "`loss`")
+    many = {"y": 0.0, "x": np.ones((3, 2)), "k": 1}
+    told(lambda: f.map.grad(loss="y", wrt=3, **many), "`wrt`")
+    told(lambda: f.map.grad(loss=None, **many), "None")
+    told(lambda: f.map(block=0, **many), "`block`", hinted=False)
+
+
+@pytest.mark.parametrize("f", FUNCTIONS, ids=["text", "generic", "python"])
+@pytest.mark.parametrize("door", ["jvp", "vjp", "seed_all"])
+def test_wrong_directions_are_told(f: Any, door: str) -> None:
+    ask = f.pullback(**inputs()).seed_all if door == "seed_all" else getattr(f, door)
+    more = {} if door == "seed_all" else inputs()
+    if more:
+        told(ask, f"{f.name}.{door}")
+    for wrong in (3, None, "y", [1]):
+        told(lambda wrong=wrong: ask(wrong, **more), "in a mapping")
+    for name, value in (("z", 1.0), (3, 1.0), ("k", 1), ("x", "a"), ("x", None), ("x", 1j)):
+        told(lambda name=name, value=value: ask({name: value}, **more), f"`{name}`", hinted=False)
+    for value in (np.ones(3), [[1.0], 2.0], "a"):
+        told(lambda value=value: ask({"x": value}, **more), "`x`", hinted=False)
+
+
+OPTIONS: dict[str, list[Any]] = {
+    "tolerance": ["a", -1, float("nan"), True, [1]],
+    "strict": ["yes", 3, None],
+    "checks": [3, None],
+    "bits": ["mach", 3, None],
+    "on_error": ["stp", 3, None],
+    "max_steps": ["10", -1, 1.5, float("inf")],
+    "max_memory": ["64M", -1, 0.5],
+    "output": [3, "f.txt"],
+    "callbacks": [3, None, {"a": 3}],
+    "judged_later": ["x"],
+}
+
+
+@pytest.mark.parametrize("f", FUNCTIONS, ids=["text", "generic", "python"])
+def test_wrong_options_are_told(f: Any) -> None:
+    for name, values in OPTIONS.items():
+        for value in values:
+            told(lambda name=name, value=value: f.with_options(**{name: value}), name, hinted=False)
+            told(lambda name=name, value=value: f(**inputs(), **{name: value}), name, hinted=False)
+    told(lambda: f.with_options(stirct=True), "`strict`")
+    told(lambda: f(**inputs(), stirct=True), "the option `strict`")
+    told(lambda: f(**inputs(), engine="nativ"), "native")
+    told(lambda: f.with_options(3), "by name", 'engine="native"')
+    assert f.with_options(max_steps=1e6).options.max_steps == 1_000_000
+
+
+def test_wrong_fields_of_records_are_told() -> None:
+    text = "record P\n m: f64\n v: f64[2]\nend\nfunc f(p: P)\n add p.v[0], p.m\n"
+    f = rvm.assemble(text).f
+    p = {"m": 1.0, "v": np.zeros(2)}
+    told(lambda: f.grad(loss="p", p=p), "`p.m`, `p.v`")
+    told(lambda: f.vjp({"p": 3}, p=p), "m, v")
+    told(lambda: f.vjp({"p": {"m": "a"}}, p=p), "`p.m`", hinted=False)
+
+
+def test_an_error_inside_is_not_taken_for_a_wrong_call() -> None:
+    def fails(*values: Any) -> None:
+        raise TypeError("inside")
+
+    f = rvm.assemble("func f(y: f64)\n extern both\n  callback h, y\n end\n add y, 1.0\n")
+    with pytest.raises(TypeError, match="inside"):
+        f.f.grad(loss="y", y=1.0, callbacks={"h": fails})
+
+
+def test_a_misspelt_function_is_told() -> None:
+    told(lambda: rvm.assemble("func length(y: f64)\n add y, 1\n")["lenght"], "`length`")
