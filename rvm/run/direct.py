@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from rvm.engines.native.flight import Flight, Launch
     from rvm.engines.native.gaps import Gaps
 
+
 class Direct:
     """A function in one direction, ready to be called with plain arguments.
 

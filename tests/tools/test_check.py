@@ -252,3 +252,62 @@ def test_engines_may_differ_in_bits_of_this_machine(here: Path) -> None:
     assert len(set(found)) == len(found), "the case is one where engines differ"
     checked = rvm_json("check", "wide.rasm", *given[1:], "--bits=machine")
     assert checked["ok"] and checked["checks"][-1]["verdict"] == "ok"
+
+
+LOST = """\
+;! run undone(y=0, x=1.1, n=60)
+;! run undone(y=0, x=1.1, n=4)
+;! run kept(y=0, x=1.1, n=60)
+;! run singles(y=0, x=1, n=20)
+func half(x: f64)
+    mul x, 0.5
+    add x, 0.3
+
+func halves(x: f64, n: i64)
+    for i = 1 to n
+        call half(x)
+    end
+
+func undone(y: f64, x: f64, n: i64)
+    for i = 1 to n
+        call half(x)
+    end
+    add y, x
+    for k = 1 to n
+        uncall half(x)
+    end
+
+func kept(y: f64, x: f64, n: i64)
+    call halves(x, n)
+    add y, x
+    uncall halves(x, n)
+
+func singles(y: f32, x: f32, n: i64)
+    for i = 1 to n
+        mul x, 0.5
+        add x, 0.3
+    end
+    add y, 1.0 / (x - 0.6000005)
+"""
+
+
+def test_results_that_have_lost_their_digits_are_told() -> None:
+    """With the inputs, and of strict mode only what it can do."""
+    Path("lost.rasm").write_text(LOST)
+    checks = rvm_json("check", "lost.rasm", "--runs", "0", code=4)["checks"][1:]
+    assert [[w["code"] for w in c["warnings"]] for c in checks] == [["C006"], [], [], ["C006"]]
+    told = checks[0]["warnings"][0]
+    assert told["message"].startswith("`x` has lost its digits to rounding: it is 128.6")
+    assert told["values"] == {"y": 0.0, "x": 1.1, "n": 60} and told["line"] == 1
+    assert "digits lost: x" in checks[0]["say"] and "strict mode does not" in told["help"]
+    # Back at the start it is in strict mode, at the end the same is lost.
+    [failed] = checks[0]["errors"]
+    assert failed["code"] == "C001" and "`x` had lost its digits" in failed["help"]
+    strict = rvm_json("check", "lost.rasm", "--runs", "0", "--strict")["checks"][1:]
+    assert [len(c["warnings"]) for c in strict] == [1, 0, 0, 1] and not strict[0]["errors"]
+    shown = rvm("check", "lost.rasm", "--runs", "0", "--strict").stderr
+    assert shown.startswith("warning[C006]: `x` has lost its digits")
+    given = ("lost.rasm", "-f", "undone", "y=0", "x=1.1", "n=60", "--round-trip")
+    assert "had lost its digits" in rvm("run", *given, code=4).stderr
+    few = ("run", "lost.rasm", "-f", "halves", "x=1.1", "n=30", "--round-trip")
+    assert "floats come back exactly with --strict" in rvm(*few, code=4).stderr

@@ -20,7 +20,7 @@ from rvm.program import Function, Program
 from rvm.transform.derived import MARKS
 from rvm_tools.directives import Directive, directives
 from rvm_tools.generate import inputs as generated
-from rvm_tools.messages import end, show_error
+from rvm_tools.messages import end, show, show_error
 from rvm_tools.options import allowed_includes
 from rvm_tools.programs import base_of, checked, load_program, pick_function, read_text
 from rvm_tools.rows import CheckRow
@@ -74,6 +74,9 @@ def check(request: CheckRequest) -> None:
             click.echo(f"{'-':<4}  {f'{name} engine':<{width}}  skipped: {lacks}")
         for row in rows:
             click.echo(f"{row.verdict:<4}  {row.what:<{width}}  {row.say}".rstrip())
+        for row in rows:
+            for warning in row.warnings.values():
+                show(warning)
         for error in errors:
             show_error(error)
     if errors:
@@ -182,7 +185,7 @@ def _directive(request: CheckRequest, program: Program, directive: Directive) ->
         error.where = where
         row.fail(error)
         return row
-    for trial in _trials(request, program, function, values, row):
+    for trial in _trials(request, program, function, values, row, where=where):
         engine, ended = trial.engine, trial.ended_by
         if directive.codes:
             if ended is None or ended.code not in directive.codes:
@@ -271,9 +274,14 @@ def _trials(
     values: Mapping[str, Any],
     row: CheckRow,
     max_steps: int | None = None,
+    where: Where | None = None,
 ) -> list[Trial]:
-    """A trial on each engine, counted in; all must do the same."""
+    """A trial on each engine, counted in; all must do the same.
+
+    `where` the run is asked for, if not by the function alone.
+    """
     out: list[Trial] = []
+    where = where or Where(request.file, function=function.name)
     for engine in request.every_engine:
         trial = attempt(
             program,
@@ -284,8 +292,11 @@ def _trials(
             tolerance=request.tolerance,
             max_steps=max_steps,
             bits=request.bits,
+            estimates=not out,
         )
-        row.take(trial)
+        if out:
+            trial.digits = out[0].digits
+        row.take(trial, values, where)
         if out and not same(function, out[0], trial, WITHIN[request.bits]):
             row.fail(
                 InternalError(
@@ -314,6 +325,7 @@ def _as_json(request: CheckRequest, rows: Sequence[CheckRow]) -> dict[str, Any]:
                 "off_by": {k: str(v) if v != v or v == inf else v for k, v in row.off.items()},
                 "erased_bits": row.erased_bits,
                 "residue_bytes": row.residue_bytes,
+                "warnings": [d.as_json() for d in row.warnings.values()],
                 "errors": [d.as_json() for e in row.errors for d in e.diagnostics],
             }
             for row in rows

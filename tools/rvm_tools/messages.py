@@ -29,6 +29,11 @@ def show_error(error: Fault, style: str = "human") -> None:
         click.echo(error.shown(_coloured, "\n\n"), err=True)
 
 
+def show(message: Diagnostic) -> None:
+    """Put one message out to standard error."""
+    click.echo(_coloured(message), err=True)
+
+
 def errors_as_json(error: Fault) -> dict[str, object]:
     """An error as an object: its messages, and when it happened, if there was a run."""
     out: dict[str, object] = {"errors": [d.as_json() for d in error.diagnostics]}

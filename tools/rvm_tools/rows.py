@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from rvm.codes.words import count
-from rvm.faults import InvertibilityError, RvmError
+from rvm.faults import Diagnostic, InvertibilityError, RvmError, Where
+from rvm_tools.digits import come_back_hint
 from rvm_tools.trial import Trial
 
 
@@ -20,6 +22,8 @@ class CheckRow:
     errors: list[RvmError] = field(default_factory=list)
     engines: list[set[str]] = field(default_factory=list)
     """For each error the engines that gave it; none where no engine was at work."""
+    warnings: dict[str, Diagnostic] = field(default_factory=dict)
+    """Of each result that lost its digits in a run what there is to say of the first."""
     lost_bits: dict[str, int] = field(default_factory=dict)
     off: dict[str, float] = field(default_factory=dict)
     steps: int = 0
@@ -43,8 +47,10 @@ class CheckRow:
             if engines and engines != set(every):
                 error.notes = (f"on the {', '.join(sorted(engines))} engine", *error.notes)
 
-    def take(self, trial: Trial) -> None:
-        """Count a trial in."""
+    def take(self, trial: Trial, inputs: Mapping[str, Any], where: Where) -> None:
+        """Count a trial in, of a run on these inputs that is asked for there."""
+        for lost in trial.digits or ():
+            self.warnings.setdefault(lost.name, lost.warning(inputs, where))
         self.steps = max(self.steps, trial.steps)
         self.erased_bits = max(self.erased_bits, trial.erased_bits)
         self.residue_bytes = max(self.residue_bytes, trial.residue_bytes)
@@ -60,7 +66,7 @@ class CheckRow:
                         "C001",
                         f"`{d.name}` did not come back to what it was",
                         values={"bits off": d.bits, "numbers": f"{d.numbers} of {d.of}"},
-                        hint="floats come back exactly with --strict, or as fixed-point numbers",
+                        hint=come_back_hint(trial.digits),
                     ),
                     trial.engine,
                 )
@@ -70,6 +76,8 @@ class CheckRow:
         parts = [count(self.steps, "step")]
         lost = ", ".join(f"{k} {n} ({self.off[k]:.1g})" for k, n in self.lost_bits.items())
         parts.append(f"lost bits: {lost}" if lost else "every bit comes back")
+        if self.warnings:
+            parts.append(f"digits lost: {', '.join(self.warnings)}")
         if self.erased_bits:
             parts.append(f"{self.erased_bits:,} bits erased")
         if strict:

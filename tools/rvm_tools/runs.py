@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from shutil import get_terminal_size
@@ -12,6 +12,7 @@ from typing import Any
 import rich_click as click
 
 from rvm.codes.words import count
+from rvm.derive.target import Target
 from rvm.faults import Fault, InvertibilityError
 from rvm.library.frontends import front_end
 from rvm.program import Function
@@ -66,27 +67,25 @@ def _run(request: RunRequest, output: Output | None) -> tuple[dict[str, Any], Fa
     options = request.options(output, request.on_error)
     machine = Machine.start(program, function.name, inputs, options, undo=request.back)
     before = snapshot(function, machine.state.frames[0].regs)
-    estimate: Callable[[_Leg, bool], dict[str, Any]] | None = None
-    if request.error:
-        estimate = _estimate(machine)
+    target = Target(program, function.name, request.back, options)
     way = "backwards" if request.back else "forwards"
     quiet = request.as_json or streamed(files)
     try:
         legs = [_leg(machine, function, way, request)]
-    except Fault as error:
-        return _stopped(machine, request), error
+    except Fault as fault:
+        return _stopped(machine, request), fault
     store = getattr(front_end(request.file), "store", None)
     if not quiet and store is not None and not request.round_trip:
         click.echo("\n".join(store(function, legs[0].regs)))
     elif not quiet:
         _print_leg(legs[0])
-    off = estimate(legs[0], quiet) if estimate is not None else None
+    error = _estimated(target, before, legs[0], quiet) if request.error else None
     lost: list[Drift] | None = None
     if request.round_trip:
         try:
             legs.append(_leg(machine, function, _REVERSED[way], request, back=True))
-        except Fault as error:
-            return _stopped(machine, request), error
+        except Fault as fault:
+            return _stopped(machine, request), fault
         lost = drifts(function, before, legs[1].regs, request.tolerance, legs[0].regs)
         if not quiet:
             _print_leg(legs[1])
@@ -94,14 +93,14 @@ def _run(request: RunRequest, output: Output | None) -> tuple[dict[str, Any], Fa
     regs = legs[0].regs
     write(files, show.arrays(function, regs), lambda: show.as_json(function, regs))
     found = _found(request, machine, function, before, legs, lost) if request.as_json else {}
-    if off is not None and found:
-        found["info"]["error"] = off
+    if error is not None and found:
+        found["info"]["error"] = error
     if lost is not None and not all(d.within for d in lost):
         lasting = InvertibilityError(
             "C001",
             "the run did not come back to where it started",
             values={d.name: f"{d.bits} bits off" for d in lost if not d.within},
-            hint="floats come back exactly with --strict, or where they are fixed-point numbers",
+            hint=_come_back_hint(target, before, legs[0]),
         )
         return found, lasting
     return found, None
@@ -128,26 +127,25 @@ def _leg(
     )
 
 
-def _estimate(machine: Machine) -> Callable[[_Leg, bool], dict[str, Any]]:
-    """What estimates the error of a run that a machine is about to make, and prints it."""
-    from rvm.derive.result_errors import begun, estimated, run_errors
-    from rvm.derive.target import Target
+def _estimated(target: Target, before: Sequence[Any], leg: _Leg, quiet: bool) -> dict[str, Any]:
+    """The estimated errors at the end of a leg as JSON has them, printed unless `quiet`."""
+    from rvm.derive.result_errors import estimated, run_errors
     from rvm_tools.derivatives import nested_json, table
 
-    code = machine.state.frames[0].code
-    target = Target(machine.program, code.name, code.undo, machine.options)
-    start = begun(target, machine.state.frames[0].regs)
+    error = estimated(leg.function, run_errors(target, before, leg.regs, leg.steps)).error
+    if not quiet:
+        click.echo("estimated error")
+        for line in table(leg.function, leg.regs, error, page_width(), "error"):
+            click.echo(line)
+    found: dict[str, Any] = nested_json(error)
+    return found
 
-    def estimate(leg: _Leg, quiet: bool) -> dict[str, Any]:
-        error = estimated(leg.function, run_errors(target, start, leg.regs, leg.steps)).error
-        if not quiet:
-            click.echo("estimated error")
-            for line in table(leg.function, leg.regs, error, page_width(), "error"):
-                click.echo(line)
-        found: dict[str, Any] = nested_json(error)
-        return found
 
-    return estimate
+def _come_back_hint(target: Target, before: Sequence[Any], leg: _Leg) -> str:
+    """What helps where the run from these registers to the end of a leg did not come back."""
+    from rvm_tools.digits import come_back_hint, lost_digits
+
+    return come_back_hint(lost_digits(target, before, leg.regs, leg.steps))
 
 
 def _print_leg(leg: _Leg) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rvm.derive.estimate import Silence
+from rvm.derive.target import Target
 from rvm.faults import LimitError, RvmError
 from rvm.numbers import NumberSystem, system
 from rvm.program import Function, Layout, Program, Record
@@ -16,6 +18,7 @@ from rvm.run.binding import snapshot
 from rvm.run.machine import Machine
 from rvm.state import Options
 from rvm.types import Array, Stack, elem_of
+from rvm_tools.digits import LostDigits, lost_digits
 from rvm_tools.drift import Drift, drifts
 from rvm_tools.show import number_text
 
@@ -34,13 +37,8 @@ class Trial:
     lost: list[Drift] = field(default_factory=list)
     erased_bits: int = 0
     residue_bytes: int = 0
-
-
-class _Silence(dict[str, Callable[..., None]]):
-    """Callbacks by any name, which do nothing."""
-
-    def get(self, name: str, default: Any = None) -> Any:
-        return lambda *_: None
+    digits: list[LostDigits] | None = None
+    """Results that have lost their digits; None where that is not known, or was not asked."""
 
 
 def attempt(
@@ -53,10 +51,12 @@ def attempt(
     tolerance: float | None,
     max_steps: int | None = None,
     bits: str = "stated",
+    estimates: bool = False,
 ) -> Trial:
     """Run `function` to its end, to an error or to the limit, and from there back.
 
-    The arrays of `inputs` are used as they are.  What the program prints is dropped.
+    The arrays of `inputs` are used as they are.  What the program prints is dropped.  With
+    `estimates` it is looked which results have lost their digits.
     """
     options = Options(
         engine=engine,
@@ -64,7 +64,7 @@ def attempt(
         tolerance=tolerance,
         max_steps=max_steps,
         output=lambda _: None,
-        callbacks=_Silence(),
+        callbacks=Silence(),
         bits=bits,
     )
     machine = Machine.start(program, function.name, inputs, options)
@@ -79,6 +79,10 @@ def attempt(
     trial.regs = snapshot(function, frame.regs)
     trial.erased_bits = machine.erased_bits
     trial.residue_bytes = machine.residue_bytes
+    if estimates and trial.ended_by is None:
+        # Every engine has the same bits; this one begins soon, and goes on well.
+        target = Target(program, function.name, options=Options(engine="python"))
+        trial.digits = lost_digits(target, start, trial.regs, trial.steps)
     machine.options = replace(options, max_steps=None)
     try:
         machine.run_back()
