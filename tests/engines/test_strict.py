@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 import random
 from typing import Any
@@ -311,3 +312,33 @@ def test_a_result_that_was_changed_is_refused() -> None:
     (~big)(out)
     with pytest.raises(InvertibilityError, match="R019"):
         (~big)(out)
+
+
+PLACES = ["a", "z.re", "-w[1].im", "2.0 * x[::-1][1]"]
+
+
+def over_places() -> rvm.Library:
+    """What changes two places at once, over all pairs of kinds of places."""
+    lines = [
+        line
+        for first, second in itertools.permutations(PLACES, 2)
+        for line in (f"rot {first}, {second}, t", f"hadamard {first}, {second}")
+    ]
+    functions = (
+        f"func f{k}(a: f64, t: f64, x: f64[3], z: c128, w: c128[2])\n    "
+        + "\n    ".join(lines[k : k + 10])
+        for k in range(0, len(lines), 10)
+    )
+    return rvm.assemble("\n".join(functions))
+
+
+@pytest.mark.parametrize("way", executing())
+def test_two_places_at_once_come_back_wherever_they_are(way: str) -> None:
+    rng, lib = np.random.default_rng(5), over_places()
+    for name in lib:
+        f = lib[name].with_options(engine=way, strict=True)
+        w = rng.normal(size=2) + 1j * rng.normal(size=2)
+        given_ = {"a": 0.3, "t": rng.normal(), "x": rng.normal(size=3), "z": 0.7 - 0.1j, "w": w}
+        before = pickle.loads(pickle.dumps(given_))
+        back = (~f)(f(**given_))
+        assert pickle.dumps(dict(back)) == pickle.dumps(before), name

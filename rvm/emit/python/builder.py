@@ -37,6 +37,8 @@ ARRAY = "array"
 CHOICE = "choose"
 """What is lazy of arrays too, for its first argument is a scalar."""
 CHANGES = frozenset(["set", "store", "line", "text", "poke", "begin"])
+TAKEN = "taken"
+"""What stands in a template that takes a gap from the strict log, for a function of the table."""
 
 
 class PythonBuilder(Builder):
@@ -304,7 +306,7 @@ class PythonBuilder(Builder):
         text = f"taken(state, ({self.bind(system(t))}, {{0}}))[0]"
         if t == F64:
             text = "taken_float(state, {0})"
-        made = Node("template", t.name, (cast(Node, guess),), (text, ""))
+        made = Node("template", t.name, (cast(Node, guess),), (text, TAKEN))
         self.items.append(made)
         return made
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from rvm.emit.python.builder import ARRAY, same
+from rvm.emit.python.builder import ARRAY, TAKEN, same
 from rvm.ir.node import Node
 from rvm.ir.typed import Unprintable
 from rvm.leaf.ops import WIDTHS, limits, signed
@@ -332,6 +332,13 @@ def lines_apart(items: Sequence[Node], results: Sequence[Node]) -> set[Node]:
         if heights[node] == MAX_HEIGHT and node.kind != ARRAY:
             heights[node] = 0
             found.add(node)
+    # Gaps are taken from the log in their order: what is taken before a line of its own has one.
+    apart = False
+    for node in reversed(epochs):
+        if node.op == "template" and node.aux[1] == TAKEN:
+            apart = apart or node in found
+            if apart:
+                found.add(node)
     return found
 
 
