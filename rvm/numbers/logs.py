@@ -32,7 +32,7 @@ class LogNumber:
     __slots__ = ("log",)
 
     def __init__(self, log: float) -> None:
-        self.log = log
+        self.log = float(log)
 
     def __repr__(self) -> str:
         return f"LogNumber(log={self.log!r})"

@@ -120,11 +120,14 @@ def _dot(w: Walker, node: Expr) -> Expr | None:
 
 def _known(w: Walker, instr: Instr) -> None:
     """An ancilla's value is known where it begins and ends, and so is its tangent."""
-    x = cast(Place, instr.args[0])
+    x, *values = cast("tuple[Place, *tuple[Expr, ...]]", instr.args)
+    if not values:
+        _moved(w, instr)
+        return
     both = [instr]
     graph = w.graph()
     if x.reg in w.dual_of:
-        dot, values = w.dual(x), instr.args[1:]
+        dot = w.dual(x)
         zero = typed(Const(0), elem_of(cast(ValueType, dot.type)))
         dots = [zero if k is None else k for k in (_tangent(w, graph, v) for v in values)]
         both.append(Instr(instr.op, (dot, *dots)))

@@ -9,6 +9,7 @@ from gradients.agreeing import ENGINES, agree
 from sizes import sized
 
 import rvm
+from rvm.types import SCALARS
 
 pytestmark = sized
 
@@ -97,3 +98,29 @@ func main(q: fixed, x: f64)
         off += float(pull.machine["q"]) != 0.5
         assert g.x == pytest.approx(18000 * x + 1100 * np.exp(1.1 * x), rel=1e-12)
     assert off, "all came back exactly, so that nothing was tested"
+
+
+@pytest.mark.parametrize("t", sorted(SCALARS))
+def test_a_stack_of_a_functions_own_has_derivatives_of_every_order(t: str) -> None:
+    """As the same function without the stack has them."""
+    top = {"c128": "s.top.re", "bool": "select(s.top, 1.0, 0.0)"}.get(t, "f64(s.top)")
+    lib = rvm.assemble(f"""
+func f(y: f64, x: f64, k: {t})
+    with s: stack[{t}]
+        push k, s
+        add y, x ** 3 * {top}
+        pop k, s
+    end
+
+func without(y: f64, x: f64, k: {t})
+    add y, x ** 3 * {top.replace("s.top", "k")}
+""")
+    inputs = {"y": 0.5, "x": 1.5, "k": t == "bool" or 1}
+    for method in "forward-over-reverse", "taylor":
+        found, meant = (
+            lib[name].hessian(loss="y", method=method, **inputs) for name in ("f", "without")
+        )
+        assert str(found) == str(meant) and found.x.x == 6 * 1.5
+    both = (lib[name].jvp({"x": 1.0}, **inputs) for name in ("f", "without"))
+    assert len(set(map(str, both))) == 1
+    assert lib.f.hvp({"x": 1.0}, loss="y", **inputs).x == 6 * 1.5

@@ -112,6 +112,8 @@ def test_the_python_number():
     assert x == LogNumber(1.0) and x != LogNumber(2.0) and hash(x) == hash(LogNumber(1.0))
     assert repr(x) == "LogNumber(log=1.0)"
     assert float(LogNumber(1e4)) == INF
+    # One of NumPy is one of Python, whose comparisons the functions are made of.
+    assert type(LogNumber(np.float64(1.0)).log) is float
     assert sys.from_python(x) == 1.0
     assert sys.from_python(1) == 0.0 and sys.from_python(0.0) == -INF
     assert sys.literal(10**400) == pytest.approx(400 * math.log(10))
