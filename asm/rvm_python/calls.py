@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
+from rvm_asm.derivatives import LEFT_OUT
 from rvm_asm.messages import Reporter
 from rvm_asm.nodes import Lit, Node, Ref, Word
 from rvm_asm.printer import quoted
@@ -16,7 +17,7 @@ from rvm_asm.stats import EffectStat, Extern, Invoke, Iterate, OpStat, Stat
 from rvm.isa import OPCODES
 from rvm.library import vocabulary
 from rvm.library.generic import GenericFunction
-from rvm.library.reversible import PythonOrigin
+from rvm.library.reversible import Callee, PythonOrigin
 from rvm.library.vocabulary import Word as WordOf
 from rvm.stmt import BACKWARD, FORWARD
 from rvm_python.changes import places, root, shown
@@ -26,6 +27,7 @@ from rvm_python.scope import MISSING, Local, Outside, Variable, constant
 from rvm_python.source import SourceText
 from rvm_python.table import opcode_named
 
+_MAP = "`rvm.map(f, y, x)` does f for each element of y and x"
 _POLICIES = ("pebbles", "max_moves", "memory", "state_bytes", "bennett", "goal")
 
 
@@ -51,6 +53,8 @@ class Calls(Expressions, ABC):
         self.declared: dict[str, tuple[ast.expr, dict[str, Local]]] = {}
         """What `t: f64 = e` made, by what value, and what names stood for there."""
         self._outer_shorthands: list[set[str]] = []
+        self.functions: Mapping[str, Callee] = {}
+        """The parameters that are functions, and what they stand for."""
         self.passed: list[tuple[str, PythonOrigin, str]] = []
         """Names that are arguments, with the function and the parameter that they are for."""
         self.taken: frozenset[str] = frozenset()
@@ -69,21 +73,53 @@ class Calls(Expressions, ABC):
         """What a length of the name is called in the program."""
         return quoted(f"{name} (length)" if name in self.taken else name)
 
-    def callee(self, f: ast.expr) -> tuple[PythonOrigin, bool] | None:
+    def callee(self, f: ast.expr) -> Callee | None:
         """The reversible function that is called, and whether it is undone."""
         undo = False
         while isinstance(f, ast.UnaryOp) and isinstance(f.op, ast.Invert):
             f, undo = f.operand, not undo
+        if isinstance(f, ast.Name) and f.id in self.functions:
+            origin, inner = self.functions[f.id]
+            return origin, undo != inner
         found = self.outer(f)
         if isinstance(found, GenericFunction) and isinstance(found.origin, PythonOrigin):
             return found.origin, undo != found.undo
         return None
 
+    def _derived(self, f: ast.expr) -> tuple[PythonOrigin, bool, tuple[str, ...]] | None:
+        """The function that a call is of: undone perhaps, and with the marks of a derivative.
+
+        `rvm.gradient_of(f)`, `~rvm.tangent_of(rvm.gradient_of(f))`.
+        """
+        undo = False
+        while isinstance(f, ast.UnaryOp) and isinstance(f.op, ast.Invert):
+            f, undo = f.operand, not undo
+        if isinstance(f, ast.Call):
+            marks = self._marks_of(f.func)
+            if marks is None:
+                return None
+            inner = self._derived(f.args[0]) if len(f.args) == 1 and not f.keywords else None
+            if inner is None or inner[1]:
+                text = shown(f.func)
+                self.refuse(
+                    "A044",
+                    f"`{text}` takes a reversible function",
+                    f,
+                    f"`{text}(f)(x, …)`; of what f undoes, `rvm.adjoint_of(f)`",
+                )
+            return inner[0], undo, (*inner[2], *marks)
+        found = self.callee(f)
+        return None if found is None else (found[0], undo != found[1], ())
+
     def changes(self, call: ast.Call) -> Sequence[ast.expr]:
         """The arguments that a line changes, for all that is known before it is read."""
+        found = self.outer(call.func)
+        if found == vocabulary.map_ or self._calls_derivative(call.func):
+            named = [k.value for k in call.keywords]
+            every = [e for v in (*call.args, *named) for e in _several(v)]
+            return [p for e in every for p in places(e)]
         if self.callee(call.func) is not None:
             return [p for a in (*call.args, *(k.value for k in call.keywords)) for p in places(a)]
-        found = self.outer(call.func)
         if found == vocabulary.iterate:
             return call.args[1:2]
         op = opcode_named(found)
@@ -98,13 +134,13 @@ class Calls(Expressions, ABC):
         if undone is not None:
             return undone
         start, end = self.at(call)
-        found = self.callee(call.func)
-        if found is not None:
-            origin, undo = found
-            word = Word(self.named(origin), *self.at(call.func))
-            args = self._arguments(call, origin)
-            return [Invoke("uncall" if undo else "call", word, args, start, end)]
         target = self.outer(call.func)
+        if target == vocabulary.map_:
+            if not call.args:
+                self.refuse("A044", "`rvm.map` takes a function and arguments", call, _MAP)
+            return [self._invoke(call, call.args[0], call.args[1:], ("map", "unmap"))]
+        if self.callee(call.func) is not None or self._calls_derivative(call.func):
+            return [self._invoke(call, call.func, call.args, ("call", "uncall"))]
         if target is print:
             return [self._print(call)]
         if target == vocabulary.iterate:
@@ -119,6 +155,51 @@ class Calls(Expressions, ABC):
             return [OpStat(op, operands, start, self.at(call.func)[1], end)]
         return self._no_call(call, target)
 
+    def _marks_of(self, f: ast.expr) -> tuple[str, ...] | None:
+        """The marks that `rvm.gradient_of` and its like stand for."""
+        found = self.outer(f)
+        return vocabulary.DERIVED.get(found) if isinstance(found, WordOf) else None
+
+    def _calls_derivative(self, f: ast.expr) -> bool:
+        while isinstance(f, ast.UnaryOp) and isinstance(f.op, ast.Invert):
+            f = f.operand
+        return isinstance(f, ast.Call) and self._marks_of(f.func) is not None
+
+    def _invoke(
+        self, call: ast.Call, f: ast.expr, args: Sequence[ast.expr], words: tuple[str, str]
+    ) -> Stat:
+        """A call of a function, or of what is derived from one, there or back."""
+        found = self._derived(f)
+        if found is None:
+            self.refuse("A044", f"`{shown(f)}` is no reversible function", f, _MAP)
+        origin, undo, marks = found
+        named = {k.arg: k.value for k in call.keywords}
+        duals = ("dots" if marks[-1] == "." else "bars") if marks else ""
+        given = named.pop(duals, None) if duals else None
+        if duals and given is None:
+            hint = (
+                f"`{duals}=(…)`, one for each parameter that has any, None where it is not wanted"
+            )
+            self.refuse("A044", f"a call of a derivative takes `{duals}=`", call, hint)
+        # Of a derivative of a derivative some arguments are bars of the first.
+        plain = len(marks) > 1
+        if plain and not named:
+            nodes = [self._argument(a) for a in args]
+        else:
+            origin, nodes = self._arguments(call, origin, args, named)
+        more = [] if given is None else [self._dual(e) for e in _several(given)]
+        word = Word(self.named(origin), *self.at(f))
+        return Invoke(words[undo], word, nodes, *self.at(call), marks=marks, bars=more)
+
+    def _argument(self, e: ast.expr) -> Node:
+        return self.place(e) if self._is_place(e) else self.operand(e)
+
+    def _dual(self, e: ast.expr) -> Node:
+        """A bar or a dot; None stands for one that is left out."""
+        if isinstance(e, ast.Constant) and e.value is None:
+            return Ref(LEFT_OUT, (), *self.at(e))
+        return self._argument(e)
+
     def _operand_of(self, e: ast.expr, op: str, k: int) -> Node:
         row = OPCODES[op]
         is_mut = row.is_data and k < len(row.operands) and row.operands[k].mode == "mut"
@@ -128,6 +209,14 @@ class Calls(Expressions, ABC):
         text = shown(call.func)
         if isinstance(target, WordOf) and target in (vocabulary.ancilla, vocabulary.compute):
             self.refuse(UNREAD, f"`{text}` stands in a `with`", call, f"`with {text}(…) as t:`")
+        local = self.names.get(call.func.id) if isinstance(call.func, ast.Name) else None
+        if isinstance(local, Variable) and local.is_parameter:
+            self.refuse(
+                UNREAD,
+                f"`{text}` is called, and was given no function",
+                call,
+                "pass one that is under `@rvm.reversible`",
+            )
         if target is MISSING and isinstance(call.func, ast.Attribute):
             self.refuse(
                 UNREAD,
@@ -147,19 +236,30 @@ class Calls(Expressions, ABC):
             f"`y += {shown(call)}` adds it to a place",
         )
 
-    def _arguments(self, call: ast.Call, origin: PythonOrigin) -> list[Node]:
-        """A call's arguments in the order of the parameters, defaults among them."""
-        for a in call.args:
+    def _arguments(
+        self,
+        call: ast.Call,
+        origin: PythonOrigin,
+        args: Sequence[ast.expr],
+        named: Mapping[str | None, ast.expr],
+    ) -> tuple[PythonOrigin, list[Node]]:
+        """The function for those that a call passes, and its other arguments.
+
+        In the order of the parameters, defaults among them.
+        """
+        for a in args:
             if isinstance(a, ast.Starred):
                 self.refuse_kind(a)
-        for k in call.keywords:
-            if k.arg is None:
-                self.refuse(UNREAD, "`**` is not read here", k.value, "name the arguments")
-        named = {k.arg: k.value for k in call.keywords}
+        if None in named:
+            self.refuse(UNREAD, "`**` is not read here", named[None], "name the arguments")
+        signature = inspect.signature(origin.function)
+        kept = [p for n, p in signature.parameters.items() if n not in origin.functions]
         try:
-            bound = inspect.signature(origin.function).bind(*call.args, **named)  # type: ignore[arg-type]
+            bound = signature.replace(parameters=kept).bind(*args, **named)  # type: ignore[arg-type]
         except TypeError as error:
             self.refuse("A044", f"`{origin.name}`: {error}", call)
+        functions = {n: f for n, e in bound.arguments.items() if (f := self.callee(e)) is not None}
+        origin = origin.taking(functions)
         out: list[Node] = []
         defaults = origin.defaults
         for name in origin.parameters:
@@ -167,13 +267,13 @@ class Calls(Expressions, ABC):
                 e = bound.arguments[name]
                 if isinstance(e, ast.Name):
                     self.passed.append((e.id, origin, name))
-                out.append(self.place(e) if self._is_place(e) else self.operand(e))
+                out.append(self._argument(e))
             else:
                 value = constant(defaults[name])
                 if value is MISSING or isinstance(value, tuple):
                     self.refuse(OUTSIDE, f"the default of `{name}` is no number", call)
                 out.append(Lit(value, *self.at(call)))
-        return out
+        return origin, out
 
     def _is_place(self, e: ast.expr) -> bool:
         """Whether an argument is passed by reference: a name of a place, not of an expression."""
@@ -212,7 +312,7 @@ class Calls(Expressions, ABC):
             else:
                 node = self.operand(value)
             policy.append((Word(name, start_of, end_of), node))
-        args = [self.place(a) if self._is_place(a) else self.operand(a) for a in call.args[1:]]
+        args = [self._argument(a) for a in call.args[1:]]
         word = Word(self.named(found[0]), *self.at(call.args[0]))
         times = self.operand(named["times"])
         return Iterate(word, args, None, None, times, False, policy, start, end)
@@ -259,3 +359,8 @@ def _is_text(e: ast.expr) -> bool:
     return isinstance(e, ast.JoinedStr) or (
         isinstance(e, ast.Constant) and isinstance(e.value, str)
     )
+
+
+def _several(e: ast.expr) -> Sequence[ast.expr]:
+    """The parts of a tuple, or the one value that stands for a tuple of one."""
+    return e.elts if isinstance(e, (ast.Tuple, ast.List)) else (e,)

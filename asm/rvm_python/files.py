@@ -17,6 +17,7 @@ from rvm.library.generic import GenericFunction
 from rvm.library.reversible import PythonOrigin
 from rvm.program import Program
 from rvm_python.rasm import written
+from rvm_python.source import takes_functions
 from rvm_python.unit import Unit
 
 MODULE = "__rvm__"
@@ -59,6 +60,8 @@ def _unit(path: Path) -> Unit:
     for f in found:
         if isinstance(f.origin, PythonOrigin) and f.origin.function.__module__ == MODULE:
             own[f.origin] = None
+    # Those that take functions are there for the functions that calls pass.
+    own = {o: None for o in own if not takes_functions(o.function)}
     if not own:
         raise UsageError(
             "U047",

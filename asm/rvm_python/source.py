@@ -94,6 +94,16 @@ def definition(function: FunctionType) -> tuple[SourceText, ast.FunctionDef]:
     )
 
 
+def takes_functions(function: FunctionType) -> bool:
+    """Whether a function calls one of its parameters, which then is a function itself."""
+    _, node = definition(function)
+    a = node.args
+    names = {p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs)}
+    called = (n.func for n in ast.walk(node) if isinstance(n, ast.Call))
+    plain = (f.operand if isinstance(f, ast.UnaryOp) else f for f in called)
+    return any(isinstance(f, ast.Name) and f.id in names for f in plain)
+
+
 def _is_of(node: ast.FunctionDef, code: CodeType) -> bool:
     a = node.args
     names = [p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs)]

@@ -95,6 +95,7 @@ class Unit:
         name = self._names[origin]
         start, end = source.head(node)
         word = Word(name, reader.base + start, reader.base + end)
+        reader.functions = origin.functions
         parameters = _Parameters(reader, node, origin)
         try:
             params = parameters.read()
@@ -129,7 +130,11 @@ class _Parameters:
             if star is not None:
                 sign = "*" if star is args.vararg else "**"
                 reader.refuse(UNREAD, f"`{sign}{star.arg}` is no place", star, "name each one")
-        written = [*args.posonlyargs, *args.args, *args.kwonlyargs]
+        written = [
+            a
+            for a in (*args.posonlyargs, *args.args, *args.kwonlyargs)
+            if a.arg not in self.origin.functions
+        ]
         inside = self.origin.function.__qualname__.split(".")[:-1]
         if inside and inside[-1] != "<locals>" and written and written[0].arg in ("self", "cls"):
             hint = "put it outside of the class, with the object's places as parameters"

@@ -47,6 +47,9 @@ class Origin(Protocol):
     def completed(self, values: dict[str, Any], positional: int) -> dict[str, Any]:
         """A call's values, of which so many were given by position, with those it leaves out."""
 
+    def split(self, values: dict[str, Any]) -> tuple[Origin, dict[str, Any]]:
+        """The function for the functions among the values, and the other values."""
+
     def finished(self, result: Result, name: str) -> Result:
         """A call's result as callers get it."""
 
@@ -87,14 +90,25 @@ class GenericFunction(FunctionHandle, Generic[P]):
         NumPy's arrays have the types of their elements; plain numbers, which are asked last, may be
         of any type that fits: f64 where i64 does not.  AssemblyError A071 where nothing says it.
         """
-        options, values = self._split(args, inputs)
-        return self._for(values, options)
+        return self._for(*self._given(args, inputs))
 
     def for_values(self, values: Mapping[str, Any]) -> FunctionHandle:
-        return self._for(values, self._options)
+        return self._for(*self._taking(self._options, dict(values)))
 
-    def _for(self, values: Mapping[str, Any], options: Options) -> FunctionHandle:
-        found = self.origin.made(values)
+    def _given(
+        self, args: tuple[Any, ...], inputs: Mapping[str, Any]
+    ) -> tuple[Origin, Options, dict[str, Any]]:
+        """What a call is of: the function for those that it passes, options, and the values."""
+        return self._taking(*self._split(args, inputs))
+
+    def _taking(
+        self, options: Options, values: dict[str, Any]
+    ) -> tuple[Origin, Options, dict[str, Any]]:
+        origin, values = self.origin.split(values)
+        return origin, options, values
+
+    def _for(self, origin: Origin, options: Options, values: Mapping[str, Any]) -> FunctionHandle:
+        found = origin.made(values)
         assert found is not None
         last = self._last
         same = last is not None and last[0] is found[0] and last[1].name == found[1]
@@ -151,23 +165,24 @@ class GenericFunction(FunctionHandle, Generic[P]):
         return GenericFunction(self.origin, undo=undo, options=options)
 
     def machine(self, /, *args: Any, **inputs: Any) -> Machine:
-        options, values = self._split(args, inputs)
-        return self._for(values, options).machine(**values)
+        origin, options, values = self._given(args, inputs)
+        return self._for(origin, options, values).machine(**values)
 
     def __call__(self, /, *args: P.args, **inputs: P.kwargs) -> Result:
         if len(args) == 1 and is_of_a_run(args[0]):
             # A result of a strict run, which is taken back by the log that it keeps.
             result: Any = args[0]
-            options, values = self._split((), {**result, **inputs})
-            handle = self._for(values, options)
-            return self.origin.finished(handle(args[0], **inputs), handle.name)
-        options, values = self._split(args, inputs)
-        handle = self._for(values, options)
-        return self.origin.finished(handle(**values), handle.name)
+            origin, options, values = self._given((), {**result, **inputs})
+            handle = self._for(origin, options, values)
+            rest = {n: v for n, v in inputs.items() if n in values}
+            return origin.finished(handle(args[0], **rest), handle.name)
+        origin, options, values = self._given(args, inputs)
+        handle = self._for(origin, options, values)
+        return origin.finished(handle(**values), handle.name)
 
     def pullback(self, /, *args: Any, **inputs: Any) -> Pullback:
-        options, values = self._split(args, inputs)
-        return self._for(values, options).pullback(**values)
+        origin, options, values = self._given(args, inputs)
+        return self._for(origin, options, values).pullback(**values)
 
     def target_of(
         self, given: Mapping[str, Any] | None, inputs: Mapping[str, Any]
@@ -182,7 +197,9 @@ class GenericFunction(FunctionHandle, Generic[P]):
         whole = self.origin.completed(named, 0)
         rest = {n: v for n, v in inputs.items() if n not in whole}
         unknown = {n: v for n, v in (given or {}).items() if n not in whole}
-        return self.for_values(whole).target_of({**whole, **unknown}, rest)
+        origin, options, whole = self._taking(self._options, whole)
+        handle = self._for(origin, options, whole)
+        return handle.target_of({**whole, **unknown}, rest)
 
     def _split(
         self, args: tuple[Any, ...], inputs: Mapping[str, Any]
@@ -203,8 +220,9 @@ class GenericFunction(FunctionHandle, Generic[P]):
 
     def source_of(self, /, *args: Any, **inputs: Any) -> str:
         """The program for the types of these arguments, in the assembly language."""
-        handle = self.of(*args, **inputs)
-        return self.origin.source(handle.program, handle.name)
+        origin, options, values = self._given(args, inputs)
+        handle = self._for(origin, options, values)
+        return origin.source(handle.program, handle.name)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return self.origin.reduced(self.undo, self._options)
@@ -233,6 +251,9 @@ class TextOrigin:
 
     def completed(self, values: dict[str, Any], positional: int) -> dict[str, Any]:
         return values
+
+    def split(self, values: dict[str, Any]) -> tuple[Origin, dict[str, Any]]:
+        return self, values
 
     def finished(self, result: Result, name: str) -> Result:
         return result

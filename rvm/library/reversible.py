@@ -43,24 +43,58 @@ class Translated(Protocol):
         """A program that has been made, in the assembly language."""
 
 
+Callee = tuple["PythonOrigin", bool]
+"""A function that is passed, and whether it is undone."""
+
+
 class PythonOrigin:
     """A function in Python, and what has been made of it."""
 
-    def __init__(self, function: FunctionType) -> None:
+    def __init__(
+        self, function: FunctionType, functions: Mapping[str, Callee] | None = None
+    ) -> None:
         self.function = function
-        self.name = function.__name__
+        self.functions = dict(functions or {})
+        """What those parameters stand for that are functions; they take no values."""
+        inside = ", ".join(f"{'~' * undo}{o.name}" for o, undo in self.functions.values())
+        self.name: str = f"{function.__name__}[{inside}]" if inside else function.__name__
         code = function.__code__
-        self.positional = code.co_argcount
-        self.parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        written = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        self.positional = sum(n not in self.functions for n in written[: code.co_argcount])
+        self.parameters = tuple(n for n in written if n not in self.functions)
+        self._with: dict[tuple[tuple[str, Callee], ...], PythonOrigin] = {}
         self._translated: Translated | None = None
+
+    def taking(self, functions: Mapping[str, Callee]) -> PythonOrigin:
+        """The function whose parameters of these names are such functions."""
+        if not functions:
+            return self
+        key = tuple(sorted(functions.items(), key=lambda item: item[0]))
+        found = self._with.get(key)
+        if found is None:
+            found = self._with[key] = PythonOrigin(self.function, {**self.functions, **functions})
+        return found
+
+    def split(self, values: dict[str, Any]) -> tuple[PythonOrigin, dict[str, Any]]:
+        functions = {
+            n: (v.origin, v.undo)
+            for n, v in values.items()
+            if isinstance(v, GenericFunction) and isinstance(v.origin, PythonOrigin)
+        }
+        if not functions:
+            return self, values
+        rest = {n: v for n, v in values.items() if n not in functions}
+        return self.taking(functions), rest
 
     @cached_property
     def defaults(self) -> dict[str, Any]:
         """The values of parameters that callers may leave out."""
         f = self.function
         values = f.__defaults__ or ()
-        names = self.parameters[self.positional - len(values) : self.positional]
-        return {**dict(zip(names, values, strict=True)), **(f.__kwdefaults__ or {})}
+        count = f.__code__.co_argcount
+        names = f.__code__.co_varnames[count - len(values) : count]
+        found = {**dict(zip(names, values, strict=True)), **(f.__kwdefaults__ or {})}
+        return {n: v for n, v in found.items() if n not in self.functions}
 
     @property
     def translated(self) -> Translated:

@@ -128,7 +128,15 @@ push = Word("push")
 pop = Word("pop")
 top = Word("top")
 empty = Word("empty")
-_STATEMENTS = {w.name: w for w in (ancilla, compute, loop, iterate, push, pop, top, empty)}
+map_ = Word("map")
+gradient_of = Word("gradient_of")
+adjoint_of = Word("adjoint_of")
+tangent_of = Word("tangent_of")
+DERIVED = {gradient_of: ("'",), adjoint_of: ("~'",), tangent_of: (".",)}
+"""What makes another function of one, by the marks that say so in the assembly language."""
+_STATEMENTS = {
+    w.name: w for w in (ancilla, compute, loop, iterate, push, pop, top, empty, map_, *DERIVED)
+}
 
 
 def words() -> Iterator[str]:
@@ -161,20 +169,25 @@ def record(cls: type[T]) -> type[T]:
 
 
 __all__ = [
+    "DERIVED",
     "Array",
     "ArrayWord",
     "Stack",
     "StackWord",
     "TypeWord",
     "Word",
+    "adjoint_of",
     "ancilla",
     "compute",
     "empty",
+    "gradient_of",
     "iterate",
     "loop",
+    "map_",
     "pop",
     "push",
     "record",
+    "tangent_of",
     "top",
     "when",
     "word",

@@ -19,7 +19,7 @@ LEAST = {
     "adding-an-opcode.md": {"python": 7},
     "janus.md": {"janus": 1, "console": 1, "python": 2},
     "pure.md": {"pure": 2, "console": 10, "python": 4},
-    "python.md": {"python": 9, "console": 1, "debug": 1},
+    "python.md": {"python": 10, "console": 1, "debug": 1},
     "machine.md": {"python": 4},
     "api.md": {"python": 3},
     "cookbook.md": {"python": 20},

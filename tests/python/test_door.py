@@ -87,6 +87,116 @@ def test_unannotated_functions_have_derivatives() -> None:
     assert "add y, x * x" in square_into.source_of(1, 2)
 
 
+@rvm.reversible
+def fold(s, x, f):
+    for i in range(len(x)):
+        f(s, x[i])
+
+
+@rvm.reversible
+def twice(s, x, g, times=2):
+    for _ in range(times):
+        fold(s, x, g)
+
+
+def test_functions_are_arguments() -> None:
+    x = np.array([1.0, 2.0, 3.0])
+    assert fold(0.0, x, square_into).s == 14.0
+    assert fold(0.0, x, ~square_into).s == (~fold)(0.0, x, f=square_into).s == -14.0
+    assert twice(0.0, x, square_into).s == 28.0 and twice(0.0, x, square_into, times=1).s == 14.0
+    assert fold(np.int32(0), x.astype(np.int32), square_into).s == 14  # of other types
+    np.testing.assert_array_equal(fold.grad(s=0.0, x=x, f=square_into, loss="s").x, 2 * x)
+    assert fold.of(0.0, x, square_into).parameters == ("s", "x")
+    assert fold.machine(s=0.0, x=x, f=square_into).run()["s"] == 14.0
+    assert "call `square_into" in fold.source_of(0.0, x, square_into)
+
+    @rvm.reversible
+    def both(s, t, x):
+        fold(s, x, square_into)
+        fold(t, x, f=~scale_into)
+
+    text = """
+func both(s: f64, t: f64, x: f64[n])
+    call fold(s, x, square_into)
+    call fold(t, x, scale_out)
+
+func fold(s: f64, x: f64[n], f: func(f64, f64))
+    for i = 0 to n - 1
+        call f(s, x[i])
+    end
+
+func square_into(y: f64, x: f64)
+    add y, x * x
+
+func scale_out(y: f64, x: f64)
+    sub y, 3 * x
+"""
+    ours, theirs = both(0.0, 0.0, x), rvm.assemble(text).both(s=0.0, t=0.0, x=x)
+    assert (ours.s, ours.t) == (theirs.s, theirs.t) == (14.0, -18.0)
+    with pytest.raises(rvm.AssemblyError, match="`f` is called, and was given no function"):
+        fold(0.0, x, 3)
+
+
+@rvm.reversible
+def axpy(y: f64, a: f64, x: f64):
+    y += a * x
+
+
+@rvm.reversible
+def squared(y: f64, w: Array[f64, "k"], x: Array[f64, "k"]):
+    y += (w @ x) ** 2
+
+
+def test_maps_and_derivatives_are_called() -> None:
+    @rvm.reversible
+    def there(v: Array[f64, "n"], w: Array[f64, "n"]):
+        rvm.map(axpy, v, 2, w)
+
+    @rvm.reversible
+    def back(v: Array[f64, "n"], w: Array[f64, "n"]):
+        rvm.map(~axpy, v, a=2, x=w)
+
+    w = np.array([1.0, 2.0])
+    np.testing.assert_array_equal(there(np.ones(2), w).v, [3, 5])
+    np.testing.assert_array_equal(back(np.ones(2), w).v, [-1, -3])
+
+    @rvm.reversible
+    def slopes(w: Array[f64, "k"], x: Array[f64, "n", "k"], g: Array[f64, "k"]):
+        rvm.map(rvm.gradient_of(squared), 0.0, w, x, bars=(1, g, None))
+
+    @rvm.reversible
+    def along(w: Array[f64, "k"], x: Array[f64, "k"], d: Array[f64, "k"], r: f64, s: f64):
+        rvm.tangent_of(squared)(r, w, x, dots=(s, d, None))
+
+    @rvm.reversible
+    def opposite(w: Array[f64, "k"], x: Array[f64, "k"], g: Array[f64, "k"], y: f64):
+        rvm.adjoint_of(squared)(y, w, x, bars=[1, g, None])
+        (~rvm.adjoint_of(squared))(y, w, x, bars=[1, g, None])
+        (~rvm.gradient_of(squared))(y, w=w, x=x, bars=(1, g, None))
+
+    rows = np.arange(6.0).reshape(3, 2)
+    want = sum(2 * (w @ r) * r for r in rows)
+    np.testing.assert_allclose(slopes(w, rows, np.zeros(2)).g, want)
+    np.testing.assert_allclose((~slopes)(w, rows, want.copy()).g, 0)
+    row, product = rows[1].copy(), w @ rows[1]
+    np.testing.assert_allclose(along(w, row, np.ones(2), 0.0, 0.0).s, 2 * product * 5)
+    np.testing.assert_allclose(opposite(w, row, np.zeros(2), product**2).g, -2 * product * row)
+    for line, message in WRONG_CALLS.items():
+        wrong = rvm.reversible.source(f"def wrong(y, x):\n    {line}\n", dict(globals()))
+        with pytest.raises(rvm.AssemblyError, match=message):
+            wrong(0.0, 1.0)
+
+
+WRONG_CALLS = {
+    "rvm.gradient_of(axpy)(y, 2, x)": "takes `bars=`",
+    "rvm.gradient_of(~axpy)(y, 2, x, bars=(1, y))": "takes a reversible function",
+    "rvm.gradient_of(y)(y, 2, x, bars=(1, y))": "takes a reversible function",
+    "rvm.map(y, x)": "`y` is no reversible function",
+    "rvm.map()": "takes a function and arguments",
+    "rvm.gradient_of(axpy)": "gradient_of",
+}
+
+
 def test_strict_results_go_back_by_their_log() -> None:
     out = scale_into.with_options(strict=True)(0.1, 0.7)
     back = (~scale_into)(out)

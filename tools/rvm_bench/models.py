@@ -1,4 +1,4 @@
-"""Workloads from models: a mixture of Gaussians, bundle adjustment and its Jacobian, an embedding."""
+"""Workloads from models: Gaussian mixtures, bundle adjustment and its Jacobian, an embedding."""
 
 from __future__ import annotations
 
