@@ -10,7 +10,7 @@ from typing import Any
 
 from rvm.leaf import Function
 from rvm.leaf.function import Body as Body
-from rvm.leaf.ops import BIT
+from rvm.leaf.ops import BIT, I64, limits
 from rvm.leaf.python import Inline, Later, inline_on_arrays, on_kinds, total
 from rvm.leaf.trace import compare
 from rvm.numbers.own import own
@@ -18,6 +18,9 @@ from rvm.numbers.support import NAMES
 from rvm.types import Scalar
 
 _SLOT = re.compile(r"\{(t?)(\d+)\}")
+DOUBT = limits(I64)[0]
+"""What a text gives for a number that it cannot round and that has to be settled exactly: the
+least raw number."""
 
 
 @dataclass(frozen=True, slots=True)

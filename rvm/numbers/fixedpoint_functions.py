@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.leaf import Function, Node
-from rvm.leaf.ops import I64, OPS, Op, add, limits, number
+from rvm.leaf.ops import I64, OPS, Op, add, number
 from rvm.leaf.python import BLOCK, NAMES, on_kinds, on_numbers
 from rvm.leaf.trace import apply
 from rvm.numbers.base import words
-from rvm.numbers.code import Body
+from rvm.numbers.code import DOUBT, Body
 
 UNARY = words(
     "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh"
@@ -28,7 +28,6 @@ UNARY = words(
 )
 BINARY = words("atan2 hypot versor polygamma **")
 """The functions, by the numbers that they take."""
-DOUBT = limits(I64)[0]
 UNROLLED = 16
 """The greatest constant exponent of which products are written out."""
 

@@ -117,7 +117,7 @@ def _softplus(x: Pair) -> Value:
 
 # ------------------------------------------------------------------------- logarithms
 
-LOG = 2.0**-73
+LOG = 2.0**-71
 """What a logarithm may be off by."""
 LN2 = constant(LN2_PAIR[0], F64), constant(LN2_PAIR[1], F64)
 LN10 = constant(LN10_PAIR[0], F64), constant(LN10_PAIR[1], F64)

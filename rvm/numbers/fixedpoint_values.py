@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from rvm.leaf import Node, constant, select
-from rvm.leaf.ops import F64, I64, limits
+from rvm.leaf.ops import F64, I64
 from rvm.leaf.trace import (
     apply,
     equal,
@@ -20,6 +20,7 @@ from rvm.leaf.trace import (
     to_float,
     to_int,
 )
+from rvm.numbers.code import DOUBT
 from rvm.numbers.elementary.pairs import (
     Pair,
     product,
@@ -29,8 +30,6 @@ from rvm.numbers.elementary.pairs import (
 )
 from rvm.numbers.elementary.roots import root_of
 
-DOUBT = limits(I64)[0]
-"""What stands for a value that has to be settled exactly: the least raw number."""
 ROOT = 2.0**-90
 """What a root, or a power made by squaring, may be off by, in parts of itself."""
 LARGEST = 9.2e18

@@ -18,7 +18,8 @@ from rvm.isa.rows import FUNCTIONS
 from rvm.isa.rules import Arg, TypeFault
 from rvm.leaf.python import on_numbers
 from rvm.numbers import complex_functions, system
-from rvm.numbers.fixedpoint_functions import BINARY, DOUBT, UNARY, UNROLLED, power_text, text
+from rvm.numbers.code import DOUBT
+from rvm.numbers.fixedpoint_functions import BINARY, UNARY, UNROLLED, power_text, text
 from rvm.types import C128, F64, I32, I64, SCALARS, U8, U32, U64, elem_of, fixed
 
 pytest.importorskip("llvmlite")

@@ -17,8 +17,9 @@ from rvm.leaf.ops import F64, I64
 from rvm.leaf.python import on_kinds, on_numbers
 from rvm.leaf.trace import equal
 from rvm.numbers import NumberFault, binaries, fixedpoint_exact, fixedpoint_pairs
+from rvm.numbers.code import DOUBT
 from rvm.numbers.fixedpoint_exact import exact
-from rvm.numbers.fixedpoint_functions import BINARY, DOUBT, UNARY, UNROLLED, settle, text
+from rvm.numbers.fixedpoint_functions import BINARY, UNARY, UNROLLED, settle, text
 from rvm.numbers.fixedpoint_growth import power
 from rvm.numbers.fixedpoint_values import number
 from rvm.types import I64 as I64_TYPE
@@ -198,7 +199,8 @@ def test_few_values_are_in_doubt(name):
     ]
     with np.errstate(all="ignore"):
         doubtful = on_kinds(text(name, 43))(*columns) == DOUBT
-    share = {"erf": 0.001, "erfc": 0.001, "lgamma": 0.02, "digamma": 0.1, "polygamma": 1.0}
+    # Of `digamma` what it may be off by is 0.05 of the gap between numbers here, to both sides.
+    share = {"erf": 0.001, "erfc": 0.001, "lgamma": 0.02, "digamma": 0.11, "polygamma": 1.0}
     assert doubtful.sum() <= max(1, n * share.get(name, 0))
 
 

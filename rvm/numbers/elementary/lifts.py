@@ -13,6 +13,7 @@ from rvm.leaf import Node, constant, function, select
 from rvm.leaf.ops import I64
 from rvm.leaf.trace import apply, compare, equal, to_float
 from rvm.numbers.binaries import pi
+from rvm.numbers.code import DOUBT
 from rvm.numbers.elementary.circles import turning_words
 
 Words = tuple[Node, Node]
@@ -124,8 +125,6 @@ def _series(angle: Words) -> tuple[Words, Words]:
     return _high(angle, found[0]), found[1]
 
 
-DOUBT = -(1 << 63)
-"""Stands for a factor that may be rounded either way."""
 WINDOW = 1 << 30
 """More than what errors come to, in units of 2**-126."""
 
