@@ -93,7 +93,8 @@ def _products(partials: Tangents, dots: Tangents) -> list[Expr]:
     out: list[Expr] = []
     for p, d in zip(partials, dots, strict=True):
         if p is not None and d is not None:
-            out.append(apply("*", typed(p, elem_of(d.type or F64)), d))
+            # The tangent first, as adjoints are: what divides the partial then divides that.
+            out.append(apply("*", d, typed(p, elem_of(d.type or F64))))
     return out
 
 

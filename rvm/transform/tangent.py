@@ -151,7 +151,8 @@ def _update(w: Walker, stmt: Update, instr: Instr) -> None:
     if change is not None and sign == "*":
         code.append(Instr("add", (dot, apply("*", dst, change))))
     elif change is not None:
-        quotient = apply("/", apply("*", dst, change), apply("*", value, value))
+        # By one divisor after the other, whose square might be no number.
+        quotient = apply("*", apply("/", change, value), apply("/", dst, value))
         code.append(Instr("sub", (dot, quotient)))
     w.shared(graph, [*code, instr], (), changing=(dst.reg, dot.reg))
 

@@ -91,7 +91,8 @@ class Compiler:
         for option in OPTIONS:
             llvm.set_option("", option)
         listen()
-        module = llvm.parse_assembly(text)
+        # In a context of its own: what a shared one holds of a module's constants stays in it.
+        module = llvm.parse_assembly(text, llvm.create_context())
         listen()
         lines = text.count("\n")
         level = next((level for most, level in LEVELS if lines <= most), 1)
