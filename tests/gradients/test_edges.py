@@ -114,6 +114,77 @@ def test_the_first_of_the_greatest_and_the_last_of_the_least_get_all(engine: str
     assert g.x.tolist() == [0.0, 1.0, 10.0, 0.0]
 
 
+QUOTIENTS: dict[str, tuple[str, dict[str, float], list[list[float]]]] = {
+    "a quotient": ("add y, a / b", {"a": 1.0, "b": 1e-200}, [[0.0, -inf], [-inf, inf]]),
+    "tiny over tiny": ("add y, a / b", {"a": 1e-300, "b": 1e-100}, [[0.0, -1e200], [-1e200, 2.0]]),
+    "divided": ("div a, b; add y, a", {"a": 1e-300, "b": 1e-100}, [[0.0, -1e200], [-1e200, 2.0]]),
+    "a sum": ("add y, log(a) + b * b", {"a": 1e-300, "b": 1.0}, [[-inf, 0.0], [0.0, 2.0]]),
+}
+POWERS: dict[str, tuple[str, dict[str, float], list[list[float]]]] = {
+    "beyond": (
+        "add y, a ** b",
+        {"a": 2.0, "b": 1020.0},
+        [[inf, inf], [inf, 5.398169279654121e306]],
+    ),
+    "a root": (
+        "add y, a ** b",
+        {"a": 1e-300, "b": 0.5},
+        [[-inf, -3.443877639491068e152], [-3.443877639491068e152, 4.771708299430558e-145]],
+    ),
+    "a factor": ("add y, a ** -2.0 * b", {"a": 1e-120, "b": 1.0}, [[inf, -inf], [-inf, 0.0]]),
+    "lgamma": ("add y, lgamma(a) * b", {"a": 1e-200, "b": 1.0}, [[inf, -1e200], [-1e200, 0.0]]),
+    "unused": ("add z, b / a + a ** -1.5; add y, a * b", {"a": 1e-200, "b": 1.0}, [[0, 1], [1, 0]]),
+    "arrays": ("add v, a ** -1.5; add y, a * b", {"a": 1e-250, "b": 1.0}, [[0, 1], [1, 0]]),
+    "erf": ("add y, erf(a) * b", {"a": 1e308, "b": 1.0}, [[0.0, 0.0], [0.0, 0.0]]),
+}
+
+
+def curved(body: str, at: dict[str, float]) -> Any:
+    lines = "".join(f"    {line}\n" for line in body.split("; "))
+    return rvm.assemble(f"func f(y: f64, z: f64, v: f64[2], a: f64, b: f64)\n{lines}").f, {
+        "y": 0.0,
+        "z": 0.0,
+        "v": np.zeros(2),
+        **at,
+    }
+
+
+@pytest.mark.parametrize("method", ["taylor", "forward-over-reverse"])
+@pytest.mark.parametrize("case", QUOTIENTS)
+def test_divisors_whose_square_is_no_number(case: str, method: str) -> None:
+    body, at, want = QUOTIENTS[case]
+    f, inputs = curved(body, at)
+    h = f.hessian(loss="y", wrt=["a", "b"], method=method, **inputs)
+    assert [[h[i][j] for j in "ab"] for i in "ab"] == [pytest.approx(row) for row in want]
+
+
+def test_tangents_of_quotients_with_such_divisors() -> None:
+    for case, (body, at, _) in QUOTIENTS.items():
+        f, inputs = curved(body, at)
+        gradient = f.grad(loss="y", wrt=["a", "b"], **inputs)
+        for n in "ab":
+            assert f.jvp({n: 1.0}, **inputs)[1].y == pytest.approx(gradient[n]), case
+
+
+@pytest.mark.parametrize("case", POWERS)
+def test_where_nothing_has_arrived_nothing_passes_through_infinity(case: str) -> None:
+    """In the walk with second derivatives, which knows that from zeros that were computed."""
+    body, at, want = POWERS[case]
+    f, inputs = curved(body, at)
+    h = f.hessian(loss="y", wrt=["a", "b"], method="taylor", **inputs)
+    found = [[h[i][j] for j in "ab"] for i in "ab"]
+    assert found == [pytest.approx(row) for row in want]
+
+
+def test_zeros_that_were_computed_meet_infinity() -> None:
+    """sqrt(x) ** 4 is x ** 2, whose second derivative is not 0."""
+    for text in ("add y, sqrt(x) ** 4", "alloc r: f64 = sqrt(x); add y, r ** 4; free r = sqrt(x)"):
+        lines = "".join(f"    {line}\n" for line in text.split("; "))
+        f = rvm.assemble(f"func f(y: f64, x: f64)\n{lines}").f
+        for method in ("taylor", "forward-over-reverse"):
+            assert math.isnan(f.hessian(loss="y", method=method, y=0.0, x=0.0)["x"]["x"])
+
+
 @each_engine
 def test_a_product_with_zeros(engine: str) -> None:
     f = rvm.assemble("func f(y: f64, x: f64[n])\n    add y, prod(x)\n").f.with_options(

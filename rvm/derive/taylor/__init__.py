@@ -66,7 +66,7 @@ def propagate(pull: Pullback, loss: str) -> Expansion:
     field = Field(pull.options.max_memory)
     walk = Walk(machine.state, field)
     place = pull.loss(loss)
-    field.g[locate(Place(place.slot, place.path), (), walk.frames[0])] = 1.0
+    field.begin(locate(Place(place.slot, place.path), (), walk.frames[0]))
     machine.use(walk)
     with pull.watch(machine, "back with second derivatives"):
         machine.run_back()

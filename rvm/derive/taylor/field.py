@@ -8,13 +8,15 @@ slots in use, and takes them from the new values of an instruction to the old:
     g' = Jᵀ g,    h' = Jᵀ h J + Σₖ gₖ d²Fₖ
 
 where J is the Jacobian of the instruction F, the identity but for the slots that it touches.  Only
-their rows and columns are computed.  Source: J.-G. Liu and T. Zhao, "Instruction level automatic
-differentiation on a reversible Turing machine" (2020), section III.
+their rows and columns are computed.  Slots in which nothing has arrived yet, in g or in h, pass
+nothing on, through infinite derivatives either.  Source: J.-G. Liu and T. Zhao, "Instruction level
+automatic differentiation on a reversible Turing machine" (2020), section III.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -44,6 +46,9 @@ class Field:
         self.limit = MOST_BYTES if limit is None else limit
         self.g: NDArray[np.float64] = np.zeros(FIRST)
         self.h: NDArray[np.float64] = np.zeros((FIRST, FIRST))
+        self._seeded: NDArray[np.bool_] = np.zeros(FIRST, bool)
+        self._bent: NDArray[np.bool_] = np.zeros(FIRST, bool)
+        """Slots in which something has arrived, in g and in h."""
         self.top = 0
         """Slots with a number from here on have never been used."""
         self.operations = 0
@@ -80,6 +85,21 @@ class Field:
         g, h = np.zeros(size), np.zeros((size, size))
         g[:old], h[:old, :old] = self.g, self.h
         self.g, self.h = g, h
+        more = np.zeros(old, bool)
+        self._seeded, self._bent = np.append(self._seeded, more), np.append(self._bent, more)
+
+    def begin(self, slot: Slots) -> None:
+        """The derivative of the loss by itself."""
+        self.g[slot] = 1.0
+        self._seeded[slot] = True
+
+    def is_seeded(self, slots: Slots) -> bool:
+        """Whether anything has arrived in g of some slots."""
+        return bool(np.any(self._seeded[slots]))
+
+    def weighed(self, factor: Any, slots: Slots) -> Any:
+        """Numbers times the first derivatives by slots."""
+        return np.where(self._seeded[slots], factor * self.g[slots], 0.0)
 
     def drop(self, slots: Slots, wide: bool) -> None:
         """Give slots up: derivatives by them are forgotten."""
@@ -88,6 +108,7 @@ class Field:
         self.g[every] = 0.0
         self.h[every, :n] = 0.0
         self.h[:n, every] = 0.0
+        self._seeded[every] = self._bent[every] = False
         self._free[1 + wide] += [slots] if isinstance(slots, int) else slots.ravel().tolist()
 
     def exchange(self, a: Slots, b: Slots, wide: bool) -> None:
@@ -98,6 +119,7 @@ class Field:
         self.g[to] = self.g[source]
         self.h[to, :n] = self.h[source, :n]
         self.h[:n, to] = self.h[:n, source]
+        self._seeded[to], self._bent[to] = self._seeded[source], self._bent[source]
 
     def pull(
         self, outs: Sequence[tuple[Slots, Sequence[Term]]], bends: Iterable[Bend], replace: bool
@@ -109,25 +131,49 @@ class Field:
         """
         n = self.top
         self.operations += (2 * n + 1) * sum(np.size(a) for _, terms in outs for _, a in terms)
-        for held in (self.g[None].T, self.h[:, :n], self.h[:n].T):
+        seeded, bent = ([full[d].copy() for d, _ in outs] for full in (self._seeded, self._bent))
+        columns = self._bent[:n].copy()
+        for held, known, others in (
+            (self.g[None].T, seeded, np.ones(1, bool)),
+            (self.h[:, :n], bent, columns),
+            (self.h[:n].T, bent, columns),
+        ):
             rows = [held[d].copy() for d, _ in outs]
             if replace:
                 for d, _ in outs:
                     held[d] = 0.0
-            for (_, terms), row in zip(outs, rows, strict=True):
+            for (_, terms), row, mine in zip(outs, rows, known, strict=True):
                 for s, a in terms:
-                    _add(held, s, _passed(a, row))
+                    _add(held, s, _passed(a, row, mine, others))
+                    if others is columns and np.any(mine):
+                        columns[s] = True
+        for full, known in ((self._seeded, seeded), (self._bent, bent)):
+            if replace:
+                for d, _ in outs:
+                    full[d] = False
+            for (_, terms), mine in zip(outs, known, strict=True):
+                for s, _ in terms if np.any(mine) else ():
+                    full[s] = True
         for s, t, c in bends:
+            self._bent[s] = self._bent[t] = True
             _add(self.h, (s, t), c)
             _add(self.h, (t, s), c)
             self.operations += 2 * np.size(c)
 
 
-def _passed(a: Any, row: Any) -> Any:
-    """Rows of derivatives of new values times their derivatives by what is read."""
+def _passed(a: Any, row: Any, mine: Any, others: NDArray[np.bool_]) -> Any:
+    """Rows of derivatives of new values times their derivatives by what is read.
+
+    `mine` says in which rows something has arrived, `others` in which columns.
+    """
     if isinstance(a, float):
-        return a * row
-    return a.T @ row if a.ndim == 2 else a[:, None] * row
+        return a * row if isfinite(a) else np.where(mine & others, a * row, 0.0)
+    if np.isfinite(a).all():
+        return a.T @ row if a.ndim == 2 else a[:, None] * row
+    known = mine[:, None] & others
+    if a.ndim == 1:
+        return np.where(known, a[:, None] * row, 0.0)
+    return np.where(known[:, None], a[..., None] * row[:, None], 0.0).sum(axis=0)
 
 
 def _add(held: Any, at: Any, part: Any) -> None:

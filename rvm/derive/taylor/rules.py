@@ -58,6 +58,8 @@ class Arriving:
         """Undo the arrival in slots; registers hold what was there before it."""
         if self._whole is not None:
             outs, bends = self._whole.derive(field, dsts, regs, slots, self._sign)
+            if not any(field.is_seeded(d) for d, _ in outs):
+                bends = []
         else:
             outs, bends = [], []
             for dst, formula in zip(dsts, self._formulas, strict=True):
@@ -148,10 +150,10 @@ class _Formula:
         found = [sign * part for part in self._values(frame)]
         at: dict[Expr, Any] = {e: locate(e, regs, slots) for e in self._by}  # type: ignore[arg-type]
         terms = [(at[e], a) for e, a in zip(self._by, found, strict=False)]
-        seed = field.g[dst]
         bends: list[Bend] = [
-            (at[a], at[b], (0.5 if a is b else 1.0) * c * seed)
+            (at[a], at[b], field.weighed((0.5 if a is b else 1.0) * c, dst))
             for (a, b), c in zip(self._pairs, found[len(terms) :], strict=True)
+            if field.is_seeded(dst)
         ]
         if isinstance(dst, int):
             return terms, bends
