@@ -44,6 +44,12 @@ def _atan(x: Expr) -> Partials:
     return (one / valued((one + turned) * (one - turned), fn("square", x)),)
 
 
+def _bell(x: Expr) -> Expr:
+    """exp(-x * x), which is 0 from 28 on: beyond, derivatives of the square might be infinite."""
+    near = fn("max", fn("min", x, const(64, x)), const(-64, x))
+    return fn("exp", -fn("square", near))
+
+
 def _atan2(y: Expr, x: Expr) -> Partials:
     h = fn("hypot", y, x)
     return (fn("versor", x, y) / h, -fn("versor", y, x) / h)
@@ -303,8 +309,7 @@ enter(
     1,
     elementwise("real"),
     "the error function",
-    # As a product, since 2 * x in the derivative of a square is infinite from 9e307 on.
-    partials=lambda x: (const(2 / math.sqrt(math.pi), x) * fn("exp", -(x * x)),),
+    partials=lambda x: (const(2 / math.sqrt(math.pi), x) * _bell(x),),
     domain=(REAL,),
     mp="erf",
 )
@@ -313,7 +318,7 @@ enter(
     1,
     elementwise("real"),
     "1 - erf(x), exact to the last digits where it is small",
-    partials=lambda x: (const(-2 / math.sqrt(math.pi), x) * fn("exp", -(x * x)),),
+    partials=lambda x: (const(-2 / math.sqrt(math.pi), x) * _bell(x),),
     domain=(REAL,),
     mp="erfc",
     underflows=True,
