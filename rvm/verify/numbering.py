@@ -231,7 +231,7 @@ class Region:
         values = {p.reg for s in lower(plain) for p in writes(s, self.inout)}
         read = {p.reg for s in lower(plain) for p in reads(s)}
         duals = changed - values
-        if duals & read or not values <= changed:
+        if duals & read:
             self._item((call,), used, changed)
             return
         found, adjoint = self._numbers(used), plain.op != call.op
