@@ -16,6 +16,7 @@ from rvm_asm.holding import Held, Holding
 from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Node, Ref
 from rvm_asm.scope import ScopeBlock, Slot
+from rvm_asm.stacked import Lowered, put_back
 from rvm_asm.stats import (
     AllocStat,
     EffectStat,
@@ -59,8 +60,9 @@ class Blocks(Holding):
             if stat.labels:
                 self._labels(stat)
             self._at = stat
+            kind = type(stat)
+            outer, self.tops = self.tops, {} if kind in (OpStat, AllocStat, Invoke) else None
             try:
-                kind = type(stat)
                 if kind is OpStat:
                     self.op(stat)  # type: ignore[arg-type]
                 elif kind is AllocStat:
@@ -71,8 +73,11 @@ class Blocks(Holding):
                     self.jump(stat)  # type: ignore[arg-type]
                 else:
                     self._structured(stat)
+                if self.tops:
+                    put_back(self, reversed(self.tops.values()), stat)
             except Rejected:
                 self.broken = True
+            self.tops = outer
         self._level -= 1
 
     def _labels(self, stat: Stat) -> None:
@@ -119,6 +124,8 @@ class Blocks(Holding):
                     stat,
                     f"write `extern forward`, `{stat.name} …`, `end`",
                 )
+            case Lowered():
+                stat.lower()
             case _:
                 assert isinstance(stat, Empty)
 

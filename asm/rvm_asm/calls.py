@@ -8,7 +8,7 @@ from rvm.isa.derivatives import adjoint_type
 from rvm.program import Function, Instr, slots_of
 from rvm.transform.derived import MARKS, SUFFIXES, Mark, head
 from rvm.transform.duals import bar_slots
-from rvm.types import Scalar, elem_of
+from rvm.types import Scalar, Stack, elem_of
 from rvm_asm.bijections import Bijection, bijection
 from rvm_asm.derivatives import LEFT_OUT, Derivative, binding, carrying, is_left_out, listed
 from rvm_asm.generics import FUNCTION
@@ -16,8 +16,9 @@ from rvm_asm.maps import MAPS, mapping
 from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Node, Ref, Word
 from rvm_asm.printer import quoted
-from rvm_asm.scope import Binding, NameGroup, Slot, plain
+from rvm_asm.scope import Binding, NameGroup, Slot, leaves_of, plain
 from rvm_asm.specialising import Specialising
+from rvm_asm.stacked import text_of
 from rvm_asm.stats import EffectStat, Invoke, Iterate
 from rvm_asm.values import Rejected
 
@@ -51,6 +52,8 @@ class Calls(Specialising):
         done: list[Expr] = []
         held: list[Instr] = []
         for k, (arg, (leaves, slots)) in enumerate(zip(stat.args, flat, strict=True)):
+            if not stat.bars:
+                self._check_stacks(arg, slots)
             if leaves is not None:
                 templates += leaves
                 done += leaves
@@ -89,6 +92,16 @@ class Calls(Specialising):
         self.through([view for view, _ in views.values()], instr, stat, tuple(templates))
         for free in reversed(held):
             self.put(free, stat)
+
+    def _check_stacks(self, arg: Node, slots: list[Slot]) -> None:
+        """Refuse a stack of other arrays than a parameter holds."""
+        if not isinstance(arg, Ref) or not any(isinstance(s.type, Stack) for s in slots):
+            return
+        for have, want in zip(leaves_of(self.resolve(arg)[0]), slots, strict=False):
+            both = isinstance(have.type, Stack) and isinstance(want.type, Stack)
+            if both and have.shape != want.shape:
+                what = f"a {text_of(want)} is wanted here, and this is a {text_of(have)}"
+                self.reject("A040", what, arg)
 
     def _in_ancilla(self, name: str, t: Scalar, value: Expr, stat: Invoke) -> Instr:
         """An ancilla for a value that a derivative is passed; the instruction that frees it.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -11,7 +11,7 @@ from rvm.expr import Apply, Const, Expr, Place
 from rvm.isa import ENDS, MAKES, OPCODES, TypeFault, check_operands
 from rvm.isa.rows import OpRow
 from rvm.program import Function, Instr, Span
-from rvm.types import BOOL, Scalar, Stack
+from rvm.types import BOOL, Scalar, Stack, ValueType, with_rank
 from rvm.verify.alias import overlap
 from rvm_asm.bijections import Bijection, Step, bijection
 from rvm_asm.counters import CountedLoop
@@ -22,8 +22,9 @@ from rvm_asm.maps import Shared
 from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Declared, Node, Ref
 from rvm_asm.program import Declarations, Signing
-from rvm_asm.scope import Alias, Binding, NameGroup, Scope, Slot
+from rvm_asm.scope import Alias, Scope, Slot, leaves_of
 from rvm_asm.spelling import spelt
+from rvm_asm.stacked import HeldTop, hold, move
 from rvm_asm.stats import Func, Jump, OpStat, Stat
 from rvm_asm.values import Rejected, ValueReader
 
@@ -73,6 +74,8 @@ class CodeEmitter(ValueReader, ABC):
         self._level = 0
         self.offered: dict[int, Place] = {}
         """Arguments of calls that are bijections of places, by the identity of the expression."""
+        self.tops: dict[int, HeldTop] | None = None
+        """Tops of stacks of arrays that the statement uses, by stack; None where it can't."""
         self._sound: set[tuple[object, ...]] = set()
         """Opcodes with the types of places that they take."""
         self._at: Stat = Stat(func.start, func.end)
@@ -130,7 +133,7 @@ class CodeEmitter(ValueReader, ABC):
                 return
             self._unknown(stat)
         args = stat.args
-        if name in _WHOLE and self._records(stat):
+        if name in _WHOLE and (self._records(stat) or self._arrays(stat)):
             return
         text = self.text_of(args[-1]) if len(args) == 2 else None
         if text is not None:
@@ -248,11 +251,6 @@ class CodeEmitter(ValueReader, ABC):
         self.report.error("A003", message, stat.start, stat.stop, hint=hint)
         raise Rejected
 
-    def _popped(self, place: Expr) -> Scalar | None:
-        """The type of what a stack holds."""
-        t = self.registers.list[place.reg].type if isinstance(place, Place) else None
-        return t.elem if isinstance(t, Stack) else None
-
     def _records(self, stat: OpStat) -> bool:
         """Exchange or move records leaf by leaf, if they are records."""
         if len(stat.args) != 2:
@@ -260,18 +258,46 @@ class CodeEmitter(ValueReader, ABC):
         a, b = (self.leaves(n) for n in stat.args)
         if a is None or b is None:
             return False
-        have = [t if (t := y.type) is not None else self._popped(y) for y in b]
+        assert isinstance(stat.args[1], Ref)
+        slots = list(leaves_of(self.resolve(stat.args[1])[0]))
+        have = [
+            y.type if y.type is not None else _popped(slot)
+            for y, slot in zip(b, slots, strict=True)
+        ]
         if stat.name in _MOVES and any(y.type is not None for y in b):
             self.complain("A040", "the second operand is a record, not a stack of them", stat)
         if [x.type for x in a] != have:
             self.complain("A040", "the records are not of one type", stat)
-        for x, y in zip(a, b, strict=True):
+        for x, y, slot in zip(a, b, slots, strict=True):
+            if y.type is None and slot.shape:
+                move(self, stat.name, x, stat.args[0], slot, stat)
+                continue
             try:
                 done = check_operands(stat.name, (x, y), self.registers.list)
             except TypeFault as fault:
                 self._type_fault(fault, stat, stat.args)
             self.put(Instr(stat.name, done), stat, (x, y))
         return True
+
+    def _arrays(self, stat: OpStat) -> bool:
+        """Move an array element by element, if the stack is one of arrays."""
+        if stat.name not in _MOVES or len(stat.args) != 2 or not isinstance(stat.args[1], Ref):
+            return False
+        slot, path = self.resolve(stat.args[1])
+        if path or not isinstance(slot, Slot) or not slot.shape:
+            return False
+        move(self, stat.name, self.operand(stat.args[0]), stat.args[0], slot, stat)
+        return True
+
+    # What is on top of stacks of arrays.
+
+    def held_top(self, stack: Slot, node: Ref) -> Slot:
+        if self.tops is None:
+            super().held_top(stack, node)
+        assert self.tops is not None
+        if stack.reg not in self.tops:
+            self.tops[stack.reg] = hold(self, stack, node, self._at)
+        return self.tops[stack.reg].ancilla
 
     # Jumps.
 
@@ -359,9 +385,7 @@ class CodeEmitter(ValueReader, ABC):
         """Lower a block; defined with the structured statements."""
 
 
-def leaves_of(binding: Binding) -> Iterator[Slot]:
-    """The registers that a name stands for."""
-    if isinstance(binding, Slot):
-        yield binding
-    elif isinstance(binding, NameGroup):
-        yield from binding.leaves()
+def _popped(stack: Slot) -> ValueType | None:
+    """The type of what a stack holds; None of what is no stack."""
+    t = stack.type
+    return with_rank(t.elem, len(stack.shape)) if isinstance(t, Stack) else None

@@ -7,11 +7,12 @@ from rvm.isa import ENDS, MAKES, TypeFault, check_operands, typed
 from rvm.program import Instr
 from rvm.types import I64
 from rvm.verify.affine import affine, combine
-from rvm_asm.emitter import CodeEmitter, leaves_of
+from rvm_asm.emitter import CodeEmitter
 from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Declared, Node, Ref
 from rvm_asm.registers import RegisterWriter, TypeProblem
-from rvm_asm.scope import Alias, Binding, NameGroup, Slot, plain
+from rvm_asm.scope import Alias, Binding, NameGroup, Slot, leaves_of, plain
+from rvm_asm.stacked import text_of
 from rvm_asm.stats import AllocStat, OpStat
 from rvm_asm.values import Rejected
 
@@ -139,6 +140,9 @@ class Memory(CodeEmitter):
             self.complain("A040", f"`{d.name}` is a record `{known}`", d, hint)
         for slot, other in zip(have, want, strict=True):
             register, end = self.registers.list[slot.reg], written.list[other.reg]
+            if slot.shape != other.shape:
+                what = f"`{register.name}` is a {text_of(slot)}, not a {text_of(other)}"
+                self.complain("A040", what, d, hint)
             if register.type != end.type:
                 self.complain(
                     "A040", f"`{register.name}` is of type {register.type}, not {end.type}", d, hint

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from rvm.expr import Expr
+from rvm.expr import Const, Expr
 from rvm.program import Dim, Layout, Record, Register
-from rvm.types import SCALARS, Array, RegisterType, Scalar, Stack, elem_of, fixed, with_rank
+from rvm.types import SCALARS, Array, RegisterType, Stack, elem_of, fixed, with_rank
 from rvm.verify.nodes import MAX_RANK
 from rvm_asm.generics import (
     FUNCTION,
@@ -22,7 +22,7 @@ from rvm_asm.generics import (
     type_node,
 )
 from rvm_asm.messages import Reporter, did_you_mean
-from rvm_asm.nodes import Declared, Node, TypeRef
+from rvm_asm.nodes import Declared, Lit, Node, TypeRef
 from rvm_asm.scope import Binding, NameGroup, Slot, plain
 from rvm_asm.stats import RecordDef
 
@@ -94,9 +94,9 @@ class RegisterWriter:
         elif written.args is not None:
             self.problem("A011", f"`{written.name}` has no type parameters", written)
         dims = (*lead, *(written.dims or ()))
-        if stacked and dims:
-            self._no_stack(written)
         if fields is not None and written.name not in ("stack", "func"):
+            if stacked and dims:
+                self._no_stack(written)
             self._built += len(fields)
             if written.name in around:
                 self.problem("A011", f"the record `{written.name}` contains itself", written)
@@ -114,9 +114,11 @@ class RegisterWriter:
                 )
             return NameGroup(written.name, made, len(dims), args, stacked)
         t = self._leaf_type(written, len(dims), types)
+        of = dims if stacked else self._on_stack(written, types)
         if stacked:
-            t = Stack(elem_of(t))
+            t, dims = Stack(elem_of(t)), ()
         slot = self._leaf(plain(declared.register or path), t, dims, dim, owner)
+        slot.shape = tuple(self._constant(d, dim, slot, k, written) for k, d in enumerate(of))
         self.paths[path] = slot
         if declared.register:
             self.aliases[declared.register] = slot
@@ -131,8 +133,23 @@ class RegisterWriter:
         is_record = inner.fields is not None and inner.name not in ("stack", "func")
         return inner if is_record or inner.name in self.records else None
 
+    def _on_stack(self, written: TypeRef, types: Types) -> tuple[Node | None, ...]:
+        """The lengths of the arrays that a stack holds; () of numbers, and of what is no stack."""
+        inner = written.fields[0].type if written.name == "stack" and written.fields else None
+        return () if inner is None else tuple(self._resolved(inner, types).dims or ())
+
+    def _constant(
+        self, node: Node | None, dim: _DimOf, slot: Slot, axis: int, written: TypeRef
+    ) -> int:
+        """A length of an array on a stack."""
+        found = Const(node.value) if isinstance(node, Lit) else dim(node, slot, axis)
+        if not isinstance(found, Const) or type(found.value) is not int or found.value < 1:
+            what = "the lengths of arrays on a stack are constants, and at least 1"
+            self.problem("A011", what, written)
+        return found.value
+
     def _no_stack(self, written: TypeRef) -> NoReturn:
-        what = "a stack holds numbers, or records of numbers, and is not an array"
+        what = "a stack holds numbers, arrays or records of them, and is not an array"
         self.problem("A011", what, written)
 
     def _leaf(
@@ -153,9 +170,9 @@ class RegisterWriter:
             register = Register(name, t, lengths)
         return self._enter(register, owner)
 
-    def local(self, name: str, t: RegisterType, owner: str) -> Slot:
-        """A scalar register of the assembler's own, shared as `declare` does."""
-        return self._enter(Register(name, t), owner)
+    def local(self, name: str, t: RegisterType, owner: str, lengths: tuple[Expr, ...] = ()) -> Slot:
+        """A register of the assembler's own, shared as `declare` does."""
+        return self._enter(Register(name, t, lengths), owner)
 
     def retire(self, reg: int) -> None:
         """No longer share a register: it is left live where others of its name may begin."""
@@ -243,6 +260,9 @@ class RegisterWriter:
             self.problem("A011", "a type in brackets has a name", written)
         t = self._leaf_type(written, rank, types)
         if isinstance(t, Stack):
+            if self._on_stack(written, types):
+                what = "a type parameter stands for stacks of numbers, not of arrays"
+                self.problem("A011", what, written)
             return TypeValue(STACK, t.elem)
         return TypeValue(NUMBERS, t.elem if isinstance(t, Array) else t, rank=rank)
 
@@ -261,9 +281,9 @@ class RegisterWriter:
             assert inner is not None
             inner = self._resolved(inner, types)
             elem = self._leaf_type(inner, len(inner.dims or ()), types)
-            if not isinstance(elem, Scalar) or rank:
+            if isinstance(elem, Stack) or rank:
                 self._no_stack(written)
-            return Stack(elem)
+            return Stack(elem_of(elem))
         if rank > MAX_RANK:
             self.problem("A011", f"an array has at most {MAX_RANK} dimensions", written)
         scalar = SCALARS.get(name)

@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 
 
 class Slot:
-    """A name of a register."""
+    """A name of a register; a stack of arrays has their lengths as its `shape`."""
 
-    __slots__ = ("reg", "type", "value_type")
+    __slots__ = ("reg", "shape", "type", "value_type")
 
-    def __init__(self, reg: int, type: RegisterType) -> None:
+    def __init__(self, reg: int, type: RegisterType, shape: tuple[int, ...] = ()) -> None:
         self.reg = reg
+        self.shape = shape
         self.type = type
         self.value_type = None if isinstance(type, Stack) else type
 
@@ -98,6 +99,14 @@ class Alias:
 
 
 Binding = Slot | NameGroup | Length | Alias
+
+
+def leaves_of(binding: object) -> Iterator[Slot]:
+    """The registers that a name stands for; of what is no name of registers none."""
+    if isinstance(binding, Slot):
+        yield binding
+    elif isinstance(binding, NameGroup):
+        yield from binding.leaves()
 
 
 class ScopeBlock:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
+from math import prod
 from typing import NoReturn
 
 from rvm.expr import Apply, Const, Expr, Index, Part, Peek, Place, Shaped, Span, Step, Transposed
@@ -21,8 +22,10 @@ from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import FieldStep, Lit, Node, Operator, Range, Ref, RefStep, ShapeStep, Sub
 from rvm_asm.program import Declarations
 from rvm_asm.registers import RegisterWriter, TypeProblem
-from rvm_asm.scope import Alias, Binding, Length, NameGroup, Scope, Slot, plain
+from rvm_asm.scope import Alias, Binding, Length, NameGroup, Scope, Slot, leaves_of, plain
 
+ELEMENTS = ".len"
+"""A step to how many numbers a stack holds, which nothing written leads to."""
 MAX_KNOWN = 8
 """How many of the names that there are a message tells."""
 
@@ -161,11 +164,14 @@ class ValueReader:
                 s = self._first_leaf(s, found)
         if path or not is_stack:
             return None
-        step = FieldStep("top" if node.name == "top" else "len", node.start, node.end)
+        step = FieldStep("top" if node.name == "top" else ELEMENTS, node.start, node.end)
         place = Ref(s.name, (*s.steps, step), node.start, node.end)
-        if node.name != "empty":
+        if node.name == "empty":
+            return Operator("==", [place, Lit(0, node.start, node.end)], node.start, node.end)
+        size = prod(next(leaf.shape for leaf in leaves_of(found)))
+        if node.name == "top" or size == 1:
             return place
-        return Operator("==", [place, Lit(0, node.start, node.end)], node.start, node.end)
+        return Operator("//", [place, Lit(size, node.start, node.end)], node.start, node.end)
 
     def _first_leaf(self, s: Ref, group: Slot | NameGroup) -> Ref:
         """The first field of a stack of records."""
@@ -214,6 +220,15 @@ class ValueReader:
             context.pop()
             self._depth -= 1
             self.scope = outer
+
+    def held_top(self, stack: Slot, node: Ref) -> Slot:
+        """The ancilla that holds the array on top of a stack while a statement uses it."""
+        self.reject(
+            "A040",
+            f"`{node.name}` is a stack of arrays, whose top has no value here",
+            node,
+            "instructions, calls and `alloc` may use it; or `pop x, s`, and push it again",
+        )
 
     # Names and places.
 
@@ -307,14 +322,19 @@ class ValueReader:
                     )
                 inner = field
                 crossed = True
+                if isinstance(inner, Slot) and inner.shape and path:
+                    inner, path = self.held_top(inner, node), []
             elif isinstance(inner, Slot) and step.name in ("re", "im", "T"):
                 path.append(Transposed() if step.name == "T" else Part(step.name))
             elif (
                 isinstance(inner, Slot)
                 and isinstance(inner.type, Stack)
-                and step.name in ("top", "len")
+                and (step.name in ("top", ELEMENTS) or (step.name == "len" and not inner.shape))
             ):
-                path.append(Peek(step.name))
+                if inner.shape and step.name == "top":
+                    inner = self.held_top(inner, node)
+                else:
+                    path.append(Peek("top" if step.name == "top" else "len"))
             else:
                 is_length = step.name in ("len", "length", "size", "shape", "count")
                 hint = f"its length is `len({node.name})`" if is_length else ""
@@ -422,7 +442,10 @@ class ValueReader:
             return None
         out = []
         for leaf in found.leaves():
-            place = self._place(leaf, path, node)
+            if leaf.shape and path:
+                place = self._place(self.held_top(leaf, node), (), node)
+            else:
+                place = self._place(leaf, path, node)
             self.made.append((place, node))
             out.append(place)
         return out

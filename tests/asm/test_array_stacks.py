@@ -1,0 +1,226 @@
+"""Stacks of arrays: their elements on a stack of numbers, moved and looked at as arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from rvm_asm import disassemble
+
+import rvm
+from rvm.codec import decode, encode
+from rvm.engines import executing
+from rvm.faults import AssemblyError, RvmError
+from rvm.registry import having
+
+TEXT = """
+const K = 3
+record Body
+    at: f64[K]
+    m: i64
+end
+func fill(s: stack[f64[3]], x: f64[3], n: i64)
+    for i = 1 to n
+        mul x[i % 3], 2.0
+        alloc t: f64[K] = x
+        push t, s
+        free t
+    end
+func look(s: stack[f64[3]], y: f64, n: i64, none: bool)
+    add y, s.top[1] * s.top[2] + sum(top(s))
+    add n, len(s)
+    xor none, empty(s)
+    add s.top, 0.5
+    call turn(s.top)
+    add s.top[n % 3], 8.0
+func turn(x: f64[3])
+    swap x[0], x[2]
+func move(s: stack[i64[2, 5]], t: stack[i64[2, 5]], count: i64)
+    from count == 0
+        alloc x: i64[2, 5]
+        pop x, s
+        add x[1, :], 100 * count
+        push x, t
+        free x
+        inc count
+    until empty(s)
+func part(s: stack[f64[2]], x: f64[n, 4])
+    push x[1, 0:2], s
+    push x[0, 2:4], s
+    pop x[0, 2:4], s
+func bodies(s: stack[Body], t: stack[Body], b: Body, n: i64)
+    push b, s
+    add n, 10 * len(s) + len(t)
+    add s.top.at[0], 1.0
+    add s.top.m, 2
+    call whole(s.top)
+    swap s.top, b
+    alloc c: Body
+    pop c, s
+    push c, t
+    free c
+func whole(b: Body)
+    add b.at, f64(b.m)
+macro twice s
+    alloc x: f64[3]
+    pop x, s
+    add s.top, x
+    push x, s
+    free x
+end
+func used[T: real](s: stack[T[3]], y: T)
+    alloc x: T[3]
+    pop x, s
+    add y, x[0] + s.top[0]
+    push x, s
+    free x
+func called(s: stack[f64[3]], y: f64)
+    twice s
+    call used(s, y)
+func local(y: f64, n: i64)
+    alloc s: stack[f64[12]]
+    routine r
+        for i = 1 to n
+            alloc x: f64[12] = f64(i)
+            push x, s
+            free x
+        end
+    end
+    add n, len(s)
+    add y, s.top[11]
+    sub n, len(s)
+    undo r
+    free s: stack[f64[12]]
+"""
+FLAT = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+
+
+@pytest.mark.parametrize("engine", executing())
+def test_there_and_back(engine: str) -> None:
+    lib = rvm.assemble(TEXT)
+    on: dict[str, Any] = {"engine": engine}
+    out = lib.fill(s=[7.0] * 3, x=np.array([1.0, 2.0, 3.0]), n=2, **on)
+    assert out.s == [7.0] * 3 + [1.0, 4.0, 3.0, 1.0, 4.0, 6.0]
+    assert (~lib.fill)(**out, **on).s == [7.0] * 3
+
+    seen = lib.look(s=list(FLAT), y=0.0, n=0, none=False, **on)
+    assert (seen.y, seen.n, seen.none) == (30.0 + 15.0, 2, False)
+    assert seen.s == [1.0, 2.0, 3.0, 6.5, 5.5, 12.5]
+    assert (~lib.look)(**seen, **on).s == FLAT
+
+    moved = lib.move(s=list(range(20)), t=[], count=0, **on)
+    assert moved.s == [] and moved.count == 2
+    first, second = np.arange(10).reshape(2, 5), np.arange(10, 20).reshape(2, 5)
+    first[1] += 100
+    assert moved.t == [*second.ravel(), *first.ravel()]
+    assert (~lib.move)(**moved, **on).s == list(range(20))
+
+    x = np.arange(8.0).reshape(2, 4)
+    assert lib.part(s=[], x=x, **on).s == [4.0, 5.0]
+    assert x.tolist() == [[0, 1, 2, 3], [0, 0, 6, 7]]
+
+    b = {"at": np.array([1.0, 2.0, 3.0]), "m": 5}
+    given = lib.bodies(s={"at": [9.0] * 3, "m": [9]}, t={"at": [], "m": []}, b=b, n=0, **on)
+    assert given.n == 20 and given.s.at == [9.0] * 3 and given.s.m == [9]
+    assert given.b.at.tolist() == [9.0, 9.0, 10.0] and given.b.m == 7
+    assert given.t.at == [0.0] * 3 and given.t.m == [0]
+    assert (~lib.bodies)(**given, **on).b.at.tolist() == [1.0, 2.0, 3.0]
+
+    used = lib.called(s=list(FLAT), y=0.0, **on)
+    assert used.s == [5.0, 7.0, 9.0, 4.0, 5.0, 6.0] and used.y == 4.0 + 5.0
+    assert lib.local(y=0.0, n=3, **on).y == 3.0
+
+
+def test_a_text_of_them_assembles_to_the_same_bytes() -> None:
+    lib = rvm.assemble(TEXT)
+    data = encode(lib)
+    assert decode(data) == lib.program
+    assert encode(rvm.assemble(disassemble(lib.program)).program) == data
+
+
+@pytest.mark.parametrize("engine", having("lanes"))
+def test_in_lanes(engine: str) -> None:
+    f = rvm.assemble(TEXT).fill.with_options(engine=engine)
+    out = f.map(s=[[], [5.0] * 3], x=np.array([[1.0, 2.0, 3.0]] * 2), n=np.array([0, 1]))
+    assert out.s == [[], [5.0] * 3 + [1.0, 4.0, 3.0]]
+
+
+def test_gradients() -> None:
+    text = """
+func f(y: f64, s: stack[f64[3]], n: i64)
+    for i = 1 to n
+        alloc x: f64[3]
+        pop x, s
+        add y, sin(x[0]) * x[1] * s.top[2]
+        push x, s
+        free x
+    end
+func g(y: f64, s: stack[f64[3]], s_bar: stack[f64[3]])
+    call f'(y, s, 1; 1, s_bar)
+"""
+    lib = rvm.assemble(text)
+    bars = lib.f.grad(y=0.0, s=list(FLAT), n=2, loss="y")
+    want = [0, 0, 2 * np.sin(4) * 5, 2 * np.cos(4) * 5 * 3, 2 * np.sin(4) * 3, 0]
+    np.testing.assert_allclose(bars.s, want)
+    found = lib.g(y=0.0, s=list(FLAT), s_bar=[0.0] * 6)
+    np.testing.assert_allclose(found.s_bar, np.array(want) / 2)
+
+
+def test_what_is_missing_is_told() -> None:
+    lib = rvm.assemble(TEXT)
+    for s in ([], [1.0]):
+        with pytest.raises(RvmError) as caught:
+            lib.look(s=s, y=0.0, n=0, none=False)
+        assert caught.value.code == "R006"
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        ("push y, s", "A040", "what is moved is of type f64, and the stack a stack[f64[3]]"),
+        ("pop m, s", "A040", "is of type f64[:, :], and"),
+        ("push k, s", "A040", "is of type i64[:], and"),
+        ("push x, s", "A040", "an array of f64[?] is none of a stack[f64[3]]"),
+        ("push w, s", "A040", "an array of f64[2] is none of a stack[f64[3]]"),
+        ("push v, u", "A040", ""),
+        ("add y, s", "A040", ""),
+        ("add y, s.len", "A055", ""),
+        ("add y, s.top[0] * f64(len(s))", "A016", "used together with the stack itself"),
+        ("push s.top, s", "A016", "used together with the stack itself"),
+        ("call g(s.top, s)", "A016", "used together with the stack itself"),
+        ("if s.top[0] > 1.0\n    end", "A040", "whose top has no value here"),
+        ("with t = s.top[0]\n    end", "A040", "whose top has no value here"),
+        ("call h(s)", "A040", "a stack[f64] is wanted here, and this is a stack[f64[3]]"),
+        ("call h2(s)", "A040", "a stack[f64[2]] is wanted here"),
+        ("call h(b)", "A040", ""),
+        ("local t: stack[f64[n]]", "A011", "constants, and at least 1"),
+        ("local t: stack[f64[0]]", "A011", "constants, and at least 1"),
+        ("local t: stack[f64[3]][2]", "A002", ""),
+        ("local t: stack[stack[f64[3]]]", "A011", ""),
+        ("call any[stack[f64[3]]](s)", "A011", "not of arrays"),
+        ("alloc t: stack[f64[3]]\n    free t: stack[f64[2]]", "A040", "is a stack[f64[3]], not"),
+    ],
+)
+def test_errors(line: str, code: str, said: str) -> None:
+    text = f"""
+func f(s: stack[f64[3]], u: stack[f64], b: stack[Body], y: f64, m: f64[3, 3], k: i64[3], \\
+       x: f64[n], w: f64[2], v: f64[3])
+    {line}
+func g(x: f64[3], s: stack[f64[3]])
+    swap x[0], x[1]
+func h(s: stack[f64])
+    add s.top, 1.0
+func h2(s: stack[f64[2]])
+    add s.top, 1.0
+func any[T](x: T)
+    swap x, x
+record Body
+    x: f64[3]
+end
+"""
+    with pytest.raises(AssemblyError) as caught:
+        rvm.assemble(text)
+    found = [d for d in caught.value.diagnostics if 4 <= d.where.line <= 5]
+    assert found and found[0].code == code, caught.value
+    assert said in found[0].message, found[0].message
