@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -96,6 +99,19 @@ def test_one_command_does_all(tmp_path: Path) -> None:
     code, text = attack("--kinds", READER, "--inputs", "60", "--seed", "8")
     assert code == 1 and "findings are in" in text
     assert attack("--kinds", "nonsense")[0] == 2
+
+
+def test_the_memory_of_a_process_is_not_that_of_its_parent() -> None:
+    code = "from attack.worker import peak_memory; print(peak_memory())"
+    parent = (
+        "import subprocess, sys; held = bytearray(300 << 20); "
+        f"subprocess.run([sys.executable, '-c', {code!r}], check=True)"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", parent], env=env, capture_output=True, text=True, check=True
+    )
+    assert 1 << 10 < int(done.stdout) < 200 << 10
 
 
 def test_shrinking_leaves_what_is_needed() -> None:

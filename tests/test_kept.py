@@ -9,6 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 from rvm_asm.disassemble import disassemble
+from sizes import sample
 
 import rvm
 from rvm.codec import encode
@@ -66,6 +67,7 @@ WAYS = [(f, w) for f in FORMS for w in ("a parameter", "an ancilla")]
 
 @pytest.mark.parametrize(("form", "where"), WAYS)
 @pytest.mark.parametrize("strict", [False, True])
+@sample
 def test_values_and_derivatives_are_right(form: str, where: str, strict: bool) -> None:
     """Of a run that contracts by 2**60 and undoes it, in any mode."""
     f = rvm.assemble(source(form, where)).f.with_options(strict=strict)
@@ -97,6 +99,7 @@ def test_values_and_derivatives_are_right(form: str, where: str, strict: bool) -
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("strict", [False, True])
+@sample
 def test_runs_come_back_and_turn_anywhere(engine: str, strict: bool) -> None:
     program = rvm.assemble(source("routine", "a parameter"))
     at = {"y": 0.25, "x": 1.1, "p": 0.7, "n": 8}

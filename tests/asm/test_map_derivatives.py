@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rvm_asm import assemble, disassemble
+from sizes import sample
 
 import rvm
 from rvm.codec import encode
@@ -83,6 +84,7 @@ def after(f: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("engine", executing())
 @pytest.mark.parametrize("k", range(len(BY_HAND)), ids=list(BY_HAND))
+@sample
 def test_it_is_the_loop_by_hand(k: int, engine: str) -> None:
     for un in ("", "un"):
         got = after(LIBRARY[f"{un}m{k}"].with_options(engine=engine))

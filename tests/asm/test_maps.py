@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rvm_asm import assemble, disassemble
+from sizes import sample
 
 import rvm
 from rvm.codec import encode
@@ -124,6 +125,7 @@ def after(f: Any) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("engine", executing())
 @pytest.mark.parametrize("k", range(len(BY_HAND)), ids=list(BY_HAND))
+@sample
 def test_it_is_the_loop_by_hand(k: int, engine: str) -> None:
     one = LIBRARY[f"m{k}"].with_options(engine=engine)
     two = LIBRARY[f"h{k}"].with_options(engine="reference")

@@ -9,6 +9,7 @@ import pytest
 import rvm_asm
 from rvm_asm import assemble, disassemble
 from rvm_asm.includes import STD, library
+from sizes import sample
 
 import rvm
 from rvm.codec import encode
@@ -113,6 +114,7 @@ def test_selections(engine: str) -> None:
 
 @pytest.mark.parametrize("engine", executing())
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 6])
+@sample
 def test_linear_equations(engine: str, n: int) -> None:
     lib = rvm.assemble(LINEAR)
     r = np.random.default_rng(n)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sizes import sample
 
 import rvm
 from rvm.engines import executing
@@ -46,6 +47,7 @@ def both_ways(f: Any, engine: str, **given: Any) -> Any:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float32, np.float64])
+@sample
 def test_where_a_value_stands(lib: rvm.Library, engine: str, dtype: Any) -> None:
     r = np.random.default_rng(1)
     for n in range(9):
@@ -77,6 +79,7 @@ def test_histograms(lib: rvm.Library, engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 8, 17])
+@sample
 def test_permutations(lib: rvm.Library, engine: str, n: int) -> None:
     r = np.random.default_rng(n)
     p, q, x = r.permutation(n), r.permutation(n), r.normal(size=n)
@@ -124,6 +127,7 @@ def test_prefix_sums(lib: rvm.Library, engine: str, dtype: Any) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float64])
+@sample
 def test_sorting_keeps_the_permutation(lib: rvm.Library, engine: str, dtype: Any) -> None:
     r = np.random.default_rng(4)
     for n in (0, 1, 2, 3, 7, 8, 33):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sizes import sample
 
 import rvm
 from rvm.engines import executing
@@ -32,6 +33,7 @@ def signal(n: int) -> np.ndarray:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("n", [1, 2, 4, 32])
+@sample
 def test_floats(lib: rvm.Library, engine: str, n: int) -> None:
     f, z = lib.main.with_options(engine=engine), signal(n)
     out = f(re=z.real.copy(), im=z.imag.copy())
@@ -42,6 +44,7 @@ def test_floats(lib: rvm.Library, engine: str, n: int) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("n", [1, 2, 4, 32])
+@sample
 def test_fixed_point_numbers_come_back_to_the_bit(lib: rvm.Library, engine: str, n: int) -> None:
     z = signal(n)
     re, im = (np.rint(part * 2**FRAC).astype(np.int64) for part in (z.real, z.imag))

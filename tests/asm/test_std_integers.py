@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sizes import sample
 
 import rvm
 from rvm.engines import executing
@@ -52,6 +53,7 @@ def edges(rng: random.Random, bits: int) -> int:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("t", UNSIGNED, ids=str)
+@sample
 def test_limbs(lib: rvm.Library, engine: str, t: Any) -> None:
     rng, bits = random.Random(3), t.bits
     for _ in range(4 if engine == "reference" else 20):
@@ -83,6 +85,7 @@ def test_limbs(lib: rvm.Library, engine: str, t: Any) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("t", INTEGERS, ids=str)
+@sample
 def test_quotients_and_remainders_are_one_bijection(lib: rvm.Library, engine: str, t: Any) -> None:
     low = -(1 << t.bits - 1) if t.is_signed else 0
     high = low + (1 << t.bits) - 1
@@ -107,6 +110,7 @@ def test_quotients_and_remainders_are_one_bijection(lib: rvm.Library, engine: st
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("t", INTEGERS, ids=str)
+@sample
 def test_upper_halves_of_products(lib: rvm.Library, engine: str, t: Any) -> None:
     rng = random.Random(7)
     low = -(1 << t.bits - 1) if t.is_signed else 0

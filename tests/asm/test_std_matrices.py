@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sizes import sample
 
 import rvm
 from rvm.engines import executing
@@ -52,6 +53,7 @@ def slope(f: Callable[[np.ndarray], float], x: np.ndarray, h: float = 1e-6) -> n
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("n", [0, 1, 2, 5])
+@sample
 def test_positive_definite_matrices(lib: rvm.Library, engine: str, n: int) -> None:
     a, b = positive(n), np.arange(1.0, n + 1)
     f = lib.positive.with_options(engine=engine)
@@ -88,6 +90,7 @@ def test_gradients_of_the_logarithm_of_a_determinant_and_of_solutions(lib: rvm.L
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("shape", SHAPES)
+@sample
 def test_reflections(lib: rvm.Library, engine: str, shape: tuple[int, int]) -> None:
     m, n = shape
     r = np.random.default_rng(m)
@@ -106,6 +109,7 @@ def test_reflections(lib: rvm.Library, engine: str, shape: tuple[int, int]) -> N
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("shape", SHAPES)
+@sample
 def test_rotations(lib: rvm.Library, engine: str, shape: tuple[int, int]) -> None:
     m = shape[0]
     r = np.random.default_rng(m)

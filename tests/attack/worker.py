@@ -76,9 +76,21 @@ def _serve(request: Mapping[str, Any], progress: mmap.mmap, answers: int) -> Non
     finally:
         os.chdir(home)
         shutil.rmtree(folder, ignore_errors=True)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     done_at = time.process_time() - began
-    _say(answers, {"done": counts, "cpu": done_at, "peak": peak})
+    _say(answers, {"done": counts, "cpu": done_at, "peak": peak_memory()})
+
+
+def peak_memory() -> int:
+    """The most memory that this process has held, in kilobytes.
+
+    On Linux `ru_maxrss` begins with that of the process which started this one, so a large parent
+    would have its workers replaced after each batch.
+    """
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
 
 
 def _told(index: int, verdict: Outcome) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from engines.edges_agreeing import ALL_PAIRS, ENGINES, RING, everywhere, trip
-from sizes import part, sized
+from sizes import part, sample, sized
 
 import rvm
 from rvm.engines import executing
@@ -136,6 +136,7 @@ MINUS = {
 
 @pytest.mark.parametrize("t", ["f64", "f32", "c128"])
 @pytest.mark.parametrize("case", MINUS)
+@sample
 def test_a_negative_zero(case: str, t: str) -> None:
     """It passes for zero, is kept in strict mode, and is refused where every bit counts."""
     parameters, body, inputs, code = MINUS[case]

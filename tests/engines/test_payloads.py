@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sizes import sample
 
 import rvm
 from rvm.engines import executing
@@ -51,6 +52,7 @@ def held(m: Machine, t: str) -> list[list[int]]:
 
 @pytest.mark.parametrize("t", BITS)
 @pytest.mark.parametrize("strict", [False, True], ids=["tolerant", "strict"])
+@sample
 def test_moves_keep_the_bits(t: str, strict: bool) -> None:
     program = rvm.assemble(TEXT.replace(": T", f": {t}").replace("[T]", f"[{t}]")).program
     seen = []

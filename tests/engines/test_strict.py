@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rvm_tools.trace.energy import model
 from rvm_tools.trace.run import counted
-from sizes import examples
+from sizes import examples, sample
 
 import rvm
 from rvm.engines import engine, executing
@@ -124,6 +124,7 @@ def some(name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("way", executing())
 @pytest.mark.parametrize("name", MOST)
+@sample
 def test_an_update_takes_few_bits(name: str, way: str) -> None:
     m = Machine(PROGRAM, name, engine=way, strict=True, **some(name))
     before = bits(m)

@@ -17,7 +17,7 @@ from programs.both_ways import (
     run,
     transaction,
 )
-from sizes import sample, sized
+from sizes import sample, sized, some
 
 import rvm
 from rvm.codec import decode, encode
@@ -52,6 +52,7 @@ def test_a_failing_call_leaves_the_inputs_as_they_were(case: Case, engine: str) 
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
+@some
 def test_strict_code_does_the_same(case: Case) -> None:
     run(Case(case.path, case.directive, strict=True), "python", "tolerant")
 

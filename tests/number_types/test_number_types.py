@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from number_types import bf16, trop, u16
 from rvm_asm import disassemble
+from sizes import sample
 
 import rvm
 from rvm.codec import decode, encode
@@ -119,6 +120,7 @@ def test_a_file_of_bytecode_and_a_text_hold_programs(name: str) -> None:
 
 @pytest.mark.parametrize("name", NEW)
 @pytest.mark.parametrize("engine", having("lanes"))
+@sample
 def test_lanes_are_single_runs(name: str, engine: str) -> None:
     text = TEXTS[name].replace(f", s: stack[{name}]", "").replace("        push x, s\n", "")
     f = rvm.assemble(text).f

@@ -9,6 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 from rvm_tools import elementary_tables
+from sizes import sample
 
 import rvm
 from rvm.engines import LAW, executing
@@ -276,6 +277,7 @@ def program(name):
 
 @pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.parametrize("engine", [n for n in executing() if n != LAW])
+@sample
 def test_engines_give_the_bits_of_the_law(name, engine):
     made = program(name)
     args = arguments(name)

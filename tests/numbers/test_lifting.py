@@ -11,6 +11,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+from sizes import first_and_another, sample, sized
 
 import rvm
 from rvm.engines import executing
@@ -140,6 +141,7 @@ def cases(t: str, n: int = 40) -> tuple[np.ndarray, np.ndarray, np.ndarray, list
 
 
 @pytest.mark.parametrize("t", TYPES)
+@sized
 def test_every_engine_rotates_alike_there_and_back(t: str) -> None:
     lib = program(t)
     a, b, angle, parts = cases(t)
@@ -149,7 +151,7 @@ def test_every_engine_rotates_alike_there_and_back(t: str) -> None:
         x += sheared(y, EIGHTH)
         y = sheared(x, HALF_ROOT) - y
         want.append((x - sheared(y, EIGHTH), y))
-    for engine in executing():
+    for engine in first_and_another(executing(), ("rotations", t)):
         for name in ("loop", "whole"):
             f = lib[name].with_options(engine=engine)
             found = f(a=a.copy(), b=b.copy(), t=angle)
@@ -165,6 +167,7 @@ def test_every_engine_rotates_alike_there_and_back(t: str) -> None:
 
 @pytest.mark.parametrize("t", TYPES)
 @pytest.mark.parametrize("engine", executing())
+@sample
 def test_what_does_not_fit_is_refused_and_changes_nothing(t: str, engine: str) -> None:
     lib = program(t)
     most = (2**31 if t == "i32" else 2**63) - 1

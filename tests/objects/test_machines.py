@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from attack.programs import sound
 from objects.samples import PROGRAM, seen, work_inputs
+from sizes import sample
 
 import rvm
 from rvm.engines import ENGINES, executing
@@ -46,6 +47,7 @@ def shared_inputs() -> dict[str, object]:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", ["shared", "work"])
+@sample
 def test_from_every_time_to_the_same_end_and_start(engine: str, name: str) -> None:
     program, inputs = (SHARED, shared_inputs) if name == "shared" else (PROGRAM, work_inputs)
     f = program.work.with_options(engine=engine)

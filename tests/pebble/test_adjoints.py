@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pebble.search import least
+from sizes import sample
 
 from rvm.pebble import plan
 from rvm.pebble.actions import Kind
@@ -249,6 +250,7 @@ def agrees(n: int, pebbles: int, rooms: float, write: float, read: float, keep: 
 @pytest.mark.parametrize("n", range(1, 7))
 @pytest.mark.parametrize("rooms", [0, 1, 2, inf])
 @pytest.mark.parametrize("keep", [True, False])
+@sample
 def test_two_levels_against_exhaustive_search(n: int, rooms: float, keep: bool) -> None:
     for pebbles in (0, 1, 2, 3) if n < 6 else (0, 1):
         for write, read in PRICES:

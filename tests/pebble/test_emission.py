@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pebble.playing import LENGTH, MIX, SHIFT, START, mixed, most_pebbles, played
-from sizes import examples
+from sizes import examples, sample
 
 import rvm
 from rvm.codec import decode, encode
@@ -101,6 +101,7 @@ def test_bennett_as_it_is_published() -> None:
 
 @pytest.mark.parametrize("every", [2, 3, 7])
 @pytest.mark.parametrize(("n", "pebbles"), [(21, 5), (40, 6), (40, 20), (5, 5)])
+@sample
 def test_steps_in_place(n: int, pebbles: int, every: int) -> None:
     steps = [k for k in range(1, n + 1) if k % every != 1]
     for goal in ("persist", "erase"):
@@ -159,6 +160,7 @@ TYPES = ["i32", "i64", "u8", "u64", "f32", "f64", "c128", "fixed", "fixed(20)"]
 
 @pytest.mark.parametrize("t", TYPES)
 @pytest.mark.parametrize("goal", ["persist", "erase"])
+@sample
 def test_all_types_of_states(t: str, goal: str) -> None:
     program = rvm.assemble(f"func step(y: {t}, x: {t})\n    add y, x + x\n")
     made = emit(plan(5, pebbles=4, goal=goal), program)
