@@ -5,7 +5,7 @@ Four decorators, all of which hand the rest over to the marker `deep`:
 - `@sample` on a parametrised test: a few of its cases, in which each value of each parameter
   comes; `@sample(2)`, each pair of values of two parameters.
 - `@some` on a parametrised test: a quarter of its cases, other ones for each test of a table.
-- `@examples(n)` on a test of Hypothesis: a tenth of n examples.
+- `@examples(n)` on a test of Hypothesis: a twentieth of n examples.
 - `@sized` on a test that asks `part(n)` how many random cases to try, or `first_and_another` which
   engines to compare.
 """
@@ -31,8 +31,8 @@ sized = pytest.mark.sized
 
 
 def part(n: int) -> int:
-    """A tenth of n, of few a quarter, or with `--deep` all."""
-    return n if DEEP else max(-(-n // 10), min(-(-n // 4), 3))
+    """A twentieth of n, of few a quarter, or with `--deep` all."""
+    return n if DEEP else max(-(-n // 20), min(-(-n // 4), 2))
 
 
 def first_and_another(options: Sequence[T], key: object) -> Sequence[T]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sizes import some
 
 import rvm
 from rvm.engines import executing
@@ -79,6 +80,7 @@ def told(result: Any) -> tuple[int, float]:
 
 
 @pytest.mark.parametrize("engine", executing())
+@some
 def test_a_result_says_what_rounding_did(engine: str) -> None:
     lib = rvm.Library(LIB)
     each = [expected(x, Y) for x in MANY]
@@ -101,6 +103,7 @@ def test_a_result_says_what_rounding_did(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", executing())
+@some
 def test_what_calls_were_passed_counts(engine: str) -> None:
     f = LIB.passes.with_options(engine=engine)
     seen = set()
@@ -118,6 +121,7 @@ def test_what_calls_were_passed_counts(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", executing())
+@some
 def test_derivatives_say_it_of_all_their_runs(engine: str) -> None:
     f = LIB.unordered.with_options(engine=engine)
     given = {"x": X, "y": Y, "out": 0.0}
@@ -165,6 +169,7 @@ func f(x: f64, y: f64)
 
 
 @pytest.mark.parametrize("engine", executing())
+@some
 def test_parameters_of_the_names_stay_parameters(engine: str) -> None:
     for _ in range(2):
         out = LIB.exact(info=3, erased_bits=4, engine=engine)
@@ -178,6 +183,7 @@ def test_parameters_of_the_names_stay_parameters(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", executing())
+@some
 def test_it_is_no_item_and_survives_copies(engine: str) -> None:
     for out in (
         LIB.unordered(x=X, y=Y, out=0.0, engine=engine),

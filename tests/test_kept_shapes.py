@@ -7,7 +7,7 @@ What must come out is told by formulas in 50 digits.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import mpmath
@@ -242,9 +242,9 @@ func f(y: T, {container.parameters}, z: T, k: i64)
 {WORK}""".replace("T", t)
 
 
-def shapes() -> Iterator[tuple[str, str, str, str]]:
+def shapes() -> list[tuple[str, str, str, str]]:
     """Each middle with each way, container and type."""
-    return itertools.product(CONTAINERS, WAYS, MIDDLES, TYPES)
+    return list(itertools.product(CONTAINERS, WAYS, MIDDLES, TYPES))
 
 
 def sample(every: int) -> list[tuple[str, str, str, str]]:

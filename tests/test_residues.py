@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sizes import some
 
 import rvm
 from rvm.engines import executing
@@ -184,6 +185,7 @@ def verdict(library: rvm.Library, name: str, engine: str, given: dict[str, Any])
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@some
 def test_verdicts_do_not_depend_on_units(engine: str) -> None:
     for library, name, t, fine in programs():
         far = SCALES[t]
@@ -263,6 +265,7 @@ func g(x: f64, out: f64)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@some
 def test_a_forgotten_undo_is_refused_however_small_the_numbers(engine: str) -> None:
     library = rvm.assemble(FORGOTTEN)
     for m in (1e-10, 1.6e-19, 1e-300, 1.0, 1e300):
@@ -364,6 +367,7 @@ def test_a_residue_that_is_not_finite_is_refused() -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@some
 def test_what_nothing_is_left_of_is_lost(engine: str) -> None:
     """Beside 1e16 nothing of 0.3 is left to be seen."""
     text = """
@@ -426,6 +430,7 @@ def test_what_was_changed_from_outside_is_not_known_by_construction() -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@some
 def test_lanes_are_judged_each_by_itself(engine: str) -> None:
     right = rvm.assemble(RIGHT.replace("T", "f64"))
     wrong = rvm.assemble(WRONG.replace("T", "f64"))
@@ -475,6 +480,7 @@ func recursive(x: f64)
 
 
 @pytest.mark.parametrize("engine", executing())
+@some
 def test_what_a_callee_restores_by_construction_is_known_to_the_caller(engine: str) -> None:
     library = rvm.assemble(RESTORED)
     image = image_of(library.program)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from rvm_asm import disassemble
-from sizes import part, sized
+from sizes import part, sized, some
 
 import rvm
 from rvm.codec import decode, encode
@@ -66,6 +66,7 @@ def twice(v: int, q: int) -> int:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @sized
+@some
 def test_random_ones_in_random_instructions(engine: str) -> None:
     for seed in range(part(40)):
         rng = random.Random(seed)
@@ -117,6 +118,7 @@ def test_random_ones_in_random_instructions(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@some
 def test_numbers_arrays_and_slices(engine: str) -> None:
     text = """
 func f(z: c128, w: c128[n], x: f64[n], b: bool, g: log64, u: fixed, s: stack[f64])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from mpmath import mp
 from rvm_asm import assemble, disassemble
+from sizes import some
 
 import rvm
 from rvm.engines import executing
@@ -54,6 +55,7 @@ def series(x: float, n: int, order: int) -> float:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@some
 def test_what_each_does(engine: str) -> None:
     text = (
         SERIES
@@ -109,6 +111,7 @@ func main(x: f64, xb: f64)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@some
 def test_records(engine: str) -> None:
     library = rvm.assemble(BODIES)
     rng = np.random.default_rng(1)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from rvm_asm import assemble, disassemble
 from rvm_asm.generics import members
+from sizes import some
 
 import rvm
 from rvm.codec import decode, encode
@@ -99,6 +100,7 @@ def test_disassembled_it_is_the_same_bytes() -> None:
 
 
 @pytest.mark.parametrize("engine", executing())
+@some
 def test_engines_run_it_there_and_back(engine: str) -> None:
     library = rvm.assemble(AXPY)
     for t, dtype in (("f32", "f4"), ("f64", "f8"), ("i32", "i4"), ("u8", "u1"), ("c128", "c16")):
@@ -242,6 +244,7 @@ func main(s: f64, x: f64[n], r: f64[k], A: f64[n, k])
 
 
 @pytest.mark.parametrize("engine", executing())
+@some
 def test_functions_are_passed(engine: str) -> None:
     library = rvm.assemble(FOLD)
     f = library.main.with_options(engine=engine)

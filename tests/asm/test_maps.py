@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rvm_asm import assemble, disassemble
-from sizes import sample
+from sizes import sample, some
 
 import rvm
 from rvm.codec import encode
@@ -228,6 +228,7 @@ def test_lengths_that_differ() -> None:
 
 
 @pytest.mark.parametrize("engine", executing())
+@some
 def test_arguments_that_overlap(engine: str) -> None:
     text = FUNCTIONS + "func f(y: f64[n], a: i64)\n    map squares(y[0:2], y[a:a+2])\n"
     f = rvm.assemble(text).f.with_options(engine=engine)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from rvm_asm import disassemble
 from rvm_tools.debug.session import Session
+from sizes import some
 
 import rvm
 from rvm.codec import decode, encode
@@ -93,6 +94,7 @@ def made(*rows: tuple[float, float, int]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("engine", executing())
+@some
 def test_there_and_back(engine: str) -> None:
     lib = rvm.assemble(TEXT)
     on: dict[str, Any] = {"engine": engine}
@@ -130,6 +132,7 @@ def test_a_text_of_them_assembles_to_the_same_bytes() -> None:
 
 
 @pytest.mark.parametrize("engine", having("lanes"))
+@some
 def test_in_lanes(engine: str) -> None:
     f = rvm.assemble(TEXT).fill.with_options(engine=engine)
     out = f.map(s={"at": {"x": [[], []], "y": [[], []]}, "k": [[], []]}, n=np.array([1, 3]))

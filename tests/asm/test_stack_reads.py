@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from rvm_asm import assemble as program_of
 from rvm_asm import disassemble
+from sizes import some
 
 import rvm
 from rvm.codec import decode, encode
@@ -50,6 +51,7 @@ func passed(s: stack[i64])
 
 
 @pytest.mark.parametrize("engine", executing())
+@some
 def test_reads_and_changes_there_and_back(engine: str) -> None:
     lib = rvm.assemble(TEXT)
     on: dict[str, Any] = {"engine": engine}
@@ -81,6 +83,7 @@ def test_derivatives_go_to_the_value_on_top() -> None:
 
 
 @pytest.mark.parametrize("engine", executing())
+@some
 def test_lanes_read_stacks_of_their_own(engine: str) -> None:
     f = rvm.assemble(TEXT).curve
     tops = np.linspace(0, 1, 40)
@@ -91,6 +94,7 @@ def test_lanes_read_stacks_of_their_own(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", executing())
+@some
 def test_an_empty_stack_has_no_top(engine: str) -> None:
     with pytest.raises(RvmError) as failed:
         rvm.assemble(TEXT).curve(y=0.0, s=[], n=1, engine=engine)
@@ -157,6 +161,7 @@ func f(s: stack[c128], t: stack[i64], y: c128, k: i64, n: i64)
 
 
 @pytest.mark.parametrize("engine", executing())
+@some
 def test_lanes_that_part_change_tops_of_their_own(engine: str) -> None:
     f = rvm.assemble(APART.replace("n: i64)", "n: i64 = 0)")).f
     ks = np.arange(50) % 4

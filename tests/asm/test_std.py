@@ -9,7 +9,7 @@ import pytest
 import rvm_asm
 from rvm_asm import assemble, disassemble
 from rvm_asm.includes import STD, library
-from sizes import sample
+from sizes import sample, some
 
 import rvm
 from rvm.codec import encode
@@ -67,6 +67,7 @@ TEXTS = {"folds": FOLDS, "stacks": STACKS, "linear": LINEAR}
 
 
 @pytest.mark.parametrize("engine", executing())
+@some
 def test_folds_and_recurrences(engine: str) -> None:
     f = rvm.assemble(FOLDS).main.with_options(engine=engine)
     r = np.random.default_rng(0)
@@ -101,6 +102,7 @@ def test_the_gradient_of_a_recurrence() -> None:
 
 
 @pytest.mark.parametrize("engine", executing())
+@some
 def test_selections(engine: str) -> None:
     f = rvm.assemble(STACKS).main.with_options(engine=engine)
     for x in ([1.5, 0.5, 3.0, 2.0, 4.0, 4.0], [], [-1.0], [3.0, 2.0, 1.0]):

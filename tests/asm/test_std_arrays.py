@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sizes import sample
+from sizes import sample, some
 
 import rvm
 from rvm.engines import executing
@@ -61,6 +61,7 @@ def test_where_a_value_stands(lib: rvm.Library, engine: str, dtype: Any) -> None
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@some
 def test_histograms(lib: rvm.Library, engine: str) -> None:
     r = np.random.default_rng(2)
     x = r.integers(0, 6, 40).astype(np.uint8)
@@ -95,6 +96,7 @@ def test_permutations(lib: rvm.Library, engine: str, n: int) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@some
 def test_ranks_are_the_places_in_lexicographic_order(lib: rvm.Library, engine: str) -> None:
     for n in range(5):
         for k, p in enumerate(itertools.permutations(range(n))):
@@ -105,6 +107,7 @@ def test_ranks_are_the_places_in_lexicographic_order(lib: rvm.Library, engine: s
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@some
 def test_reversed_bits(lib: rvm.Library, engine: str) -> None:
     for bits in range(7):
         x = np.arange(2**bits)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sizes import sample
+from sizes import sample, some
 
 import rvm
 from rvm.engines import executing
@@ -70,6 +70,7 @@ def test_any_bits_come_back(lib: rvm.Library) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@some
 def test_convolutions(lib: rvm.Library, engine: str) -> None:
     r = np.random.default_rng(1)
     a, b = r.normal(size=8), r.normal(size=8)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sizes import sample
+from sizes import sample, some
 
 import rvm
 from rvm.engines import executing
@@ -127,6 +127,7 @@ def test_upper_halves_of_products(lib: rvm.Library, engine: str, t: Any) -> None
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@some
 def test_digits(lib: rvm.Library, engine: str) -> None:
     f = lib["digits[u64]"].with_options(engine=engine)
     for x in (0, 7, 1234567890, (1 << 64) - 1):

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sizes import some
 
 import rvm
 from rvm.engines import executing
@@ -51,6 +52,7 @@ def seeded(seed: int, sequence: int) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@some
 def test_published_numbers(lib: rvm.Library, engine: str) -> None:
     f = lib.pcg32s.with_options(engine=engine)
     out = f(y=np.zeros(6, np.uint32), s=seeded(42, 54))
@@ -65,6 +67,7 @@ def test_published_numbers(lib: rvm.Library, engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@some
 def test_pcg64_gives_the_numbers_of_numpy(lib: rvm.Library, engine: str) -> None:
     numpy = np.random.PCG64(5)
     inside: Any = numpy.state["state"]
@@ -93,6 +96,7 @@ def test_uniform_numbers(lib: rvm.Library) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@some
 def test_shift_registers_of_full_length(lib: rvm.Library, engine: str) -> None:
     # Of the primitive polynomials x^8 + x^6 + x^5 + x^4 + 1 and x^16 + x^14 + x^13 + x^11 + 1.
     for name, bits, taps in (("u8", 8, 0xB8), ("u16", 16, 0xB400)):

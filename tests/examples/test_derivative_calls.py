@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sizes import some
 
 import rvm
 from rvm.engines import executing
@@ -16,6 +17,7 @@ HERE = EXAMPLES / "derivatives"
 
 
 @pytest.mark.parametrize("engine", executing())
+@some
 def test_gauss_and_newton_find_the_least_squares(engine: str) -> None:
     rng = np.random.default_rng(3)
     t = np.linspace(0, 3, 9)
@@ -41,6 +43,7 @@ def trained(h: complex, m: complex, x: Any, d: Any, others: Any, there: Any, ste
 
 
 @pytest.mark.parametrize("engine", executing())
+@some
 def test_a_training_is_differentiated_by_its_rate_and_momentum(engine: str) -> None:
     rng = np.random.default_rng(5)
     x, others = rng.normal(size=8), rng.normal(size=5)
@@ -58,6 +61,7 @@ def test_a_training_is_differentiated_by_its_rate_and_momentum(engine: str) -> N
 
 
 @pytest.mark.parametrize("engine", executing(loops=False))
+@some
 def test_rows_are_those_of_the_other_program(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLES / "gradients"))
     import bundle

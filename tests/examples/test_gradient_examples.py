@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import rvm_asm
 from programs.both_ways import MODES, Case, agree, cases, from_the_end, load, run
-from sizes import sample, sized
+from sizes import sample, sized, some
 
 import rvm
 from rvm.codec import decode, encode
@@ -48,13 +48,13 @@ def near(got: Any, expected: Any, within: float) -> bool:
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("case", CASES, ids=str)
 @sample
-@sample
 @sized
 def test_programs_run_both_ways_on_engines_that_agree(case: Case, mode: str) -> None:
     agree(case, mode)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
+@some
 def test_strict_code_does_the_same_and_the_inverse_goes_back(case: Case) -> None:
     run(replace(case, strict=True), "python", "tolerant")
     from_the_end(case, "python")

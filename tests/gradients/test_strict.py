@@ -10,7 +10,7 @@ import pytest
 from attack.programs import sound as random_programs
 from gradients import properties
 from gradients.programs import PROGRAMS
-from sizes import first_and_another, sample
+from sizes import first_and_another, sample, some
 from tools.running import rvm_json
 
 import rvm
@@ -93,6 +93,7 @@ def flat(value: Any) -> float:
 
 @pytest.mark.parametrize("engine", executing())
 @pytest.mark.parametrize(("name", "n"), TRIES)
+@sample
 def test_programs_that_contract_have_right_gradients(name: str, n: int, engine: str) -> None:
     function, at, _ = CASES[name]
     f = PROGRAM[name].with_options(strict=True, engine=engine)
@@ -175,6 +176,7 @@ def test_every_value_comes_back_to_a_gradient_itself(name: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
+@some
 def test_values_of_random_programs_come_back(seed: int) -> None:
     f = rvm.assemble(random_programs.program(seed)).main
     gradients = set[str]()

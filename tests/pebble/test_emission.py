@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pebble.playing import LENGTH, MIX, SHIFT, START, mixed, most_pebbles, played
-from sizes import examples, sample
+from sizes import examples, sample, some
 
 import rvm
 from rvm.codec import decode, encode
@@ -146,6 +146,7 @@ def test_erased_states_are_counted_by_the_machine(n: int, terms: dict[str, Any])
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@some
 def test_all_engines(engine: str) -> None:
     for terms in ({"pebbles": 8}, {"pebbles": 30}, {"strategy": "bennett", "radix": 3}):
         made = emit(plan(60, **terms), MIX, number="k", name="far")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from pebble.playing import LENGTH, played
+from sizes import some
 
 import rvm
 from rvm.engines import ENGINES, executing
@@ -97,6 +98,7 @@ def test_sweeps(n: int, terms: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@some
 def test_sweeps_on_all_engines(engine: str) -> None:
     made = emit(plan(30, pebbles=5, goal="gradient"), WAVE, number="k", name="sweep")
     result = made.sweep.with_options(engine=engine)(
@@ -123,6 +125,7 @@ def test_states_at_a_time(n: int, terms: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("engine", executing(loops=False))
+@some
 def test_grad_of_what_was_emitted(engine: str) -> None:
     """The gradient of a schedule is a program, too, that a transformation made."""
     f = WAVE.main.with_options(engine=engine)

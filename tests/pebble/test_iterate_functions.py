@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sizes import examples
+from sizes import examples, some
 
 import rvm
 import rvm.pebble
@@ -171,6 +171,7 @@ def test_records_numbers_of_steps_and_constants(engine: str, terms: dict[str, An
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@some
 def test_scalars_of_any_kind(engine: str) -> None:
     program = rvm.assemble("""
 func whole(y: i64, x: i64)
@@ -207,6 +208,7 @@ for _ in range(8):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@some
 def test_steps_in_place(engine: str) -> None:
     program = rvm.assemble("""
 func step(y: i64[n], x: i64[n], i: i64)
@@ -286,6 +288,7 @@ func three(y: i64, x: i64)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@some
 def test_a_step_that_does_not_add_leaves_something_or_changes_what_it_should_not(
     engine: str,
 ) -> None:

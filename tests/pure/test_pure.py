@@ -13,6 +13,7 @@ from rvm_asm.program import Declarations
 from rvm_pure.assembler import read
 from rvm_pure.printer import definitions
 from rvm_pure.values import evaluate
+from sizes import some
 
 import rvm
 from rvm.codec import encode
@@ -77,6 +78,7 @@ def same(have: Any, want: Any) -> bool:
 
 
 @pytest.mark.parametrize("engine", executing())
+@some
 def test_values_are_added_and_taken_away(engine: str) -> None:
     lib = Library(rvm_pure.assemble(TEXT))
     for name, given, want in CASES:
