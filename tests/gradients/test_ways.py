@@ -195,6 +195,7 @@ def scaled(value: Any, k: int) -> Any:
 
 
 @pytest.mark.parametrize("name", SCALED)
+@some
 def test_verdicts_do_not_depend_on_units(name: str) -> None:
     """Inputs times 2^k: the same verdict, and the gradient's bits times 2^k (of a square)."""
     text, inputs, lengths, most = SCALED[name]
@@ -318,6 +319,7 @@ def test_steps_of_a_chain_are_looked_at(n: int) -> None:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
+@some
 def test_examples_come_back(path: Path) -> None:
     """Every example with a gradient passes by its values alone, on each of its `;! run` lines."""
     program = rvm.load(path)
