@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
@@ -78,6 +79,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=gone)
         left = set(gone)
         items[:] = [item for item in items if item not in left]
+
+
+def pytest_collection_finish() -> None:
+    """What is imported and collected stays to the end: the garbage collector skips it from here."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import rvm
+from rvm.engines import executing
 from rvm.engines.native import flight
 from rvm.run import direct
 from rvm.run.binding import LARGE, before
@@ -110,7 +111,7 @@ def zeros() -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("engine", ["python", "native"])
+@pytest.mark.parametrize("engine", executing(loops=False)[1:])
 @pytest.mark.parametrize("odd", [None, 0, N // 2, N - 1])
 def test_large_arrays_are_put_back_to_the_bit(engine: str, odd: int | None) -> None:
     f = rvm.assemble(FAILING).f.with_options(engine=engine)

@@ -17,6 +17,8 @@ from rvm_bench.targets import reached
 from rvm_bench.workloads import FRONTS, WORKLOADS
 from tools.running import GOLDEN, rvm_json
 
+from rvm.engines import executing
+
 DOCS = Path(__file__).parents[3] / "docs"
 
 
@@ -123,7 +125,7 @@ def test_tasks_and_peers_are_chosen() -> None:
 def test_the_front_ends_have_workloads_of_their_own() -> None:
     names = default(("fronts", "loop"), full=False)
     assert set(names) == {*FRONTS, "loop"} and not set(FRONTS) & set(default((), full=True))
-    plan = BenchPlan(tuple(FRONTS), ("native", "python"), peers=False)
+    plan = BenchPlan(tuple(FRONTS), executing(loops=False)[1:], peers=False)
     assert {p.name.split(",")[0] for *_, peers in plan.contests() for p in peers} == {"rvm native"}
     args = ("bench", "door", "compiling", "--repeat=1")
     found = {c["workload"]: {e["name"] for e in c["entries"]} for c in rvm_json(*args)["contests"]}
