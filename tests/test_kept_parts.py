@@ -8,7 +8,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from sizes import first_and_another, sized
+from sizes import first_and_another, sample, sized
 
 import rvm
 from rvm.engines import executing
@@ -143,6 +143,7 @@ def test_parts_that_lie_on_each_other() -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("strict", [False, True])
+@sample
 def test_an_index_that_is_never_used_may_be_anything(engine: str, strict: bool) -> None:
     lib = rvm.assemble("""
 func f(y: f64, x: f64[n], k: i64, m: i64)

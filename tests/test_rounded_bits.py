@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sizes import sample
 from test_counting import ENGINES
 
 import rvm
@@ -87,6 +88,7 @@ def test_what_is_absorbed_is_lost(engine: str) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(("kind", "dtype"), [("d", np.float64), ("f", np.float32)])
 @pytest.mark.parametrize("shape", ["", "[n]"])
+@sample
 def test_gaps_of_updates(engine: str, kind: str, dtype: Any, shape: str) -> None:
     """Against NumPy's arithmetic: numbers of all sizes, and special ones."""
     t, rng = "f64" if kind == "d" else "f32", np.random.default_rng(3)

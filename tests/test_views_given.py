@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sizes import sample
 
 import rvm
 from rvm.engines import ENGINES
@@ -79,6 +80,7 @@ def same(a: dict[str, Any], b: dict[str, Any]) -> bool:
 
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("engine", ENGINES)
+@sample
 def test_a_view_is_changed_in_place_like_a_plain_array(engine: str, view: View) -> None:
     f = PROGRAM.mixed.with_options(engine=engine)
     want = dict(f(**numbers()))

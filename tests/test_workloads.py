@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from rvm_tools.drift import drifts
+from sizes import sample
 
 import rvm
 from rvm import InvertibilityError, LogNumber, Machine
@@ -137,6 +138,7 @@ def test_element_added_to_itself_is_an_error(engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", ["fixeds", "floats"])
+@sample
 def test_a_hundred_thousand_sums_undone(name: str, engine: str) -> None:
     m = Machine(example("drift"), name, y=0.1, n=100_000, engine=engine)
     start = m["y"]

@@ -11,7 +11,7 @@ from attack.programs.blind import random_program
 from hypothesis import given
 from hypothesis import strategies as st
 from rvm_asm import assemble, disassemble, expand
-from sizes import examples, part, sized
+from sizes import examples, part, sized, some
 
 from rvm.codec import encode
 from rvm.expr import Const, Expr, Place
@@ -58,6 +58,7 @@ def test_inverses_of_random_programs(seed: int) -> None:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
+@some
 def test_examples(path: Path) -> None:
     program = assemble(path.read_text(encoding="utf-8"), path.name, path=path, includes="below")
     same(program)
@@ -66,6 +67,7 @@ def test_examples(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
+@some
 def test_gradients_of_examples(path: Path) -> None:
     """Programs that no text was written for: their names and lengths are made up."""
     same(

@@ -117,6 +117,7 @@ def test_reversed_bits(lib: rvm.Library, engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("dtype", [np.uint8, np.int64])
+@sample
 def test_prefix_sums(lib: rvm.Library, engine: str, dtype: Any) -> None:
     x = np.random.default_rng(3).integers(0, 100, 9).astype(dtype)
     sums = np.cumsum(x, dtype=dtype)

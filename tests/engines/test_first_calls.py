@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sizes import sample
 
 import rvm
 from rvm import image
@@ -103,6 +104,7 @@ WAYS: dict[str, Callable[[Any, Any], Any]] = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("engine", ENGINES)
+@sample
 def test_first_calls_at_once_make_everything_once(
     made: Counter[Any], engine: str, way: str
 ) -> None:

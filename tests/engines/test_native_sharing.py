@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sizes import some
 
 import rvm
 from rvm.emit.llvm.module import ModulePrinter
@@ -152,6 +153,7 @@ def random_program(rng: random.Random) -> str:
 
 
 @pytest.mark.parametrize("seed", range(12))
+@some
 def test_random_calls_agree(seed: int) -> None:
     program = rvm.assemble(random_program(random.Random(seed)))
     found = []

@@ -11,7 +11,7 @@ import mpmath
 import numpy as np
 import pytest
 from gradients.agreeing import ENGINES, agree
-from sizes import sample, sized
+from sizes import sample, sized, some
 
 import rvm
 from rvm.isa.rows import FUNCTIONS, FunctionRow
@@ -76,6 +76,7 @@ def test_partials(row: FunctionRow, t: str, near: float, engine: str) -> None:
 
 @pytest.mark.parametrize("row", KNOWN, ids=lambda r: r.name)
 @sized
+@some
 def test_arrays_and_broadcasting(row: FunctionRow) -> None:
     at = np.array(points(row, 6))
     shapes: list[tuple[tuple[str, ...], tuple[tuple[int, ...], ...]]] = [(("[m, n]",), ((2, 3),))]

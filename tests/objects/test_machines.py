@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from attack.programs import sound
 from objects.samples import PROGRAM, seen, work_inputs
-from sizes import sample
+from sizes import sample, some
 
 import rvm
 from rvm.engines import ENGINES, executing
@@ -174,6 +174,7 @@ def carried(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
+@some
 def test_random_programs_are_carried(seed: int) -> None:
     carried(seed)
 

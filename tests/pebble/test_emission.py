@@ -66,6 +66,7 @@ class Chain:
 
 
 @pytest.mark.parametrize(("n", "terms"), CHAINS, ids=str)
+@some
 def test_moves_peak_and_values(n: int, terms: dict[str, Any]) -> None:
     check(Chain(n, terms), "persist", ZERO)
     check(Chain(n, terms), "erase", START % 1000)

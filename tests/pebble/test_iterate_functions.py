@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sizes import examples, some
+from sizes import examples, sample, some
 
 import rvm
 import rvm.pebble
@@ -149,6 +149,7 @@ def spring_loss(p: np.ndarray, n: int) -> Any:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("terms", ({"pebbles": 5}, {"pebbles": 3, "price": 0}))
+@sample
 def test_records_numbers_of_steps_and_constants(engine: str, terms: dict[str, Any]) -> None:
     program = rvm.assemble(SPRING)
     p = np.array([0.3, -1.2, 0.7, 0.5, 0.9, 0.2, 0.4, -0.6])
