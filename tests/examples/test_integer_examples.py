@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+import zlib
 from itertools import groupby, product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from numpy.typing import NDArray
 from programs.both_ways import ENGINES, load
+from rvm_tools.cli import cli
+from sizes import sample
 
 import rvm
 from rvm import FunctionHandle, InvertibilityError, Machine, RvmError
@@ -561,3 +565,133 @@ def test_a_carry_that_is_set_is_flipped() -> None:
     add = function("adder", "toffoli", "python")
     assert add(a=bits(3, 2), b=bits(1, 2), carry=True).carry is False
     assert add(a=bits(1, 2), b=bits(1, 2), carry=True).carry is True
+
+
+# ------------------------------------------------------------------ files
+
+TEXTS = {
+    "empty": b"",
+    "one": b"a",
+    "short": b"abc",
+    "alike": b"z" * 700,
+    "period": b"abcab" * 200,
+    "letters": bytes(range(256)),
+    "random": rng(5).integers(0, 256, 2000).astype(np.uint8).tobytes(),
+}
+
+
+def pages() -> bytes:
+    """A text of some 400,000 bytes: the documentation."""
+    return b"".join(page.read_bytes() for page in sorted((EXAMPLES.parent / "docs").glob("*.md")))
+
+
+def packed(name: str, engine: str, text: bytes) -> bytes:
+    """What `pack` makes of a text; and that it comes back."""
+    pack = function(name, "pack", engine)
+    there = pack(text=text, packed=[])
+    assert there.text == []
+    back = (~pack)(text=[], packed=there.packed.copy())
+    assert bytes(back.text) == text and back.packed == []
+    return bytes(there.packed)
+
+
+def next_number(data: list[int]) -> int:
+    """A number taken from the end of data, where it begins with its highest digit."""
+    value, more = 0, True
+    while more:
+        digit = data.pop()
+        value, more = value << 7 | digit & 127, digit >= 128
+    return value
+
+
+def unpacked(data: bytes) -> bytes:
+    """A decoder for `lz.rasm` of its own, which knows nothing of lists or of searching."""
+    rest, text = list(data), bytearray()
+    n = next_number(rest)
+    run = next_number(rest)
+    while True:
+        for _ in range(run):
+            text.append(rest.pop())
+        if len(text) == n:
+            assert not rest
+            return bytes(text)
+        head = rest.pop()
+        size = (head & 15) + (next_number(rest) if head & 15 == 15 else 0) + 4
+        run = (head >> 4) + (next_number(rest) if head >> 4 == 15 else 0)
+        back = next_number(rest)
+        for _ in range(size):
+            text.append(text[-back])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("text", ["empty", "short", "period", "letters"])
+@sample
+def test_lz_is_read_by_another_decoder(engine: str, text: str) -> None:
+    assert unpacked(packed("lz", engine, TEXTS[text])) == TEXTS[text]
+
+
+@pytest.mark.parametrize("text", [t.encode() for t in ("the cat and the hat", "x" * 99)])
+def test_lz_refuses_what_its_encoder_would_not_have_written(text: bytes) -> None:
+    pack = function("lz", "pack", "python")
+    data = packed("lz", "python", text)
+    for k in range(len(data)):
+        for damaged in (data[:k], data[:k] + bytes([data[k] ^ 1]) + data[k + 1 :]):
+            try:
+                found = (~pack)(text=[], packed=damaged, max_steps=10**6, max_memory=10**8)
+            except RvmError:
+                continue
+            # What it takes is the packed form of another text.
+            assert packed("lz", "python", bytes(found.text)) == damaged
+
+
+def transformed(text: bytes) -> tuple[bytes, int]:
+    """The transform by sorting all rests of a text."""
+    order = sorted(range(len(text) + 1), key=lambda i: text[i:])
+    return bytes(text[i - 1] for i in order if i), order.index(0)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("text", ["one", "short", "period", "letters"])
+@sample
+def test_bwt_is_the_sorted_one(engine: str, text: str) -> None:
+    x = letters(TEXTS[text])
+    there = function("bwt", "transform", engine)(y=np.zeros_like(x), first=0, x=x.copy())
+    assert (there.y.tobytes(), there.first) == transformed(TEXTS[text])
+    assert not there.x.any()
+    back = (~function("bwt", "transform", engine))(**there)
+    assert back.x.tobytes() == TEXTS[text] and back.first == 0 and not back.y.any()
+
+
+@pytest.mark.parametrize("name", ["lz", "bwt", "rans"])
+def test_all_texts_come_back(name: str) -> None:
+    for text in TEXTS.values():
+        packed(name, "python", text)
+
+
+@pytest.mark.deep
+def test_the_documentation_is_compressed_and_comes_back() -> None:
+    text = pages()
+    lz, sorted_ = packed("lz", "native", text), packed("bwt", "native", text)
+    assert unpacked(lz) == text
+    # As good as zlib's fastest, and better than its best.
+    assert len(packed("rans", "native", lz)) < 1.03 * len(zlib.compress(text, 1))
+    assert len(packed("rans", "native", sorted_)) < len(zlib.compress(text, 9))
+
+
+def test_files_go_through_the_command_line(tmp_path: Path) -> None:
+    file, small, again, secret = (tmp_path / n for n in ("text", "small", "again", "s.txt"))
+    file.write_bytes(LICENSE)
+    lz, chacha = str(EXAMPLES / "lz.rasm"), str(EXAMPLES / "chacha20.rasm")
+    command("run", lz, f"text=@raw:{file}", "--out", f"packed=@raw:{small}")
+    assert unpacked(small.read_bytes()) == LICENSE
+    command("run", lz, f"packed=@raw:{small}", "--back", "--out", f"text=@raw:{again}")
+    assert again.read_bytes() == LICENSE
+    given = ("key=[1, 2, 3, 4, 5, 6, 7, 8]", "counter=1", "nonce=[0, 0, 7]")
+    command("run", chacha, f"text=@raw:{file}", *given, "--out", f"text=@raw:{secret}")
+    command("run", chacha, f"text=@raw:{secret}", *given, "--back", "--out", f"text=@raw:{again}")
+    assert again.read_bytes() == LICENSE != secret.read_bytes()
+
+
+def command(*words: str) -> None:
+    result = CliRunner().invoke(cli, words)
+    assert result.exit_code == 0, result.output

@@ -200,3 +200,13 @@ def test_a_wrong_number_in_a_table_is_told_by_its_line(text: str, says: str, her
     (here / "m.rasm").write_text("func f(x: f64[n, m])\n    add x, 1.0")
     found = rvm("run", "m.rasm", "x=@t.csv", code=1).stderr
     assert says in found
+
+
+def test_bytes_go_to_files_of_any_suffix(here: Path) -> None:
+    for name in ("letter", "letter.txt", "letter.npz", "letter.bin"):
+        given = ("cipher.rasm", "text=text:hello", "key=text:k", "count=0")
+        rvm("run", *given, "--out", f"text=@raw:{name}")
+        assert (here / name).read_bytes() == bytes(c ^ ord("k") for c in b"hello")
+    shown = rvm("run", *given, "--out", "text=other", code=2).stderr
+    assert "--out text=@raw:other" in shown
+    assert "U012" in rvm("run", *given, "--out", "@raw:other", code=2).stderr

@@ -21,6 +21,9 @@ ALL = (".npz", ".json", ".csv")
 ONE = (".bin", ".npy", ".csv", ".json")
 """What holds one value."""
 
+RAW = "@raw:"
+"""Stands before a file that gets the bytes of a value, as before one that they are read from."""
+
 
 @dataclass(frozen=True, slots=True)
 class OutputFile:
@@ -28,12 +31,14 @@ class OutputFile:
 
     file: str
     name: str = ""
+    raw: bool = False
+    """Whether it gets the bytes of one value, whatever its suffix."""
 
     @property
     def kind(self) -> str:
         """The suffix of its format; what goes to a stream is an archive, or one value's bytes."""
         suffix = Path(self.file).suffix.lower()
-        if self.file == "-":
+        if self.file == "-" or self.raw:
             return ".bin"
         if suffix not in (ONE if self.name else ALL) and is_direct(self.file):
             return ".bin" if self.name else ".npz"
@@ -64,7 +69,12 @@ def outputs(words: Sequence[str], what: str, as_json: bool) -> list[OutputFile]:
 def _output(word: str, what: str) -> OutputFile:
     name, equals, file = word.partition("=")
     named = bool(equals) and all(p.isidentifier() for p in name.replace(",", ".").split("."))
-    out = OutputFile(file, name) if named else OutputFile(word)
+    raw = named and file.startswith(RAW)
+    out = (
+        OutputFile(file.removeprefix(RAW) if raw else file, name, raw)
+        if named
+        else OutputFile(word)
+    )
     if out.file == "-" and not named:
         raise UsageError(
             "U012",
@@ -87,6 +97,8 @@ def _hint(out: OutputFile, word: str, named: bool) -> str:
     if not named and out.kind in ONE:
         return f"such a file holds one value: --out NAME={word}"
     start = f"{out.name}=" if named else ""
+    if named and not Path(out.file).suffix:
+        return f"--out {start}{RAW}{out.file} writes its bytes"
     return f"--out {start}{Path(out.file).with_suffix('.npy' if named else '.npz')}"
 
 
