@@ -30,6 +30,10 @@ def value_of(parts: Sequence[Node]) -> Parts:
     return (parts[0], parts[1]) if len(parts) == 2 else parts[0]
 
 
+SHIFTS = ("shl", "ashr", "lshr", "rotl", "rotr")
+"""Operations, of any kind, whose second argument is a number of bits less than the first has."""
+
+
 class Operations(ABC):
     """Appends operations to `items`, over its variables."""
 
@@ -155,10 +159,12 @@ class Operations(ABC):
         if name.startswith("select_"):
             return self._chosen(*args)
         if all(k in WIDTHS or k == BIT for k in op.takes) and all(a.op == "constant" for a in args):
-            given = (_unsigned(a.aux, k) for a, k in zip(args, op.takes, strict=True))
-            # What has no value is an error of the run; Python has none for a negative shift.
-            with suppress(ArithmeticError, ValueError):
-                return raw_constant(_on_numbers(name)(*given), op.gives)
+            given = [_unsigned(a.aux, k) for a, k in zip(args, op.takes, strict=True)]
+            # What has no value is an error of the run.
+            shifts = name.partition("_")[0] in SHIFTS
+            if not shifts or 0 <= given[1] < WIDTHS[op.takes[0]]:
+                with suppress(ArithmeticError):
+                    return raw_constant(_on_numbers(name)(*given), op.gives)
         if not isinstance(op.native, str):
             return op.native(self, *args)
         if op.native in CASTS:

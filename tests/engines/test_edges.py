@@ -80,6 +80,16 @@ def test_constants_that_have_no_value_are_an_error_of_the_run(value: str, op: st
         assert str(found[0]).count("error[R0") == 1 and "at time 1" in str(found[0]), shown
 
 
+@pytest.mark.parametrize("t", ["u8", "u32", "u64", "i32"])
+@pytest.mark.parametrize("op", ["<<", ">>"])
+def test_constant_numbers_of_bits_of_another_type(t: str, op: str) -> None:
+    """A negative one is an error of the run, though another type takes it for a huge one."""
+    for count, fits in ((LOW + 1, False), (-1, False), (HIGH, True), (1 << 40, True)):
+        text = f"func main(y: {t})\n    add y, 1\n    xor y, 67'{t} {op} ({count}'i64)\n"
+        found = seen(text, {"y": 1})
+        assert ("error[R0" in str(found[0])) != fits, (count, found[0])
+
+
 def visited(a: int, b: int, step: int) -> list[int]:
     return list(range(a, b + 1, step)) if step > 0 else list(range(a, b - 1, step))
 
