@@ -49,13 +49,17 @@ func half(x: f64)
     mul x, 0.5
     add x, 0.3
 
+func double(x: f64)
+    sub x, 0.3
+    div x, 0.5
+
 func lost(y: f64, x: f64, n: i64)
     for i = 1 to n
         call half(x)
     end
     add y, x
     for i = 1 to n
-        uncall half(x)
+        call double(x)
     end
 
 func mixed(p: P, x: f64[n], s: stack[f64], w: f32, y: f64)

@@ -42,11 +42,14 @@ def _may_restore(f: Function, derived: Collection[str]) -> bool:
     """Whether a function of inexact numbers has an instruction and the one that undoes it."""
     if all(isinstance(r.type, Stack) or elem_of(r.type).is_exact for r in f.registers):
         return False
-    seen = set()
+    seen = set[object]()
     for instr in f.code:
         if instr.op in ("br", "cf", "alloc", "free", "fresh", "drop"):
             continue
-        if instr in seen or instr.symbol in derived:
+        # The variables of two loops, by which elements are passed, need not be the same.
+        what = (instr.op, instr.symbol) if instr.symbol else instr
+        if what in seen or instr.symbol in derived:
             return True
-        seen.add(invert_instr(instr))
+        undo = invert_instr(instr)
+        seen.add((undo.op, undo.symbol) if undo.symbol else undo)
     return False

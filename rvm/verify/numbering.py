@@ -25,7 +25,7 @@ from rvm.program import Function, Instr
 from rvm.stmt import Exchange, reads, writes
 from rvm.types import BOOL, Stack, elem_of
 from rvm.verify.flow import Liveness
-from rvm.verify.pieces import closed, inverse, segments
+from rvm.verify.pieces import closed, counted, inverse, segments, touches_own, with_register
 
 Numbers = tuple[tuple[int, int], ...]
 """Registers and the numbers of the values that they hold."""
@@ -56,6 +56,40 @@ class Event:
     reads: frozenset[int]
     changed: Mapping[int, tuple[int, int]]
     """For each register the numbers before and behind; none where it is made or given up."""
+
+
+FIRST, LAST, VARIABLE = -2, -3, -4
+"""In the place of registers: the bounds of a loop, and its variable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A `for` loop as what it does with the registers `used`, and what undoes it.
+
+    Each is what is done for a number, in which order, and the numbers of the bounds.
+    """
+
+    variable: int
+    used: Collection[int]
+    does: object
+    ends: Numbers
+    undoes: object
+    back: Numbers
+
+    def key(self, found: Numbers) -> Key:
+        """For the loop, where it finds these numbers."""
+        return self.does, self.ends + self._used(found)
+
+    def undo_key(self, left: Numbers) -> Key:
+        """For the loop that undoes it, where it finds these."""
+        return self.undoes, self.back + self._used(left)
+
+    def own(self, numbers: Numbers) -> Numbers:
+        """Without the variable."""
+        return tuple((r, n) for r, n in numbers if r != self.variable)
+
+    def _used(self, numbers: Numbers) -> Numbers:
+        return tuple((r, n) for r, n in numbers if r in self.used)
 
 
 class Region:
@@ -304,13 +338,42 @@ class Region:
         live = before & behind
         inner = self._apart(start, end)
         back = {reg for reg in changed & live if all(part.restores(reg) for part in inner)}
-        self._item(
+        self._enter_item(
             tuple(replace(i, aux=i.aux - start) if i.op in ("br", "cf") else i for i in code),
-            (changed | read) & before,
+            self._numbers((changed | read) & before),
             changed & live - back,
+            self._repeated(start, end),
         )
         for reg in changed - live:
             self.held.pop(reg, None)
+
+    def _repeated(self, start: int, end: int) -> Repeated | None:
+        """A `for` loop by the numbers that it counts: what does the same is another such loop.
+
+        What does not ask for the number is done as often; what changes of arrays only elements with
+        that index is done in any order; and all else is undone from the last number to the first.
+        """
+        loop = counted(self.function.code, start, end)
+        if loop is None:
+            return None
+        stmts = [s for i in loop.body for s in lower(i)]
+        changed = {p.reg for s in stmts for p in writes(s, self.inout)}
+        used = changed | {p.reg for s in stmts for p in reads(s)}
+        bounds = {p.reg for e in (loop.first, loop.last) for p in places(e)}
+        if loop.behind in used or changed & {loop.variable, *bounds}:
+            return None
+        if self.number(loop.behind) != self._value(loop.end):
+            return None
+        first, last = self._value(loop.first), self._value(loop.last)
+        body = with_register(loop.body, loop.variable, VARIABLE)
+        way, turned = loop.step, -loop.step
+        ends, back = ((FIRST, first), (LAST, last)), ((FIRST, last), (LAST, first))
+        if loop.variable not in used or touches_own(body, VARIABLE, changed):
+            # From the lower to the higher, whichever way it counts.
+            ends = back = ends if way > 0 else back
+            way = turned = 0
+        own = used - {loop.variable}
+        return Repeated(loop.variable, own, (way, body), ends, (turned, inverse(body)), back)
 
     def _apart(self, start: int, end: int) -> list[Region]:
         """What is in a loop or an `if`, for itself: every way through it goes through these."""
@@ -350,13 +413,22 @@ class Region:
     def _numbers(self, regs: Iterable[int]) -> Numbers:
         return tuple((r, self.number(r)) for r in sorted(regs))
 
-    def _enter_item(self, code: Sequence[Instr], found: Numbers, changed: Collection[int]) -> None:
+    def _enter_item(
+        self,
+        code: Sequence[Instr],
+        found: Numbers,
+        changed: Collection[int],
+        loop: Repeated | None = None,
+    ) -> None:
         order = sorted(changed)
         before = tuple((r, self.number(r)) for r in order)
         key = tuple(code), found
         after = self.table.get(key)
         if after is None or tuple(r for r, _ in after) != tuple(order):
-            after = tuple((r, self._new()) for r in order)
+            known = {} if loop is None else dict(self.table.get(loop.key(found), ()))
+            if loop is not None and known.keys() != set(changed) - {loop.variable}:
+                known = {}
+            after = tuple((r, known.get(r) or self._new()) for r in order)
             self._enter(key, after)
         self.held.update(after)
         ways = zip(before, after, strict=True)
@@ -364,3 +436,6 @@ class Region:
         self._brought -= set(order)
         left = tuple((r, self.number(r)) for r, _ in found)
         self._enter((inverse(code), left), before)
+        if loop is not None:
+            self._enter(loop.key(found), loop.own(after))
+            self._enter(loop.undo_key(left), loop.own(before))

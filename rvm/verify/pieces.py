@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
+from rvm.expr import Apply, Const, Expr, Index, Place, places, rebuild
 from rvm.isa import invert_instr
 from rvm.program import Instr
 
@@ -48,3 +50,98 @@ def inverse(code: Sequence[Instr]) -> tuple[Instr, ...]:
         undo = invert_instr(instr)
         out.append(replace(undo, aux=last - undo.aux) if undo.op in ("br", "cf") else undo)
     return tuple(out)
+
+
+class Counted(NamedTuple):
+    """A loop over consecutive numbers: its variable, the first and the last number, and its body.
+
+    `step` is 1 or -1; the register `behind` was made as `end`, by which the bounds are told.
+    """
+
+    variable: int
+    behind: int
+    end: Expr
+    first: Expr
+    last: Expr
+    step: int
+    body: tuple[Instr, ...]
+
+
+def counted(code: Sequence[Instr], start: int, end: int) -> Counted | None:
+    """A closed piece of code as such a loop: a `for` whose step is 1 or -1, or its inverse.
+
+    Whether the bounds still are what they were when `behind` was made is not looked at.
+    """
+    if end - start < 6:
+        return None
+    skip, top, *inner, again, past = code[start:end]
+    if [i.op for i in (skip, top, again, past)] != ["br", "cf", "br", "cf"]:
+        return None
+    if (skip.aux, top.aux) != (end - 1, end - 2) or skip.args != past.args:
+        return None
+    match skip.args[0], top.args[0], again.args[0]:
+        case (
+            Apply("==", (begin, Place(behind, ()) as stop)),
+            Apply("!=", (Place(variable, ()) as counts, entered)),
+            Apply("!=", (Place() as leaves, left)),
+        ) if leaves == counts and (entered, left) in ((begin, stop), (stop, begin)):
+            made = _made(code, start, behind)
+        case _:
+            return None
+    turned = entered == stop
+    step, body = (inner[0], inner[1:]) if turned else (inner[-1], inner[:-1])
+    match made, step.op, step.args:
+        case (
+            Apply("for_end", (first, last, Const(int(by)))),
+            "add" | "sub",
+            (Place() as stepped, Const(int(size))),
+        ) if first == begin and stepped == counts and abs(by) == 1:
+            size = size if step.op == "add" else -size
+        case _:
+            return None
+    if size != (-by if turned else by):
+        return None
+    if turned:
+        first, last = last, first
+    offset = start + 3 if turned else start + 2
+    moved = tuple(replace(i, aux=i.aux - offset) if i.op in ("br", "cf") else i for i in body)
+    if any(i.op in ("br", "cf") and not 0 <= i.aux < len(moved) for i in moved):
+        return None
+    return Counted(variable, behind, made, first, last, size, moved)
+
+
+def _made(code: Sequence[Instr], before: int, reg: int) -> Expr | None:
+    """What a register was made with on the straight way to a position; None if not there."""
+    for instr in reversed(code[:before]):
+        if instr.op in ("br", "cf"):
+            return None
+        match instr.op, instr.args:
+            case "alloc", (Place(made, ()), value) if made == reg:
+                return value
+    return None
+
+
+def with_register(code: Sequence[Instr], old: int, new: int) -> tuple[Instr, ...]:
+    """Code with a register in the place of another."""
+
+    def renamed(node: Expr) -> Expr:
+        made = rebuild(node, renamed)
+        return replace(made, reg=new) if isinstance(made, Place) and made.reg == old else made
+
+    return tuple(replace(i, args=tuple(map(renamed, i.args))) for i in code)
+
+
+def touches_own(code: Sequence[Instr], variable: int, changed: Collection[int]) -> bool:
+    """Whether code touches of some arrays only what has a register's number for its first index.
+
+    For each number it can be executed in any order then.
+    """
+
+    def is_own(place: Place) -> bool:
+        match place.path:
+            case (Index((Place(reg, ()), *_)), *_):
+                return reg == variable
+        return False
+
+    found = (p for i in code for arg in i.args for p in places(arg))
+    return all(is_own(p) for p in found if p.reg in changed)

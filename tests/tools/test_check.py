@@ -263,6 +263,10 @@ func half(x: f64)
     mul x, 0.5
     add x, 0.3
 
+func double(x: f64)
+    sub x, 0.3
+    div x, 0.5
+
 func halves(x: f64, n: i64)
     for i = 1 to n
         call half(x)
@@ -274,7 +278,7 @@ func undone(y: f64, x: f64, n: i64)
     end
     add y, x
     for k = 1 to n
-        uncall half(x)
+        call double(x)
     end
 
 func kept(y: f64, x: f64, n: i64)
