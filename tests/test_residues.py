@@ -4,6 +4,7 @@ programs pass."""
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -523,3 +524,33 @@ def test_drift_is_the_same_bits_on_every_engine() -> None:
         for engine in having("lanes"):
             run = library[name].map(engine=engine, **rows)
             assert run.info.drift == max(drifts["reference"]), (name, t, engine)
+
+
+HANDED_ON = {
+    "swap": "    swap p, b\n    free p\n    add b, e",
+    "push": "    push p, s\n    free p\n    add s.top, e",
+    "element": "    swap p, v[1]\n    free p\n    add v[1], e",
+    "part": "    exch p, z.im\n    free p\n    add z.im, e",
+}
+
+
+@pytest.mark.parametrize("how", HANDED_ON)
+def test_what_is_handed_on_may_have_been_rounded_before_it_is_handed_back(how: str) -> None:
+    """A run of the inverse alone begins with what rounding has left: it is not refused for that."""
+    f = rvm.assemble(f"""
+func f(x: f64, e: f64, b: f64, v: f64[2], z: c128, s: stack[f64])
+    alloc p: f64 = x
+{HANDED_ON[how]}
+""").f
+    rng = random.Random(1)
+    for k in range(60):
+        unit = 2.0 ** rng.randint(-300, 300)
+        given = {"x": unit * rng.uniform(-2, 2), "e": unit * rng.uniform(-9, 9)}
+        rest = {"b": 0.0, "v": np.zeros(2), "z": 0j, "s": []}
+        out = f(**given, **rest)
+        back = (~f)(**out)
+        assert (back.x, back.e) == (given["x"], given["e"]), k
+        # A number that is off by more than it can have been rounded is refused still.
+        wrong = {**f(**given, **{**rest, "v": np.zeros(2), "s": []}), "x": given["x"] * (1 + 1e-9)}
+        with pytest.raises(InvertibilityError, match="`p` is freed"):
+            (~f)(**wrong)

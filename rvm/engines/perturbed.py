@@ -23,9 +23,11 @@ from rvm.engines.reference import step
 from rvm.faults import RvmError
 from rvm.image import image_of
 from rvm.image.nudged import nudged
+from rvm.numbers import system
 from rvm.numbers.rounding import MOST_TICKS, MOVED, RERUNS
 from rvm.state import State
 from rvm.stmt import Free
+from rvm.types import ValueType, elem_of
 
 
 def is_rounding(state: State, which: Literal["residue", "expected"]) -> bool | None:
@@ -89,10 +91,28 @@ def _again(begun: State, failed: State, seed: int) -> Found | None:
     frame = state.top
     image = image_of(nudged(frame.code.image.program, seed))
     frame.code = image.code(frame.code.name, frame.code.undo)
+    if frame.code.undo:
+        rng = np.random.default_rng(seed)
+        for reg in range(frame.code.function.n_args):
+            t = cast(ValueType, frame.code.function.registers[reg].type)
+            frame.regs[reg] = _nearby(frame.regs[reg], t, rng)
     _run(state, abs(failed.time))
     here, there = state.top, failed.top
     reached = (here.code.name, here.code.undo, here.pc)
     return _found(state) if reached == (there.code.name, there.code.undo, there.pc) else None
+
+
+def _nearby(value: Any, t: ValueType, rng: np.random.Generator) -> Any:
+    """What a register holds with each inexact number moved by a unit in the last place."""
+    elem = elem_of(t)
+    if elem.is_exact:
+        return value
+    held = np.array(value, system(elem).dtype)
+    reals = held.reshape(-1).view(held.real.dtype)
+    near = np.nextafter(reals, rng.choice((-np.inf, np.inf), reals.shape).astype(reals.dtype))
+    moved = np.where((reals != 0) & np.isfinite(near), near, reals)
+    made = moved.view(held.dtype).reshape(held.shape)
+    return made if isinstance(value, np.ndarray) else made.tolist()
 
 
 def _moves(found: Found, other: Found, which: Literal["residue", "expected"]) -> bool:
