@@ -35,7 +35,13 @@ class ProgramParser(StatementParser):
             before, first = len(self.report.found), self.i
             try:
                 if not self.at_word("procedure"):
-                    self.fail("`procedure`", "a procedure is `procedure name`, and what it does")
+                    hint = "a procedure is `procedure name`, and what it does"
+                    if not self.classic and self.kinds[self.i] == NAME and not found:
+                        hint = (
+                            "in the classic dialect variables stand in front of the procedures, "
+                            "after whose names there are no brackets; here `main` declares them"
+                        )
+                    self.fail("`procedure`", hint)
                 found.append(self._procedure(shared))
             except Bad:
                 self._recover(first)

@@ -20,7 +20,7 @@ from rvm_asm.stats import (
 )
 
 from rvm.stmt import BACKWARD, FORWARD
-from rvm_janus.expressions import TYPE_WORDS, ExpressionParser
+from rvm_janus.expressions import JANA_WORDS, TYPE_WORDS, ExpressionParser
 from rvm_janus.names import Call, Variable, plain_name
 from rvm_janus.values import Value, condition, integer, literal, node_of
 
@@ -55,6 +55,8 @@ class StatementParser(ExpressionParser):
         if self.kinds[i] != NAME:
             self.fail("a statement")
         if word not in self.words:
+            if self.classic and word in JANA_WORDS and word not in self.procedure.names:
+                self.fail("a statement of the classic dialect", _OF_JANA.format(word))
             return [self._change()]
         read = {
             "if": self._if,
@@ -204,6 +206,11 @@ class StatementParser(ExpressionParser):
         end = self.last_end()
         if not stack.is_stack:
             self._wrong(f"`{name.text}` is not a stack", name)
+        return self._moved(word, value, stack, name, start, end)
+
+    def _moved(
+        self, word: str, value: Value, stack: Variable, name: Word, start: int, end: int
+    ) -> list[Stat]:
         t = value.type or self.word_type
         self.elements.holds(stack, t)
         held = Ref(plain_name(name.text), (), name.start, name.end)
@@ -242,7 +249,7 @@ class StatementParser(ExpressionParser):
             v = Variable(word, "", -1)
         initial: Initial | None = None
         if self.accept("="):
-            if v.is_stack:
+            if v.is_stack and self.kinds[self.i] != "{":
                 self._keyword("nil", "stack", word.start)
             else:
                 initial = self._initial()
@@ -298,8 +305,20 @@ class StatementParser(ExpressionParser):
         )
 
     def filled(self, op: str, v: Variable, initial: Initial, start: int, end: int) -> list[Stat]:
-        """What adds an array's first values, or with `sub` takes them away."""
+        """What adds an array's first values, or with `sub` takes them away.
+
+        Those of a stack are pushed, and popped; the first is on top.
+        """
         out: list[Stat] = []
+        if v.is_stack:
+            assert isinstance(initial, list)
+            for value in reversed(initial) if op == "add" else initial:
+                if isinstance(value, list) or isinstance(value.node, Ref):
+                    self._wrong(f"`{v.word.text}` begins with numbers, not variables", v.word)
+                assert isinstance(value, Value)
+                word = "push" if op == "add" else "pop"
+                out += self._moved(word, value, v, v.word, start, end)
+            return out
 
         def put(rows: Initial, at: tuple[int, ...]) -> None:
             if isinstance(rows, list):
@@ -328,7 +347,7 @@ class StatementParser(ExpressionParser):
         end = self.last_end()
         self._enter(v)
         if v.rank or initial is None:
-            sizes = self._sizes(v, lengths)
+            sizes = [] if v.is_stack else self._sizes(v, lengths)
             out = [self._alloc("alloc", v, None, start, end, sizes)]
             return out + (self.filled("add", v, initial, start, end) if initial else []), v
         assert isinstance(initial, Value)
@@ -450,13 +469,22 @@ class StatementParser(ExpressionParser):
         v = self.variable(word)
         return v, Ref(plain_name(word.text), (), word.start, word.end)
 
+    def _printed(self) -> tuple[Variable, Ref]:
+        """A variable or an element, which counts as a number of its own."""
+        v, ref, whole = self.place()
+        if whole:
+            return v, ref
+        text = self.report.sources.text(ref.start, ref.end)
+        rank = v.rank - sum(len(s.items) for s in ref.steps if isinstance(s, Sub))
+        return Variable(Word(text, ref.start, ref.end), v.type, rank), ref
+
     def _print(self, word: str, start: int) -> list[Stat]:
         self.expect("(")
         at = self.i
         text, args = self._string(), []
         if word == "printf":
             while self.accept(","):
-                args.append(self._shown())
+                args.append(self._printed())
             text = self._format(text, args, at)
         self.expect(")")
         return [self._effect("print", text, [ref for _, ref in args], start)]
@@ -523,6 +551,7 @@ class StatementParser(ExpressionParser):
         return [self._effect("assert", "", [condition(self.expression(), self.classic)], start)]
 
 
+_OF_JANA = "`{}` is of the dialect of jana, whose procedures have brackets: `procedure main()`"
 _CLOSERS = ("else", "fi", "loop", "until", "delocal", "end", "procedure")
 
 

@@ -161,6 +161,18 @@ WRONG = {
     "procedure main()\n  /* never closed\n": ("A001", 2, "comment"),
     "procedure main()\n  int x;\n": ("A001", 2, "separator"),
     "x\nprocedure main\n  read x\n": ("A002", 3, "x=3"),
+    "x y\nprocedure main()\n  x += 1\n": ("A002", 1, "in the classic dialect variables stand"),
+    "x\nprocedure main\n  local int t = 0\n  delocal int t = 0\n": (
+        "A002",
+        3,
+        "`local` is of the dialect of jana",
+    ),
+    "procedure main()\n  int x\n  stack s = {1, x}\n  x += 1\n": (
+        "A040",
+        3,
+        "`s` begins with numbers",
+    ),
+    'procedure main()\n  int a[2]\n  printf("%a", a[0])\n': ("A044", 3, "which `a[0]` is not"),
 }
 
 
@@ -250,3 +262,28 @@ def test_a_fault_where_nothing_goes_is_left_alone() -> None:
         "procedure main()\n    int x\n    x += 1\n\nprocedure g()\n    xx += 1\n"
     )
     assert list(program) == ["main"]
+
+
+def test_stacks_begin_with_values_and_elements_are_printed(tmp_path: Path) -> None:
+    file = tmp_path / "values.ja"
+    file.write_text("""procedure main()
+    stack s = {1, 2, 3}
+    int a[2][3] = {{1, 2, 3}, {4, 5, 6}}
+    int i = 1
+    local stack t = {7, i + 7}
+    local int x = 0
+    pop(x, t)
+    a[0][0] += x
+    push(x, t)
+    delocal int x = 0
+    printf("%d %a %d%%", a[i][2], a[0], i)
+    delocal stack t = {7, i + 7}
+""")
+    printed = "6 {8, 2, 3} 1%\n"
+    store = "a[2][3] = {{8, 2, 3}, {4, 5, 6}}\ni = 1\ns = <1, 2, 3]\n"
+    assert command("run", str(file)).stdout == printed + store
+    given = ("a=[[8,2,3],[4,5,6]]", "i=1", "s=[3,2,1]")
+    back = command("run", str(file), "--back", *given).stdout
+    assert back == printed + "a[2][3] = {{0, 0, 0}, {0, 0, 0}}\ni = 0\ns = nil\n"
+    file.write_text(file.read_text().replace("delocal stack t = {7", "delocal stack t = {6"))
+    assert command("run", str(file), code=4).exit_code == 4
