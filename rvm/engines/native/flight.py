@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -164,6 +164,8 @@ class Launch:
             if isinstance(t, Array) and k < layout.n_args and (sketch.deep or k in sketch.whole)
         ]
         """The parameters whose sizes ticks depend on, and where their shapes are in slots."""
+        self.ticks = self._within({})
+        """How many ticks a run is given where they depend on none."""
         self.parameters = range(self.layout.n_args)
         self.locals: list[None] = [None] * (len(self.layout.types) - self.layout.n_args)
 
@@ -197,12 +199,17 @@ class Launch:
         flight.go(live, options, gaps=gaps)
         if flight.how == context.SPENT and perf_counter() - began < SOON:
             self.patience = min(8 * self.patience, NO_LIMIT)
+            self.ticks = self._within({})
         return flight
 
     def _foreseen(self, slots: bytearray) -> int:
         """How many ticks a run is given, by the sizes of its arrays."""
-        values = self.layout.struct.unpack(slots) if self.arrays else ()
-        sizes = {k: math.prod(values[shape]) for k, shape in self.arrays}
+        if not self.arrays:
+            return self.ticks
+        values = self.layout.struct.unpack(slots)
+        return self._within({k: math.prod(values[shape]) for k, shape in self.arrays})
+
+    def _within(self, sizes: Mapping[int, int]) -> int:
         return min(int(self.patience * most_ticks(self.root.sketch, sizes)), NO_LIMIT)
 
 
