@@ -28,6 +28,7 @@ from rvm_asm.generics import (
     tried,
     usual,
 )
+from rvm_asm.habits import type_hint
 from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Declared, TypeParam, TypeRef, Word
 from rvm_asm.parser import parse_named
@@ -212,7 +213,8 @@ class Build:
                     f"there is no class of types `{c.text}`",
                     c.start,
                     c.end,
-                    hint=did_you_mean(c.text, known)
+                    hint=type_hint(c.text)
+                    or did_you_mean(c.text, known)
                     or "for example real, float, int, number, exact; or a type",
                 )
         if not p.classes and p.shaped:

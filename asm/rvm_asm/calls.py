@@ -22,6 +22,16 @@ from rvm_asm.stacked import text_of
 from rvm_asm.stats import EffectStat, Invoke, Iterate
 from rvm_asm.values import Rejected
 
+DERIVATIVES = {
+    "grad": "f'(arguments; bars)",
+    "gradient": "f'(arguments; bars)",
+    "vjp": "f'(arguments; bars)",
+    "adjoint": "f~'(arguments; bars)",
+    "jvp": "f.(arguments; dots)",
+    "tangent": "f.(arguments; dots)",
+}
+"""What derivatives are called elsewhere, and how they are called here."""
+
 
 class Calls(Specialising):
     """Lowers `call`, `uncall` and what stands in `extern` blocks."""
@@ -192,6 +202,8 @@ class Calls(Specialising):
             hint = did_you_mean(name, self.program.functions)
             if name in self.program.macros:
                 hint = f"`{name}` is a macro: write `{name} …` without `call`"
+            if name in DERIVATIVES:
+                hint = f"a derivative is called with a mark: `call {DERIVATIVES[name]}`"
             self.report.error(
                 "A045", f"there is no function `{name}`", word.start, word.end, hint=hint
             )

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from rvm.isa import FUNCTIONS
 from rvm_asm.cursor import RESERVED, Bad, Cursor
+from rvm_asm.habits import SHAPE
 from rvm_asm.lexer import CHARACTER, NAME, NEWLINE, NUMBER, QUOTE, STRING
 from rvm_asm.literals import WORDS, number
 from rvm_asm.nodes import (
@@ -55,8 +56,6 @@ BINARY = {
 """Binding powers of the binary operators: those of Python."""
 NOT, COMPARE, UNARY, POWER = 3, 4, 11, 12
 PREFIX = {"-": "neg", "~": "~"}
-SHAPE = "reshape"
-"""The step that makes an array with several dimensions of one with one."""
 
 
 @cache

@@ -15,6 +15,9 @@ from rvm.stmt import Update
 from rvm.types import SCALARS
 from rvm_asm.lexer import NAME, NUMBER
 
+SHAPE = "reshape"
+"""The step that makes an array with several dimensions of one with one."""
+
 
 class Habit(NamedTuple):
     """A message about the tokens from `first` to before `stop` of a line."""
@@ -28,8 +31,8 @@ class Habit(NamedTuple):
 _CONTROL = "a loop ends where its condition says so"
 WORDS = {
     "return": (
-        "a function gives nothing back: its results are its parameters",
-        "add the result to a parameter: `add out, …`",
+        "the results of a function are its parameters",
+        "add the result to one of them: `add out, …`",
     ),
     "break": (_CONTROL, "`while p, q`, with p false where the loop ends and q false before it"),
     "continue": (
@@ -56,6 +59,38 @@ WORDS = {
 }
 """Words that begin a line elsewhere: what is so here, and what to write."""
 _TYPES = {"int": "i64", "long": "i64", "float": "f64", "double": "f64", "char": "u8", "auto": "f64"}
+TYPE_NAMES = {
+    **_TYPES,
+    "integer": "i64",
+    "short": "i16",
+    "byte": "u8",
+    "uint": "u64",
+    "unsigned": "u64",
+    "size_t": "i64",
+    "usize": "i64",
+    "real": "f64",
+    "number": "f64",
+    "half": "f32",
+    "float32": "f32",
+    "float64": "f64",
+    "complex": "c128",
+    "complex128": "c128",
+    "boolean": "bool",
+    **{f"{u}int{n}": f"{u or 'i'}{n}" for u in ("", "u") for n in (8, 16, 32, 64)},
+    "str": "u8[n]",
+    "string": "u8[n]",
+    "bytes": "u8[n]",
+    "list": "f64[n]",
+    "array": "f64[n]",
+    "Array": "f64[n]",
+    "ndarray": "f64[n]",
+    "vector": "f64[n]",
+    "Vec": "f64[n]",
+    "matrix": "f64[m, n]",
+    "Callable": "func(f64)",
+    "function": "func(f64)",
+}
+"""Types elsewhere, and what stands for them here."""
 _DECLARES = frozenset({"let", "var", "const", "unsigned", *_TYPES, *SCALARS})
 _OPERATORS = {"&": ("and", "&&"), "|": ("or", "||")}
 _HEADS = frozenset({"if", "elseif", "elif", "else", "while", "for", "from", "func", "def"})
@@ -85,6 +120,14 @@ def habit(kinds: Sequence[str], texts: Sequence[str]) -> Habit | None:
         return Habit(0, 2, *WORDS["elif"])
     if first == "for":
         return _loop(texts)
+    found = _anywhere(kinds, texts)
+    if found is not None:
+        return found
+    if first in ("func", "def"):
+        return _function(kinds, texts)
+    if first == "const" and size > 2 and texts[1] in (*_TYPES, *SCALARS) and kinds[2] == NAME:
+        value = _text(texts[4:]) if texts[3:4] == ["="] else "…"
+        return Habit(1, 2, "a constant has no type of its own", f"`const {texts[2]} = {value}`")
     if first in WORDS:
         return Habit(0, 1, *WORDS[first])
     if "if" in texts[1:] and "else" in texts[texts.index("if", 1) :]:
@@ -101,6 +144,90 @@ def habit(kinds: Sequence[str], texts: Sequence[str]) -> Habit | None:
     if first in OPCODES and kinds[0] == NAME and texts[1:2] not in (["("], ["="]):
         return _operands(kinds, texts)
     return _change(kinds, texts) if kinds[0] == NAME else None
+
+
+def _anywhere(kinds: Sequence[str], texts: Sequence[str]) -> Habit | None:
+    """Signs that stand within lines elsewhere: methods, tuples, functions without a name."""
+    size = len(texts)
+    if texts[0] == "with" and "as" in texts[1:-1]:
+        k = texts.index("as")
+        value, name = _text(texts[1:k]), texts[k + 1]
+        return Habit(k, k + 1, "the name stands first", f"`with {name} = {value}`")
+    for k in range(1, size):
+        if texts[k] == "lambda":
+            hint = "write it as `func name(…)`, and pass `name`"
+            return Habit(k, k + 1, "a function that is passed has a name", hint)
+        if texts[k] == "'" and texts[k - 1 : k + 2][-1] == "(" and texts[0] not in _CALLS:
+            said = "a derivative is run by `call`, on a line of its own"
+            return Habit(k - 1, k + 1, said, f"`call {texts[k - 1]}'(…; …)`")
+        if texts[k] == "(" and texts[k - 1] == SHAPE and texts[k + 1 : k + 2] == ["("]:
+            inside = _text(texts[k + 2 : texts.index(")", k)]) if ")" in texts[k:] else "m, n"
+            said = "lengths have no brackets of their own"
+            return Habit(k + 1, k + 2, said, f"`{SHAPE}({inside})`")
+        if texts[k] == "(" and k > 2 and texts[k - 2] == "." and texts[k - 1] != SHAPE:
+            return _method(texts, k)
+    return None
+
+
+_CALLS = ("call", "uncall", "map", "unmap")
+_MODULES = ("math", "cmath", "np", "numpy", "Math", "std")
+_METHODS = {
+    "append": "push {1}, {0}",
+    "push": "push {1}, {0}",
+    "push_back": "push {1}, {0}",
+    "pop": "pop x, {0}",
+    "size": "len({0})",
+    "length": "len({0})",
+    "len": "len({0})",
+    "transpose": "{0}.T",
+    "conjugate": "conj({0})",
+    "max": "amax({0})",
+    "min": "amin({0})",
+}
+
+
+def _method(texts: Sequence[str], k: int) -> Habit:
+    """A call of a method, whose bracket is token k."""
+    first = k - 2
+    while first > 0 and (texts[first - 1].isidentifier() or texts[first - 1] in ".]"):
+        first -= 1
+        if first and texts[first - 1] in OPCODES:
+            break
+    close = texts.index(")", k) if ")" in texts[k:] else len(texts)
+    place, inside, name = _text(texts[first : k - 2]), _text(texts[k + 1 : close]), texts[k - 1]
+    if place in _MODULES:
+        return Habit(first, k, "functions have no module before them", f"`{name}({inside})`")
+    arguments = f"{place}, {inside}" if inside else place
+    hint = _METHODS.get(name, f"{name}({arguments})").format(place, inside or "x")
+    return Habit(k - 1, k, "places have no methods", f"`{hint}`")
+
+
+def _function(kinds: Sequence[str], texts: Sequence[str]) -> Habit | None:
+    """The head of a function."""
+    for k in range(1, len(texts) - 1):
+        if texts[k] == "->":
+            said = "a function gives nothing back: its results are parameters"
+            return Habit(k, k + 1, said, "add a parameter for it: `out: f64`")
+        if texts[k] == "<" and kinds[k - 1] == NAME and kinds[k + 1] == NAME:
+            said = "types stand in square brackets"
+            return Habit(k, k + 1, said, f"`{texts[k - 1]}[{texts[k + 1]}]`")
+        if texts[k : k + 2] == ["[", "]"] and "(" in texts[:k]:
+            said = "an array names its length, or has `:` for any"
+            return Habit(k, k + 2, said, f"`{texts[k - 1]}[n]`")
+        if texts[k - 1] in "(," and texts[k] in (*_TYPES, *SCALARS) and kinds[k + 1] == NAME:
+            t = _TYPES.get(texts[k], texts[k])
+            hint = f"`{texts[k + 1]}: {t}`"
+            return Habit(k, k + 2, "the type of a parameter stands behind its name", hint)
+    return _head(texts)
+
+
+def type_hint(name: str) -> str:
+    """What stands here for the name of a type elsewhere; nothing where that is not known."""
+    if name in TYPE_NAMES:
+        return f"`{TYPE_NAMES[name]}`"
+    if len(name) == 1 and name.isupper():
+        return f"a type parameter is named behind the function's name: `func name[{name}](…)`"
+    return ""
 
 
 def declaration(word: str, name: str) -> Habit | None:
@@ -207,6 +334,9 @@ def _change(kinds: Sequence[str], texts: Sequence[str]) -> Habit | None:
         said = f"`{place} {rest[0]}= …` forgets what `{place}` was"
         value = _text([*texts[:stop], rest[0], *rest[2:]])
         return Habit(0, stop + 2, said, f"add it to another place: `add t, {value}`")
+    if rest[:3] == ["=", "map", "("] and len(rest) > 5:
+        said = f"`map` runs a function for each element, and `{place}` is one of its arguments"
+        return Habit(stop + 1, stop + 2, said, f"`map {rest[3]}({place}{_text(rest[4:])}`")
     if rest[:1] == ["="] and len(rest) > 1:
         value = _text(rest[1:])
         said = f"`{place} = …` forgets what `{place}` was"

@@ -106,6 +106,13 @@ class Holding(Iterations):
         place, name = stat.place, stat.name
         if not isinstance(place, Ref):
             self.reject("A052", "`replace` takes a place", place)
+        if not place.steps and not self._is_called(stat.back) and _is_read(stat.back, place.name):
+            self.reject(
+                "A013",
+                f"`{place.name}` is what the second expression gives, and it reads it",
+                stat.back,
+                f"it says what `{place.name}` was, from the new value, `{name.text}`",
+            )
         declared = Declared(name.text, self._like(place), name.start, name.end)
         new = Ref(name.text, (), name.start, name.end)
         held = Held(declared, None, False)
@@ -117,14 +124,20 @@ class Holding(Iterations):
 
     def _apply_to(self, target: Ref, call: str, op: str, node: Node, stat: Stat) -> None:
         """A function that is called, or an expression that is added or taken away."""
-        if isinstance(node, Application) and not isinstance(node, Operator):
-            bound = self.scope.types.get(node.name)
-            is_function = bound is not None and bound.kind == FUNCTION
-            if is_function or node.name in self.program.functions:
-                word = Word(node.name, node.start, node.start + len(node.name))
-                self.call(Invoke(call, word, node.args, stat.start, stat.end))
-                return
+        if self._is_called(node):
+            assert isinstance(node, Application)
+            word = Word(node.name, node.start, node.start + len(node.name))
+            self.call(Invoke(call, word, node.args, stat.start, stat.end))
+            return
         self.op(OpStat(op, [target, node], stat.start, stat.end, stat.end))
+
+    def _is_called(self, node: Node) -> bool:
+        """Whether an expression is a call of a reversible function."""
+        if not isinstance(node, Application) or isinstance(node, Operator):
+            return False
+        bound = self.scope.types.get(node.name)
+        is_function = bound is not None and bound.kind == FUNCTION
+        return is_function or node.name in self.program.functions
 
     def _like(self, place: Ref) -> TypeRef:
         """The type of a place, as an ancilla of it is declared."""
@@ -145,3 +158,10 @@ class Holding(Iterations):
         ]
         written = TypeRef("", None, None, dims or None, start, end)
         return TypeValue(NUMBERS, elem_of(t)).written("", written)
+
+
+def _is_read(node: Node, name: str) -> bool:
+    """Whether an expression reads a place as a whole; its length is no value of it."""
+    if isinstance(node, Application):
+        return node.name not in ("len", "dim") and any(_is_read(a, name) for a in node.args)
+    return isinstance(node, Ref) and node.name == name and not node.steps

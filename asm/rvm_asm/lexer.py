@@ -166,6 +166,9 @@ def _complain(text: str, start: int, report: Reporter) -> None:
         report.error(
             "A001", "unexpected character `#`", start, end, hint="a comment starts with `;`"
         )
+    elif text == "?":
+        hint = "a choice between values is `select(condition, a, b)`"
+        report.error("A001", "unexpected character `?`", start, end, hint=hint)
     else:
         shown = text if text.isprintable() else f"U+{ord(text):04X}"
         report.error("A001", f"unexpected character `{shown}`", start, end)

@@ -21,6 +21,7 @@ from rvm_asm.generics import (
     may_be,
     type_node,
 )
+from rvm_asm.habits import type_hint
 from rvm_asm.messages import Reporter, did_you_mean
 from rvm_asm.nodes import Declared, Lit, Node, TypeRef
 from rvm_asm.scope import Binding, NameGroup, Slot, plain
@@ -297,7 +298,8 @@ class RegisterWriter:
                 )
             if name == "stack":
                 self.problem("A011", "a stack names its elements", written, "`stack[f64]`")
-            self.problem("A011", f"there is no type `{name}`", written, did_you_mean(name, known))
+            hint = type_hint(name) or did_you_mean(name, known)
+            self.problem("A011", f"there is no type `{name}`", written, hint)
         if written.frac is not None:
             if written.frac > 62:
                 self.problem("A011", "a `fixed` has 0 to 62 fraction bits", written)

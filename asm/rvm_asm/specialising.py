@@ -250,11 +250,17 @@ class Specialising(Memory):
         if written is None or func is None:
             if name in self.excused:
                 raise Rejected
+            called = getattr(arg, "name", "")
+            if called in self.program.functions:
+                hint = f"pass its name alone: `{called}`"
+            else:
+                hint = did_you_mean(name, self.program.functions)
+            said = f", and there is none called `{name}`" if name else ""
             self.reject(
                 "A074",
-                f"`{plain(p.name)}` is a function, and takes the name of one",
+                f"`{plain(p.name)}` is a function, and takes the name of one{said}",
                 arg,
-                did_you_mean(name, self.program.functions),
+                hint or "functions here: " + ", ".join(map(plain, self.program.functions)),
             )
         if written.dims is None:
             return TypeValue(FUNCTION, name=name)

@@ -75,9 +75,11 @@ class StatementParser(InstructionParser):
         }
 
     def habitual(self) -> None:
-        first, stop = self._line, self.i
-        if NEWLINE in self.kinds[first:stop]:
-            return
+        first = stop = self.i
+        while first > 0 and self.kinds[first - 1] != NEWLINE:
+            first -= 1
+        if first < self._line <= stop:
+            first = self._line  # behind a label
         while self.kinds[stop] not in (NEWLINE, END):
             stop += 1
         found = habit(self.kinds[first:stop], self.texts[first:stop])

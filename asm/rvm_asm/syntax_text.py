@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rvm.isa import FUNCTIONS
-from rvm_asm.expressions import BINARY, COMPARE, NOT, POWER, SHAPE, UNARY
+from rvm_asm.expressions import BINARY, COMPARE, NOT, POWER, UNARY
 from rvm_asm.generics import Types
+from rvm_asm.habits import SHAPE
 from rvm_asm.literals import plain_literal
 from rvm_asm.nodes import Declared, FieldStep, Lit, Node, Operator, Range, Ref, ShapeStep, TypeRef
 

@@ -186,7 +186,7 @@ class ValueReader:
         start = node.start
         hint = did_you_mean(name, [*FUNCTIONS, *self.program.pures])
         if name in self.program.functions or name in self.scope.types:
-            hint = f"`{name}` is a reversible function: `call {name}(…)`"
+            hint = f"`{name}` is run by `call {name}(…)`, and its results are its parameters"
         elif name in OPCODES:
             hint = f"`{name}` is an instruction, with a line of its own"
         self.report.error(

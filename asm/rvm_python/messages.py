@@ -142,9 +142,10 @@ _WORDS = (
         r"`del \1`, where it has the value again that it was made with",
     ),
     (
-        r"pass a copy: alloc it, add the value, call, and uncompute the copy",
-        "pass a copy: `with rvm.ancilla(x) as t:`",
+        r"pass a copy for (`\w+`): alloc it, add the value, call, and uncompute the copy",
+        r"pass a copy for \1: `with rvm.ancilla(…) as t:`",
     ),
+    (r"it is written `(\w+) ([^`]*)`", r"it is written `rvm.\1(\2)`"),
     (r"`push x, s`", "`rvm.push(x, s)`"),
     (r"`pop x, s`", "`rvm.pop(x, s)`"),
     (r"; use `while` to count otherwise", "; use `while rvm.loop(p, q):` to count otherwise"),

@@ -28,6 +28,8 @@ def plainly(value: Any) -> str:
     """A value as texts and callers write it: no names of Python's or NumPy's own classes."""
     if isinstance(value, type):
         return value.__name__
+    if value is None:
+        return "none"
     if hasattr(value, "tolist"):
         if value.size > MOST_SHOWN:
             return f"{value.dtype.name} of shape {list(value.shape)}"

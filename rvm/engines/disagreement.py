@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from rvm.engines.evaluate import evaluate
-from rvm.expr import Const, Expr, reads
+from rvm.expr import Const, Expr, Place, reads
 from rvm.faults import InvertibilityError, MachineError
 from rvm.isa import lower
 from rvm.numbers import system
@@ -28,6 +28,40 @@ MAX_CHANGES = 3
 """How many of the changes that a condition depends on are told."""
 _AFTER_ARM = {":": "`if rvm.when({}, …):`", "": "`if {}, …`"}
 """How a text names what holds after an arm, by what stands behind the condition in its line."""
+
+
+def changes(frame: Frame, value: Expr, between: range) -> Iterator[str]:
+    """The lines, of instructions at positions in the function, that change what a value reads."""
+    function = frame.code.function
+    read = {p.reg for p in reads(value)}
+    told: set[tuple[int, int]] = set()
+    for pc in between:
+        instr = function.code[pc]
+        if instr.op in ("br", "cf"):
+            continue
+        for place in (p for s in lower(instr) for p in writes(s, frame.code.image.inout)):
+            line = function.span(pc).line
+            if place.reg in read and (place.reg, line) not in told and line:
+                told.add((place.reg, line))
+                if len(told) > MAX_CHANGES:
+                    return
+                yield f"line {line} changes `{show(place, function)}`"
+
+
+def of_free(frame: Frame, reg: int, value: Expr) -> Iterator[str]:
+    """Notes about a register that is freed with another value: the one it must hold, as written."""
+    if isinstance(value, Const) or frame.code.undo:
+        return
+    code, at = frame.code.function.code, frame.pc
+    name = frame.code.function.registers[reg].name
+    yield f"`{name}` must hold `{show(value, frame.code.function)}` here"
+    made = (k for k in range(at - 1, -1, -1) if code[k].op == "alloc" and _of(code[k]) == reg)
+    yield from changes(frame, value, range(next(made, at - 1) + 1, at))
+
+
+def _of(instr: Instr) -> int:
+    place = instr.args[0]
+    return place.reg if isinstance(place, Place) else -1
 
 
 class Words(NamedTuple):
@@ -106,20 +140,7 @@ class Jumps:
 
     def _changes(self, between: range) -> Iterator[str]:
         """The lines that change what the condition reads."""
-        read = {p.reg for p in reads(self.condition)}
-        told: set[tuple[int, int]] = set()
-        for pc in between:
-            instr = self.code[pc]
-            if instr.op in ("br", "cf"):
-                continue
-            inout = self.frame.code.image.inout
-            for place in (p for s in lower(instr) for p in writes(s, inout)):
-                line = self.function.span(pc).line
-                if place.reg in read and (place.reg, line) not in told and line:
-                    told.add((place.reg, line))
-                    if len(told) > MAX_CHANGES:
-                        return
-                    yield f"line {line} changes `{show(place, self.function)}`"
+        return changes(self.frame, self.condition, between)
 
     # ------------------------------------------------------------ jumps as they are
 

@@ -111,6 +111,10 @@ def _checked(i: Any, length: int, axis: int) -> Any:
             if length
             else f"the index {i} on an axis of length 0",
             values={"index": i, "length": length, "axis": axis},
+            hint="indices do not count from the end: the last element is that of `n - 1`, "
+            f"and n is {length} here"
+            if -length <= i < 0
+            else "",
         )
     return i
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from rvm.engines.data import run_data
-from rvm.engines.disagreement import Jumps
+from rvm.engines.disagreement import Jumps, of_free
 from rvm.engines.effects import perform
 from rvm.engines.evaluate import evaluate
 from rvm.engines.heap import (
@@ -225,20 +225,23 @@ def _free(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
         expected = evaluate(v, frame.regs)
         sys, logged = system(elem_of(register.type)), _logging(state, frame) > 0
         sizes = () if free.judged is None else [frame.regs[p.reg] for p in free.judged]
-        if isinstance(register.type, Array):
-            shape = lengths(register.dims, frame.regs)
-            how = {"logged": logged, "returns": free.returns}
-            drop_array(state, sys, held, shape, expected, register.name, *sizes, **how)
-        else:
-            try:
-                how = {"logged": logged, "returns": free.returns}
+        how = {"logged": logged, "returns": free.returns}
+        try:
+            if isinstance(register.type, Array):
+                shape = lengths(register.dims, frame.regs)
+                drop_array(state, sys, held, shape, expected, register.name, *sizes, **how)
+            else:
                 residue(state, sys, held, expected, register.name, *sizes, **how)
-            except InvertibilityError as error:
-                notes = _of_a_loop(frame, register.name)
-                if notes:
-                    error.notes += notes
-                    error.hint = "leave the loop's bounds alone, or loop over a copy of them"
-                raise
+        except InvertibilityError as error:
+            notes = _of_a_loop(frame, register.name)
+            if notes:
+                error.hint = "leave the loop's bounds alone, or loop over a copy of them"
+            elif error.code == "R001":
+                notes = tuple(of_free(frame, reg.reg, v))
+                if len(notes) > 1:
+                    error.hint = "undo that change before the free, or make it after the free"
+            error.notes += notes
+            raise
     for place in (reg, *frame.code.sizes.get(reg.reg, ())):
         frame.regs[place.reg] = None
     frame.pc += 1

@@ -153,6 +153,7 @@ def check_operands(
             f"`{op}` takes {len(row.operands)} operand{'s' * (len(row.operands) != 1)}, "
             f"not {len(args)}",
             code="A044",
+            hint=f"it is written `{op} {', '.join(o.name for o in row.operands)}`".rstrip(),
         )
     return _data(row, args) if row.is_data else _machine(row, args, registers)
 
@@ -275,7 +276,15 @@ def _machine(row: OpRow, args: Sequence[Expr], registers: Sequence[Register]) ->
         )
         return (cond,)
     target = args[0]
-    _expect(isinstance(target, Place), f"`{row.name}` takes a place first", 0, args)
+    _expect(
+        isinstance(target, Place),
+        f"`{row.name}` takes a place first",
+        0,
+        args,
+        hint="put the value into an ancilla, which is 0 afterwards: `alloc t: f64 = …`"
+        if row.name == "push"
+        else "",
+    )
     assert isinstance(target, Place)
     _expect(not is_count(target), f"`{row.name}` changes the place", 0, args, "A034")
     if row.name in (*MAKES, *ENDS):

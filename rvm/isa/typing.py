@@ -148,6 +148,8 @@ def _typed_apply(node: Apply, want: Scalar | None) -> Expr:
     except TypeFault as fault:
         if fault.message.startswith(("does not", "takes")):
             fault.message = f"`{row.symbol or row.name}` {fault.message}"
+            if row.symbol == "^":
+                fault.hint = "a power is `**`"
             if row.name == "/" and fault.hint:
                 fault.hint = f"`//` rounds down; for a real quotient {fault.hint}"
         if fault.node is None:
@@ -282,7 +284,10 @@ def place_type(base: ValueType | Stack, path: Sequence[Step]) -> ValueType:
     """The type of a place: the register's type, followed along the path."""
     if isinstance(base, Stack):
         if not path or not isinstance(path[0], Peek):
-            raise TypeFault("a stack has no parts and no value of its own")
+            raise TypeFault(
+                "a stack has no parts and no value of its own",
+                hint="`top(s)` is what lies on top; `pop x, s` takes it, where x is 0",
+            )
         base, path = base.elem if path[0].name == "top" else I64, path[1:]
     t: ValueType = base
     for step in path:

@@ -171,9 +171,7 @@ class Checker:
                 kind = str(t) if isinstance(t, Scalar) else f"{elem_of(t)}[…]" if t else "…"
                 hint = f"accumulate into a fresh ancilla:  alloc t: {kind} / add t, {value}"
             case "A014":
-                message = f"the argument `{dst}`, which `{instr.symbol}` changes, is also passed as"
-                message += f" `{show(instr.args[c.operand], self.function)}`"
-                hint = "pass a copy: alloc it, add the value, call, and uncompute the copy"
+                message, hint = self._passed_twice(instr, c)
             case "A015":
                 place = show(instr.args[c.operand], self.function)
                 message = f"the place `{place}` is found by `{other}`, which is changed"
@@ -190,6 +188,24 @@ class Checker:
             ),
             hint=hint,
         )
+
+    def _passed_twice(self, instr: Instr, c: Conflict) -> tuple[str, str]:
+        """What is said of an argument that a call changes and that another one is, or reads."""
+        callee = self.functions[instr.symbol][0].registers
+        k = next(k for k, a in enumerate(instr.args) if a is c.written)
+        one, two = f"`{callee[k].name}`", f"`{callee[c.operand].name}`"
+        dst = show(c.written, self.function)
+        arg = instr.args[c.operand]
+        shown = show(arg, self.function)
+        said = f"`{dst}` is passed for {one}, which `{instr.symbol}` changes, and"
+        if not isinstance(arg, Place):
+            said += f" read by what is passed for {two}, `{shown}`"
+        elif shown == dst:
+            said += f" for {two}"
+        else:
+            said += f" shares elements with `{shown}`, which is passed for {two}"
+        hint = f"pass a copy for {two}: alloc it, add the value, call, and uncompute the copy"
+        return said, hint
 
     def _memory(self, pc: int, instr: Instr) -> None:
         place = instr.args[0]
