@@ -91,7 +91,7 @@ def test_elements_and_expressions(row: OpRow, t: Scalar) -> None:
 
 @pytest.mark.parametrize(("row", "t"), DATA)
 @pytest.mark.parametrize("wide", [False, True], ids=["one", "each"])
-@sample(2)
+@sample
 def test_arrays(row: OpRow, t: Scalar, wide: bool) -> None:
     """Arrays change whole; what is read is a number for all elements, or one for each."""
     types, draw = kinds(row, t), Drawn()
