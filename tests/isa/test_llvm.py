@@ -29,6 +29,8 @@ from isa.jit import Compiled
 INF, NAN = math.inf, math.nan
 FIXED = [fixed(f) for f in (0, 1, 8, 43, 62)]
 TYPES = [t for t in SCALARS.values() if not t.is_fixed] + FIXED
+OFTEN = [pytest.param(t, marks=pytest.mark.deep) if t in (fixed(1), fixed(8)) else t for t in TYPES]
+"""Each fixed-point type takes a second to compile, so two of the five are for `--deep`."""
 CONVERSIONS = [*SCALARS, *(str(t) for t in FIXED if str(t) != "fixed")]
 
 
@@ -193,7 +195,7 @@ def test_every_function_has_code():
 GROUPS = {t: [c for c in CASES if deciding(c[1]) == t and not arrays_only(c[0])] for t in TYPES}
 
 
-@pytest.mark.parametrize("t", TYPES, ids=str)
+@pytest.mark.parametrize("t", OFTEN, ids=str)
 @sized
 def test_the_bits_are_those_of_the_reference(t):
     compiled = Compiled(GROUPS[t])
