@@ -20,6 +20,7 @@ from rvm.expr import Place
 from rvm.faults import InvertibilityError
 from rvm.numbers import system
 from rvm.numbers.rounding import (
+    CALLED,
     CONTRACTS,
     INFINITY,
     RETURN,
@@ -217,8 +218,8 @@ def refusal(
     told = () if part is None else (f"its error is estimated as {part:.1g} times itself",)
     wider = 1e-6 if part is None or part == INFINITY else float(f"{2 * part:.0e}")
     hint = (
-        f"{CONTRACTS}; `tolerance={wider:g}` would take a gradient that is off by that part of "
-        "itself"
+        f"{CALLED if options.strict else CONTRACTS}; `tolerance={wider:g}` would take a gradient "
+        "that is off by that part of itself"
     )
     if k is None and tolerance is None:
         return InvertibilityError(

@@ -14,7 +14,7 @@ import numpy as np
 from rvm.engines.log import keep
 from rvm.faults import InvertibilityError, LimitError, MachineError
 from rvm.numbers.base import NumberSystem, differing
-from rvm.numbers.rounding import CONTRACTS, LOST, PASSED, allowance, drift_of, extent, is_lost
+from rvm.numbers.rounding import CALLED, LOST, PASSED, allowance, drift_of, extent, is_lost
 from rvm.state import SCALAR_BYTES, State
 
 
@@ -216,7 +216,7 @@ def _returned(
             "the gradient cannot be trusted",
             values={name: held, "began as": expected},
             notes=(f"it is off by {gap:.2g}, and may be by {allowed:.2g}",),
-            hint=f"{CONTRACTS}; or allow more by `tolerance=`",
+            hint=f"{CALLED}; or allow more by `tolerance=`",
         )
     return drift_of(gap, allowed)
 

@@ -57,6 +57,12 @@ CONTRACTS = (
     "push what is lost, or compute with fixed-point numbers"
 )
 """What to do where values do not return."""
+CALLED = (
+    "a run that contracts forgets its start by rounding, and the log of strict mode undoes the "
+    "whole run, no part of it on the way: take the gradient by `f.grad` or `rvm grad` in strict "
+    "mode, push what is lost, or compute with fixed-point numbers"
+)
+"""The same where the gradient is code that a program runs."""
 
 
 def extent(x: Any) -> Any:

@@ -228,3 +228,38 @@ func relax(x: f64, y: f64)
 """)
     told = rvm_json("grad", str(path), "x=1", "y=0", "--loss", "y", "--strict")
     assert told["gradient"]["x"] == pytest.approx(22 / 15, rel=1e-12)
+
+
+def test_gradients_within_a_run_are_not_helped_and_say_so() -> None:
+    """Of a gradient program that is called, and of a call in a program: the log undoes the call."""
+    lib = rvm.assemble("""
+func relax(x: f64, y: f64, n: i64)
+    for i = 1 to n
+        mul x, 0.5
+        add x, 0.3
+        add y, x ** 2
+    end
+
+func uses(x: f64, y: f64, n: i64, g: f64)
+    with bar = 0.0
+        call relax'(x, y, n; bar, 1.0)
+        add g, bar
+    end
+""")
+    at = {"x": 1.0, "y": 0.0, "n": 60}
+    by_hand = lib.relax.gradient_program["relax_gradient"]
+    calls = (
+        lambda **options: by_hand(**at, x_bar=0.0, y_bar=1.0, **options),
+        lambda **options: lib.uses(**at, g=0.0, **options),
+    )
+    for call in calls:
+        with pytest.raises(rvm.InvertibilityError) as caught:
+            call(strict=True)
+        assert caught.value.code == "R017" and "by `f.grad`" in caught.value.hint
+    with pytest.raises(rvm.InvertibilityError) as caught:
+        calls[0]()
+    assert "take the gradient in strict mode" in caught.value.hint
+    # The call itself is undone to the bit.
+    out = calls[0](strict=True, tolerance=float("inf"))
+    assert (~by_hand)(out) == {**at, "x_bar": 0.0, "y_bar": 1.0}
+    assert lib.relax.grad(at, loss="y", strict=True).x == pytest.approx(22 / 15, rel=1e-14)
