@@ -311,10 +311,16 @@ class Specialising(Memory):
 
     def _wanted_shape(self, written: TypeRef, types: Types) -> Shape:
         writer = RegisterWriter(self.program.records, self.report, lambda: types)
+        constants = self.program.constants
+
+        def length(node: Node | None, slot: Slot, axis: int) -> Expr | None:
+            if not isinstance(node, Ref) or node.name not in constants:
+                return None
+            found = constants.literal(node.name)
+            return None if found is None else Const(found.value)
+
         try:
-            binding = writer.declare(
-                Declared("", written, written.start, written.end), lambda *_: None
-            )
+            binding = writer.declare(Declared("", written, written.start, written.end), length)
         except TypeProblem:
             raise Rejected from None
         assert isinstance(binding, (Slot, NameGroup))

@@ -62,6 +62,13 @@ func bodies(s: stack[Body], t: stack[Body], b: Body, n: i64)
     free c
 func whole(b: Body)
     add b.at, f64(b.m)
+func apply_twice(s: stack[f64[K]], f: func(stack[f64[K]]))
+    call f(s)
+    call f(s)
+func higher(s: stack[f64[3]])
+    call apply_twice(s, grow)
+func grow(s: stack[f64[3]])
+    add s.top, 1.0
 macro twice s
     alloc x: f64[3]
     pop x, s
@@ -129,6 +136,7 @@ def test_there_and_back(engine: str) -> None:
 
     used = lib.called(s=list(FLAT), y=0.0, **on)
     assert used.s == [5.0, 7.0, 9.0, 4.0, 5.0, 6.0] and used.y == 4.0 + 5.0
+    assert lib.higher(s=list(FLAT), **on).s == [1.0, 2.0, 3.0, 6.0, 7.0, 8.0]
     assert lib.local(y=0.0, n=3, **on).y == 3.0
 
 
