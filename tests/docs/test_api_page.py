@@ -6,6 +6,7 @@ import re
 import tomllib
 
 from docs.pages import ROOT
+from packaging.requirements import Requirement
 
 import rvm
 from rvm.derive.gradients import Pullback
@@ -52,3 +53,44 @@ def test_the_extras_are_those_of_the_package() -> None:
     with (ROOT / "pyproject.toml").open("rb") as file:
         extras = tomllib.load(file)["project"]["optional-dependencies"]
     assert first_cells("Extras") == set(extras)
+
+
+def test_the_extras_are_those_of_the_project() -> None:
+    """What each extra installs, word for word; all of them, and no others."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    told = dict(re.findall(r"^\| `(\w+)` \| ([^|`]+) \|", PAGE.split("## Extras")[1], re.M))
+    known = {
+        name: ", ".join(re.split(r"[<>=;]", need)[0] for need in needs)
+        for name, needs in project["optional-dependencies"].items()
+    }
+    assert told == known
+
+
+def test_machine_code_is_installed_where_the_page_says_so() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (need,) = (Requirement(n) for n in project["dependencies"] if n.startswith("llvmlite"))
+    rows = [line.split(" | ") for line in PAGE.split("## Platforms")[1].splitlines() if "|" in line]
+    told = {
+        (system.strip("| "), processor): (python, answer.strip(" |") == "yes")
+        for system, processors, python, answer in rows[2:]
+        for processor in processors.split(", ")
+    }
+    machines = {"x86-64": "x86_64", "AArch64": "aarch64", "any": "riscv64"}
+    systems = {"Linux": "linux", "macOS": "darwin", "any other": "win32"}
+    assert len(told) == 5
+    for (system, processor), (python, able) in told.items():
+        machine = machines[processor]
+        if system == "macOS" and machine == "aarch64":
+            machine = "arm64"
+        for version in ("3.11", "3.14", "3.15"):
+            around = {
+                "sys_platform": systems[system],
+                "platform_machine": machine,
+                "python_version": version,
+                "platform_python_implementation": "CPython",
+            }
+            assert need.marker is not None
+            expected = able and version != "3.15"
+            assert need.marker.evaluate(around) is expected, (system, processor, version)
+        assert not able or python == "CPython 3.11 to 3.14"
+    assert project["requires-python"] == ">=3.11"

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import random
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rvm_tools.directives import directives
-from tools.running import NORM, golden, rvm, rvm_json
+from rvm_tools.generate import inputs
+from rvm_tools.show import literal_text, parameters
+from rvm_tools.values import assignments, inputs_for
+from tools.running import KINDS, NORM, golden, rvm, rvm_json
 
+from rvm import assemble
 from rvm.engines import executing
 from rvm.faults import InputError
+from rvm.run.binding import bind
 
 MANY = """\
 ;! run up(x=1) -> x=3
@@ -315,3 +322,35 @@ def test_results_that_have_lost_their_digits_are_told() -> None:
     assert "had lost its digits" in rvm("run", *given, code=4).stderr
     few = ("run", "lost.rasm", "-f", "halves", "x=1.1", "n=30", "--round-trip")
     assert "floats come back exactly with --strict" in rvm(*few, code=4).stderr
+
+
+def test_inputs_that_fail_are_shown_as_run_takes_them(tmp_path: Path) -> None:
+    """What is shown fails when it is pasted, and says whether rounding is to blame."""
+    (tmp_path / "drift.rasm").write_text(
+        "func drift(x: f64[n], y: f64)\n"
+        "    for i = 0 to n - 1\n        add x[i], y * 1e12\n        mul x[i], 3.3\n    end\n"
+    )
+    said = rvm("check", str(tmp_path / "drift.rasm"), code=4)
+    found = re.search(r"on these inputs: (.*)", said.stdout + said.stderr)
+    assert found is not None and "with --strict they come back" in said.stdout + said.stderr
+    words = shlex.split(found[1])[1:]
+    rvm(*words, code=4)
+    rvm(*words, "--strict")
+
+
+def test_inputs_of_every_kind_are_written_as_they_are_read() -> None:
+    program = assemble(KINDS).program
+    function = program.functions[0]
+    for seed in range(20):
+        values = inputs(function, random.Random(seed), easy=seed % 2 == 0)
+        regs = bind(function, values, frozenset())
+        words = [
+            f"{name}={literal_text(function.registers[k].type, regs[k])}"
+            for name, k in parameters(function)
+        ]
+        again = bind(
+            function, inputs_for(function, assignments(words, Path()), Path()), frozenset()
+        )
+        assert [literal_text(function.registers[k].type, again[k]) for k in range(len(words))] == [
+            literal_text(function.registers[k].type, regs[k]) for k in range(len(words))
+        ], words

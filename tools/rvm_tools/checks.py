@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from rvm.codes.words import count
 from rvm.engines import ENGINES, executing
 from rvm.faults import AssemblyError, InputError, InternalError, RvmError, Where
 from rvm.program import Function, Program
+from rvm.run.binding import bind
 from rvm.transform.derived import MARKS
 from rvm_tools.directives import Directive, directives
 from rvm_tools.generate import inputs as generated
@@ -24,6 +26,7 @@ from rvm_tools.messages import end, show, show_error
 from rvm_tools.options import allowed_includes
 from rvm_tools.programs import base_of, checked, load_program, pick_function, read_text
 from rvm_tools.rows import CheckRow
+from rvm_tools.show import literal_text, parameters
 from rvm_tools.trial import Trial, attempt, differences, same, was_limited
 from rvm_tools.values import assignments, inputs_for, value_for
 
@@ -246,6 +249,7 @@ def _generated(request: CheckRequest, program: Program, function: Function) -> C
     for k in range(request.runs):
         values = generated(function, rng, easy=k % 2 == 0)
         code = ""
+        known = len(row.errors)
         try:
             first = _trials(request, program, function, values, row, request.max_steps)[0]
         except InputError as error:
@@ -255,6 +259,10 @@ def _generated(request: CheckRequest, program: Program, function: Function) -> C
             limited += was_limited(first)
             if first.ended_by is not None and not was_limited(first):
                 code = first.ended_by.code
+        if len(row.errors) > known:
+            notes = _in_doubt(request, program, function, values)
+            for found in row.errors[known:]:
+                found.notes += notes
         if code:
             ends[code] = ends.get(code, 0) + 1
     row.say = f"{count(request.runs, 'run')}, {row.summary(request.strict)}"
@@ -265,6 +273,37 @@ def _generated(request: CheckRequest, program: Program, function: Function) -> C
     if row.verdict == "ok" and sum(ends.values()) == request.runs:
         row.verdict = "?"
     return row
+
+
+def _in_doubt(
+    request: CheckRequest, program: Program, function: Function, values: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """Notes about inputs that fail: how to run on them, and what strict mode says of the cause."""
+    regs = bind(function, deepcopy(dict(values)), frozenset())
+    given = [
+        shlex.quote(f"{name}={literal_text(function.registers[k].type, regs[k])}")
+        for name, k in parameters(function)
+    ]
+    command = ["rvm run", shlex.quote(request.file), "-f", shlex.quote(function.name), *given]
+    command.append("--round-trip")
+    notes = [f"on these inputs: {' '.join(command)}"]
+    if not request.strict:
+        strict = attempt(
+            program,
+            function,
+            deepcopy(dict(values)),
+            engine="reference",
+            strict=True,
+            tolerance=None,
+            max_steps=request.max_steps,
+        )
+        back = strict.failed is None and all(d.within for d in strict.lost)
+        notes.append(
+            "with --strict they come back: rounding goes beyond the tolerance, the program is right"
+            if back
+            else "with --strict they do not come back either: it is not rounding"
+        )
+    return tuple(notes)
 
 
 def _trials(

@@ -43,6 +43,20 @@ def number_text(t: Scalar, raw: Any) -> str:
     return system(t).text(raw.item() if isinstance(raw, np.generic) else raw)
 
 
+def literal_text(t: RegisterType, raw: Any) -> str:
+    """A register's whole value as the command line reads it."""
+    elem = elem_of(t)
+    if isinstance(t, Scalar):
+        return number_text(elem, raw)
+
+    def row(values: Any) -> str:
+        if isinstance(values, list):
+            return "[" + ",".join(map(row, values)) + "]"
+        return number_text(elem, values)
+
+    return row(raw.tolist() if isinstance(raw, np.ndarray) else list(raw))
+
+
 def lines(
     function: Function, regs: Sequence[Any], slots: Sequence[tuple[str, int]], width: int = 100
 ) -> list[str]:
