@@ -40,7 +40,7 @@ def test_signatures_have_types_and_starting_values() -> None:
     library = rvm.assemble(TEXT)
     assert (
         str(inspect.signature(library.norm))
-        == "(x: f64[n], y: f64, s: stack[i64], b: Body) -> Result"
+        == "(x: f64[n], y: f64 = 0.0, s: stack[i64] = [], *, b: Body) -> Result"
     )
     swapped = rvm.assemble("func f(k: i64, y: f64 = 0)\n    add y, f64(k)\n").f
     assert str(inspect.signature(swapped)) == "(k: i64, y: f64 = 0.0) -> Result"

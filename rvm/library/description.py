@@ -38,11 +38,12 @@ def signature(function: Function) -> Signature:
                 default=Parameter.empty if start is None else start,
             )
         )
-    # One that begins by itself may stand before one that does not.
+    # One that begins by itself may stand before one that does not, which then goes by name: a call
+    # takes it in order as well, but Python's signatures have no such parameters.
     needed = [k for k, p in enumerate(found) if p.default is Parameter.empty]
-    last = needed[-1] if needed else -1
-    for k in range(last):
-        found[k] = found[k].replace(default=Parameter.empty)
+    free = next((k for k, p in enumerate(found) if p.default is not Parameter.empty), len(found))
+    first = next((k for k in needed if k > free), len(found))
+    found[first:] = [p.replace(kind=Parameter.KEYWORD_ONLY) for p in found[first:]]
     return Signature(found, return_annotation=TypeText("Result"))
 
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeAlias, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from rvm.derive.gradients import Pullback
 from rvm.library.generic import GenericFunction
 from rvm.library.handle import FunctionHandle, Inputs
+from rvm.library.lane_map import LaneMap, LaneResult
 from rvm.numbers import Fixed, LogNumber
 from rvm.run.machine import Machine
 from rvm.run.results import Result
@@ -28,6 +30,10 @@ LogLike: TypeAlias = Real | LogNumber
 """What a `log64` may be given as."""
 Bytes: TypeAlias = NDArray[np.uint8] | bytes | bytearray | memoryview
 """What an array of `u8` may be given as."""
+Matrix: TypeAlias = Result
+"""Blocks of a matrix by parameters, and these by parameters."""
+Losses: TypeAlias = NDArray[np.float64]
+"""The loss of each lane."""
 Argument: TypeAlias = (
     Complex | Bool | FixedLike | LogLike | NDArray[Any] | Bytes | list[Any] | Mapping[str, Any]
 )
@@ -51,6 +57,12 @@ class RunOptions(TypedDict, total=False):
     error: bool
 
 
+class MapOptions(RunOptions, total=False):
+    """The options of a map, as keywords of a call."""
+
+    block: int | None
+
+
 class Values(Result):
     """A result whose names are known: no others are attributes."""
 
@@ -70,9 +82,15 @@ __all__ = [
     "GenericFunction",
     "Inputs",
     "Int",
+    "LaneMap",
+    "LaneResult",
     "LogLike",
     "LogNumber",
+    "Losses",
     "Machine",
+    "MapOptions",
+    "Matrix",
+    "Pullback",
     "Real",
     "RunOptions",
     "Unpack",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +14,7 @@ import numpy as np
 import pytest
 from tools.running import KINDS, NORM, golden, rvm
 
-from rvm import AssemblyError, Options, install_import_hook
+from rvm import AssemblyError, Options, assemble, install_import_hook
 from rvm.library.typed import RunOptions
 
 GENERIC = """
@@ -48,6 +50,16 @@ found = kinds.kinds(b=True, u=1, z=1j, q=1.5, g=2.0, p={"pos": 0.5, "spin": 1}, 
 where: float = found.p.pos + found.z.real
 generic.axpy(y=x.copy(), a=2.0, x=x)
 generic.late(k=1).y
+generic.late(1.0, 2).k + generic.late(y=1.0, k=2).k + generic.late(1.0, k=2).k
+pulled = norm.norm.pullback(r=0, y=0, x=x)
+pulled.seed("r")
+there, dots = norm.norm.jvp({"x": x}, r=0, y=0, x=x)
+slope = dots.r + norm.norm.vjp({"r": 1.0}, r=0, y=0, x=x).x[0]
+rows = norm.norm.jacobian(of=["r"], r=0, y=0, x=x)["r"]
+curves = norm.norm.hessian(loss="r", r=0, y=0, x=x, method="taylor")
+slope += norm.norm.hvp({"x": x}, loss="r", r=0, y=0, x=x).x[0]
+many = norm.norm.map(r=0, y=0, x=np.ones((3, 2)), block=2, on_error="return").errors
+some = norm.norm.map.grad(loss="r", r=0, y=0, x=np.ones((3, 2)))
 handle: rvm.FunctionHandle = norm.norm
 """
 WRONG = """
@@ -71,6 +83,19 @@ norm.norm.grad(loss="r", r=0.0, y=0.0, x=x).z               # wrong
 generic.axpy(y=x, b=2.0, x=x)                               # wrong
 generic.axpy(y=x, a="2.0", x=x)                             # wrong
 generic.late(k=1.5)                                         # wrong
+generic.late()                                              # wrong
+generic.late(1.0)                                           # wrong
+norm.norm.pullback(r=0.0, y=0.0, z=x)                       # wrong
+norm.norm.pullback(r=0.0, y=0.0, x=x).sed("r")              # wrong
+norm.norm.jvp({"x": x}, r=0.0, y="a", x=x)                  # wrong
+norm.norm.jvp({"x": x}, r=0.0, y=0.0, x=x)[1].z             # wrong
+norm.norm.vjp({"r": 1.0}, r=0.0, y=0.0, x=x, wrt=3)         # wrong
+norm.norm.jacobian(off=["r"], r=0.0, y=0.0, x=x)            # wrong
+norm.norm.hessian(r=0.0, y=0.0, x=x)                        # wrong
+norm.norm.hvp({"x": x}, loss="r", r=0.0, y=0.0, xs=x)       # wrong
+norm.norm.map(r=0.0, y=0.0, xs=x)                           # wrong
+norm.norm.map.grad(loss="r", r=0.0, y=0.0, xs=x)            # wrong
+norm.norm.map(r=0.0, y=0.0, x=x, blocks=2)                  # wrong
 """
 
 
@@ -139,3 +164,25 @@ def test_programs_are_modules_where_there_are_none(here: Path) -> None:
 
 def test_the_options_of_calls_are_those_of_runs() -> None:
     assert set(RunOptions.__annotations__) == set(Options.__dataclass_fields__)
+
+
+def test_pyright_says_the_same(here: Path) -> None:
+    pyright = shutil.which("pyright")
+    if pyright is None:
+        pytest.skip("pyright is not installed")
+    rvm("stubs", "norm.rasm", "kinds.rasm", "generic.rasm")
+    (here / "wrong.py").write_text(WRONG)
+    said = subprocess.run([pyright, "wrong.py"], capture_output=True, text=True, cwd=here).stdout
+    found = {int(n) for n in re.findall(r"wrong\.py:(\d+):\d+ - error", said)}
+    wrong = {n for n, line in enumerate(WRONG.splitlines(), 1) if "# wrong" in line}
+    assert wrong <= found
+
+
+def test_signatures_are_valid_and_what_they_take_is_taken() -> None:
+    late = assemble(GENERIC).late
+    signature = inspect.signature(late)
+    assert str(signature) == "(y: f64 = 0.0, *, k: i32) -> Result"
+    for args, named in (((), {"k": 1}), ((2.0,), {"k": 1}), ((), {"y": 2.0, "k": 1})):
+        signature.bind(*args, **named)
+        assert late(*args, **named).k == 2
+    assert late(2.0, 1).k == 2

@@ -20,7 +20,6 @@ from rvm.types import SCALARS, Array, Scalar, Stack, elem_of
 MARK = "# Written by `rvm stubs`"
 """How the text of a stub begins; other files are not written over."""
 _OPTIONS = "**options: Unpack[RunOptions]"
-_GRAD = "given: Inputs | None = None, /, *, loss: str, wrt: Collection[str] | None = None"
 _NARROW = "  # type: ignore[override]"
 """What takes these names alone is no function that takes any."""
 _TYPED = "rvm.library.typed"
@@ -105,18 +104,32 @@ def _function(program: Program, function: Function) -> str:
     names = [p.name for p in function.params]
     if not all(map(importable, names)) or not _free(names, name):
         return f"{name}: FunctionHandle\n"
-    optional = False
-    formals: list[str] = []
+    optional: list[bool] = []
     taken: list[tuple[str, str]] = []
     for p in function.params:
         kind = _taken(function, p.layout)
         taken.append((p.name, kind))
-        # One that has to be given may stand behind one that has not; Python has no such heads.
-        optional = optional or start_of(function, p) is not None
-        formals.append(f"{p.name}: {kind}" + " = ..." * optional)
+        optional.append(start_of(function, p) is not None)
     results = [line for p in function.params for line in _given(function, p.name, p.layout)]
     slopes = [line for p in function.params for line in _given(function, p.name, p.layout, True)]
-    return _class("FunctionHandle", program, name, taken, formals, results, slopes)
+    return _class("FunctionHandle", program, name, taken, _heads(taken, optional), results, slopes)
+
+
+def _heads(taken: list[tuple[str, str]], optional: list[bool]) -> list[list[str]]:
+    """What stands in the head of a call, in every way in which it may be given.
+
+    One that has to be given may stand behind one that has not; Python has no such heads.  Then
+    either all are given, or it goes by name.
+    """
+    needed = [k for k, free in enumerate(optional) if not free]
+    first = optional.index(True) if True in optional else len(optional)
+    formals = [f"{n}: {t}" + " = ..." * o for (n, t), o in zip(taken, optional, strict=True)]
+    if not needed or needed[-1] < first:
+        return [formals]
+    last = needed[-1]
+    whole = [f"{n}: {t}" for n, t in taken[: last + 1]] + formals[last + 1 :]
+    behind = next(k for k in needed if k > first)
+    return [whole, [*formals[:behind], "*", *formals[behind:]]]
 
 
 def _generic(program: Program, name: str, parameters: tuple[str, ...]) -> str:
@@ -124,8 +137,8 @@ def _generic(program: Program, name: str, parameters: tuple[str, ...]) -> str:
         return f"{name}: FunctionHandle\n"
     values = [f"{p}: Any" for p in parameters]
     taken = [(p, "Argument") for p in parameters]
-    formals = [f"{p}: Argument = ..." for p in parameters]
-    return _class("GenericFunction[...]", program, name, taken, formals, values, values)
+    heads = [[f"{p}: Argument = ..." for p in parameters]]
+    return _class("GenericFunction[...]", program, name, taken, heads, values, values)
 
 
 def _free(names: list[str], function: str) -> bool:
@@ -133,7 +146,7 @@ def _free(names: list[str], function: str) -> bool:
     from rvm.library import typed
 
     own = {"self", "loss", "wrt", "given", "error", "info", "np", "NDArray", "Any", "overload"}
-    own |= {*typed.__all__, *typed.RunOptions.__annotations__, *dir(dict), "object", "memoryview"}
+    own |= {*typed.__all__, *typed.MapOptions.__annotations__, *dir(dict), "object", "memoryview"}
     own |= {given for _, given in _KINDS.values()} | {"list", "tuple", "Inputs"}
     return own.isdisjoint([*names, function])
 
@@ -143,7 +156,7 @@ def _class(
     program: Program,
     name: str,
     taken: list[tuple[str, str]],
-    formals: list[str],
+    heads: list[list[str]],
     results: list[str],
     slopes: list[str],
 ) -> str:
@@ -160,24 +173,59 @@ def _class(
     for title, fields in (("Result", results), ("Gradient", slopes)):
         lines += ["", f"    class {title}(Values):"]
         lines += [f"        {line}" for line in fields] or ["        pass"]
-    heads = ", ".join(["self", *(["/", *formals] if formals else []), _OPTIONS])
-    grad = f"{_GRAD}, **inputs: Unpack[{own}.Given])"
+    lanes = ", ".join(["self", *["/"] * bool(taken), *(f"{n}: Argument = ..." for n, _ in taken)])
+    given, wrt = "given: Inputs | None = None, /", "wrt: Collection[str] | None = None"
+    loss, slope = f"*, loss: str, {wrt}", f"{own}.Gradient"
+    inputs = f"**inputs: Unpack[{own}.Given]"
+    mapped = f"**inputs: Unpack[{own}.Lanes]"
+    derivatives = (
+        ("grad", f"{given}, {loss}", slope),
+        ("value_and_grad", f"{given}, {loss}", f"tuple[float, {slope}]"),
+        ("vjp", f"seeds: Inputs, {given}, *, {wrt}", slope),
+        ("jvp", f"tangents: Inputs, {given}", f"tuple[{own}.Result, {slope}]"),
+        ("jacobian", f"{given}, *, of: Collection[str] | None = None, {wrt}", "Matrix"),
+        ("hessian", f"{given}, {loss}, method: str = ...", "Matrix"),
+        ("hvp", f"tangents: Inputs, {given}, *, loss: str", slope),
+    )
     lines += [
+        "",
+        "    class Lanes(MapOptions, total=False):",
+        *([f"        {n}: Argument" for n, _ in taken] or ["        pass"]),
+        "",
+        "    class Map(LaneMap):",
+        f"        def __call__({lanes}, **options: Unpack[MapOptions]) -> LaneResult: ...",
+        f"        def grad(self, {loss}, {mapped}) -> LaneResult: ...{_NARROW}",
+        f"        def value_and_grad(self, {loss}, {mapped})"
+        f" -> tuple[Losses, LaneResult]: ...{_NARROW}",
         "",
         "    @overload",
         f"    def __call__(self, result: Values, /, {_OPTIONS}) -> {own}.Result: ...",
-        "    @overload",
-        f"    def __call__({heads}) -> {own}.Result: ...",
+        *_called("__call__", heads, f"{own}.Result", overloaded=True),
         f"    def __invert__(self) -> {own}: ...",
         f"    def with_options(self, {_OPTIONS}) -> {own}: ...{_NARROW}",
-        f"    def machine({heads}) -> Machine: ...",
-        f"    def grad(self, {grad} -> {own}.Gradient: ...{_NARROW}",
-        f"    def value_and_grad(self, {grad} -> tuple[float, {own}.Gradient]: ...{_NARROW}",
+        *_called("machine", heads, "Machine", overloaded=len(heads) > 1),
+        *_called("pullback", heads, "Pullback", overloaded=len(heads) > 1),
+        "    @property",
+        f"    def map(self) -> {own}.Map: ...",
+        *(
+            f"    def {method}(self, {head}, {inputs}) -> {gives}: ...{_NARROW}"
+            for method, head, gives in derivatives
+        ),
         "",
         f"{name}: {own}",
         "",
     ]
     return "\n".join(lines)
+
+
+def _called(name: str, heads: list[list[str]], gives: str, *, overloaded: bool) -> list[str]:
+    """A method that takes a call's arguments, for each way to give them."""
+    lines: list[str] = []
+    for formals in heads:
+        lines += ["    @overload"] * overloaded
+        own = ", ".join(["self", *(["/", *formals] if formals else []), _OPTIONS])
+        lines.append(f"    def {name}({own}) -> {gives}: ...")
+    return lines
 
 
 def _python(t: Scalar) -> _Python:
