@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from rvm.codes.words import described
 from rvm.isa import FUNCTIONS
 from rvm.isa.rows import reduction_by
 from rvm.isa.rules import OF_ARRAYS
@@ -210,21 +211,23 @@ class Traced:
         return self._new(Op(name[str(np.dtype(t))], (self.term,)))
 
     def _untraceable(self, what: str, hint: str) -> NoReturn:
-        raise refused(f"{what} of a traced value is not known while a function is traced", hint)
+        raise refused(f"while a function is traced, {what} of its values are not known", hint)
 
     def __bool__(self) -> bool:
-        self._untraceable("the truth", "`rvm.pure.where(c, a, b)` chooses, `rvm.pure.loop` repeats")
+        self._untraceable(
+            "the truth values", "`rvm.pure.where(c, a, b)` chooses, `rvm.pure.loop` repeats"
+        )
 
     def __len__(self) -> int:
-        self._untraceable("the length", "`x.shape[0]` is a traced number")
+        self._untraceable("the lengths", "`x.shape[0]` is the length, as a traced number")
 
     def __float__(self) -> float:
-        self._untraceable("the number", "functions of `math` are not traced, NumPy's are")
+        self._untraceable("the numbers", "functions of `math` are not traced, NumPy's are")
 
     __int__ = __complex__ = __float__
 
     def __index__(self) -> int:
-        self._untraceable("the number", "`rvm.pure.loop(n, body, init)`, `rvm.pure.iota(n)`")
+        self._untraceable("the numbers", "`rvm.pure.loop(n, body, init)`, `rvm.pure.iota(n)`")
 
     def __iter__(self) -> Any:
         self._untraceable("the elements", "`rvm.pure.map(f, x)`, `rvm.pure.reduce(f, init, x)`")
@@ -277,8 +280,10 @@ def term_of(v: Any) -> Term:
     if isinstance(v, (tuple, list)):
         return Tup(tuple(map(term_of, v)))
     raise refused(
-        f"a value of type {type(v).__name__} is no part of a trace",
-        "an array that the function needs is a parameter",
+        f"{described(v)} is no part of a trace",
+        "a traced function returns its value"
+        if v is None
+        else "an array that the function needs is a parameter",
     )
 
 

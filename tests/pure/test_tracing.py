@@ -1,12 +1,15 @@
 """NumPy functions are accepted as they stand, and give what NumPy gives; what is not says so."""
 
 import math
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from rvm_pure import functions
+from rvm_pure.tracing import ARRAY_FUNCTIONS
 
 import rvm
 from rvm import Array, f64, i64
@@ -164,3 +167,31 @@ def test_types_are_needed_and_read() -> None:
     assert repr(rvm.pure(lambda x: x[0], x=rvm.f64["n"])).endswith("f64[n]) -> f64>")
     with pytest.raises(AttributeError):
         rvm.pure.unroll  # noqa: B018
+
+
+def test_the_page_lists_the_functions_of_arrays_that_are_traced() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "pure.md").read_text(encoding="utf-8")
+    (row,) = re.findall(r"^\| functions of arrays \| (.*) \|$", page, re.M)
+    assert set(re.findall(r"`np\.(\w+)`", row)) == set(ARRAY_FUNCTIONS)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (lambda x: x * len(x), "`x.shape[0]` is the length"),
+        (lambda x: x if x[0] > 0 else -x, "`rvm.pure.where(c, a, b)`"),
+        (lambda x: sum(v for v in x), "`rvm.pure.reduce(f, init, x)`"),
+        (lambda x: float(x[0]), "NumPy's are"),
+        (lambda x: None, "returns its value"),
+    ],
+    ids=["len", "if", "iteration", "float", "None"],
+)
+def test_what_has_no_value_yet_is_told(body: Any, words: str) -> None:
+    with pytest.raises(rvm.UsageError) as caught:
+        rvm.pure(body, x="f64[n]")
+    assert caught.value.code == "U060" and words in caught.value.hint
+
+
+def test_lengths_that_are_traced_are_those_of_the_call() -> None:
+    f = rvm.pure(lambda x: np.sum(x) * x.shape[0] + x.size, x="f64[n]")
+    assert f(np.ones(3)) == 12.0
