@@ -363,6 +363,7 @@ def test_the_flow_is_a_density() -> None:
     assert near(nice.backwards(p, z), grid, 1e-13)
 
 
+@pytest.mark.deep
 def test_training_makes_the_moons_likelier() -> None:
     nice = script("nice")
     t = nice.train(steps=300)

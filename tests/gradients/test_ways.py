@@ -15,7 +15,7 @@ import pytest
 from gradients.hard import HARD, RELAX, WAYS, Hard
 from rvm_tools.directives import directives
 from rvm_tools.values import inputs_for
-from sizes import some
+from sizes import part, sized, some
 
 import rvm
 from rvm.interop.scipy import objective
@@ -249,6 +249,7 @@ def test_honest_sums_are_not_refused(t: str, scale: float) -> None:
         assert np.array_equal(f.grad(loss="y", y=scale, x=x, n=100).x, 2 * x)
 
 
+@sized
 def test_honest_orbits_of_random_arrays_are_not_refused() -> None:
     """Numbers far smaller than others of their array come back less well, and that does not matter.
     Numbers far smaller than others of their array come back less well, and that does not matter.
@@ -261,7 +262,7 @@ func f(y: f64, q: f64[k], p: f64[k], n: i64)
     end
     add y, sum(q * q)
 """).f
-    for seed in range(10):
+    for seed in range(part(10)):
         q, p = np.random.default_rng(seed).normal(size=(2, 300)) ** 5
         g = f.grad(loss="y", y=0.0, q=q, p=p, n=200)
         assert np.isfinite(g.q).all() and np.isfinite(g.p).all()
