@@ -349,8 +349,10 @@ def _bare(r, x, y):  # type: ignore[no-untyped-def]
 
 
 def _called(f: Any) -> Make:
+    native = f.with_options(engine="native")
+
     def make(values: Values) -> Fresh:
-        return lambda: (lambda: f(**values), lambda r: {"r": r["r"]})
+        return lambda: (lambda: native(**values), lambda r: {"r": r["r"]})
 
     return make
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rvm_bench import fronts
+from rvm_bench import fronts, fronts_page
 from rvm_bench.notes import NOTES
 from rvm_bench.page import page
 from rvm_bench.report import seconds, size, tables, times
@@ -141,6 +141,12 @@ def test_what_is_traced_is_what_numpy_computes(name: str) -> None:
     np.testing.assert_allclose(fronts.pure_function(name)(**given), want, rtol=1e-12)
     by_hand = fronts.FRONTS[f"{name}-1000"].main().with_options(engine="python")
     np.testing.assert_allclose(by_hand(**inputs)["out"], want, rtol=1e-12)
+
+
+def test_the_page_of_the_front_ends_is_made_of_their_data() -> None:
+    data = json.loads((DOCS / "fronts.json").read_text(encoding="utf-8"))
+    assert fronts_page.page(data) == (DOCS / "fronts.md").read_text(encoding="utf-8")
+    assert {c["workload"] for c in data["contests"]} == set(FRONTS)
 
 
 def test_plans() -> None:

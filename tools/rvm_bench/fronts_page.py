@@ -1,0 +1,106 @@
+"""The page on the speed of the front ends, made from the data of `rvm bench fronts`.
+
+`rvm bench fronts --json > docs/fronts.json`, then
+`python -m rvm_bench.fronts_page docs/fronts.json > docs/fronts.md`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rvm_bench.contest import FORWARD
+from rvm_bench.engines import NATIVE
+from rvm_bench.fronts import PURE, STAGE
+from rvm_bench.report import seconds, times
+
+_Data = Mapping[str, Any]
+_MOST = 1.3
+"""How many times the time of what is written by hand a pure function may take."""
+_HEAD = """\
+# Speed of the front ends
+
+This page is made from the data of a run of `rvm bench fronts`, [fronts.json](fronts.json), by
+`python -m rvm_bench.fronts_page docs/fronts.json > docs/fronts.md`; a test keeps it as the data
+is. How it is measured stands in [speed](performance.md#how-it-was-measured): in turns, medians,
+on machine code; ratios are medians over turns. Other programs ran on the machine, so that times
+are longer than on an idle one, and times of different rows are not to be compared.
+"""
+_PURE = f"""\
+## Pure functions
+
+NumPy functions under `rvm.pure`, beside the same function written by hand in the assembly
+language, NumPy, and JAX, which may use all processors. The aim is ≤ ×{_MOST} of what is written
+by hand, and for gradients JAX's time or less.
+"""
+_WHY = """\
+What is missed, and what differs:
+
+- **dot, prod, total** become what one writes by hand, so that their ratios only show how far two
+  runs differ.
+- **stencil**: neighbours are looked up by computed indices, and the loop over points is not one
+  instruction over whole arrays, as it is by hand. In the stage `gradient` an element that is
+  looked up has a whole array for its adjoint, so gradient mode is the way there.
+- **Gradients beside JAX**: `exp` and `tanh` have stated bits here, computed the same on every
+  machine, and sums are added in a stated order. Results are computed, uncomputed and computed
+  again, where JAX keeps them. At a thousand elements most of the time is the call's.
+- **Products of matrices** have a stated order of additions; JAX and NumPy call BLAS.
+"""
+
+
+def page(data: _Data) -> str:
+    """The whole page, as Markdown."""
+    return "\n".join((_HEAD, *_machine(data), *_pures(data), _WHY, *_others(data))).rstrip() + "\n"
+
+
+def _machine(data: _Data) -> Iterator[str]:
+    m = data["machine"]
+    versions = ", ".join(f"{k} {v}" for k, v in m["versions"].items())
+    yield (
+        f"Measured on {data['date']}: {m['cpu']}, {m['cores']} cores, {m['system']}; "
+        f"Python {m['python']}, {versions}.\n"
+    )
+
+
+def _pures(data: _Data) -> Iterator[str]:
+    yield _PURE
+    yield "| | task | by hand | `rvm.pure` | ÷ by hand | stage `gradient` | NumPy | JAX | |"
+    yield "|---|---|---:|---:|---:|---:|---:|---:|---|"
+    for contest in data["contests"]:
+        found = {e["name"]: e for e in contest["entries"]}
+        if PURE not in found:
+            continue
+        best = min(found[n]["seconds"] for n in (PURE, STAGE) if n in found)
+        missed = []
+        if found[PURE]["ratio"][0] > _MOST:
+            missed.append("slower than by hand")
+        if contest["task"] != FORWARD and "JAX jit" in found and best > found["JAX jit"]["seconds"]:
+            missed.append("slower than JAX")
+        names = (NATIVE, PURE, "", STAGE, "NumPy", "JAX jit")
+        cells = [seconds(found[n]["seconds"]) if n in found else "" for n in names]
+        cells[2] = times(found[PURE]["ratio"][0])
+        name = contest["workload"].rpartition("-")[0]
+        yield (
+            f"| {name}, {found[PURE]['size']:,} | {contest['task']} | {' | '.join(cells)} | "
+            f"{'**' + ', '.join(missed) + '**' if missed else 'met'} |"
+        )
+    yield ""
+
+
+def _others(data: _Data) -> Iterator[str]:
+    for contest in data["contests"]:
+        if any(e["name"] == PURE for e in contest["entries"]):
+            continue
+        yield f"## {contest['workload'].capitalize()}\n"
+        yield f"{contest['doc']}; for a {contest['unit']}\n"
+        yield f"| | time | ÷ {contest['base']} |\n|---|---:|---:|"
+        for e in contest["entries"]:
+            yield f"| {e['name']} | {seconds(e['unit_ns'] / 1e9)} | {times(e['ratio'][0])} |"
+        yield ""
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(page(json.loads(Path(sys.argv[1]).read_bytes())).encode())
