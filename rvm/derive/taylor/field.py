@@ -95,11 +95,14 @@ class Field:
 
     def is_seeded(self, slots: Slots) -> bool:
         """Whether anything has arrived in g of some slots."""
-        return bool(np.any(self._seeded[slots]))
+        return bool(self._seeded[slots].any())
 
-    def weighed(self, factor: Any, slots: Slots) -> Any:
-        """Numbers times the first derivatives by slots."""
-        return np.where(self._seeded[slots], factor * self.g[slots], 0.0)
+    def weighed(self, factors: Iterable[Any], slots: Slots) -> list[Any]:
+        """Numbers times the first derivatives by slots; nothing of those that nothing came to."""
+        g, seeded = self.g[slots], self._seeded[slots]
+        if not seeded.any():
+            return []
+        return [c * g if _is_finite(c) else np.where(seeded, c * g, 0.0) for c in factors]
 
     def drop(self, slots: Slots, wide: bool) -> None:
         """Give slots up: derivatives by them are forgotten."""
@@ -131,29 +134,31 @@ class Field:
         """
         n = self.top
         self.operations += (2 * n + 1) * sum(np.size(a) for _, terms in outs for _, a in terms)
-        seeded, bent = ([full[d].copy() for d, _ in outs] for full in (self._seeded, self._bent))
-        columns = self._bent[:n].copy()
-        for held, known, others in (
-            (self.g[None].T, seeded, np.ones(1, bool)),
-            (self.h[:, :n], bent, columns),
-            (self.h[:n].T, bent, columns),
-        ):
+        finite = all(_is_finite(a) for _, terms in outs for _, a in terms)
+        seeded, bent = [self._seeded[d] for d, _ in outs], [self._bent[d] for d, _ in outs]
+        columns = None if finite else self._bent[:n].copy()
+        for held, known in ((self.g[None].T, seeded), (self.h[:, :n], bent), (self.h[:n].T, bent)):
             rows = [held[d].copy() for d, _ in outs]
             if replace:
                 for d, _ in outs:
                     held[d] = 0.0
             for (_, terms), row, mine in zip(outs, rows, known, strict=True):
                 for s, a in terms:
-                    _add(held, s, _passed(a, row, mine, others))
-                    if others is columns and np.any(mine):
-                        columns[s] = True
-        for full, known in ((self._seeded, seeded), (self._bent, bent)):
-            if replace:
-                for d, _ in outs:
-                    full[d] = False
-            for (_, terms), mine in zip(outs, known, strict=True):
-                for s, _ in terms if np.any(mine) else ():
-                    full[s] = True
+                    if columns is None:
+                        _add(held, s, _passed(a, row))
+                    elif mine.any():
+                        others = np.ones(1, bool) if known is seeded else columns
+                        _add(held, s, _masked(a, row, mine, others))
+                        if known is bent:
+                            columns[s] = True
+        if replace:
+            for d, _ in outs:
+                self._seeded[d] = self._bent[d] = False
+        for (_, terms), one, two in zip(outs, seeded, bent, strict=True):
+            for s, _ in terms if one.any() else ():
+                self._seeded[s] = True
+            for s, _ in terms if two.any() else ():
+                self._bent[s] = True
         for s, t, c in bends:
             self._bent[s] = self._bent[t] = True
             _add(self.h, (s, t), c)
@@ -161,15 +166,21 @@ class Field:
             self.operations += 2 * np.size(c)
 
 
-def _passed(a: Any, row: Any, mine: Any, others: NDArray[np.bool_]) -> Any:
-    """Rows of derivatives of new values times their derivatives by what is read.
+def _is_finite(a: Any) -> bool:
+    return isfinite(a) if isinstance(a, float) else bool(np.isfinite(a).all())
 
-    `mine` says in which rows something has arrived, `others` in which columns.
-    """
+
+def _passed(a: Any, row: Any) -> Any:
+    """Rows of derivatives of new values times their derivatives by what is read."""
     if isinstance(a, float):
-        return a * row if isfinite(a) else np.where(mine & others, a * row, 0.0)
-    if np.isfinite(a).all():
-        return a.T @ row if a.ndim == 2 else a[:, None] * row
+        return a * row
+    return a.T @ row if a.ndim == 2 else a[:, None] * row
+
+
+def _masked(a: Any, row: Any, mine: Any, others: NDArray[np.bool_]) -> Any:
+    """The same where something has arrived, in rows as `mine` says, in columns as `others`."""
+    if isinstance(a, float):
+        return np.where(mine & others, a * row, 0.0)
     known = mine[:, None] & others
     if a.ndim == 1:
         return np.where(known, a[:, None] * row, 0.0)

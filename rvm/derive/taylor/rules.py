@@ -150,10 +150,10 @@ class _Formula:
         found = [sign * part for part in self._values(frame)]
         at: dict[Expr, Any] = {e: locate(e, regs, slots) for e in self._by}  # type: ignore[arg-type]
         terms = [(at[e], a) for e, a in zip(self._by, found, strict=False)]
+        curved = field.weighed(found[len(terms) :], dst)
         bends: list[Bend] = [
-            (at[a], at[b], field.weighed((0.5 if a is b else 1.0) * c, dst))
-            for (a, b), c in zip(self._pairs, found[len(terms) :], strict=True)
-            if field.is_seeded(dst)
+            (at[a], at[b], 0.5 * c if a is b else c)
+            for (a, b), c in zip(self._pairs, curved, strict=bool(curved))
         ]
         if isinstance(dst, int):
             return terms, bends
