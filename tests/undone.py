@@ -1,4 +1,4 @@
-"""Random programs of floats that undo what they did, and go on: by ways that get no copies.
+"""Random programs of floats that undo what they did, and go on, some by ways that get no copies.
 
 Each is a list of updates that a text and mpmath perform alike, there and back.
 """
