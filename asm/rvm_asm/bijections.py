@@ -7,13 +7,15 @@ that some opcode applies in place, so that its inverse undoes them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
 from rvm.expr import Apply, Expr, Place, is_count, reads
 from rvm.isa import OPCODES
 from rvm.isa.rows import OpRow
+from rvm.program import Instr
 from rvm.stmt import Map, Update
 from rvm.types import elem_of
 from rvm.verify.alias import overlap
@@ -92,3 +94,17 @@ def bijection(node: Expr, may_change: Callable[[Place], bool]) -> Bijection | No
         return None  # of whole numbers only products by odd ones are bijections
     steps = [*(Step(op, ()) for op in ops[:-1]), Step(ops[-1], tuple(rest))]
     return Bijection(inner.place, (*inner.steps, *steps))
+
+
+def passed(node: Expr, may_change: Callable[[Place], bool]) -> Bijection | None:
+    """What an argument is a bijection of, if the function that is called changes it; None of a
+    value that the function is to give back, such as `x * x`.
+    """
+    view = bijection(node, may_change)
+    return None if view is None or view.reads(view.place) else view
+
+
+def passing(code: Sequence[Instr], offered: Mapping[int, Place]) -> Iterator[Instr]:
+    """Code with places instead of bijections of them, which are given by their identity."""
+    for instr in code:
+        yield replace(instr, args=tuple([offered.get(id(arg), arg) for arg in instr.args]))

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 
-from rvm.expr import Place
 from rvm.isa import FUNCTIONS, wholes_as_reals
 from rvm.isa.rules import CLASSES
-from rvm.program import Function, Instr, Program, Span
+from rvm.program import Function, Program, Span
 from rvm.transform.keeping import keeping
 from rvm.types import SCALARS
 from rvm.verify import inout_slots, verify
 from rvm.verify.conflicts import CALLS
+from rvm_asm.bijections import passing
 from rvm_asm.blocks import Blocks
 from rvm_asm.check import report_aliases, report_counting, report_findings, report_shared
 from rvm_asm.derivatives import Derivative, changing, complete
@@ -118,7 +118,7 @@ class Build:
             return
         functions = [e.function(plain(n)) for n, e in self.emitters.items()]
         whole = [
-            replace(f, code=tuple(_passing(f.code, e.offered))) if e.offered else f
+            replace(f, code=tuple(passing(f.code, e.offered))) if e.offered else f
             for f, e in zip(functions, self.emitters.values(), strict=True)
         ]
         heads = {f.name: f for f in whole}
@@ -403,12 +403,6 @@ def _combinations(func: Func) -> Iterator[dict[str, TypeValue]]:
         return
     for k in range(max(map(len, columns), default=1)):
         yield {p.name: c[k % len(c)] for p, c in zip(func.types, columns, strict=True)}
-
-
-def _passing(code: Sequence[Instr], offered: Mapping[int, Place]) -> Iterator[Instr]:
-    """Code with places instead of bijections of them."""
-    for instr in code:
-        yield replace(instr, args=tuple([offered.get(id(arg), arg) for arg in instr.args]))
 
 
 def _spans(function: Function, marks: dict[int, Span]) -> tuple[Span, ...]:

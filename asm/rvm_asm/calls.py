@@ -9,7 +9,7 @@ from rvm.program import Function, Instr, slots_of
 from rvm.transform.derived import MARKS, SUFFIXES, Mark, head
 from rvm.transform.duals import bar_slots
 from rvm.types import Scalar, Stack, elem_of
-from rvm_asm.bijections import Bijection, bijection
+from rvm_asm.bijections import Bijection, passed
 from rvm_asm.derivatives import LEFT_OUT, Derivative, binding, carrying, is_left_out, listed
 from rvm_asm.generics import FUNCTION
 from rvm_asm.maps import MAPS, mapping
@@ -78,9 +78,7 @@ class Calls(Specialising):
             if isinstance(template, Place):
                 done.append(template)
                 continue
-            view = bijection(template, self.may_change)
-            if view is not None and view.reads(view.place):
-                view = None  # `x * x` is a value, which the callee is to give back
+            view = None if self.program.keeps_values else passed(template, self.may_change)
             if view is not None and len(done) in changed:
                 views[len(done)] = view, arg
                 templates[-1] = view.place

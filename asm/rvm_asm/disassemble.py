@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from rvm.expr import Expr, Place, places
+from rvm.expr import Apply, Expr, Place, places
 from rvm.faults import RvmError
 from rvm.isa import ENDS, MAKES, TypeFault, check_operands, zero_literal
 from rvm.isa.typing import literal
@@ -17,7 +18,9 @@ from rvm.program import AnyProgram, Function, Instr, Program, program_of
 from rvm.stmt import BACKWARD, FORWARD
 from rvm.transform.keeping import keeping
 from rvm.types import BOOL, Scalar, elem_of
-from rvm.verify import verify
+from rvm.verify import inout_slots, verify
+from rvm.verify.conflicts import CALLS
+from rvm_asm.bijections import passed, passing
 from rvm_asm.positions import NONE, mark, source_lines
 from rvm_asm.printer import (
     RegisterNames,
@@ -49,6 +52,8 @@ def disassemble(program: AnyProgram, *, positions: bool = True) -> str:
         lines += [f"entry {quoted(program.entry)}", ""]
     if _lacks_copies(program):
         lines += ["keep none", ""]
+    if _passes_values(program):
+        lines += ["keep values", ""]
     signatures = {f.name: f for f in program.functions}
     for function in program.functions:
         lines += _Body(function, signatures, positions).lines()
@@ -66,6 +71,29 @@ def _lacks_copies(program: Program) -> bool:
     except RvmError:
         return False
     return keeping(program) is not program
+
+
+def _passes_values(program: Program) -> bool:
+    """Whether the assembler would change a place by way of an expression that is passed."""
+    offered = {
+        id(arg): view.place
+        for f in program.functions
+        for instr in f.code
+        if instr.op in CALLS
+        for arg in instr.args
+        if isinstance(arg, Apply) and (view := passed(arg, lambda p: p.type is not None))
+    }
+    if not offered:
+        return False
+    whole = [replace(f, code=tuple(passing(f.code, offered))) for f in program.functions]
+    changed = inout_slots(Program(tuple(whole), ""))
+    return any(
+        id(arg) in offered and k in changed.get(instr.symbol, ())
+        for f in program.functions
+        for instr in f.code
+        if instr.op in CALLS
+        for k, arg in enumerate(instr.args)
+    )
 
 
 def instruction_texts(function: Function, functions: Mapping[str, Function]) -> list[str]:

@@ -15,7 +15,7 @@ from rvm_asm.stats import (
     EntryDef,
     Func,
     Include,
-    KeepNone,
+    Keep,
     Macro,
     Pure,
     RecordDef,
@@ -82,9 +82,8 @@ class _Parser(StatementParser):
             case "const":
                 return self._const()
             case "keep":
-                if not self.accept_word("none"):
-                    self.fail("`none`")
-                return KeepNone()
+                what = next(filter(self.accept_word, ("none", "values")), None)
+                return Keep(what or self.fail("`none` or `values`"))
             case "record":
                 return self._record(start)
             case "macro":

@@ -30,7 +30,7 @@ from rvm_asm.stats import (
     EntryDef,
     Func,
     Include,
-    KeepNone,
+    Keep,
     Macro,
     Pure,
     RecordDef,
@@ -66,6 +66,8 @@ class Declarations:
         self.entry: EntryDef | None = None
         self.keeps = True
         """Whether copies are kept of what is undone and lives on."""
+        self.keeps_values = False
+        """Whether expressions that are passed are values, never bijections of a place."""
         self.as_python = False
         """Whether types are those of Python: whole numbers are real beside real ones, and a generic
         function promises nothing for types that it is not called with."""
@@ -107,8 +109,9 @@ class Declarations:
                 self._include(d, path)
             elif isinstance(d, EntryDef):
                 self._entry(d)
-            elif isinstance(d, KeepNone):
-                self.keeps = False
+            elif isinstance(d, Keep):
+                self.keeps &= d.what != "none"
+                self.keeps_values |= d.what == "values"
             else:
                 self.enter(d, excused)
         self._includes.leave()
@@ -151,7 +154,7 @@ class Declarations:
         self.entry = d
 
     def enter(self, d: Declaration, excused: set[str]) -> None:
-        assert not isinstance(d, (Include, EntryDef, KeepNone))
+        assert not isinstance(d, (Include, EntryDef, Keep))
         word = d.name
         first = self._words.get(word.text)
         if first is not None:

@@ -399,10 +399,15 @@ class EntryDef:
         self.types = types
 
 
-class KeepNone:
-    """`keep none`: no copies are kept of what is undone and lives on."""
+class Keep:
+    """`keep none`: no copies are kept of what is undone and lives on; `keep values`: expressions
+    that are passed are values, never bijections of a place.
+    """
 
-    __slots__ = ()
+    __slots__ = ("what",)
+
+    def __init__(self, what: str) -> None:
+        self.what = what
 
 
-Declaration = Func | Constant | RecordDef | Macro | Pure | Include | EntryDef | KeepNone
+Declaration = Func | Constant | RecordDef | Macro | Pure | Include | EntryDef | Keep

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import re
 from pathlib import Path
 
@@ -102,6 +103,71 @@ def test_disassembly_is_strict_code() -> None:
         assert not word or word[0] in {
             "func", "alloc", "free", "br", "cf", "add", "sub", "inc", "dec"
         }  # fmt: skip
+
+
+# Arguments.
+
+# fmt: off
+ARGUMENTS = (
+    "y", "v[1]", "z.re", "2.0", "x", "-y", "-v[0]", "y + 1", "1 - y", "y + x", "2 * y", "0 * y",
+    "y * y", "y * x", "sin(y)", "-(y + 1)", "-sin(y)", "f64(y)", "f64(-y)", "-i", "f64(k)",
+    "choose(x > 0, -y, y)",
+)
+"""What may be passed for a number that a function changes: places, bijections of them, values."""
+MAPPED_ARGUMENTS = (
+    "v", "v[:]", "-v", "v + 1", "1 - v", "2 * v", "v * v", "-(v + x)", "sin(v)", "2.0",
+)
+CALLS = (
+    "g(%s, x)", "same(%s, x)", "g'(%s, x; 1, b)", "g'(%s, x; _, b)", "g'(%s, x; b, _)",
+    "g'(0, x; %s, b)", "g'(0, %s; 1, b)", "g~'(%s, x; 1, b)", "g.(%s, x; 1, 2)", "h(g, %s, x)",
+    "g'.(%s, x, 1, b; 1, 1, 1, c)", "h'(g, %s, x; 1, b)",
+)
+MAPPED = (
+    "g(%s, x)", "g(%s, w)", "g'(%s, x; w, b)", "g'(x, %s; w, u)", "g'(w, 2; %s, b)",
+    "g~'(%s, x; w, b)", "g.(%s, x; w, 2)", "h'(g, %s, x; w, b)",
+)
+# fmt: on
+PASSING = """entry w
+func g(y: f64, x: f64)
+    add y, x * x
+func same(y: f64, x: f64)
+    add y, x
+    sub y, x
+func h[T: real](f: func(T, T), y: T, x: T)
+    call f(y, x)
+func w(y: f64, x: f64, b: f64, c: f64, v: f64[n], w: f64[n], t: f64[n], u: f64[n], z: c128, k: i64)
+    for i = 0.0 to 1.0
+        %s %s
+    end
+"""
+
+
+@pytest.mark.parametrize("op", ["call", "uncall", "map", "unmap"])
+@sized
+def test_what_is_passed_is_passed_by_the_disassembly_too(op: str) -> None:
+    """Each form of an argument in each kind of call: values stay values, bijections are turned."""
+    forms, args = (MAPPED, MAPPED_ARGUMENTS) if "map" in op else (CALLS, ARGUMENTS)
+    calls = [call % arg for call in forms for arg in args]
+    tried = random.Random(op).sample(calls, part(len(calls)))
+    fine = 0
+    for call in tried:
+        try:
+            program = assemble(PASSING % (op, call))
+        except AssemblyError:
+            continue
+        fine += 1
+        same(program)
+    assert 2 * fine > len(tried)
+
+
+def test_only_texts_that_would_be_read_otherwise_keep_values() -> None:
+    for line, values in (
+        ("g(y + 1, x)", False),
+        ("g'(y + 1, x; 1, b)", True),
+        ("g'(y * y, x; 1, b)", False),
+        ("g(-i, x)", True),
+    ):
+        assert ("keep values" in disassemble(assemble(PASSING % ("call", line)))) == values, line
 
 
 # Constants.
