@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from rvm.expr import Const, Expr, Place
+from rvm.expr import Apply, Const, Expr, Part, Place, Transposed
 from rvm.isa.derivatives import adjoint_type, gains
 from rvm.isa.shapes import Lengths
 from rvm.isa.simplify import simplify
@@ -86,6 +86,30 @@ def _chosen(graph: Graph, number: int, total: Signed) -> Iterator[tuple[Place, S
             zero = zero_like(gain, t)
             taken = apply(node.fn, condition, *((zero, gain) if k else (gain, zero)))
             yield read, (negative, graph.intern(taken))
+
+
+def where_taken(graph: Graph, read: Place, number: int) -> Expr | None:
+    """The condition under which there is the place that gains a node: that of the choices around
+    it; None if it is always there.
+    """
+    if all(isinstance(step, (Part, Transposed)) for step in read.path):
+        return None
+    return _taken(graph.expr(number))
+
+
+def _taken(gain: Expr) -> Expr | None:
+    """The condition under which a gain is that of an arm of a choice, as `_chosen` makes them."""
+    match gain:
+        case Apply("neg" | "spread_like", (inner, *_)):
+            return _taken(inner)
+        case Apply("choose", (condition, one, two)):
+            assert two.type is not None
+            second = one == zero_like(two, elem_of(two.type))
+            inner, here = (two, apply("not", condition)) if second else (one, condition)
+        case _:
+            return None
+    more = _taken(inner)
+    return here if more is None else apply("and", here, more)
 
 
 def _uses(graph: Graph, root: int) -> Counter[int]:

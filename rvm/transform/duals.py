@@ -7,6 +7,7 @@ adjoint in gradient mode, the tangent in tangent mode.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple, NoReturn, cast
 
 from rvm.expr import Const, Expr, Place, rebuild
@@ -231,7 +232,8 @@ class Duals:
         """Add instructions with what they have in common in ancillas.
 
         Their operands may be stand-ins for nodes of the graph.  They read nothing that they change,
-        but for the registers `changing`, which stay the same throughout `inner`.
+        but for the registers `changing`, which stay the same throughout `inner`.  A branch in
+        `inner` and the come-from behind it belong together.
         """
         duals = set(self.dual_of.values())
         mine: list[tuple[tuple[str, ValueType, Dims], int]] = []
@@ -250,15 +252,16 @@ class Duals:
         outer = share(graph, body, make, changing=changing, held=held)
         at = len(before), len(before) + len(inner)
         nested = share(graph, outer.body[slice(*at)], make)
-        self.code += (
-            *outer.made,
-            *outer.body[: at[0]],
-            *nested.made,
-            *nested.body,
-            *nested.freed,
-            *outer.body[at[1] :],
-            *outer.freed,
-        )
+        self.code += (*outer.made, *outer.body[: at[0]], *nested.made)
+        begun = 0
+        for instr in nested.body:
+            if instr.op == "br":
+                begun = len(self.code)
+            elif instr.op == "cf":
+                self.code[begun] = replace(self.code[begun], aux=len(self.code))
+                instr = replace(instr, aux=begun)
+            self.code.append(instr)
+        self.code += (*nested.freed, *outer.body[at[1] :], *outer.freed)
         for key, reg in reversed(mine):
             self._spare[key].append(reg)
 

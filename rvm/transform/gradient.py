@@ -22,7 +22,7 @@ from rvm.faults import UsageError
 from rvm.isa import OPCODES, apply, invert_instr, lower, typed
 from rvm.program import Function, Instr, Program, Span
 from rvm.stmt import Map, Update, writes
-from rvm.transform.adjoint import sweep
+from rvm.transform.adjoint import sweep, where_taken
 from rvm.transform.duals import (
     BAR,
     Form,
@@ -221,12 +221,22 @@ def _forget(w: Walker, bar: Place) -> None:
 
 
 def _gains(w: Walker, graph: Graph, value: Expr, g: Expr, op: str = "add") -> list[Instr]:
-    """An instruction for each gain from `g` of what `value` reads, over the graph's nodes."""
-    return [
-        Instr(OPPOSITE[op] if negative else op, (w.dual(read), graph.ref(gain)))
-        for read, (negative, gain) in sweep(graph, graph.intern(value), graph.intern(g))
-        if w.has_dual(read)
-    ]
+    """An instruction for each gain from `g` of what `value` reads, over the graph's nodes.
+
+    It stands in a branch if the place is only there where a choice takes it.
+    """
+    out: list[Instr] = []
+    for read, (negative, gain) in sweep(graph, graph.intern(value), graph.intern(g)):
+        if not w.has_dual(read):
+            continue
+        add = Instr(OPPOSITE[op] if negative else op, (w.dual(read), graph.ref(gain)))
+        taken = where_taken(graph, read, gain)
+        if taken is None:
+            out.append(add)
+        else:
+            skipped = apply("not", taken)
+            out += (Instr("br", (skipped,)), add, Instr("cf", (skipped,)))
+    return out
 
 
 def _update(w: Walker, stmt: Update, undo: Instr) -> None:
