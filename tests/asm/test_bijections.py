@@ -247,7 +247,7 @@ func h(p: i64)
         ("swap x + y, y", "A013", "what `x + y` is follows from `y`, which is changed"),
         ("add -x, x", "A013", "`x`"),
         ("add x + x, 1", "A013", "`x`"),
-        ("call g(-x, x)", "A014", "`x`, which `g` changes"),
+        ("call g(-x, x)", "A014", "`x` is passed for `p`, which `g` changes"),
         ("call two(x + y, y)", "A013", "what `x + y` is follows from `y`, which is changed"),
         ("call two(-x, ~x)", "A016", "`-x` and `~x` are one place"),
         ("call g(x + z, y)", "A040", ""),
