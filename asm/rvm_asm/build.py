@@ -140,7 +140,8 @@ class Build:
         """The name of a generic function made for such types; Rejected if it can't be."""
         inside = ", ".join(map(str, types.values()))
         name = quoted(f"{plain(func.name.text)}[{inside}]" if types else plain(func.name.text))
-        if name in self.emitters:
+        declared = self.declarations.functions.get(name, func)
+        if declared is func and name in self.emitters:
             return name
         count = self._made[func.name.text] = self._made.get(func.name.text, 0) + 1
         self._total += 1
@@ -156,8 +157,8 @@ class Build:
                 hint="it calls itself, perhaps by way of others, for ever new types",
             )
             raise Rejected
-        if name in self.declarations.functions:
-            first = self.declarations.functions[name].name
+        if declared is not func:
+            first = declared.name
             self.report.error(
                 "A006",
                 f"{name} is declared, and is what `{plain(func.name.text)}` is called for "

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from rvm.expr import Place
 from rvm.faults import DefinitionError
 from rvm.program import Function, Instr, Layout, Param, Program, slots_of
-from rvm.transform.derived import GRADIENT, derived
+from rvm.transform.derived import GRADIENT, MARKS, derived
 from rvm.transform.duals import Form, bar_slots
 from rvm.types import Stack
 from rvm.verify import findings
@@ -108,10 +108,26 @@ def complete(
         return heads
     try:
         asked = {n: (Form(d.of, d.without), d.mark) for n, d in called.items()}
-        return derived(program, asked)
+        made = derived(program, asked)
+        _refuse_declared(program, called, made, report)
+        return made
     except DefinitionError as error:
         _refuse(program, called, error, report)
     return heads
+
+
+def _refuse_declared(
+    program: Program, called: Mapping[str, Derivative], made: Sequence[Function], report: Reporter
+) -> None:
+    """A006 where a function of the text is called as what is derived from another."""
+    at = next(iter(called.values())).at
+    for name in dict.fromkeys(i.symbol for f in made for i in f.code if i.symbol in program):
+        for end, mark in MARKS.items():
+            of = name.removesuffix(end)
+            if of != name and of in program:
+                what = f"`{name}` is declared, and is the {mark.word} of `{of}`"
+                report.error("A006", what, at.start, at.end, hint="call the declared one otherwise")
+                return
 
 
 def _refuse(
