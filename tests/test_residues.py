@@ -3,6 +3,7 @@ programs pass."""
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Iterator
@@ -554,3 +555,33 @@ func f(x: f64, e: f64, b: f64, v: f64[2], z: c128, s: stack[f64])
         wrong = {**f(**given, **{**rest, "v": np.zeros(2), "s": []}), "x": given["x"] * (1 + 1e-9)}
         with pytest.raises(InvertibilityError, match="`p` is freed"):
             (~f)(**wrong)
+
+
+NANS = list(itertools.product([math.nan, 0.0, -0.0, 1.0], repeat=2))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_complex_number_that_is_not_one_is_told_by_each_part_where_every_bit_counts(
+    engine: str,
+) -> None:
+    lib = rvm.assemble("""
+func number(x: c128, y: c128)
+    alloc t: c128 = x
+    free t = y
+
+func array(x: c128[n], y: c128[n])
+    alloc t: c128[n] = x
+    free t = y
+""")
+    for have, want in itertools.product(NANS, NANS):
+        alike = [str(p) == str(q) for p, q in zip(have, want, strict=True)]
+        x, y = complex(*have), complex(*want)
+        for f, given in (
+            (lib.number, {"x": x, "y": y}),
+            (lib.array, {"x": np.array([1j, x]), "y": np.array([1j, y])}),
+        ):
+            try:
+                f.with_options(engine=engine, tolerance=0)(**given)
+                assert all(alike), (have, want)
+            except InvertibilityError:
+                assert not all(alike), (have, want)

@@ -304,8 +304,12 @@ def freed(b: Builder, t: Scalar, held: Parts, expected: Parts, sizes: Held | Non
 
 
 def both_nan(b: Builder, x: Parts, y: Parts) -> Node:
-    """Whether two inexact numbers are both NaN."""
-    return b.op("and", _is_nan(b, x), _is_nan(b, y))
+    """Whether two inexact numbers that differ are both NaN; of parts that are not, in no bit."""
+    pairs = list(zip(parts_of(x), parts_of(y), strict=True))
+    if len(pairs) == 1:
+        return b.op("and", _is_nan(b, x), _is_nan(b, y))
+    alike = [b.op("or", b.invert(altered(b, p, q)), both_nan(b, p, q)) for p, q in pairs]
+    return b.all([_is_nan(b, x), _is_nan(b, y), *alike])
 
 
 def _is_nan(b: Builder, x: Parts) -> Node:
