@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rvm.expr import Place
+from rvm.expr import LENGTHS, Place
 from rvm.isa import TypeFault, typed
 from rvm.types import U8, Array, Scalar, Stack, elem_of, rank_of
 from rvm_asm.generics import FUNCTION, NUMBERS, TypeValue
@@ -163,5 +163,5 @@ class Holding(Iterations):
 def _is_read(node: Node, name: str) -> bool:
     """Whether an expression reads a place as a whole; its length is no value of it."""
     if isinstance(node, Application):
-        return node.name not in ("len", "dim") and any(_is_read(a, name) for a in node.args)
+        return node.name not in LENGTHS and any(_is_read(a, name) for a in node.args)
     return isinstance(node, Ref) and node.name == name and not node.steps

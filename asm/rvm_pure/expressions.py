@@ -15,6 +15,7 @@ from rvm_asm.nodes import Application, FieldStep, Lit, Node, Operator, Ref, Sub,
 from rvm.expr import LENGTHS
 from rvm.isa import FUNCTIONS
 from rvm.isa.rows import reduction_by
+from rvm.isa.rules import outer
 from rvm.types import Scalar
 from rvm_pure.terms import (
     Each,
@@ -100,7 +101,7 @@ def expression(e: Term, env: Env) -> Value:
     raise Hard(e)
 
 
-PRODUCTS = frozenset({"@", "matvec", "matmul", "outer"})
+PRODUCTS = frozenset(n for n, row in FUNCTIONS.items() if row.contracts or row.rule is outer)
 """Functions that take each element of their arguments many times, if their value is an array."""
 
 

@@ -217,7 +217,7 @@ class Lowering:
                 # Each part by itself, as those that are no expressions take less so.
                 minus = b if sign == "+" else Op("neg", (b,), type=e.type, start=b.start, end=b.end)
                 return [*self.add(place, a, env), *self.add(place, minus, env)]
-            case Op(fn) if fn in PRODUCTS and part is not e:
+            case Op(fn) if fn in PRODUCTS and isinstance(e.type, Arr) and part is not e:
                 return self._first(
                     part, e, env, lambda rest, inner: self.add(place, rest, inner, fresh)
                 )

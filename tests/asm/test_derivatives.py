@@ -309,7 +309,7 @@ func main(y: f64, x: f64, xb: f64)
         ("call f'(y, x, 3; 1)", "A080", "in order y: f64, x: f64"),
         ("call f.(y, x, 3; 1)", "A080", "takes 2 dots"),
         ("call f'(y, x; 1, xb)", "A044", "the 3 arguments of `f`"),
-        ("call f'(y, x, 3; 1, x)", "A014", "`x`, which `f'` changes"),
+        ("call f'(y, x, 3; 1, x)", "A014", "`x_bar`, which `f'` changes, and for `x`"),
         ("call f'(y, x, 3; 1, s)", "A040", "`x_bar` of `f'` has the type f64, not f32"),
         ("call f'(y, x, 3; 1, v)", "A042", "`x_bar` of `f'`"),
         ("call f'(y, x, 3; 1, r)", "A040", "no record"),

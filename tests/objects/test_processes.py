@@ -74,7 +74,7 @@ def test_what_cannot_be_pickled_is_told_as_text() -> None:
     error = rvm.InputError("I003", "no", values={"given": lambda: 1, "x": 2.5})
     again = pickle.loads(pickle.dumps(error))
     assert again.values["x"] == 2.5
-    assert "<lambda>" in again.values["given"]
+    assert again.values["given"] == "a function"
     assert callable(error.values["given"])
 
 
