@@ -23,12 +23,23 @@ def build(declarations: Declarations) -> Program:
     is_read = not declarations.report.failed
     try:
         program = Build(declarations).program(check="once")
-    except AssemblyError:
+    except AssemblyError as error:
         if is_read and declarations.generics:
-            # Messages say for which types something is wrong.
-            GenericText(declarations).check()
+            raise _for_all_types(error, GenericText(declarations)) from None
         raise
     return _with_generics(program, GenericText(declarations)) if declarations.generics else program
+
+
+def _for_all_types(error: AssemblyError, text: GenericText) -> AssemblyError:
+    """The same messages, which say for which types what is wrong in generic functions is so."""
+    try:
+        text.check()
+    except AssemblyError as whole:
+        notes = {(d.code, d.where): d.notes for d in whole.diagnostics}
+        return AssemblyError(
+            [replace(d, notes=notes.get((d.code, d.where), d.notes)) for d in error.diagnostics]
+        )
+    return error
 
 
 class GenericText:

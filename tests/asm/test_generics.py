@@ -362,3 +362,23 @@ func main(x: f64)
     inc x
 """
     checked(text)
+
+
+def test_what_is_wrong_elsewhere_brings_up_no_types_that_nothing_asks_for() -> None:
+    """`1` is no fixed number here, which a text that uses f64 alone is not told."""
+    text = """
+func g[T: real](x: T[n], s: T, bar: T, f: func(T, T))
+    map f'(x, s; 1, {bar})
+func h[T: real](x: T, y: T)
+    add x, 2 * y * y
+func main(x: f64[n], s: f64, bar: f64)
+    call g(x, s, bar, h)
+"""
+    assert "main" in rvm.assemble(text.format(bar="bar"))
+    for changed, code in (
+        (text.format(bar="bar") + "    add undefined, 2\n", "A005"),
+        (text.format(bar="s"), "A014"),
+    ):
+        with pytest.raises(AssemblyError) as caught:
+            rvm.assemble(changed)
+        assert [d.code for d in caught.value.diagnostics] == [code]
