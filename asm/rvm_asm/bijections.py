@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
-from rvm.expr import Apply, Expr, Place, is_count, reads
+from rvm.expr import Apply, Const, Expr, Place, is_count, reads
 from rvm.isa import OPCODES
 from rvm.isa.rows import OpRow
 from rvm.program import Instr
@@ -29,11 +29,13 @@ class Step(NamedTuple):
 
     op: str
     values: tuple[Expr, ...]
+    inverse: str
+    """The opcode that undoes it."""
 
     @property
     def undone(self) -> Step:
         """The step that takes it back."""
-        return Step(OPCODES[self.op].inverse, self.values)
+        return Step(self.inverse, self.values, self.op)
 
 
 class Bijection(NamedTuple):
@@ -90,10 +92,14 @@ def bijection(node: Expr, may_change: Callable[[Place], bool]) -> Bijection | No
         return None
     ops = [in_place()[fn] for fn in fns]
     t = inner.place.type
-    if t is None or any(OPCODES[op].inverse_on(elem_of(t)) != OPCODES[op].inverse for op in ops):
-        return None  # of whole numbers only products by odd ones are bijections
-    steps = [*(Step(op, ()) for op in ops[:-1]), Step(ops[-1], tuple(rest))]
-    return Bijection(inner.place, (*inner.steps, *steps))
+    if t is None:
+        return None
+    inverses = [OPCODES[op].inverse_on(elem_of(t)) for op in ops]
+    by_odd = rest and isinstance(rest[0], Const) and rest[0].value % 2
+    if not by_odd and any(OPCODES[op].inverse != i for op, i in zip(ops, inverses, strict=True)):
+        return None  # of whole numbers the products by odd ones are bijections
+    values = [*((),) * (len(ops) - 1), tuple(rest)]
+    return Bijection(inner.place, (*inner.steps, *map(Step, ops, values, inverses)))
 
 
 def passed(node: Expr, may_change: Callable[[Place], bool]) -> Bijection | None:

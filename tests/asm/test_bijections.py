@@ -15,6 +15,8 @@ from rvm.codec import decode, encode
 from rvm.engines import executing
 from rvm.faults import AssemblyError
 from rvm.isa import OPCODES
+from rvm.isa.rules import CLASSES
+from rvm.types import SCALARS, Scalar
 
 ENGINES = executing()
 Way = Callable[[int], int]
@@ -300,3 +302,19 @@ func main(d: f64, e: f64, x: f64)
     out = lib.main(d=0.0, e=0.0, x=0.5)
     assert out.d == -np.cos(0.5) and out.e == pytest.approx(np.cos(1.5) / 2)
     assert (~lib.main)(**out).d == 0.0
+
+
+@pytest.mark.parametrize("t", [t for t in SCALARS.values() if CLASSES["int"](t)], ids=str)
+def test_products_of_integers_by_odd_constants(t: Scalar) -> None:
+    """`add k * x, y` is x with k · x + y for k · x, modulo 2^bits, as Python's integers have it."""
+    modulus, rng = 2**t.bits, random.Random(t.bits)
+    for k in (3, 7, 101, *(() if t.name[0] == "u" else (-1, -5))):
+        f = rvm.assemble(f"func f(x: {t}, y: {t})\n    add {k} * x, y\n    xor x * {k} + 1, y").f
+        x, y = rng.randrange(modulus // 2), rng.randrange(modulus // 2)
+        out = f(x=x, y=y)
+        first = (x + pow(k, -1, modulus) * y) % modulus
+        second = (((first * k + 1) % modulus ^ y) - 1) * pow(k, -1, modulus) % modulus
+        assert out.x % modulus == second
+        assert (~f)(**out) == {"x": x, "y": y}
+        with pytest.raises(AssemblyError):
+            rvm.assemble(f"func f(x: {t}, y: {t})\n    add {k + 1} * x, y")
