@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from rvm.expr import Apply, Const, Expr, Index, Part, Peek, Place, Shaped, Span, Step, Transposed
 from rvm.isa import FUNCTIONS, OPCODES, TypeFault, place
-from rvm.isa.typing import MAX_NODES
+from rvm.isa.typing import MAX_NODES, surplus
 from rvm.types import Scalar, Stack
 from rvm_asm.expressions import MAX_DEPTH, operator_name
 from rvm_asm.generics import FUNCTION, NUMBERS, Types
@@ -349,11 +349,7 @@ class ValueReader:
         if isinstance(target, NameGroup):
             taken = sum(len(s.items) for s in path if isinstance(s, Index))
             if taken + len(step.items) > target.rank:
-                self.reject(
-                    "A042",
-                    f"{taken + len(step.items)} indices for {target.rank} dimensions",
-                    step,
-                )
+                self.reject("A042", surplus(taken + len(step.items), target.rank), step)
         items = tuple([self._item(i, step) for i in step.items])
         last = path[-1] if path else None
         if crossed and isinstance(last, Index) and not any(isinstance(i, Span) for i in last.items):

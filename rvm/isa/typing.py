@@ -280,6 +280,14 @@ def _arg(node: Expr) -> Arg:
     return Arg(elem_of(node.type), rank_of(node.type), value)
 
 
+def surplus(indices: int, rank: int) -> str:
+    """What is wrong with so many indices of what has fewer dimensions."""
+    if not rank:
+        return "this is no array, and has no elements"
+    many = "indices" if indices > 1 else "index"
+    return f"{indices} {many} for {rank} dimension{'s' * (rank > 1)}"
+
+
 def place_type(base: ValueType | Stack, path: Sequence[Step]) -> ValueType:
     """The type of a place: the register's type, followed along the path."""
     if isinstance(base, Stack):
@@ -294,9 +302,7 @@ def place_type(base: ValueType | Stack, path: Sequence[Step]) -> ValueType:
         match step:
             case Index(items):
                 if len(items) > rank_of(t):
-                    raise TypeFault(
-                        f"{len(items)} indices for {rank_of(t)} dimensions", code="A042"
-                    )
+                    raise TypeFault(surplus(len(items), rank_of(t)), code="A042")
                 t = with_rank(elem_of(t), rank_of(t) - sum(not isinstance(i, Span) for i in items))
             case Part():
                 if not elem_of(t).is_complex:
