@@ -198,7 +198,8 @@ def _method(texts: Sequence[str], k: int) -> Habit:
     if place in _MODULES:
         return Habit(first, k, "functions have no module before them", f"`{name}({inside})`")
     arguments = f"{place}, {inside}" if inside else place
-    hint = _METHODS.get(name, f"{name}({arguments})").format(place, inside or "x")
+    known = _METHODS.get(name)
+    hint = known.format(place, inside or "x") if known else f"{name}({arguments})"
     return Habit(k - 1, k, "places have no methods", f"`{hint}`")
 
 

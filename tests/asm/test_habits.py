@@ -92,3 +92,10 @@ def test_twenty_errors_are_shown_and_the_others_counted() -> None:
     assert len(caught.value.diagnostics) == 57
     text = str(caught.value)
     assert text.count("error[A005]") == 20 and text.endswith("and 37 more")
+
+
+@pytest.mark.parametrize("line", ["x.f({0})", "x.append({)", "x.f(}{)", "x.f({y})", "{}.f(1)"])
+def test_braces_in_what_is_shown_are_no_places_of_a_template(line: str) -> None:
+    for text in (f"func f(x: f64)\n    {line}\n", f"func {line}\n"):
+        with pytest.raises(AssemblyError):
+            assemble(text)
