@@ -12,9 +12,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from rvm.codes.words import with_article
 from rvm_bench.contest import FORWARD
 from rvm_bench.engines import NATIVE
 from rvm_bench.fronts import PURE, STAGE
+from rvm_bench.page import measured
 from rvm_bench.report import seconds, times
 
 _Data = Mapping[str, Any]
@@ -53,15 +55,9 @@ What is missed, and what differs:
 
 def page(data: _Data) -> str:
     """The whole page, as Markdown."""
-    return "\n".join((_HEAD, *_machine(data), *_pures(data), _WHY, *_others(data))).rstrip() + "\n"
-
-
-def _machine(data: _Data) -> Iterator[str]:
-    m = data["machine"]
-    versions = ", ".join(f"{k} {v}" for k, v in m["versions"].items())
-    yield (
-        f"Measured on {data['date']}: {m['cpu']}, {m['cores']} cores, {m['system']}; "
-        f"Python {m['python']}, {versions}.\n"
+    return (
+        "\n".join((_HEAD, f"{measured(data)}.\n", *_pures(data), _WHY, *_others(data))).rstrip()
+        + "\n"
     )
 
 
@@ -95,7 +91,7 @@ def _others(data: _Data) -> Iterator[str]:
         if any(e["name"] == PURE for e in contest["entries"]):
             continue
         yield f"## {contest['workload'].capitalize()}\n"
-        yield f"{contest['doc']}; for a {contest['unit']}\n"
+        yield f"{contest['doc']}; for {with_article(contest['unit'])}\n"
         yield f"| | time | ÷ {contest['base']} |\n|---|---:|---:|"
         for e in contest["entries"]:
             yield f"| {e['name']} | {seconds(e['unit_ns'] / 1e9)} | {times(e['ratio'][0])} |"

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rvm.codes.words import with_article
 from rvm_bench.contest import TASKS
 from rvm_bench.notes import NOTES
 from rvm_bench.report import seconds, size, times
@@ -64,7 +65,7 @@ def page(data: _Data) -> str:
     """The whole page, as Markdown."""
     parts = [
         _HEAD,
-        *_machine(data),
+        f"{measured(data)}; C by `{data['machine']['compiler']}`.\n",
         *_targets(data),
         _METHOD,
         *_contests(data),
@@ -74,12 +75,13 @@ def page(data: _Data) -> str:
     return "\n".join(parts).rstrip() + "\n"
 
 
-def _machine(data: _Data) -> Iterator[str]:
+def measured(data: _Data) -> str:
+    """When, on what machine and with which versions."""
     m = data["machine"]
     versions = ", ".join(f"{k} {v}" for k, v in m["versions"].items())
-    yield (
+    return (
         f"Measured on {data['date']}: {m['cpu']}, {m['cores']} cores, {m['system']}; "
-        f"Python {m['python']}, {versions}; C by `{m['compiler']}`.\n"
+        f"Python {m['python']}, {versions}"
     )
 
 
@@ -122,7 +124,7 @@ def _workload(name: str, contests: Sequence[_Data]) -> Iterator[str]:
     first = contests[0]
     at = f", size {largest:,}" if largest > 1 else ""
     when = f"; measured on {first['date']}" if "date" in first else ""
-    yield f"### {name}\n\n{first['doc']}; for a {first['unit']}{at}{when}\n"
+    yield f"### {name}\n\n{first['doc']}; for {with_article(first['unit'])}{at}{when}\n"
     yield f"| | {' | '.join(tasks)} |\n|---|{'---:|' * len(tasks)}"
     for who, by_task in cells.items():
         yield f"| {who} | {' | '.join(by_task.get(t, '') for t in tasks)} |"
