@@ -17,10 +17,10 @@ def root(e: ast.AST) -> str:
     return e.id if isinstance(e, ast.Name) else ""
 
 
-def changed_names(body: Sequence[ast.stmt], changed: Changed) -> dict[str, int]:
+def changed_names(body: Sequence[ast.AST], changed: Changed) -> dict[str, int]:
     """The names of what a body changes, with the first line that does."""
     found: dict[str, int] = {}
-    for node in _statements(body):
+    for node in statements(body):
         for target in _targets(node, changed):
             name = root(target)
             if name:
@@ -28,11 +28,18 @@ def changed_names(body: Sequence[ast.stmt], changed: Changed) -> dict[str, int]:
     return found
 
 
-def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    for stat in body:
-        for node in ast.walk(stat):
-            if isinstance(node, ast.stmt):
-                yield node
+def statements(body: Sequence[ast.AST]) -> Iterator[ast.stmt]:
+    """Every statement of a body, those inside others too, in the order of the text.
+
+    Expressions hold none, and are most of a tree: they are not entered.
+    """
+    for node in body:
+        if isinstance(node, ast.stmt):
+            yield node
+        for field in ("body", "handlers", "orelse", "finalbody", "cases"):
+            inner = getattr(node, field, None)
+            if isinstance(inner, list):
+                yield from statements(inner)
 
 
 def _targets(stat: ast.stmt, changed: Changed) -> Iterator[ast.expr]:

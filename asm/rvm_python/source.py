@@ -13,6 +13,7 @@ from types import CodeType, FunctionType
 
 import rvm
 from rvm.faults import AssemblyError, Diagnostic, UsageError, Where
+from rvm_python.changes import statements
 
 
 class SourceText:
@@ -34,7 +35,7 @@ class SourceText:
             where = Where(name, at, column, column + 1, self._lines[at - 1])
             message = f"this is not Python: {getattr(error, 'msg', error)}"
             raise AssemblyError([Diagnostic("A091", message, where)]) from None
-        for node in ast.walk(tree):
+        for node in statements(tree.body):
             if isinstance(node, ast.FunctionDef):
                 first = min((d.lineno for d in node.decorator_list), default=node.lineno)
                 self.definitions.setdefault(first, []).append(node)

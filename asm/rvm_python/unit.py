@@ -13,7 +13,7 @@ from rvm_asm.stats import Func
 
 from rvm.library.reversible import PythonOrigin
 from rvm_python.annotations import TypeReader, record_definition
-from rvm_python.changes import changed_names
+from rvm_python.changes import changed_names, statements
 from rvm_python.messages import UNREAD, PythonReporter
 from rvm_python.names import Refused
 from rvm_python.scope import Captured, Outside, Variable
@@ -171,7 +171,7 @@ def type_parameter(parameter: str) -> str:
 def _made(node: ast.FunctionDef) -> set[str]:
     """The names of places that a function makes itself."""
     found: set[str] = set()
-    for n in ast.walk(node):
+    for n in statements(node.body):
         match n:
             case ast.With(items):
                 names = (i.optional_vars for i in items)

@@ -24,7 +24,14 @@ from typing import Annotated, Any, cast, get_args, get_origin, get_type_hints
 from rvm.expr import Expr, Formal, Place, lift, walk
 from rvm.faults import DefinitionError
 from rvm.isa.proof import prove_inverse
-from rvm.isa.rows import OPCODES, Operand, OpRow, add_opcode, defining_module
+from rvm.isa.rows import (
+    OPCODES,
+    Operand,
+    OpRow,
+    add_opcode,
+    defining_module,
+    is_of_the_table,
+)
 from rvm.isa.rules import CLASSES
 from rvm.stmt import Exchange, Map, Stmt, Update, When, writes
 
@@ -106,7 +113,8 @@ def opcode(
     """Enter a function as an opcode.
 
     `inverse` names the opcode that undoes it; without it the opcode must undo itself, which is
-    proved here.  `types` is the class of `rvm.isa.rules.CLASSES` that its operands are of.
+    proved here for all but the table's own.  `types` is the class of `rvm.isa.rules.CLASSES` that
+    its operands are of.
     `exact` is another body, of the same operands, for those of its types that are of the class
     `exact_types`, and `exact_inverse` the opcode that undoes it there, where that is another one.
     DefinitionError (D001 … D006) refuses a body that can't be right.
@@ -145,6 +153,9 @@ def _row(
         exact_inverse=exact_inverse,
         exact_types=exact_types,
     )
+    if is_of_the_table(body):
+        # The tests prove those pairs; here it would take as long as the rest of the import.
+        return row
     partners = [OPCODES.get(n) if n != name else row for n in (row.inverse, exact_inverse) if n]
     for partner in partners:
         if partner is not None:

@@ -207,7 +207,12 @@ def add_opcode(row: OpRow) -> OpRow:
 def defining_module(body: Callable[..., Any]) -> str:
     """The module of a user's own that a row's body stands in; "" if it is in none."""
     module: str = getattr(body, "__module__", None) or ""
-    return "" if module.startswith("rvm.isa.") else module
+    return "" if is_of_the_table(body) else module
+
+
+def is_of_the_table(body: Callable[..., Any]) -> bool:
+    """Whether a row's body stands in the table itself, and not in a module of a user's own."""
+    return str(getattr(body, "__module__", None)).startswith("rvm.isa.")
 
 
 def angle_type(t: Scalar) -> Scalar:

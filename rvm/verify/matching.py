@@ -15,7 +15,7 @@ from typing import NamedTuple
 from rvm.program import Function
 from rvm.types import Stack, elem_of
 from rvm.verify.flow import liveness
-from rvm.verify.numbering import ASKED, GONE, MADE, MOVE, UPDATE, Event, InValues, Region
+from rvm.verify.numbering import ASKED, GONE, MADE, MOVE, UPDATE, Event, InValues, Items, Region
 
 InOut = Mapping[str, Collection[int]]
 """For each function the parameters that it may change."""
@@ -61,7 +61,8 @@ def restorations(function: Function, inout: InOut, in_values: InValues) -> tuple
 
 
 def _whole(function: Function, inout: InOut, in_values: InValues) -> Region:
-    return Region(function, inout, in_values, liveness(function), {}, 0, len(function.code))
+    items = Items(inout)
+    return Region(function, items, in_values, liveness(function), {}, 0, len(function.code))
 
 
 def _restorations(region: Region, *, outermost: bool) -> Iterator[Restoration]:

@@ -14,12 +14,12 @@ where it is known what it holds.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import cast
 
 from rvm.expr import Apply, Const, Expr, Place, places
-from rvm.isa import ENDS, MAKES, lower
+from rvm.isa import ENDS, MAKES, invert_instr, lower
 from rvm.numbers import system
 from rvm.program import Function, Instr
 from rvm.stmt import Exchange, reads, writes
@@ -29,8 +29,8 @@ from rvm.verify.pieces import closed, counted, inverse, segments, touches_own, w
 
 Numbers = tuple[tuple[int, int], ...]
 """Registers and the numbers of the values that they hold."""
-Key = tuple[object, Numbers]
-"""What an item consists of, and what it finds."""
+Key = tuple[int, Numbers]
+"""What an item consists of, as a number, and what it finds."""
 
 
 InValues = Callable[[str], "tuple[Function, bool] | None"]
@@ -71,9 +71,9 @@ class Repeated:
 
     variable: int
     used: Collection[int]
-    does: object
+    does: int
     ends: Numbers
-    undoes: object
+    undoes: int
     back: Numbers
 
     def key(self, found: Numbers) -> Key:
@@ -92,13 +92,69 @@ class Repeated:
         return tuple((r, n) for r, n in numbers if r in self.used)
 
 
+class Items:
+    """What instructions and items of a function are, each looked at once."""
+
+    def __init__(self, inout: Mapping[str, Collection[int]]) -> None:
+        self.inout = inout
+        self._forms: dict[object, int] = {}
+        self._ways: dict[int, tuple[Instr, int, int]] = {}
+        self._touched: dict[int, tuple[Instr, frozenset[int], frozenset[int]]] = {}
+
+    def form(self, what: object) -> int:
+        """The number of what an item consists of: keys hold it, so that it is hashed once."""
+        return self._forms.setdefault(what, len(self._forms))
+
+    def item(self, code: Sequence[Instr], start: int) -> tuple[int, int]:
+        """The number of an item that begins at a position, and that of what undoes it."""
+        last = start + len(code) - 1
+        does, undoes = [], []
+        for instr in code:
+            way, back = self._both(instr)
+            jump = instr.aux if instr.op in ("br", "cf") else None
+            does.append((way, None if jump is None else jump - start))
+            undoes.append((back, None if jump is None else last - jump))
+        return self.form(tuple(does)), self.form(tuple(undoes[::-1]))
+
+    def _both(self, instr: Instr) -> tuple[int, int]:
+        """The number of an instruction, wherever it jumps to, and that of its inverse."""
+        found = self._ways.get(id(instr))
+        if found is None:
+            way, back = (
+                self.form((i.op, i.args, i.symbol, 0 if i.op in ("br", "cf") else i.aux))
+                for i in (instr, invert_instr(instr))
+            )
+            found = self._ways[id(instr)] = instr, way, back
+        return found[1:]
+
+    def touched(self, instr: Instr) -> tuple[frozenset[int], frozenset[int]]:
+        """The registers that an instruction reads, and those that it changes."""
+        found = self._touched.get(id(instr))
+        if found is None:
+            stmts = lower(instr)
+            read = frozenset([p.reg for s in stmts for p in reads(s)])
+            changed = frozenset([p.reg for s in stmts for p in writes(s, self.inout)])
+            found = self._touched[id(instr)] = instr, read, changed
+        return found[1:]
+
+    def all_touched(self, code: Iterable[Instr]) -> tuple[set[int], set[int]]:
+        """The registers that code reads, and those that it changes."""
+        read: set[int] = set()
+        changed: set[int] = set()
+        for instr in code:
+            more, also = self.touched(instr)
+            read |= more
+            changed |= also
+        return read, changed
+
+
 class Region:
     """Code from one position to another, entered at its beginning with values of its own."""
 
     def __init__(
         self,
         function: Function,
-        inout: Mapping[str, Collection[int]],
+        items: Items,
         in_values: InValues,
         lives: Liveness,
         truth: Mapping[int, bool],
@@ -106,7 +162,7 @@ class Region:
         end: int,
     ) -> None:
         self.function = function
-        self.inout = inout
+        self.items = items
         self.in_values = in_values
         self.truth = dict(truth)
         """What is known of registers that hold truth values."""
@@ -174,7 +230,7 @@ class Region:
         if isinstance(value, Place) and not value.path:
             return self.number(value.reg)
         read = sorted({p.reg for p in places(value)})
-        key = ("value", value), tuple((r, self.number(r)) for r in read)
+        key = self.items.form(("value", value)), tuple((r, self.number(r)) for r in read)
         found = self.table.get(key)
         if found is None:
             found = ((-1, self._new()),)
@@ -224,8 +280,7 @@ class Region:
                 self._brought = {brought.get(r, r) for r in self._brought}
                 self._happened(MOVE, (a, b), {a: (one, two), b: (two, one)})
                 return
-        changed = {p.reg for s in stmts for p in writes(s, self.inout)}
-        read = {p.reg for s in stmts for p in reads(s)}
+        read, changed = self.items.touched(instr)
         self._known(instr, changed)
         self._applied(instr, changed | read, changed)
         if instr.op == "push" and not cast(Place, first).path:
@@ -250,7 +305,7 @@ class Region:
         op = call.op if not undoes else "uncall" if call.op == "call" else "call"
         return Instr(op, call.args[: f.n_args], symbol=f.name)
 
-    def _applied(self, instr: Instr, used: set[int], changed: set[int]) -> None:
+    def _applied(self, instr: Instr, used: Set[int], changed: Set[int]) -> None:
         """Go over an instruction on data, or a call."""
         plain = self._plain(instr)
         if plain is not None:
@@ -260,10 +315,9 @@ class Region:
         else:
             self._happened(UPDATE, used, {})
 
-    def _derived_call(self, call: Instr, plain: Instr, used: set[int], changed: set[int]) -> None:
+    def _derived_call(self, call: Instr, plain: Instr, used: Set[int], changed: Set[int]) -> None:
         """Values are as the function, or its undo, leaves them; duals hang on both."""
-        values = {p.reg for s in lower(plain) for p in writes(s, self.inout)}
-        read = {p.reg for s in lower(plain) for p in reads(s)}
+        read, values = self.items.touched(plain)
         duals = changed - values
         if duals & read:
             self._item((call,), used, changed)
@@ -326,12 +380,7 @@ class Region:
             else:
                 self._apart(start, end)
             return
-        changed: set[int] = set()
-        read: set[int] = set()
-        for instr in code:
-            for stmt in lower(instr):
-                changed |= {p.reg for p in writes(stmt, self.inout)}
-                read |= {p.reg for p in reads(stmt)}
+        read, changed = self.items.all_touched(code)
         for reg in changed:
             self.truth.pop(reg, None)
         before, behind = self.lives.live(start), self.lives.live(end)
@@ -339,9 +388,10 @@ class Region:
         inner = self._apart(start, end)
         back = {reg for reg in changed & live if all(part.restores(reg) for part in inner)}
         self._enter_item(
-            tuple(replace(i, aux=i.aux - start) if i.op in ("br", "cf") else i for i in code),
+            code,
             self._numbers((changed | read) & before),
             changed & live - back,
+            start,
             self._repeated(start, end),
         )
         for reg in changed - live:
@@ -356,9 +406,8 @@ class Region:
         loop = counted(self.function.code, start, end)
         if loop is None:
             return None
-        stmts = [s for i in loop.body for s in lower(i)]
-        changed = {p.reg for s in stmts for p in writes(s, self.inout)}
-        used = changed | {p.reg for s in stmts for p in reads(s)}
+        read, changed = self.items.all_touched(loop.body)
+        used = changed | read
         bounds = {p.reg for e in (loop.first, loop.last) for p in places(e)}
         if loop.behind in used or changed & {loop.variable, *bounds}:
             return None
@@ -373,11 +422,12 @@ class Region:
             ends = back = ends if way > 0 else back
             way = turned = 0
         own = used - {loop.variable}
-        return Repeated(loop.variable, own, (way, body), ends, (turned, inverse(body)), back)
+        does, undoes = self.items.form((way, body)), self.items.form((turned, inverse(body)))
+        return Repeated(loop.variable, own, does, ends, undoes, back)
 
     def _apart(self, start: int, end: int) -> list[Region]:
         """What is in a loop or an `if`, for itself: every way through it goes through these."""
-        parts = self.function, self.inout, self.in_values, self.lives, self.truth
+        parts = self.function, self.items, self.in_values, self.lives, self.truth
         inner = [Region(*parts, *ends) for ends in segments(self.function.code, start, end)]
         for part in inner:
             self.inner.append(part)
@@ -418,11 +468,13 @@ class Region:
         code: Sequence[Instr],
         found: Numbers,
         changed: Collection[int],
+        start: int = 0,
         loop: Repeated | None = None,
     ) -> None:
+        does, undoes = self.items.item(code, start)
         order = sorted(changed)
         before = tuple((r, self.number(r)) for r in order)
-        key = tuple(code), found
+        key = does, found
         after = self.table.get(key)
         if after is None or tuple(r for r, _ in after) != tuple(order):
             known = {} if loop is None else dict(self.table.get(loop.key(found), ()))
@@ -435,7 +487,7 @@ class Region:
         self._happened(UPDATE, (r for r, _ in found), {r: (b, a) for (r, b), (_, a) in ways})
         self._brought -= set(order)
         left = tuple((r, self.number(r)) for r, _ in found)
-        self._enter((inverse(code), left), before)
+        self._enter((undoes, left), before)
         if loop is not None:
             self._enter(loop.key(found), loop.own(after))
             self._enter(loop.undo_key(left), loop.own(before))

@@ -12,7 +12,7 @@ import pytest
 import rvm
 from rvm.codec import decode, encode
 from rvm.isa import OPCODES
-from rvm.isa.proof import _composed, _places, _value
+from rvm.isa.proof import _composed, _places, _value, prove_inverse
 from rvm.isa.rules import CLASSES
 from rvm.isa.user import apply
 from rvm.types import I64, SCALARS, U8, Scalar
@@ -33,6 +33,14 @@ def refused(*bodies: Body, **options: Any) -> str:
             rvm.opcode(name="forth", **options)(bodies[0])
     assert caught.value.code == "D006"
     return str(caught.value)
+
+
+@pytest.mark.parametrize("name", [n for n, row in OPCODES.items() if row.is_data])
+def test_the_table_is_proved(name: str) -> None:
+    row = OPCODES[name]
+    for inverse in {row.inverse, row.exact_inverse} - {""}:
+        assert name in (OPCODES[inverse].inverse, OPCODES[inverse].exact_inverse)
+        prove_inverse(row, OPCODES[inverse])
 
 
 def choice(a: rvm.Mut, limit: Any, small: Any, large: Any) -> Any:
