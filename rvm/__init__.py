@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from rvm.faults import (
         AssemblyError,
+        AssemblyWarning,
         BudgetError,
         BytecodeError,
         DefinitionError,
@@ -76,6 +77,7 @@ _HOMES = {
     "library.vocabulary": ("Array", "Stack", "record", "when"),
     "faults": (
         "AssemblyError",
+        "AssemblyWarning",
         "BudgetError",
         "BytecodeError",
         "DefinitionError",
@@ -104,6 +106,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "Array",
     "AssemblyError",
+    "AssemblyWarning",
     "BudgetError",
     "BytecodeError",
     "DefinitionError",

@@ -324,6 +324,18 @@ class AssemblyError(CollectedError):
     """A source text with errors."""
 
 
+class AssemblyWarning(UserWarning):
+    """What is likely to be wrong with a source text that assembles; `diagnostic` is all of it."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        super().__init__(diagnostic)
+        self.diagnostic = diagnostic
+
+    def __str__(self) -> str:
+        d = self.diagnostic
+        return f"{d.message} [{d.code}]" + (f"; {d.hint}" if d.hint else "")
+
+
 class BytecodeError(RvmError):
     """A file that is not a sound bytecode file."""
 

@@ -11,6 +11,7 @@ from rvm.expr import Apply, Const, Expr, Place
 from rvm.isa import TypeFault, apply, invert_instr, typed
 from rvm.program import Instr
 from rvm.types import BOOL, I64, Scalar
+from rvm_asm.conditions import undone_by
 from rvm_asm.counters import CountedLoop
 from rvm_asm.holding import Held, Holding
 from rvm_asm.messages import did_you_mean
@@ -166,19 +167,58 @@ class Blocks(Holding):
     def _if(self, stat: IfStat) -> None:
         """The arms from the first to the last, then their joins from the last to the first."""
         joins: list[tuple[int, Node]] = []
+        named = False
         for arm in stat.arms:
             at = self._stretch(arm.cond)
             post = arm.post if arm.post is not None else arm.cond
             skip = self._if_not("br", arm.cond)
             self.statements(arm.body)
+            named = named or arm.post is not None
+            if not named:
+                self._warn_of_changes(skip, arm.cond, skip, taken=True)
             if arm is stat.arms[-1] and stat.orelse is None:
                 self._pair(skip, self._if_not("cf", post))
                 break
             joins.append((self._jump("br", (_TRUE, _TRUE), at), post))
             self._pair(skip, self._jump("cf", (_TRUE, _TRUE), at))
-        self.statements(stat.orelse or [])
+        if stat.orelse is not None:
+            start = len(self.code) - 1
+            self.statements(stat.orelse)
+            if len(joins) == 1 and not named:
+                self._warn_of_changes(skip, arm.cond, start, taken=False)
         for leave, post in reversed(joins):
             self._pair(leave, self._if_so("cf", post))
+
+    def _warn_of_changes(self, skip: int, cond: Node, start: int, *, taken: bool) -> None:
+        """Warn where the block behind an instruction changes a condition that must stay.
+
+        `skip` jumps if the condition does not hold.
+        """
+        test = self.code[skip].args[0]
+        pc = undone_by(self.code, start + 1, len(self.code), test, not taken)
+        if pc is None:
+            return
+        sources = self.report.sources
+        start, stop = sources.stretch(self.spans[pc])
+        at, end = sources.bracketed(cond.start, cond.end)
+        change, text = sources.text(start, stop), sources.text(at, end)
+        message, label = (
+            (f"`{change}` can make `{text}` false, which must hold after the block too", "holds")
+            if taken
+            else (
+                f"`{change}` can make `{text}` true, which must not hold after the block",
+                "does not hold",
+            )
+        )
+        self.report.error(
+            "A077",
+            message,
+            start,
+            stop,
+            also=((at, end, f"{label} before the block"),),
+            hint=f"say what holds after the arm, and only then: `if {text}, …`",
+            severity="warning",
+        )
 
     def _while(self, stat: While) -> None:
         skip = self._if_not("br", stat.cond)

@@ -302,6 +302,7 @@ class Build:
             by_name = {plain(n): e for n, e in emitters.items()}
             report_findings(program, by_name, report)
         report.raise_if_failed()
+        report.give_warnings()
         if len(kept) < len(emitters):
             asked = [f for n, f in zip(emitters, functions, strict=True) if n in kept]
             asked += more[:generated]

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
+from warnings import warn_explicit
 
-from rvm.faults import AssemblyError, Diagnostic, Label
+from rvm.faults import AssemblyError, AssemblyWarning, Diagnostic, Label, Where
 from rvm_asm.source import SourceMap
 
 if TYPE_CHECKING:
@@ -39,10 +40,12 @@ class Reporter:
         self._instance = ""
         self._generic: dict[tuple[str, int, int], tuple[int, list[str]]] = {}
         """Messages about generic functions: which one it is, and for what parameters it was."""
+        self.warned: set[tuple[str, Where]] = set()
+        """The warnings that have been given, by code and place."""
 
     @property
     def failed(self) -> bool:
-        return bool(self.found)
+        return any(d.severity == "error" for d in self.found)
 
     def error(
         self,
@@ -55,12 +58,16 @@ class Reporter:
         also: Iterable[tuple[int, int, str]] = (),
         notes: Sequence[str] = (),
         hint: str = "",
+        severity: str = "error",
     ) -> None:
         """Add a message about a stretch; `also` are further stretches with a text each.
 
         The same message about the same stretch is kept once.  With the last one that is kept the
-        assembly ends: AssemblyError.
+        assembly ends if there is an error among them: AssemblyError.  With "warning" as its
+        `severity` a message is no error.
         """
+        if severity != "error" and len(self.found) >= _MAX_ERRORS:
+            return
         if len(message) > MAX_MESSAGE:
             message = f"{message[: MAX_MESSAGE - 1]}…"
         if self._repeated(code, start, message):
@@ -86,6 +93,7 @@ class Reporter:
                 labels=tuple(labels),
                 notes=tuple(more),
                 hint=hint,
+                severity=severity,
                 lines=lines,
             )
         )
@@ -128,8 +136,8 @@ class Reporter:
         return out
 
     def raise_if_failed(self) -> None:
-        """AssemblyError with everything found, sorted by place; nothing where all is well."""
-        if self.found:
+        """AssemblyError with everything found, sorted by place; nothing without an error."""
+        if self.failed:
             order = {f.name: k for k, f in enumerate(self.sources.files)}
             raise AssemblyError(
                 sorted(
@@ -137,6 +145,14 @@ class Reporter:
                     key=lambda d: (order.get(d.where.source, -1), d.where.line, d.where.column),
                 )
             )
+
+    def give_warnings(self) -> None:
+        """Give the warnings that have not been given yet to Python's `warnings`."""
+        for d in self._complete():
+            key = d.code, d.where
+            if d.severity == "warning" and key not in self.warned:
+                self.warned.add(key)
+                warn_explicit(AssemblyWarning(d), None, d.where.source, d.where.line)
 
 
 def _instances_text(instances: Sequence[str]) -> str:

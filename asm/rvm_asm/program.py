@@ -121,6 +121,7 @@ class Declarations:
         out = copy(self)
         out.sources = self.sources.copy()
         out.report = type(self.report)(out.sources)
+        out.report.warned = self.report.warned
         out.constants = copy(self.constants)
         out.constants.report = out.report
         out.signatures, out.heads, out.made, out.generated, out.iterated = {}, {}, {}, [], {}

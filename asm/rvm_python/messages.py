@@ -146,6 +146,7 @@ _WORDS = (
         r"pass a copy for \1: `with rvm.ancilla(…) as t:`",
     ),
     (r"it is written `(\w+) ([^`]*)`", r"it is written `rvm.\1(\2)`"),
+    (r"only then: `if (.*), …`", r"only then: `if rvm.when(\1, …):`"),
     (r"`push x, s`", "`rvm.push(x, s)`"),
     (r"`pop x, s`", "`rvm.pop(x, s)`"),
     (r"; use `while` to count otherwise", "; use `while rvm.loop(p, q):` to count otherwise"),
@@ -176,6 +177,7 @@ class PythonReporter(Reporter):
         also: Iterable[tuple[int, int, str]] = (),
         notes: Sequence[str] = (),
         hint: str = "",
+        severity: str = "error",
     ) -> None:
         super().error(
             code,
@@ -186,4 +188,5 @@ class PythonReporter(Reporter):
             also=also,
             notes=[in_python(n) for n in notes],
             hint=in_python(hint),
+            severity=severity,
         )

@@ -57,7 +57,9 @@ def test_spans_point_into_their_lines(path: Path) -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
 def test_short_and_json(path: Path) -> None:
     for d in messages(path).diagnostics:
-        found = re.fullmatch(r"(\S+):(\d+):(\d+): error\[([AP]\d{3})\]: (.+)", d.short(), re.DOTALL)
+        found = re.fullmatch(
+            r"(\S+):(\d+):(\d+): (?:error|warning)\[([AP]\d{3})\]: (.+)", d.short(), re.DOTALL
+        )
         assert found is not None
         data = json.loads(json.dumps(d.as_json()))
         assert found.groups() == (

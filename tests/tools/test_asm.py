@@ -114,3 +114,12 @@ def test_errors(here: Path, args: list[str], code: int, says: str) -> None:
     (here / "empty.rbc").write_bytes(b"")
     result = rvm(*args, code=code)
     assert says in result.stderr and result.stdout == ""
+
+
+@pytest.mark.parametrize("style, head", [("short", "{}:3:9: warning[A077]: "), ("json", "{{")])
+def test_warnings_are_put_out_in_the_format_of_errors(here: Path, style: str, head: str) -> None:
+    (here / "low.rasm").write_text("func f(x: i64)\n    if x > 3\n        dec x\n    end\n")
+    done = rvm("asm", "low.rasm", "--emit=listing", f"--error-format={style}")
+    assert done.stderr.startswith(head.format("low.rasm"))
+    if style == "json":
+        assert [d["code"] for d in json.loads(done.stderr)["warnings"]] == ["A077"]

@@ -354,3 +354,14 @@ def test_inputs_of_every_kind_are_written_as_they_are_read() -> None:
         assert [literal_text(function.registers[k].type, again[k]) for k in range(len(words))] == [
             literal_text(function.registers[k].type, regs[k]) for k in range(len(words))
         ], words
+
+
+def test_warnings_about_the_text_are_no_failure() -> None:
+    """In the report's row of the bytecode, and of other commands on standard error."""
+    Path("low.rasm").write_text("func f(x: i64)\n    if x > 3\n        dec x\n    end\n")
+    row = rvm_json("check", "low.rasm")["checks"][0]
+    assert row["verdict"] == "ok" and [w["code"] for w in row["warnings"]] == ["A077"]
+    shown = rvm("check", "low.rasm").stderr
+    assert shown.startswith("warning[A077]: `dec x` can make `x > 3` false")
+    assert rvm("run", "low.rasm", "x=9").stderr == shown
+    assert rvm("debug", "low.rasm", "x=9", "--batch", input="quit\n").stderr == shown

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from rvm.faults import AssemblyError, InternalError, RvmError, UsageError
 from rvm.library.frontends import front_end, loads
 from rvm.program import AnyProgram, Function, Layout, Program, Record, head_text, type_text
 from rvm.verify import verify as verify_program
-from rvm_tools.messages import end, show_error
+from rvm_tools.messages import end, show, show_error, warnings_to
 from rvm_tools.options import reading_options
 from rvm_tools.programs import (
     checked,
@@ -42,9 +43,10 @@ def assemble_file(
             hint="name a file with -o, or ask for --emit=listing",
         )
     try:
-        program = checked(_assembled(file, folders))
-        for name in functions:
-            program, _ = pick_function(program, name)
+        with warnings_to(partial(show, style=error_format)):
+            program = checked(_assembled(file, folders))
+            for name in functions:
+                program, _ = pick_function(program, name)
         if emit == "strict":
             from rvm_asm import expand
 

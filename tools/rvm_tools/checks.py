@@ -16,13 +16,13 @@ import rich_click as click
 
 from rvm.codes.words import count
 from rvm.engines import ENGINES, executing
-from rvm.faults import AssemblyError, InputError, InternalError, RvmError, Where
+from rvm.faults import AssemblyError, Diagnostic, InputError, InternalError, RvmError, Where
 from rvm.program import Function, Program
 from rvm.run.binding import bind
 from rvm.transform.derived import MARKS
 from rvm_tools.directives import Directive, directives
 from rvm_tools.generate import inputs as generated
-from rvm_tools.messages import end, show, show_error
+from rvm_tools.messages import end, show, show_error, warnings_to
 from rvm_tools.options import allowed_includes
 from rvm_tools.programs import base_of, checked, load_program, pick_function, read_text
 from rvm_tools.rows import CheckRow
@@ -98,10 +98,12 @@ def _rows(request: CheckRequest) -> Iterator[CheckRow]:
     if refused:
         yield _refusal(request.file, refused)
         return
-    program = checked(load_program(request.file))
+    about: list[Diagnostic] = []
+    with warnings_to(about.append):
+        program = checked(load_program(request.file))
     if request.file == "-" and program.sources:
         found = directives(program.sources[0].text, "<stdin>", allowed)
-    yield _static(program)
+    yield _static(program, about)
     if request.values:
         given = assignments(request.values, Path())
         program, function = pick_function(program, request.function, given)
@@ -149,8 +151,8 @@ def _refusal(file: str, codes: Sequence[str]) -> CheckRow:
     return row
 
 
-def _static(program: Program) -> CheckRow:
-    """What holds of the bytecode itself; verified it is already."""
+def _static(program: Program, about: Sequence[Diagnostic]) -> CheckRow:
+    """What holds of the bytecode itself, with warnings about its text; verified it is already."""
     from rvm.codec import decode, encode
     from rvm.transform import invert
 
@@ -159,6 +161,7 @@ def _static(program: Program) -> CheckRow:
         "bytecode",
         say=f"{count(len(program.functions), 'function')}, "
         f"{count(instructions, 'instruction')}, verified",
+        warnings={str(k): d for k, d in enumerate(about)},
     )
     twice = invert(invert(program))
     data = encode(program)

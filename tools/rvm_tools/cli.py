@@ -73,8 +73,11 @@ class _CommandGroup(click.RichGroup):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command, and turn what goes wrong into a message and an exit code."""
+        from rvm_tools.messages import show, warnings_to
+
         try:
-            value = super().invoke(ctx)
+            with warnings_to(show):
+                value = super().invoke(ctx)
             sys.stdout.flush()
         except (click.ClickException, Exit, click.Abort):
             raise

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import re
-from typing import NoReturn
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
 
 import rich_click as click
 from click.exceptions import Exit
 
-from rvm.faults import Diagnostic, Fault
+from rvm.faults import AssemblyWarning, Diagnostic, Fault
 
 _FORMATS = ("human", "short", "json")
 
@@ -29,9 +32,30 @@ def show_error(error: Fault, style: str = "human") -> None:
         click.echo(error.shown(_coloured, "\n\n"), err=True)
 
 
-def show(message: Diagnostic) -> None:
+def show(message: Diagnostic, style: str = "human") -> None:
     """Put one message out to standard error."""
-    click.echo(_coloured(message), err=True)
+    if style == "json":
+        text = json.dumps({"warnings": [message.as_json()]}, ensure_ascii=False)
+    else:
+        text = message.short() if style == "short" else _coloured(message)
+    click.echo(text, err=True)
+
+
+@contextmanager
+def warnings_to(take: Callable[[Diagnostic], object]) -> Iterator[None]:
+    """Have warnings about source texts taken, whatever filters say of them, until the end."""
+    with warnings.catch_warnings():
+        others = warnings.showwarning
+
+        def shown(message: Warning | str, *args: Any, **named: Any) -> None:
+            if isinstance(message, AssemblyWarning):
+                take(message.diagnostic)
+            else:
+                others(message, *args, **named)
+
+        warnings.simplefilter("always", AssemblyWarning)
+        warnings.showwarning = shown
+        yield
 
 
 def errors_as_json(error: Fault) -> dict[str, object]:

@@ -23,7 +23,7 @@ class CheckRow:
     engines: list[set[str]] = field(default_factory=list)
     """For each error the engines that gave it; none where no engine was at work."""
     warnings: dict[str, Diagnostic] = field(default_factory=dict)
-    """Of each result that lost its digits in a run what there is to say of the first."""
+    """About the text; and of each result that lost its digits in a run, by name, the first."""
     lost_bits: dict[str, int] = field(default_factory=dict)
     off: dict[str, float] = field(default_factory=dict)
     steps: int = 0
