@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from rvm.codes.words import count, with_article
 from rvm.expr import Apply, Expr, Place, is_count
 from rvm.isa import TypeFault, check_operands, typed
 from rvm.isa.derivatives import adjoint_type
 from rvm.program import Function, Instr, slots_of
-from rvm.transform.derived import MARKS, SUFFIXES, Mark, head
+from rvm.transform.derived import MARKS, Mark, head
 from rvm.transform.duals import bar_slots
-from rvm.types import Scalar, Stack, elem_of
+from rvm.types import RegisterType, Scalar, Stack, elem_of, rank_of
 from rvm_asm.bijections import Bijection, passed
-from rvm_asm.derivatives import LEFT_OUT, Derivative, binding, carrying, is_left_out, listed
+from rvm_asm.derivatives import (
+    LEFT_OUT,
+    Derivative,
+    Said,
+    binding,
+    carrying,
+    is_left_out,
+    listed,
+    said_of,
+)
 from rvm_asm.generics import FUNCTION
 from rvm_asm.maps import MAPS, mapping
 from rvm_asm.messages import did_you_mean
@@ -38,14 +50,16 @@ class Calls(Specialising):
 
     def call(self, stat: Invoke) -> None:
         """`call`, `uncall`, `map`: records become leaves, literals take the parameters' types."""
+        said: tuple[Said, ...] = ()
         if stat.name in MAPS:
-            stat = mapping(self, stat)
+            stat, said = mapping(self, stat)
         name, args = self.callee(stat)
         self.became[id(stat)] = name, args
         signature = self.program.signatures[name]
         own = 0
         if stat.marks:
-            head = self.derivative(name, args, stat).head
+            made = self.derivative(name, args, stat)
+            head, said = made.head, made.said
             own = len(args)
             bars = [b for b in stat.bars if not is_left_out(b)]
             name, args = quoted(head.name), [*args, *bars]
@@ -54,7 +68,7 @@ class Calls(Specialising):
         stat = Invoke(
             stat.name, Word(plain(name), 0, 0), args, stat.start, stat.end, bars=stat.bars
         )
-        flat = self._flat_call(stat, signature)
+        flat = self._flat_call(stat, signature, said)
         changed = self.program.changed.get(plain(name), frozenset())
         views: dict[int, tuple[Bijection, Node]] = {}
         nodes: list[Node] = []
@@ -93,6 +107,8 @@ class Calls(Specialising):
             elif k < own and isinstance(slot.type, Scalar) and adjoint_type(slot.type) is not None:
                 held.append(self._in_ancilla(f"{plain(name)}.{k}", slot.type, done[-1], stat))
                 done[-1] = held[-1].args[0]
+        if said:
+            self._check_fit(said, signature, stat, done)
         for at, (view, arg) in views.items():
             others = ((done[k], nodes[k]) for k in changed if k != at)
             self.keep_apart(view, arg, others)
@@ -123,6 +139,7 @@ class Calls(Specialising):
     def derivative(self, name: str, args: list[Node], stat: Invoke) -> Derivative:
         """What the marks of a call make of a function, as far as callers see it."""
         base = self.program.heads[name]
+        said = [Said(plain(p.name), binding(p.layout, base)) for p in base.params]
         for k, mark in enumerate(stat.marks):
             f, kind = base, MARKS[mark]
             base = head(f, mark)
@@ -142,9 +159,40 @@ class Calls(Specialising):
                 self.complain(
                     "A006", f"`{base.name}` is declared, and is the {kind.word} of `{f.name}`", stat
                 )
-            made = Derivative(f, mark, base, stat.callee, without)
+            said = said_of(f, mark, said, without)
+            made = Derivative(f, mark, base, stat.callee, without, tuple(said))
             self.program.derivatives.setdefault(base.name, made)
         return made
+
+    def _check_fit(
+        self,
+        said: Sequence[Said],
+        signature: Sequence[tuple[str, Binding]],
+        stat: Invoke,
+        given: Sequence[Expr],
+    ) -> None:
+        """Refuse what a derivative does not take; `given` are the leaves of all arguments."""
+        leaves = iter(given)
+        for what, (_, bound), arg in zip(said, signature, stat.args, strict=True):
+            group = bound if isinstance(bound, NameGroup) else None
+            paths = group.paths() if group else [""]
+            for path, want in zip(paths, leaves_of(bound), strict=True):
+                leaf = next(leaves)
+                t: RegisterType | None = leaf.type
+                if t is None and isinstance(leaf, Place):
+                    t = self.registers.list[leaf.reg].type
+                if t is None or t == want.type:
+                    continue
+                more = rank_of(t) - rank_of(want.type)
+                if more and group is not None:
+                    than = f"{'more' if more > 0 else 'fewer'} than {what.text()}"
+                    self.reject("A042", f"this has {count(abs(more), 'dimension')} {than}", arg)
+                wrong = f"{with_article(want.type)}, and this is {with_article(t)}"
+                hint = what.wanted(group) if group is not None and what.dual else ""
+                if not isinstance(leaf, Place) and not more:
+                    hint = f"convert it: `{elem_of(want.type)}(…)`"
+                code = "A042" if more else "A040"
+                self.reject(code, f"{what.text(path)} is {wrong}", arg, hint)
 
     def _check_derivative(
         self, made: Function, f: Function, kind: Mark, args: list[Node], stat: Invoke
@@ -209,14 +257,18 @@ class Calls(Specialising):
         return name, stat.args
 
     def _flat_call(
-        self, stat: Invoke, signature: tuple[tuple[str, Binding], ...]
+        self,
+        stat: Invoke,
+        signature: tuple[tuple[str, Binding], ...],
+        said: Sequence[Said],
     ) -> list[tuple[list[Expr] | None, list[Slot]]]:
         """For each argument its leaves, if it is a record, and the parameter's registers."""
         name = stat.callee.text
         params = [b for _, b in signature]
         leaves = [self.leaves(a) for a in stat.args]
-        for k in range(len(stat.args) - len(stat.bars), len(stat.args)):
-            leaves[k] = self._with_bars(stat.args[k], leaves[k], params[k])
+        for k, one in enumerate(said):
+            if one.dual:
+                leaves[k] = self._with_bars(one, stat.args[k], leaves[k], params[k])
         if len(params) != len(stat.args):
             # The leaves of a record may be given one by one, as disassembled code does.
             params = [s for b in params for s in (b.leaves() if isinstance(b, NameGroup) else (b,))]
@@ -229,23 +281,32 @@ class Calls(Specialising):
                 found is not None and len(found) != len(slots)
             ):
                 what = f"a record `{b}`" if isinstance(b, NameGroup) else "no record"
-                hint = (
-                    _fields(b) if isinstance(b, NameGroup) and b.record.endswith(SUFFIXES) else ""
-                )
-                self.reject("A040", f"`{name}` takes {what} here", arg, hint)
+                self.reject("A040", f"`{name}` takes {what} here", arg)
             out.append((found, slots))  # type: ignore[arg-type]
         return out
 
-    def _with_bars(self, arg: Node, found: list[Expr] | None, bars: Binding) -> list[Expr] | None:
+    def _with_bars(
+        self, what: Said, arg: Node, found: list[Expr] | None, bars: Binding
+    ) -> list[Expr] | None:
         """Of a record's leaves those for which there are bars: a record of the argument's type."""
-        if found is None or not isinstance(bars, NameGroup):
-            return found
-        assert isinstance(arg, Ref)
-        group, _ = self.resolve(arg)
-        assert isinstance(group, NameGroup)
-        by_path = dict(zip(group.paths(), found, strict=True))
+        if not isinstance(bars, NameGroup):
+            if found is not None:
+                self.reject("A040", f"{what.text()} is no record", arg)
+            return None
+        by_path: dict[str, Expr] = {}
+        if found is not None:
+            assert isinstance(arg, Ref)
+            group, _ = self.resolve(arg)
+            assert isinstance(group, NameGroup)
+            by_path = dict(zip(group.paths(), found, strict=True))
+        else:
+            self.operand(arg)
         wanted = list(bars.paths())
-        return [by_path[p] for p in wanted] if set(wanted) <= set(by_path) else found
+        missing = [p for p in wanted if p not in by_path]
+        if missing:
+            has = f"and this has no `{missing[0]}`" if by_path else "and this is none"
+            self.reject("A040", f"{what.text()} is a record, {has}", arg, what.wanted(bars))
+        return [by_path[p] for p in wanted]
 
     def effect(self, stat: EffectStat, when: int) -> None:
         """An instruction of an `extern` block."""
@@ -257,9 +318,3 @@ class Calls(Specialising):
         except TypeFault as fault:
             self._type_fault(fault, stat, stat.args)
         self.put(Instr(stat.name, done, when, stat.text), stat, templates)
-
-
-def _fields(group: NameGroup) -> str:
-    """What a record of bars holds, for a message."""
-    leaves = zip(group.paths(), group.leaves(), strict=True)
-    return f"with {', '.join(f'{path}: {slot.type}' for path, slot in leaves)}"

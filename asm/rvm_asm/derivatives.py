@@ -15,11 +15,33 @@ from rvm.faults import DefinitionError
 from rvm.program import Function, Instr, Layout, Param, Program, slots_of
 from rvm.transform.derived import GRADIENT, MARKS, derived
 from rvm.transform.duals import Form, bar_slots
-from rvm.types import Stack
+from rvm.types import Stack, elem_of
 from rvm.verify import findings
 from rvm_asm.messages import Reporter
 from rvm_asm.nodes import Node, Ref, Word
 from rvm_asm.scope import NameGroup, Slot
+
+
+class Said(NamedTuple):
+    """A parameter of a derivative as callers know it: `x`, the bar of `x`, the dot of the bar."""
+
+    name: str
+    of: Slot | NameGroup
+    """The function's own parameter."""
+    dual: str = ""
+
+    def text(self, path: str = "") -> str:
+        return f"{self.dual or 'parameter '}`{self.name}{path and '.'}{path}`"
+
+    def wanted(self, bars: NameGroup) -> str:
+        """A hint: what to pass for the bars of a record."""
+        assert isinstance(self.of, NameGroup)
+        own = dict(zip(self.of.paths(), self.of.leaves(), strict=True))
+        fields = dict(zip(bars.paths(), bars.leaves(), strict=True))
+        if all(elem_of(own[path].type) == elem_of(slot.type) for path, slot in fields.items()):
+            return f"pass a record of the type of `{self.name}`; fields without bars are left alone"
+        written = ", ".join(f"{path}: {slot.type}" for path, slot in fields.items())
+        return f"bars of fixed-point numbers and of log64 are f64: pass a record with {written}"
 
 
 class Derivative(NamedTuple):
@@ -33,6 +55,8 @@ class Derivative(NamedTuple):
     at: Word
     without: frozenset[int] = frozenset()
     """The parameters, as registers, whose bars or dots are left out."""
+    said: tuple[Said, ...] = ()
+    """What its parameters are to who calls it."""
 
     @property
     def of(self) -> str:
@@ -56,6 +80,21 @@ def carrying(f: Function) -> list[Param]:
     """The parameters of a function that have bars, in their order."""
     slots = bar_slots(f)
     return [p for p in f.params if any(r in slots for r in slots_of(p.layout))]
+
+
+def said_of(f: Function, mark: str, said: Sequence[Said], without: frozenset[int]) -> list[Said]:
+    """What the parameters of a function's derivative are, by what those of the function are."""
+    dual = MARKS[mark].duals[:-1]
+    kept = bar_slots(f, without)
+    of = zip(f.params, said, strict=True)
+    return [
+        *said,
+        *(
+            s._replace(dual=f"the {dual} of {s.dual}")
+            for p, s in of
+            if any(r in kept for r in slots_of(p.layout))
+        ),
+    ]
 
 
 def binding(layout: Layout, f: Function) -> Slot | NameGroup:

@@ -12,11 +12,12 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rvm.codes.words import count
 from rvm.program import Function, Layout, slots_of
 from rvm.transform.derived import GRADIENT
 from rvm.transform.duals import unique
 from rvm.types import Stack, elem_of, rank_of
-from rvm_asm.derivatives import Derivative, binding, is_left_out
+from rvm_asm.derivatives import Derivative, Said, binding, is_left_out
 from rvm_asm.generics import FUNCTION, NUMBERS, STACK, TypeValue
 from rvm_asm.inference import Shape, shape_of
 from rvm_asm.nodes import Declared, Lit, Node, Operator, Ref, Sub, TypeRef, Word
@@ -52,8 +53,8 @@ class Shared:
         return not self.of or not changed.get(self.of, frozenset()).isdisjoint(self.read)
 
 
-def mapping(e: Calls, stat: Invoke) -> Invoke:
-    """The call that a `map` is."""
+def mapping(e: Calls, stat: Invoke) -> tuple[Invoke, tuple[Said, ...]]:
+    """The call that a `map` is, and of a derivative what its parameters are."""
     found = _walked(e, stat)
     name, args = e.callee(stat.over(found))
     signature = e.program.signatures[name]
@@ -73,9 +74,11 @@ def mapping(e: Calls, stat: Invoke) -> Invoke:
         if stat.args.index(arg) in found if k < own else over:
             walked.add(k)
         elif have and want is not None and have != want:
+            dual = made is not None and made.said[k].dual
+            what = made.said[k].text() if made is not None and dual else f"`{word}` of `{shown}`"
             e.reject(
                 "A042",
-                f"this has {have} dimensions: `{word}` of `{shown}` takes {want}, "
+                f"this has {count(have, 'dimension')}: {what} takes {want}, "
                 f"or {want + 1} to be mapped over",
                 arg,
             )
@@ -88,7 +91,8 @@ def mapping(e: Calls, stat: Invoke) -> Invoke:
         )
     e.shared += [s for k, s in _shared(name, made, signature, args) if k not in walked]
     callee = Word(_made(e, name, stat, made, walked), stat.callee.start, stat.callee.end)
-    return Invoke(MAPS[stat.name], callee, args, stat.start, stat.end, bars=bars)
+    call = Invoke(MAPS[stat.name], callee, args, stat.start, stat.end, bars=bars)
+    return call, made.said if made is not None else ()
 
 
 def _shared(

@@ -38,7 +38,6 @@ MARKS = {
     ADJOINT: Mark("adjoint", "bars", BAR),
     TANGENT: Mark("tangent", "dots", DOT),
 }
-SUFFIXES = tuple({mark.suffix for mark in MARKS.values()})
 Asked = Mapping[str, tuple[Form, str]]
 """For the name of a derived function what it is of, and the mark."""
 

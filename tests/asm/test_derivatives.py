@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from mpmath import mp
@@ -141,6 +143,102 @@ def test_records(engine: str) -> None:
     short = library["one"](a=two[0], b=two[1], fa=force[0], fb=force[1])
     r = x[1] - x[0]
     assert short.fa["x"] == pytest.approx(m[0] * m[1] * r / np.hypot(*r) ** 3, rel=1e-12)
+
+
+RECORDS = {
+    "a record": ("Body", "{}", lambda v: v),
+    "an element": ("Body[n]", "{}[1]", lambda v: np.array([v, v])),
+    "the top of a stack": ("stack[Body]", "{}.top", lambda v: [v, v]),
+    "a generic record": ("Of[f64]", "{}", lambda v: v),
+}
+"""For each kind of argument its type, how it is passed, and what a field then holds."""
+FORMS = {
+    "'": "call f'(e, {b}; e1, {d})",
+    "' undone": "uncall f'(e, {b}; e1, {d})",
+    "~'": "call f~'(e, {b}; e1, {d})",
+    "~' undone": "uncall f~'(e, {b}; e1, {d})",
+    ".": "call f.(e, {b}; e1, {d})",
+    ". undone": "uncall f.(e, {b}; e1, {d})",
+    "'.": "call f'.(e, {b}, e1, {d}; e2, {b2}, e3, {d2})",
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", RECORDS)
+@some
+def test_bars_in_records_of_the_arguments_own_type(kind: str, form: str, engine: str) -> None:
+    """What has no bar in such a record stays; the rest is J, or its transpose, by differences."""
+    t, place, value = RECORDS[kind]
+    names = {k: place.format(k) for k in ("b", "d", "b2", "d2")}
+    records = ", ".join(f"{k}: {t}" for k in names)
+    library = rvm.assemble(f"""
+record Pair
+    p: f64
+    q: f64
+end
+record Body
+    n: i64
+    x: f64
+    v: Pair
+    on: bool
+    m: f64
+end
+record Of[T: real]
+    n: i64
+    x: T
+    v: Pair
+    on: bool
+    m: T
+end
+func f(e: f64, b: {"Of[f64]" if "generic" in kind else "Body"})
+    add e, b.m * sin(b.x) * b.v.p + b.v.q ** 2
+    if b.on
+        add b.x, e * b.v.q * f64(b.n)
+    end
+func main({records}, e: f64, e1: f64, e2: f64, e3: f64)
+    {FORMS[form].format(**names)}
+""")
+    assert assemble(disassemble(library.program)) == library.program
+    run = library.main.with_options(engine=engine)
+
+    def record(numbers: np.ndarray, n: int) -> dict[str, Any]:
+        x, p, q, m = (value(float(v)) for v in numbers[1:])
+        return {"n": value(n), "on": value(True), "x": x, "v": {"p": p, "q": q}, "m": m}
+
+    def numbers(e: float, b: Any) -> np.ndarray:
+        return np.array([e, *(np.ravel(v)[-1] for v in (b["x"], b["v"]["p"], b["v"]["q"], b["m"]))])
+
+    def step(at: np.ndarray) -> np.ndarray:
+        e, x, p, q, m = at
+        e += m * np.sin(x) * p + q**2
+        return np.array([e, x + e * q * 3, p, q, m])
+
+    def jacobian(at: np.ndarray) -> np.ndarray:
+        h = np.eye(5) * 1e-6
+        return np.array([(step(at + s) - step(at - s)) / 2e-6 for s in h]).T
+
+    rng = np.random.default_rng(3)
+    at, along, there, way = rng.uniform(0.5, 1.5, size=(4, 5))
+    backwards = form in ("~'", ". undone")
+    begins = step(at) if backwards else at
+    given = {k: record(v, 3) for k, v in zip(names, (begins, along, there, way), strict=True)}
+    found = run(**given, e=begins[0], e1=along[0], e2=there[0], e3=way[0])
+    ends = at if backwards or form.startswith("'") else step(at)
+    near = {"rel": 1e-7, "abs": 1e-7}
+    matrix = jacobian(at) if form.startswith(".") else jacobian(at).T
+    if form.endswith("undone"):
+        matrix = np.linalg.inv(matrix)
+    assert numbers(found.e, found.b) == pytest.approx(ends, **near)
+    assert numbers(found.e1, found.d) == pytest.approx(matrix @ along, **near)
+    if form == "'.":
+        dots = [jacobian(at + h * there).T @ (along + h * way) for h in (1e-5, -1e-5)]
+        assert numbers(found.e2, found.b2) == pytest.approx(there, **near)
+        slopes = (dots[0] - dots[1]) / 2e-5
+        assert numbers(found.e3, found.d2) == pytest.approx(slopes, rel=1e-4, abs=1e-4)
+    for k, before in given.items():
+        for field in ("n", "on"):
+            assert np.array_equal(found[k][field], before[field])
 
 
 def test_generic_functions_and_those_that_are_passed() -> None:
@@ -310,14 +408,25 @@ func main(y: f64, x: f64, xb: f64)
         ("call f.(y, x, 3; 1)", "A080", "takes 2 dots"),
         ("call f'(y, x; 1, xb)", "A044", "the 3 arguments of `f`"),
         ("call f'(y, x, 3; 1, x)", "A014", "`x_bar`, which `f'` changes, and for `x`"),
-        ("call f'(y, x, 3; 1, s)", "A040", "`x_bar` of `f'` has the type f64, not f32"),
-        ("call f'(y, x, 3; 1, v)", "A042", "`x_bar` of `f'`"),
+        ("call f'(y, x, 3; 1, s)", "A040", "the bar of `x` is an f64, and this is an f32"),
+        ("call f'(y, x, 3; 1, v)", "A042", "the bar of `x` is an f64, and this is an f64[:]"),
         ("call f'(y, x, 3; 1, r)", "A040", "no record"),
+        ("call f'(y, x, n; 1, xb)", "A005", "nothing here is called `n`"),
+        ("call of'(r, y; xb, y)", "A040", "the bar of `r` is a record, and this is none"),
+        ("call of'(r, y; q, xb)", "A040", "the bar of `r.a` is an f64, and this is a fixed"),
+        ("call of'(r, y; rs, xb)", "A042", "1 dimension more than the bar of `r`"),
+        ("call of'(rs, y; rs, xb)", "A042", "1 dimension more than parameter `r`"),
+        ("call of'.(r, y, r, 1; r, 0, x, 0)", "A040", "the dot of the bar of `r` is a record"),
+        ("map of'(rs, y; v, xb)", "A040", "the bar of `r` is a record, and this is none"),
         ("call nothing'(y; y)", "A045", "no function `nothing`"),
         ("call whole'(3;)", "A080", "none of its parameters"),
         ("call f~(y, x, 3; 1, xb)", "A002", "marks are `'`, `~'`, `.`"),
         ("call taken'(x; xb)", "A006", "`taken'` is declared"),
-        ("call main'(y, x, xb, s, v, r; y, xb, xb, s, v, r)", "D015", "derivative of itself"),
+        (
+            "call main'(y, x, xb, s, v, r, rs, q; y, xb, xb, s, v, r, rs, _)",
+            "D015",
+            "derivative of itself",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(statement: str, code: str, words: str) -> None:
@@ -326,10 +435,15 @@ record R
     a: f64
     b: f64
 end
+record Q
+    a: fixed
+    b: f64
+end
+func of(r: R, y: f64)
 func whole(n: i64)
 func taken(x: f64)
 func `taken'`(x: f64)
-func main(y: f64, x: f64, xb: f64, s: f32, v: f64[n], r: R)
+func main(y: f64, x: f64, xb: f64, s: f32, v: f64[k], r: R, rs: R[k], q: Q)
     {statement}
 """
     with pytest.raises(AssemblyError) as caught:

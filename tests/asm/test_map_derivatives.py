@@ -133,7 +133,7 @@ def test_it_disassembles() -> None:
         ("g'(0.0, a, x; 1, a, x)", "A044", "`g'` takes the 4 arguments of `g`, not 3"),
         ("g'(0.0, a, a, 2; 1, a, b)", "A076", "`g'` is mapped over nothing"),
         ("g'(0.0, a, A, 2; 1, a, x)", "A042", "`x` of `g'` takes 0, or 1 to be mapped over"),
-        ("g'(0.0, a, x, 2; 1, a, A)", "A042", "`x_bar` of `g'` takes 0, or 1 to be mapped over"),
+        ("g'(0.0, a, x, 2; 1, a, A)", "A042", "the bar of `x` takes 0, or 1 to be mapped over"),
         ("step'(x, y; v, b)", "A076", "`step'` changes this, which is the same for every"),
         ("step'(x, y; v, 1)", "A076", "`step'` changes this, which is the same for every"),
         ("g.(b, a, x, 2; v, _, w)", "A076", "`g` changes this, which is the same for every"),
