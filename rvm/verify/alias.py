@@ -24,7 +24,8 @@ Verdict = Literal["never", "always", "maybe"]
 class _Axis:
     """What a place takes of one axis of its register: an index, or of `lo` to `hi` (None: the end).
 
-    Of a range it takes every `by`-th index from lo on, in order; 0: some of them, in some order.
+    Of a range it takes every `by`-th index from lo on, in order; with a negative step those from
+    below hi on downwards; 0: some of them, in some order.
     """
 
     lo: Affine = ZERO
@@ -32,7 +33,24 @@ class _Axis:
     point: bool = False
     by: int = 1
 
+    @property
+    def start(self) -> Affine:
+        """The first index in its order, if there is one."""
+        if self.by > 0:
+            return self.lo
+        assert self.hi is not None
+        return combine(self.hi, ONE, -1)
 
+    @property
+    def last(self) -> Affine | None:
+        """The last index in its order, if that is known."""
+        d = None if self.hi is None else difference(self.lo, self.hi)
+        if d is None or not d[1] or d[0] <= 0:
+            return None
+        return combine(self.start, Affine((d[0] - 1) // abs(self.by)), self.by)
+
+
+ONE = Affine(1)
 _WHOLE = _Axis()
 _CELLS = {"top": 0, "len": 1}
 
@@ -126,23 +144,24 @@ def _restrict(axis: _Axis, item: Expr | Span) -> _Axis:
         return axis
 
     def along(index: Expr) -> Affine:
-        return combine(axis.lo, affine(index), axis.by)
-
-    def after(index: Expr) -> Affine:
-        return combine(along(index), Affine(axis.by))
+        return combine(axis.start, affine(index), axis.by)
 
     if not isinstance(item, Span):
         return _Axis(along(item), None, True)
     by = 1 if item.by is None else item.by.value if isinstance(item.by, Const) else 0
-    if not by:
+    by *= axis.by
+    if not by or (by < 0 and any(end.type != I64 for end in item.given)):
         return replace(axis, by=0)
+    same = by * axis.by > 0
+    start = along(item.lo) if item.lo is not None else axis.start if same else axis.last
+    lo, hi = axis.lo, axis.hi
     if by > 0:
-        lo = axis.lo if item.lo is None else along(item.lo)
-        return _Axis(lo, axis.hi if item.hi is None else along(item.hi), by=axis.by * by)
-    if any(end.type != I64 for end in item.given):
-        return replace(axis, by=0)
-    hi = axis.hi if item.lo is None else after(item.lo)
-    return _Axis(axis.lo if item.hi is None else after(item.hi), hi, by=0)
+        lo = lo if start is None else start
+        hi = hi if item.hi is None else along(item.hi)
+    else:
+        lo = lo if item.hi is None else combine(along(item.hi), ONE)
+        hi = hi if start is None else combine(start, ONE)
+    return _Axis(lo, hi, by=0 if start is None else by)
 
 
 def _meet(p: _Axis, q: _Axis) -> Verdict:
@@ -157,35 +176,57 @@ def _meet(p: _Axis, q: _Axis) -> Verdict:
     if p.point or q.point:
         point, span = (p, q) if p.point else (q, p)
         return _inside(point.lo, span)
-    if _not_above(p.hi, q.lo) or _not_above(q.hi, p.lo):
+    if any(_not_above(a.hi, b.lo) for a in (p, q) for b in (p, q)):
+        return "never"  # one lies below the other, or is empty
+    if not p.by or not q.by:
+        return "maybe"
+    if p == q or _begins_in(p, q) or _begins_in(q, p):
+        return "always"
+    return _in_step(p, q)
+
+
+def _in_step(p: _Axis, q: _Axis) -> Verdict:
+    """Whether two ranges have an index in common, by the least that both steps give."""
+    apart = difference(p.start, q.start)
+    if apart is None or not apart[1]:
+        return "maybe"
+    common, rest = gcd(p.by, q.by), abs(q.by)
+    if apart[0] % common:
         return "never"
-    if p == q and p.by:
-        return "always"
-    if p.by != 1 or q.by != 1:
-        by = gcd(p.by, q.by) if p.by and q.by else 0
-        return "never" if _between(p.lo, q.lo, by) else "maybe"
-    if (_in_span(p.lo, q) and _nonempty(p)) or (_in_span(q.lo, p) and _nonempty(q)):
-        return "always"
-    return "maybe"
+    begins = [d for a in (p, q) if (d := difference(p.start, a.lo)) is not None and d[1]]
+    if len(begins) < 2:
+        return "maybe"
+    # Counted from p.start: a multiple of p's step that is q's start but for multiples of q's.
+    here = apart[0] // common * pow(p.by // common, -1, rest // common) * p.by
+    first = max(begins)[0]
+    first += (here - first) % (abs(p.by) * rest // common)
+    ends = [difference(p.start, end) for end in (p.hi, q.hi) if end is not None]
+    if any(d is not None and d[1] and d[0] <= first for d in ends):
+        return "never"
+    if not ends:
+        return "always" if p.lo.is_zero and not first else "maybe"
+    return "always" if all(d is not None and d[1] for d in ends) else "maybe"
 
 
 def _inside(index: Affine, span: _Axis) -> Verdict:
     above = True if span.lo.is_zero else _sign(span.lo, index)
     below = True if span.hi is None else _sign(index, span.hi, strict=True)
-    if above is False or below is False or _between(index, span.lo, span.by):
+    between = _between(index, span.start, span.by) if span.by else None
+    if above is False or below is False or between:
         return "never"
-    on = span.by == 1 or _between(index, span.lo, span.by) is False
+    on = abs(span.by) == 1 or between is False
     return "always" if above and below and on else "maybe"
 
 
 def _between(a: Affine, b: Affine, by: int) -> bool | None:
     """Whether the difference is no multiple of a step, if that is known."""
     d = difference(a, b)
-    return None if d is None or not d[1] or not by else bool(d[0] % by)
+    return None if d is None or not d[1] else bool(d[0] % by)
 
 
-def _in_span(index: Affine, span: _Axis) -> bool:
-    return _inside(index, span) == "always"
+def _begins_in(p: _Axis, q: _Axis) -> bool:
+    """Whether the first index of a range that has one is in another."""
+    return _nonempty(p) and _inside(p.start, q) == "always"
 
 
 def _nonempty(span: _Axis) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rvm.codes.words import with_article
+from rvm.codes.words import count, with_article
 from rvm.expr import Expr, Place, is_count
 from rvm.isa import TypeFault
 from rvm.program import Function, Instr, Program, Register
@@ -90,4 +90,5 @@ def _argument_fault(arg: Expr, have: RegisterType, callee: Function, k: int) -> 
             arg,
             hint="" if isinstance(arg, Place) else f"convert it: `{elem_of(t)}(…)`",
         )
-    return TypeFault(f"{what} has {rank_of(t)} dimensions, not {rank_of(have)}", arg, code="A042")
+    wanted = count(rank_of(t), "dimension")
+    return TypeFault(f"{what} has {wanted}, not {rank_of(have)}", arg, code="A042")

@@ -231,3 +231,34 @@ def test_verdicts_hold_for_every_value(one: list[Step], two: list[Step]) -> None
             assert not p & q, env
         elif verdict == "always":
             assert p & q, env
+
+
+LENGTH = 24
+
+
+@st.composite
+def constant_slices(draw: st.DrawFn) -> tuple[Place, set[int]]:
+    """A vector's part by slices whose ends and steps are constants, and what it holds of it."""
+    held = np.arange(LENGTH)
+    path: list[Step] = []
+    for _ in range(draw(st.integers(1, 2))):
+        n = len(held)
+        first, last = sorted(draw(st.tuples(*[st.integers(0, n)] * 2)))
+        by = draw(st.integers(1, 7))
+        ends: tuple[int | None, ...] = (first, last)
+        if n and draw(st.booleans()):
+            below = draw(st.integers(-1, min(first, n - 1)))
+            ends = min(last, n - 1), None if below < 0 else below
+            by = -by
+        held = held[slice(*ends, by)]
+        path.append(elem(Span(*(None if e is None else lit(e) for e in (*ends, by)))))
+    return place(X, Array(I64, 1), path), set(held.tolist())
+
+
+@examples(3000)
+@given(constant_slices(), constant_slices())
+def test_of_constants_all_is_known(
+    one: tuple[Place, set[int]], two: tuple[Place, set[int]]
+) -> None:
+    verdict = "always" if one[1] & two[1] else "never"
+    assert overlap(one[0], two[0]) == overlap(two[0], one[0]) == verdict
