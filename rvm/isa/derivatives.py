@@ -13,7 +13,7 @@ from rvm.faults import DefinitionError
 from rvm.isa.functions.conversions import conversion_target
 from rvm.isa.functions.formulas import Partials, conj, elem, rank
 from rvm.isa.functions.logs import LOG_PARTIALS
-from rvm.isa.rows import FUNCTIONS
+from rvm.isa.rows import FUNCTIONS, FunctionRow
 from rvm.isa.typing import apply, typed
 from rvm.types import SCALARS, Scalar, elem_of
 
@@ -66,7 +66,7 @@ def _raw_gains(name: str, args: tuple[Expr, ...], g: Expr, result: Scalar) -> Pa
         row.vjp is not None and any(_elem(a).is_complex for a in args)
     )
     if holomorphic and row.partials is not None:
-        return _products(g, row.partials(*plain))
+        return _products(g, row.partials(*plain), pole_of(row, plain))
     if row.vjp is not None:
         return row.vjp(g, *plain)
     if row.steps:
@@ -83,15 +83,29 @@ def _plain(x: Expr) -> Expr:
     return apply("f64", x) if _elem(x).is_fixed else x
 
 
-def _products(g: Expr, partials: Partials) -> Partials:
+def _products(g: Expr, partials: Partials, pole: Expr | None = None) -> Partials:
     out: list[Expr | None] = []
     for p in partials:
         if p is None:
             out.append(None)
             continue
         p = typed(p, _elem(g))
-        out.append(g if _is_one(p) else g * conj(p))
+        out.append(g if _is_one(p) else product(g, conj(p), pole))
     return tuple(out)
+
+
+def pole_of(row: FunctionRow, args: tuple[Expr, ...]) -> Expr | None:
+    """The row's `pole` for arguments; None of complex ones."""
+    if row.pole is None or any(_elem(a).is_complex for a in args):
+        return None
+    return row.pole(*args)
+
+
+def product(seed: Expr, factor: Expr, pole: Expr | None) -> Expr:
+    """An adjoint or a tangent times a derivative; 0 times one that is only too large is 0."""
+    if pole is None:
+        return apply("*", seed, factor)
+    return apply("scaled", seed, factor, typed(pole, _elem(seed)))
 
 
 def _is_one(p: Expr) -> bool:
@@ -111,4 +125,4 @@ def _fitted(gain: Expr, t: Scalar, arg: Expr, arguments: int) -> Expr:
     return gain
 
 
-__all__ = ["adjoint_type", "gains"]
+__all__ = ["adjoint_type", "gains", "pole_of", "product"]

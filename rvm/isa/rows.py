@@ -80,6 +80,9 @@ class FunctionRow:
     """The class of types of which some arguments have no value: there it is a fault of the run."""
     repeats: str = ""
     """The function of two that it combines all elements of an array with."""
+    pole: Callable[..., Expr | None] | None = None
+    """Where its derivatives may be too large for a float: a number that is 0 where they are
+    infinite in truth; None of arguments where they are not too large."""
     cancels: bool = False
     """Of a negative argument its result may be a small difference of large terms.
 

@@ -6,9 +6,12 @@ factor or an exponent of one and a `select` that is decided go away.
 
 from __future__ import annotations
 
+from math import isfinite
+
 from rvm.expr import Apply, Const, Expr, rebuild
 from rvm.faults import RvmError
 from rvm.isa.implementation import value
+from rvm.isa.typing import apply
 from rvm.types import Scalar, elem_of, rank_of
 
 
@@ -24,6 +27,9 @@ def simplify(node: Expr) -> Expr:
             return other if other.type == done.type else done
         case Apply("*" | "/" | "**", (other, one)) if _is_one(one):
             return other if other.type == done.type else done
+        case Apply("scaled", (a, b, _)) if _is_factor(a) or _is_factor(b):
+            found = apply("*", a, b)
+            return simplify(found) if found.type == done.type else done
         case Apply("select", (Const(cond), a, b)):
             chosen = a if cond else b
             return chosen if chosen.type == done.type else done
@@ -37,6 +43,11 @@ def simplify(node: Expr) -> Expr:
 def _is_one(node: Expr) -> bool:
     # The raw 1 of a fixed-point number or of a logarithm is not the number one.
     return isinstance(node, Const) and node.value == 1 and not _scaled(node)
+
+
+def _is_factor(node: Expr) -> bool:
+    """Whether it is a number by which nothing becomes or stops being 0."""
+    return isinstance(node, Const) and node.value != 0 and isfinite(node.value)
 
 
 def _scaled(node: Const) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from rvm.expr import Apply, Const, Expr
 from rvm.faults import DefinitionError
-from rvm.isa.derivatives import adjoint_type
+from rvm.isa.derivatives import adjoint_type, pole_of, product
 from rvm.isa.functions.conversions import conversion_target
 from rvm.isa.functions.formulas import conj, elem, fn, rank, safe_divisor
 from rvm.isa.functions.logs import LOG_PARTIALS
@@ -81,7 +81,7 @@ def _terms(name: str, args: tuple[Expr, ...], dots: Tangents, result: Scalar) ->
     if own is not None and (row.partials is None or any(_elem(a).is_complex for a in args)):
         return own(plain, dots)
     if row.partials is not None:
-        return _products(row.partials(*plain), dots)
+        return _products(row.partials(*plain), dots, pole_of(row, plain))
     raise DefinitionError("D011", f"`{name}` has no derivative")
 
 
@@ -89,12 +89,12 @@ def _plain(x: Expr) -> Expr:
     return apply("f64", x) if _elem(x).is_fixed else x
 
 
-def _products(partials: Tangents, dots: Tangents) -> list[Expr]:
+def _products(partials: Tangents, dots: Tangents, pole: Expr | None = None) -> list[Expr]:
     out: list[Expr] = []
     for p, d in zip(partials, dots, strict=True):
         if p is not None and d is not None:
             # The tangent first, as adjoints are: what divides the partial then divides that.
-            out.append(apply("*", d, typed(p, elem_of(d.type or F64))))
+            out.append(product(d, typed(p, elem_of(d.type or F64)), pole))
     return out
 
 

@@ -31,6 +31,9 @@ def signed(graph: Graph, node: Expr) -> tuple[bool, Expr]:
         case Apply("*" | "/" as fn, (a, b)):
             (minus, one), (other, two) = signed(graph, a), signed(graph, b)
             return minus != other, _product(fn, one, two)
+        case Apply("scaled", (a, b, pole)):
+            (minus, one), (other, two) = signed(graph, a), signed(graph, b)
+            return minus != other, simplify(apply("scaled", one, two, pole))
         case Apply("+", (a, b)):
             (minus, one), (other, two) = signed(graph, a), signed(graph, b)
             if minus == other:

@@ -189,6 +189,7 @@ def test_not_holomorphic(call: str, t: str) -> None:
         "dot(x + 1.0, 2.0 * x) / f64(len(x)) + f64(dim(A, 1))",
         "sum(prod_others(x) * x)",
         "hypot(x[0], x[1]) + sum(atan2(x, A[1, :]))",
+        "sum(scaled(x, A, B[0, 0]) + scaled(x[0], x, A[1, :]))",
         "sum(polygamma(1.0, x) * polygamma(2.0, A))",
     ],
 )

@@ -65,6 +65,7 @@ OTHERS: dict[str, tuple[str, Exact]] = {
     "log64": ("f64(log64(a) * log64(a) * log64(b))", lambda a, b: a**2 * b),
     "exp_log64": ("f64(exp_log64(a) * exp_log64(b))", lambda a, b: m.exp(a + b)),
     "polygamma": ("polygamma(1.0, a) * polygamma(2.0, b)", lambda a, b: m.psi(1, a) * m.psi(2, b)),
+    "scaled": ("scaled(a, b * b, a)", lambda a, b: a * b**2),
     "detach": ("a ** 3.0 * b + detach(b * 0.0)", lambda a, b: a**3 * b),
 }
 """Functions that are not of real numbers alone: a call, and the same for mpmath."""

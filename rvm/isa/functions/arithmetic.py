@@ -24,11 +24,14 @@ from rvm.isa.functions.formulas import (
     select,
 )
 from rvm.isa.rules import arithmetic, elementwise, modulus, power
-from rvm.leaf.trace import apply
+from rvm.leaf import trace as leaf
+from rvm.leaf.trace import Node
 from rvm.numbers.code import moved
 
 REAL = (-4.0, 4.0)
 POSITIVE = (0.125, 4.0)
+LEAST, MOST = 0.5, 144
+"""Between these exponents k, k x ** (k - 1) is too large for a float only if x ** k is, too."""
 
 
 def _one(x: Expr) -> Expr:
@@ -48,6 +51,11 @@ def _power(x: Expr, y: Expr) -> Partials:
     return (y * _lowered(x, y), x**y * fn("log", select(x > const(0, x), x, 1, x)))
 
 
+def _power_pole(x: Expr, y: Expr) -> Expr | None:
+    """The base of a real power; None where derivatives are too large only if the value is, too."""
+    return None if isinstance(y, Const) and LEAST <= y.value < MOST else x
+
+
 def _lowered(x: Expr, y: Expr) -> Expr:
     """x ** (y - 1), and 1 for 0 ** -1: there the factor y makes it 0, and leaves no 0 * inf.
 
@@ -56,6 +64,11 @@ def _lowered(x: Expr, y: Expr) -> Expr:
     nowhere = fn("&", equal(x, 0), equal(y, 0))
     base = x if isinstance(y, Const) and y.value else select(nowhere, 1, x, x)
     return base ** (y - const(1, y))
+
+
+def _scaled(x: Node, y: Node, z: Node) -> Node:
+    nothing = (leaf.equal(x, 0.0) | leaf.equal(y, 0.0)) & leaf.unequal(z, 0.0)
+    return leaf.select(nothing, 0.0, x * y)
 
 
 def _versor(x: Expr, y: Expr) -> Partials:
@@ -138,6 +151,18 @@ enter(
     underflows=True,
 )
 enter(
+    "scaled",
+    3,
+    elementwise("real"),
+    "x * y, or 0 where one of them is 0 and z is not; a factor of derivatives that is infinite "
+    "there is only too large for a number",
+    cost="MULTS",
+    partials=lambda x, y, z: (y, x, None),
+    pole=lambda x, y, z: z,
+    body=_scaled,
+    underflows=True,
+)
+enter(
     "/",
     2,
     arithmetic("analytic"),
@@ -184,6 +209,7 @@ enter(
     "x to the power y",
     symbol="**",
     partials=_power,
+    pole=_power_pole,
     domain=(POSITIVE, REAL),
     mp="power",
     partial="exact",
@@ -217,7 +243,7 @@ enter(
     elementwise("analytic"),
     "the square root",
     partials=lambda x: (const(0.5, x) / fn("sqrt", x),),
-    body=partial(apply, "sqrt"),
+    body=partial(leaf.apply, "sqrt"),
     domain=(POSITIVE,),
     mp="sqrt",
     partial="exact",
@@ -248,6 +274,7 @@ enter(
     elementwise("real"),
     "x / hypot(x, y), of tiny and huge numbers too; 0 at the origin",
     partials=_versor,
+    pole=lambda x, y: fn("hypot", x, y),
     domain=(REAL, REAL),
     mp=lambda x, y: x / x.context.hypot(x, y),
     underflows=True,

@@ -50,6 +50,11 @@ def _bell(x: Expr) -> Expr:
     return fn("exp", -fn("square", near))
 
 
+def _below(x: Expr) -> Expr:
+    """How far an argument of `lgamma` is from the whole number below, 0 at poles."""
+    return x - fn("floor", x)
+
+
 def _atan2(y: Expr, x: Expr) -> Partials:
     h = fn("hypot", y, x)
     return (fn("versor", x, y) / h, -fn("versor", y, x) / h)
@@ -82,6 +87,7 @@ enter(
     elementwise("field"),
     "the logarithm to the base 2",
     partials=lambda x: (const(1 / math.log(2), x) / x,),
+    pole=lambda x: x,
     code=written("log2"),
     domain=(POSITIVE,),
     mp=lambda x: x.context.log(x, 2),
@@ -190,6 +196,7 @@ enter(
     elementwise("real"),
     "the angle of the point (x, y), given as atan2(y, x)",
     partials=_atan2,
+    pole=lambda y, x: fn("hypot", y, x),
     domain=(REAL, POSITIVE),
     mp="atan2",
     underflows=True,
@@ -240,6 +247,7 @@ enter(
     elementwise("real"),
     "the logarithm to the base 10",
     partials=lambda x: (const(1 / math.log(10), x) / x,),
+    pole=lambda x: x,
     domain=(POSITIVE,),
     mp="log10",
     partial="exact",
@@ -329,6 +337,7 @@ enter(
     elementwise("real"),
     "the logarithm of the absolute value of the gamma function; inf at its poles",
     partials=lambda x: (fn("digamma", x),),
+    pole=_below,
     domain=(POSITIVE,),
     mp=lambda x: x.context.log(abs(x.context.gamma(x))),
     partial="exact",
@@ -340,6 +349,7 @@ enter(
     elementwise("real"),
     "the derivative of `lgamma`",
     partials=lambda x: (fn("polygamma", 1, x),),
+    pole=_below,
     domain=(POSITIVE,),
     mp="digamma",
     partial="exact",
@@ -351,6 +361,7 @@ enter(
     elementwise("real"),
     "the n-th derivative of `digamma` at x, for a whole number n from 0 to 12; NaN for others",
     partials=lambda n, x: (None, fn("polygamma", n + const(1, n), x)),
+    pole=lambda n, x: _below(x),
     partial="exact",
     cancels=True,
 )
