@@ -16,6 +16,7 @@ from rvm_asm.bijections import Bijection, passed
 from rvm_asm.derivatives import (
     LEFT_OUT,
     Derivative,
+    LeftOut,
     Said,
     binding,
     carrying,
@@ -150,17 +151,18 @@ class Calls(Specialising):
                     "complex number",
                     stat,
                 )
-            without = frozenset[int]()
+            left: list[LeftOut] = []
             if k == len(stat.marks) - 1:
                 self._check_derivative(base, f, kind, args, stat)
-                without = self._left_out(f, kind, stat)
-                base = head(f, mark, without) if without else base
+                left = self._left_out(f, mark, stat, said)
+            without = frozenset[int]().union(*(one.slots for one in left))
+            base = head(f, mark, without) if without else base
             if quoted(base.name) in self.program.functions:
                 self.complain(
                     "A006", f"`{base.name}` is declared, and is the {kind.word} of `{f.name}`", stat
                 )
             said = said_of(f, mark, said, without)
-            made = Derivative(f, mark, base, stat.callee, without, tuple(said))
+            made = Derivative(f, mark, base, stat.callee, without, tuple(said), tuple(left))
             self.program.derivatives.setdefault(base.name, made)
         return made
 
@@ -218,13 +220,27 @@ class Calls(Specialising):
                 f"`{f.name}` has {what}, in order {listed(f, found)}; `{LEFT_OUT}` leaves one out",
             )
 
-    def _left_out(self, f: Function, kind: Mark, stat: Invoke) -> frozenset[int]:
-        """The registers of the parameters whose bars, or dots, nobody wants."""
+    def _left_out(
+        self, f: Function, mark: str, stat: Invoke, said: Sequence[Said]
+    ) -> list[LeftOut]:
+        """The bars, or dots, that nobody wants."""
+        slots = bar_slots(f)
+        known = {p.name: s for p, s in zip(f.params, said, strict=True)}
         found = carrying(f)
-        out = [p for p, bar in zip(found, stat.bars, strict=True) if is_left_out(bar)]
+        out = [
+            LeftOut(
+                known[p.name].with_dual(mark).text(),
+                frozenset(slots.keys() & set(slots_of(p.layout))),
+                bar,
+            )
+            for p, bar in zip(found, stat.bars, strict=True)
+            if is_left_out(bar)
+        ]
         if len(out) == len(found):
-            self.complain("A080", f"all {kind.duals} are left out: nothing is asked for", stat)
-        return frozenset(r for p in out for r in slots_of(p.layout)) & frozenset(bar_slots(f))
+            self.complain(
+                "A080", f"all {MARKS[mark].duals} are left out: nothing is asked for", stat
+            )
+        return out
 
     def callee(self, stat: Invoke | Iterate) -> tuple[str, list[Node]]:
         """The function that is called, made for its types if it is generic, and its arguments."""

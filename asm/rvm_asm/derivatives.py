@@ -13,7 +13,7 @@ from typing import NamedTuple
 from rvm.expr import Place
 from rvm.faults import DefinitionError
 from rvm.program import Function, Instr, Layout, Param, Program, slots_of
-from rvm.transform.derived import GRADIENT, MARKS, derived
+from rvm.transform.derived import GRADIENT, MARKS, Asked, derived
 from rvm.transform.duals import Form, bar_slots
 from rvm.types import Stack, elem_of
 from rvm.verify import findings
@@ -30,6 +30,10 @@ class Said(NamedTuple):
     """The function's own parameter."""
     dual: str = ""
 
+    def with_dual(self, mark: str) -> Said:
+        """Its bar, or its dot."""
+        return self._replace(dual=f"the {MARKS[mark].duals[:-1]} of {self.dual}")
+
     def text(self, path: str = "") -> str:
         return f"{self.dual or 'parameter '}`{self.name}{path and '.'}{path}`"
 
@@ -42,6 +46,14 @@ class Said(NamedTuple):
             return f"pass a record of the type of `{self.name}`; fields without bars are left alone"
         written = ", ".join(f"{path}: {slot.type}" for path, slot in fields.items())
         return f"bars of fixed-point numbers and of log64 are f64: pass a record with {written}"
+
+
+class LeftOut(NamedTuple):
+    """A bar, or dot, that is left out: what it is, the parameter's registers, and the `_`."""
+
+    what: str
+    slots: frozenset[int]
+    at: Node
 
 
 class Derivative(NamedTuple):
@@ -57,6 +69,7 @@ class Derivative(NamedTuple):
     """The parameters, as registers, whose bars or dots are left out."""
     said: tuple[Said, ...] = ()
     """What its parameters are to who calls it."""
+    left_out: tuple[LeftOut, ...] = ()
 
     @property
     def of(self) -> str:
@@ -84,16 +97,11 @@ def carrying(f: Function) -> list[Param]:
 
 def said_of(f: Function, mark: str, said: Sequence[Said], without: frozenset[int]) -> list[Said]:
     """What the parameters of a function's derivative are, by what those of the function are."""
-    dual = MARKS[mark].duals[:-1]
     kept = bar_slots(f, without)
     of = zip(f.params, said, strict=True)
     return [
         *said,
-        *(
-            s._replace(dual=f"the {dual} of {s.dual}")
-            for p, s in of
-            if any(r in kept for r in slots_of(p.layout))
-        ),
+        *(s.with_dual(mark) for p, s in of if any(r in kept for r in slots_of(p.layout))),
     ]
 
 
@@ -151,7 +159,8 @@ def complete(
         _refuse_declared(program, called, made, report)
         return made
     except DefinitionError as error:
-        _refuse(program, called, error, report)
+        refuse = _refuse_left_out if error.code == "D016" else _refuse
+        refuse(program, called, error, report)
     return heads
 
 
@@ -181,3 +190,46 @@ def _refuse(
         also = ((start, end, f"`{d.of}` is differentiated here"),)
         start, end = report.sources.stretch(program.function(where.function).span(where.pc))
     report.error(error.code, error.message, start, end, also=also, hint=error.hint)
+
+
+def _refuse_left_out(
+    program: Program, called: Mapping[str, Derivative], error: DefinitionError, report: Reporter
+) -> None:
+    """D016 at each `_` in the way: what stands before it can be left out, and it not besides."""
+    asked = {n: (Form(d.of, d.without), d.mark) for n, d in called.items()}
+    for name, d in called.items():
+        without = frozenset[int]()
+        if _trouble(program, asked, name, without) is not None:
+            continue  # with what it is made of
+        for left in d.left_out:
+            found = _trouble(program, asked, name, without | left.slots)
+            if found is None:
+                without |= left.slots
+                continue
+            where, also = found.where, []
+            if where.function in program:
+                span = program.function(where.function).span(where.pc)
+                also = [(*report.sources.stretch(span), found.message)]
+            report.error(
+                found.code,
+                f"{left.what} can't be left out: others follow from it",
+                left.at.start,
+                left.at.end,
+                also=also,
+                notes=() if also else (found.message,),
+                hint=found.hint,
+            )
+    if not report.failed:
+        _refuse(program, called, error, report)
+
+
+def _trouble(
+    program: Program, asked: Asked, name: str, without: frozenset[int]
+) -> DefinitionError | None:
+    """What is wrong with a derivative from which so much is left out."""
+    form, mark = asked[name]
+    try:
+        derived(program, {**asked, name: (Form(form.name, without), mark)}, (name,))
+    except DefinitionError as found:
+        return found
+    return None

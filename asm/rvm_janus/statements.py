@@ -19,6 +19,7 @@ from rvm_asm.stats import (
     Stat,
 )
 
+from rvm.codes.words import count
 from rvm.stmt import BACKWARD, FORWARD
 from rvm_janus.expressions import JANA_WORDS, TYPE_WORDS, ExpressionParser
 from rvm_janus.names import Call, Variable, plain_name
@@ -330,7 +331,7 @@ class StatementParser(ExpressionParser):
                     put(row, (*at, k))
                 return
             if len(at) != v.rank:
-                self._wrong(f"`{v.word.text}` has {v.rank} dimensions", v.word)
+                self._wrong(f"`{v.word.text}` has {count(v.rank, 'dimension')}", v.word)
             if rows.number == 0 and rows.is_literal:
                 return
             index: list[Node] = [Lit(k, start, end) for k in at]

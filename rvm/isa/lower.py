@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache
 from typing import cast
 
+from rvm.codes.words import count, with_article
 from rvm.expr import Apply, Const, Expr, Formal, Place, is_count, rebuild, substitute, walk
 from rvm.isa.machine_ops import ENDS, MAKES, SHOWS, VARIADIC
 from rvm.isa.rows import OPCODES, OpRow, angle_type
@@ -230,7 +231,8 @@ def _data(row: OpRow, args: Sequence[Expr]) -> tuple[Expr, ...]:
         else:
             _expect(
                 rank_of(node.type) <= rank,
-                f"a value of {rank_of(node.type)} dimensions does not go into a place of {rank}",
+                f"a value of {count(rank_of(node.type), 'dimension')} does not go into a "
+                f"place of {rank}",
                 k,
                 args,
                 "A042",
@@ -306,7 +308,7 @@ def _machine(row: OpRow, args: Sequence[Expr], registers: Sequence[Register]) ->
         )
         _expect(
             rank_of(value.type) <= rank_of(t),
-            f"a value of {rank_of(value.type)} dimensions does not fit a {t}",
+            f"a value of {count(rank_of(value.type), 'dimension')} does not fit {with_article(t)}",
             1,
             args,
             "A042",

@@ -8,7 +8,7 @@ the gradient.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -63,14 +63,18 @@ def head(f: Function, mark: str, without: frozenset[int] = frozenset()) -> Funct
     return of(Program((bare,), f.name), (Form(f.name, without),), {f.name: f.name + mark})[0]
 
 
-def derived(program: Program, asked: Asked) -> tuple[Function, ...]:
+def derived(
+    program: Program, asked: Asked, names: Iterable[str] | None = None
+) -> tuple[Function, ...]:
     """The functions that are asked for, and those that they call, which `program` has not.
+
+    With `names` only these of them, and what they are made of.
 
     DefinitionError D011 or D012 where there is no derivative, D015 if a function calls its own,
     D016 where one is left out that others need.
     """
     making = _Making(program, asked)
-    for name in asked:
+    for name in asked if names is None else names:
         making.make(name)
     return tuple(making.functions.values())[len(program.functions) :]
 

@@ -208,9 +208,8 @@ class Duals:
         name = self.f.registers[of.reg].name
         raise DefinitionError(
             "D016",
-            f"the derivative by `{name}` can't be left out: `{self.f.name}` changes `{name}` and "
-            "computes with it",
-            hint="name a place in the place of `_`",
+            f"`{self.f.name}` changes `{name}` and computes with it",
+            hint="write a place instead of `_`: `fresh` makes one, `drop` forgets what it holds",
         )
 
     # ------------------------------------------------------------ common parts

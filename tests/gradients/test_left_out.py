@@ -182,7 +182,7 @@ func main(x: f64, `_`: f64)
         ("call f'(y, x, k; _, _)", "A080", "all bars are left out"),
         ("call f.(y, x, k; _)", "A080", "`f` has 2 real parameters, in order y: f64, x: f64"),
         ("call one'(x; 1, _)", "A080", "`one` has one real parameter"),
-        ("call moved'(y, x; _, 1)", "D016", "the derivative by `y` can't be left out"),
+        ("call moved'(y, x; _, 1)", "D016", "the bar of `y` can't be left out"),
         ("call f(y, _, k)", "A005", "nothing here is called `_`"),
         ("call f'(y, x, _; 1, x)", "A005", "nothing here is called `_`"),
     ],
@@ -203,3 +203,49 @@ func main(y: f64, x: f64, k: i64)
         assemble(text)
     (found,) = caught.value.diagnostics
     assert found.code == code and words in found.human()
+
+
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        ("moved'(y, x; _, b)", ["the bar of `y`"]),
+        ("moved.(y, x; _, b)", ["the dot of `y`"]),
+        ("square'.(y, x, a, b; _, 1.0, _, c)", ["the dot of `y`"]),
+        ("square'.(y, x, a, b; c, 1.0, _, _)", []),
+        ("square'.(y, x, a, b; _, _, _, c)", ["the dot of `y`"]),
+        ("swapped.(y, x; _, c)", ["the dot of `y`"]),
+        ("scaled'(y, x, a; _, _, 1.0)", ["the bar of `y`", "the bar of `x`"]),
+        ("moved'.(y, x, a, b; c, 1.0, _, d)", ["the dot of the bar of `y`"]),
+        ("map moved'(z, u; _, w)", ["the bar of `y`"]),
+    ],
+)
+def test_what_is_in_the_way_is_told_at_its_own_place(call: str, named: list[str]) -> None:
+    """With a place in the place of each that is named, and of no other, it assembles."""
+    call = call if call.startswith("map") else f"call {call}"
+    text = """
+func square(y: f64, x: f64)
+    add y, x ** 2
+func moved(y: f64, x: f64)
+    add y, x
+    add x, y ** 2
+func swapped(y: f64, x: f64)
+    swap x, y
+func scaled(y: f64, x: f64, a: f64)
+    mul y, x
+    mul x, y
+    add a, x
+func main(y: f64, x: f64, a: f64, b: f64, c: f64, d: f64, e: f64, h: f64, \\
+          z: f64[n], w: f64[n], v: f64[n], u: f64[n])
+"""
+    places = iter("v" if call.startswith("map") else "eh")
+    if named:
+        with pytest.raises(AssemblyError) as caught:
+            assemble(f"{text}    {call}\n")
+        assert [d.message for d in caught.value.diagnostics] == [
+            f"{what} can't be left out: others follow from it" for what in named
+        ]
+        for d in reversed(caught.value.diagnostics):
+            at = d.where.column - 5
+            assert d.code == "D016" and call[at] == "_"
+            call = call[:at] + next(places) + call[at + 1 :]
+    assemble(f"{text}    {call}\n")

@@ -158,7 +158,7 @@ class TestErrors:
             (["norm.txt"], 2, "U006"),
             (["norm.rasm", "y=0", "x=[1]"], 1, "needs a value for `r`"),
             (["norm.rasm", "r=0", "y=0", "x=[1]", "z=1"], 1, "no parameter `z`"),
-            (["norm.rasm", "r=0", "y=0", "x=[[1]]"], 1, "1 dimensions, not 2"),
+            (["norm.rasm", "r=0", "y=0", "x=[[1]]"], 1, "1 dimension, not 2"),
             (["norm.rasm", "r=0", "y=one", "x=[1]"], 1, "I010"),
             (["norm.rasm", "r=0", "y=0", "x"], 2, "NAME=VALUE"),
             (["norm.rasm", "-f", "nrm"], 2, "did you mean `norm`?"),

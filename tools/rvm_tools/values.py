@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.codes.words import with_article
+from rvm.codes.words import count, with_article
 from rvm.faults import InputError, UsageError
 from rvm.numbers import system
 from rvm.numbers.base import NumberSystem
@@ -123,7 +123,8 @@ def value_for(function: Function, layout: Layout, name: str, value: Any, base: P
         if array.ndim != t.rank:
             raise InputError(
                 "I004",
-                f"`{name}` is {with_article(wanted)}: it has {t.rank} dimensions, not {array.ndim}",
+                f"`{name}` is {with_article(wanted)}: it has {count(t.rank, 'dimension')}, "
+                f"not {array.ndim}",
                 values={"shape": list(array.shape)},
             )
         return array
@@ -132,7 +133,7 @@ def value_for(function: Function, layout: Layout, name: str, value: Any, base: P
         if not isinstance(value, list):
             array = array_of(Array(t.elem, 1), wanted, name, value)
             if array.ndim != 1:
-                raise _wrong(name, wanted, f"the file has {array.ndim} dimensions")
+                raise _wrong(name, wanted, f"the file has {count(array.ndim, 'dimension')}")
             return array
         return [sys.to_python(_raw(sys, v, name, wanted)) for v in value]
     return sys.to_python(_raw(sys, value, name, wanted))
