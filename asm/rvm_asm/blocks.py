@@ -17,7 +17,7 @@ from rvm_asm.holding import Held, Holding
 from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Node, Ref
 from rvm_asm.scope import ScopeBlock, Slot
-from rvm_asm.stacked import Lowered, put_back
+from rvm_asm.stacked import Lowered
 from rvm_asm.stats import (
     AllocStat,
     EffectStat,
@@ -62,7 +62,7 @@ class Blocks(Holding):
                 self._labels(stat)
             self._at = stat
             kind = type(stat)
-            outer, self.tops = self.tops, {} if kind in (OpStat, AllocStat, Invoke) else None
+            outer, self.held = self.held, {} if kind in (OpStat, AllocStat, Invoke) else None
             try:
                 if kind is OpStat:
                     self.op(stat)  # type: ignore[arg-type]
@@ -74,11 +74,11 @@ class Blocks(Holding):
                     self.jump(stat)  # type: ignore[arg-type]
                 else:
                     self._structured(stat)
-                if self.tops:
-                    put_back(self, reversed(self.tops.values()), stat)
+                for held in reversed((self.held or {}).values()):
+                    held.put_back(self, stat)
             except Rejected:
                 self.broken = True
-            self.tops = outer
+            self.held = outer
         self._level -= 1
 
     def _labels(self, stat: Stat) -> None:

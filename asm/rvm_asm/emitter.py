@@ -21,6 +21,7 @@ from rvm_asm.jumps import PendingJump, pair
 from rvm_asm.maps import Shared
 from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Declared, Node, Ref
+from rvm_asm.parts import HeldPart, hold_part
 from rvm_asm.program import Declarations, Signing
 from rvm_asm.scope import Alias, Scope, Slot, leaves_of
 from rvm_asm.spelling import spelt
@@ -74,8 +75,9 @@ class CodeEmitter(ValueReader, ABC):
         self._level = 0
         self.offered: dict[int, Place] = {}
         """Arguments of calls that are bijections of places, by the identity of the expression."""
-        self.tops: dict[int, HeldTop] | None = None
-        """Tops of stacks of arrays that the statement uses, by stack; None where it can't."""
+        self.held: dict[object, HeldTop | HeldPart] | None = None
+        """What is held while the statement uses it: tops of stacks of arrays, by stack, and parts
+        of long expressions, by syntax node; None where it can't."""
         self._sound: set[tuple[object, ...]] = set()
         """Opcodes with the types of places that they take."""
         self._at: Stat = Stat(func.start, func.end)
@@ -163,7 +165,8 @@ class CodeEmitter(ValueReader, ABC):
 
     def may_change(self, place: Place) -> bool:
         """Whether a place may be turned into a bijection of it: no stack, no loop's variable."""
-        return place.type is not None and place.reg not in self.loops
+        is_part = self.registers.list[place.reg].is_own
+        return place.type is not None and place.reg not in self.loops and not is_part
 
     def _unwrapped(
         self, row: OpRow, templates: tuple[Expr, ...], args: list[Node]
@@ -292,12 +295,25 @@ class CodeEmitter(ValueReader, ABC):
     # What is on top of stacks of arrays.
 
     def held_top(self, stack: Slot, node: Ref) -> Slot:
-        if self.tops is None:
+        if self.held is None:
             super().held_top(stack, node)
-        assert self.tops is not None
-        if stack.reg not in self.tops:
-            self.tops[stack.reg] = hold(self, stack, node, self._at)
-        return self.tops[stack.reg].ancilla
+        assert self.held is not None
+        if stack.reg not in self.held:
+            self.held[stack.reg] = hold(self, stack, node, self._at)
+        return self.held[stack.reg].ancilla
+
+    # Parts of long expressions.
+
+    def held_part(self, value: Expr, node: Node) -> Expr:
+        if self.held is None or self.is_lazy:
+            self.too_deep(node)
+        if node not in self.held:
+            try:
+                self.held[node] = hold_part(self, f".part{len(self.held)}", value, node, self._at)
+            except TypeFault as fault:
+                self.fault(fault, node)
+        held = self.held[node].ancilla
+        return Place(held.reg, (), held.value_type)
 
     # Jumps.
 

@@ -7,7 +7,7 @@ popped before the statement, and pushed again after it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -38,6 +38,23 @@ class HeldTop:
     stack: Slot
     ancilla: Slot
     begins: int
+
+    def put_back(self, e: CodeEmitter, stat: Stat) -> None:
+        """Push the array again; Rejected if the stack was used besides."""
+        for instr in e.code[self.begins :]:
+            if any(p.reg == self.stack.reg for a in instr.args for p in places(a)):
+                e.complain(
+                    "A016",
+                    f"the top of `{e.registers.list[self.stack.reg].name}` is used together with "
+                    "the stack itself",
+                    stat,
+                    "an array on top is held elsewhere while a statement uses it: make two of them",
+                )
+        t = e.registers.list[self.ancilla.reg].type
+        assert isinstance(t, (Scalar, Array))
+        place = Place(self.ancilla.reg, (), t)
+        move(e, "push", place, Lit(0, stat.start, stat.end), self.stack, stat)
+        e.put(Instr("free", check_operands("free", (place,), e.registers.list)), stat)
 
 
 class Lowered(Stat):
@@ -137,22 +154,3 @@ def hold(e: CodeEmitter, stack: Slot, at: Node, stat: Stat) -> HeldTop:
     e.put(Instr("alloc", check_operands("alloc", (place,), e.registers.list)), stat)
     move(e, "pop", place, at, stack, stat)
     return HeldTop(stack, ancilla, len(e.code))
-
-
-def put_back(e: CodeEmitter, tops: Iterator[HeldTop], stat: Stat) -> None:
-    """Push the arrays again that were held, the last first; Rejected if one's stack was used."""
-    for held in tops:
-        for instr in e.code[held.begins :]:
-            if any(p.reg == held.stack.reg for a in instr.args for p in places(a)):
-                e.complain(
-                    "A016",
-                    f"the top of `{e.registers.list[held.stack.reg].name}` is used together with "
-                    "the stack itself",
-                    stat,
-                    "an array on top is held elsewhere while a statement uses it: make two of them",
-                )
-        t = e.registers.list[held.ancilla.reg].type
-        assert isinstance(t, (Scalar, Array))
-        place = Place(held.ancilla.reg, (), t)
-        move(e, "push", place, Lit(0, stat.start, stat.end), held.stack, stat)
-        e.put(Instr("free", check_operands("free", (place,), e.registers.list)), stat)

@@ -26,6 +26,8 @@ from rvm_asm.scope import Alias, Binding, Length, NameGroup, Scope, Slot, leaves
 
 ELEMENTS = ".len"
 """A step to how many numbers a stack holds, which nothing written leads to."""
+MAX_LINKS = 50
+"""Of a chain of operators that is too long for one instruction, how many one of them gets."""
 MAX_KNOWN = 8
 """How many of the names that there are a message tells."""
 
@@ -51,6 +53,8 @@ class ValueReader:
         self._indexed = 0
         self._depth = 0
         self._count = 0
+        self.is_lazy = False
+        """Whether what is read is an argument that may not be evaluated."""
 
     def reject(self, code: str, message: str, node: Node | RefStep, hint: str = "") -> NoReturn:
         self.report.error(code, message, node.start, node.end, hint=hint)
@@ -62,6 +66,7 @@ class ValueReader:
         """A whole operand as a template."""
         self._count = 0
         self._depth = 0
+        self.is_lazy = False
         return self.value(node)
 
     def value(self, node: Node) -> Expr:
@@ -129,17 +134,50 @@ class ValueReader:
                 fn = plain(name)
                 if fn not in FUNCTIONS:
                     self._unknown_function(node)
+        if isinstance(node, Operator):
+            links = _links(node)
+            if self._depth + len(links) >= MAX_DEPTH:
+                return self._chain(links)
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            self.reject(
-                "A046",
-                f"the expression nests deeper than {MAX_DEPTH} levels",
-                node,
-                "compute a part of it into an ancilla",
-            )
+            self.too_deep(node)
+        lazy, self.is_lazy = self.is_lazy, self.is_lazy or FUNCTIONS[fn].lazy
         args = tuple([self.value(a) for a in node.args])
+        self.is_lazy = lazy
         self._depth -= 1
         return Apply(fn, args)
+
+    def _chain(self, links: list[Operator]) -> Expr:
+        """A long chain of operators, the last of them first, of which parts are held."""
+        outer = self._depth
+        is_deep = outer + MAX_LINKS >= MAX_DEPTH
+        base = 0 if is_deep else outer
+        self._depth = base + MAX_LINKS
+        value = self.value(links[-1].args[0])
+        for k, link in enumerate(reversed(links)):
+            if k and k % MAX_LINKS == 0:
+                value = self.held_part(value, link.args[0])
+                self._count = 0
+            self._depth = base + MAX_LINKS - k % MAX_LINKS
+            fn = operator_name(link.name, 2)
+            lazy, self.is_lazy = self.is_lazy, self.is_lazy or FUNCTIONS[fn].lazy
+            value = Apply(fn, (value, self.value(link.args[1])))
+            self.is_lazy = lazy
+            self.made.append((value, link))
+        self._depth = outer
+        return self.held_part(value, links[0]) if is_deep else value
+
+    def held_part(self, value: Expr, node: Node) -> Expr:
+        """The ancilla that holds a part of a long expression while a statement uses it."""
+        self.too_deep(node)
+
+    def too_deep(self, node: Node) -> NoReturn:
+        self.reject(
+            "A046",
+            f"the expression nests deeper than {MAX_DEPTH} levels",
+            node,
+            "compute a part of it into an ancilla",
+        )
 
     def _of_stack(self, node: Node) -> Node | None:
         """`top(s)`, `len(s)` and `empty(s)` of a stack, as places and what is asked of them.
@@ -465,3 +503,12 @@ class ValueReader:
         at = node if at is None else at
         self.report.error(fault.code, fault.message, at.start, at.end, hint=fault.hint)
         raise Rejected
+
+
+def _links(node: Node) -> list[Operator]:
+    """A binary operator, that on its left, the one on that one's left, and so on."""
+    links: list[Operator] = []
+    while type(node) is Operator and len(node.args) == 2:
+        links.append(node)
+        node = node.args[0]
+    return links

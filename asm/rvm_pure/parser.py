@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import NoReturn
 
 from rvm_asm.cursor import Bad, Cursor
@@ -40,6 +41,8 @@ from rvm_pure.terms import (
 
 MAX_DEPTH = 100
 """How deeply terms may nest, lets in each other's bodies among them."""
+MAX_LINKS = 200
+"""How many operators a chain may have, each of which holds what is on its left."""
 PREFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "negate": "neg", "pow": "**"}
 """The words that stand for signs where every function is a word."""
 _WORDS = "def let in if then else loop for do to fun with and or not true false inf nan"
@@ -104,11 +107,14 @@ class TermParser(Cursor):
         if self.depth > MAX_DEPTH:
             self.too_deep("the term nests", MAX_DEPTH)
         left = self._prefix()
-        while True:
+        for links in count():
             sign = self.texts[self.i]
             own = BINARY.get(sign, 0) if self.kinds[self.i] in (NAME, sign) else 0
             if own <= power:
                 break
+            if links == MAX_LINKS:
+                hint = "give a part of it a name: `let t = … in …`"
+                self.too_deep("the chain of operators nests", MAX_LINKS, hint)
             self.i += 1
             right = self.term(own - 1 if own == POWER else own)
             left = Op(operator_name(sign, 2), (left, right), start=left.start, end=right.end)

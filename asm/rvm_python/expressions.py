@@ -73,13 +73,26 @@ class Expressions(Names):
             self.refuse(
                 "A046", f"the expression {much}", e, "`with rvm.ancilla(…) as t:` holds a part"
             )
+        out: Node
         start, end = self.at(e)
-        value = self.constant(e)
-        if value is not MISSING:
-            out: Node = self._literal(value, e)
+        links = _links(e)
+        value = self.constant(e) if len(links) <= MAX_DEPTH else MISSING
+        if len(links) > MAX_DEPTH:
+            out = self._chain(links)
+        elif value is not MISSING:
+            out = self._literal(value, e)
         else:
             out = self._node(e, start, end)
         self._depth -= 1
+        return out
+
+    def _chain(self, links: list[ast.BinOp]) -> Node:
+        """A long chain of operators, the last of them first."""
+        out = self.node(links[-1].left)
+        for link in reversed(links):
+            self._count = 0
+            right = self.node(link.right)
+            out = Operator(SIGNS[type(link.op)], [out, right], *self.at(link))
         return out
 
     def _node(self, e: ast.expr, start: int, end: int) -> Node:
@@ -290,3 +303,12 @@ def _known() -> Mapping[str, Any]:
     from rvm.isa import FUNCTIONS
 
     return FUNCTIONS
+
+
+def _links(e: ast.expr) -> list[ast.BinOp]:
+    """A binary operator, that on its left, the one on that one's left, and so on."""
+    links: list[ast.BinOp] = []
+    while isinstance(e, ast.BinOp) and type(e.op) in SIGNS:
+        links.append(e)
+        e = e.left
+    return links
