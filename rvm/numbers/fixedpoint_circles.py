@@ -57,7 +57,7 @@ def _series(square: Node, first: int) -> Node:
 def circle(x: Pair) -> tuple[Node, Pair, Pair]:
     """The quarters of a turn in x, and sine and cosine of what is left, to some 2**-64."""
     quarters, r = near(x[0])
-    a = plus(r, exactly_of(x[1]))
+    a = plus(quick_sum(*r), exactly_of(x[1]))
     square = times(a, a)
     fourth, s = times(square, square), square[0]
     # What is left out of pairs is below 2**-12.

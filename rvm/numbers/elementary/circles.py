@@ -8,12 +8,21 @@ SIGNUM Newsletter 18 (1983).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from rvm.leaf import Function, Node, constant, function, select
 from rvm.leaf.ops import F64, I64
 from rvm.leaf.trace import apply, bits, equal, fabs, nearest, to_float, to_int
-from rvm.numbers.elementary.pairs import Pair, polynomial, product, quick_sum, quotient, two_sum
+from rvm.numbers.elementary.pairs import (
+    Pair,
+    balanced,
+    polynomial,
+    product,
+    quick_sum,
+    quotient,
+    two_sum,
+)
 from rvm.numbers.elementary.tables import (
     COS_POLY,
     HALF_PI,
@@ -23,17 +32,22 @@ from rvm.numbers.elementary.tables import (
     TWO_OVER_PI_BITS,
 )
 
+Series = Callable[[Sequence[Any], Node], Node]
+"""How a polynomial is evaluated."""
 FAR = 1048576.0
 """Up to here the pieces of pi/2 times the number of quarters are exact."""
 
 
 def near(x: Node) -> tuple[Node, Pair]:
-    """The number of quarters of a turn in x, |x| <= FAR, and what is left, within pi/4."""
+    """The number of quarters of a turn in x, |x| <= FAR, and what is left, within pi/4.
+
+    That is a float and what is to be added to it, up to a unit of its last place.
+    """
     quarters = nearest(x * TWO_OVER_PI)
     a = x - quarters * HALF_PI[0]
     s, e = two_sum(a, quarters * -HALF_PI[1])
     t, f = two_sum(s, quarters * -HALF_PI[2])
-    return to_int(quarters), quick_sum(t, (e + f) - quarters * HALF_PI[3])
+    return to_int(quarters), (t, (e + f) - quarters * HALF_PI[3])
 
 
 def turning_words(exponent: Node) -> tuple[Node, Node, Node]:
@@ -87,33 +101,33 @@ def far(x: Node) -> tuple[Node, Pair]:
     )
 
 
-def sine(r: Pair) -> Pair:
-    """The sine within pi/4, and a little more."""
+def sine(r: Pair, series: Series = polynomial) -> Pair:
+    """The sine within pi/4 as a float and what is to be added to it."""
     x, low = r
     square = x * x
-    rest = square * x * polynomial(SIN_POLY, square)
-    return quick_sum(x, rest + low * (1.0 - 0.5 * square))
+    rest = square * x * series(SIN_POLY, square)
+    return x, rest + low * (1.0 - 0.5 * square)
 
 
-def cosine(r: Pair) -> Pair:
-    """The cosine within pi/4."""
+def cosine(r: Pair, series: Series = polynomial) -> Pair:
+    """The cosine within pi/4 as a float and what is to be added to it."""
     x, low = r
     square = x * x
     half = 0.5 * square
     w = 1.0 - half
-    rest = ((1.0 - w) - half) + (square * square * polynomial(COS_POLY, square) - x * low)
-    return quick_sum(w, rest)
+    return w, ((1.0 - w) - half) + (square * square * series(COS_POLY, square) - x * low)
 
 
 def _sine(quarters: Node, r: Pair) -> Node:
-    s, c = sine(r), cosine(r)
+    s, c = sine(r, balanced), cosine(r, balanced)
     odd = equal(quarters & 1, 1)
     value = select(odd, c[0] + c[1], s[0] + s[1])
     return select(equal(quarters & 2, 2), -value, value)
 
 
 def _tangent(quarters: Node, r: Pair) -> Node:
-    s, c = sine(r), cosine(r)
+    r = quick_sum(*r)
+    s, c = quick_sum(*sine(r)), quick_sum(*cosine(r))
     odd = equal(quarters & 1, 1)
     top = tuple(select(odd, -b, a) for a, b in zip(s, c, strict=True))
     below = tuple(select(odd, a, b) for a, b in zip(s, c, strict=True))

@@ -101,7 +101,7 @@ def _sine_of_pi(x: Node) -> Pair:
     swapped = r > 0.25
     p, e = product(select(swapped, 0.5 - r, r), constant(PI_PAIR[0], F64))
     angle = quick_sum(p, e + select(swapped, 0.5 - r, r) * PI_PAIR[1])
-    s, c = sine(angle), cosine(angle)
+    s, c = quick_sum(*sine(angle)), quick_sum(*cosine(angle))
     return select(swapped, c[0], s[0]), select(swapped, c[1], s[1])
 
 

@@ -60,3 +60,18 @@ def polynomial(coefficients: Sequence[Any], x: Node) -> Node:
         found = found * x + c
     assert isinstance(found, Node)
     return found
+
+
+def balanced(coefficients: Sequence[Any], x: Node) -> Node:
+    """The same by Estrin's scheme, in which few operations wait for others.
+
+    Its rounding errors are larger, so it is for what is small beside that to which it is added.
+    """
+    terms = list(coefficients)
+    while len(terms) > 1:
+        pairs = zip(terms[::2], terms[1::2], strict=False)
+        terms = [low + high * x for low, high in pairs] + terms[len(terms) & ~1 :]
+        x = x * x
+    found = terms[0]
+    assert isinstance(found, Node)
+    return found
