@@ -80,5 +80,6 @@ def read(text: str, declarations: Declarations, name: str = "<text>") -> list[De
 def _declared(text: str, name: str) -> Declarations:
     declarations = Declarations()
     for d in read(text, declarations, name):
-        declarations.enter(Lowering(d).function(), set())
+        for func in Lowering(d).functions():
+            declarations.enter(func, set())
     return declarations

@@ -15,7 +15,8 @@ from rvm_asm.program import Declarations
 from rvm.faults import UsageError
 from rvm.types import I64
 from rvm_pure.definition import Definition, Param
-from rvm_pure.functions import PureFunction
+from rvm_pure.functions import PureFunction, keep
+from rvm_pure.keeping import Keep
 from rvm_pure.lexer import lex
 from rvm_pure.reader import TextParser
 from rvm_pure.recorder import caller
@@ -40,12 +41,16 @@ WORDS: dict[str, Callable[..., Any]] = {
 def pure(f: Callable[..., Any], types: Mapping[str, Any]) -> PureFunction:
     """A function of values of the named types, `f64["n"]` or `"f64[n]"`; run once, on these.
 
-    Types that are not named are those of the annotations.  UsageError U060 at the line of what
+    Types that are not named are those of the annotations.  What names no parameter may be a
+    budget for the states of loops, as `keeping` takes it.  UsageError U060 at the line of what
     cannot be traced.
     """
     declarations = Declarations()
-    found = {n: typed(v, declarations) for n, v in {**_annotated(f), **types}.items()}
     names = list(inspect.signature(f).parameters)
+    words = [n for n in types if n not in names and n in Keep.__dataclass_fields__]
+    kept = keep(**{n: types[n] for n in words})
+    given = {n: v for n, v in types.items() if n not in words}
+    found = {n: typed(v, declarations) for n, v in {**_annotated(f), **given}.items()}
     missing = [n for n in names if n not in found]
     if missing or [n for n in found if n not in names]:
         raise UsageError(
@@ -60,7 +65,7 @@ def pure(f: Callable[..., Any], types: Mapping[str, Any]) -> PureFunction:
     file = declarations.sources.add(f.__code__.co_filename, "")
     d = Definition(Word(_name(f), file.base, file.base), params, body)
     env = {**ordered, **dict.fromkeys(lengths_of(params), I64)}
-    return PureFunction(replace(d, body=with_types(body, env)), declarations)
+    return PureFunction(replace(d, body=with_types(body, env)), declarations, kept)
 
 
 def _name(f: Callable[..., Any]) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from rvm_asm.messages import Reporter
 from rvm_asm.program import Declarations
+from rvm_asm.stats import Func
 from rvm_asm.texts import build
 
 from rvm.faults import UsageError
@@ -20,10 +21,21 @@ from rvm_pure.account import Account, account
 from rvm_pure.assembler import read
 from rvm_pure.definition import Definition
 from rvm_pure.faults import StageFault
+from rvm_pure.keeping import ALL, Keep
 from rvm_pure.lowering import OUT, Lowering
 from rvm_pure.stages import STAGES, stage
 from rvm_pure.types import Arr, Product, Type, array_of, dims, elem_type
 from rvm_pure.zeros import zeros
+
+
+def keep(**budget: Any) -> Keep:
+    """A budget by its words; UsageError U006 if there is no such word."""
+    words = Keep.__dataclass_fields__
+    for name in budget:
+        if name not in words:
+            what = f"no budget is called `{name}`"
+            raise UsageError("U006", what, hint=f"there are {', '.join(words)}")
+    return Keep(**budget)
 
 
 def functions(text: str, name: str = "<text>") -> dict[str, PureFunction]:
@@ -40,9 +52,20 @@ class PureFunction:
     and can be undone.
     """
 
-    def __init__(self, definition: Definition, declarations: Declarations) -> None:
+    def __init__(
+        self, definition: Definition, declarations: Declarations, keep: Keep = ALL
+    ) -> None:
         self.definition = definition
         self._declarations = declarations
+        self._keep = keep
+
+    def keeping(self, **budget: Any) -> PureFunction:
+        """The same function whose loops keep less: by `pebbles`, `memory` in bytes, `in_place`.
+
+        `in_place` makes updates of floats in place, too, which rounding keeps from being undone
+        to the bit.  UsageError U006 if a budget is no number, or there are two.
+        """
+        return PureFunction(self.definition, self._declarations, keep(**budget))
 
     @property
     def name(self) -> str:
@@ -54,9 +77,13 @@ class PureFunction:
 
     @cached_property
     def program(self) -> Library:
-        """The reversible program: its function is `f(out, x)`."""
+        """The reversible program: its function is `f(out, x)`.
+
+        AssemblyError where a budget cannot be kept.
+        """
         declarations = self._fresh()
-        declarations.enter(Lowering(self.definition).function(), set())
+        for func in self._lowered()[1]:
+            declarations.enter(func, set())
         return Library(build(declarations))
 
     def stage(self, name: str, *, prefix: bool = False, wrt: str | Sequence[str] = ()) -> str:
@@ -70,7 +97,7 @@ class PureFunction:
                 "U006", f"there is no stage `{name}`", hint=f"there are {', '.join(STAGES)}"
             )
         try:
-            return stage(self.definition, name, prefix=prefix, wrt=_names(wrt))
+            return stage(self.definition, name, prefix=prefix, wrt=_names(wrt), keep=self._keep)
         except StageFault as fault:
             self._raise(fault)
             raise
@@ -83,7 +110,15 @@ class PureFunction:
         except StageFault as fault:
             self._raise(fault)
             raise
-        return PureFunction(found, self._declarations)
+        return PureFunction(found, self._declarations, self._keep)
+
+    def _lowered(self) -> tuple[Lowering, list[Func]]:
+        lowering = Lowering(self.definition, self._keep)
+        try:
+            return lowering, lowering.functions()
+        except StageFault as fault:
+            self._raise(fault)
+            raise
 
     def _fresh(self) -> Declarations:
         """Declarations of nothing yet, whose positions are those of the text."""
@@ -93,11 +128,13 @@ class PureFunction:
         return out
 
     def explain(self) -> str:
-        """What becomes of each value with a name: put in, held by an ancilla, or stored."""
-        lowering = Lowering(self.definition)
-        func = lowering.function()
+        """What becomes of each value with a name, and how many bytes it takes.
+
+        It is put in, held by an ancilla, updated in place, stored, or a schedule keeps some states.
+        """
+        lowering, funcs = self._lowered()
         if not lowering.notes:
-            count = len(func.body)
+            count = len(funcs[0].body)
             return f"{self.name}: no names, {count} statement{'s' * (count != 1)}"
         lines = [f"{n}: {text} ({t})" for n, (text, t) in lowering.notes.items()]
         return "\n    ".join((f"{self.name}:", *lines))
@@ -198,7 +235,11 @@ def as_argument(t: Type, v: Any) -> Any:
             for k, (item, x) in enumerate(zip(elem.items, v, strict=True))
         }
     assert isinstance(elem, Scalar)
-    return np.asarray(v, system(elem).dtype) if isinstance(t, Arr) else v
+    if not isinstance(t, Arr):
+        return v
+    found, want = np.asarray(v), np.dtype(system(elem).dtype)
+    # What would lose something is told by the machine.
+    return found.astype(want) if np.can_cast(found.dtype, want, "same_kind") else found
 
 
 def _of(t: Type, item: Type) -> Type:

@@ -17,6 +17,7 @@ from rvm_asm.stats import (
     For,
     Func,
     IfStat,
+    Iterate,
     OpStat,
     Routine,
     Stat,
@@ -36,7 +37,10 @@ from rvm_pure.expressions import (
     field,
     indexed,
 )
+from rvm_pure.faults import StageFault
+from rvm_pure.inplace import plan
 from rvm_pure.invariants import lifted
+from rvm_pure.keeping import ALL, Keep, bytes_of, bytes_text
 from rvm_pure.normal import normal
 from rvm_pure.printer import term as term_text
 from rvm_pure.terms import (
@@ -63,7 +67,7 @@ from rvm_pure.terms import (
     substitute,
     walk,
 )
-from rvm_pure.types import Arr, Product, Size, Type, dims, elem_type, parts
+from rvm_pure.types import Arr, Product, Size, Type, dims, elem_type, names_of, parts
 from rvm_pure.typing import lengths_of
 
 OUT = "out"
@@ -71,14 +75,14 @@ OUT = "out"
 
 
 Then = Callable[[Term, Env], list[Stat]]
-Result = Callable[[Term, Term, Env], list[Stat]]
 
 
 class Lowering:
     """One definition on its way to a function."""
 
-    def __init__(self, d: Definition) -> None:
+    def __init__(self, d: Definition, keep: Keep = ALL) -> None:
         self.d = d
+        self.keep = keep
         self.start, self.end = d.name.start, d.name.end
         taken = {*(p.name for p in d.params), *lengths_of(d.params)}
         self._fixed = taken
@@ -88,10 +92,15 @@ class Lowering:
         self.body = normal(lifted(body, self.names), taken)
         self.names.taken |= set(binders(self.body))
         self.notes: dict[str, tuple[str, str]] = {}
-        """What became of each let and state by its name: what it is, and its type."""
+        """What became of each let and state by its name: what it is, its type and its bytes."""
+        self._steps: list[Func] = []
+        """The functions that schedules play."""
 
-    def function(self) -> Func:
-        """The function; its first parameter is what the value is added to."""
+    def functions(self) -> list[Func]:
+        """The function, whose first parameter is what the value is added to, and its loops' steps.
+
+        StageFault where a budget of bytes is asked for, and a state's size is not known.
+        """
         d = self.d
         assert d.body.type is not None
         out = self.names.new(OUT)
@@ -106,9 +115,9 @@ class Lowering:
         body = [*self._checks(place, self.body, env), *self.add(place, self.body, env)]
         for e in walk(self.body):
             if isinstance(e, Let) and isinstance(e.pattern, str):
-                self.note(e.pattern, "put in where it is used", e.value)
+                self.note(e.pattern, "put in where it is used", e.value, "0")
         word = Word(_plain(d.name.text), d.name.start, d.name.end)
-        return Func(word, [], params, body, self.start, self.end)
+        return [Func(word, [], params, body, self.start, self.end), *self._steps]
 
     def _ref(self, name: str, at: Term | None = None) -> Ref:
         start, end = (self.start, self.end) if at is None else (at.start, at.end)
@@ -228,16 +237,7 @@ class Lowering:
                 found = self._summed(place, e, env, fresh)
                 if found is not None:
                     return found
-                return self._states(
-                    e,
-                    env,
-                    lambda states, n, inner: self.add(
-                        place,
-                        Index(states, (n,), type=e.type, start=e.start, end=e.end),
-                        inner,
-                        fresh,
-                    ),
-                )
+                return self._last(e, env, lambda last, inner: self.add(place, last, inner, fresh))
             case Fold() if fresh:
                 return self._scan(place, e, env)
             case Loop():
@@ -298,7 +298,7 @@ class Lowering:
                 return self.add(place, e.body, env, fresh)
             once = k == 1 and not _repeated(e.body, e.pattern)
             if self._fuses(e.value, once):
-                self.note(e.pattern, "each element is put in where it is used", e.value)
+                self.note(e.pattern, "each element is put in where it is used", e.value, "0")
                 return self.add(place, _put(e.body, e.pattern, e.value), env, fresh)
             try:
                 value = expression(e.value, env)
@@ -340,13 +340,18 @@ class Lowering:
             one = one.body
         return once or isinstance(one, (Index, Var, Num))
 
-    def note(self, name: str, text: str, e: Term, more: Term | None = None) -> None:
-        """Say what became of a value, of which there are so many and one."""
+    def note(
+        self, name: str, text: str, e: Term, count: str = "", more: Term | None = None
+    ) -> None:
+        """Say what became of a value, of which there are so many, or so many and one."""
+        assert e.type is not None
         t = str(e.type)
         if more is not None:
             n = term_text(more)
-            t = f"{t}[{n} + 1]" if isinstance(e.type, Scalar) else f"{n} + 1 of {t}"
-        self.notes.setdefault(name, (text, t))
+            count = str(int(n) + 1) if n.isdigit() else f"({n} + 1)"
+            t = f"{t}[{count.strip('()')}]" if isinstance(e.type, Scalar) else f"{count} of {t}"
+        size = "" if count == "0" else f", {bytes_text(e.type, count)}"
+        self.notes.setdefault(name, (text, f"{t}{size}"))
 
     def _held(self, name: str, e: Term, env: Env, body: Callable[[Env], list[Stat]]) -> list[Stat]:
         """Statements over a value that is made before, and taken away after."""
@@ -446,27 +451,156 @@ class Lowering:
         stats = self.add(place, body, {**env, i: node})
         return [*self.add(place, e.init, env), self._for(i, count, stats, e)]
 
-    def _states(self, e: Term, env: Env, result: Result) -> list[Stat]:
-        """A fold with all its states kept while `result` uses them."""
-        assert isinstance(e, Fold) and e.init.type is not None
-        array = e.array
+    def _last(self, e: Fold, env: Env, result: Then) -> list[Stat]:
+        """The last state of a fold, made before what uses it and taken away after.
+
+        It is updated in place if it can be, else a schedule is played, or all states are kept.
+        """
+        i = self.names.new("i")
+        var = Var(i, type=I64, start=e.start, end=e.end)
         try:
-            elem(array, Var("", type=I64), self.names)
-            n = self.length(array)
-            self._node(n, env)
+            element = elem(e.array, var, self.names)
+            n = self.length(e.array)
+            count = self._node(n, env)
         except Hard as hard:
-            return self._first(hard.term, e, env, lambda r, inner: self._states(r, inner, result))
+            return self._first(
+                hard.term, e, env, lambda r, inner: self._last(_fold(r), inner, result)
+            )
         s = self.names.new("s")
+        assert e.init.type is not None
+        here = {"type": e.init.type, "start": e.start, "end": e.end}
+        place = self._places(self._ref(s, e), e.init.type)
+        last: Term = Var(s, **here)  # type: ignore[arg-type]
         made: list[Stat] = []
-        more = Op("+", (n, Num(1, type=I64)), type=I64)
-        self._make(s, e.init, env, made, more)
-        self.note(s, "the states of a fold or loop, stored and uncomputed", e.init, n)
-        t = Arr(e.init.type, None)
-        place = self._places(self._ref(s, e), t)
-        inner = {**env, s: place}
-        made += self._scan(place, replace(e, kind="scanl"), env)
-        var = Var(s, type=t, start=e.start, end=e.end)
-        return [self._routine(made, result(var, n, inner), e)]
+        update = self._update(place, e, element, {**env, i: self._ref(i, e)})
+        if update is not None:
+            self._make(s, e.init, env, made)
+            self.note(s, "the state of a fold or loop, in place", e.init)
+            made += self.add(place, e.init, env, True)
+            made.append(self._for(i, count, update, e))
+        elif self.keep.has_budget:
+            made = self._played(s, e, element, i, count, env)
+        else:
+            self.names.taken.discard(i)
+            more = Op("+", (n, Num(1, type=I64)), type=I64)
+            self._make(s, e.init, env, made, more)
+            text = "the states of a fold or loop, stored and uncomputed"
+            self.note(s, text, e.init, more=n)
+            place = self._places(self._ref(s, e), Arr(e.init.type, None))
+            made += self._scan(place, replace(e, kind="scanl"), env)
+            last = Index(replace(last, type=Arr(e.init.type, None)), (n,), **here)  # type: ignore[arg-type]
+        return [self._routine(made, result(last, {**env, s: place}), e)]
+
+    def _update(self, place: Value, e: Fold, element: Term, env: Env) -> list[Stat] | None:
+        """A step of a fold in place; None if its state goes on by what cannot be undone."""
+        found = plan(e, element, self.names, self.keep.in_place)
+        if found is None:
+            return None
+        parts, order, steps = found
+        places = list(place) if isinstance(place, tuple) else [place]
+        out: list[Stat] = []
+        held = list(range(len(order)))
+        for k, j in enumerate(order):
+            at = held.index(j)
+            if at != k:
+                held[k], held[at] = held[at], held[k]
+                pair = [places[k], places[at]]
+                out.append(OpStat("swap", pair, e.start, e.start, e.end))  # type: ignore[arg-type]
+        inner = {**env, **{parts[j]: places[k] for k, j in enumerate(order)}}
+        try:
+            for k, s in steps:
+                target = places[k]
+                for item in s.at:
+                    target = _at(target, self._node(item, inner))
+                operands = [] if s.by is None else [self._node(s.by, inner)]
+                out.append(OpStat(s.word, [target, *operands], e.start, e.start, e.end))  # type: ignore[list-item]
+        except Hard:
+            return None
+        return out
+
+    def _played(self, s: str, e: Fold, element: Term, i: str, count: Node, env: Env) -> list[Stat]:
+        """The last state of a fold in an ancilla, by a schedule that holds some of the states."""
+        t = e.init.type
+        assert t is not None
+        pebbles = self._pebbles(e)
+        made: list[Stat] = []
+        first = self.names.new("first")
+        self._make(first, e.init, env, made)
+        self._make(s, e.init, env, made)
+        start = self._ref(first, e)
+        made += self.add(self._places(start, t), e.init, env, True)
+        name = self.names.new(f"{self.d.name.text}.step")
+        args = self._step(name, e, element, i, env)
+        policy: list[tuple[Word, Node]] = [
+            (Word("pebbles", e.start, e.end), Lit(pebbles, e.start, e.end))
+        ]
+        zero, one = (Lit(k, e.start, e.end) for k in (0, 1))
+        end = Operator("-", [count, one], e.start, e.end)
+        number, callee = Word(_plain(i), e.start, e.end), Word(_plain(name), e.start, e.end)
+        made.append(
+            Iterate(
+                callee,
+                [self._ref(s, e), start, self._ref(i, e), *args],
+                number,
+                zero,
+                end,
+                False,
+                policy,
+                e.start,
+                e.end,
+            )
+        )
+        text = f"the last state of a fold or loop, by a schedule with {pebbles} pebbles"
+        self.note(s, text, e.init, str(pebbles + 2))
+        return made
+
+    def _pebbles(self, e: Fold) -> int:
+        """How many states there may be besides the first and the last."""
+        t, memory = e.init.type, self.keep.memory
+        assert t is not None
+        if memory is None:
+            return self.keep.pebbles or 0
+        size = bytes_of(t)
+        if set(size) != {()}:
+            what = f"how many bytes a state of type {t} has is not known before the run"
+            raise StageFault(e, what, "say how many states there may be: `pebbles`")
+        if memory < 3 * size[()]:
+            what = f"{memory:,} bytes are less than three states of {size[()]:,} bytes each"
+            raise StageFault(e, what, "the first, the last and one between them are held")
+        return memory // size[()] - 2
+
+    def _step(self, name: str, e: Fold, element: Term, i: str, env: Env) -> list[Node]:
+        """Make the function of a step of a fold; what it takes besides its states and number."""
+        t = e.init.type
+        assert t is not None
+        y, x = self.names.new("next"), self.names.new("state")
+        fn = substitute(e.fn, {}, self.names)
+        body: Term = Let(fn.params[1], element, fn.body, type=t, start=e.start, end=e.end)
+        body = Let(fn.params[0], Var(x, type=t), body, type=t, start=e.start, end=e.end)
+        params = [Declared(p, self._type(t, ()), e.start, e.end) for p in (y, x)]
+        params.append(Declared(_plain(i), self._type(I64, None), e.start, e.end))
+        inner: dict[str, Value] = {i: self._ref(i, e), x: self._places(self._ref(x, e), t)}
+        args: list[Node] = []
+
+        def passed(v: Value, t: Type, wish: str) -> Value:
+            """A parameter for a value, and one for each part of a tuple."""
+            if isinstance(v, tuple):
+                return tuple(passed(w, item, wish) for w, item in zip(v, parts(t), strict=True))
+            own = self.names.new(wish)
+            params.append(Declared(_plain(own), self._type(t, ()), e.start, e.end))
+            args.append(v)
+            return self._ref(own, e)
+
+        # Lengths are numbers there, as types of loops' values may name them.
+        named = {n for v in walk(body) if v.type is not None for n in names_of(v.type)}
+        types = {v.name: v.type or I64 for v in walk(body) if isinstance(v, Var)}
+        for v in {**free(body), **dict.fromkeys(sorted(named & self._fixed))}:
+            if v not in inner:
+                inner[v] = passed(env[v], types.get(v, I64), v)
+        stats = self.add(self._places(self._ref(y, e), t), body, inner)
+        word = Word(_plain(name), e.start, e.end)
+        self._steps.append(Func(word, [], params, stats, e.start, e.end))
+        return args
 
     def _scan(self, place: Value, e: Term, env: Env) -> list[Stat]:
         """The states of a fold, put into a fresh array with room for them."""
@@ -536,6 +670,11 @@ def _replaced(e: Term, part: Term, by: Term) -> Term:
     if e is part:
         return by
     return rebuild(e, lambda x: _replaced(x, part, by))
+
+
+def _fold(e: Term) -> Fold:
+    assert isinstance(e, Fold)
+    return e
 
 
 def _put(e: Term, name: str, by: Term) -> Term:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from rvm_pure import gradient, straight, unary_text
 from rvm_pure.definition import Definition
+from rvm_pure.keeping import ALL, Keep
 from rvm_pure.printer import definition
 from rvm_pure.unary import unary
 
@@ -27,7 +28,9 @@ UNARY = ("unf", "unf-reverse")
 STAGES = ("source", *LINES, *UNARY, *TERMS, "rasm")
 
 
-def stage(d: Definition, name: str, *, prefix: bool = False, wrt: Sequence[str] = ()) -> str:
+def stage(
+    d: Definition, name: str, *, prefix: bool = False, wrt: Sequence[str] = (), keep: Keep = ALL
+) -> str:
     """The text of a stage of a typed definition; StageFault if it has none."""
     if name in LINES:
         return definition(LINES[name](d), block=True, prefix=prefix)
@@ -41,6 +44,6 @@ def stage(d: Definition, name: str, *, prefix: bool = False, wrt: Sequence[str] 
 
         from rvm_pure.lowering import Lowering
 
-        text = structured([Lowering(d).function()], SourceMap(), positions=False)
+        text = structured(Lowering(d, keep).functions(), SourceMap(), positions=False)
         return text.rstrip() + "\n"
     return definition(TERMS[name](d, wrt or None))

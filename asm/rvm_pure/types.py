@@ -88,6 +88,18 @@ def dims(t: Type) -> tuple[Length, ...]:
     return tuple(out)
 
 
+def names_of(t: Type) -> Iterator[str]:
+    """The names of lengths in a type."""
+    match t:
+        case Arr(elem, n):
+            if n is not None and n.name:
+                yield n.name
+            yield from names_of(elem)
+        case Product(items):
+            for item in items:
+                yield from names_of(item)
+
+
 def elem_type(t: Type) -> Type:
     """What an array of any rank holds in the end; of others the type itself."""
     while isinstance(t, Arr):

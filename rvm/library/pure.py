@@ -18,8 +18,9 @@ class Pure:
     def __call__(self, f: Callable[..., Any] | None = None, /, **types: Any) -> Any:
         """The function as a pure one: called, it gives its value; `f.program` can be undone.
 
-        Types of parameters are annotations or named here.  UsageError U060 at the line of what
-        cannot be traced.
+        Types of parameters are annotated or named here; `pebbles=12`, `memory=1_000_000` are a
+        budget for the states of loops, `in_place=True` updates floats in place.  UsageError U060
+        at the line of what cannot be traced.
         """
         if f is None:
             return lambda g: self(g, **types)

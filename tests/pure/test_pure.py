@@ -190,10 +190,11 @@ def f(x: f64[n], y: f64) =
 """
     assert rvm_pure.functions(text)["f"].explain().splitlines() == [
         "f:",
-        "    a: an ancilla, freed by the same expression (f64)",
+        "    a: an ancilla, freed by the same expression (f64, 8 bytes)",
         "    b: each element is put in where it is used (f64[n])",
-        "    c: stored, and uncomputed at the end (f64)",
-        "    s1: the states of a fold or loop, stored and uncomputed (f64[n + 1])",
+        "    c: stored, and uncomputed at the end (f64, 8 bytes)",
+        "    s1: the states of a fold or loop, stored and uncomputed "
+        "(f64[n + 1], 8 * (n + 1) bytes)",
         "    d: put in where it is used (f64)",
     ]
 

@@ -13,7 +13,7 @@ from rvm_pure.tracing import ARRAY_FUNCTIONS
 
 import rvm
 from rvm import Array, f64, i64
-from rvm.faults import UsageError
+from rvm.faults import InputError, UsageError
 
 X = np.array([0.5, -1.5, 2.0, 0.25])
 M = np.arange(12.0).reshape(3, 4) / 7 - 0.5
@@ -195,3 +195,11 @@ def test_what_has_no_value_yet_is_told(body: Any, words: str) -> None:
 def test_lengths_that_are_traced_are_those_of_the_call() -> None:
     f = rvm.pure(lambda x: np.sum(x) * x.shape[0] + x.size, x="f64[n]")
     assert f(np.ones(3)) == 12.0
+
+
+def test_what_would_lose_digits_is_refused() -> None:
+    f = rvm.pure(lambda k: k + k, k="i64[n]")
+    assert f([1, 2]).tolist() == f(np.array([1, 2], "i4")).tolist() == [2, 4]
+    for dtype in ("fixed[n]", "i64[n]"):
+        with pytest.raises(InputError, match="I003"):
+            rvm.pure(lambda k: k + k, k=dtype)(np.array([0.5, 1.5]))

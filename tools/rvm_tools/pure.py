@@ -11,15 +11,7 @@ from rvm.faults import UsageError
 from rvm_tools.programs import read_text
 
 
-def show_stage(
-    file: str, function: str | None, stage: str, wrt: Sequence[str], prefix: bool
-) -> None:
-    """Print a stage of one definition, or of all."""
-    shown = [f.stage(stage, prefix=prefix, wrt=wrt) for f in chosen(file, function)]
-    click.echo("\n".join(shown), nl=False)
-
-
-def show_cost(file: str, function: str | None, wrt: Sequence[str], lengths: str) -> None:
+def show_cost(found: Sequence[PureFunction], wrt: Sequence[str], lengths: str) -> None:
     """Print the accounts of definitions at lengths, `n=100,m=3`."""
     sizes: dict[str, int] = {}
     for part in filter(None, lengths.split(",")):
@@ -27,7 +19,7 @@ def show_cost(file: str, function: str | None, wrt: Sequence[str], lengths: str)
         if not value.strip().isdigit():
             raise UsageError("U006", f"`{part}` is no length", hint="--cost n=100,m=3")
         sizes[name.strip()] = int(value)
-    for f in chosen(file, function):
+    for f in found:
         click.echo(f"{f!r}\n{f.cost(wrt, **sizes)}")
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import rich_click as click
 
+from rvm_tools.options import BYTES
+
 
 @click.command("pure")
 @click.argument("file", type=click.Path(allow_dash=True), metavar="FILE.pure")
@@ -24,7 +26,24 @@ import rich_click as click
 @click.option(
     "--cost", metavar="N=100,…", help="What definition and gradient cost at these lengths."
 )
-@click.option("--explain", is_flag=True, help="What becomes of each let in the reversible program.")
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="What becomes of each let in the reversible program, and its bytes.",
+)
+@click.option(
+    "--pebbles",
+    type=click.IntRange(1),
+    metavar="S",
+    help="How many states a loop holds at a time, besides the first and the last.",
+)
+@click.option("--memory", type=BYTES, metavar="B", help="How much its states may take: 1MB.")
+@click.option(
+    "--in-place",
+    is_flag=True,
+    help="Updates of floats are made in place, too, which rounding keeps from being undone "
+    "to the bit.",
+)
 def command(
     file: str,
     function: str | None,
@@ -33,18 +52,25 @@ def command(
     prefix: bool,
     cost: str | None,
     explain: bool,
+    pebbles: int | None,
+    memory: int | None,
+    in_place: bool,
 ) -> None:
     """Print a stage of the definitions in FILE.
 
-    Each stage is a text that is read again as the definition that it shows.
+    Each stage is a text that is read again as the definition that it shows. A loop keeps all its
+    states in the stage `rasm`, unless there is a budget for them.
     """
-    from rvm_tools.pure import chosen, show_cost, show_stage
+    from rvm_tools.pure import chosen, show_cost
 
     names = [n for n in wrt.split(",") if n]
+    keep = {"pebbles": pebbles, "memory": memory, "in_place": in_place}
+    found = [f.keeping(**keep) for f in chosen(file, function)]
     if explain:
-        for f in chosen(file, function):
+        for f in found:
             click.echo(f.explain())
     elif cost is not None:
-        show_cost(file, function, names, cost)
+        show_cost(found, names, cost)
     else:
-        show_stage(file, function, stage, names, prefix)
+        shown = [f.stage(stage, prefix=prefix, wrt=names) for f in found]
+        click.echo("\n".join(shown), nl=False)
