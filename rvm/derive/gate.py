@@ -44,6 +44,9 @@ NONE: Finals = {}
 Witness = Callable[[], Evidence]
 """What gives what a run there and back knows: asked when values are not back."""
 
+Verdict = Callable[[float], None]
+"""What refuses derivatives that are off by more than the limit, as a part of themselves."""
+
 
 def check_returned(
     function: Function,
@@ -53,24 +56,29 @@ def check_returned(
     evidence: Witness,
     finals: Finals = NONE,
     drift: float = 0.0,
-) -> None:
+) -> Verdict | None:
     """InvertibilityError R017 where the adjoints are wrong, or may be.
 
     `start` and `ended` are the raw values of the parameters' registers, `finals` what is known of
     those after the run forwards; what is missing is made again if it is needed.  `drift` is that of
     the run back, with options `later`.  Values that are back bear the adjoints out, unless a
     tolerance asks for more than that promises.
+    Where they do not, what comes back judges other derivatives by the same limit.
     """
     tolerance = options.tolerance
     if tolerance == INFINITY:
-        return
+        return None
     off = strays(function, start, ended, options, evidence, finals)
     if not off and drift <= 1 and not is_demanding(function, options):
-        return
-    part = None if tolerance == 0 else Estimate(evidence()).part
+        return None
     limit = agreement_limit(_is_coarse(function)) if tolerance is None else tolerance
-    if part is None or not part <= limit:
-        raise refusal(function, start, ended, options, off[0] if off else None, part)
+
+    def verdict(part: float | None) -> None:
+        if part is None or not part <= limit:
+            raise refusal(function, start, ended, options, off[0] if off else None, part)
+
+    verdict(None if tolerance == 0 else Estimate(evidence()).part)
+    return verdict
 
 
 def later(options: Options) -> Options:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from rvm.codes.words import described, with_article
 from rvm.derive.estimate import Estimate, Evidence, copied, muted, same
-from rvm.derive.gate import check_returned, later, strays
+from rvm.derive.gate import Verdict, check_returned, later, strays
 from rvm.derive.places import Named, find_place, wanted
 from rvm.derive.target import Target
 from rvm.faults import InputError, UsageError
@@ -72,6 +72,9 @@ class Pullback:
         self._heights = {k: len(v) for k, v in enumerate(self.regs) if isinstance(v, list)}
         self._entered: list[Callable[[dict[int, Any]], None]] = []
         """What entered the adjoints of the results, which the run back consumes."""
+        self.verdict: Verdict | None = None
+        """What judges other derivatives, where values did not come back and the adjoints are right
+        all the same."""
         self.bars = {k: zero_dual(self.function, k, self.regs[k]) for k in bar_slots(self.function)}
 
     @property
@@ -185,8 +188,8 @@ class Pullback:
 
         `drift` is that of the run back.
         """
-        known = self._finals(), drift
-        check_returned(self.function, self.start, regs, self.options, self._witness(found), *known)
+        known = self._witness(found), self._finals(), drift
+        self.verdict = check_returned(self.function, self.start, regs, self.options, *known)
 
     def is_back(self, regs: Sequence[Any]) -> bool:
         """Whether the values are where they began."""

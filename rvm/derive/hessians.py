@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from rvm.derive.directions import Pushforward, Seeds, Shape, blocks, by_names, chosen, leaves, plain
-from rvm.derive.estimate import Evidence, copied
+from rvm.derive.estimate import Estimate, Evidence, copied
 from rvm.derive.gate import later
 from rvm.derive.gradients import (
     Judge,
@@ -73,6 +73,8 @@ class Curvature:
             info = run.info
         kept = {k: copied(v) for k, v in found.items()}
         judge = Judge(partial(curving, self.known, dots, kept))
+        if self.pull.verdict is not None:
+            self.pull.verdict(Estimate(judge.known).part)
         return named_duals(self.pull.function, found, replace(info, judge=judge))
 
     @property
@@ -179,6 +181,8 @@ def hessian(
     else:
         curvature = Curvature(target, loss, inputs, pull)
         found, info = curvature.blocks(shapes)
-        known = curvature.known
+        known, pull = curvature.known, curvature.pull
     judge = MatrixJudge(known, layouts, layouts, found, rows=False)
+    if pull.verdict is not None:
+        pull.verdict(judge.part)
     return by_names(layouts, layouts, found, replace(info, judge=judge))

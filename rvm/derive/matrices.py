@@ -105,20 +105,38 @@ class MatrixJudge:
     @cached_property
     def error(self) -> Result:
         """By how much each number may be off, in absolute terms; infinite if that is not known."""
-        to, of = (self._shapes(leaves(names)) for names in self.layouts)
-        along, across = (to, of) if self.rows else (of, to)
+        to, of, along, across = self._ways()
         lines: dict[int, list[NDArray[np.float64]]] = {k: [] for k in across}
         registers = self.known.function.registers
-        given = {k: raw_directions(_bar(registers[k].type), v) for k, v in units(along).items()}
-        for n, at in enumerate((j, i) for j in along for i in range(math.prod(along[j]))):
-            line = self._line({k: direction(v, n) for k, v in given.items()}, at, across)
-            for k, error in Estimate(line).errors.items():
+        for line in self._lines:
+            for k, error in line.errors.items():
                 wide = elem_of(registers[k].type).is_complex
                 lines[k].append(np.repeat(error.reshape(-1), 1 + wide))
         size = sum(map(math.prod, along.values()))
         arrays = {k: np.array(held).reshape(size, -1) for k, held in lines.items()}
         same = {k: k for k in across}
         return by_names(*self.layouts, blocks(arrays, to, of, same, rows=self.rows), None)
+
+    @property
+    def part(self) -> float:
+        """The error in parts of a line, of that where it is the largest."""
+        return max((line.part for line in self._lines), default=0.0)
+
+    @cached_property
+    def _lines(self) -> list[Estimate]:
+        """What estimates the error of each line."""
+        _, _, along, across = self._ways()
+        registers = self.known.function.registers
+        given = {k: raw_directions(_bar(registers[k].type), v) for k, v in units(along).items()}
+        return [
+            Estimate(self._line({k: direction(v, n) for k, v in given.items()}, at, across))
+            for n, at in enumerate((j, i) for j in along for i in range(math.prod(along[j])))
+        ]
+
+    def _ways(self) -> tuple[dict[int, Shape], ...]:
+        """The shapes of what rows and columns are of, and of what lines are of and along."""
+        to, of = (self._shapes(leaves(names)) for names in self.layouts)
+        return to, of, *((to, of) if self.rows else (of, to))
 
     def now(self) -> None:
         """Compute it."""

@@ -65,6 +65,34 @@ def test_right_or_refused(name: str) -> None:
             assert off(found, want) <= 2 * forwards + allowed, way
 
 
+GEOMETRIC = """
+func f(y: f64, p: f64, x: f64, n: i64)
+    for i = 1 to n
+        mul p, x
+        alloc next: f64 = p + x
+        swap next, p
+        free next = p - x
+    end
+    add y, p
+"""
+
+
+@pytest.mark.parametrize(("x", "lost"), [(0.5, False), (1e-20, True)])
+def test_values_that_matter_to_second_derivatives_alone(x: float, lost: bool) -> None:
+    """p x is lost in p x + x: the gradient is right all the same, and the Hessian would be 0."""
+    f, p = rvm.assemble(GEOMETRIC).f, 1.0
+    at = {"y": 0.0, "p": p, "x": x, "n": 2}
+    assert f.grad(at, loss="y").x == pytest.approx(2 * x * p + 2 * x + 1, rel=1e-14)
+    for second in (
+        lambda: f.hessian(at, loss="y").x.x,
+        lambda: f.hessian(at, loss="y", method="taylor").x.x,
+        lambda: f.hvp({"x": 1.0}, at, loss="y").x,
+    ):
+        assert verdict(second) == ("R017" if lost else pytest.approx(2 * p + 2, rel=1e-14))
+    everything = f.with_options(tolerance=math.inf)
+    assert everything.hessian(at, loss="y").info.error.x.x > 1e-15
+
+
 @pytest.mark.parametrize("name", [n for n in HARD if "kinked" not in n])
 @some
 def test_second_derivatives_are_right_or_refused(name: str) -> None:
