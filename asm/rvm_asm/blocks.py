@@ -15,7 +15,7 @@ from rvm_asm.conditions import undone_by
 from rvm_asm.counters import CountedLoop
 from rvm_asm.holding import Held, Holding
 from rvm_asm.messages import did_you_mean
-from rvm_asm.nodes import Node, Ref
+from rvm_asm.nodes import Node, Operator, Ref
 from rvm_asm.scope import ScopeBlock, Slot
 from rvm_asm.stacked import Lowered
 from rvm_asm.stats import (
@@ -39,9 +39,11 @@ from rvm_asm.stats import (
 )
 from rvm_asm.values import Rejected
 
-_TRUE = Const(True, BOOL)
+_FALSE, _TRUE = Const(False, BOOL), Const(True, BOOL)
 MAX_LEVELS = 80
 """How deeply blocks, those of macros included, may nest."""
+_HOLDING = (OpStat, AllocStat, Invoke, Iterate, Extern)
+"""Statements throughout which tops of stacks of arrays, and parts of long expressions, are held."""
 _OPPOSITE = {"==": "!=", "!=": "=="}
 _OPPOSITE_INTEGER = {"<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
@@ -62,7 +64,7 @@ class Blocks(Holding):
                 self._labels(stat)
             self._at = stat
             kind = type(stat)
-            outer, self.held = self.held, {} if kind in (OpStat, AllocStat, Invoke) else None
+            outer, self.held = self.held, {} if kind in _HOLDING else None
             try:
                 if kind is OpStat:
                     self.op(stat)  # type: ignore[arg-type]
@@ -135,16 +137,65 @@ class Blocks(Holding):
     def _jump(self, op: str, cond: tuple[Expr, Expr], stat: Stat) -> int:
         return self.put(Instr(op, cond[:1]), stat, cond[1:])
 
-    def _if_so(self, op: str, node: Node) -> int:
-        """A jump if a condition holds; it stands where that does."""
-        at = self._stretch(node)
-        return self._jump(op, self._cond(node, at), at)
+    def _carrier(self, *conds: Node) -> Place | None:
+        """What takes a condition along a pair's jump, where an end uses tops of stacks of arrays.
 
-    def _if_not(self, op: str, node: Node) -> int:
-        """A jump if a condition does not hold."""
+        An end computes it before it jumps, or after it has come, and elsewhere it is false.
+        """
+        return self._flag(0) if any(map(self.looks, conds)) else None
+
+    def _flag(self, depth: int) -> Place:
+        name = ".holds" + str(depth or "")
+        return Place(self.registers.local(name, BOOL, self.scope.owner).reg, (), BOOL)
+
+    def _jump_if(self, op: str, node: Node, carrier: Place | None, *, negated: bool = False) -> int:
+        """A jump if a condition holds, or if it does not; it stands where that does."""
         at = self._stretch(node)
-        cond, template = self._cond(node, at)
-        return self._jump(op, (_negated(cond), template), at)
+        if carrier is None:
+            cond, template = self._cond(node, at)
+            return self._jump(op, (_negated(cond) if negated else cond, template), at)
+        if op == "br":
+            self.put(Instr("alloc", (carrier, Const(negated, BOOL))), at)
+            self._toggle(carrier, node, at)
+            jump = self._jump(op, (carrier, carrier), at)
+            self.put(Instr("free", (carrier, _FALSE)), at)
+            return jump
+        self.put(Instr("alloc", (carrier, _FALSE)), at)
+        jump = self._jump(op, (carrier, carrier), at)
+        self._toggle(carrier, node, at)
+        self.put(Instr("free", (carrier, Const(negated, BOOL))), at)
+        return jump
+
+    def _always(self, op: str, at: Stat, carrier: Place | None) -> int:
+        """A jump that is always taken."""
+        if carrier is not None and op == "br":
+            self.put(Instr("alloc", (carrier, _TRUE)), at)
+        jump = self._jump(op, (_TRUE, _TRUE), at)
+        if carrier is not None and op == "cf":
+            self.put(Instr("free", (carrier, _TRUE)), at)
+        return jump
+
+    def _toggle(self, flag: Place, node: Node, at: Stat, depth: int = 1) -> None:
+        """Exchange true and false if a condition holds; only what decides it is looked at."""
+        if not (
+            isinstance(node, Operator) and node.name in ("and", "or") and self.looks(node.args[1])
+        ):
+            with self.holding(at):
+                cond, template = self._cond(node, at)
+                self.put(Instr("xor", (flag, cond)), at, (flag, template))
+            return
+        word, (left, right) = node.name, node.args
+        first = self._flag(depth)
+        self.put(Instr("alloc", (first, _FALSE)), at)
+        self._toggle(first, left, at, depth + 1)
+        if word == "or":
+            self.put(Instr("xor", (flag, first)), at)
+        skip = first if word == "or" else _negated(first)
+        jump = self._jump("br", (skip, skip), at)
+        self._toggle(flag, right, at, depth + 1)
+        self._pair(jump, self._jump("cf", (skip, skip), at))
+        self._toggle(first, left, at, depth + 1)
+        self.put(Instr("free", (first, _FALSE)), at)
 
     def _stretch(self, node: Node) -> Empty:
         """Where a condition stands, the brackets around its parts included."""
@@ -166,28 +217,30 @@ class Blocks(Holding):
 
     def _if(self, stat: IfStat) -> None:
         """The arms from the first to the last, then their joins from the last to the first."""
-        joins: list[tuple[int, Node]] = []
+        joins: list[tuple[int, Node, Place | None]] = []
         named = False
         for arm in stat.arms:
             at = self._stretch(arm.cond)
             post = arm.post if arm.post is not None else arm.cond
-            skip = self._if_not("br", arm.cond)
+            carrier = self._carrier(arm.cond, post)
+            skip = self._jump_if("br", arm.cond, carrier, negated=True)
             self.statements(arm.body)
             named = named or arm.post is not None
-            if not named:
+            if not named and carrier is None:
                 self._warn_of_changes(skip, arm.cond, skip, taken=True)
             if arm is stat.arms[-1] and stat.orelse is None:
-                self._pair(skip, self._if_not("cf", post))
+                self._pair(skip, self._jump_if("cf", post, carrier, negated=True))
                 break
-            joins.append((self._jump("br", (_TRUE, _TRUE), at), post))
-            self._pair(skip, self._jump("cf", (_TRUE, _TRUE), at))
+            joined = self._carrier(post)
+            joins.append((self._always("br", at, joined), post, joined))
+            self._pair(skip, self._always("cf", at, carrier))
         if stat.orelse is not None:
             start = len(self.code) - 1
             self.statements(stat.orelse)
-            if len(joins) == 1 and not named:
+            if len(joins) == 1 and not named and carrier is None:
                 self._warn_of_changes(skip, arm.cond, start, taken=False)
-        for leave, post in reversed(joins):
-            self._pair(leave, self._if_so("cf", post))
+        for leave, post, joined in reversed(joins):
+            self._pair(leave, self._jump_if("cf", post, joined))
 
     def _warn_of_changes(self, skip: int, cond: Node, start: int, *, taken: bool) -> None:
         """Warn where the block behind an instruction changes a condition that must stay.
@@ -221,31 +274,44 @@ class Blocks(Holding):
         )
 
     def _while(self, stat: While) -> None:
-        skip = self._if_not("br", stat.cond)
-        top = self._if_so("cf", stat.post)
+        carrier = self._carrier(stat.cond, stat.post)
+        skip = self._jump_if("br", stat.cond, carrier, negated=True)
+        top = self._jump_if("cf", stat.post, carrier)
         self.statements(stat.body)
-        self._pair(self._if_so("br", stat.cond), top)
-        self._pair(skip, self._if_not("cf", stat.post))
+        self._pair(self._jump_if("br", stat.cond, carrier), top)
+        self._pair(skip, self._jump_if("cf", stat.post, carrier, negated=True))
 
     def _from(self, stat: From) -> None:
-        top = self._if_not("cf", stat.entry)
+        ends = (stat.entry,) if stat.again else (stat.entry, stat.until)
+        carrier = self._carrier(*ends)
+        top = self._jump_if("cf", stat.entry, carrier, negated=True)
         self.statements(stat.body)
         if not stat.again:
-            self._pair(self._if_not("br", stat.until), top)
+            self._pair(self._jump_if("br", stat.until, carrier, negated=True), top)
             return
-        leave = self._if_so("br", stat.until)
+        left = self._carrier(stat.until)
+        leave = self._jump_if("br", stat.until, left)
         self.statements(stat.again)
         at = self._stretch(stat.entry)
-        self._pair(self._jump("br", (_TRUE, _TRUE), at), top)
-        self._pair(leave, self._jump("cf", (_TRUE, _TRUE), at))
+        self._pair(self._always("br", at, carrier), top)
+        self._pair(leave, self._always("cf", at, left))
 
     def _for(self, stat: For) -> None:
         """Bounds are evaluated once; the frees at the end find out if they have changed."""
         name = stat.var.text
         self._free_variable(stat, name)
-        first = self._integer(stat.first)
-        last = self._integer(stat.last)
-        step = self._integer(stat.step) if stat.step is not None else Const(1, I64)
+        found: list[tuple[Place, Node]] = []
+
+        def bound(word: str, node: Node) -> Expr:
+            if not self.looks(node):
+                return self._integer(node)
+            with self.holding(stat):
+                found.append((self._local(stat, f"{name}.{word}", self._integer(node)), node))
+            return found[-1][0]
+
+        first = bound("first", stat.first)
+        last = bound("last", stat.last)
+        step = bound("by", stat.step) if stat.step is not None else Const(1, I64)
         lo = self._held(stat, f"{name}.lo", first)
         by = self._held(stat, f"{name}.step", step)
         stop = apply("for_end", lo, last, _negative(by) if stat.down else by)
@@ -272,6 +338,9 @@ class Blocks(Holding):
         for held, value in ((by, step), (lo, first)):
             if held is not value:
                 self.put(Instr("free", (held, value)), stat)
+        for place, node in reversed(found):
+            with self.holding(stat):
+                self.put(Instr("free", (place, self._integer(node))), stat)
 
     def _free_variable(self, stat: For, name: str) -> None:
         known = self.scope.names.get(name)
@@ -347,13 +416,15 @@ class Blocks(Holding):
         made: list[Held] = []
         for declared, value in stat.held:
             try:
-                made.append(self.hold(declared, value, stat))
+                with self.holding(stat):
+                    made.append(self.hold(declared, value, stat))
             except Rejected:
                 self.broken = True
                 self.excused.add(declared.name)
         self.statements(stat.body)
         for held in reversed(made):
-            self.release(held, stat)
+            with self.holding(stat):
+                self.release(held, stat)
 
     def _undo(self, stat: Undo) -> None:
         name = stat.name

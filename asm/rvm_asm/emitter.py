@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -25,7 +26,7 @@ from rvm_asm.parts import HeldPart, hold_part
 from rvm_asm.program import Declarations, Signing
 from rvm_asm.scope import Alias, Scope, Slot, leaves_of
 from rvm_asm.spelling import spelt
-from rvm_asm.stacked import HeldTop, hold, move
+from rvm_asm.stacked import HeldTop, held_in, hold, move
 from rvm_asm.stats import Func, Jump, OpStat, Stat
 from rvm_asm.values import Rejected, ValueReader
 
@@ -78,6 +79,8 @@ class CodeEmitter(ValueReader, ABC):
         self.held: dict[object, HeldTop | HeldPart] | None = None
         """What is held while the statement uses it: tops of stacks of arrays, by stack, and parts
         of long expressions, by syntax node; None where it can't."""
+        self.looked: bool | None = None
+        """Whether a top was met in what is tried out; None where nothing is."""
         self._sound: set[tuple[object, ...]] = set()
         """Opcodes with the types of places that they take."""
         self._at: Stat = Stat(func.start, func.end)
@@ -295,6 +298,9 @@ class CodeEmitter(ValueReader, ABC):
     # What is on top of stacks of arrays.
 
     def held_top(self, stack: Slot, node: Ref) -> Slot:
+        if self.looked is not None:
+            self.looked = True
+            return held_in(self, stack)
         if self.held is None:
             super().held_top(stack, node)
         assert self.held is not None
@@ -305,6 +311,8 @@ class CodeEmitter(ValueReader, ABC):
     # Parts of long expressions.
 
     def held_part(self, value: Expr, node: Node) -> Expr:
+        if self.looked is not None:
+            return value
         if self.held is None or self.is_lazy:
             self.too_deep(node)
         if node not in self.held:
@@ -314,6 +322,31 @@ class CodeEmitter(ValueReader, ABC):
                 self.fault(fault, node)
         held = self.held[node].ancilla
         return Place(held.reg, (), held.value_type)
+
+    @contextmanager
+    def holding(self, stat: Stat) -> Iterator[None]:
+        """While something may be held, which is put back afterwards."""
+        outer, self.held = self.held, {}
+        before, self._at = self._at, stat
+        try:
+            yield
+            for held in reversed(self.held.values()):
+                held.put_back(self, stat)
+        finally:
+            self.held, self._at = outer, before
+
+    def looks(self, node: Node) -> bool:
+        """Whether an expression uses the top of a stack of arrays."""
+        if not self.registers.shaped:
+            return False
+        outer, self.looked = self.looked, False
+        try:
+            self.operand(node)
+        except Rejected:
+            return False  # told again where the expression is lowered
+        finally:
+            found, self.looked = self.looked, outer
+        return found
 
     # Jumps.
 

@@ -216,7 +216,9 @@ class ExpressionParser(Cursor):
             self.i = i + 2
             args = self.arguments(")")
             call = Application(name, args, start, self.last_end())
-            if kinds[self.i] in (".", "["):
+            if kinds[self.i] not in (".", "["):
+                return call
+            if name != "top" or len(args) != 1 or not isinstance(args[0], Ref):
                 self.report.error(
                     "A002",
                     f"the value of `{name}` is not a place and has no parts",
@@ -225,9 +227,17 @@ class ExpressionParser(Cursor):
                     hint="put it into an ancilla first",
                 )
                 raise Bad
-            return call
+            stack = args[0]
+            top = FieldStep("top", start, start + len(name))
+            return Ref(stack.name, (*stack.steps, top, *self._steps()), start, self.last_end())
         if kinds[i + 1] != "[" and kinds[i + 1] != ".":
             return Ref(name, (), start, start + len(name))
+        steps = self._steps()
+        return Ref(name, steps, start, self.last_end())
+
+    def _steps(self) -> tuple[RefStep, ...]:
+        """What follows a name and leads to a part of it."""
+        kinds = self.kinds
         steps: list[RefStep] = []
         while True:
             i = self.i
@@ -244,7 +254,7 @@ class ExpressionParser(Cursor):
                 items = self._items()
                 steps.append(Sub(items, self.starts[i], self.last_end()))
             else:
-                return Ref(name, tuple(steps), start, self.last_end())
+                return tuple(steps)
 
     def _lengths(self) -> list[Node]:
         dims = self.arguments(")")

@@ -124,12 +124,13 @@ class Holding(Iterations):
 
     def _apply_to(self, target: Ref, call: str, op: str, node: Node, stat: Stat) -> None:
         """A function that is called, or an expression that is added or taken away."""
-        if self._is_called(node):
+        with self.holding(stat):
+            if not self._is_called(node):
+                self.op(OpStat(op, [target, node], stat.start, stat.end, stat.end))
+                return
             assert isinstance(node, Application)
             word = Word(node.name, node.start, node.start + len(node.name))
             self.call(Invoke(call, word, node.args, stat.start, stat.end))
-            return
-        self.op(OpStat(op, [target, node], stat.start, stat.end, stat.end))
 
     def _is_called(self, node: Node) -> bool:
         """Whether an expression is a call of a reversible function."""

@@ -55,6 +55,8 @@ class RegisterWriter:
         """Registers of parameters that have names of their own."""
         self.paths: dict[str, Slot] = {}
         """All leaves by the paths that lead to them, as they are made."""
+        self.shaped = False
+        """Whether there are stacks of arrays."""
         self._built = 0
         self._shared: dict[tuple[str, str], list[int]] = {}
 
@@ -120,6 +122,7 @@ class RegisterWriter:
             t, dims = Stack(elem_of(t)), ()
         slot = self._leaf(plain(declared.register or path), t, dims, dim, owner)
         slot.shape = tuple(self._constant(d, dim, slot, k, written) for k, d in enumerate(of))
+        self.shaped |= bool(of)
         self.paths[path] = slot
         if declared.register:
             self.aliases[declared.register] = slot

@@ -143,14 +143,19 @@ def _lengths(e: CodeEmitter, x: Place) -> tuple[int | None, ...]:
     return tuple(d.value if isinstance(d, Const) else None for d in found)
 
 
-def hold(e: CodeEmitter, stack: Slot, at: Node, stat: Stat) -> HeldTop:
-    """Pop the array on top of a stack into an ancilla."""
+def held_in(e: CodeEmitter, stack: Slot) -> Slot:
+    """The ancilla that the array on top of a stack is held in."""
     assert isinstance(stack.type, Stack)
     t = with_rank(stack.type.elem, len(stack.shape))
     lengths = tuple(Const(n, I64) for n in stack.shape)
     name = f".top of {e.registers.list[stack.reg].name}"
-    ancilla = e.registers.local(name, t, e.scope.owner, lengths)
-    place = Place(ancilla.reg, (), t)
+    return e.registers.local(name, t, e.scope.owner, lengths)
+
+
+def hold(e: CodeEmitter, stack: Slot, at: Node, stat: Stat) -> HeldTop:
+    """Pop the array on top of a stack into an ancilla."""
+    ancilla = held_in(e, stack)
+    place = Place(ancilla.reg, (), ancilla.value_type)
     e.put(Instr("alloc", check_operands("alloc", (place,), e.registers.list)), stat)
     move(e, "pop", place, at, stack, stat)
     return HeldTop(stack, ancilla, len(e.code))

@@ -59,6 +59,19 @@ def of_free(frame: Frame, reg: int, value: Expr) -> Iterator[str]:
     yield from changes(frame, value, range(next(made, at - 1) + 1, at))
 
 
+def of_carried(frame: Frame) -> InvertibilityError:
+    """R002 where what one end of a statement decided is not what its other end says."""
+    at = where(frame.code, frame.pc)
+    text = shortened((at.text or "")[at.column - 1 : at.end - 1].strip())
+    back = "running back, " * frame.code.undo
+    return InvertibilityError(
+        "R002",
+        f"{back}`{text}` does not agree with what the statement's other end decided",
+        hint="running back, the condition behind a block decides: it must hold exactly where the "
+        "block was entered",
+    )
+
+
 def _of(instr: Instr) -> int:
     place = instr.args[0]
     return place.reg if isinstance(place, Place) else -1

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from rvm.engines.data import run_data
-from rvm.engines.disagreement import Jumps, of_free
+from rvm.engines.disagreement import Jumps, of_carried, of_free
 from rvm.engines.effects import perform
 from rvm.engines.evaluate import evaluate
 from rvm.engines.heap import (
@@ -51,7 +51,7 @@ from rvm.stmt import (
     Stmt,
 )
 from rvm.transform.copies import KEPT
-from rvm.types import Array, Scalar, Stack, elem_of
+from rvm.types import BOOL, Array, Scalar, Stack, elem_of
 
 
 class Reference:
@@ -233,6 +233,8 @@ def _free(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
             else:
                 residue(state, sys, held, expected, register.name, *sizes, **how)
         except InvertibilityError as error:
+            if register.is_own and register.type == BOOL:
+                raise of_carried(frame) from None
             notes = _of_a_loop(frame, register.name)
             if notes:
                 error.hint = "leave the loop's bounds alone, or loop over a copy of them"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -147,6 +148,106 @@ def test_a_text_of_them_assembles_to_the_same_bytes() -> None:
     assert encode(rvm.assemble(disassemble(lib.program)).program) == data
 
 
+CONDITIONS = """
+func choose(s: stack[f64[3]], y: f64)
+    if top(s)[0] > 1.0
+        add y, top(s)[1]
+    else
+        sub y, s.top[2]
+    end
+func move(s: stack[f64[3]], t: stack[f64[3]], n: i64)
+    while not empty(s) and top(s)[0] > 1.0, not empty(t) and (t.top[2] > 9.0 or top(t)[0] > 1.0)
+        alloc x: f64[3]
+        pop x, s
+        push x, t
+        free x
+        inc n
+    end
+func bounds(s: stack[i64[12]], y: i64, k: i64)
+    for i = s.top[0] to s.top[11] step top(s)[1]
+        add y, i * s.top[2]
+    end
+    with t = sum(top(s)), u: i64[12] = 2 * s.top
+        add y, t + u[3]
+    end
+    if k == 0
+        add y, 1000
+    elseif s.top[k] == 7
+        add y, 2000
+    elseif s.top[k] == 8, s.top[k] == 8 and y > 0
+        add y, 3000
+    else
+        add y, 4000
+    end
+func until(s: stack[f64[2]], y: f64)
+    from y == s.top[0]
+        add y, 1.0
+    until y >= top(s)[1]
+func leave(s: stack[f64[2]], y: f64, n: i64)
+    from n == 0 and y == s.top[0]
+        add y, 1.0
+    loop
+        inc n
+    until n == 5 or s.top[1] <= y
+func scale(s: stack[f64[2]], y: f64)
+    replace y as t by t_of(t, y, s.top), t_back(y, t, s.top)
+    extern forward
+        assert top(s)[0] > 0, "no"
+    end
+func t_of(t: f64, y: f64, x: f64[2])
+    add t, y * x[0]
+func t_back(y: f64, t: f64, x: f64[2])
+    add y, t / x[0]
+"""
+NINE = [0.0, 1.0, 1.0, 2.0, 2.0, 2.0, 3.0, 3.0, 3.0]
+TWELVE = [1, 2, 3, 7, 8, 7, 7, 8, 7, 7, 7, 9]
+
+
+@pytest.mark.parametrize("engine", executing())
+@pytest.mark.parametrize(
+    ("name", "given", "want"),
+    [
+        ("choose", {"s": [2.0, 3.0, 4.0], "y": 0.0}, {"y": 3.0}),
+        ("choose", {"s": [0.0, 3.0, 4.0], "y": 0.0}, {"y": -4.0}),
+        ("move", {"s": NINE, "t": [], "n": 0}, {"t": [3.0] * 3 + [2.0] * 3, "n": 2}),
+        ("move", {"s": NINE[3:], "t": [1.0] * 3, "n": 4}, {"s": [], "n": 6}),
+        ("move", {"s": [], "t": [], "n": 0}, {"n": 0}),
+        *(
+            ("bounds", {"s": TWELVE, "y": 0, "k": k}, {"y": 75 + 73 + 14 + 1000 * arm})
+            for k, arm in enumerate([1, 4, 4, 2, 3])
+        ),
+        ("until", {"s": [0.0, 5.0], "y": 0.0}, {"y": 5.0}),
+        ("leave", {"s": [0.0, 5.0], "y": 0.0, "n": 0}, {"y": 5.0, "n": 4}),
+        ("leave", {"s": [0.0, 15.0], "y": 0.0, "n": 0}, {"y": 6.0, "n": 5}),
+        ("scale", {"s": [2.0, 5.0], "y": 3.0}, {"y": 6.0}),
+    ],
+)
+def test_tops_where_expressions_stand(
+    engine: str, name: str, given: dict[str, Any], want: dict[str, Any]
+) -> None:
+    lib = rvm.assemble(CONDITIONS)
+    f = lib[name].with_options(engine=engine)
+    out = f(**deepcopy(given))
+    assert {k: out[k] for k in want} == want
+    assert dict((~f)(**deepcopy(dict(out)))) == given
+
+
+def test_conditions_with_tops_are_code_like_any_other() -> None:
+    lib = rvm.assemble(CONDITIONS)
+    data = encode(lib)
+    assert encode(rvm.assemble(disassemble(lib.program)).program) == data
+    bars = lib.choose.grad(s=[2.0, 3.0, 4.0], y=0.0, loss="y")
+    assert bars.s == [0.0, 1.0, 0.0]
+    for f, given, code in (
+        (lib.until, {"s": [1.0, 5.0], "y": 0.0}, "R002"),
+        (lib.move, {"s": NINE, "t": [2.0] * 3, "n": 2}, "R002"),
+        (~lib.choose, {"s": [0.0, 3.0], "y": 0.0}, "R006"),
+    ):
+        with pytest.raises(RvmError) as caught:
+            f(**given)
+        assert caught.value.code == code and ".holds" not in str(caught.value)
+
+
 @pytest.mark.parametrize("engine", having("lanes"))
 def test_in_lanes(engine: str) -> None:
     f = rvm.assemble(TEXT).fill.with_options(engine=engine)
@@ -197,8 +298,12 @@ def test_what_is_missing_is_told() -> None:
         ("add y, s.top[0] * f64(len(s))", "A016", "used together with the stack itself"),
         ("push s.top, s", "A016", "used together with the stack itself"),
         ("call g(s.top, s)", "A016", "used together with the stack itself"),
-        ("if s.top[0] > 1.0\n    end", "A040", "whose top has no value here"),
-        ("with t = s.top[0]\n    end", "A040", "whose top has no value here"),
+        ("br s.top[0] > 1.0, L\n    L: cf s.top[0] > 1.0", "A040", "whose top has no value here"),
+        ("if s.top[0] > f64(len(s))\n    end", "A016", "used together with the stack itself"),
+        ("if top(s)[0, 1] > 1.0\n    end", "A042", ""),
+        ("if top(s) > 1.0\n    end", "A040", "bool[:], not bool"),
+        ("if len(s)[0] > 1\n    end", "A002", "the value of `len` is not a place"),
+        ("with t = s.top[0, 1]\n    end", "A042", ""),
         ("call h(s)", "A040", "a stack[f64] is wanted here, and this is a stack[f64[3]]"),
         ("call h2(s)", "A040", "a stack[f64[2]] is wanted here"),
         ("call h(b)", "A040", ""),
