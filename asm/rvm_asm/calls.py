@@ -329,6 +329,8 @@ class Calls(Specialising):
         if stat.name == "assert" and not stat.args:
             self.complain("A044", "`assert` takes a condition", stat)
         templates = tuple([self.operand(a) for a in stat.args])
+        if stat.name == "assert":
+            self._no_stacks(templates, stat.args, stat.name)
         try:
             done = check_operands(stat.name, templates, self.registers.list)
         except TypeFault as fault:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from numbers import Number
 from typing import Any
 
 MOST_SHOWN = 100
@@ -43,7 +42,7 @@ def plainly(value: Any) -> str:
         inside = ", ".join(map(plainly, value))
         return f"[{inside}]" if isinstance(value, list) else f"({inside})"
     try:
-        text = str(value) if isinstance(value, (Number, range)) else repr(value)
+        text = repr(value) if isinstance(value, (str, bytes)) else str(value)
     except ValueError:
         # Python does not show numbers of thousands of digits.
         return f"{with_article(type(value).__name__)} of very many digits"

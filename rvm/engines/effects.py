@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from rvm.expr import Expr
 from rvm.faults import MachineError, UsageError
 from rvm.host.signals import at_once
 from rvm.numbers import system
 from rvm.state import Options
 from rvm.stmt import Effect
-from rvm.types import Scalar
+from rvm.types import Array, Scalar
 
 
 def perform(effect: Effect, values: list[Any], options: Options) -> None:
@@ -26,9 +27,10 @@ def perform(effect: Effect, values: list[Any], options: Options) -> None:
         for a, v in zip(effect.args, values, strict=True)
     ]
     if effect.kind == "print":
-        options.write(_text(effect.text, shown))
+        options.write(_text(effect.text, list(map(_told, effect.args, shown))))
     elif effect.kind == "assert":
         if not values[0]:
+            shown = list(map(_told, effect.args, shown))
             raise MachineError(
                 "R013",
                 effect.text or "an assertion does not hold",
@@ -43,6 +45,14 @@ def perform(effect: Effect, values: list[Any], options: Options) -> None:
                 hint=f"pass callbacks={{{effect.text!r}: function}}",
             )
         _call_back(callback, shown)
+
+
+def _told(arg: Expr, value: Any) -> Any:
+    """An array with its numbers, of types whose raw values are not the numbers themselves."""
+    if not isinstance(value, np.ndarray) or not isinstance(arg.type, Array):
+        return value
+    told = system(arg.type.elem).told(value)
+    return value if told is value else np.array(told, object).reshape(value.shape)
 
 
 _HOLE = re.compile(r"\{(?::(..))?\}")
@@ -60,10 +70,18 @@ def _text(template: str, values: list[Any]) -> str:
         if not rest:
             return hole[0]
         value = rest.pop(0)
-        return str(value) if hole[1] is None else _listed(value, *hole[1])
+        return _line(value) if hole[1] is None else _listed(value, *hole[1])
 
     out = _HOLE.sub(filled, template)
-    return " ".join([out, *map(str, rest)]) if out else " ".join(map(str, rest))
+    return " ".join([out, *map(_line, rest)]) if out else " ".join(map(_line, rest))
+
+
+def _line(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return np.array2string(value, formatter={"object": str} if value.dtype == object else None)
+    if isinstance(value, tuple) and not any(isinstance(v, (int, float, complex)) for v in value):
+        return f"({', '.join(map(str, value))}{',' * (len(value) == 1)})"
+    return str(value)
 
 
 def _listed(value: Any, begin: str, end: str) -> str:

@@ -124,10 +124,10 @@ def residue(
         return
     if sys.exact or tolerance == 0:
         notes = () if sys.exact else ("the tolerance is 0: every bit counts",)
-        raise _other(name, held, expected, notes)
+        raise _other(sys, name, held, expected, notes)
     gap, magnitude = _gap(held, expected, off)
     if not math.isfinite(gap):
-        raise _other(name, held, expected, ("the difference is not finite",))
+        raise _other(sys, name, held, expected, ("the difference is not finite",))
     if size is None and state.edited and tolerance is None:
         # What was changed from outside is not known by construction.
         size, updates = gap, PASSED
@@ -172,7 +172,7 @@ def _judged(
         many = f"{updates:g} updates explain" if updates != 1 else "1 update explains"
         why = f"the tolerance is {tolerance:g}" if tolerance else f"{many} {allowed:.2g}"
         note = f"it is off by {gap:.2g}; it has been as large as {size:.3g}, of which {why}"
-        error = _other(name, held, expected, (note,))
+        error = _other(sys, name, held, expected, (note,))
         if tolerance is None:
             error.excess = gap / allowed if allowed else math.inf
         raise error
@@ -180,7 +180,7 @@ def _judged(
         error = InvertibilityError(
             "R001",
             f"`{name}` is lost: rounding has left nothing of the value that it must hold",
-            values={name: held, "expected": expected},
+            values={name: sys.told(held), "expected": sys.told(expected)},
             notes=(f"it has been as large as {size:.3g}, where numbers are {allowed:.2g} apart",),
             hint="keep large and small numbers in places of their own, or compute with fixed-point "
             "numbers",
@@ -214,7 +214,7 @@ def _returned(
             "R017",
             f"run back with the adjoints, `{name}` is not where it began: "
             "the gradient cannot be trusted",
-            values={name: held, "began as": expected},
+            values={name: sys.told(held), "began as": sys.told(expected)},
             notes=(f"it is off by {gap:.2g}, and may be by {allowed:.2g}",),
             hint=f"{CALLED}; or allow more by `tolerance=`",
         )
@@ -235,11 +235,13 @@ def _wide(x: Any) -> Any:
     return np.complex128 if np.iscomplexobj(x) else np.float64
 
 
-def _other(name: str, held: Any, expected: Any, notes: tuple[str, ...]) -> InvertibilityError:
+def _other(
+    sys: NumberSystem, name: str, held: Any, expected: Any, notes: tuple[str, ...]
+) -> InvertibilityError:
     return InvertibilityError(
         "R001",
         f"`{name}` is freed with another value than it must hold",
-        values={name: held, "expected": expected},
+        values={name: sys.told(held), "expected": sys.told(expected)},
         notes=notes,
         hint="uncompute it before the free, by undoing what made its value",
     )

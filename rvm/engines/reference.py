@@ -218,7 +218,10 @@ def _free(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
             raise InvertibilityError(
                 "R001",
                 f"the stack `{register.name}` is freed while it is not empty",
-                values={"values": len(held), "on top": held[-1]},
+                values={
+                    "values": len(held),
+                    "on top": system(register.type.elem).to_python(held[-1]),
+                },
             )
     else:
         assert v is not None
@@ -283,7 +286,7 @@ def _drop(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
             raise InvertibilityError(
                 "R001",
                 f"the stack `{register.name}` is dropped while it holds values",
-                values={register.name: frame.regs[reg][-4:]},
+                values={register.name: system(register.type.elem).told(frame.regs[reg][-4:])},
             )
     else:
         logged = _logging(state, frame) > 0
@@ -333,7 +336,7 @@ def _pop(state: State, popped: Pop, regs: Any, logged: bool) -> None:
         raise InvertibilityError(
             "R006",
             "a value is popped into a place that is not zero",
-            values={"place": held},
+            values={"place": sys.told(held)},
             hint="what is there now would be lost",
         )
     if not regs[stack.reg]:
@@ -439,7 +442,7 @@ def _leave(state: State) -> None:
                 "R012",
                 f"`{inner.code.name}` returns with another value in `{name}`, "
                 "which was passed an expression",
-                values={name: v, "expression": expected},
+                values={name: system(t).told(v), "expression": system(t).told(expected)},
                 hint="pass a variable, or let the function restore the value",
             )
         state.account.drift = max(state.account.drift, drift)

@@ -70,4 +70,6 @@ def _opened(path: str | PathLike[str], regular: bool) -> Iterator[BinaryIO]:
                 yield file
         except Exception as error:
             # A damaged archive makes zipfile, zlib, tokenize and ast raise whatever they meet.
+            if "allow_pickle" in str(error):
+                raise ValueError("it holds objects of Python, no numbers") from error
             raise ValueError(str(error) or type(error).__name__) from error

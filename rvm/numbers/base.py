@@ -106,6 +106,15 @@ class NumberSystem(ABC):
         """A raw value as the Python API gives it back."""
         return raw
 
+    def told(self, raw: Any) -> Any:
+        """A raw value, or an array or list of such, as messages show it."""
+        if isinstance(raw, list):
+            return [self.to_python(v) for v in raw]
+        if isinstance(raw, np.ndarray) and raw.ndim:
+            is_own = type(self).to_python is NumberSystem.to_python
+            return raw if is_own else [self.told(v) for v in raw]
+        return self.to_python(raw)
+
     def text(self, raw: Any) -> str:
         """A literal of the assembly language that is read back to the same bits."""
         return str(raw)

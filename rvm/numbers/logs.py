@@ -37,6 +37,9 @@ class LogNumber:
     def __repr__(self) -> str:
         return f"LogNumber(log={self.log!r})"
 
+    def __str__(self) -> str:
+        return f"{self.log!r}'log64"
+
     def __float__(self) -> float:
         return _number(self.log)
 

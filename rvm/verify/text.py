@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rvm.expr import Apply, Const, Expr, Index, Place, Shaped, Span, Transposed
 from rvm.isa import FUNCTIONS
+from rvm.numbers import system
 from rvm.program import Function
 
 MAX_TEXT = 60
@@ -39,7 +40,9 @@ def _show(node: Expr | Span | None, function: Function) -> str:
         case Span(lo, hi, by):
             text = f"{_show(lo, function)}:{_show(hi, function)}"
             return text if by is None else f"{text}:{_show(by, function)}"
-        case Const(value):
+        case Const(value, t):
+            if t is not None and (t.is_fixed or t.is_log):
+                return system(t).text(value)
             return str(value).lower() if isinstance(value, bool) else str(value)
         case Place(reg, path):
             return _place(reg, path, function)
@@ -52,7 +55,7 @@ def _show(node: Expr | Span | None, function: Function) -> str:
             if symbol and len(args) == 2:
                 return f" {symbol} ".join(_operand(a, function) for a in args)
             if symbol and len(args) == 1:
-                return f"{symbol}{_operand(args[0], function)}"
+                return f"{symbol}{' ' * symbol.isalpha()}{_operand(args[0], function)}"
             return f"{fn}({', '.join(_show(a, function) for a in args)})"
         case _:
             return "?"

@@ -173,3 +173,8 @@ def test_lanes_that_part_change_tops_of_their_own(engine: str) -> None:
         one = f(s=stacks[k], t=tops[k], y=1 + 0j, k=int(ks[k]))
         assert list(many.s[k]) == one.s and many.y[k] == one.y and many.n[k] == one.n
         assert list(many.t[k]) == one.t
+
+
+def test_an_assertion_shows_no_stack() -> None:
+    with pytest.raises(rvm.AssemblyError, match="a stack has no value of its own"):
+        rvm.assemble('func f(s: stack[i64])\nextern both\nassert empty(s), "text", s\nend\n')

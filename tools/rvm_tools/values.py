@@ -176,9 +176,8 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, (np.generic, np.ndarray)) else value
 
 
-def _wrong(name: str, wanted: str, message: object, value: Any = None) -> InputError:
-    values = {} if value is None else {"given": value}
-    return InputError("I003", f"`{name}` is {with_article(wanted)}: {message}", values=values)
+def _wrong(name: str, wanted: str, message: object) -> InputError:
+    return InputError("I003", f"`{name}` is {with_article(wanted)}: {message}")
 
 
 def _raw(sys: NumberSystem, value: Any, name: str, wanted: str) -> Any:
@@ -189,6 +188,9 @@ def _raw(sys: NumberSystem, value: Any, name: str, wanted: str) -> Any:
         return _plain(_converted(sys, value, name, wanted).reshape(()))
     if isinstance(value, (list, dict, MadeArray)):
         kind = "a record" if isinstance(value, dict) else "an array"
+        raise _wrong(name, wanted, f"{kind} is given for a number")
+    if isinstance(value, bytes) or (sys.type.is_log and isinstance(value, bool)):
+        kind = "a text" if isinstance(value, bytes) else "a bool"
         raise _wrong(name, wanted, f"{kind} is given for a number")
     try:
         if isinstance(value, Typed):
@@ -223,7 +225,14 @@ def array_of(t: Array, wanted: str, name: str, value: Any) -> NDArray[Any]:
             array = array.reshape(-1, 1) if array.size else array.reshape(0, 0)
         return array
     if not isinstance(value, list):
-        raise _wrong(name, wanted, "it takes a list, for example [1, 2, 3]", value)
+        kind = (
+            "a record"
+            if isinstance(value, dict)
+            else "a text"
+            if isinstance(value, bytes)
+            else "one value"
+        )
+        raise _wrong(name, wanted, f"{kind} is given for a list, for example [1, 2, 3]")
     shape = _shape(value, name, wanted)
     flat = list(_leaves(value))
     raws = [_raw(sys, v, name, wanted) for v in flat]
