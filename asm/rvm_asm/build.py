@@ -324,20 +324,22 @@ class Build:
         return Program((*functions, *more), found.entry, found.sources)
 
     def _entry(self) -> str:
-        """The entry: the one named, else `main`, else the first function."""
+        """The entry: the one named, else `main`, else the first function, of the first file."""
         declarations = self.declarations
-        names = list(declarations.functions)
-        if declarations.entry is not None:
-            word, written = declarations.entry.name, declarations.entry.types
-            if word.text not in names:
+        for d in declarations.entries.values():
+            word = d.name
+            if word.text not in declarations.functions:
                 self.report.error(
                     "A045",
                     f"there is no function `{word.text}`",
                     word.start,
                     word.end,
-                    hint=did_you_mean(word.text, names),
+                    hint=did_you_mean(word.text, declarations.functions),
                 )
                 return plain(word.text)
+        names, entry = declarations.own, declarations.entry
+        if entry is not None:
+            word, written = entry.name, entry.types
             func = declarations.functions[word.text]
             if written is not None:
                 try:
@@ -351,9 +353,8 @@ class Build:
                 )
             return "main"
         else:
-            plainly = [n for n, f in declarations.functions.items() if not f.is_generic]
-            name = "main" if "main" in names else (plainly or names)[0]
-            func = declarations.functions[name]
+            plainly = [n for n in names if n not in declarations.generics]
+            func = declarations.functions["main" if "main" in names else (plainly or names)[0]]
         if not func.is_generic:
             return plain(func.name.text)
         return self._usual_entry(func)

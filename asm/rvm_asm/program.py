@@ -63,7 +63,8 @@ class Declarations:
         self.pures: dict[str, Pure] = {}
         self.excused: dict[str, set[str]] = {}
         """For each function's name the names on unreadable lines of its file."""
-        self.entry: EntryDef | None = None
+        self.entries: dict[int, EntryDef] = {}
+        """For each file, by its index, which function it says is the entry."""
         self.keeps = True
         """Whether copies are kept of what is undone and lives on."""
         self.keeps_values = False
@@ -143,8 +144,9 @@ class Declarations:
 
     def _entry(self, d: EntryDef) -> None:
         word = d.name
-        if self.entry is not None:
-            first = self.entry.name
+        file = self.sources.file(word.start).index
+        if file in self.entries:
+            first = self.entries[file].name
             self.report.error(
                 "A006",
                 "the entry is named twice",
@@ -152,7 +154,21 @@ class Declarations:
                 word.end,
                 also=((first.start, first.end, "first here"),),
             )
-        self.entry = d
+        self.entries[file] = d
+
+    @property
+    def own(self) -> list[str]:
+        """The functions of the first file; those of all files if it has none."""
+        found = [n for n, f in self.functions.items() if not self.sources.file(f.start).index]
+        return found or list(self.functions)
+
+    @property
+    def entry(self) -> EntryDef | None:
+        """What names the entry: the first file, or another where that one has no function."""
+        if 0 in self.entries:
+            return self.entries[0]
+        own = self.own
+        return next((d for d in self.entries.values() if d.name.text in own), None)
 
     def enter(self, d: Declaration, excused: set[str]) -> None:
         assert not isinstance(d, (Include, EntryDef, Keep))

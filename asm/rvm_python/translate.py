@@ -102,7 +102,7 @@ class Translation:
         declarations = self._unit.declarations.again()
         at = self._func.name
         written = [t.written("", _NOTHING) for t in types] if self._open else None
-        declarations.entry = EntryDef(Word(self._name, at.start, at.end), written)
+        declarations.entries = {0: EntryDef(Word(self._name, at.start, at.end), written)}
         build = Build(declarations)
         program = build.program()
         self._builds[program.entry] = build

@@ -184,3 +184,44 @@ def test_a_program_that_is_no_text_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"func f(x: f64)\n ; caf\xe9\n")
     with pytest.raises(UsageError, match="not UTF-8 text"):
         rvm.load(path)
+
+
+INCLUDED = (
+    "func more(x: i64)\n add x, 2\n",
+    "func main(x: i64)\n add x, 2\n",
+    "func more(x: i64)\n add x, 2\nentry more\n",
+    "func other[T: real](x: T)\n add x, 2\nfunc more(x: i64)\n add x, 2\nentry other[f64]\n",
+)
+OWN = {
+    "func own(x: i64)\n inc x\nfunc second(x: i64)\n dec x\n": "own",
+    "func own(x: i64)\n inc x\nfunc second(x: i64)\n dec x\nentry second\n": "second",
+    "func own[T: real](x: T)\n add x, 1\n": "own[f64]",
+    "func own[T: real](x: T)\n add x, 1\nentry own[f32]\n": "own[f32]",
+}
+
+
+@pytest.mark.parametrize("included", INCLUDED)
+@pytest.mark.parametrize("own", OWN)
+def test_the_entry_is_one_of_the_file_itself(tmp_path: Path, included: str, own: str) -> None:
+    (tmp_path / "lib.rasm").write_text(included)
+    line = 'include "lib.rasm"\n'
+    for text in (line + own, own + line):
+        (tmp_path / "text.rasm").write_text(text)
+        assert rvm.load(tmp_path / "text.rasm").program.entry == OWN[own]
+
+
+@pytest.mark.parametrize("included", INCLUDED)
+def test_a_file_without_functions_has_the_entry_of_what_it_includes(
+    tmp_path: Path, included: str
+) -> None:
+    (tmp_path / "lib.rasm").write_text(included)
+    (tmp_path / "text.rasm").write_text('include "lib.rasm"\n')
+    alone = rvm.load(tmp_path / "lib.rasm").program.entry
+    assert rvm.load(tmp_path / "text.rasm").program.entry == alone
+
+
+def test_an_entry_that_an_included_file_lacks_is_told(tmp_path: Path) -> None:
+    (tmp_path / "lib.rasm").write_text("func more(x: i64)\n add x, 2\nentry less\n")
+    (tmp_path / "text.rasm").write_text(f'include "lib.rasm"\n{MAIN}')
+    with pytest.raises(AssemblyError, match="A045"):
+        rvm.load(tmp_path / "text.rasm")

@@ -125,6 +125,17 @@ def test_generated_inputs_of_square_matrices() -> None:
     assert row["verdict"] == "ok" and "4 runs" in row["say"]
 
 
+def test_functions_of_included_files_are_checked_where_they_are_called() -> None:
+    text = "func mine(x: i64[n])\n    call bit_reverse(x)\n"
+    Path("mine.rasm").write_text('include "std/permutations.rasm"\n' + text)
+    rows = rvm_json("check", "mine.rasm")["checks"]
+    assert [r["what"].split(":")[0] for r in rows] == ["bytecode", "mine"]
+    Path("all.rasm").write_text('include "mine.rasm"\n')
+    assert len(rvm_json("check", "all.rasm")["checks"]) > 2
+    rows = rvm_json("check", "mine.rasm", "-f", "bit_reverse[i64]")["checks"]
+    assert [r["what"].split(":")[0] for r in rows] == ["bytecode", "bit_reverse[i64]"]
+
+
 def test_long_runs_turn_round() -> None:
     Path("long.rasm").write_text(
         "func f(x: i64)\n    alloc n: i64\n    while n >= 0, n > 0\n        inc n\n    end\n"

@@ -261,3 +261,40 @@ def test_a_file_without_a_suffix_and_a_folder_are_told_as_such() -> None:
     ]:
         result = rvm("run", file, "x=1", code=2)
         assert "error[U006]" in result.stderr and said in result.stderr and hint in result.stderr
+
+
+ENTRY_FIRST = """\
+func emit(out: stack[u8], v: i64)
+    add v, 0
+func compress(out: stack[u8], text: u8[n])
+    add text[0], 0
+func search(at: i64, text: u8[n])
+    add at, 0
+func generic[T: real](z: T)
+    add z, 0
+"""
+
+
+def test_names_of_values_that_a_function_lacks_which_was_not_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("f.rasm").write_text(ENTRY_FIRST)
+    note = "`emit` is the entry, which is run if no function is named"
+    for words, named in {
+        ("text=text:ab",): "-f compress names",
+        ("text=text:ab", "at=1"): "-f search names",
+        ("z=1",): "-f generic names",
+        ("text=text:ab", "z=1"): "",
+    }.items():
+        (error,) = rvm_json("run", "f.rasm", *words, code=1)["errors"]
+        assert (error["code"], error["notes"]) == ("I002", [note])
+        assert error["help"].startswith(named or "it takes out: stack[u8], v: i64")
+    (error,) = rvm_json("run", "f.rasm", code=1)["errors"]
+    assert (error["code"], error["notes"]) == ("I001", [note])
+    assert "-f" not in error["help"]
+    (error,) = rvm_json("run", "f.rasm", "-f", "search", "v=1", code=1)["errors"]
+    assert (error["code"], error["notes"]) == ("I002", [])
+    Path("g.rasm").write_text("func only(x: i64)\n    inc x\n")
+    (error,) = rvm_json("run", "g.rasm", "y=1", code=1)["errors"]
+    assert (error["code"], error["notes"]) == ("I002", [])

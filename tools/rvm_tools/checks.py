@@ -25,6 +25,7 @@ from rvm_tools.generate import inputs as generated
 from rvm_tools.messages import end, show, show_error, warnings_to
 from rvm_tools.options import allowed_includes
 from rvm_tools.programs import base_of, checked, load_program, pick_function, read_text
+from rvm_tools.requests import asked_inputs
 from rvm_tools.rows import CheckRow
 from rvm_tools.show import literal_text, parameters
 from rvm_tools.trial import Trial, attempt, differences, same, was_limited
@@ -107,14 +108,14 @@ def _rows(request: CheckRequest) -> Iterator[CheckRow]:
     if request.values:
         given = assignments(request.values, Path())
         program, function = pick_function(program, request.function, given)
-        values = inputs_for(function, given, Path())
+        values = asked_inputs(program, function, request.function, given)
         yield _given(request, program, function, values)
         return
     if request.function is not None:
         program, picked = pick_function(program, request.function)
         names = [picked.name]
     else:
-        names = [name for name in program if not _is_made(name, program)]
+        names = [name for name in _own(program) if not _is_made(name, program)]
     for directive in found:
         wanted = request.function is None or directive.function in (request.function, *names)
         if directive.is_run and wanted:
@@ -212,6 +213,12 @@ def _expected(function: Function, given: Mapping[str, Any], base: Path) -> dict[
         for p in function.params
         if p.name in given
     }
+
+
+def _own(program: Program) -> list[str]:
+    """The functions of the file itself; all if it has none."""
+    own = [f.name for f in program.functions if not f.spans or not all(s.source for s in f.spans)]
+    return own or list(program)
 
 
 def _is_made(name: str, program: Program) -> bool:

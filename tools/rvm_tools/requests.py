@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import rich_click as click
 
-from rvm.faults import Fault, RvmError
+from rvm.faults import Fault, InputError, RvmError
 from rvm.program import Function, Program
+from rvm.run.binding import start_of
 from rvm.state import Options
 from rvm_tools.directives import directives
 from rvm_tools.messages import end, errors_as_json
@@ -53,7 +54,7 @@ class FunctionRequest:
         """
         given = assignments(self.values, base)
         example = self._example(command, program, function.name) if command else ""
-        return inputs_for(function, given, base, example)
+        return asked_inputs(program, function, self.function, given, base, example)
 
     def options(self, output: Output | None = None, on_error: str = "back") -> Options:
         """The options of the run."""
@@ -82,6 +83,46 @@ class FunctionRequest:
             return ""
         words = ["rvm", command, self.file, *(["-f", self.function] if self.function else [])]
         return " ".join([*words, *map(_shell_word, line.words)])
+
+
+def asked_inputs(
+    program: Program,
+    function: Function,
+    named: str | None,
+    given: Mapping[str, Any],
+    base: Path = Path(),
+    example: str = "",
+) -> dict[str, Any]:
+    """The arguments of a call, as of `inputs_for`, of the function that is `named`, or the entry.
+
+    Errors about the names of values say so if nothing named the function.
+    """
+    try:
+        return inputs_for(function, given, base, example)
+    except InputError as error:
+        heads = _heads(program)
+        if error.code not in ("I001", "I002") or named is not None or len(heads) == 1:
+            raise
+        able = [n for n, params in heads.items() if given and given.keys() <= params.keys()]
+        whole = [n for n in able if given.keys() >= {p for p, needed in heads[n].items() if needed}]
+        able = whole or (able if error.code == "I002" else [])
+        names = " or ".join(f"-f {_shell_word(n)}" for n in able[:3])
+        hint = f"{names} names a function that takes such values" if able else ""
+        raise InputError(
+            error.code,
+            error.message,
+            notes=[f"`{program.entry}` is the entry, which is run if no function is named"],
+            hint="\n".join(filter(None, (hint, error.hint))),
+        ) from None
+
+
+def _heads(program: Program) -> dict[str, dict[str, bool]]:
+    """For each function its parameters, and whether a value has to be given for them."""
+    heads = {f.name: {p.name: start_of(f, p) is None for p in f.params} for f in program.functions}
+    if program.generics is not None:
+        for name in program.generics.names:
+            heads[name] = dict.fromkeys(program.generics.parameters(name), True)
+    return heads
 
 
 def _shell_word(word: str) -> str:
