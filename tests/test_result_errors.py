@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -177,6 +178,52 @@ def test_a_failed_estimate_leaves_arguments_as_they_were(monkeypatch: pytest.Mon
     with pytest.raises(KeyboardInterrupt):
         f(x=x, error=True)
     assert x.tolist() == [1.0, 2.0]
+
+
+SUMS = {
+    "sum(x)": False,
+    "dot(x, z)": True,
+    "x @ z": True,
+    "sum(matvec(outer(o, x), z))": True,
+    "sum(matmul(outer(o, x), outer(z, o)))": True,
+    "sum(select(last, scan_left(x), 0 * x))": False,
+    "sum(scatter(x, k, 1))": False,
+    "sum(sum_like(outer(x, o), o))": False,
+}
+"""Sums of `x`, or of products of `x` and `z`, where `o` is the vector of a 1."""
+
+
+@pytest.mark.parametrize("t", ["f64", "f32", "c128"])
+@pytest.mark.parametrize("call", SUMS)
+def test_partial_sums_round_too(call: str, t: str) -> None:
+    """Sums that cancel, against fractions; whole numbers, in any unit, have no error."""
+    head = f"y: {t}, x: {t}[n], z: {t}[n], o: {t}[1], k: i64[n], last: bool[n]"
+    f = rvm.assemble(f"func f({head})\n    add y, {call}\n").f.with_options(error=True)
+    rng = np.random.default_rng(len(call))
+    dtype = {"f64": np.float64, "f32": np.float32, "c128": np.complex128}[t]
+
+    def run(x: Any, z: Any) -> Any:
+        k, last = np.zeros(len(x), np.int64), np.arange(len(x)) == len(x) - 1
+        one = {"o": np.ones(1, dtype), "k": k, "last": last, "y": dtype(0).item()}
+        return f(x=x.astype(dtype), z=z.astype(dtype), **one)
+
+    for spread in (0, 4, 16):
+        some = rng.normal(size=20) * 10 ** rng.uniform(0, spread, 20)
+        x = np.concatenate([some, -some, rng.normal(size=7)])
+        rng.shuffle(x)
+        z = 10 ** rng.uniform(-3, 3, 47) if SUMS[call] else np.ones(47)
+        x, z = (x / z).astype(dtype), z.astype(dtype)
+        got = run(x, z)
+        pairs = zip(x.real.tolist(), z.real.tolist(), strict=True)
+        exact = sum(Fraction(a) * Fraction(b) for a, b in pairs)
+        assert abs(Fraction(complex(got.y).real) - exact) <= 2 * Fraction(got.info.error.y)
+        assert 0 < got.info.error.y <= 1e-5 * np.abs(x).sum() * np.abs(z).max()
+    # A product is taken to round.
+    for unit in () if "outer" in call else (1.0, 2.0**-40, 2.0**20):
+        x, z = unit * rng.integers(-99, 99, 40), rng.integers(-99, 99, 40)
+        x = np.concatenate([x, -x])
+        got = run(x, np.concatenate([z, z]) if SUMS[call] else np.ones(80))
+        assert got.y == 0 and got.info.error.y == 0
 
 
 def test_each_way_is_among_the_sample() -> None:

@@ -3,7 +3,9 @@
 What a run comes to with other roundings says how far it is to be trusted.  Which way a number moves
 is a hash of its digits and of those that it is computed from, so code is pure and the same on every
 engine, in whatever unit a program computes; another seed is another hash.  A sum or difference that
-rounds nothing stays; what is too small to be a number becomes a smallest number.
+rounds nothing stays; what is too small to be a number becomes a smallest number.  Sums of arrays
+and of products are moved by units in the last place of the sum of all absolute values, as partial
+sums are no larger.
 Nothing that is made here is kept from one process to another.
 """
 
@@ -13,14 +15,16 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
+from math import log2
 from typing import cast
 
-from rvm.expr import Apply, Expr
+from rvm.expr import Apply, Const, Expr
 from rvm.image import Code, Image, Ready
+from rvm.isa.functions.formulas import rank
 from rvm.isa.rows import FUNCTIONS, FunctionRow, FunctionTable
 from rvm.isa.rules import elementwise
 from rvm.isa.tangents import zero_like
-from rvm.isa.typing import apply
+from rvm.isa.typing import apply, typed
 from rvm.leaf.trace import Node, bits, equal, select, to_float, unequal
 from rvm.leaf.trace import apply as leaf
 from rvm.numbers import system
@@ -30,9 +34,9 @@ from rvm.numbers.complex_functions import by_parts
 from rvm.numbers.conversions import on_real
 from rvm.program import Function, Program
 from rvm.stmt import Alloc, Call, Free, Map, Stmt, Update, When
-from rvm.types import C128, F32, F64, LOG64, Scalar, ValueType, elem_of
+from rvm.types import BOOL, C128, F32, F64, LOG64, Scalar, ValueType, elem_of
 
-NAME = re.compile(r"\.nudged (plain|sum|small)([0-9]+) ([0-9]+) ([0-9]+)")
+NAME = re.compile(r"\.nudged (plain|sum|small|within)([0-9]+) ([0-9]+) ([0-9]+)")
 """What the functions are called: no text can name them."""
 LEAST = {F64: 2.0**-1074, F32: 2.0**-149}
 """The least numbers of types."""
@@ -116,6 +120,8 @@ class NudgedCode(Code):
             moved = apply("select", below, self._by_one("plain", x), x)
             inner = replace(inner, args=(*before, moved))
         t = elem_of(cast(ValueType, value.type))
+        if (row.linear or row.contracts) and not t.is_log and rank(value.args[0]):
+            return self._by_one("within", inner, _summed(value, row.contracts))
         known = value.args if row.is_elementwise else ()
         if t.is_log or any(a.type is None or elem_of(a.type) != t for a in known):
             known = ()
@@ -131,6 +137,32 @@ class NudgedCode(Code):
 
     def _rounds(self, value: Expr) -> bool:
         return value.type is not None and elem_of(value.type) in ROUNDING
+
+
+def _summed(value: Apply, contracts: bool) -> Expr:
+    """The sum of the absolute values of what a function sums; 0 where it surely rounds nothing.
+
+    That is where all terms are multiples of a number, and so is all that they come to: of one of
+    the least digits of the whole, or in products of factors with few digits.
+    """
+    t = elem_of(cast(ValueType, value.type))
+    terms, rest = value.args[: 1 + contracts], value.args[1 + contracts :]
+    sizes = [apply("abs", x) for x in terms]
+    total = apply(value.fn, *sizes, *rest)
+    real = elem_of(cast(ValueType, total.type))
+    digits = round(-log2(system(real).unit))
+    zero, one, wide = (typed(Const(v), real) for v in (0.0, 1.0, 2.0 ** (digits * 3 // 4)))
+    rounds: Expr = typed(Const(False), BOOL)
+    for x, size in zip(terms, sizes, strict=True):
+        # Added and taken away again, it cuts off the digits below.
+        large = apply("*", apply("amax", size), wide) if contracts else apply("sum", size)
+        if t.is_complex:
+            large = apply("complex", large, large)
+        cut = apply("-", apply("-", apply("+", x, large), large), x)
+        left = apply("sum", apply("abs", cut))
+        rounds = apply("or", rounds, apply("!=", left, zero))
+    total = apply("*", total, apply("select", rounds, one, zero))
+    return apply("complex", total, total) if t.is_complex else total
 
 
 @cache
@@ -183,6 +215,8 @@ def _body(
         total, a, b = known
         # Source: D. Knuth, The Art of Computer Programming, vol. 2, section 4.2.2, theorem B.
         return select(equal(total - a, b) & equal(total - b, a), x, moved)
+    if kind == "within":
+        return x + known[0] * (way * (0.75 * unit))
     if kind == "plain":
         return moved
     lost = equal(x, 0.0)
