@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tools.running import golden, rvm, rvm_json
+
+import rvm as rvm_module
 
 LOOPS = """\
 func main(s: f64, x: f64[n], y: f64[n], idx: i64[n])
@@ -51,6 +54,31 @@ def test_what_people_read(file: str) -> None:
         "apart:\n    24  for i = 0 to n - 1  both ways  vectorised: elementwise\n"
     )
     assert rvm("run", file, "-f", "square", "--explain-vector").stdout == "no loops\n"
+
+
+def test_bodies_of_maps_that_go_element_by_element(tmp_path: Path) -> None:
+    path = tmp_path / "maps.rasm"
+    path.write_text("""\
+func half(y: f64, x: f64)
+    add y, x / 2
+func f(y: f64, x: f64)
+    call half(y, x)
+func plain(y: f64, x: f64)
+    add y, x
+func main(y: f64[n], x: f64[n], g: f64[n])
+    map f(y, x)
+    map plain(y, x)
+    map f'(y, x; 1, g)
+""")
+    table, last = rvm("run", str(path), "-f", "main", "--explain-vector").stdout.split("\n\n")
+    assert "declined: it calls `half`" in table and "vectorised: elementwise" in table
+    end = 'are done together by `f.map(…)`, `lib["f\'"].map(…)` from Python.\n'
+    assert last == "Elements that `map` takes one by one " + end
+    lib = rvm_module.load(path)
+    x = np.arange(4.0)
+    found = lib["f'"].map(y=np.zeros(4), x=x, y_bar=np.ones(4), x_bar=np.zeros(4))
+    assert found.x_bar.tolist() == [0.5] * 4
+    assert lib.f.map(y=np.zeros(4), x=x).y.tolist() == (x / 2).tolist()
 
 
 def test_as_an_object(file: str) -> None:

@@ -37,6 +37,7 @@ def _table(program: Program, verdicts: Sequence[Verdict]) -> list[str]:
     heads = [_head(program, v) for v in verdicts]
     wide = max(map(len, heads))
     out: list[str] = []
+    mapped: list[str] = []
     function = ""
     for verdict, head in zip(verdicts, heads, strict=True):
         if verdict.function != function:
@@ -44,6 +45,16 @@ def _table(program: Program, verdicts: Sequence[Verdict]) -> list[str]:
             out.append(f"{function}:")
         line, way = verdict.span.line, verdict.direction
         out.append(f"  {line:>4}  {head:<{wide}}  {way:<9}  {verdict}")
+        named = function.partition(".map")[0]
+        if named != function and not verdict.vectorised and named not in mapped:
+            mapped.append(named)
+    if mapped:
+        calls = (name if name.isidentifier() else f'lib["{name}"]' for name in mapped)
+        names = ", ".join(f"`{call}.map(…)`" for call in calls)
+        out += [
+            "",
+            f"Elements that `map` takes one by one are done together by {names} from Python.",
+        ]
     return out
 
 
