@@ -17,15 +17,17 @@ from rvm_bench.contest import WORK, Fresh, Go, Make, Read, Values, compiler, cop
 
 FLAGS = ("-O3", "-march=native", "-ffp-contract=off", "-fno-math-errno")
 """No fast-math and no fused multiply-add: the arithmetic of the machine."""
+FUSED = "-ffp-contract=fast"
+"""What else a contestant is given that may fuse them."""
 Packed = tuple[Sequence[Any], Callable[[], Values]]
 """A C function's arguments, and what reads the results from them after the call."""
 
 
 @cache
-def _library(name: str) -> ctypes.CDLL:
+def _library(name: str, *flags: str) -> ctypes.CDLL:
     """The compiled `name.c`."""
-    out = _folder() / f"{name}.so"
-    command = [str(compiler()), *FLAGS, "-shared", "-fPIC", "-o", str(out)]
+    out = _folder() / f"{name}{''.join(flags)}.so"
+    command = [str(compiler()), *FLAGS, *flags, "-shared", "-fPIC", "-o", str(out)]
     subprocess.run([*command, str(WORK / f"{name}.c"), "-lm"], check=True, capture_output=True)
     return ctypes.CDLL(str(out))
 
@@ -37,11 +39,11 @@ def _folder() -> Path:
     return Path(folder.name)
 
 
-def c(source: str, function: str, pack: Callable[[dict[str, Any]], Packed]) -> Make:
+def c(source: str, function: str, pack: Callable[[dict[str, Any]], Packed], *flags: str) -> Make:
     """A contestant that calls a C function; `pack` gets inputs that it may change."""
 
     def make(values: Values) -> Fresh:
-        call = getattr(_library(source), function)
+        call = getattr(_library(source, *flags), function)
         call.restype = None
 
         def fresh() -> tuple[Go, Read]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rvm_bench import libraries
-from rvm_bench.ccode import Packed, c, cell
+from rvm_bench.ccode import FUSED, Packed, c, cell
 from rvm_bench.contest import FORWARD, GRADIENT, Peer, Values, Workload
 
 _Formula = Callable[[Any, dict[str, Any]], Any]
@@ -234,7 +234,10 @@ JACOBIAN = Workload(
     (1, 10, 100, 3_184),
     _rows,
     ("rows",),
-    (Peer("C", FORWARD, c("jacobian", "forward", _rows_c), "cc"),),
+    (
+        Peer("C", FORWARD, c("jacobian", "forward", _rows_c), "cc"),
+        Peer("C, fused", FORWARD, c("jacobian", "forward", _rows_c, FUSED), "cc"),
+    ),
     work=lambda points: 10 * points,
     core=False,
 )

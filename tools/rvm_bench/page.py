@@ -43,7 +43,8 @@ work: a step, a point, a call.
   as C is. *Unchecked* is `checks=False` (in place). *Back* is `~f`, from results to inputs.
 - **C** is written by hand for speed, with `restrict`, and compiled without fast-math: it does the
   arithmetic of the program, without checks. Its gradients are reversible as ours are: forwards,
-  then back, undoing each step and passing on the adjoints, without a tape.
+  then back, undoing each step and passing on the adjoints, without a tape. *C, fused* may fuse
+  products and sums (`-ffp-contract=fast`), so that its bits differ by processor.
 - **JAX** is jitted, with loops by `fori_loop` and `scan`, and with √n checkpoints where one would;
   **PyTorch** is eager, and `torch.compile` for whole formulas; **Numba** compiles the loops of
   plain Python; **autograd** and **NumPy** work on whole arrays. Compiling is not in these times.

@@ -1,4 +1,9 @@
-/* The sparse Jacobian of reprojection errors, by a formula for each derivative. */
+/* The sparse Jacobian of reprojection errors, by formulas for all derivatives.
+
+   The derivative of g R v by the rotation's vector is (v x g R) M, with one matrix M for both rows:
+   by the axis a, the sine s and 1 - cosine d of the angle, (s I + (angle - s) a a^T - d [a]x) / angle.
+   Source: G. Gallego and A. Yezzi, "A compact formula for the derivative of a 3-D rotation in
+   exponential coordinates", Journal of Mathematical Imaging and Vision 51 (2015). */
 #include <math.h>
 #include <stdint.h>
 
@@ -10,50 +15,51 @@ void forward(double *restrict rows, const double *restrict cams, const double *r
         const double *restrict cam = cams + 11 * which[2 * i];
         const double *restrict at = X + 3 * which[2 * i + 1];
         const double angle = sqrt(cam[0] * cam[0] + cam[1] * cam[1] + cam[2] * cam[2]);
-        const double c = cos(angle), s = sin(angle), over = 1.0 / angle;
+        const double c = cos(angle), s = sin(angle), d = 1.0 - c, over = 1.0 / angle;
         const double a0 = cam[0] * over, a1 = cam[1] * over, a2 = cam[2] * over;
         const double v0 = at[0] - cam[3], v1 = at[1] - cam[4], v2 = at[2] - cam[5];
-        const double x0 = a1 * v2 - a2 * v1, x1 = a2 * v0 - a0 * v2, x2 = a0 * v1 - a1 * v0;
-        const double dot = a0 * v0 + a1 * v1 + a2 * v2, along = dot * (1.0 - c);
-        const double r0 = v0 * c + x0 * s + a0 * along;
-        const double r1 = v1 * c + x1 * s + a1 * along;
-        const double r2 = v2 * c + x2 * s + a2 * along;
-        /* the derivative by the angle */
-        const double t0 = x0 * c + (a0 * dot - v0) * s;
-        const double t1 = x1 * c + (a1 * dot - v1) * s;
-        const double t2 = x2 * c + (a2 * dot - v2) * s;
-        const double depth = 1.0 / r2, px = r0 * depth, py = r1 * depth;
-        const double far = px * px + py * py;
-        const double lens = 1.0 + far * (cam[9] + cam[10] * far);
-        const double scale = cam[6] * lens, bend = 2.0 * cam[6] * (cam[9] + 2.0 * cam[10] * far);
-        const double wi = w[i];
+        const double d0 = d * a0, d1 = d * a1, d2 = d * a2;
+        const double s0 = s * a0, s1 = s * a1, s2 = s * a2;
+        const double d01 = d0 * a1, d02 = d0 * a2, d12 = d1 * a2;
+        const double R00 = c + d0 * a0, R01 = d01 - s2, R02 = d02 + s1;
+        const double R10 = d01 + s2, R11 = c + d1 * a1, R12 = d12 - s0;
+        const double R20 = d02 - s1, R21 = d12 + s0, R22 = c + d2 * a2;
+        const double depth = 1.0 / (R20 * v0 + R21 * v1 + R22 * v2);
+        const double px = (R00 * v0 + R01 * v1 + R02 * v2) * depth;
+        const double py = (R10 * v0 + R11 * v1 + R12 * v2) * depth;
+        const double so = s * over, e = 1.0 - so;
+        const double e0 = e * a0, e1 = e * a1, e2 = e * a2;
+        const double p0 = d0 * over, p1 = d1 * over, p2 = d2 * over;
+        const double e01 = e0 * a1, e02 = e0 * a2, e12 = e1 * a2;
+        const double M00 = so + e0 * a0, M01 = e01 + p2, M02 = e02 - p1;
+        const double M10 = e01 - p2, M11 = so + e1 * a1, M12 = e12 + p0;
+        const double M20 = e02 + p1, M21 = e12 - p0, M22 = so + e2 * a2;
+        const double far = px * px + py * py, f = cam[6], wi = w[i], over_depth = wi * depth;
+        const double lens = 1.0 + far * (cam[9] + cam[10] * far), scale = f * lens;
+        const double bend = 2.0 * f * (cam[9] + 2.0 * cam[10] * far);
+        const double gxx = (scale + bend * px * px) * over_depth;
+        const double gyy = (scale + bend * py * py) * over_depth;
+        const double gxy = bend * px * py * over_depth;
         for (int k = 0; k < 2; k++) {
             double *restrict row = rows + 34 * i + 17 * k;
-            const double p = k ? py : px, by_scale = wi * p;
-            const double gx = (by_scale * bend * px + (k ? 0.0 : wi * scale)) * depth;
-            const double gy = (by_scale * bend * py + (k ? wi * scale : 0.0)) * depth;
+            const double p = k ? py : px, gx = k ? gxy : gxx, gy = k ? gyy : gxy;
             const double gz = -(gx * px + gy * py);
-            /* v x g, and the derivatives by v, by a and by the angle */
-            const double y0 = v1 * gz - v2 * gy, y1 = v2 * gx - v0 * gz, y2 = v0 * gy - v1 * gx;
-            const double ga = (a0 * gx + a1 * gy + a2 * gz) * (1.0 - c), dotc = dot * (1.0 - c);
-            const double g0 = gx * c - (a1 * gz - a2 * gy) * s + a0 * ga;
-            const double g1 = gy * c - (a2 * gx - a0 * gz) * s + a1 * ga;
-            const double g2 = gz * c - (a0 * gy - a1 * gx) * s + a2 * ga;
-            const double b0 = s * y0 + dotc * gx + ga * v0;
-            const double b1 = s * y1 + dotc * gy + ga * v1;
-            const double b2 = s * y2 + dotc * gz + ga * v2;
-            const double turn = gx * t0 + gy * t1 + gz * t2;
-            const double rest = turn - (a0 * b0 + a1 * b1 + a2 * b2) * over;
-            row[0] += b0 * over + a0 * rest;
-            row[1] += b1 * over + a1 * rest;
-            row[2] += b2 * over + a2 * rest;
+            /* g, by the turned point; g R, by the point; v x g R */
+            const double g0 = R00 * gx + R10 * gy + R20 * gz;
+            const double g1 = R01 * gx + R11 * gy + R21 * gz;
+            const double g2 = R02 * gx + R12 * gy + R22 * gz;
+            const double h0 = v1 * g2 - v2 * g1, h1 = v2 * g0 - v0 * g2, h2 = v0 * g1 - v1 * g0;
+            const double by_scale = wi * p, by_lens = by_scale * f * far;
+            row[0] += h0 * M00 + h1 * M10 + h2 * M20;
+            row[1] += h0 * M01 + h1 * M11 + h2 * M21;
+            row[2] += h0 * M02 + h1 * M12 + h2 * M22;
             row[3] -= g0;
             row[4] -= g1;
             row[5] -= g2;
             row[6] += by_scale * lens;
             row[7 + k] += wi;
-            row[9] += by_scale * cam[6] * far;
-            row[10] += by_scale * cam[6] * far * far;
+            row[9] += by_lens;
+            row[10] += by_lens * far;
             row[11] += g0;
             row[12] += g1;
             row[13] += g2;
