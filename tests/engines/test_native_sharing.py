@@ -13,6 +13,7 @@ from sizes import some
 import rvm
 from rvm.emit.llvm.module import ModulePrinter
 from rvm.engines import executing
+from rvm.engines.native.compiler import MOST_TURNS
 from rvm.image import Code, image_of
 from rvm.ir.function import plan_of
 from rvm.ir.kind import Kind
@@ -82,16 +83,32 @@ def test_nor_are_long_ones() -> None:
     assert written_out(text, "main") == 0
 
 
-def test_rows_of_a_jacobian_share_what_they_can() -> None:
+def root_of(code: Code) -> str:
+    """A code's root as LLVM has it after its optimisations."""
     from rvm.engines.native.compiler import compiler
 
-    code = image_of(rvm.load(JACOBIAN).program).code("jacobian", False)
     llvm = compiler()
     text = ModulePrinter(code, Kind(0, frozenset())).text(llvm.triple, llvm.layout)
-    made = str(llvm.optimised(text))
+    return str(llvm.optimised(text)).split("\ndefine ")[1]
+
+
+def turns_in(root: str) -> tuple[int, int]:
+    """How often sine and cosine of an angle are called, and how often they are in line."""
+    return root.count("@rvm_turn("), root.count(" fptosi double ")
+
+
+def test_rows_of_a_jacobian_share_what_they_can() -> None:
+    root = root_of(image_of(rvm.load(JACOBIAN).program).code("jacobian", False))
     # Two gradients at one point: one square root, and one sine and cosine.
-    assert len(re.findall(r"call .*@rvm_turn\(", made)) == 1
-    assert len(re.findall(r"call .*@llvm.sqrt", made)) == 1
+    assert turns_in(root) == (0, 1)
+    assert len(re.findall(r"call .*@llvm.sqrt", root)) == 1
+
+
+@pytest.mark.parametrize("angles", [1, MOST_TURNS, MOST_TURNS + 1])
+def test_sine_and_cosine_of_a_few_angles_are_in_line(angles: int) -> None:
+    lines = (f"    add y, sin(x[{k}]) * cos(x[{k}])\n" for k in range(angles))
+    code = code_of("func f(y: f64, x: f64[n])\n" + "".join(lines), "f")
+    assert turns_in(root_of(code)) == ((0, angles) if angles <= MOST_TURNS else (angles, 0))
 
 
 CALLED = """

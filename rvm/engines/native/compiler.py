@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from rvm.emit.llvm.prelude import TURN
 from rvm.engines.native.aside import aside
 from rvm.engines.native.host import library
 from rvm.engines.native.memory import PROTOTYPE, Run, address
@@ -19,6 +20,9 @@ OPTIONS = ("-slp-max-reg-size=128", "-memdep-block-scan-limit=1000")
 """Straight code is made into vectors of two numbers at most: for wider ones LLVM gathers what does
 not lie side by side, which costs more than it saves.  And it looks far back for what has been
 loaded already, since a call that was put in is a long piece of straight code."""
+
+MOST_TURNS = 8
+"""Up to how many calls of `TURN` are replaced by what it does, some hundred instructions."""
 
 
 class Compiler:
@@ -102,7 +106,20 @@ class Compiler:
         passes = llvm.create_pass_builder(self.machine, options)
         passes.getModulePassManager().run(module, passes)
         listen()
+        self._put_in(module, passes)
         return module
+
+    def _put_in(self, module: Any, passes: Any) -> None:
+        """Put `TURN` into its callers, where equal calls of it have become one by now.
+
+        Around a call all vector registers have to be saved.
+        """
+        if 0 < str(module).count(f"@{TURN}(") - 1 <= MOST_TURNS:
+            module.get_function(TURN).add_function_attribute("alwaysinline")
+            last = self.llvm.create_new_module_pass_manager()
+            last.add_always_inliner_pass()
+            last.run(module, passes)
+            listen()
 
     def assembly(self, text: str) -> str:
         """The machine code of a module, to be read."""
