@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from rvm.codes.words import described
+from rvm.codes.words import described, instead
 from rvm.faults import InputError, Where
 from rvm.host.blocks import View, packed, unpacked
 from rvm.host.signals import at_once
@@ -62,9 +62,13 @@ class Options:
     def __post_init__(self) -> None:
         self._check_kinds()
         if self.on_error not in ("back", "stop"):
-            raise InputError("I009", f'on_error is "back" or "stop", not {self.on_error!r}')
+            hint = instead(self.on_error, ("back", "stop"), "")
+            raise InputError(
+                "I009", f'on_error is "back" or "stop", not {self.on_error!r}', hint=hint
+            )
         if self.bits not in ("stated", "machine"):
-            raise InputError("I009", f'bits is "stated" or "machine", not {self.bits!r}')
+            hint = instead(self.bits, ("stated", "machine"), "")
+            raise InputError("I009", f'bits is "stated" or "machine", not {self.bits!r}', hint=hint)
         if not self.checks and self.engine not in having("unchecked"):
             able = [n for n in having("unchecked") if n in executing()]
             raise InputError(

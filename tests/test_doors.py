@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import rvm
+from rvm.run.machine import OPTION_NAMES
 
 TEXT = """
 func f(y: f64, x: f64[n], k: i64)
@@ -190,3 +192,43 @@ def test_an_error_inside_is_not_taken_for_a_wrong_call() -> None:
 
 def test_a_misspelt_function_is_told() -> None:
     told(lambda: rvm.assemble("func length(y: f64)\n add y, 1\n")["lenght"], "`length`")
+
+
+def misspelt(word: str) -> str:
+    """A word with its last two letters exchanged."""
+    return word[:-2] + word[:-3:-1] if word[-1] != word[-2] else word[:-1]
+
+
+@pytest.mark.parametrize("f", FUNCTIONS, ids=["text", "generic", "python"])
+@pytest.mark.parametrize("door", DOORS)
+def test_misspelt_names_are_told(f: Any, door: str) -> None:
+    """Options of runs, a door's own words, and parameters, at every door."""
+    call = DOORS[door]
+    for option in OPTION_NAMES:
+        told(lambda option=option: call(f, **inputs(), **{misspelt(option): 1}), f"`{option}`?")
+    method = getattr(f, door, None)
+    words = inspect.signature(method).parameters.values() if method is not None else ()
+    for p in words:
+        if p.kind is p.KEYWORD_ONLY and len(p.name) > 2 and p.default is not p.empty:
+            told(lambda p=p: call(f, **inputs(), **{misspelt(p.name): 1}), f"`{p.name}`?")
+
+
+def test_misspelt_values_are_told() -> None:
+    f = LIBRARY.f
+    many = {"y": np.zeros(3), "x": np.ones((3, 2)), "k": 1}
+    calls: dict[str, Callable[[str], Any]] = {
+        "native": lambda w: f(**inputs(), engine=w),
+        "stated": lambda w: f(**inputs(), bits=w),
+        "machine": lambda w: f(**inputs(), bits=w),
+        "stop": lambda w: f(**inputs(), on_error=w),
+        "return": lambda w: f.map(**many, on_error=w),
+        "taylor": lambda w: f.hessian(**inputs(), loss="y", method=w),
+        "below": lambda w: rvm.assemble(TEXT, includes=w),
+    }
+    for word, call in calls.items():
+        told(lambda call=call, word=word: call(misspelt(word)), f"did you mean `{word}`?")
+    told(lambda: f.grad(los="y", **inputs()), "did you mean `loss`?")
+    told(lambda: f.hvp(SEEDS, los="y", **inputs()), "did you mean `loss`?")
+    named = rvm.assemble("func length(y: f64)\n add y, 1\n")
+    for make in (rvm.gradient, rvm.tangent):
+        told(lambda make=make: make(named, "lenght"), "did you mean `length`?")

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
 
+from rvm.codes.words import instead
 from rvm.faults import UsageError
 from rvm.host.read import IrregularError, open_regular
 
@@ -54,7 +55,9 @@ def policy_named(word: str) -> _Policy:
         if word == known:
             return known  # type: ignore[no-any-return]
     raise UsageError(
-        "U004", f"includes={word!r} is not a policy", hint='one of "any", "below" and "none"'
+        "U004",
+        f"includes={word!r} is not a policy",
+        hint=instead(word, get_args(_Policy), 'one of "any", "below" and "none"'),
     )
 
 

@@ -70,4 +70,10 @@ def meant(word: object, known: Iterable[str]) -> str | None:
     return near[0] if near else None
 
 
-__all__ = ["count", "described", "meant", "plainly", "with_article"]
+def instead(word: object, known: Iterable[str], otherwise: str) -> str:
+    """A hint that names what a misspelt word may stand for, else one that says what there is."""
+    near = meant(word, known)
+    return f"did you mean `{near}`?" if near else otherwise
+
+
+__all__ = ["count", "described", "instead", "meant", "plainly", "with_article"]

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from rvm.codes.words import instead
 from rvm.derive.directions import Pushforward, Seeds, Shape, blocks, by_names, chosen, leaves, plain
 from rvm.derive.estimate import Estimate, Evidence, copied
 from rvm.derive.gate import later
@@ -160,7 +161,7 @@ def hessian(
         raise UsageError(
             "U017",
             f"there is no way to a Hessian called `{method}`",
-            hint=f"ways: {', '.join(METHODS)}",
+            hint=instead(method, METHODS, f"ways: {', '.join(METHODS)}"),
         )
     layouts = chosen(target.function, wrt)
     pull = Pullback(target, inputs, watch)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rvm.codes.words import instead
 from rvm.faults import UsageError
 from rvm.registry import ENGINES, LAW, executing, found_at, having
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 def engine(name: str) -> Engine:
     """The engine called `name`; UsageError U002 if there is none."""
     if name not in ENGINES:
-        hint = f"engines: {', '.join(ENGINES)}"
+        hint = instead(name, ENGINES, f"engines: {', '.join(ENGINES)}")
         raise UsageError("U002", f"there is no engine `{name}`", hint=hint)
     made: Engine = found_at(ENGINES[name].home)()
     return made

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from functools import wraps
 from inspect import Parameter
 from typing import Any, ParamSpec, TypeVar
 
-from rvm.faults import UsageError
+from rvm.codes.words import instead
+from rvm.faults import InputError, UsageError
+from rvm.run.machine import OPTION_NAMES
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -27,16 +29,28 @@ def door(method: Callable[P, T]) -> Callable[P, T]:
     def called(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return method(*args, **kwargs)
+        except InputError as error:
+            if error.code == "I002":
+                error.hint = _misspelt(method, args[0], kwargs) or error.hint
+            raise
         except TypeError as error:
             # One that is raised inside has a further frame.
             if error.__traceback__ is None or error.__traceback__.tb_next is not None:
                 raise
-        raise _refused(method, args[0], len(args) - 1, set(kwargs))
+        raise _refused(method, args[0], len(args) - 1, kwargs)
 
     return called
 
 
-def _refused(method: Any, handle: Any, positional: int, named: set[str]) -> UsageError:
+def _misspelt(method: Any, handle: Any, named: Iterable[str]) -> str:
+    """A hint at the method's own word for a name that is nearly one, and no parameter."""
+    own = inspect.signature(method).parameters
+    words = [p.name for p in own.values() if p.kind is Parameter.KEYWORD_ONLY]
+    wrong = [n for n in named if n not in {*words, *handle.parameters, *OPTION_NAMES}]
+    return next(filter(None, (instead(n, words, "") for n in wrong)), "")
+
+
+def _refused(method: Any, handle: Any, positional: int, named: Collection[str]) -> UsageError:
     own = list(inspect.signature(method).parameters.values())[1:]
     first = [p.name for p in own if p.kind is Parameter.POSITIONAL_ONLY and p.default is p.empty]
     words = [p.name for p in own if p.kind is Parameter.KEYWORD_ONLY and p.default is p.empty]
@@ -55,7 +69,9 @@ def _refused(method: Any, handle: Any, positional: int, named: set[str]) -> Usag
         shown.append('engine="native"')
     else:
         shown += [f"{p}=…" for p in inputs] + [SHOWN[w].format(some) for w in words]
-    return UsageError("U005", message, hint=f"`{name}({', '.join(shown)})`")
+    hint = f"`{name}({', '.join(shown)})`"
+    near = _misspelt(method, handle, named)
+    return UsageError("U005", message, hint=f"{near} {hint}" if near else hint)
 
 
 __all__ = ["door"]

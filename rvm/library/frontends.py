@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from rvm.codes.words import instead
 from rvm.faults import BytecodeError, UsageError, Where
 from rvm.host.read import DATA, read_bytes, read_stream
 from rvm.library.handle import Library
@@ -76,7 +77,9 @@ def load(
     front: Callable[..., AnyProgram] = _front_end(path).load()
     for name in options:
         if name not in signature(front).parameters:
-            raise UsageError("U006", f"`{path.suffix}` files are read without an option `{name}`")
+            hint = instead(name, ("includes", "include_path", *signature(front).parameters), "")
+            message = f"`{path.suffix}` files are read without an option `{name}`"
+            raise UsageError("U006", message, hint=hint)
     return Library(front(path, includes=includes, include_path=include_path, **options))
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from inspect import Signature
 from typing import TYPE_CHECKING, Any, cast
 
-from rvm.codes.words import count, described, meant
+from rvm.codes.words import count, described, instead
 from rvm.derive.gate import gradient_check, later
 from rvm.derive.target import Target
 from rvm.faults import UsageError
@@ -55,11 +55,10 @@ class FunctionHandle:
         if name not in program:
             found = program.having(name)
             if found is None:
-                near = meant(name, program)
                 raise UsageError(
                     "U001",
                     f"the program has no function `{name}`",
-                    hint=f"did you mean `{near}`?" if near else f"it has: {', '.join(program)}",
+                    hint=instead(name, program, f"it has: {', '.join(program)}"),
                 )
             program, name = found
         self.target = Target(program, name, undo, options or Options())
@@ -100,13 +99,10 @@ class FunctionHandle:
     def _with(self, options: Mapping[str, Any]) -> Options:
         for name in options:
             if name not in OPTION_NAMES:
-                near = meant(name, OPTION_NAMES)
                 raise UsageError(
                     "U004",
                     f"there is no option `{name}`",
-                    hint=f"did you mean `{near}`?"
-                    if near
-                    else f"options: {', '.join(OPTION_NAMES)}",
+                    hint=instead(name, OPTION_NAMES, f"options: {', '.join(OPTION_NAMES)}"),
                 )
         return replace(self.options, **options)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.codes.words import count, described
+from rvm.codes.words import count, described, instead
 from rvm.derive.gate import gradient_check
 from rvm.faults import InputError, Interrupted, RvmError, UsageError
 from rvm.host.signals import Listening, interrupted, is_ctrl_c
@@ -94,7 +94,8 @@ class LaneMap:
         self, handle: FunctionHandle, *, on_error: str = "raise", block: int | None = None
     ) -> None:
         if on_error not in ("raise", "return"):
-            raise InputError("I009", f'on_error of a map is "raise" or "return", not {on_error!r}')
+            message = f'on_error of a map is "raise" or "return", not {on_error!r}'
+            raise InputError("I009", message, hint=instead(on_error, ("raise", "return"), ""))
         if block is not None and not (isinstance(block, (int, np.integer)) and block >= 1):
             raise InputError(
                 "I009", f"`block` is a whole number of lanes, at least 1, not {described(block)}"

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
+from rvm.codes.words import instead
 from rvm.expr import Const, Expr, Place
 from rvm.faults import UsageError
 from rvm.isa import OPCODES, apply, invert_instr, lower, typed
@@ -56,7 +57,8 @@ def gradient(program: Program, function: str | None = None, *, loss: str | None 
     """
     name = function or program.entry
     if name not in program:
-        raise UsageError("U001", f"the program has no function `{name}`")
+        hint = instead(name, program, f"it has: {', '.join(program)}")
+        raise UsageError("U001", f"the program has no function `{name}`", hint=hint)
     names = adjoint_names(program)
     kept = reachable(program, name)
     made = adjoints_of(program, forms(kept), names)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import cast
 
+from rvm.codes.words import instead
 from rvm.expr import Const, Expr, Place, is_count
 from rvm.faults import UsageError
 from rvm.isa import OPCODES, apply, typed
@@ -39,7 +40,8 @@ def tangent(program: Program, function: str | None = None) -> Program:
     """
     name = function or program.entry
     if name not in program:
-        raise UsageError("U001", f"the program has no function `{name}`")
+        hint = instead(name, program, f"it has: {', '.join(program)}")
+        raise UsageError("U001", f"the program has no function `{name}`", hint=hint)
     kept = reachable(program, name)
     made = tangents_of(program, forms(kept), tangent_names(program))
     originals = map(program.function, kept)

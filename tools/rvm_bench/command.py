@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import rich_click as click
 from click.shell_completion import CompletionItem
+from rvm_tools.options import OneOf
 
 
 def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -48,7 +49,7 @@ def _one_thread() -> None:
     "--task",
     "tasks",
     multiple=True,
-    type=click.Choice(["forward", "back", "gradient", "hessian"]),
+    type=OneOf(["forward", "back", "gradient", "hessian"]),
     help="Only this task; by default all.",
 )
 @click.option("--no-peers", is_flag=True, help="Only the engines.")

@@ -10,11 +10,22 @@ from typing import Any, TypeVar
 import rich_click as click
 from click.shell_completion import CompletionItem
 
+from rvm.codes.words import meant
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 MAX_SHOWN = 40
 """How much of what was written is shown where it is wrong."""
+
+
+class OneOf(click.Choice[str]):
+    """One of some words; of one that is misspelt the message says which it may be."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        near = meant(value, self.choices)
+        hint = f" Did you mean {near!r}?" if near else ""
+        return f"{super().get_invalid_choice_message(value, ctx)}{hint}"
 
 
 def _amount(units: dict[str, int]) -> Callable[[str], int]:
@@ -85,7 +96,7 @@ def includes_option(f: F) -> F:
     """The option --includes."""
     return click.option(
         "--includes",
-        type=click.Choice(["any", "below", "none"]),
+        type=OneOf(["any", "below", "none"]),
         default="any",
         expose_value=False,
         callback=_keep_includes,
@@ -112,14 +123,14 @@ def reading_options() -> dict[str, Any]:
 def _janus_options(f: F) -> F:
     f = click.option(
         "--width",
-        type=click.Choice(["32", "64"]),
+        type=OneOf(["32", "64"]),
         expose_value=False,
         callback=lambda ctx, param, value: _keep_reading(ctx, param, value and int(value)),
         help="Of a Janus program: the bits of an `int` (32).",
     )(f)
     return click.option(
         "--dialect",
-        type=click.Choice(["jana", "classic"]),
+        type=OneOf(["jana", "classic"]),
         expose_value=False,
         callback=_keep_reading,
         help="Of a Janus program: which Janus; by default the text tells.",
@@ -168,7 +179,7 @@ def bits_option(f: F) -> F:
     """The option --bits."""
     return click.option(
         "--bits",
-        type=click.Choice(["stated", "machine"]),
+        type=OneOf(["stated", "machine"]),
         default="stated",
         help="stated (the default): the bits that every engine and machine has; machine: those of "
         "this one's libm, NumPy and BLAS, which are faster.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import rich_click as click
 
-from rvm_tools.options import file_argument
+from rvm_tools.options import OneOf, file_argument
 
 
 @click.command("asm")
@@ -12,7 +12,7 @@ from rvm_tools.options import file_argument
 @click.option("-o", "--output", type=click.Path(), metavar="FILE.rbc", help="Where to write.")
 @click.option(
     "--emit",
-    type=click.Choice(["bin", "rasm", "strict", "listing", "json"]),
+    type=OneOf(["bin", "rasm", "strict", "listing", "json"]),
     default="bin",
     help="Bytecode (the default); code with one function an instruction; "
     "instructions beside the source; or the program as JSON.",
@@ -39,7 +39,7 @@ from rvm_tools.options import file_argument
 )
 @click.option(
     "--error-format",
-    type=click.Choice(["human", "short", "json"]),
+    type=OneOf(["human", "short", "json"]),
     default="human",
     help="How errors are put out.",
 )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import rich_click as click
 
+from rvm_tools.options import OneOf
+
 SHELLS = ("bash", "zsh", "fish")
 
 
 @click.command("completion")
-@click.argument("shell", type=click.Choice(SHELLS))
+@click.argument("shell", type=OneOf(SHELLS))
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> None:
     """Print the shell's completion script.

@@ -7,7 +7,7 @@ from typing import Any
 import rich_click as click
 from click.shell_completion import CompletionItem
 
-from rvm_tools.options import BYTES, STEPS, includes_option
+from rvm_tools.options import BYTES, STEPS, OneOf, includes_option
 
 GOALS = ("persist", "visit", "erase", "gradient")
 click.rich_click.OPTION_GROUPS["rvm pebble"] = [
@@ -79,7 +79,7 @@ def _options(f: Any) -> Any:
             click.option("--steps", type=STEPS, metavar="N", help="The length of the chain."),
             click.option(
                 "--goal",
-                type=click.Choice(GOALS),
+                type=OneOf(GOALS),
                 help="How it ends: with the result alone (persist, the default), as soon as it is "
                 "there (visit), with nothing (erase), or with all adjoints taken (gradient).",
             ),

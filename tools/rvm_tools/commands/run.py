@@ -7,6 +7,7 @@ from typing import Any
 import rich_click as click
 
 from rvm_tools.options import (
+    OneOf,
     bits_option,
     engine_option,
     file_argument,
@@ -32,7 +33,7 @@ from rvm_tools.options import (
 @bits_option
 @click.option(
     "--on-error",
-    type=click.Choice(["back", "stop"]),
+    type=OneOf(["back", "stop"]),
     default="back",
     help="back (the default): an error shows no values; stop: those at the failing instruction.",
 )

@@ -9,6 +9,7 @@ from click.shell_completion import CompletionItem
 
 from rvm_tools.options import (
     STEPS,
+    OneOf,
     bits_option,
     engine_option,
     file_argument,
@@ -31,7 +32,7 @@ def _models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
 @function_option
 @click.option(
     "--by",
-    type=click.Choice(["opcode", "line", "function"]),
+    type=OneOf(["opcode", "line", "function"]),
     default="line",
     help="What the rows of a table are: source lines (the default), opcodes or functions.",
 )
@@ -51,7 +52,7 @@ def _models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["table", "json", "csv", "callgrind", "perfetto", "speedscope", "folded"]),
+    type=OneOf(["table", "json", "csv", "callgrind", "perfetto", "speedscope", "folded"]),
     default="table",
     help="A table (the default), data, or a file for another tool.",
 )
