@@ -95,7 +95,8 @@ def bijection(node: Expr, may_change: Callable[[Place], bool]) -> Bijection | No
     if t is None:
         return None
     inverses = [OPCODES[op].inverse_on(elem_of(t)) for op in ops]
-    by_odd = rest and isinstance(rest[0], Const) and rest[0].value % 2
+    by = rest[0].value if rest and isinstance(rest[0], Const) else 0
+    by_odd = isinstance(by, int) and by % 2 == 1
     if not by_odd and any(OPCODES[op].inverse != i for op, i in zip(ops, inverses, strict=True)):
         return None  # of whole numbers the products by odd ones are bijections
     values = [*((),) * (len(ops) - 1), tuple(rest)]

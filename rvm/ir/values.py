@@ -297,10 +297,12 @@ def value(b: Builder, node: Expr) -> Parts:
     match node:
         case Const(v):
             return b.raw(v, elem_of(type_of(node)))
+        case Place() if node in b.instead:
+            return b.instead[node]
         case Place(_, (Peek(what), *_)):
             return b.peeked(node, what)
         case Place():
-            return b.instead[node] if node in b.instead else read(b, located(b, node))
+            return read(b, located(b, node))
         case Apply("dim" | "len", (Place() as place, *axis)):
             return _length(b, place, cast(Const, axis[0]) if axis else None)
         case Apply():

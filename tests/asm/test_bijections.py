@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable
 
@@ -318,3 +319,22 @@ def test_products_of_integers_by_odd_constants(t: Scalar) -> None:
         assert (~f)(**out) == {"x": x, "y": y}
         with pytest.raises(AssemblyError):
             rvm.assemble(f"func f(x: {t}, y: {t})\n    add {k + 1} * x, y")
+
+
+@pytest.mark.parametrize("t", SCALARS)
+def test_literals_of_every_type_beside_a_place(t: str) -> None:
+    literals = ["2", "3", "true", "1.5", *(["1j", "2.0 - 1j"] if SCALARS[t].is_complex else [])]
+    change = "not z" if SCALARS[t].is_bool else "neg z"
+    read = f"alloc w: {t} = z\n    free w = z"
+    assembled = 0
+    for op, literal in itertools.product(("+", "-", "*", "/", "^"), literals):
+        for argument in (f"z {op} {literal}", f"{literal} {op} z"):
+            calls = f"func main(z: {t}, y: {t})\n    call f({argument})\n    call g(y, {argument})"
+            called = f"func f(z: {t})\n    {change}\nfunc g(y: {t}, z: {t})\n    {read}"
+            try:
+                program = rvm.assemble(f"{calls}\n{called}").program
+            except AssemblyError:
+                continue
+            assembled += 1
+            assert encode(rvm.assemble(disassemble(program)).program) == encode(program)
+    assert assembled

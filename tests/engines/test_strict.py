@@ -19,7 +19,10 @@ from sizes import examples, sample
 import rvm
 from rvm.engines import engine, executing
 from rvm.faults import InvertibilityError, LimitError
+from rvm.isa import OPCODES
+from rvm.isa.rules import CLASSES
 from rvm.run.machine import Machine
+from rvm.types import C128, F64
 
 PROGRAM = rvm.assemble("""
 func leapfrog(x: f64, v: f64, n: i64)
@@ -315,31 +318,42 @@ def test_a_result_that_was_changed_is_refused() -> None:
         (~big)(out)
 
 
-PLACES = ["a", "z.re", "-w[1].im", "2.0 * x[::-1][1]"]
+PLACES = ["a", "z.re", "-w[1].im", "2.0 * x[::-1][1]", "s.top", "-q.top.im"]
+COMPLEX = ["z", "-w[1]", "q.top"]
+PARAMETERS = (
+    "c: bool, a: f64, t: f64, x: f64[3], z: c128, w: c128[2], s: stack[f64], q: stack[c128]"
+)
 
 
 def over_places() -> rvm.Library:
-    """What changes two places at once, over all pairs of kinds of places."""
-    lines = [
-        line
-        for first, second in itertools.permutations(PLACES, 2)
-        for line in (f"rot {first}, {second}, t", f"hadamard {first}, {second}")
-    ]
+    """Every opcode that changes floats, over all kinds of places, and some pairs of them."""
+    lines = []
+    for row in OPCODES.values():
+        if not row.is_data:
+            continue
+        for t, places in ((F64, PLACES), (C128, COMPLEX)):
+            if not CLASSES[row.types](t):
+                continue
+            for k in range(len(places)):
+                some = itertools.islice(itertools.cycle(places), k, None)
+                read = {"T": "1.7", "angle": "t", "bool": "c"}
+                given = (next(some) if o.mode == "mut" else read[o.kind] for o in row.operands)
+                lines.append(f"{row.name} {', '.join(given)}")
     functions = (
-        f"func f{k}(a: f64, t: f64, x: f64[3], z: c128, w: c128[2])\n    "
-        + "\n    ".join(lines[k : k + 10])
+        f"func f{k}({PARAMETERS})\n    " + "\n    ".join(lines[k : k + 10])
         for k in range(0, len(lines), 10)
     )
     return rvm.assemble("\n".join(functions))
 
 
 @pytest.mark.parametrize("way", executing())
-def test_two_places_at_once_come_back_wherever_they_are(way: str) -> None:
+def test_whatever_is_changed_comes_back_wherever_it_is(way: str) -> None:
     rng, lib = np.random.default_rng(5), over_places()
     for name in lib:
         f = lib[name].with_options(engine=way, strict=True)
         w = rng.normal(size=2) + 1j * rng.normal(size=2)
         given_ = {"a": 0.3, "t": rng.normal(), "x": rng.normal(size=3), "z": 0.7 - 0.1j, "w": w}
+        given_ |= {"c": True, "s": [0.1, 0.7], "q": [0.3 + 0.9j]}
         before = pickle.loads(pickle.dumps(given_))
         back = (~f)(f(**given_))
-        assert pickle.dumps(dict(back)) == pickle.dumps(before), name
+        assert pickle.dumps({n: back[n] for n in before}) == pickle.dumps(before), name
