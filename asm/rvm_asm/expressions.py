@@ -88,6 +88,7 @@ class ExpressionParser(Cursor):
 
     def expression(self, power: int = 0) -> Node:
         """An expression whose operators bind tighter than `power`."""
+        first = self.starts[self.i]
         self.depth += 1
         if self.depth > MAX_DEPTH:
             hint = "compute a part of it into an ancilla"
@@ -102,7 +103,8 @@ class ExpressionParser(Cursor):
             self.i += 1
             # `**` is right associative and takes a sign on its right.
             right = self.expression(POWER - 1 if binding == POWER else binding)
-            left = _joined(sign, left, right)
+            # With the brackets that an operand stands in, which leave no node.
+            left = _joined(sign, left, right, first, self.last_end())
             if binding == COMPARE and BINARY.get(texts[self.i]) == COMPARE:
                 self.report.error(
                     "A002",
@@ -131,7 +133,7 @@ class ExpressionParser(Cursor):
             return self._typed_literal(WORDS[text], start)
         if kind == NAME and text == "not" and power < NOT:
             arg = self.expression(NOT - 1)
-            return Operator("not", [arg], start, arg.end)
+            return Operator("not", [arg], start, self.last_end())
         if kind == CHARACTER:
             return self._typed_literal(self.quoted(), start)
         if kind == STRING:
@@ -177,7 +179,7 @@ class ExpressionParser(Cursor):
             and self.texts[first] != "("
         ):
             return Lit(_negated(arg.value), start, arg.end, arg.type)
-        return Operator(PREFIX[sign], [arg], start, arg.end)
+        return Operator(PREFIX[sign], [arg], start, self.last_end())
 
     def _parenthesis(self, start: int) -> Node:
         inner = self.expression()
@@ -413,7 +415,7 @@ def _is_real(node: Node) -> bool:
     )
 
 
-def _joined(sign: str, left: Node, right: Node) -> Node:
+def _joined(sign: str, left: Node, right: Node, start: int, end: int) -> Node:
     """A binary operation; `2 - 2.3j` of bare literals is one complex literal."""
     if (
         sign in ("+", "-")
@@ -428,5 +430,5 @@ def _joined(sign: str, left: Node, right: Node) -> Node:
         except OverflowError:
             real = math.inf
         imag = right.value.imag if sign == "+" else -right.value.imag
-        return Lit(complex(real, imag), left.start, right.end)
-    return Operator(sign, [left, right], left.start, right.end)
+        return Lit(complex(real, imag), start, end)
+    return Operator(sign, [left, right], start, end)
