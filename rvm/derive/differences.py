@@ -32,8 +32,16 @@ FURTHER = 5
 """How many times the step that confirms a quotient is halved."""
 CLOSE = 1e-3
 """How far apart the two may be, as a part of the quotient."""
+MOST = 200
+"""So many numbers of an array are looked at."""
 SURE = 3
 """How many times its own estimate a quotient may be off."""
+BESIDE = 3
+"""At so many places above a number, and below it, the loss tells how it rounds."""
+SMOOTH = 4
+"""Differences of this order and above are of rounding alone."""
+DEVIATIONS = 2
+"""How many standard deviations rounding may change a loss by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +74,11 @@ class GradRow:
         """
         return abs(self.gradient - self.quotient) <= tolerance * self.size + self.uncertainty
 
+    @property
+    def tells(self) -> bool:
+        """Whether the quotient's own error is no larger than the two, so that it says anything."""
+        return self.gradient == self.quotient or not self.uncertainty > self.size
+
 
 @dataclass(frozen=True, slots=True)
 class GradCheck:
@@ -77,7 +90,10 @@ class GradCheck:
 
     @property
     def ok(self) -> bool:
-        """Whether no two differ by more than the tolerance (NaN always does)."""
+        """Whether no two differ by more than the tolerance (NaN always does).
+
+        Rows that tell nothing (`GradRow.tells`) do not differ either.
+        """
         return all(r.agrees(self.tolerance) for r in self.rows)
 
     @property
@@ -120,7 +136,7 @@ class GradCheck:
             f"{'place':<{width}}  {'gradient':>24}  {'difference quotient':>24}  {'±':>7}  error"
         ]
         for r in self.rows:
-            mark = "" if r.agrees(self.tolerance) else "  <--"
+            mark = "  <--" if not r.agrees(self.tolerance) else "" if r.tells else "  ?"
             note = f"  {r.note}" if r.note else ""
             lines.append(
                 f"{r.place:<{width}}  {r.gradient:>24.15g}  {r.quotient:>24.15g}  "
@@ -134,13 +150,14 @@ def compared(
     inputs: Mapping[str, Any],
     loss: str,
     wrt: Collection[str] | None,
-    step: float | None,
-    tolerance: float | None,
-    most: int,
+    step: float | None = None,
+    tolerance: float | None = None,
+    most: int = MOST,
+    watch: Callable[[str], None] = lambda place: None,
 ) -> GradCheck:
     """The gradient of a loss compared with differences of it, extrapolated to steps of zero.
 
-    See `rvm.check_grad` for `step`, `tolerance` and `most`.  C. J. F. Ridders, Adv. Eng. Software
+    See `rvm.check_grad` for `step`, `tolerance` and `most`.  `watch` is told which number is next.  C. J. F. Ridders, Adv. Eng. Software
     4, 1982.  Where steps below 1 are too long, parts of the number itself are tried.
     """
     unit = _unit(target.program, target.name)
@@ -152,6 +169,7 @@ def compared(
     for name, slot, adjoint in _leaves(target.function, pull(wrt)):
         t = elem_of(target.function.registers[slot].type)
         for move in _moves(name, t, pull.start[slot], adjoint, most):
+            watch(move.place)
 
             def value(moved: Any, slot: int = slot) -> float:
                 return _loss(target, pull.start, slot, moved, loss)
@@ -194,58 +212,114 @@ def _quotient(
 def _extrapolated(
     move: _Move, loss: Callable[[Any], float], unit: float, step: float
 ) -> tuple[float, float]:
-    """Ridders' table: row i has the quotient of step / 2ⁱ, and what is extrapolated from it.
+    """The best of Ridders' tables for steps of step / 2ⁱ, and its error.
 
-    An entry's error is how far it is from the two that it was made from, and what rounding of the
-    loss does to its quotient.  Steps at which the function fails are passed over.
+    Steps at which the function fails are passed over.  What rounding does to the loss is measured
+    close by, once the table tells no more, and then the best is chosen again.
     """
+    at: list[_Pair] = []
     best, least = math.nan, math.inf
-    above: list[float] = []
     failed: RvmError | None = None
     for k in range(HALVINGS):
-        at = move.both(step / 2**k)
-        if at is None:
-            break
-        high, low, width = at
         try:
-            up, down = loss(high), loss(low)
+            pair = _pair(move, loss, step / 2**k)
         except RvmError as error:
-            failed, above = error, []
+            failed = error
+            at.clear()
             continue
-        noise = NOISE * unit * (abs(up) + abs(down)) / width
-        row = [(up - down) / width]
-        for j, old in enumerate(above):
-            factor = 4.0 ** (j + 1)
-            new = row[j] + (row[j] - old) / (factor - 1)
-            off = max(abs(new - row[j]), abs(new - old)) + noise
-            row.append(new)
-            if off < least:
-                best, least = new, off
-        above = row
-        if least <= FINEST / 100 * abs(best) or noise > least:
-            if _confirmed(move, loss, unit, step / 2 ** (k + FURTHER), best):
+        if pair is None:
+            break
+        at.append(pair)
+        best, least = _table(at, unit, 0.0)
+        if least <= FINEST / 100 * abs(best) or pair.noise(unit) > least:
+            near = _near(move, loss, step / 2 ** (k + FURTHER))
+            if near is None:
+                break
+            noise = _measured(loss(move.raw), near)
+            last = near[-1]
+            gap = abs(last.quotient - best)
+            if gap <= 2 * max(last.noise(unit), noise / last.width) + CLOSE * abs(best):
+                best, least = _table(at, unit, noise)
                 break
             # Longer steps reached over an edge that shorter ones do not.
-            best, least, above = math.nan, math.inf, []
+            best, least = math.nan, math.inf
+            at.clear()
     if math.isinf(least) and failed is not None:
         raise failed
     return best, least
 
 
-def _confirmed(
-    move: _Move, loss: Callable[[Any], float], unit: float, step: float, found: float
-) -> bool:
-    """Whether a much shorter step tells nothing else than what longer ones were extrapolated to."""
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """The loss with a number moved up, and down, and how far these are apart."""
+
+    up: float
+    down: float
+    width: float
+
+    @property
+    def quotient(self) -> float:
+        return (self.up - self.down) / self.width
+
+    def noise(self, unit: float) -> float:
+        """What the units of rounding that each loss is granted make of the quotient."""
+        return NOISE * unit * (abs(self.up) + abs(self.down)) / self.width
+
+
+def _pair(move: _Move, loss: Callable[[Any], float], step: float) -> _Pair | None:
     at = move.both(step)
-    if at is None or math.isnan(found):
-        return True
+    if at is None:
+        return None
     high, low, width = at
+    return _Pair(loss(high), loss(low), width)
+
+
+def _table(at: list[_Pair], unit: float, noise: float) -> tuple[float, float]:
+    """The best entry of Ridders' table, and its error.
+
+    Row i has the quotient of the i-th pair, and what is extrapolated from it.  An entry's error is
+    how far it is from the two that it was made from, and what rounding of the losses, which may
+    change a difference by `noise`, does to its quotient.
+    """
+    best, least = math.nan, math.inf
+    above: list[float] = []
+    for pair in at:
+        row = [pair.quotient]
+        rounding = max(pair.noise(unit), noise / pair.width)
+        for j, old in enumerate(above):
+            factor = 4.0 ** (j + 1)
+            new = row[j] + (row[j] - old) / (factor - 1)
+            off = max(abs(new - row[j]), abs(new - old)) + rounding
+            row.append(new)
+            if off < least:
+                best, least = new, off
+        above = row
+    return best, least
+
+
+def _near(move: _Move, loss: Callable[[Any], float], step: float) -> list[_Pair] | None:
+    """Losses at equal distances up to a step, up and down; None if there are none."""
     try:
-        up, down = loss(high), loss(low)
+        pairs = [_pair(move, loss, step * k / BESIDE) for k in range(1, BESIDE + 1)]
     except RvmError:
-        return True
-    noise = NOISE * unit * (abs(up) + abs(down)) / width
-    return abs((up - down) / width - found) <= 2 * noise + CLOSE * abs(found)
+        return None
+    return None if None in pairs else [p for p in pairs if p is not None]
+
+
+def _measured(centre: float, near: list[_Pair]) -> float:
+    """By how much rounding may change the difference of two losses.
+
+    Differences of high order of losses at equal distances leave little but rounding.  J. J. Moré
+    and S. M. Wild, SIAM J. Sci. Comput. 33, 2011.
+    """
+    row = np.array([*(p.down for p in reversed(near)), centre, *(p.up for p in near)])
+    worst = 0.0
+    with np.errstate(all="ignore"):
+        for order in range(1, len(row)):
+            row = np.diff(row)
+            if order >= SMOOTH:
+                worst = max(worst, float(np.mean(row**2)) / math.comb(2 * order, order))
+    return DEVIATIONS * math.sqrt(2 * worst)
 
 
 def _unit(program: Program, name: str) -> float:

@@ -166,8 +166,16 @@ def fixed_mul(a: int, b: int, frac: int) -> int:
 
 
 _U32 = np.uint64(0xFFFFFFFF)
+FEW = 32
+"""So many numbers take less time one by one than as arrays."""
 NEARLY = 2.0**63 * (1 - 2.0**-40)
 """Raw results from here on may not fit: exact ones tell."""
+
+
+def _one_by_one(f: Callable[..., int], a: Any, b: Any, frac: int) -> NDArray[Any]:
+    """`f` of each pair of raw numbers of two arrays of a shape."""
+    found = [f(x, y, frac) for x, y in zip(a.ravel().tolist(), b.ravel().tolist(), strict=True)]
+    return np.array(found, np.int64).reshape(a.shape)
 
 
 def _settled(f: Callable[..., int], a: Any, b: Any, frac: int, doubtful: Any) -> None:
@@ -181,6 +189,8 @@ def _settled(f: Callable[..., int], a: Any, b: Any, frac: int, doubtful: Any) ->
 def fixed_mul_array(a: Any, b: Any, frac: int) -> NDArray[Any]:
     """The rounded product on arrays, exact by way of 128-bit products in halves."""
     a, b = np.broadcast_arrays(np.asarray(a, np.int64), np.asarray(b, np.int64))
+    if a.size <= FEW:
+        return _one_by_one(fixed_mul, a, b, frac)
     size = np.abs(np.multiply(a, b, dtype=np.float64))
     _settled(fixed_mul, a, b, frac, size >= NEARLY * 2.0**frac)
     low = a * b
@@ -205,6 +215,8 @@ def fixed_mul_array(a: Any, b: Any, frac: int) -> NDArray[Any]:
 def fixed_div_array(a: Any, b: Any, frac: int) -> NDArray[Any]:
     """The rounded quotient on arrays: long division of the magnitudes, bit by bit."""
     a, b = np.broadcast_arrays(np.asarray(a, np.int64), np.asarray(b, np.int64))
+    if a.size <= FEW:
+        return _one_by_one(fixed_div, a, b, frac)
     size = np.abs(np.divide(a, b, dtype=np.float64))
     _settled(fixed_div, a, b, frac, size * 2.0**frac >= NEARLY)
     one = np.uint64(1)

@@ -113,7 +113,40 @@ def test_rounding_of_a_large_loss_is_not_held_against_a_gradient() -> None:
     check = rvm.check_grad(f, loss="y", y=1e10, x=1 / 3)
     x = check.rows[1]
     assert x.error > check.tolerance, "this quotient is all noise"
-    assert check.ok and abs(x.quotient - 0.7) <= x.uncertainty < 0.1
+    assert check.ok and x.tells and abs(x.quotient - 0.7) <= x.uncertainty < 0.1
+
+
+def test_a_quotient_of_rounding_alone_is_no_verdict() -> None:
+    f = rvm.assemble("func main(y: f64, x: f64)\n    add y, 0.7 * x\n").main
+    check = rvm.check_grad(f, loss="y", y=1e20, x=1 / 3)
+    assert [r.tells for r in check.rows] == [True, False] and check.ok
+    assert [line.endswith("?") for line in str(check).splitlines()[1:]] == [False, True]
+
+
+@pytest.mark.parametrize("t", ["fixed", "fixed(24)", "f32"])
+def test_quotients_of_many_roundings_are_as_good_as_they_say(t: str) -> None:
+    """The error of a long sum of rounded numbers is far more than that of its last addition."""
+    f = rvm.assemble(TURNS.format(t=t)).main
+    for n, h in ((10, 0.01), (40, 0.02), (90, 0.003)):
+        for x in (0.0, 0.3, 1.7):
+            check = rvm.check_grad(f, loss="e", e=0.0, x=x, v=0.0, h=h, n=n)
+            right = rvm.check_grad(
+                rvm.assemble(TURNS.format(t="f64")).main, loss="e", e=0.0, x=x, v=0.0, h=h, n=n
+            )
+            assert check.ok, f"{n} {h} {x}\n{check}"
+            for row, true in zip(check.rows, right.rows, strict=True):
+                assert abs(row.quotient - true.gradient) <= row.uncertainty, f"{n} {h} {x} {row}"
+
+
+TURNS = """
+func main(e: {t}, x: {t}, v: {t}, h: {t}, n: i64)
+    for i = 1 to n
+        add x, h / 2 * v
+        sub v, h * (x - 1) / (1 + x * x)
+        add x, h / 2 * v
+    end
+    add e, v * v / 2 + x * x
+"""
 
 
 def test_inverses_are_checked_as_functions_are() -> None:

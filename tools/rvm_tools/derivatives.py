@@ -191,10 +191,17 @@ def checked(check: GradCheck) -> str:
         shown = replace(check, rows=tuple(worst))
         title = f"the {LONG} of {len(rows)} that differ most:\n"
     bad = sum(not row.agrees(check.tolerance) for row in rows)
+    open_ = sum(row.agrees(check.tolerance) and not row.tells for row in rows)
+    agree = "agrees" if len(rows) - open_ == 1 else "agree"
     verdict = (
-        f"{bad} of {len(rows)} differ from" if bad else f"{count(len(rows), 'number')} agree with"
+        f"{bad} of {len(rows)} differ from"
+        if bad
+        else f"{count(len(rows) - open_, 'number')} {agree} with"
     )
-    return f"{title}{shown}\n{verdict} central differences, within {check.tolerance:g}"
+    verdict += f" central differences, within {check.tolerance:g}"
+    if open_:
+        verdict += f"\n{open_} could not be told (?): the quotient's own error is larger than both"
+    return f"{title}{shown}\n{verdict}"
 
 
 # ---------------------------------------------------------------- JSON

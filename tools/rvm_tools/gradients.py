@@ -25,7 +25,7 @@ from rvm.types import Scalar, Stack, elem_of
 from rvm_tools import derivatives, show
 from rvm_tools.drift import Drift, drifts
 from rvm_tools.outputs import check_names, outputs, streamed, write
-from rvm_tools.progress import watching
+from rvm_tools.progress import naming, watching
 from rvm_tools.requests import FunctionRequest, Output, answer
 from rvm_tools.runs import page_width
 
@@ -146,6 +146,7 @@ def _watched(machine: Machine, way: str) -> AbstractContextManager[None]:
 def _found(
     handle: FunctionHandle, loss: str, inputs: Mapping[str, Any], request: GradientRequest
 ) -> _GradientAnswer:
+    from rvm.derive.differences import compared
     from rvm.derive.hessians import hessian
 
     wrt = [n.strip() for n in request.wrt.split(",") if n.strip()] if request.wrt else None
@@ -176,7 +177,8 @@ def _found(
     if request.hessian and astray is None:
         found.hessian = hessian(handle.target, loss, wrt, inputs, watch=_watched)
     if request.check:
-        found.check = rvm.check_grad(handle, inputs, loss=loss, wrt=wrt)
+        with naming("differences") as watch:
+            found.check = compared(handle.target, inputs, loss, wrt, watch=watch)
     return found
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -101,4 +102,17 @@ def watching(machine: Machine, total: int | None, what: str) -> Iterator[None]:
         yield
     finally:
         machine.on_progress = None
+        bar.close()
+
+
+@contextmanager
+def naming(what: str) -> Iterator[Callable[[str], None]]:
+    """A function that is told what comes next, and shows it and how many came before."""
+    if not sys.stderr.isatty():
+        yield lambda text: None
+        return
+    bar, done = LateBar(what, None), count()
+    try:
+        yield lambda text: bar.show(n := next(done), f"{text}, after {n:,}")
+    finally:
         bar.close()
