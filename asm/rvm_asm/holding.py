@@ -27,11 +27,10 @@ from rvm_asm.stats import AllocStat, Invoke, OpStat, Replace, Stat
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A register that is freed by what it was made by; `added` holds the elements of an array."""
+    """A register that is freed by what it was made by."""
 
     declared: Declared
     value: Node | None
-    added: bool
 
 
 class Holding(Iterations):
@@ -66,30 +65,19 @@ class Holding(Iterations):
                 written = TypeValue(NUMBERS, t).written("", nothing)
             declared = Declared(declared.name, written, declared.start, declared.end)
         self.became[id(as_written)] = declared.type
-        held = Held(declared, value, rank_of(t) > 0 if t is not None else False)
+        held = Held(declared, value)
         self._memory("alloc", held, stat)
-        if held.added:
-            self._change("add", held, stat)
         return held
 
     def release(self, held: Held, stat: Stat) -> None:
         """Free a register by what it was made by."""
-        if held.added:
-            self._change("sub", held, stat)
         self._memory("free", held, stat)
 
     def _memory(self, op: str, held: Held, stat: Stat) -> None:
         d = held.declared
         if op == "free":
             d = Declared(d.name, None, d.start, d.end)
-        value = None if held.added else held.value
-        self.alloc(AllocStat(op, d, value, stat.start, stat.end))
-
-    def _change(self, op: str, held: Held, stat: Stat) -> None:
-        d = held.declared
-        assert held.value is not None
-        args: list[Node] = [Ref(d.name, (), d.start, d.end), held.value]
-        self.op(OpStat(op, args, stat.start, stat.end, stat.end))
+        self.alloc(AllocStat(op, d, held.value, stat.start, stat.end))
 
     def _type_of(self, value: Node) -> Scalar | Array | None:
         template = self.operand(value)
@@ -115,7 +103,7 @@ class Holding(Iterations):
             )
         declared = Declared(name.text, self._like(place), name.start, name.end)
         new = Ref(name.text, (), name.start, name.end)
-        held = Held(declared, None, False)
+        held = Held(declared, None)
         self._memory("alloc", held, stat)
         self._apply_to(new, "call", "add", stat.there, stat)
         self._apply_to(place, "uncall", "sub", stat.back, stat)
@@ -126,11 +114,13 @@ class Holding(Iterations):
         """A function that is called, or an expression that is added or taken away."""
         with self.holding(stat):
             if not self._is_called(node):
-                self.op(OpStat(op, [target, node], stat.start, stat.end, stat.end))
+                t = self.operand(target).type
+                word = "xor" if t is not None and elem_of(t).is_bool else op
+                self.op(OpStat(word, [target, node], stat.start, stat.end, stat.end))
                 return
             assert isinstance(node, Application)
-            word = Word(node.name, node.start, node.start + len(node.name))
-            self.call(Invoke(call, word, node.args, stat.start, stat.end))
+            called = Word(node.name, node.start, node.start + len(node.name))
+            self.call(Invoke(call, called, node.args, stat.start, stat.end))
 
     def _is_called(self, node: Node) -> bool:
         """Whether an expression is a call of a reversible function."""

@@ -157,8 +157,9 @@ def compared(
 ) -> GradCheck:
     """The gradient of a loss compared with differences of it, extrapolated to steps of zero.
 
-    See `rvm.check_grad` for `step`, `tolerance` and `most`.  `watch` is told which number is next.  C. J. F. Ridders, Adv. Eng. Software
-    4, 1982.  Where steps below 1 are too long, parts of the number itself are tried.
+    See `rvm.check_grad` for `step`, `tolerance` and `most`.  `watch` is told which number is next.
+    C. J. F. Ridders, Adv. Eng. Software 4, 1982.  Where steps below 1 are too long, parts of the
+    number itself are tried.
     """
     unit = _unit(target.program, target.name)
     if tolerance is None:

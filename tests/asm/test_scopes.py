@@ -22,8 +22,8 @@ PAIRS = {
     ),
     "elements": (
         "with t: f64[n] = 2 * v, u = v\n        add z, dot(t, u)\n    end",
-        "alloc t: f64[n]\n    add t, 2 * v\n    alloc u: f64[dim(v, 0)]\n    add u, v\n"
-        "    add z, dot(t, u)\n    sub u, v\n    free u\n    sub t, 2 * v\n    free t",
+        "alloc t: f64[n] = 2 * v\n    alloc u: f64[dim(v, 0)] = v\n"
+        "    add z, dot(t, u)\n    free u = v\n    free t = 2 * v",
     ),
     "a result": (
         "routine\n        alloc s: f64\n        add s, x * x\n    result\n        add z, sqrt(s)\n"
@@ -67,6 +67,28 @@ def test_values_in_place_there_and_back() -> None:
     assert out.x == 9 and list(out.v) == [2, 2, 2]
     assert (~f.main)(**out).x == 4 and list(out.v) == [1, 1, 1]
     assert f.main.grad(loss="x", x=4, y=0, z=0, v=np.ones(3)).x == 2
+
+
+def test_bools_are_held_and_replaced() -> None:
+    """A bool accumulates by `xor`, in a function of any `bits` too."""
+    text = """
+func held[T: bits](y: T[n], a: T[n], b: T[n])
+    with t: T[n] = a & b, u = a
+        xor y, t ^ u
+    end
+func main(y: bool[n], a: bool[n], b: bool[n], c: bool)
+    call held(y, a, b)
+    replace b as t by a ^ b, a ^ t
+    replace c as t by c ^ true, t ^ true
+"""
+    a, b = np.array([[False, True, False, True], [False, False, True, True]])
+    f = rvm.assemble(text).main
+    given = {"y": ~a, "a": a.copy(), "b": b.copy(), "c": False}
+    out = f(**given)
+    assert out.y.tolist() == (~a ^ (a & b) ^ a).tolist() and out.c is True
+    assert out.b.tolist() == (a ^ b).tolist()
+    back = (~f)(**out)
+    assert (back.y.tolist(), back.b.tolist(), back.c) == ((~a).tolist(), b.tolist(), False)
 
 
 def test_records_and_elements_in_place() -> None:

@@ -47,7 +47,7 @@ class CheckRequest:
     tolerance: float | None = None
     runs: int = 4
     seed: int = 0
-    max_steps: int = 200_000
+    max_steps: int = 20_000
     as_json: bool = False
     bits: str = "stated"
 
@@ -255,7 +255,7 @@ def _generated(request: CheckRequest, program: Program, function: Function) -> C
     # A generic function has the same numbers for all types.
     rng = random.Random(f"{request.seed} {function.name.split('[')[0]}")
     ends: dict[str, int] = {}
-    limited = 0
+    limited = doubtful = 0
     for k in range(request.runs):
         values = generated(function, rng, easy=k % 2 == 0)
         code = ""
@@ -270,12 +270,17 @@ def _generated(request: CheckRequest, program: Program, function: Function) -> C
             if first.ended_by is not None and not was_limited(first):
                 code = first.ended_by.code
         if len(row.errors) > known:
-            notes = _in_doubt(request, program, function, values)
+            notes, rounding = _in_doubt(request, program, function, values)
+            if rounding and not any(isinstance(e, InternalError) for e in row.errors[known:]):
+                row.doubt(known, notes)
+                doubtful += 1
             for found in row.errors[known:]:
                 found.notes += notes
         if code:
             ends[code] = ends.get(code, 0) + 1
     row.say = f"{count(request.runs, 'run')}, {row.summary(request.strict)}"
+    if doubtful:
+        row.say += f"; {doubtful} beyond the tolerance by rounding"
     if limited:
         row.say += f"; {limited} turned back after {request.max_steps:,} steps"
     if ends:
@@ -287,8 +292,11 @@ def _generated(request: CheckRequest, program: Program, function: Function) -> C
 
 def _in_doubt(
     request: CheckRequest, program: Program, function: Function, values: Mapping[str, Any]
-) -> tuple[str, ...]:
-    """Notes about inputs that fail: how to run on them, and what strict mode says of the cause."""
+) -> tuple[tuple[str, ...], bool]:
+    """Notes about inputs that fail: how to run on them, and what strict mode says of the cause.
+
+    And whether that is rounding.
+    """
     regs = bind(function, deepcopy(dict(values)), frozenset())
     given = [
         shlex.quote(f"{name}={literal_text(function.registers[k].type, regs[k])}")
@@ -297,12 +305,13 @@ def _in_doubt(
     command = ["rvm run", shlex.quote(request.file), "-f", shlex.quote(function.name), *given]
     command.append("--round-trip")
     notes = [f"on these inputs: {' '.join(command)}"]
+    back = False
     if not request.strict:
         strict = attempt(
             program,
             function,
             deepcopy(dict(values)),
-            engine="reference",
+            engine="auto",
             strict=True,
             tolerance=None,
             max_steps=request.max_steps,
@@ -313,7 +322,7 @@ def _in_doubt(
             if back
             else "with --strict they do not come back either: it is not rounding"
         )
-    return tuple(notes)
+    return tuple(notes), back
 
 
 def _trials(

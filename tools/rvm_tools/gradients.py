@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import rich_click as click
 
-import rvm
 from rvm.codes.words import count
 from rvm.derive.gradients import Pullback
 from rvm.faults import Fault, InvertibilityError, RvmError, UsageError

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rvm.codes.words import count
@@ -23,7 +23,8 @@ class CheckRow:
     engines: list[set[str]] = field(default_factory=list)
     """For each error the engines that gave it; none where no engine was at work."""
     warnings: dict[str, Diagnostic] = field(default_factory=dict)
-    """About the text; and of each result that lost its digits in a run, by name, the first."""
+    """About the text; of results that lost their digits in a run, by name, the first; and errors
+    on generated inputs that rounding explains, by message."""
     lost_bits: dict[str, int] = field(default_factory=dict)
     off: dict[str, float] = field(default_factory=dict)
     steps: int = 0
@@ -40,6 +41,16 @@ class CheckRow:
                 return
         self.errors.append(error)
         self.engines.append(by)
+
+    def doubt(self, known: int, notes: tuple[str, ...]) -> None:
+        """Of errors but the first `known` make warnings, the first of each message."""
+        for error in self.errors[known:]:
+            for d in error.diagnostics:
+                told = replace(d, severity="warning", notes=d.notes + notes)
+                self.warnings.setdefault(d.message, told)
+        del self.errors[known:], self.engines[known:]
+        if not self.errors:
+            self.verdict = "?"
 
     def name_engines(self, every: Sequence[str]) -> None:
         """Say in each error which engine gave it, where not all did."""
@@ -76,8 +87,9 @@ class CheckRow:
         parts = [count(self.steps, "step")]
         lost = ", ".join(f"{k} {n} ({self.off[k]:.1g})" for k, n in self.lost_bits.items())
         parts.append(f"lost bits: {lost}" if lost else "every bit comes back")
-        if self.warnings:
-            parts.append(f"digits lost: {', '.join(self.warnings)}")
+        digits = [name for name, w in self.warnings.items() if w.code == "C006"]
+        if digits:
+            parts.append(f"digits lost: {', '.join(digits)}")
         if self.erased_bits:
             parts.append(f"{self.erased_bits:,} bits erased")
         if strict:

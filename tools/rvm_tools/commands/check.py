@@ -34,9 +34,9 @@ from rvm_tools.options import STEPS, bits_option, file_argument, function_option
 @click.option(
     "--max-steps",
     type=STEPS,
-    default=200_000,
+    default=20_000,
     metavar="N",
-    help="Where a run on generated inputs turns back (200000).",
+    help="Where a run on generated inputs turns back (20000).",
 )
 @bits_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
