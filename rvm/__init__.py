@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from typing import Annotated as Array
     from typing import List as Stack  # noqa: UP035
-    from typing import TypeAlias
 
+    from rvm import pebble as pebble
     from rvm.faults import (
         AssemblyError,
         AssemblyWarning,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     )
     from rvm.isa.define import Mut, Use, exchange, opcode
     from rvm.isa.user import function
+    from rvm.library import words
     from rvm.library.derived import check_grad, gradient, invert, tangent
     from rvm.library.frontends import assemble, load
     from rvm.library.handle import FunctionHandle, Library
@@ -44,25 +45,11 @@ if TYPE_CHECKING:
     from rvm.library.pure import pure
     from rvm.library.reversible import reversible
     from rvm.library.vocabulary import record, when
+    from rvm.library.words import *  # noqa: F403
     from rvm.numbers import Fixed, LogNumber
     from rvm.program import Program
     from rvm.run.machine import Machine
     from rvm.state import Options
-
-    # What the types are to checkers: any numbers.  A test holds the names to the table.
-    i8: TypeAlias = Any
-    i16: TypeAlias = Any
-    i32: TypeAlias = Any
-    i64: TypeAlias = Any
-    u8: TypeAlias = Any
-    u16: TypeAlias = Any
-    u32: TypeAlias = Any
-    u64: TypeAlias = Any
-    f32: TypeAlias = Any
-    f64: TypeAlias = Any
-    c128: TypeAlias = Any
-    fixed: TypeAlias = Any
-    log64: TypeAlias = Any
 
 __version__ = "0.1.0"
 BEGAN = time_ns()
@@ -147,24 +134,27 @@ __all__ = [
     "when",
 ]
 
+if TYPE_CHECKING:
+    __all__ += words.__all__
+else:  # checkers know the names, and refuse others
 
-def __getattr__(name: str) -> Any:
-    home = _HOME_OF.get(name)
-    from importlib import import_module
+    def __getattr__(name: str) -> Any:
+        home = _HOME_OF.get(name)
+        from importlib import import_module
 
-    if name == "pebble":
-        return import_module("rvm.pebble")
-    if home is not None:
-        value = getattr(import_module(f"rvm.{home}"), name)
-    elif name.startswith("_"):
-        value = None
-    else:
-        # A type, an opcode or a function of the table, as a word of reversible functions.
-        value = import_module("rvm.library.vocabulary").word(name)
-    if value is None:
-        raise AttributeError(f"module 'rvm' has no attribute {name!r}")
-    globals()[name] = value
-    return value
+        if name == "pebble":
+            return import_module("rvm.pebble")
+        if home is not None:
+            value = getattr(import_module(f"rvm.{home}"), name)
+        elif name.startswith("_"):
+            value = None
+        else:
+            # A type, an opcode or a function of the table, as a word of reversible functions.
+            value = import_module("rvm.library.vocabulary").word(name)
+        if value is None:
+            raise AttributeError(f"module 'rvm' has no attribute {name!r}")
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

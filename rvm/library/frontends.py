@@ -14,7 +14,7 @@ from importlib.metadata import EntryPoint, entry_points
 from inspect import signature
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TypedDict, Unpack
 
 from rvm.codes.words import instead
 from rvm.faults import BytecodeError, UsageError, Where
@@ -23,6 +23,14 @@ from rvm.library.handle import Library
 from rvm.program import AnyProgram, Program
 
 GROUP = "rvm.frontends"
+
+
+class ReadingOptions(TypedDict, total=False):
+    """The options of the front ends that come along, each of which takes some of them."""
+
+    expand: bool
+    dialect: str
+    width: int
 
 
 def front_end(path: str | Path) -> ModuleType | None:
@@ -58,7 +66,7 @@ def load(
     *,
     includes: str = "any",
     include_path: str | Path | Sequence[str | Path] = (),
-    **options: Any,
+    **options: Unpack[ReadingOptions],
 ) -> Library:
     """The verified program in a file; `-` is standard input.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any, TextIO, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,15 +40,12 @@ Argument: TypeAlias = (
 """What a parameter of a generic function may be given as."""
 
 
-class RunOptions(TypedDict, total=False):
-    """The options of a run, `rvm.Options`, as keywords of a call."""
-
-    engine: str
+class _Options(TypedDict, total=False):
+    engine: Literal["auto", "reference", "python", "vector", "native"]
     tolerance: float | None
     strict: bool
     checks: bool
-    bits: str
-    on_error: str
+    bits: Literal["stated", "machine"]
     max_steps: int | None
     max_memory: int | None
     output: Callable[[str], Any] | TextIO | None
@@ -57,9 +54,16 @@ class RunOptions(TypedDict, total=False):
     error: bool
 
 
-class MapOptions(RunOptions, total=False):
+class RunOptions(_Options, total=False):
+    """The options of a run, `rvm.Options`, as keywords of a call."""
+
+    on_error: Literal["back", "stop"]
+
+
+class MapOptions(_Options, total=False):
     """The options of a map, as keywords of a call."""
 
+    on_error: Literal["raise", "return"]
     block: int | None
 
 

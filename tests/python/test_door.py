@@ -1,15 +1,22 @@
-"""`@rvm.reversible` around its language: sources, closures, copies, commands, checkers."""
+"""`@rvm.reversible` around its language: sources, closures, copies, commands, checkers.
+
+After a change of the table, `python tests/python/test_door.py` writes rvm/library/words.pyi anew.
+"""
 
 from __future__ import annotations
 
 import linecache
 import pickle
+import re
+import shutil
 import subprocess
 import sys
 import textwrap
 from copy import copy, deepcopy
+from importlib.metadata import entry_points
+from keyword import iskeyword
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import pytest
@@ -20,8 +27,11 @@ from rvm_tools.cli import cli
 import rvm
 from rvm import Array, f64, i64
 from rvm.codec import encode
+from rvm.library.frontends import GROUP, ReadingOptions
+from rvm.library.vocabulary import words
 from rvm.types import SCALARS
 
+COMMAND = "tests/python/test_door.py"
 FACTOR = 3.0
 
 
@@ -468,7 +478,7 @@ class Body:
 @rvm.reversible
 def f(x: Array[f64, "n"], y: f64, s: Stack[i64], b: Body) -> None:
     with rvm.ancilla(x[0] * 2) as t, rvm.ancilla(f64, len(x), 3) as u, rvm.ancilla(like=x) as v:
-        y += t + u[0, 0] + v[0]
+        y += t + u[0, 0] + v[0] + f64(len(x)) + rvm.f64(i64(3)) + rvm.softplus(y)
     with rvm.compute() as r:
         y += 1
     r.undo()
@@ -483,32 +493,80 @@ print(f(a, 1.0, [1], Body(a, 1.0)).y)
 (~f)(a, 1.0, [1], Body(a, 1.0))
 f.grad(x=a, y=1.0, s=[1], b=Body(a, 1.0), loss="y")
 """
-WRONG = "f(a, 1.0)\nf(a, 1.0, [1], Body(a, 1.0), z=2)\n"
+WRONG = """
+f(a, 1.0)                                               # wrong
+f(a, 1.0, [1], Body(a, 1.0), z=2)                       # wrong
+f(a, 1.0, [1], Body(a, 1.0)).machines                   # accepted: it may be a result's name
+rvm.lod("f.rasm")                                       # wrong
+rvm.u9(3)                                               # wrong
+rvm.load("f.rasm", include="any")                       # wrong
+rvm.load("f.rasm", includes="any", expand=True)
+"""
 
 
-def test_mypy_knows_what_functions_take(tmp_path: Path) -> None:
-    api = pytest.importorskip("mypy.api")
+def wrong_lines(said: str) -> list[int]:
+    """The lines of `wrong.py` behind those of TYPED that a checker finds an error in."""
+    found = {int(n) for n in re.findall(r"wrong\.py:(\d+):.*error", said)}
+    return sorted(n - TYPED.count("\n") for n in found)
+
+
+MISTAKES = [n for n, line in enumerate(WRONG.splitlines(), 1) if "# wrong" in line]
+
+
+@pytest.fixture
+def typed(tmp_path: Path) -> Path:
     (tmp_path / "typed.py").write_text(TYPED)
     (tmp_path / "wrong.py").write_text(TYPED + WRONG)
     root = Path(rvm.__file__).parents[1]
     (tmp_path / "mypy.ini").write_text(f"[mypy]\nstrict = true\nmypy_path = {root}\n")
-    cache = tmp_path.parent / "mypy-cache"
-    flags = ["--config-file", str(tmp_path / "mypy.ini"), "--cache-dir", str(cache)]
-    flags += ["--follow-imports=silent"]
-    out, _, status = api.run([*flags, str(tmp_path / "typed.py")])
+    return tmp_path
+
+
+def test_mypy_knows_what_functions_take(typed: Path) -> None:
+    api = pytest.importorskip("mypy.api")
+    flags = ["--config-file", str(typed / "mypy.ini"), "--follow-imports=silent"]
+    flags += ["--cache-dir", str(typed.parent / "mypy-cache")]
+    out, _, status = api.run([*flags, str(typed / "typed.py")])
     assert status == 0, out
-    out, _, status = api.run([*flags, str(tmp_path / "wrong.py")])
+    out, _, status = api.run([*flags, str(typed / "wrong.py")])
     assert status == 1 and 'arguments "s", "b"' in out and 'argument "z"' in out
+    assert wrong_lines(out) == MISTAKES
 
 
-def test_checkers_know_the_types_of_the_table() -> None:
-    text = (Path(rvm.__file__).parent / "__init__.py").read_text()
-    import re
+def test_pyright_knows_what_functions_take(typed: Path) -> None:
+    pyright = shutil.which("pyright")
+    if pyright is None:
+        pytest.skip("pyright is not installed")
+    done = subprocess.run([pyright, "typed.py"], capture_output=True, text=True, cwd=typed)
+    assert done.returncode == 0, done.stdout
+    done = subprocess.run([pyright, "wrong.py"], capture_output=True, text=True, cwd=typed)
+    assert wrong_lines(done.stdout) == MISTAKES, done.stdout
 
-    named = set(re.findall(r"^    (\w+): TypeAlias = Any$", text, re.M))
-    assert named == set(SCALARS) - {"bool"}
-    for name in SCALARS:
-        assert repr(getattr(rvm, name)) == f"rvm.{name}"
+
+def test_the_options_of_front_ends_are_those_that_checkers_know() -> None:
+    fronts = [point.load() for point in entry_points(group=GROUP)]
+    known = {n: p for f in fronts for n, p in get_type_hints(f).items()}
+    common = {"path", "include_path", "includes", "return"}
+    assert {n: t for n, t in known.items() if n not in common} == get_type_hints(ReadingOptions)
+
+
+STUB = Path(rvm.__file__).parent / "library" / "words.pyi"
+
+
+def words_stub() -> str:
+    """What type checkers know of the words of reversible functions; the table has more of them."""
+    names = sorted({n for n in words() if not iskeyword(n)} - {*rvm.__all__})
+    # A variable with the type Any is no type to pyright, and an alias of Any cannot be called.
+    types = [f"{n} = _any.{n}" for n in names if n in SCALARS]
+    rest = [f"{n}: Any" for n in names if n not in SCALARS]
+    head = f'"""The words of reversible functions, for type checkers: {COMMAND} writes this."""'
+    exported = ["__all__ = [  # noqa: RUF022", *(f'    "{n}",' for n in names), "]"]
+    lines = [head, "", "from typing import Any", "", *exported, "", "_any: Any", *types, *rest, ""]
+    return "\n".join(lines)
+
+
+def test_checkers_know_the_words_of_the_table() -> None:
+    assert STUB.read_text(encoding="utf-8") == words_stub(), f"{COMMAND} writes it anew"
 
 
 def test_lengths_in_annotations_hold() -> None:
@@ -531,3 +589,7 @@ def test_texts_are_read_as_utf_8() -> None:
     )
     out = rvm.reversible.source(text)(1.0, 2.0)
     assert out["θ"] == 5.0
+
+
+if __name__ == "__main__":
+    STUB.write_text(words_stub(), encoding="utf-8")

@@ -9,13 +9,15 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
 from tools.running import KINDS, NORM, golden, rvm
 
-from rvm import AssemblyError, Options, assemble, install_import_hook
+from rvm import AssemblyError, InputError, Options, assemble, install_import_hook
 from rvm.library.typed import RunOptions
+from rvm.registry import ENGINES
 
 GENERIC = """
 ; The sum of two,
@@ -96,6 +98,10 @@ norm.norm.hvp({"x": x}, loss="r", r=0.0, y=0.0, xs=x)       # wrong
 norm.norm.map(r=0.0, y=0.0, xs=x)                           # wrong
 norm.norm.map.grad(loss="r", r=0.0, y=0.0, xs=x)            # wrong
 norm.norm.map(r=0.0, y=0.0, x=x, blocks=2)                  # wrong
+norm.norm.map(r=0.0, y=0.0, x=x, on_error="back")           # wrong
+norm.norm(r=0.0, y=0.0, x=x, on_error="return")             # wrong
+norm.norm.with_options(engine="natve")                      # wrong
+norm.norm.with_options(bits="exact")                        # wrong
 """
 
 
@@ -163,7 +169,16 @@ def test_programs_are_modules_where_there_are_none(here: Path) -> None:
 
 
 def test_the_options_of_calls_are_those_of_runs() -> None:
-    assert set(RunOptions.__annotations__) == set(Options.__dataclass_fields__)
+    hints = get_type_hints(RunOptions)
+    assert set(hints) == set(Options.__dataclass_fields__)
+    assert get_args(hints["engine"]) == tuple(ENGINES)
+    for name in ("bits", "on_error"):
+        for value in get_args(hints[name]):
+            Options(**{name: value})
+        with pytest.raises(InputError) as caught:
+            Options(**{name: "other"})
+        named = set(re.findall('"(.*?)"', caught.value.message))
+        assert named == set(get_args(hints[name]))
 
 
 def test_pyright_says_the_same(here: Path) -> None:
