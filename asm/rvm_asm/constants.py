@@ -1,4 +1,4 @@
-"""Constants: expressions that the assembler itself evaluates, on Python's numbers.
+"""Constants: expressions that the assembler itself evaluates.
 
 The value of a constant is a literal: like one it takes the type that its use needs.
 """
@@ -8,10 +8,16 @@ from __future__ import annotations
 import cmath
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from decimal import Decimal
-from typing import Any
+from typing import Any, NoReturn
 
+from rvm.expr import Apply, Const, Expr
+from rvm.faults import RvmError
+from rvm.isa import FUNCTIONS as TABLE
+from rvm.isa import TypeFault, typed, value
+from rvm.types import C128, F64, I64, elem_of
 from rvm_asm.literals import NO_NUMBER
 from rvm_asm.messages import Reporter, did_you_mean
 from rvm_asm.nodes import Lit, Node, Ref
@@ -72,23 +78,60 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "abs": abs,
     "min": min,
     "max": max,
-    "sqrt": lambda x: cmath.sqrt(x) if isinstance(x, complex) else math.sqrt(x),
-    "exp": lambda x: cmath.exp(x) if isinstance(x, complex) else math.exp(x),
-    "log": lambda x: cmath.log(x) if isinstance(x, complex) else math.log(x),
-    "log2": math.log2,
-    "sin": math.sin,
-    "cos": math.cos,
-    "tan": math.tan,
-    "asin": math.asin,
-    "acos": math.acos,
-    "atan": math.atan,
-    "atan2": math.atan2,
-    "hypot": math.hypot,
     "floor": math.floor,
+    "choose": lambda condition, a, b: a if condition else b,
     "len": len,
 }
+"""What is computed on Python's numbers, whose integers are of any size."""
 _OF_TEXTS = (operator.add, len)
 """What texts are computed with, too: joined, and counted."""
+
+
+def is_evaluated(name: str) -> bool:
+    """Whether constants have a value of this function: of scalars, or of a text."""
+    row = TABLE.get(name)
+    return name in FUNCTIONS or (row is not None and row.is_elementwise)
+
+
+def by_table(name: str, numbers: Sequence[Any]) -> Any:
+    """A function of the table on f64 or c128, or on integers if it has them: as a run has it.
+
+    ArithmeticError if it is not finite, and the numbers are.
+    """
+    node = Apply(name, tuple(Const(n) for n in numbers))
+    expr = typed(node, C128 if any(isinstance(n, complex) for n in numbers) else F64)
+    if all(isinstance(n, int) for n in numbers):
+        with suppress(TypeFault):
+            expr = typed(node, I64)
+    assert expr.type is not None
+    t = elem_of(expr.type)
+    if t.is_fixed or t.is_log:
+        raise TypeFault(f"a constant takes its type where it is used: leave out `{name}`")
+    found = _computed(expr)
+    if not cmath.isfinite(found) and all(map(cmath.isfinite, numbers)):
+        raise ArithmeticError(f"it is {found}")
+    return found
+
+
+def _computed(e: Expr) -> Any:
+    if isinstance(e, Const):
+        return e.value
+    assert isinstance(e, Apply)
+    types = tuple(elem_of(a.type) for a in e.args if a.type is not None)
+    return value(e.fn, types)(*map(_computed, e.args))
+
+
+def _why_not(name: str, numbers: Sequence[Any]) -> str:
+    """Why a function of `FUNCTIONS` does not take these numbers, as the table says it."""
+    if name == "len":
+        return "`len` counts the bytes of a text"
+    try:
+        by_table(name, numbers)
+    except TypeFault as fault:
+        return fault.message
+    except (ArithmeticError, ValueError, RvmError):
+        pass
+    return f"`{name}` does not take these numbers"
 
 
 class Constants:
@@ -165,9 +208,8 @@ class Constants:
             )
         assert not isinstance(node, Ref)
         function = FUNCTIONS.get(node.name)
-        if function is None:
+        if not is_evaluated(node.name):
             self._refuse(node, f"`{node.name}` is not evaluated in constants")
-        assert function is not None
         args = [self.evaluate(a) for a in node.args]
         text = next((a for a in args if isinstance(a.value, bytes)), None)
         if text is not None and function not in _OF_TEXTS:
@@ -175,17 +217,25 @@ class Constants:
         typed = next((a for a in args if a.type is not None), None)
         if typed is not None:
             self._refuse(node, "a typed literal is not computed with in constants")
+        numbers = [_number(a.value) for a in args]
         try:
-            value = function(*(_number(a.value) for a in args))
-        except (ArithmeticError, ValueError, TypeError) as error:
+            value = by_table(node.name, numbers) if function is None else function(*numbers)
+        except TypeFault as fault:
+            self._refuse(node, f"this has no value: {fault.message}", fault.hint)
+        except TypeError:
+            if text is not None:
+                self._refuse(node, NO_NUMBER, "`a + b` joins texts, `len(a)` counts")
+            self._refuse(node, f"this has no value: {_why_not(node.name, numbers)}")
+        except (ArithmeticError, ValueError, RvmError) as error:
             # Python's power of floats gives C's error number and text.
             why = "the number is too large" if len(error.args) > 1 else error
+            if isinstance(error, (RvmError, ZeroDivisionError)):
+                why = getattr(error, "message", "division by zero")
             self._refuse(node, f"this has no value: {why}")
-            raise
         if isinstance(value, int) and value.bit_length() > _MAX_BITS:
             self._refuse(node, "the number is too large")
         return Lit(value if value == value else math.nan, node.start, node.end)
 
-    def _refuse(self, node: Node, message: str, hint: str = "") -> None:
+    def _refuse(self, node: Node, message: str, hint: str = "") -> NoReturn:
         self.report.error("A054", message, node.start, node.end, hint=hint)
         raise NotConstant

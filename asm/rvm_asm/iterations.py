@@ -14,7 +14,7 @@ from rvm.program import Function, Program
 from rvm.transform.duals import unique
 from rvm.types import I64
 from rvm_asm.calls import Calls
-from rvm_asm.constants import FUNCTIONS, NotConstant
+from rvm_asm.constants import NotConstant, is_evaluated
 from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Application, Lit, Node, Operator, Ref, Word
 from rvm_asm.scope import Alias, Binding, Scope, Slot, plain
@@ -181,7 +181,7 @@ class Iterations(Calls):
         if isinstance(node, Ref):
             known = node.name in self.program.constants and node.name not in self.scope.names
             return known and not node.steps
-        return node.name in FUNCTIONS and all(map(self._is_constant, node.args))
+        return is_evaluated(node.name) and all(map(self._is_constant, node.args))
 
     def _steps(self, stat: Iterate) -> int | Node:
         """The number of steps: of a `for` that of the values of its variable."""

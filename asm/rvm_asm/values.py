@@ -356,7 +356,8 @@ class ValueReader:
                         "A055",
                         f"the record `{inner.record}` has no field `{step.name}`",
                         step,
-                        did_you_mean(step.name, inner.fields),
+                        f"{did_you_mean(step.name, inner.fields)} its fields: ".lstrip()
+                        + ", ".join(f"`{f}`" for f in inner.fields),
                     )
                 inner = field
                 crossed = True

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from rvm_asm import assemble, disassemble, load
 
+import rvm
 from rvm.expr import Const
 from rvm.faults import AssemblyError
+from rvm.isa import FUNCTIONS
 from rvm.program import Record
 from rvm.types import C128, F32, F64, FIXED, I64, LOG64, U8, fixed
 
@@ -88,6 +90,25 @@ def test_constants_in_any_order() -> None:
     text = "const A = B * 2 + C\nconst B = 3\nconst C = max(1, 2) ** 2\nfunc f(x: f64, i: i64)\n"
     assert body(text + " add x, A\n add i, A") == ["add x, 10.0", "add i, 10"]
     assert body("const H = pi / 4\nfunc f(x: f64)\n add x, H") == [f"add x, {math.pi / 4!r}"]
+
+
+def test_constants_have_the_bits_of_a_run() -> None:
+    """Every function of real numbers that has a domain, in the midst of it."""
+    rows = [
+        r for r in FUNCTIONS.values() if r.domain and r.name.isidentifier() and r.is_elementwise
+    ]
+    calls = {
+        r.name: f"{r.name}({', '.join(str(0.375 * lo + 0.625 * hi) for lo, hi in r.domain)})"
+        for r in rows
+    }
+    assert {"erf", "cbrt", "tanh", "exp2", "atan2"} < calls.keys()
+    given = [f"const C_{name} = {call}" for name, call in calls.items()]
+    params = ", ".join(f"y_{name}: f64, z_{name}: f64" for name in calls)
+    body = [f"  add y_{n}, C_{n}\n  add z_{n}, {call}" for n, call in calls.items()]
+    text = "\n".join([*given, f"func f({params})", *body])
+    found = rvm.assemble(text).f(**{f"{v}_{n}": 0.0 for n in calls for v in "yz"})
+    for name in calls:
+        assert found[f"y_{name}"] == found[f"z_{name}"], name
 
 
 def test_a_register_hides_a_constant_of_its_name() -> None:

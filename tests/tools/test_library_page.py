@@ -65,3 +65,12 @@ def test_what_is_changed_is_said(file: str, entry: Entry) -> None:
     for slot in sorted(changes[name] - kept):
         parameter = function.registers[slot].name.partition(".")[0]
         assert re.search(rf"(?<!\w){parameter}(?!\w)", entry.does), parameter
+
+
+def test_fields_of_records_are_on_the_page() -> None:
+    for file in library():
+        text = re.sub(r";.*", "", text_of(file))
+        for name, body in re.findall(r"^record (\w+)[^\n]*\n(.*?)^end", text, re.M | re.S):
+            [row] = [line for line in page().splitlines() if line.startswith(f"| `{name}")]
+            fields = [line.strip() for line in body.splitlines() if line.strip()]
+            assert fields and all(f"`{f}`" in row for f in fields), name

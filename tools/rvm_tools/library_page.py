@@ -67,8 +67,12 @@ def page() -> str:
 def _entry(source: Source, name: str) -> Entry:
     match = re.search(rf"^(?:func|pure|record) {name}\b(.*?)(?: *;.*)?$", source.text, re.M)
     assert match is not None
+    fields = ""
+    if match[0].startswith("record"):
+        lines = source.text[match.end() :].partition("\nend")[0].splitlines()
+        fields = " Fields: " + ", ".join(f"`{c}`" for c in map(_code, lines) if c) + "."
     does, _, cost = " ".join(documentation([source], name).split()).partition(" Cost: ")
-    return Entry(name, name + match[1], does, cost.removesuffix("."))
+    return Entry(name, name + match[1], does + fields, cost.removesuffix("."))
 
 
 def _introduction(file: str) -> str:
@@ -82,6 +86,11 @@ def _comment(lines: list[str]) -> Iterator[str]:
         if not line.startswith(";"):
             return
         yield line
+
+
+def _code(line: str) -> str:
+    """A line without its comment."""
+    return line.partition(";")[0].strip()
 
 
 def _cell(text: str) -> str:
