@@ -43,6 +43,7 @@ from rvm_pure.invariants import lifted
 from rvm_pure.keeping import ALL, Keep, bytes_of, bytes_text
 from rvm_pure.normal import normal
 from rvm_pure.printer import term as term_text
+from rvm_pure.ranges import pieces
 from rvm_pure.terms import (
     Each,
     Fold,
@@ -93,6 +94,7 @@ class Lowering:
         self.names.taken |= set(binders(self.body))
         self.notes: dict[str, tuple[str, str]] = {}
         """What became of each let and state by its name: what it is, its type and its bytes."""
+        self._in_step = False
         self._steps: list[Func] = []
         """The functions that schedules play."""
 
@@ -199,7 +201,7 @@ class Lowering:
     def add(self, place: Value, e: Term, env: Env, fresh: bool = False) -> list[Stat]:
         """Statements that add a term's value to a place; one that is `fresh` holds zeros."""
         try:
-            return self._added(place, expression(e, env), e, e.type, fresh)
+            return self._added(place, expression(e, env), e, e.type, env, fresh)
         except Hard as hard:
             part = hard.term
         match e:
@@ -241,7 +243,7 @@ class Lowering:
             case Fold() if fresh:
                 return self._scan(place, e, env)
             case Loop():
-                return self._loop(place, e, env, fresh)
+                return self.add(place, self._fold(e), env, fresh)
         try:
             if isinstance(e.type, Arr):
                 return self._elements(place, e, env, fresh)
@@ -263,22 +265,28 @@ class Lowering:
         rest = _replaced(e, part, var)
         return self._held(name, part, env, lambda inner: then(rest, inner))
 
-    def _added(self, place: Value, v: Value, e: Term, t: Type | None, fresh: bool) -> list[Stat]:
+    def _added(
+        self, place: Value, v: Value, e: Term, t: Type | None, env: Env, fresh: bool
+    ) -> list[Stat]:
         if isinstance(place, tuple):
             assert isinstance(v, tuple) and t is not None
             return [
                 s
                 for q, w, item in zip(place, v, parts(t), strict=True)
-                for s in self._added(q, w, e, item, fresh)
+                for s in self._added(q, w, e, item, env, fresh)
             ]
         assert not isinstance(v, tuple) and t is not None
         scalar = elem_type(t)
         if isinstance(v, Lit) and v.value == 0 and str(v.value) != "-0.0":
             return []
-        if fresh and isinstance(t, Scalar) and not t.is_exact:
+        whole = isinstance(t, Scalar) or self._in_step
+        if fresh and whole and isinstance(scalar, Scalar) and not scalar.is_exact:
             # Taken away by what it is, not by a difference, which is NaN of infinities.
+            # A state that is made again and again gets a new adjoint by that, too; otherwise
+            # those of whole arrays are added, which machine code does in half the time.
             name = self.names.new("v")
             made = self._alloc("alloc", name, t, v, e)
+            made.declared.type = self._like(place, t, env, e)
             back = self._alloc("free", name, None, None, e)
             swap = OpStat("swap", [self._ref(name, e), place], e.start, e.start, e.end)
             return [made, swap, back]
@@ -289,6 +297,19 @@ class Lowering:
         ref = None if t is None else self._type(t, None)
         declared = Declared(_plain(name), ref, at.start, at.end)
         return AllocStat(word, declared, v, at.start, at.end)
+
+    def _like(self, place: Node, t: Type, env: Env, at: Term) -> TypeRef:
+        """The type of an ancilla with the lengths of a place."""
+        ref = self._type(t, None)
+        sizes: list[Node | None] = []
+        for axis, n in enumerate(dims(t)):
+            if n is not None and (not n.name or n.name in self._fixed):
+                sizes.append(self._node(self.length(Var("", type=Arr(t, n))), env))
+            else:
+                number = Lit(axis, at.start, at.end)
+                sizes.append(Application("dim", [place, number], at.start, at.end))
+        ref.dims = sizes or None
+        return ref
 
     def _let(self, place: Value, e: Let, env: Env, fresh: bool) -> list[Stat]:
         uses = free(e.body)
@@ -355,16 +376,23 @@ class Lowering:
 
     def _held(self, name: str, e: Term, env: Env, body: Callable[[Env], list[Stat]]) -> list[Stat]:
         """Statements over a value that is made before, and taken away after."""
+        fold = self._fold(e) if isinstance(e, Loop) else e
+        if isinstance(fold, Fold) and fold.kind in ("reduce", "foldl") and _terms(fold.fn) is None:
+            # The last state is the value.
+            self.note(name, "put in where it is used", e, "0")
+            return self._last(
+                fold, env, lambda last, more: body({**more, name: expression(last, more)})
+            )
         new = self.names.new(name) if name in self.names.taken and name in env else name
         self.names.taken.add(new)
         assert e.type is not None
         ref = self._ref(new, e)
         inner = {**env, name: self._places(ref, e.type)}
-        if isinstance(e.type, Scalar):
+        if isinstance(elem_type(e.type), Scalar):
             try:
                 value = expression(e, env)
             except Hard as hard:
-                if isinstance(hard.term.type, Arr):
+                if isinstance(e.type, Scalar) and isinstance(hard.term.type, Arr):
                     # An array first, with which the value is an expression.
                     return self._first(
                         hard.term, e, env, lambda rest, more: self._held(name, rest, more, body)
@@ -372,8 +400,9 @@ class Lowering:
             else:
                 assert not isinstance(value, tuple)
                 self.note(new, "an ancilla, freed by the same expression", e)
+                room = self._room(new, e, env)
                 return [
-                    self._alloc("alloc", new, e.type, value, e),
+                    AllocStat("alloc", room, value, e.start, e.end),
                     *body(inner),
                     self._alloc("free", new, None, value, e),
                 ]
@@ -382,10 +411,8 @@ class Lowering:
         self.note(new, "stored, and uncomputed at the end", e)
         return [self._routine([*made, *self.add(inner[name], e, env, True)], body(inner), e)]
 
-    def _make(
-        self, name: str, e: Term, env: Env, out: list[Stat], more: Term | None = None
-    ) -> None:
-        """Make an ancilla of zeros for a value, or for so many of them."""
+    def _room(self, name: str, e: Term, env: Env, more: Term | None = None) -> Declared:
+        """An ancilla with room for a value, or for so many of them."""
         t = e.type
         assert t is not None
         sizes: list[Node | None] = []
@@ -398,7 +425,13 @@ class Lowering:
             at = Index(at, (Num(0, type=I64),), type=t, start=e.start, end=e.end)
         ref = self._type(t, None)
         ref.dims = sizes or None
-        declared = Declared(_plain(name), ref, e.start, e.end)
+        return Declared(_plain(name), ref, e.start, e.end)
+
+    def _make(
+        self, name: str, e: Term, env: Env, out: list[Stat], more: Term | None = None
+    ) -> None:
+        """Make an ancilla of zeros for a value, or for so many of them."""
+        declared = self._room(name, e, env, more)
         out.append(AllocStat("alloc", declared, None, e.start, e.end))
 
     def _node(self, e: Term, env: Env) -> Node:
@@ -412,31 +445,44 @@ class Lowering:
 
     # Loops.
 
-    def _for(self, var: str, count: Node, body: list[Stat], at: Term) -> Stat:
-        zero = Lit(0, at.start, at.end)
-        last = Operator("-", [count, Lit(1, at.start, at.end)], at.start, at.end)
+    def _for(self, var: str, first: Node, end: Node, body: list[Stat], at: Term) -> Stat:
+        last: Node = Operator("-", [end, Lit(1, at.start, at.end)], at.start, at.end)
+        if isinstance(end, Lit):
+            last = Lit(end.value - 1, at.start, at.end)
         word = Word(_plain(var), at.start, at.end)
-        return For(word, zero, last, None, False, body, at.start, at.end)
+        return For(word, first, last, None, False, body, at.start, at.end)
 
     def _elements(self, place: Value, e: Term, env: Env, fresh: bool) -> list[Stat]:
         i = self.names.new("i")
-        one = elem(e, Var(i, type=I64, start=e.start, end=e.end), self.names)
-        count = self._node(self.length(e), env)
-        node = self._ref(i, e)
-        body = self.add(_at(place, node), one, {**env, i: node}, fresh)
-        return [self._for(i, count, body, e)]
+        var = Var(i, type=I64, start=e.start, end=e.end)
+        one, n, node = elem(e, var, self.names), self.length(e), self._ref(i, e)
+        inner = {**env, i: node}
+        found = pieces(one, i, n)
+        try:
+            for _, part in found:
+                expression(part, inner)
+        except Hard:
+            # What takes statements is written once.
+            found = [((Num(0, type=I64), n), one)]
+        return [
+            self._for(
+                i,
+                self._node(first, env),
+                self._node(end, env),
+                self.add(_at(place, node), part, inner, fresh),
+                e,
+            )
+            for (first, end), part in found
+        ]
 
     def _summed(self, place: Value, e: Fold, env: Env, fresh: bool) -> list[Stat] | None:
         """A sum of what the elements give, which goes to a place that is not made here."""
         if fresh or isinstance(place, tuple):
             return None
-        match e.fn:
-            case Lam((str(s), p), Op("+", (Var(a), rest))) if a == s and s not in free(rest):
-                pass
-            case Lam((str(s), p), Op("+", (rest, Var(a)))) if a == s and s not in free(rest):
-                pass
-            case _:
-                return None
+        rest = _terms(e.fn)
+        if rest is None:
+            return None
+        p = e.fn.params[1]
         if e.init.type != rest.type:
             return None
         i = self.names.new("i")
@@ -449,7 +495,7 @@ class Lowering:
         own = substitute(Lam((p,), rest), {}, self.names)
         body = Let(own.params[0], one, own.body, type=rest.type, start=e.start, end=e.end)
         stats = self.add(place, body, {**env, i: node})
-        return [*self.add(place, e.init, env), self._for(i, count, stats, e)]
+        return [*self.add(place, e.init, env), self._for(i, _zero(e), count, stats, e)]
 
     def _last(self, e: Fold, env: Env, result: Then) -> list[Stat]:
         """The last state of a fold, made before what uses it and taken away after.
@@ -464,7 +510,7 @@ class Lowering:
             count = self._node(n, env)
         except Hard as hard:
             return self._first(
-                hard.term, e, env, lambda r, inner: self._last(_fold(r), inner, result)
+                hard.term, e, env, lambda r, inner: self._last(_as_fold(r), inner, result)
             )
         s = self.names.new("s")
         assert e.init.type is not None
@@ -477,7 +523,7 @@ class Lowering:
             self._make(s, e.init, env, made)
             self.note(s, "the state of a fold or loop, in place", e.init)
             made += self.add(place, e.init, env, True)
-            made.append(self._for(i, count, update, e))
+            made.append(self._for(i, _zero(e), count, update, e))
         elif self.keep.has_budget:
             made = self._played(s, e, element, i, count, env)
         else:
@@ -597,7 +643,9 @@ class Lowering:
         for v in {**free(body), **dict.fromkeys(sorted(named & self._fixed))}:
             if v not in inner:
                 inner[v] = passed(env[v], types.get(v, I64), v)
-        stats = self.add(self._places(self._ref(y, e), t), body, inner)
+        outer, self._in_step = self._in_step, True
+        stats = self.add(self._places(self._ref(y, e), t), body, inner, True)
+        self._in_step = outer
         word = Word(_plain(name), e.start, e.end)
         self._steps.append(Func(word, [], params, stats, e.start, e.end))
         return args
@@ -629,10 +677,10 @@ class Lowering:
         stats = self.add(_at(place, self._node(new, inner)), body, inner, True)
         first = n if down else Num(0, type=I64)
         init = self.add(_at(place, self._node(first, env)), e.init, env, True)
-        return [*init, self._for(i, self._node(n, env), stats, e)]
+        return [*init, self._for(i, _zero(e), self._node(n, env), stats, e)]
 
-    def _loop(self, place: Value, e: Loop, env: Env, fresh: bool) -> list[Stat]:
-        """A loop as a fold over the numbers of its steps."""
+    def _fold(self, e: Loop) -> Term:
+        """A loop as a fold over the numbers of its steps, in a let if it counts down."""
         over = Prim("iota", (e.count,), type=Arr(I64, None), start=e.start, end=e.end)
         body, var = e.body, e.var
         if e.down:
@@ -646,7 +694,7 @@ class Lowering:
         fold: Term = Fold("foldl", fn, e.init, over, type=e.type, start=e.start, end=e.end)
         if e.down:
             fold = Let(n, e.count, fold, type=e.type, start=e.start, end=e.end)
-        return self.add(place, fold, env, fresh)
+        return fold
 
 
 def _at(place: Value, i: Node) -> Value:
@@ -672,7 +720,20 @@ def _replaced(e: Term, part: Term, by: Term) -> Term:
     return rebuild(e, lambda x: _replaced(x, part, by))
 
 
-def _fold(e: Term) -> Fold:
+def _terms(fn: Lam) -> Term | None:
+    """What a fold adds up, if it is a sum."""
+    match fn:
+        case Lam((str(s), _), Op("+", (Var(a), rest) | (rest, Var(a)))):
+            if a == s and s not in free(rest):
+                return rest
+    return None
+
+
+def _zero(at: Term) -> Lit:
+    return Lit(0, at.start, at.end)
+
+
+def _as_fold(e: Term) -> Fold:
     assert isinstance(e, Fold)
     return e
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
@@ -192,7 +193,7 @@ def f(x: f64[n], y: f64) =
         "f:",
         "    a: an ancilla, freed by the same expression (f64, 8 bytes)",
         "    b: each element is put in where it is used (f64[n])",
-        "    c: stored, and uncomputed at the end (f64, 8 bytes)",
+        "    c: put in where it is used (f64)",
         "    s1: the states of a fold or loop, stored and uncomputed "
         "(f64[n + 1], 8 * (n + 1) bytes)",
         "    d: put in where it is used (f64)",
@@ -208,8 +209,8 @@ def nested(x: f64[n], y: f64[m]) =
     sum(map (a. let s = sum(map (b. if a < b then b else a * b) y) in s * s) x) - 2 * sum(y)
 """
     found = rvm_pure.functions(text)
-    assert found["layers"].stage("rasm").count("@") == 2
-    assert "alloc t: f64[h]\n        add t, tanh(W @ x)" in found["layers"].stage("rasm")
+    assert found["layers"].stage("rasm").count("@") == 3
+    assert "alloc t: f64[h] = tanh(W @ x)" in found["layers"].stage("rasm")
     assert "alloc c: f64 = 1.0 / sum(x)\n    for" in found["scaled"].stage("rasm")
     text = found["nested"].stage("rasm")
     assert text.count("routine") == 1 and "= sum(t)" in text and "[m + 1]" not in text
@@ -222,3 +223,45 @@ def nested(x: f64[n], y: f64[m]) =
         want = sum(np.where(a < y, y, a * y).sum() ** 2 for a in x) - 2 * y.sum()
         np.testing.assert_allclose(found["nested"](x, y), want, rtol=1e-13)
         assert found["nested"](np.zeros(0), y) == -2 * y.sum()
+
+
+def test_loops_that_ask_where_they_are_go_in_pieces_without_asking() -> None:
+    r = random.Random(3)
+    ends = ["0", "1", "2", "n", "n - 1", "n - 2", "m", "3"]
+
+    def condition(depth: int) -> str:
+        if depth and r.random() < 0.4:
+            parts = [condition(depth - 1), condition(depth - 1)]
+            return f"({r.choice([' and ', ' or ']).join(parts)})"
+        number = r.choice(["i", "i + 1", "i - 1"])
+        pair = [number, r.choice(ends)]
+        r.shuffle(pair)
+        return f"({r.choice(['<', '<=', '>', '>=', '==', '!='])})".strip("()").join(
+            f" {x} " for x in pair
+        )
+
+    split = 0
+    for _ in range(60):
+        inner = f"if {condition(1)} then 2 * x[i] else c"
+        body = f"if {condition(1)} then x[i] + c else ({inner})"
+        text = f"def f(x: f64[n], c: f64, m: i64) = map (i. {body}) (iota n)\n"
+        f = rvm_pure.functions(text)["f"]
+        code = f.stage("rasm")
+        split += code.count("for") > 1
+        assert code.count("for") == 1 or "choose" not in code, text
+        handle = f.program.f.with_options(engine="reference")
+        for n in range(5):
+            given = {"x": np.arange(1.0, n + 1), "c": -0.5, "m": r.randint(-1, 4)}
+            want = evaluate(f.definition.body, {**given, "n": n})
+            assert handle(out=np.zeros(n), **given).out.tolist() == list(want), text
+    assert split > 20
+
+
+def test_an_array_that_is_held_may_hold_infinities() -> None:
+    text = """
+def f(W: f64[m, n], V: f64[m, m], x: f64[n]) = V @ exp(W @ x)
+"""
+    found = rvm_pure.functions(text)
+    eye = np.eye(2)
+    assert found["f"](eye, np.ones((2, 2)), [800.0, 1.0]).tolist() == [np.inf, np.inf]
+    assert "= exp(W @ x)" in found["f"].stage("rasm")
