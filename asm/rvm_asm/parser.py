@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
+
 from rvm.isa import OPCODES
 from rvm_asm.cursor import Bad
 from rvm_asm.lexer import END, NAME, NEWLINE, WRONG, lex
 from rvm_asm.messages import Reporter, did_you_mean
 from rvm_asm.nodes import Declared, TypeParam, TypeRef, Word
-from rvm_asm.source import SourceFile
+from rvm_asm.source import SourceFile, SourceMap
 from rvm_asm.statements import CLOSERS, TOP, StatementParser
 from rvm_asm.stats import (
     Constant,
@@ -17,6 +20,7 @@ from rvm_asm.stats import (
     Include,
     Keep,
     Macro,
+    OpStat,
     Pure,
     RecordDef,
 )
@@ -199,8 +203,50 @@ class _Parser(StatementParser):
 
 def parse_file(file: SourceFile, report: Reporter) -> tuple[list[Declaration], set[str]]:
     """The declarations of a file, and the names on lines that could not be read."""
-    parser = _Parser(lex(file, report), report)
+    tokens = lex(file, report)
+    for start, end in _hidden(file.text, tokens.texts):
+        report.error(
+            "A078",
+            f"`;` begins a comment: `{file.text[start:end]}` is not executed",
+            file.base + start,
+            file.base + end,
+            hint="each instruction has a line of its own",
+            severity="warning",
+        )
+    parser = _Parser(tokens, report)
     return parser.declarations(), parser.excused
+
+
+_BEHIND = re.compile(
+    rf"""^[ \t]*(?:\w+:[ \t]*)?(?:{(words := "|".join(OPCODES))})\b[^;"\n]*    # an instruction
+    ;+[ \t]*((?:{words})\b[^;\n]*[^;\s])""",
+    re.VERBOSE | re.MULTILINE,
+)
+
+
+def _hidden(text: str, names: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Where comments behind instructions read as instructions themselves, on names of the text."""
+    known: set[str] = set()
+    for m in _BEHIND.finditer(text):
+        known = known or set(names)
+        if _is_instruction(m[1], known):
+            yield m.span(1)
+
+
+def _is_instruction(text: str, known: set[str]) -> bool:
+    """Whether a comment can be read as an instruction with all of its operands."""
+    report = Reporter(SourceMap())
+    tokens = lex(report.sources.add("", text), report)
+    parser = _Parser(tokens, report)
+    try:
+        stat = parser.statement()
+        parser.end_line()
+    except Bad:
+        return False
+    row = OPCODES[tokens.texts[0]]
+    fits = not isinstance(stat, OpStat) or len(stat.args) == len(row.operands)
+    pairs = zip(tokens.kinds[1:], tokens.texts[1:], strict=True)
+    return fits and known.issuperset(t for k, t in pairs if k == NAME)
 
 
 def parse_named(text: str, report: Reporter) -> tuple[Word, list[TypeRef] | None]:

@@ -177,3 +177,27 @@ def test_texts_that_are_right_are_not_warned_of() -> None:
                     continue  # `;! fails`
             told |= {path.name for w in found if isinstance(w.message, AssemblyWarning)}
     assert told == {"if_changed.rasm"}
+
+
+@pytest.mark.parametrize(
+    "line, hidden",
+    [
+        ("inc x; inc x;", "inc x"),
+        ("add x, 1; add y, x + 2; inc x", "add y, x + 2"),
+        ("inc x ;; swap x, y", "swap x, y"),
+        ("at: inc x; call g(x)", "call g(x)"),
+        ("add x, 1;", ""),
+        ("add x, 1 ; add the rest", ""),
+        ("add x, 1 ; add z, 1", ""),
+        ("add x, y ; swap x", ""),
+        ("add x, 1 ; x += 1", ""),
+        ("add x, i64(';') ; inc it", ""),
+        ("; inc x", ""),
+    ],
+)
+def test_instructions_behind_semicolons(line: str, hidden: str) -> None:
+    _, found = warned(f"func f(x: i64, y: i64)\n    {line}\n\nfunc g(x: i64)\n    inc x\n")
+    assert [d.code for d in found] == ["A078"] * bool(hidden)
+    for d in found:
+        assert f"`{hidden}` is not executed" in d.message
+        assert (d.where.text or "")[d.where.column - 1 : d.where.end - 1] == hidden
