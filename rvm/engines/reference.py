@@ -257,7 +257,7 @@ def _of_a_loop(frame: Frame, name: str) -> tuple[str, ...]:
     variable, dot, role = name.rpartition(".")
     if (
         not dot
-        or role == KEPT[1:]
+        or role.startswith(KEPT[1:])
         or all(r.name != variable for r in frame.code.function.registers)
     ):
         return ()

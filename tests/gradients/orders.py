@@ -19,6 +19,8 @@ ANCILLAS = {
     "v": "        alloc v: f64[2]\n        add v[0], a\n        add v[1], b\n",
     "k": "        alloc k: i64[2]\n        add k[0], 1\n",
 }
+ENDS = ("_bar", "_dot")
+"""What is added to the names of adjoints and tangents."""
 HESSIANS = ("taylor", "forward-over-reverse")
 
 
@@ -36,7 +38,21 @@ class Routes:
         if ancillas:
             made = "".join(ancillas)
             body = f"    routine made\n{made}    end\n{body}    undo made\n"
-        f = rvm.assemble(f"func f(y: f64, {given})\n{body}").f
+        bars, dots = (", ".join(f"{n}{suffix}: f64" for n in ("y", *self.names)) for suffix in ENDS)
+        plain = ", ".join(self.names)
+        library = rvm.assemble(f"""
+func f(y: f64, {given})
+{body}
+func backwards({given}, {bars})
+    call f'(0.0, {plain}; {bars.replace(": f64", "")})
+
+func forwards(y: f64, {given}, {dots})
+    call f.(y, {plain}; {dots.replace(": f64", "")})
+""")
+        f = library.f
+        self.backwards, self.forwards = (
+            library[n].with_options(engine=engine) for n in ("backwards", "forwards")
+        )
         handles = [f.with_options(engine=engine)]
         for _ in range(3):
             program = handles[-1].gradient_program
@@ -61,6 +77,11 @@ class Routes:
         for i in range(len(self.names)):
             yield "gradient", (i,), found[self.names[i]]
             yield "tangent", (i,), self.f.jvp({self.names[i]: 1.0}, y=0.0, **at)[1]["y"]
+            dots = {"y": 0.0, "y_dot": 0.0, **at, **self.unit(i, "_dot")}
+            yield "call f.", (i,), self.forwards(**dots)["y_dot"]
+        found = self.backwards(**self._barred(at))
+        for i in range(len(self.names)):
+            yield "call f'", (i,), found[f"{self.names[i]}_bar"]
 
     def second(self, at: dict[str, Any]) -> Iterator[Found]:
         for method in HESSIANS:
@@ -70,10 +91,20 @@ class Routes:
             found = self._called(2, at, self.unit(i, "_bar_bar"))
             for j in range(len(self.names)):
                 yield "gradient twice", (i, j), found[f"{self.names[j]}_bar_"]
+        barred = self._barred(at)
+        for i in range(len(self.names)):
+            along = {self.names[i]: 1.0}
+            found = self.gradients[0].jvp(along, {"y": 0.0, **barred})[1]
+            for j in range(len(self.names)):
+                yield "tangent of the gradient", (i, j), found[f"{self.names[j]}_bar"]
+        for i in range(len(self.names)):
+            found = self.backwards.jvp({self.names[i]: 1.0}, barred)[1]
+            for j in range(len(self.names)):
+                yield "tangent of call f'", (i, j), found[f"{self.names[j]}_bar"]
 
     def third(self, at: dict[str, Any]) -> Iterator[Found]:
         count = len(self.names)
-        with_bars = {"y_bar": 1.0, **at, **self.inputs("_bar", [0.0] * count)}
+        with_bars = self._barred(at)
         for method in HESSIANS:
             for i in range(count):
                 loss = f"{self.names[i]}_bar"
@@ -86,6 +117,10 @@ class Routes:
                 for k in range(count):
                     yield "gradient thrice", (i, j, k), found[f"{self.names[k]}_bar__"]
 
+    def _barred(self, at: Mapping[str, Any]) -> dict[str, Any]:
+        """Inputs with adjoints before a gradient."""
+        return {"y_bar": 1.0, **at, **self.inputs("_bar", [0.0] * len(self.names))}
+
     def _called(self, times: int, at: Mapping[str, Any], seeds: Mapping[str, Any]) -> Any:
         """A gradient's gradient, called by hand, with `seeds` for what is differentiated."""
         f = self.gradients[times - 1]
@@ -97,12 +132,22 @@ class Routes:
 def tried(
     routes: Routes, at: Sequence[float], orders: Sequence[int], wanted: Wanted, most: float
 ) -> Iterator[tuple[int, str, tuple[int, ...], float, Any]]:
-    """The order, route, arguments, value found and value wanted; none beyond `most`."""
+    """The order, route, arguments, value found and value wanted.
+
+    None of an order where values are not back after infinite ones, which nothing takes away again:
+    of derivatives beyond `most`.
+    """
     point = routes.inputs("", at)
+    beyond = False
     for order in orders:
         by = list(combinations_with_replacement(range(len(routes.names)), order))
         want = {which: wanted(which) for which in by}
-        if any(mpmath.isnan(w) or abs(w) > most for w in want.values()):
+        if any(mpmath.isnan(w) for w in want.values()):
             return
-        for route, which, got in (routes.first, routes.second, routes.third)[order - 1](point):
-            yield order, route, which, got, want[tuple(sorted(which))]
+        beyond |= any(abs(w) > most for w in want.values())
+        try:
+            for route, which, got in (routes.first, routes.second, routes.third)[order - 1](point):
+                yield order, route, which, got, want[tuple(sorted(which))]
+        except rvm.InvertibilityError as error:
+            if error.code not in ("R001", "R017") or not beyond:
+                raise

@@ -6,17 +6,30 @@
 from __future__ import annotations
 
 import math
+import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import mpmath
 import pytest
 from gradients.orders import Routes, tried
-from isa.test_derivatives import DIGITS, MOST, NEAR, SMOOTH, beyond, difference, error, points
+from isa.test_derivatives import (
+    DIGITS,
+    LEAST,
+    MOST,
+    NEAR,
+    POLES,
+    SMOOTH,
+    beyond,
+    difference,
+    error,
+    points,
+)
 from isa.test_derivatives import wanted as by_table
-from sizes import some
+from sizes import part, sized, some
 
 import rvm
 from rvm.isa.rows import FUNCTIONS, FunctionRow
@@ -122,6 +135,9 @@ def measured(row: FunctionRow) -> list[float]:
                 return mpmath.re(by_table(row, by, at, mpmath.mpf))
 
         for order, route, by, got, value in tried(routes, at, orders, want, MOST):
+            if abs(value) > MOST:
+                assert not abs(got) < MOST, (route, by, at, got, value)
+                continue
             assert error(got, value) <= NEAR[order], (route, by, at, got, value)
             if abs(value) > 1e-290:
                 with mpmath.workdps(40):
@@ -147,6 +163,71 @@ def test_functions_of_real_numbers(row: FunctionRow) -> None:
     """And the page's table has what is found."""
     line = row_of(row.name, measured(row))
     assert line in PAGE.read_text(encoding="utf-8").splitlines(), line
+
+
+ARGUMENTS = (0.0, 5e-324, -1e-310, 1e-300, -1e-300, 0.5, -0.5, 1.0, -1.0, 1 - 2**-53, 1 + 2**-52)
+ARGUMENTS += (-2.0, 1e300, -1e300)
+EXPONENTS = (0.0, 1.0, -1.0, 2.0, 3.0, 0.5, -2.5, 1e-300, -1e-5, 1020.0)
+KINKED = ("min", "max", "abs", "relu", "%")
+CANCEL = {"/": 2, "**": 1, "hypot": 2, "versor": 1, "atan2": 1}
+"""Functions whose derivatives, from an order on, may be NaN where terms of them are too large."""
+
+
+def edges(row: FunctionRow) -> list[tuple[float, ...]]:
+    """The arguments at which a function is smooth."""
+    second = EXPONENTS if row.name == "**" else ARGUMENTS
+    pairs = [(x,) for x in ARGUMENTS] if row.arity == 1 else list(product(ARGUMENTS, second))
+    return [at for at in pairs if is_smooth(row, at)]
+
+
+def is_smooth(row: FunctionRow, at: Sequence[float]) -> bool:
+    x, last = at[0], at[-1]
+    if row.name in ("hypot", "versor", "atan2"):
+        # mpmath's steps would lead across the cut of `atan2`.
+        return any(at) and not (row.name == "atan2" and last < 0 and abs(x) < 1e-200 * -last)
+    if row.name == "**":
+        return x > 0
+    if row.name == "/":
+        return last != 0
+    if row.name in ("lgamma", "digamma") and (x > 1e200 or (x <= 0 and x == math.floor(x))):
+        return False
+    try:
+        value = mpmath.mpmathify(by_table(row, (), at, mpmath.mpf))
+    except (ValueError, ArithmeticError):
+        return False
+    return value.imag == 0 and abs(value) < MOST and not set(at) & set(POLES.get(row.name, ()))
+
+
+@pytest.mark.parametrize("row", [r for r in SMOOTH if r.name not in KINKED], ids=lambda r: r.name)
+@sized
+@some
+def test_arguments_at_edges(row: FunctionRow) -> None:
+    """Derivatives that a float has are found where others are too large; those are never a number.
+
+    A term of them may be too small: what is wanted is measured by the largest of its order.
+    """
+    routes, found = Routes(applied(row), row.arity), edges(row)
+    for at in random.Random(row.name).sample(found, part(min(len(found), 40))):
+
+        def want(by: tuple[int, ...], at: Any = at) -> Any:
+            with mpmath.workdps(2 * DIGITS):
+                return mpmath.re(by_table(row, by, at, mpmath.mpf))
+
+        tiny = min((abs(x) for x in at if x), default=1.0) < 1e-290
+        results = list(tried(routes, at, (1, 2, 3), want, MOST))
+        for order, route, by, got, value in results:
+            told = (row.name, at, route, by, got, mpmath.nstr(value, 17))
+            if abs(value) > MOST:
+                assert not abs(got) < MOST, told
+                continue
+            if tiny and order >= CANCEL.get(row.name, 4) and not math.isfinite(got):
+                continue
+            if (row.name, order) == ("**", 3) and tiny:
+                # x ** y is too small for a float, and its multiples by 1 / x are not.
+                continue
+            size = max(abs(w) for n, _, _, _, w in results if n == order and abs(w) <= MOST)
+            off = abs(mpmath.mpf(got) - value)
+            assert off <= max(NEAR[order] * max(abs(value), row.arity > 1 and size), LEAST), told
 
 
 def test_the_table_has_no_other_rows() -> None:

@@ -48,7 +48,9 @@ def _power(x: Expr, y: Expr) -> Partials:
         x = x if is_complex(x) else fn("c128", x)
         by_y = x**y * fn("log", safe_divisor(x))
         return (y * _lowered(x, y), select(fn("==", x, 0j), fn("c128", 0.0), by_y, y))
-    return (y * _lowered(x, y), x**y * fn("log", select(x > const(0, x), x, 1, x)))
+    lowered = _lowered(x, y)
+    by_x = y * lowered if isinstance(y, Const) else fn("scaled", y, lowered, x)
+    return (by_x, x**y * fn("log", select(x > const(0, x), x, 1, x)))
 
 
 def _power_pole(x: Expr, y: Expr) -> Expr | None:
